@@ -1,0 +1,1 @@
+"""Softmax layers and language models from files, folders and the hub."""

@@ -1,0 +1,1 @@
+"""The tools that keep the house: run a notebook, compare with the papers, render the README."""

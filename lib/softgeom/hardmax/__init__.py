@@ -1,0 +1,1 @@
+"""Hardmax transformers: clustering, leaders, and what they say about sentiment."""
