@@ -1,7 +1,7 @@
 """The geometry of softmax: what it, its hard limit and the matrices around it can and cannot express.
 
-Four chapters, one package each: `bottleneck`, `margins`, `circuits`, `hardmax`. They stand on shared leaves (`layer`, `corpora`,
-`checkpoints`, `record`, `style`, `language_model`) and never import each other.
+Four chapters, one package each: `bottleneck`, `margins`, `circuits`, `hardmax`. They stand on shared leaves
+(`layer`, `corpora`, `checkpoints`, `record`, `style`, `language_model`) and never import each other.
 """
 
 from importlib.metadata import PackageNotFoundError, version

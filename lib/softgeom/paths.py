@@ -1,0 +1,96 @@
+"""Where things are: the only module that knows the compendium's folders.
+
+Data goes one way, and each stage has one folder::
+
+    data/raw -> data/processed -> results/<profile>/NN_name -> figures/<profile> -> README.md
+
+A *profile* (`smoke`, `default`, `paper`, or `lab` for notebooks run by hand) keeps runs of different size apart.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_MARKERS = ("Makefile", "notebooks", "params")  # together they identify the compendium, and nothing else does
+
+
+def root() -> Path:
+    """Top folder of the compendium: `$SOFTGEOM_ROOT`, else the nearest parent of the working directory or of this file.
+
+    Raises
+    ------
+    FileNotFoundError
+        When none of them is a clone of the repository (the library works without one; notebooks do not).
+    """
+    if chosen := os.environ.get("SOFTGEOM_ROOT"):
+        return Path(chosen).expanduser().resolve()
+    for start in (Path.cwd(), Path(__file__).resolve().parent):
+        for folder in (start, *start.parents):
+            if all((folder / marker).exists() for marker in _MARKERS):
+                return folder
+    raise FileNotFoundError(
+        "no compendium found above the working directory: run inside a clone of
+        the repository, or
+        set
+       
+       
+        SOFTGEOM_ROOT
+       
+       
+       
+        to
+       
+       
+       
+       
+        one"
+    )
+
+
+def data_dir() -> Path:
+    """Folder of raw corpora and models: `$SOFTGEOM_DATA`, else `data/raw`.
+
+    Raises
+    ------
+    FileNotFoundError
+        When `$SOFTGEOM_DATA` names a folder that does not exist: a typing error must not turn into stand-in data.
+    """
+    chosen = os.environ.get("SOFTGEOM_DATA")
+    if not chosen:
+        return root() / "data" / "raw"
+    folder = Path(chosen).expanduser()
+    folder = folder if folder.is_absolute() else root() / folder
+    if not folder.is_dir():
+        raise FileNotFoundError(f"the data folder {chosen!r} (from DATA= or SOFTGEOM_DATA) does not exist")
+    return folder
+
+
+def processed_dir() -> Path:
+    """Folder for what is computed once and read often (tokenised corpora, trained models): `data/processed`."""
+    return root() / "data" / "processed"
+
+
+def notebook(name: str) -> Path:
+    """The notebook of that name (`10_braid_counts`, `lessons/1_rankings`)."""
+    return root() / "notebooks" / f"{name}.ipynb"
+
+
+def params_file(profile: str, name: str) -> Path:
+    """The parameters of one notebook in one profile."""
+    return root() / "params" / profile / f"{name}.yaml"
+
+
+def results_dir(profile: str, name: str) -> Path:
+    """Folder of one notebook's recorded results."""
+    return root() / "results" / profile / name
+
+
+def figures_dir(profile: str) -> Path:
+    """Folder of one profile's figures."""
+    return root() / "figures" / profile
+
+
+def executed_dir(profile: str) -> Path:
+    """Folder of executed notebooks and of what is known about each execution; never committed."""
+    return root() / "executed" / profile
