@@ -30,21 +30,7 @@ def root() -> Path:
             if all((folder / marker).exists() for marker in _MARKERS):
                 return folder
     raise FileNotFoundError(
-        "no compendium found above the working directory: run inside a clone of
-        the repository, or
-        set
-       
-       
-        SOFTGEOM_ROOT
-       
-       
-       
-        to
-       
-       
-       
-       
-        one"
+        "no compendium found above the working directory: run inside a clone of the repository, or set SOFTGEOM_ROOT"
     )
 
 

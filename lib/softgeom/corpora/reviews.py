@@ -24,10 +24,9 @@ child house city year night day hand voice face eye door street car train letter
 mountain village school family friend doctor soldier king queen sister brother mother father island forest garden
 morning evening minute hour series episode theatre stage costume colour light shadow silence sound picture frame
 """.split()
-_GENERATED = {"train": 2000, "test": 2000, "unsupervised": 2000}  # reviews per
-part of the stand-in _SENTIMENT_SHARE = 0.10  # of a generated review's words
-carry sentiment ... _AGREEMENT = 0.80  # ... and this share of them agrees with the label, so that the task is easy but
-not trivial
+_GENERATED = {"train": 2000, "test": 2000, "unsupervised": 2000}  # reviews per part of the stand-in
+_SENTIMENT_SHARE = 0.10  # of a generated review's words carry sentiment ...
+_AGREEMENT = 0.80  # ... and this share of them agrees with the label: easy, but not trivial
 
 
 @dataclass(frozen=True)
