@@ -1,1 +1,19 @@
-"""A byte-level tokenizer, a GPT that returns its internals, and a training loop."""
+"""Small language models that show what they compute: tokenizer, GPT, training."""
+
+from __future__ import annotations
+
+from softgeom.language_model.gpt import GPT, GPTConfig, generate, rotate
+from softgeom.language_model.internals import Internals, LayerInternals
+from softgeom.language_model.tokens import BytePairTokenizer, train_tokenizer, windows
+
+__all__ = [
+    "GPT",
+    "BytePairTokenizer",
+    "GPTConfig",
+    "Internals",
+    "LayerInternals",
+    "generate",
+    "rotate",
+    "train_tokenizer",
+    "windows",
+]

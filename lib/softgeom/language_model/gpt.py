@@ -1,0 +1,322 @@
+"""A GPT with rotary positions, on one page, that returns what it computes.
+
+Pre-norm blocks (attention, then MLP, each reading a LayerNorm of the residual stream and adding to it), GELU, no
+dropout. With states as rows and TransformerLens's names,
+
+    x <- W_E[tokens]
+    x <- x + sum_h softmax(q_h k_h^T / sqrt(d_head)) v_h W_O_h
+    x <- x + gelu(y W_in + b_in) W_out + b_out
+    logits = LN(x) W_U^T,
+
+where q_h and k_h are LN(x) W_Q_h and LN(x) W_K_h with each adjacent pair of coordinates turned by an angle proportional
+to the position (Su et al. 2021), so that q_i . k_j depends on positions only through i - j. This is the architecture of
+the experiments in "Support tokens" (003, Section 7.1: d_model 384, 6 heads, 12 blocks). It runs in whatever
+floating-point type its weights have.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softgeom.language_model.internals import Internals, LayerInternals
+
+
+@dataclass(frozen=True)
+class GPTConfig:
+    """Sizes of a GPT; equal configurations and seeds give equal models."""
+
+    d_vocab: int = 1024  # tokens that it can read and predict
+    d_model: int = 64  # width of the residual stream
+    n_heads: int = 4  # attention heads per block
+    n_layers: int = 2  # blocks
+    d_mlp: int = 256  # neurons of each feed-forward network
+    n_ctx: int = 128  # longest sequence
+    tie_embeddings: bool = False  # is W_U the same matrix as W_E?
+    rotary_base: float = 10_000.0  # slowest rotary wavelength is about 2 pi times this many positions
+    layer_norm_eps: float = 1e-5  # added to the variance before its root
+    init_std: float = 0.02  # standard deviation of every weight at the start
+
+    def __post_init__(self) -> None:
+        sizes = {name: getattr(self, name) for name in ("d_vocab", "d_model", "n_heads", "n_layers", "d_mlp", "n_ctx")}
+        for name, size in sizes.items():
+            if size < 1:
+                raise ValueError(f"GPTConfig.{name} is {size}: every size must be at least 1.")
+        if self.d_model % (2 * self.n_heads):
+            raise ValueError(
+                f"d_model {self.d_model} does not split into {self.n_heads} heads of even width, which rotary pairs "
+                f"need: choose d_model as a multiple of {2 * self.n_heads}."
+            )
+
+    @property
+    def d_head(self) -> int:
+        """Width of one head, ``d_model / n_heads``."""
+        return self.d_model // self.n_heads
+
+
+def rotate(x: Tensor, base: float, offset: int = 0) -> Tensor:
+    """Turn each adjacent pair of coordinates by ``position * base**(-2 pair / d_head)`` (rotary embedding).
+
+    Parameters
+    ----------
+    x : (..., T, d_head)
+        Queries or keys at positions ``offset, ..., offset + T - 1``.
+    base : float
+        Wavelengths grow geometrically from 2 pi to 2 pi times this number.
+    offset : int
+        Position of the first row.
+
+    Returns
+    -------
+    (..., T, d_head), same type as ``x``.
+    """
+    T, d_head = x.shape[-2:]
+    # Angles in at least single precision: bfloat16 cannot tell neighbouring positions beyond 256 apart.
+    kind = torch.promote_types(x.dtype, torch.float32)
+    frequency = base ** (-torch.arange(0, d_head, 2, device=x.device, dtype=kind) / d_head)  # (d_head / 2,)
+    angle = torch.arange(offset, offset + T, device=x.device, dtype=kind)[:, None] * frequency  # (T, d_head / 2)
+    cos, sin = angle.cos(), angle.sin()
+    even, odd = x[..., 0::2], x[..., 1::2]
+    turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)  # (..., T, d_head / 2, 2)
+    return turned.flatten(-2).to(x.dtype)
+
+
+class LayerNorm(nn.Module):
+    """Centre, divide by the standard deviation, then gain ``w`` and bias ``b``."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(width))
+        self.b = nn.Parameter(torch.zeros(width))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.w.shape, self.w, self.b, self.eps)
+
+    def explain(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The same in steps: (scale, normalised before gain and bias, output)."""
+        centred = x - x.mean(-1, keepdim=True)
+        scale = (centred.pow(2).mean(-1, keepdim=True) + self.eps).sqrt()
+        return scale, centred / scale, centred / scale * self.w + self.b
+
+
+class Attention(nn.Module):
+    """Causal self-attention with one set of factors per head."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        H, D, K = config.n_heads, config.d_model, config.d_head
+        self.W_Q = nn.Parameter(torch.empty(H, D, K))
+        self.W_K = nn.Parameter(torch.empty(H, D, K))
+        self.W_V = nn.Parameter(torch.empty(H, D, K))
+        self.W_O = nn.Parameter(torch.empty(H, K, D))
+        self.base = config.rotary_base
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rotated queries, rotated keys and values, each (B, H, T, K)."""
+        q, k, v = (torch.einsum("btd,hdk->bhtk", x, W) for W in (self.W_Q, self.W_K, self.W_V))
+        return rotate(q, self.base), rotate(k, self.base), v
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.project(x)
+        z = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # (B, H, T, K)
+        return torch.einsum("bhtk,hkd->btd", z, self.W_O)
+
+    def explain(self, x: Tensor) -> dict[str, Tensor]:
+        """Queries, keys, values, scores, pattern, mixed values and each head's write."""
+        q, k, v = self.project(x)
+        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
+        scores = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf)  # (B, H, T, T)
+        pattern = scores.softmax(-1)
+        z = pattern @ v
+        head_out = torch.einsum("bhtk,hkd->bthd", z, self.W_O)
+        return {"q": q, "k": k, "v": v, "scores": scores, "pattern": pattern, "z": z, "head_out": head_out}
+
+
+class MLP(nn.Module):
+    """``gelu(x W_in + b_in) W_out + b_out``: a sum over neurons of activation times value row, plus a constant."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.W_in = nn.Parameter(torch.empty(config.d_model, config.d_mlp))
+        self.b_in = nn.Parameter(torch.zeros(config.d_mlp))
+        self.W_out = nn.Parameter(torch.empty(config.d_mlp, config.d_model))
+        self.b_out = nn.Parameter(torch.zeros(config.d_model))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.gelu(x @ self.W_in + self.b_in) @ self.W_out + self.b_out
+
+
+class Block(nn.Module):
+    """Attention and MLP, each reading a normalised stream and adding to it."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.ln1 = LayerNorm(config.d_model, config.layer_norm_eps)
+        self.attn = Attention(config)
+        self.ln2 = LayerNorm(config.d_model, config.layer_norm_eps)
+        self.mlp = MLP(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attn(self.ln1(x))
+        return x + self.mlp(self.ln2(x))
+
+    def explain(self, x: Tensor) -> LayerInternals:
+        """The same block, step by step."""
+        ln1_scale, ln1_normalized, attn_in = self.ln1.explain(x)
+        heads = self.attn.explain(attn_in)
+        resid_mid = x + heads["head_out"].sum(2)
+        ln2_scale, ln2_normalized, mlp_in = self.ln2.explain(resid_mid)
+        mlp_pre = mlp_in @ self.mlp.W_in + self.mlp.b_in
+        mlp_post = F.gelu(mlp_pre)
+        mlp_out = mlp_post @ self.mlp.W_out + self.mlp.b_out
+        return LayerInternals(
+            resid_pre=x,
+            ln1_scale=ln1_scale,
+            ln1_normalized=ln1_normalized,
+            attn_in=attn_in,
+            resid_mid=resid_mid,
+            ln2_scale=ln2_scale,
+            ln2_normalized=ln2_normalized,
+            mlp_in=mlp_in,
+            mlp_pre=mlp_pre,
+            mlp_post=mlp_post,
+            mlp_out=mlp_out,
+            resid_post=resid_mid + mlp_out,
+            **heads,
+        )
+
+
+class GPT(nn.Module):
+    """Decoder-only language model; ``model(tokens)`` gives logits, ``model.run_with_internals(tokens)`` everything.
+
+    Parameters
+    ----------
+    config : GPTConfig
+    seed : int
+        Seeds the weights; the global random state is neither read nor changed.
+    """
+
+    def __init__(self, config: GPTConfig, seed: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.W_E = nn.Parameter(torch.empty(config.d_vocab, config.d_model))
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
+        self.ln_final = LayerNorm(config.d_model, config.layer_norm_eps)
+        self.W_U = self.W_E if config.tie_embeddings else nn.Parameter(torch.empty(config.d_vocab, config.d_model))
+        self._initialise(torch.Generator().manual_seed(seed))
+
+    @torch.no_grad()
+    def _initialise(self, generator: torch.Generator) -> None:
+        for name, parameter in self.named_parameters():
+            leaf = name.rsplit(".", 1)[-1]
+            if leaf.startswith("W_"):
+                # 2 n_layers writes add up in the residual stream: each is scaled down so that their sum keeps its size.
+                writes = math.sqrt(2 * self.config.n_layers) if leaf in ("W_O", "W_out") else 1.0
+                parameter.normal_(0.0, self.config.init_std / writes, generator=generator)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Token embeddings, rows of ``W_E``: (B, T) -> (B, T, D)."""
+        if tokens.ndim != 2:
+            raise ValueError(f"tokens have shape {tuple(tokens.shape)}: give a batch of sequences, (B, T).")
+        return F.embedding(tokens, self.W_E)
+
+    def decode(self, embeddings: Tensor) -> Tensor:
+        """Logits (B, T, V) from token embeddings (B, T, D), which a caller may have perturbed."""
+        self._check_length(embeddings.shape[1])
+        x = embeddings
+        for block in self.blocks:
+            x = block(x)
+        return self.ln_final(x) @ self.W_U.T
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits (B, T, V) of the token after each position of ``tokens`` (B, T)."""
+        return self.decode(self.embed(tokens))
+
+    def run_with_internals(self, tokens: Tensor, embeddings: Tensor | None = None) -> Internals:
+        """Run step by step and keep every intermediate value.
+
+        Parameters
+        ----------
+        tokens : (B, T) integers
+            The sequences.
+        embeddings : (B, T, D), optional
+            Used in place of the rows of ``W_E``.
+
+        Raises
+        ------
+        ValueError
+            If the sequence is longer than the context or a token lies outside the vocabulary.
+        """
+        self.check_tokens(tokens)
+        embed = self.embed(tokens) if embeddings is None else embeddings
+        layers: list[LayerInternals] = []
+        x = embed
+        for block in self.blocks:
+            layers.append(block.explain(x))  # type: ignore[operator]
+            x = layers[-1].resid_post
+        scale, normalized, final_state = self.ln_final.explain(x)
+        return Internals(embed, tuple(layers), x, scale, normalized, final_state, final_state @ self.W_U.T)
+
+    def check_tokens(self, tokens: Tensor) -> None:
+        """Raise ``ValueError`` unless ``tokens`` fit context and vocabulary.
+
+        It reads the values, so it stays out of :meth:`forward`, which is compiled and runs on devices that it would stall.
+        """
+        self._check_length(tokens.shape[-1])
+        low, high = int(tokens.min()), int(tokens.max())
+        if low < 0 or high >= self.config.d_vocab:
+            raise ValueError(
+                f"token {low if low < 0 else high} is outside the vocabulary 0..{self.config.d_vocab - 1}: "
+                "encode the text with this model's own tokenizer."
+            )
+
+    def _check_length(self, length: int) -> None:
+        if not 1 <= length <= self.config.n_ctx:
+            raise ValueError(
+                f"a sequence of {length} tokens does not fit a context of {self.config.n_ctx}: "
+                f"give 1 to {self.config.n_ctx} tokens."
+            )
+
+
+@torch.no_grad()
+def generate(
+    model: nn.Module, tokens: Tensor, n_new: int, *, temperature: float = 1.0, generator: torch.Generator | None = None
+) -> Tensor:
+    """Continue a sequence by sampling each next token from the softmax (the chain rule read forwards).
+
+    Parameters
+    ----------
+    model : callable (1, T) -> (1, T, V) with ``config.n_ctx``
+        Only the last ``n_ctx`` tokens are read.
+    tokens : (T,) integers
+        The prompt, at least one token.
+    n_new : int
+        Tokens to add.
+    temperature : float
+        Logits are divided by it; 0 takes the most probable token.
+    generator : torch.Generator, optional
+        Source of the randomness, on the CPU.
+
+    Returns
+    -------
+    (T + n_new,) integers, prompt included.
+    """
+    if tokens.ndim != 1 or len(tokens) == 0:
+        raise ValueError(f"the prompt has shape {tuple(tokens.shape)}: give at least one token, as a vector.")
+    if temperature < 0:
+        raise ValueError(f"temperature is {temperature}: it must be zero (greedy) or positive.")
+    n_ctx: int = model.config.n_ctx  # type: ignore[union-attr, assignment]
+    model.check_tokens(tokens[-n_ctx:][None])  # type: ignore[operator]
+    for _ in range(n_new):
+        logits = model(tokens[None, -n_ctx:])[0, -1].float().cpu()  # (V,)
+        if temperature == 0:
+            following = logits.argmax()[None]
+        else:
+            following = torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator)
+        tokens = torch.cat((tokens, following.to(tokens.device)))
+    return tokens

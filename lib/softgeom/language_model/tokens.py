@@ -1,0 +1,124 @@
+"""Byte-level byte-pair encoding: text <-> integers, without an unknown token.
+
+The alphabet is the 256 bytes, so every text round-trips; merges are learned greedily from the training text (Sennrich et
+al. 2016). A corpus of tokens is one long vector; a window of T + 1 consecutive tokens gives T predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from tokenizers import decoders as bpe_decoders
+from tokenizers import models as bpe_models
+from tokenizers import pre_tokenizers as bpe_splitters
+from tokenizers import trainers as bpe_trainers
+
+Tokens = NDArray[np.int32]
+
+END = "<|end|>"  # ends a document, so that a window may span two of them
+_CHUNK = 20_000  # characters handed to the encoder at a time: long enough to be fast, short enough to run in parallel
+
+
+class BytePairTokenizer:
+    """A trained byte-level BPE; make one with :func:`train_tokenizer` or :meth:`load`."""
+
+    def __init__(self, inner: Tokenizer) -> None:
+        self._inner = inner
+
+    def __len__(self) -> int:
+        return self._inner.get_vocab_size()
+
+    @property
+    def end(self) -> int:
+        """Id of the end-of-document token."""
+        return int(self._inner.token_to_id(END))  # type: ignore[arg-type]  # train_tokenizer always adds it
+
+    def encode(self, text: str) -> Tokens:
+        """Ids of a text, shape (n,)."""
+        pieces = self._inner.encode_batch(_split(text), add_special_tokens=False)
+        return np.concatenate([np.asarray(piece.ids, dtype=np.int32) for piece in pieces] or [np.empty(0, np.int32)])
+
+    def decode(self, tokens: Sequence[int] | Tokens) -> str:
+        """The text of a sequence of ids; bytes that are no UTF-8 become the replacement character."""
+        return self._inner.decode([int(token) for token in tokens], skip_special_tokens=False)
+
+    def strings(self) -> list[str]:
+        """Each token as text, by id (a lone byte of a longer character shows as the replacement character)."""
+        return [self.decode([token]) for token in range(len(self))]
+
+    def save(self, path: Path) -> None:
+        """Write the tokenizer as JSON."""
+        path.write_text(self._inner.to_str(pretty=False), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> BytePairTokenizer:
+        """Read a tokenizer written by :meth:`save`."""
+        return cls(Tokenizer.from_str(path.read_text(encoding="utf-8")))
+
+
+def train_tokenizer(text: str, d_vocab: int) -> BytePairTokenizer:
+    """Learn a byte-level BPE of at most ``d_vocab`` tokens from a text.
+
+    Raises
+    ------
+    ValueError
+        If ``d_vocab`` leaves no room for the 256 bytes and the end token, or the text is empty.
+    """
+    if d_vocab < 257:
+        raise ValueError(f"a vocabulary of {d_vocab} cannot hold the 256 bytes and the end token: take at least 257.")
+    if not text.strip():
+        raise ValueError("the corpus is empty: a tokenizer needs text to learn its merges from.")
+    inner = Tokenizer(bpe_models.BPE())
+    inner.pre_tokenizer = bpe_splitters.ByteLevel(add_prefix_space=False)
+    inner.decoder = bpe_decoders.ByteLevel()
+    trainer = bpe_trainers.BpeTrainer(
+        vocab_size=d_vocab,
+        special_tokens=[END],
+        initial_alphabet=bpe_splitters.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    inner.train_from_iterator(_split(text), trainer)
+    return BytePairTokenizer(inner)
+
+
+def windows(tokens: Tokens, length: int, count: int | None = None) -> Tokens:
+    """Cut consecutive windows that share no prediction.
+
+    Parameters
+    ----------
+    tokens : (n,) integers
+        The corpus.
+    length : int
+        Predictions per window, T; each window holds T + 1 tokens and starts on the last token of the one before.
+    count : int, optional
+        How many, spread evenly over the corpus; all by default.
+
+    Returns
+    -------
+    (windows, T + 1) integers.
+    """
+    available = (len(tokens) - 1) // length
+    if available < 1:
+        raise ValueError(
+            f"the corpus has {len(tokens)} tokens, one window needs {length + 1}: use more text or a shorter context."
+        )
+    count = available if count is None else min(count, available)
+    starts = np.linspace(0, available - 1, count).astype(int) * length
+    return tokens[starts[:, None] + np.arange(length + 1)]
+
+
+def _split(text: str) -> list[str]:
+    """Cut at line ends into chunks, losing no character."""
+    chunks, start = [], 0
+    while start < len(text):
+        stop = min(start + _CHUNK, len(text))
+        line_end = text.rfind("\n", start, stop)
+        if stop < len(text) and line_end > start:
+            stop = line_end
+        chunks.append(text[start:stop])
+        start = stop
+    return chunks
