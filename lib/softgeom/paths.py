@@ -52,6 +52,17 @@ def data_dir() -> Path:
     return folder
 
 
+def downloads_dir() -> Path:
+    """Where data fetched from the hub are kept, in the layout of the data folder: `data/raw`."""
+    return root() / "data" / "raw"
+
+
+def find_data(relative: str) -> Path | None:
+    """A file or folder of raw data: in the data folder, else among what was fetched earlier; None when neither has it."""
+    candidates = (folder / relative for folder in (data_dir(), downloads_dir()))
+    return next((path for path in candidates if path.exists()), None)
+
+
 def processed_dir() -> Path:
     """Folder for what is computed once and read often (tokenised corpora, trained models): `data/processed`."""
     return root() / "data" / "processed"

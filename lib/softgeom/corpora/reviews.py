@@ -60,17 +60,25 @@ def load_reviews() -> Reviews:
     ValueError
         When local files lack a column, are empty, or hold labels other than 0 and 1 in a labelled part.
     """
-    folder = paths.data_dir() / "imdb"
-    if not folder.is_dir() and hub_reachable():
-        _fetch_from_hub(folder := paths.root() / "data" / "raw" / "imdb")
-    if folder.is_dir():
-        frames = {part: _read(folder / f"{part}.parquet", labelled=part != "unsupervised") for part in PARTS}
-        origin = read_origin(folder)
-        source = Source(
-            "IMDb reviews", "hub" if origin else "local", detail="imdb/*.parquet", revision=origin.get("commit", "")
-        )
-        return Reviews(**frames, source=announce(source))
-    return generated_reviews()
+    folder = find_imdb()
+    if folder is None:
+        return generated_reviews()
+    train, test, unsupervised = (_read(folder / f"{part}.parquet", labelled=part != "unsupervised") for part in PARTS)
+    return Reviews(train, test, unsupervised, announce(imdb_source(folder, "imdb/*.parquet")))
+
+
+def find_imdb() -> Path | None:
+    """Folder with IMDb as parquet, fetched from the hub when it is nowhere on this machine; None when it cannot be had."""
+    folder = paths.find_data("imdb")
+    if folder is None and hub_reachable():
+        _fetch_from_hub(folder := paths.downloads_dir() / "imdb")
+    return folder
+
+
+def imdb_source(folder: Path, detail: str) -> Source:
+    """The source of files in an IMDb folder, with the hub's commit when they were fetched."""
+    origin = read_origin(folder)
+    return Source("IMDb reviews", "hub" if origin else "local", detail, revision=origin.get("commit", ""))
 
 
 def generated_reviews(seed: int = 0) -> Reviews:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from softgeom import paths
+from softgeom.corpora.reviews import find_imdb, imdb_source
 from softgeom.corpora.source import Source, announce, hub_reachable, read_origin, sha256_of, write_origin
 
 PARTS = ("train", "validation", "test")
@@ -55,11 +56,14 @@ def load_text(name: str, parts: tuple[str, ...] = PARTS) -> Text:
     if name == "python-reference":
         return python_reference()
     title, stem, repository, configuration = _SPLIT_CORPORA[name]
-    local = _local(title, paths.data_dir() / stem, parts)
-    if local is None and repository and hub_reachable():
-        _fetch_from_hub(stem_path := paths.root() / "data" / "raw" / stem, repository, configuration)
-        local = _local(title, stem_path, parts)
-    return local or python_reference(instead_of=title)
+    for folder in (paths.data_dir(), paths.downloads_dir()):
+        if text := _local(title, folder / stem, parts):
+            return text
+    if repository and hub_reachable():
+        _fetch_from_hub(paths.downloads_dir() / stem, repository, configuration)
+        if text := _local(title, paths.downloads_dir() / stem, parts):
+            return text
+    return python_reference(instead_of=title)
 
 
 def python_reference(instead_of: str = "") -> Text:
@@ -77,7 +81,8 @@ def python_reference(instead_of: str = "") -> Text:
         + (f", instead of {instead_of}" if instead_of else ""),
         sha256=sha256_of(text.encode()),
     )
-    return Text(*_cut(text), source=announce(source))
+    train, validation, test = _cut(text)
+    return Text(train, validation, test, announce(source))
 
 
 def _cut(text: str) -> tuple[str, str, str]:
@@ -86,24 +91,19 @@ def _cut(text: str) -> tuple[str, str, str]:
 
 
 def _imdb() -> Text | None:
-    folder = paths.data_dir() / "imdb"
-    if not folder.is_dir() and hub_reachable():
-        from softgeom.corpora.reviews import load_reviews
-
-        load_reviews()  # fetches
-        folder = paths.root() / "data" / "raw" / "imdb"
-    path = folder / "unsupervised.parquet"
-    if not path.is_file():
+    folder = find_imdb()
+    path = folder / "unsupervised.parquet" if folder else None
+    if folder is None or path is None or not path.is_file():
         return None
     frame = pd.read_parquet(path, columns=["text"])
     # Consecutive file numbers belong to the same film: the held-out parts are whole blocks from the end, not a
     # random draw.
     texts = frame["text"].str.replace(r"(?:<br\s*/?>\s*)+", "\n", regex=True)
     bounds = [int(len(texts) * (1 - k * _HELD_OUT)) for k in (2, 1)]
-    pieces = (texts[: bounds[0]], texts[bounds[0] : bounds[1]], texts[bounds[1] :])
-    origin = read_origin(folder)
-    source = Source("IMDb reviews", "hub" if origin else "local", "imdb/unsupervised.parquet", origin.get("commit", ""))
-    return Text(*("\n\n".join(piece) for piece in pieces), source=announce(source))
+    train, validation, test = (
+        "\n\n".join(texts[a:b]) for a, b in ((0, bounds[0]), (bounds[0], bounds[1]), (bounds[1], None))
+    )
+    return Text(train, validation, test, announce(imdb_source(folder, "imdb/unsupervised.parquet")))
 
 
 def _local(title: str, stem: Path, parts: tuple[str, ...]) -> Text | None:
@@ -122,7 +122,7 @@ def _local(title: str, stem: Path, parts: tuple[str, ...]) -> Text | None:
     source = Source(
         title, "hub" if origin else "local", f"{stem.parent.name}/{stem.name}.*.txt", origin.get("commit", "")
     )
-    return Text(*(found.get(part, "") for part in PARTS), source=announce(source))
+    return Text(found.get("train", ""), found.get("validation", ""), found.get("test", ""), announce(source))
 
 
 def _fetch_from_hub(stem: Path, repository: str, configuration: str | None) -> None:
