@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -191,33 +192,17 @@ class Block(nn.Module):
         )
 
 
-class GPT(nn.Module):
-    """Decoder-only language model; ``model(tokens)`` gives logits, ``model.run_with_internals(tokens)`` everything.
+class Decoder(nn.Module):
+    """A residual stream from embedding to logits: what every decoder-only model here shares, whatever its blocks.
 
-    Parameters
-    ----------
-    config : GPTConfig
-    seed : int
-        Seeds the weights; the global random state is neither read nor changed.
+    A model sets ``config``, ``W_E``, ``blocks`` and ``ln_final`` (each with ``explain``), and ``W_U``.
     """
 
-    def __init__(self, config: GPTConfig, seed: int = 0) -> None:
-        super().__init__()
-        self.config = config
-        self.W_E = nn.Parameter(torch.empty(config.d_vocab, config.d_model))
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
-        self.ln_final = LayerNorm(config.d_model, config.layer_norm_eps)
-        self.W_U = self.W_E if config.tie_embeddings else nn.Parameter(torch.empty(config.d_vocab, config.d_model))
-        self._initialise(torch.Generator().manual_seed(seed))
-
-    @torch.no_grad()
-    def _initialise(self, generator: torch.Generator) -> None:
-        for name, parameter in self.named_parameters():
-            leaf = name.rsplit(".", 1)[-1]
-            if leaf.startswith("W_"):
-                # 2 n_layers writes add up in the residual stream: each is scaled down so that their sum keeps its size.
-                writes = math.sqrt(2 * self.config.n_layers) if leaf in ("W_O", "W_out") else 1.0
-                parameter.normal_(0.0, self.config.init_std / writes, generator=generator)
+    config: Any  # at least n_ctx and d_vocab
+    W_E: nn.Parameter
+    W_U: nn.Parameter
+    blocks: nn.ModuleList
+    ln_final: Any  # a norm: LayerNorm or another with its two methods
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Token embeddings, rows of ``W_E``: (B, T) -> (B, T, D)."""
@@ -281,6 +266,35 @@ class GPT(nn.Module):
                 f"a sequence of {length} tokens does not fit a context of {self.config.n_ctx}: "
                 f"give 1 to {self.config.n_ctx} tokens."
             )
+
+
+class GPT(Decoder):
+    """Decoder-only language model; ``model(tokens)`` gives logits, ``model.run_with_internals(tokens)`` everything.
+
+    Parameters
+    ----------
+    config : GPTConfig
+    seed : int
+        Seeds the weights; the global random state is neither read nor changed.
+    """
+
+    def __init__(self, config: GPTConfig, seed: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.W_E = nn.Parameter(torch.empty(config.d_vocab, config.d_model))
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
+        self.ln_final = LayerNorm(config.d_model, config.layer_norm_eps)
+        self.W_U = self.W_E if config.tie_embeddings else nn.Parameter(torch.empty(config.d_vocab, config.d_model))
+        self._initialise(torch.Generator().manual_seed(seed))
+
+    @torch.no_grad()
+    def _initialise(self, generator: torch.Generator) -> None:
+        for name, parameter in self.named_parameters():
+            leaf = name.rsplit(".", 1)[-1]
+            if leaf.startswith("W_"):
+                # 2 n_layers writes add up in the residual stream: each is scaled down so that their sum keeps its size.
+                writes = math.sqrt(2 * self.config.n_layers) if leaf in ("W_O", "W_out") else 1.0
+                parameter.normal_(0.0, self.config.init_std / writes, generator=generator)
 
 
 @torch.no_grad()

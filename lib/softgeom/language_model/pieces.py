@@ -1,0 +1,69 @@
+"""Tokenizing with a list of scored pieces, as SentencePiece's byte-pair models and llama2.c do.
+
+A text starts as its characters; a character that is no piece becomes its UTF-8 bytes. Then the two neighbours whose union is the
+piece with the highest score merge, until no union is a piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class PieceTokenizer:
+    """Pieces and scores of a vocabulary; ids 0, 1, 2 are unknown, beginning, end, and ids 3 to 258 the 256 bytes."""
+
+    pieces: tuple[bytes, ...]
+    scores: tuple[float, ...]
+
+    beginning = 1
+    end = 2
+    first_byte = 3
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def encode(self, text: str, beginning: bool = True) -> list[int]:
+        """Ids of a text, after the mark of beginning; a space is put before the text, as these models were trained."""
+        id_of = {
+            piece: i for i, piece in reversed(list(enumerate(self.pieces)))
+        }  # of equal pieces the first one counts
+        ids: list[int] = []
+        for character in (" " + text) if text else "":
+            encoded = character.encode()
+            ids += [id_of[encoded]] if encoded in id_of else [self.first_byte + byte for byte in encoded]
+        while True:
+            unions = [(self.pieces[a] + self.pieces[b], at) for at, (a, b) in enumerate(pairwise(ids))]
+            merges = [(self.scores[id_of[union]], -at, id_of[union]) for union, at in unions if union in id_of]
+            if not merges:
+                return [self.beginning] * beginning + ids
+            _, minus_at, merged = max(merges)  # the leftmost of equal scores
+            ids[-minus_at : -minus_at + 2] = [merged]
+
+    def decode(self, ids: Sequence[int] | np.ndarray) -> str:
+        """The text of a sequence of ids, without marks of beginning and end; bytes that are no UTF-8 become U+FFFD.
+
+        Raises
+        ------
+        ValueError
+            If an id is outside the vocabulary.
+        """
+        shown = []
+        for i in map(int, ids):
+            if not 0 <= i < len(self):
+                raise ValueError(f"token {i} is outside the vocabulary 0..{len(self) - 1}: is it another model's?")
+            if i not in (self.beginning, self.end):
+                shown.append(self._bytes(i))
+        return b"".join(shown).decode(errors="replace")
+
+    def strings(self) -> list[str]:
+        """Each token as readable text, in order of id; ids of lone bytes show as the file names them, like ``<0x0A>``."""
+        return [piece.decode(errors="backslashreplace") for piece in self.pieces]
+
+    def _bytes(self, i: int) -> bytes:
+        is_byte = self.first_byte <= i < self.first_byte + 256
+        return bytes([i - self.first_byte]) if is_byte else self.pieces[i]
