@@ -1,0 +1,80 @@
+"""Independent blocks of work on all cores, or on a Dask cluster.
+
+One function, one list of argument tuples, one list of results in the same order. The default is joblib's ``loky``
+(processes of this machine); ``backend="dask"`` sends the same blocks to the scheduler at ``address``, or to a cluster
+that it starts for the occasion. ``BACKEND`` and ``SCHEDULER`` of the environment are the Makefile's way to choose.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+Backend = Literal["loky", "dask", "threading"]
+
+
+def run_blocks(
+    function: Callable[..., Any],
+    jobs: Iterable[Sequence[Any]],
+    n_jobs: int | None = None,
+    backend: Backend | None = None,
+    address: str | None = None,
+) -> list[Any]:
+    """Call ``function(*job)`` for every job and return the results in order.
+
+    Parameters
+    ----------
+    function : callable
+        Must be importable by the workers (a function of a module) for ``loky`` and ``dask``.
+    jobs : iterable of tuples
+        The arguments of each call.
+    n_jobs : int, optional
+        Workers; default one per core that this process may use. With 1 and no cluster nothing is started.
+    backend : "loky", "dask" or "threading", optional
+        Default: the environment variable ``BACKEND``, else "loky".
+    address : str, optional
+        Dask scheduler, such as ``tcp://host:8786``; default: the environment variable ``SCHEDULER``, else a local cluster.
+
+    Raises
+    ------
+    ValueError
+        If the backend is unknown.
+    """
+    blocks = [tuple(job) for job in jobs]
+    chosen = backend or os.environ.get("BACKEND") or "loky"
+    if chosen not in ("loky", "dask", "threading"):
+        raise ValueError(f"Unknown backend {chosen!r}: use 'loky', 'dask' or 'threading'.")
+    n_jobs = n_jobs or available_cores()
+    if chosen == "dask":
+        return _run_on_dask(function, blocks, n_jobs, address or os.environ.get("SCHEDULER"))
+    if n_jobs == 1 or len(blocks) <= 1:
+        return [function(*job) for job in blocks]
+    import joblib
+
+    # One BLAS thread per worker: several workers with several threads each would fight for the same cores.
+    inner = {"inner_max_num_threads": 1} if chosen == "loky" else {}
+    with joblib.parallel_config(chosen, n_jobs=n_jobs, **inner):
+        return joblib.Parallel()(joblib.delayed(function)(*job) for job in blocks)
+
+
+def available_cores() -> int:
+    """Cores that this process may use (the affinity mask where the system has one)."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _run_on_dask(
+    function: Callable[..., Any], jobs: list[tuple[Any, ...]], n_jobs: int, address: str | None
+) -> list[Any]:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise ValueError("backend='dask' needs the package 'distributed': pip install 'softgeom[dask]'.") from None
+    if address:
+        with Client(address, timeout=30) as client:
+            return client.gather([client.submit(function, *job, pure=False) for job in jobs])
+    with (
+        LocalCluster(n_workers=n_jobs, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        return client.gather([client.submit(function, *job, pure=False) for job in jobs])
