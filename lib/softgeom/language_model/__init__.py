@@ -1,25 +1,61 @@
-"""Small language models that show what they compute: tokenizer, GPT, training."""
+"""A byte-level tokenizer, a GPT that returns its internals, a training loop, and where trained models are kept."""
 
 from __future__ import annotations
 
+from softgeom.language_model.configuration import TrainingConfig, configuration_hash, draw_batch, learning_rate
 from softgeom.language_model.gpt import GPT, Decoder, GPTConfig, generate, rotate
 from softgeom.language_model.internals import Internals, LayerInternals
 from softgeom.language_model.llama import Llama, LlamaConfig
 from softgeom.language_model.pieces import PieceTokenizer
-from softgeom.language_model.tokens import BytePairTokenizer, train_tokenizer, windows
+from softgeom.language_model.store import (
+    Trained,
+    find_trained,
+    load_model,
+    load_trained,
+    models_dir,
+    save_model,
+    save_trained,
+)
+from softgeom.language_model.tokens import BytePairTokenizer, Tokens, train_tokenizer, windows
+from softgeom.language_model.training import (
+    DivergedError,
+    Penalty,
+    Training,
+    resolve_device,
+    train,
+    window_losses,
+)
 
 __all__ = [
     "GPT",
     "BytePairTokenizer",
     "Decoder",
+    "DivergedError",
     "GPTConfig",
     "Internals",
     "LayerInternals",
     "Llama",
     "LlamaConfig",
+    "Penalty",
     "PieceTokenizer",
+    "Tokens",
+    "Trained",
+    "Training",
+    "TrainingConfig",
+    "configuration_hash",
+    "draw_batch",
+    "find_trained",
     "generate",
+    "learning_rate",
+    "load_model",
+    "load_trained",
+    "models_dir",
+    "resolve_device",
     "rotate",
+    "save_model",
+    "save_trained",
+    "train",
     "train_tokenizer",
+    "window_losses",
     "windows",
 ]
