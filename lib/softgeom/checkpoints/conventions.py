@@ -1,0 +1,165 @@
+"""Which tensors of a model are its softmax layer: the names that model families use.
+
+The logits of a language model are `W x + b` with W (C, d) the unembedding: a head of its own, or the token embedding
+where the two are tied. The bias has family-specific names (`final_logits_bias` (1, C) in MarianMT, the prediction head's bias in
+BERT) and is often absent. x is what the last normalisation gives, x = gain * u + shift, which confines it to an ellipsoid.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from softgeom.checkpoints.tensors import TensorStore, describe
+
+HEADS = (
+    "lm_head.weight",
+    "lm_head.decoder.weight",  # RoBERTa
+    "cls.predictions.decoder.weight",  # BERT
+    "predictions.decoder.weight",  # ALBERT
+    "vocab_projector.weight",  # DistilBERT
+    "generator_lm_head.weight",  # ELECTRA
+    "embed_out.weight",  # GPT-NeoX
+    "output.weight",  # original Llama, torchtune
+    "W",
+    "weight",
+)
+EMBEDDINGS = (
+    "transformer.wte.weight",  # GPT-2
+    "wte.weight",
+    "model.decoder.embed_tokens.weight",  # MarianMT, OPT
+    "decoder.embed_tokens.weight",
+    "model.embed_tokens.weight",  # Llama
+    "embed_tokens.weight",
+    "model.shared.weight",  # BART, MarianMT with one vocabulary
+    "shared.weight",  # T5
+    "tok_embeddings.weight",
+    "bert.embeddings.word_embeddings.weight",
+    "roberta.embeddings.word_embeddings.weight",
+    "distilbert.embeddings.word_embeddings.weight",
+    "electra.embeddings.word_embeddings.weight",
+    "embeddings.word_embeddings.weight",
+    "transformer.word_embeddings.weight",  # BLOOM
+    "word_embeddings.weight",
+)
+BIASES = (
+    "final_logits_bias",
+    "model.final_logits_bias",
+    "cls.predictions.bias",
+    "cls.predictions.decoder.bias",
+    "predictions.bias",
+    "vocab_projector.bias",
+    "generator_lm_head.bias",
+    "lm_head.bias",
+    "lm_head.decoder.bias",
+    "output.bias",
+    "b",
+    "bias",
+)
+NORMS = (
+    "cls.predictions.transform.LayerNorm",  # BERT's head normalises after its own dense layer
+    "lm_head.layer_norm",  # RoBERTa
+    "vocab_layer_norm",  # DistilBERT
+    "predictions.LayerNorm",
+    "generator_predictions.LayerNorm",
+    "transformer.ln_f",  # GPT-2
+    "ln_f",
+    "model.norm",  # Llama
+    "norm",
+    "model.decoder.layer_norm",  # pre-norm encoder-decoders
+    "model.decoder.final_layer_norm",  # OPT
+    "decoder.final_layer_norm",  # T5
+    "gpt_neox.final_layer_norm",
+    "model.final_layernorm",
+)
+_LAST_LAYER_NORM = re.compile(r"(?:model\.)?decoder\.layers\.(\d+)\.final_layer_norm")
+_LAYER_NORM_WITHOUT_SHIFT = {"cohere", "cohere2", "mpt"}  # a norm that has no shift is an RMSNorm everywhere else
+
+
+@dataclass(frozen=True)
+class NormNames:
+    """The final normalisation: names of gain and shift (None where absent) and whether the mean is taken off."""
+
+    gain: str
+    shift: str | None
+    kind: str  # "layernorm" | "rmsnorm"
+
+
+def find_weight(store: TensorStore, config: Mapping[str, Any] | None = None) -> str:
+    """The name of W.
+
+    Parameters
+    ----------
+    store : TensorStore
+        The model's tensors.
+    config : mapping, optional
+        The model's `config.json`: `tie_word_embeddings` decides whether an embedding may stand for a missing head
+        (the default of the format is that it may).
+
+    Raises
+    ------
+    ValueError
+        When no known name is there: the matrices that could be it are listed with their shapes.
+    """
+    present = set(store.names())
+    tied = (config or {}).get("tie_word_embeddings", True)
+    for name in HEADS + (EMBEDDINGS if tied else ()):
+        if name in present and len(store.shape(name)) == 2:
+            return name
+    reason = "" if tied else " (config.json says that the embedding is not tied to the output)"
+    raise ValueError(
+        f"{store.label} has no tensor that is known to be a softmax layer{reason}; name one with weight=: "
+        f"{describe(store, _matrices(store)) or 'it holds no matrices at all'}."
+    )
+
+
+def find_bias(store: TensorStore, classes: int) -> str | None:
+    """The name of b, or None: the first known name that holds `classes` numbers."""
+    present = set(store.names())
+    for name in BIASES:
+        if name in present and store.shape(name) in {(classes,), (1, classes)}:
+            return name
+    return None
+
+
+def find_norm(store: TensorStore, config: Mapping[str, Any] | None = None) -> NormNames | None:
+    """The final normalisation in front of the softmax layer, or None where there is none of a known name."""
+    present = set(store.names())
+    stems = [stem for stem in NORMS if f"{stem}.weight" in present]
+    last = max((name for name in present if _LAST_LAYER_NORM.match(name)), key=_layer_number, default=None)
+    if last is not None:
+        stems.append(last.rsplit(".", 1)[0])  # post-norm decoders (MarianMT, BART) end with their last layer's norm
+    if not stems:
+        return None
+    shift = f"{stems[0]}.bias" if f"{stems[0]}.bias" in present else None
+    centred = shift is not None or (config or {}).get("model_type") in _LAYER_NORM_WITHOUT_SHIFT
+    return NormNames(f"{stems[0]}.weight", shift, "layernorm" if centred else "rmsnorm")
+
+
+def require(store: TensorStore, name: str, dimensions: tuple[int, ...]) -> str:
+    """`name`, after a check that the store has it with one of these numbers of dimensions.
+
+    Raises
+    ------
+    ValueError
+        Otherwise: the tensors that would fit are listed with their shapes.
+    """
+    if name in store.names() and len(store.shape(name)) in dimensions:
+        return name
+    fitting = [other for other in store.names() if len(store.shape(other)) in dimensions]
+    problem = "has no tensor" if name not in store.names() else "has the wrong number of dimensions for tensor"
+    raise ValueError(f"{store.label} {problem} {name!r}; candidates: {describe(store, fitting) or 'none'}.")
+
+
+def _matrices(store: TensorStore) -> list[str]:
+    """Matrices with more rows than columns first: a softmax layer usually has more classes than features."""
+    shapes = {name: store.shape(name) for name in store.names()}
+    matrices = [name for name, shape in shapes.items() if len(shape) == 2]
+    return sorted(matrices, key=lambda name: shapes[name][1] - shapes[name][0])
+
+
+def _layer_number(name: str) -> int:
+    match = _LAST_LAYER_NORM.match(name)
+    return int(match.group(1)) if match else -1

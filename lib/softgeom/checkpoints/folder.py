@@ -1,0 +1,83 @@
+"""A local Hugging Face model folder: `config.json`, safetensors or PyTorch weights in one file or in shards, a vocabulary."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from softgeom.checkpoints.safetensors_file import open_safetensors
+from softgeom.checkpoints.state_dict import open_state_dict
+from softgeom.checkpoints.tensors import MergedStore, TensorStore
+from softgeom.checkpoints.token_strings import TOKEN_FILES
+
+# One file, then the index of shards; safetensors before pickles, since reading them needs neither PyTorch nor trust.
+SINGLE = ("model.safetensors", "pytorch_model.bin")
+INDEXED = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+
+
+def open_folder(folder: Path) -> tuple[TensorStore, dict[str, Any]]:
+    """The tensors of a model folder, and its configuration (empty where there is none).
+
+    Parameters
+    ----------
+    folder : Path
+        As `save_pretrained` writes it.
+
+    Raises
+    ------
+    ValueError
+        When the folder holds no weights, or a shard that its index names is missing.
+    """
+    config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
+    for name in SINGLE:
+        if (folder / name).is_file():
+            return _open(folder / name), config
+    for name in INDEXED:
+        if (folder / name).is_file():
+            shards = weight_map(read_json(folder / name), str(folder / name))
+            return MergedStore(shard_openers(shards, lambda shard: _open(folder / shard)), str(folder)), config
+    raise ValueError(f"{folder} holds no model: looked for {', '.join(SINGLE + INDEXED)}.")
+
+
+def find_token_file(folder: Path) -> Path | None:
+    """The folder's vocabulary, or None."""
+    return next((folder / name for name in TOKEN_FILES if (folder / name).is_file()), None)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file; ValueError when it is none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is no JSON file ({error}).") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} holds no JSON object.")
+    return content
+
+
+def weight_map(index: dict[str, Any], label: str) -> dict[str, str]:
+    """Tensor name to the file name of its shard, checked to be a bare file name."""
+    shards = index.get("weight_map")
+    if not isinstance(shards, dict) or not all(isinstance(shard, str) for shard in shards.values()):
+        raise ValueError(f"{label} has no weight_map from tensor names to shards.")
+    for shard in set(shards.values()):
+        if Path(shard).name != shard:
+            raise ValueError(f"{label} points outside its folder ({shard!r}): the index was tampered with.")
+    return shards
+
+
+def shard_openers(
+    shards: dict[str, str], open_shard: Callable[[str], TensorStore]
+) -> dict[str, Callable[[], TensorStore]]:
+    """Tensor name to a callable that opens its shard, each shard at most once."""
+    open_once = functools.cache(open_shard)
+    return {name: functools.partial(open_once, shard) for name, shard in shards.items()}
+
+
+def _open(path: Path) -> TensorStore:
+    if not path.is_file():
+        raise ValueError(f"{path} is missing, although the index of its folder names it; fetch it again.")
+    return open_safetensors(path) if path.suffix == ".safetensors" else open_state_dict(path)

@@ -1,0 +1,141 @@
+"""Reading single tensors of a safetensors file, on a disk or at the other end of a network.
+
+A file is eight bytes (little-endian length n of the header), n bytes of JSON (name to `dtype`, `shape` and
+`data_offsets`, counted from the end of the header), then the numbers. Everything here works on a function
+`read_range(start, stop) -> bytes`, so a local file and an HTTP range request share one reader. bfloat16, which NumPy does not
+know, is the upper half of a float32: sixteen zero bits behind it give the same number exactly.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ReadRange = Callable[[int, int], bytes]
+
+MAX_HEADER = 100_000_000  # bytes; the format's own limit, so that a hostile length allocates nothing
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "BF16": np.dtype("<u2"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "I16": np.dtype("<i2"),
+    "I8": np.dtype("i1"),
+    "U8": np.dtype("u1"),
+    "BOOL": np.dtype("u1"),
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where one tensor stands: `start` and `stop` are absolute positions in the file, in bytes."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+
+class SafetensorsStore:
+    """The tensors of one safetensors file, read one at a time.
+
+    Parameters
+    ----------
+    read_range : callable
+        `read_range(start, stop)` returns these bytes of the file, fewer only where the file ends.
+    size : int
+        The length of the file in bytes.
+    label : str
+        The file, as messages name it.
+    provenance : dict, optional
+        Recorded with the layer.
+
+    Raises
+    ------
+    ValueError
+        When the header is no safetensors header, or the file ends before its last tensor (the first one that is
+        incomplete is named, with the number of bytes missing).
+    """
+
+    def __init__(self, read_range: ReadRange, size: int, label: str, provenance: dict[str, str] | None = None):
+        self.label = label
+        self.provenance = {"format": "safetensors", **(provenance or {})}
+        self._read_range = read_range
+        self._entries = _parse_header(read_range, size, label)
+
+    def names(self) -> list[str]:
+        return list(self._entries)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._entries[name].shape
+
+    def read(self, name: str) -> np.ndarray:
+        entry = self._entries[name]
+        if entry.dtype not in _DTYPES:
+            raise ValueError(
+                f"{self.label}: tensor {name!r} is stored as {entry.dtype}, which has no exact NumPy form here; use "
+                "the model's float32, float16 or bfloat16 weights."
+            )
+        values = np.frombuffer(self._read_range(entry.start, entry.stop), dtype=_DTYPES[entry.dtype])
+        if entry.dtype == "BF16":
+            values = (values.astype(np.uint32) << 16).view(np.float32)
+        return values.reshape(entry.shape)
+
+
+def open_safetensors(path: Path) -> SafetensorsStore:
+    """The tensors of a local file; see `SafetensorsStore` for what is checked and raised."""
+
+    def read_range(start: int, stop: int) -> bytes:
+        with path.open("rb") as file:
+            file.seek(start)
+            return file.read(stop - start)
+
+    return SafetensorsStore(read_range, path.stat().st_size, str(path))
+
+
+def _parse_header(read_range: ReadRange, size: int, label: str) -> dict[str, Entry]:
+    length = int.from_bytes(read_range(0, 8), "little") if size >= 8 else -1
+    if not 2 <= length <= MAX_HEADER:
+        raise ValueError(f"{label} is not a safetensors file: its first eight bytes are no plausible header length.")
+    if size < 8 + length:
+        raise ValueError(f"{label} is truncated inside its header: {8 + length - size} bytes of it are missing.")
+    try:
+        header = json.loads(read_range(8, 8 + length))
+        entries = {
+            name: Entry(
+                str(about["dtype"]),
+                tuple(int(n) for n in about["shape"]),
+                8 + length + int(about["data_offsets"][0]),
+                8 + length + int(about["data_offsets"][1]),
+            )
+            for name, about in header.items()
+            if name != "__metadata__"
+        }
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ValueError(f"{label} is not a safetensors file: its header cannot be read ({error}).") from error
+    for name, entry in sorted(entries.items(), key=lambda item: item[1].start):
+        _check_entry(name, entry, size, data_start=8 + length, label=label)
+    return entries
+
+
+def _check_entry(name: str, entry: Entry, size: int, data_start: int, label: str) -> None:
+    if not data_start <= entry.start <= entry.stop or any(n < 0 for n in entry.shape):
+        raise ValueError(f"{label} has an impossible header: tensor {name!r} lies outside the data of the file.")
+    if entry.dtype in _DTYPES and math.prod(entry.shape) * _DTYPES[entry.dtype].itemsize != entry.stop - entry.start:
+        raise ValueError(
+            f"{label} has an impossible header: tensor {name!r} of shape {entry.shape} and type {entry.dtype} cannot "
+            f"fill {entry.stop - entry.start} bytes."
+        )
+    if entry.stop > size:
+        raise ValueError(
+            f"{label} is truncated: tensor {name!r} {entry.shape} needs the bytes up to {entry.stop}, the file ends at "
+            f"{size} ({entry.stop - size} bytes missing); fetch the file again."
+        )

@@ -1,0 +1,69 @@
+"""PyTorch state dicts, read with `weights_only=True`: tensors come out, code never runs.
+
+A training script often wraps the state dict in a dictionary (`{"state_dict": ..., "epoch": ...}`): the wrapper is taken off.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softgeom.checkpoints.tensors import ArrayStore
+
+_WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
+
+
+def open_state_dict(path: Path) -> ArrayStore:
+    """The tensors of one `.pt`, `.pth`, `.bin` or `.ckpt` file, mapped from the disk rather than copied.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    ValueError
+        When PyTorch is not installed, the file is no PyTorch file, or it holds more than tensors (nothing of it was executed).
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise ValueError(f"{path} needs PyTorch to be read: pip install 'softgeom[train]'.") from error
+    try:
+        # Files older than PyTorch 1.6 are no zip archives and cannot be mapped.
+        loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+    except pickle.UnpicklingError as error:
+        raise ValueError(
+            f"{path} holds more than tensors, so it was not loaded and nothing of it was executed; save "
+            "model.state_dict() alone."
+        ) from error
+    except (RuntimeError, EOFError, OSError, KeyError, ValueError) as error:
+        raise ValueError(f"{path} is not a whole PyTorch file ({str(error).splitlines()[0]}).") from error
+    tensors = {name: value for name, value in _unwrap(loaded).items() if isinstance(value, torch.Tensor)}
+    if not tensors:
+        raise ValueError(f"{path} holds no named tensors: save model.state_dict().")
+    return _TorchStore(tensors, str(path), {"format": "pytorch"})
+
+
+class _TorchStore(ArrayStore):
+    """Tensors that become arrays one at a time; bfloat16 becomes float32, which holds it exactly."""
+
+    def read(self, name: str) -> np.ndarray:
+        import torch
+
+        tensor = self._arrays[name]
+        return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).detach().numpy()
+
+
+def _unwrap(loaded: Any) -> dict[str, Any]:
+    for _ in range(2):  # Lightning in DeepSpeed wraps twice; nobody wraps three times
+        for key in _WRAPPERS:
+            if isinstance(loaded, dict) and isinstance(loaded.get(key), dict):
+                loaded = loaded[key]
+                break
+    return loaded if isinstance(loaded, dict) else {}

@@ -1,0 +1,102 @@
+"""A file of named tensors, whatever its format: `TensorStore`.
+
+Finding the softmax layer of a model needs three things of a file: the names in it, the shape of one name and the
+numbers of one name. Each format (`npz`, `safetensors_file`, `state_dict`, `hub`) gives exactly these and reads nothing
+else, so that the layer of a model of many gigabytes costs the bytes of that layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+LISTED_CANDIDATES = 20  # more names than this do not help anybody to choose one
+
+
+class TensorStore(Protocol):
+    """Named tensors that can be looked at before they are read.
+
+    Attributes
+    ----------
+    label : str
+        The file, folder or hub address, as error messages name it.
+    provenance : dict
+        What a reader needs to get the same numbers again (format, and on the hub the resolved commit).
+    """
+
+    label: str
+    provenance: dict[str, str]
+
+    def names(self) -> list[str]: ...
+
+    def shape(self, name: str) -> tuple[int, ...]: ...
+
+    def read(self, name: str) -> np.ndarray: ...
+
+
+class ArrayStore:
+    """A `TensorStore` over arrays that are in memory already, such as the members of a state dict.
+
+    Parameters
+    ----------
+    arrays : mapping
+        Name to array-like with `shape`; converted by `to_numpy` only when it is read.
+    label : str
+        Where they came from, for messages.
+    provenance : mapping, optional
+        Recorded with the layer.
+    """
+
+    def __init__(self, arrays: Mapping[str, Any], label: str, provenance: Mapping[str, str] | None = None):
+        self._arrays = arrays
+        self.label = label
+        self.provenance = dict(provenance or {})
+
+    def names(self) -> list[str]:
+        return list(self._arrays)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return tuple(int(n) for n in self._arrays[name].shape)
+
+    def read(self, name: str) -> np.ndarray:
+        return np.asarray(self._arrays[name])
+
+
+class MergedStore:
+    """Several stores under one name: the shards of one model.
+
+    Parameters
+    ----------
+    members : mapping
+        Tensor name to a callable that opens the store holding it: a shard that is not needed is never opened.
+    label, provenance
+        As in `TensorStore`.
+    """
+
+    def __init__(self, members: Mapping, label: str, provenance: Mapping[str, str] | None = None):
+        self._members = members
+        self.label = label
+        self.provenance = dict(provenance or {})
+
+    def names(self) -> list[str]:
+        return list(self._members)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._members[name]().shape(name)
+
+    def read(self, name: str) -> np.ndarray:
+        return self._members[name]().read(name)
+
+
+def describe(store: TensorStore, names: Iterable[str]) -> str:
+    """`name (C, d), name (C, d), ...` for an error message, shortened where the list is long."""
+    names = list(names)
+    listed = ", ".join(f"{name} {_shape_text(store.shape(name))}" for name in names[:LISTED_CANDIDATES])
+    hidden = len(names) - LISTED_CANDIDATES
+    return listed + (f" and {hidden} more" if hidden > 0 else "")
+
+
+def _shape_text(shape: tuple[int, ...]) -> str:
+    return "(" + ", ".join(str(n) for n in shape) + ")"

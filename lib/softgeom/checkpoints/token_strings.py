@@ -1,0 +1,125 @@
+"""The strings of the classes, and which of them belong to a target language.
+
+Strings come from `tokenizer.json` (any model type of the `tokenizers` library), `vocab.json` or `vocab.txt`, read as data; no
+tokenizer is built and no code of a model runs. Byte-level vocabularies, in which a space is written as another character,
+are decoded into the text that they stand for.
+
+The paper's target-language filter (Section 4.2): keep the tokens of one Unicode script and drop those with a digit or
+punctuation. The dropped tokens stay competitors; they are only not asked about.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TOKEN_FILES = ("tokenizer.json", "vocab.json", "vocab.txt")
+_WORD_BOUNDARIES = "▁Ġ \t\n"  # how SentencePiece and byte-level vocabularies write a space
+_WRITTEN_WITH_HAN = {"HAN": ("CJK",), "JAPANESE": ("CJK", "HIRAGANA", "KATAKANA")}
+
+
+def read_tokens(path: Path, classes: int) -> tuple[str, ...]:
+    """One string for each class.
+
+    Parameters
+    ----------
+    path : Path
+        `tokenizer.json`, `vocab.json` (string to id) or a text file with one token a line.
+    classes : int
+        C: ids beyond the vocabulary (padding rows) are named `<unused i>`.
+
+    Raises
+    ------
+    ValueError
+        When the file has none of these forms.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        vocabulary = _from_json(json.loads(text)) if path.suffix == ".json" else dict(enumerate(text.splitlines()))
+    except (UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(
+            f"{path} is no vocabulary ({error}): pass tokenizer.json, vocab.json or one token a line."
+        ) from error
+    return tuple(vocabulary.get(index, f"<unused {index}>") for index in range(classes))
+
+
+def classes_in_script(tokens: Sequence[str], script: str) -> np.ndarray:
+    """The classes that the paper would ask about in a target language of its own script.
+
+    Parameters
+    ----------
+    tokens : sequence of str
+        The C token strings.
+    script : str
+        First word of the Unicode names of its letters: `"CYRILLIC"`, `"GREEK"`, `"LATIN"`, `"ARABIC"`, `"HEBREW"`, `"HANGUL"`; also
+        `"HAN"` and `"JAPANESE"`.
+
+    Returns
+    -------
+    ndarray of int
+        Indices of the tokens all of whose characters are letters (or marks) of the script, the signs for a space set aside.
+
+    Raises
+    ------
+    ValueError
+        When no token is left: the scripts that do occur are listed.
+    """
+    wanted = _WRITTEN_WITH_HAN.get(script.upper(), (script.upper(),))
+    kept = [index for index, token in enumerate(tokens) if _only_letters_of(token, wanted)]
+    if not kept:
+        seen = sorted({_script(character) for token in tokens for character in token if character.isalpha()})
+        raise ValueError(
+            f"no token is written in {script!r} alone; scripts that occur: {', '.join(seen[:30]) or 'none'}."
+        )
+    return np.array(kept)
+
+
+def _only_letters_of(token: str, scripts: Iterable[str]) -> bool:
+    core = token.strip(_WORD_BOUNDARIES)
+    letters = [character for character in core if not unicodedata.category(character).startswith("M")]
+    return bool(letters) and all(c.isalpha() and _script(c) in scripts for c in letters)
+
+
+def _script(character: str) -> str:
+    return unicodedata.name(character, "UNNAMED").split()[0]
+
+
+def _from_json(content: Any) -> dict[int, str]:
+    if "model" not in content:  # vocab.json
+        return {int(index): token for token, index in content.items()}
+    vocabulary = content["model"]["vocab"]
+    if isinstance(vocabulary, list):  # Unigram: [token, score] in the order of the ids
+        strings = {index: entry[0] for index, entry in enumerate(vocabulary)}
+    else:
+        strings = {int(index): token for token, index in vocabulary.items()}
+    if _is_byte_level(content.get("decoder")) or _is_byte_level(content.get("pre_tokenizer")):
+        strings = {index: _decode_bytes(token) for index, token in strings.items()}
+    return strings | {int(added["id"]): added["content"] for added in content.get("added_tokens") or []}
+
+
+def _is_byte_level(part: Any) -> bool:
+    if not isinstance(part, dict):
+        return False
+    inner = [*part.get("pretokenizers", []), *part.get("decoders", [])]
+    return part.get("type") == "ByteLevel" or any(_is_byte_level(item) for item in inner)
+
+
+def _byte_of_character() -> dict[str, int]:
+    """The byte-level alphabet: printable Latin-1 characters stand for themselves, the rest follow from U+0100 on."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
+
+
+_BYTES = _byte_of_character()
+
+
+def _decode_bytes(token: str) -> str:
+    if not all(character in _BYTES for character in token):
+        return token
+    return bytes(_BYTES[character] for character in token).decode("utf-8", errors="replace")
