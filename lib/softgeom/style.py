@@ -6,6 +6,7 @@ Colours are those of Okabe and Ito (2008), which people with the usual colour-vi
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,8 @@ def use() -> None:
     import matplotlib as mpl
     from cycler import cycler
 
+    # A Chinese family without a normal weight is fine for labels; its warning would stand in every executed notebook.
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     mpl.rcParams.update(mpl.rcParamsDefault | {"backend": mpl.rcParams["backend"]})
     mpl.rcParams.update(
         {

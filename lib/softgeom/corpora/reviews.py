@@ -14,7 +14,7 @@ from softgeom.corpora.source import Source, announce, hub_reachable, read_origin
 HUB_ID = "stanfordnlp/imdb"
 PARTS = ("train", "test", "unsupervised")
 
-PLANTED_WORDS = {
+PLANTED_WORDS: dict[str, tuple[str, ...]] = {
     "positive": ("wonderful", "excellent", "delightful", "moving", "masterpiece", "brilliant"),
     "negative": ("awful", "boring", "waste", "dreadful", "clumsy", "torture"),
 }

@@ -16,6 +16,7 @@ from urllib.parse import urlparse
 logger = logging.getLogger("softgeom")
 
 _PROBE_SECONDS = 1.0
+_announced: set[Source] = set()  # said once per process, however often a corpus is loaded
 _ORIGIN_FILE = "ORIGIN.json"  # beside files that were fetched from a hub: repository, configuration and resolved commit
 
 
@@ -58,7 +59,9 @@ class Source:
 
 def announce(source: Source) -> Source:
     """Say once, in the log and so in the executed notebook, which data are used."""
-    logger.warning("data: %s%s", source, f": {source.detail}" if source.stand_in and source.detail else "")
+    if source not in _announced:
+        _announced.add(source)
+        logger.warning("data: %s%s", source, f": {source.detail}" if source.stand_in and source.detail else "")
     return source
 
 

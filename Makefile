@@ -1,0 +1,144 @@
+# Softmax Geometry: the whole pipeline as a graph. `make` alone prints help.
+#
+# Data goes one way: raw -> processed -> results -> figures -> README. A notebook depends on its own file, its parameters, the
+# leaves and its chapter of lib/, and on the notebooks whose recorded results it reads (section "Edges").
+
+PROFILE  ?= default
+DATA     ?= $(SOFTGEOM_DATA)
+USE_CONDA ?=
+PYTHON   ?= python3
+MODEL    ?=
+OUT      ?= scans/$(if $(MODEL),$(notdir $(basename $(MODEL))),model)
+
+TORCH    := torch==2.13.0
+E        := executed/$(PROFILE)
+LIB      := lib/softgeom
+
+ifeq ($(USE_CONDA),1)
+CONDA    := $(firstword $(foreach tool,mamba micromamba conda,$(if $(shell command -v $(tool) 2>/dev/null),$(tool))))
+PY       := .conda/bin/python
+STAMP    := .conda/.stamp
+else
+PY       := .venv/bin/python
+STAMP    := .venv/.stamp
+endif
+
+export SOFTGEOM_DATA := $(DATA)
+export SOFTGEOM_PROFILE := $(PROFILE)
+export PYTHONNOUSERSITE := 1
+unexport JUPYTER_PATH PYTHONPATH
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: help env all smoke test test-browser lint lab scan bench check readme report lock clean
+
+help:
+	@echo 'Softmax Geometry. The two commands that matter:'
+	@echo '  make all             every figure and table (PROFILE=smoke|default|paper; DATA=folder with raw data; -j2 for two at a time)'
+	@echo '  make test            the test suite'
+	@echo 'One notebook:          make 10_braid_counts'
+	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder'
+	@echo 'Reading and teaching:  make lab (JupyterLab), make report (a site in build/html)'
+	@echo 'Checking:              make check (papers against ours), smoke, lint, test-browser, bench'
+	@echo 'Upkeep:                make env (.venv; USE_CONDA=1 takes conda), readme, lock, clean'
+
+# ---- Environment -----------------------------------------------------------------------------------------------------------
+# PyTorch stands outside the hashed lock: this one plain line takes a local or CPU wheel where pip is configured for one,
+# and the registry's own build on macOS and GPU machines. Its dependencies are few; the lock has most of them already.
+
+env: $(STAMP)
+
+.venv/.stamp: pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'Python 3.11 or newer is needed: make env PYTHON=python3.12'; exit 1; }
+	@echo 'setting up .venv (about two minutes, 2.5 GB with PyTorch) ...'
+	$(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(PY) -m pip install --quiet --disable-pip-version-check $(TORCH_FLAGS) $(TORCH)
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.conda/.stamp: environment.yml pyproject.toml
+	@test -n '$(CONDA)' || { echo 'USE_CONDA=1 needs mamba, micromamba or conda on the PATH'; exit 1; }
+	$(CONDA) env create --yes --prefix ./.conda --file environment.yml
+	@touch $@
+
+lock: | $(STAMP)
+	$(PY) -m pip install --quiet uv
+	$(PY) -m uv pip compile pyproject.toml --extra notebooks --extra ocr --extra dask --extra report --extra test --extra lint --extra build \
+	  --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade --output-file requirements.lock
+
+# ---- Notebooks -------------------------------------------------------------------------------------------------------------
+
+NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9]*.ipynb)))
+LEAVES    := $(wildcard $(addprefix $(LIB)/,__init__.py paths.py record.py style.py progress.py parallel.py layer.py corpora/*.py))
+CHECKPOINTS := $(wildcard $(LIB)/checkpoints/*.py)
+MODELS      := $(wildcard $(LIB)/language_model/*.py)
+BOTTLENECK  := $(wildcard $(LIB)/bottleneck/*.py) $(CHECKPOINTS)
+MARGINS     := $(wildcard $(LIB)/margins/*.py) $(MODELS)
+CIRCUITS    := $(wildcard $(LIB)/circuits/*.py) $(MODELS) $(CHECKPOINTS)
+HARDMAX     := $(wildcard $(LIB)/hardmax/*.py)
+
+all: $(NOTEBOOKS:%=$(E)/%.ipynb)
+	@echo "$(words $(NOTEBOOKS)) notebooks up to date: results/$(PROFILE), figures/$(PROFILE), executed/$(PROFILE)"
+
+smoke:
+	@$(MAKE) --no-print-directory all PROFILE=smoke
+
+# Parameters are checked before anything runs: an unknown, missing or mistyped one stops everything here.
+build/params-$(PROFILE).ok: $(wildcard params/$(PROFILE)/*.yaml) $(wildcard notebooks/*.ipynb) | $(STAMP)
+	@mkdir -p build
+	@$(PY) -m softgeom.compendium check-params --profile $(PROFILE)
+	@touch $@
+
+$(E)/%.ipynb: notebooks/%.ipynb params/$(PROFILE)/%.yaml $(LEAVES) | $(STAMP) build/params-$(PROFILE).ok
+	@$(PY) -m softgeom.compendium run $* --profile $(PROFILE)
+
+.PHONY: $(NOTEBOOKS)
+$(NOTEBOOKS): %: $(E)/%.ipynb
+
+# ---- Edges: what each notebook needs beyond its own file, its parameters and the leaves --------------------------------------
+# (chapter A: bottleneck)
+
+# (chapter B: margins)
+
+# (chapter C: circuits)
+
+# (chapter D: hardmax)
+
+# (summary: reads what all others recorded)
+$(E)/90_summary.ipynb: $(filter-out $(E)/90_summary.ipynb,$(NOTEBOOKS:%=$(E)/%.ipynb)) $(wildcard $(LIB)/compendium/*.py)
+
+# ---- Everything else -------------------------------------------------------------------------------------------------------
+
+test: | $(STAMP)
+	$(PY) -m pytest -n 2 --dist loadfile -m 'not browser'
+
+test-browser: | $(STAMP)
+	$(PY) -m pytest -m browser
+
+lint: | $(STAMP)
+	$(PY) -m ruff check lib tests notebooks benchmarks
+	$(PY) -m ruff format --check lib tests notebooks benchmarks
+	$(PY) -m nbstripout --verify --extra-keys 'metadata.papermill cell.metadata.papermill' notebooks/*.ipynb
+	$(PY) -m mypy
+	$(PY) -m softgeom.compendium render-readme --check
+
+check: | $(STAMP)
+	@$(PY) -m softgeom.compendium check --profile $(PROFILE)
+
+readme: | $(STAMP)
+	@$(PY) -m softgeom.compendium render-readme
+
+lab: | $(STAMP)
+	$(PY) -m jupyterlab --LabApp.default_url=/lab/tree/README.md
+
+scan: | $(STAMP)
+	@test -n '$(MODEL)' || { echo 'which model? make scan MODEL=path-or-hub-id [OUT=folder]'; exit 1; }
+	@$(PY) -m softgeom.compendium scan '$(MODEL)' --out '$(OUT)'
+
+bench: | $(STAMP)
+	$(PY) benchmarks/run.py
+
+clean:
+	rm -rf executed build results/smoke results/lab figures/smoke figures/lab .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,109 @@
+"""Numbers and tables of the README come from `results/`: no number there is typed by hand.
+
+Markers in the text, each kept and its content replaced::
+
+    <!-- value: 12_first_scan/unargmaxable --> 200 <!-- /value -->            a recorded value (optional format: `... | ,.0f`)
+    <!-- table: 10_braid_counts/real_sizes --> ... <!-- /table -->            a recorded table (optional columns: `... | a, b`)
+    <!-- claims: 001 --> ... <!-- /claims -->                                 the claims of one paper, with notebook and verdict
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pandas as pd
+
+from softgeom import paths
+from softgeom.record import STAND_IN
+
+_MARKER = re.compile(r"<!-- (value|table|claims): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->", re.DOTALL)
+
+
+def render(text: str, profile: str = "default") -> str:
+    """The text with every marker's content renewed from the committed results of a profile.
+
+    Raises
+    ------
+    KeyError
+        When a marker names a notebook, value or table that was never recorded.
+    """
+
+    def renew(match: re.Match[str]) -> str:
+        kind, what, option, _ = match.groups()
+        content = {"value": _value, "table": _table, "claims": _claims}[kind](what, option or "", profile)
+        opening = f"<!-- {kind}: {what}{f' | {option}' if option else ''} -->"
+        return f"{opening}{content}<!-- /{kind} -->"
+
+    return _MARKER.sub(renew, text)
+
+
+def committed_record(name: str, profile: str) -> dict[str, Any]:
+    """The committed record of a notebook: from real data where there is one, else from the stand-in."""
+    folder = paths.results_dir(profile, name)
+    for path in (folder / "record.json", folder / STAND_IN / "record.json"):
+        if path.is_file():
+            return json.loads(path.read_text(encoding="utf-8")) | {"folder": path.parent}
+    raise KeyError(f"README.md names {name}, which has no committed results in profile {profile!r}: run `make {name}`")
+
+
+def _value(what: str, option: str, profile: str) -> str:
+    name, _, key = what.rpartition("/")
+    values = committed_record(name, profile)["values"]
+    if key not in values:
+        raise KeyError(f"README.md names the value {what}; {name} recorded {', '.join(values) or 'none'}")
+    return format(values[key]["value"], option)
+
+
+def _table(what: str, option: str, profile: str) -> str:
+    name, _, key = what.rpartition("/")
+    path = committed_record(name, profile)["folder"] / f"{key}.csv"
+    if not path.is_file():
+        raise KeyError(f"README.md names the table {what}, which {name} did not record")
+    frame = pd.read_csv(path)
+    if option:
+        frame = frame[[column.strip() for column in option.split(",")]]
+    return "\n" + markdown(frame) + "\n"
+
+
+def _claims(what: str, option: str, profile: str) -> str:
+    rows = []
+    for claim, name in all_claims(profile):
+        if claim["id"].startswith(f"{what}-"):
+            verdict = claim["verdict"] + (f": {claim['reason']}" if claim["reason"] else "")
+            rows.append(
+                {
+                    "where": claim["source"],
+                    "claim": claim["statement"],
+                    "verdict": verdict,
+                    "notebook": f"[{name}](notebooks/{name}.ipynb)",
+                }
+            )
+    return "\n" + markdown(pd.DataFrame(rows)) + "\n" if rows else "\n"
+
+
+def all_claims(profile: str) -> list[tuple[dict[str, Any], str]]:
+    """Every committed claim with the notebook that tested it, ordered by notebook."""
+    names = sorted(path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb"))
+    found = []
+    for name in names:
+        try:
+            record = committed_record(name, profile)
+        except KeyError:
+            continue
+        found += [(claim, name) for claim in record["claims"]]
+    return found
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """A data frame as a Markdown table."""
+
+    def cell(value: Any) -> str:
+        text = f"{value:.4g}" if isinstance(value, float) else str(value)
+        return text.replace("|", "\\|").replace("\n", " ")
+
+    head = "| " + " | ".join(map(str, frame.columns)) + " |"
+    rule = "|" + " --- |" * len(frame.columns)
+    body = ["| " + " | ".join(map(cell, row)) + " |" for row in frame.itertuples(index=False)]
+    return "\n".join([head, rule, *body])
