@@ -1,0 +1,160 @@
+"""Equation (3), Corollary 1 in both directions by independent methods, and what counts as dimension and as bias."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.spatial import ConvexHull
+from softgeom.bottleneck.rankings import decide_ranking, effective_shape, feasible_rankings, rank_classes
+from softgeom.bottleneck.regions import count_regions
+
+SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
+
+
+def random_layer(C: int, d: int, bias: bool, seed: int = 0, size: int = 50) -> tuple[np.ndarray, np.ndarray | None]:
+    rng = np.random.default_rng(seed)
+    return rng.integers(-size, size, (C, d)), rng.integers(-size, size, C) if bias else None
+
+
+def meets_region(ranking: tuple[int, ...], W: np.ndarray, b: np.ndarray | None) -> bool:
+    """Corollary 1 read in the output space: a point t 1 + sum_k s_k u_k, s > 0, of the region that lies on {W x + b}."""
+    C, d = W.shape
+    generators = np.array(
+        [[1.0 * (c in ranking[k:]) for c in range(C)] for k in range(C)]
+    )  # u_0 is the all-ones vector
+    system = np.hstack([generators.T, -W.astype(float)])
+    bounds = [(None, None)] + [(1e-6, None)] * (C - 1) + [(None, None)] * d
+    return linprog(np.zeros(C + d), A_eq=system, b_eq=np.zeros(C) if b is None else b, bounds=bounds).status == 0
+
+
+def test_example_below_equation_three() -> None:
+    """Probabilities (.2, .4, .1, .3) give the permutation 3142, and class 2 is the argmax."""
+    ranking = rank_classes([0.2, 0.4, 0.1, 0.3])
+    assert [c + 1 for c in ranking] == [3, 1, 4, 2]
+    assert ranking[-1] == np.argmax([0.2, 0.4, 0.1, 0.3])
+
+
+@pytest.mark.parametrize("scores", [[1.0, 1.0], [1.0, math.nan]])
+def test_ties_have_no_ranking(scores: list[float]) -> None:
+    with pytest.raises(ValueError, match="do not rank strictly"):
+        rank_classes(scores)
+
+
+@pytest.mark.parametrize(("C", "d", "bias"), [(3, 1, True), (4, 2, False), (4, 2, True), (4, 3, False), (5, 2, True)])
+def test_corollary_one_is_an_equivalence(C: int, d: int, bias: bool) -> None:
+    """All C! rankings: regions visited in the input space, the subspace in the output space, proofs of either verdict."""
+    W, b = random_layer(C, d, bias)
+    realised = feasible_rankings(W, b)
+    assert len(realised) == count_regions(C, d, bias)
+    for ranking in itertools.permutations(range(C)):
+        verdict = decide_ranking(ranking, W, b)
+        assert verdict.verify(W, b)
+        assert verdict.feasible == (ranking in realised) == meets_region(ranking, W, b)
+        assert (verdict.x is None) == (not verdict.feasible) == (verdict.weights is not None)
+
+
+def test_witnesses_rank_the_classes_as_said() -> None:
+    W, b = random_layer(6, 3, bias=True)
+    assert b is not None
+    for ranking, x in feasible_rankings(W, b).items():
+        logits = [sum(int(w) * q for w, q in zip(row, x, strict=True)) + int(c) for row, c in zip(W, b, strict=True)]
+        assert rank_classes(logits) == ranking
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_special_positions_never_realise_more(seed: int, bias: bool) -> None:
+    W, b = random_layer(4, 2, bias, seed, size=2)
+    realised = feasible_rankings(W, b)
+    decided = [p for p in itertools.permutations(range(4)) if decide_ranking(p, W, b).feasible]
+    assert set(decided) == set(realised)
+    dimension, counts = effective_shape(W, b)
+    assert len(realised) <= (count_regions(4, dimension, counts) if dimension else math.factorial(4))
+
+
+def test_square_corners() -> None:
+    assert len(feasible_rankings(SQUARE)) == 8
+    assert len(feasible_rankings(SQUARE, [3, 7, 11, 100])) == 16
+    assert effective_shape(SQUARE) == (2, False)  # so the formula says 12
+
+
+def test_equal_classes_realise_nothing_and_the_certificate_says_so() -> None:
+    W = [[1, 0], [1, 0], [0, 1]]
+    assert feasible_rankings(W) == {}
+    verdict = decide_ranking((0, 1, 2), W)
+    assert not verdict.feasible
+    assert verdict.weights == (1, 0)
+    assert decide_ranking((0, 1, 2), W, [0, 1, 0]).feasible
+
+
+def test_footnote_seven_needs_columns_independent_of_the_ones_vector() -> None:
+    """d = C - 1 realises every ranking iff the columns of W and the all-ones vector span R^C."""
+    W = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]])
+    assert effective_shape(W)[0] == 3
+    assert len(feasible_rankings(W)) == 24
+    shifted = W.copy()
+    shifted[:, 2] = 1 - shifted[:, 0] - shifted[:, 1]  # rank 3 still, but the columns now add up to the ones vector
+    assert np.linalg.matrix_rank(shifted) == 3
+    assert effective_shape(shifted)[0] == 2
+    assert len(feasible_rankings(shifted)) < 24
+
+
+@pytest.mark.parametrize(
+    ("bias", "shape"),
+    [(None, (2, False)), ([5] * 4, (2, False)), ([8, 2, -6, -4], (2, False)), ([3, 10, -3, -1], (2, True))],
+)
+def test_effective_shape(bias: list[int] | None, shape: tuple[int, bool]) -> None:
+    W = [[1, 2], [3, -1], [-2, 5], [-4, -4]]
+    if bias == [8, 2, -6, -4]:
+        bias = [u + 2 * v + 3 for u, v in W]
+    assert effective_shape(W, bias) == shape
+    assert len(feasible_rankings(W, bias)) == count_regions(4, *shape)
+    assert effective_shape([[1, 1, 7], [2, 2, 7], [5, 5, 7]]) == (1, False)
+
+
+def test_corollary_two_agrees_with_the_convex_hull() -> None:
+    """Without a bias a class heads some realisable ranking iff its row is a vertex of the hull (Qhull knows no rankings)."""
+    W = np.random.default_rng(3).integers(-50, 50, (7, 2))
+    winners = {ranking[-1] for ranking in feasible_rankings(W)}
+    assert winners == set(ConvexHull(W).vertices.tolist())
+    assert len(winners) < 7
+
+
+def test_tampered_evidence_does_not_verify() -> None:
+    W, b = random_layer(4, 2, bias=True)
+    verdicts = [decide_ranking(p, W, b) for p in itertools.permutations(range(4))]
+    yes, no = next(v for v in verdicts if v.feasible), next(v for v in verdicts if not v.feasible)
+    assert yes.x is not None
+    assert no.weights is not None
+    assert not replace(yes, ranking=yes.ranking[::-1]).verify(W, b)
+    assert not replace(yes, x=None).verify(W, b)
+    assert not replace(no, weights=None).verify(W, b)
+    assert not replace(no, weights=tuple(-v for v in no.weights)).verify(W, b)
+    assert not replace(no, weights=(Fraction(0),) * 3).verify(W, b)
+    assert not replace(no, weights=tuple(v + Fraction(1, 10**9) for v in no.weights)).verify(W, b)
+    assert not replace(yes, feasible=False).verify(W, b)
+
+
+@pytest.mark.parametrize(
+    ("ranking", "W", "message"),
+    [
+        ((0, 0, 1), [[1], [2], [3]], "is no permutation of the 3 classes"),
+        ((0, 1), [[1], [2], [3]], "is no permutation of the 3 classes"),
+        ((0, 1), [1, 2], "classes x features"),
+    ],
+)
+def test_bad_input_gets_one_sentence(ranking: tuple[int, ...], W: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        decide_ranking(ranking, W)
+
+
+def test_one_class_has_one_ranking() -> None:
+    assert decide_ranking((0,), [[3, 4]]).verify([[3, 4]])
+    assert list(feasible_rankings([[3, 4]])) == [(0,)]
