@@ -1,0 +1,82 @@
+"""Where the volume correction of a deep stack lives (003, Section 6, Lemmas D.1 and D.2, Corollary 6.1).
+
+Stage 0 is the attention prior on embeddings, e^0 = x^0 - mu(x^0), whose queries are the variable being generated.  Layer
+l >= 1 is x^l = f(x^{l-1}) + e^l with f a pre-norm transformer block (eqs. 41-43).  In the variables ordered by (layer,
+position) the Jacobian of all residuals is block lower-triangular, and since x^l enters e^l only as itself the diagonal
+blocks of layers l >= 1 are identities: log |det| is that of stage 0.  A layer whose queries read its own output
+x^l instead (Section 6.5) contributes log |det(I - W_O W_V S W_K^T W_Q)| per position again, with S the covariance of the
+previous layer's normalised tokens.
+
+Shapes: X (L + 1, T, d), one slice per stage; every weight (d, d); residuals like X.  Float64 torch, for autograd.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Block:
+    """One pre-norm block with a single head: attention, then a two-layer GELU network."""
+
+    W_Q: Tensor
+    W_K: Tensor
+    W_V: Tensor
+    W_O: Tensor
+    W_in: Tensor
+    W_out: Tensor
+    implicit: bool = False  # True: the queries read the layer's own output (Section 6.5)
+
+    @classmethod
+    def random(cls, d: int, generator: torch.Generator, *, size: float = 0.8, implicit: bool = False) -> Block:
+        """Draw six matrices with entries N(0, size^2 / d)."""
+        weights = size / d**0.5 * torch.randn(6, d, d, generator=generator, dtype=torch.float64)
+        return cls(*weights, implicit=implicit)
+
+
+def attention_weights(queries: Tensor, keys: Tensor, *, inclusive: bool) -> Tensor:
+    """Softmax over the past of logits q_i.k_j: (T, T); the strict row of position 1 is zero."""
+    seen = torch.ones(len(queries), len(keys), dtype=torch.bool).tril(0 if inclusive else -1)
+    return torch.softmax((queries @ keys.T).masked_fill(~seen, torch.finfo(queries.dtype).min), dim=-1) * seen
+
+
+def prior_residuals(X: Tensor, W_Q: Tensor, W_K: Tensor) -> Tensor:
+    """Stage 0: e_i = x_i - sum_{j<i} a_ij x_j, (T, d)."""
+    return X - attention_weights(X @ W_Q.T, X @ W_K.T, inclusive=False) @ X
+
+
+def block_output(previous: Tensor, current: Tensor, block: Block) -> Tensor:
+    """f(x^{l-1}), or f(x^{l-1}; x^l) for an implicit block, in which ``current`` forms the queries: (T, d)."""
+    normed = torch.nn.functional.layer_norm(previous, previous.shape[-1:])
+    queries = current if block.implicit else normed
+    a = attention_weights(queries @ block.W_Q.T, normed @ block.W_K.T, inclusive=True)
+    attended = previous + a @ normed @ (block.W_O @ block.W_V).T
+    if block.implicit:  # keep the network out of it, so that Theorem 1 applies as it stands
+        return attended
+    hidden = torch.nn.functional.gelu(torch.nn.functional.layer_norm(attended, attended.shape[-1:]) @ block.W_in.T)
+    return attended + hidden @ block.W_out.T
+
+
+def stack_residuals(X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Block]) -> Tensor:
+    """All residuals e^0, ..., e^L of the stack at the variables X (L + 1, T, d) (eq. 36)."""
+    layers = [X[level] - block_output(X[level - 1], X[level], block) for level, block in enumerate(blocks, start=1)]
+    return torch.stack([prior_residuals(X[0], *prior), *layers])
+
+
+def stack_jacobian(X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Block]) -> Tensor:
+    """The full Jacobian by automatic differentiation, rows and columns ordered by (layer, position, coordinate)."""
+    full = torch.autograd.functional.jacobian(lambda Z: stack_residuals(Z, prior, blocks), X)
+    return full.reshape(X.numel(), X.numel())
+
+
+def implicit_blocks(previous: Tensor, current: Tensor, block: Block) -> Tensor:
+    """Closed form of an implicit layer's diagonal blocks, I - W_O W_V S_i W_K^T W_Q: (T, d, d)."""
+    normed = torch.nn.functional.layer_norm(previous, previous.shape[-1:])
+    a = attention_weights(current @ block.W_Q.T, normed @ block.W_K.T, inclusive=True)
+    centred = normed - (a @ normed).unsqueeze(1)  # (T, T, d)
+    S = torch.einsum("ij,ijc,ije->ice", a, centred, centred)
+    identity = torch.eye(previous.shape[-1], dtype=previous.dtype)
+    return identity - block.W_O @ block.W_V @ S @ block.W_K.T @ block.W_Q

@@ -1,0 +1,43 @@
+"""Three margins to degeneracy of a Jacobian block J = I - A (003, eq. 25, Lemma B.4 and the remark after it).
+
+The map is singular where det J = 0, that is where 1 is an eigenvalue of A.  Three distances to that event:
+
+* spectral radius, 1 - rho(A): the source's example.  Positive values suffice for det J > 0 (Lemma B.4) and are not
+  necessary: an eigenvalue -1 or exp(i phi) of A exhausts this margin and harms nothing;
+* eigenvalue, 1 - max{Re z : z real eigenvalue of A}: zero exactly on the boundary det J = 0 that a path from A = 0 meets
+  first.  A without real eigenvalues gives +inf: no real scaling of it is singular;
+* singular value, sigma_min(J): the distance in operator norm to the nearest singular matrix (Eckart-Young).
+
+With d = 1 and A = c Var they are 1 - |c| Var, 1 - c Var and |1 - c Var|.  Shapes: blocks (..., d, d) -> (...).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# An eigenvalue counts as real if its imaginary part is rounding: eps^(1/2) is what a double eigenvalue can lose.
+_REAL = float(np.sqrt(np.finfo(float).eps))
+
+
+def spectral_radius_margin(blocks: Array) -> Array:
+    """Compute 1 - rho(I - J): positive is sufficient for invertibility, negative proves nothing."""
+    return 1.0 - np.abs(_eigenvalues(blocks)).max(axis=-1)
+
+
+def eigenvalue_margin(blocks: Array) -> Array:
+    """Compute 1 - (largest real eigenvalue of I - J); inf where I - J has no real eigenvalue."""
+    z = _eigenvalues(blocks)
+    real = np.abs(z.imag) <= _REAL * np.maximum(1.0, np.abs(z))
+    return 1.0 - np.where(real, z.real, -np.inf).max(axis=-1)
+
+
+def singular_value_margin(blocks: Array) -> Array:
+    """Compute the smallest singular value of J, zero exactly at the boundary."""
+    return np.asarray(np.linalg.svd(blocks, compute_uv=False)[..., -1], dtype=np.float64)
+
+
+def _eigenvalues(blocks: Array) -> NDArray[np.complex128]:
+    return np.asarray(np.linalg.eigvals(np.eye(blocks.shape[-1]) - blocks), dtype=np.complex128)
