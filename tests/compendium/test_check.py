@@ -1,0 +1,81 @@
+"""Comparison with the papers: unlisted differences fail, and so do stale, wandering and pointless exceptions."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+import yaml
+from softgeom.compendium import __main__ as command_line
+from softgeom.compendium import check
+
+
+@pytest.fixture
+def compare(compendium):
+    (compendium / "data" / "reference" / "paper.csv").write_text("n,count\n1,10\n2,20\n")
+    folder = compendium / "results" / "default" / "10_demo"
+    folder.mkdir(parents=True)
+
+    def compare(ours, exceptions=(), tolerance=0):
+        pd.DataFrame({"n": [1, 2], "regions": ours}).to_csv(folder / "counts.csv", index=False)
+        entry = {
+            "id": "demo",
+            "title": "Demo",
+            "paper": "paper.csv",
+            "ours": "10_demo/counts.csv",
+            "on": ["n"],
+            "paper_column": "count",
+            "our_column": "regions",
+            "tolerance": tolerance,
+            "exceptions": list(exceptions),
+        }
+        (compendium / "data" / "reference" / "comparisons.yaml").write_text(yaml.safe_dump([entry]))
+        return check.compare("default")
+
+    return compare
+
+
+def _exception(n, low, high):
+    return {"where": {"n": n}, "reason": "known", "low": low, "high": high}
+
+
+def test_equal_numbers_pass(compare, capsys):
+    assert [row.verdict for row in compare([10, 20])] == ["equal", "equal"]
+    assert command_line.main(["check"]) == 0
+    assert "2 numbers: 2 equal, 0 explained, 0 DIFFERENT" in capsys.readouterr().out
+
+
+def test_a_difference_fails(compare, capsys):
+    assert [row.verdict for row in compare([10, 21])] == ["equal", "DIFFERENT"]
+    assert command_line.main(["check"]) == 1
+
+
+def test_tolerance_is_relative(compare):
+    assert [row.verdict for row in compare([10.09, 20.5], tolerance=0.01)] == ["equal", "DIFFERENT"]
+
+
+@pytest.mark.parametrize(
+    ("exception", "verdict", "reason"),
+    [
+        (_exception(2, 20.5, 21.5), "explained", "known"),
+        (_exception(2, 22, 23), "DIFFERENT", "outside the listed range"),
+        (_exception(1, 9, 11), "DIFFERENT", "stale"),
+        (_exception(3, 9, 11), "DIFFERENT", "matches no number"),
+    ],
+)
+def test_exceptions_are_held_to_their_word(compare, exception, verdict, reason):
+    rows = compare([10, 21], [exception])
+    assert any(row.verdict == verdict and reason in row.reason for row in rows)
+
+
+def test_missing_results_name_the_notebook(compare, compendium):
+    compare([10, 20])
+    (compendium / "results" / "default" / "10_demo" / "counts.csv").unlink()
+    (row,) = check.compare("default")
+    assert row.verdict == "DIFFERENT"
+    assert "run `make 10_demo` first" in row.reason
+
+
+def test_unknown_fields_are_refused(compendium):
+    (compendium / "data" / "reference" / "comparisons.yaml").write_text("- id: x\n  tolerence: 0\n")
+    with pytest.raises(ValueError, match="x: unknown field tolerence"):
+        check.specification()

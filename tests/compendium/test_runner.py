@@ -1,0 +1,66 @@
+"""Running notebooks: parameters arrive, failures are told and not taken for done, foreign kernels stay out."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from softgeom.compendium import __main__ as command_line
+from softgeom.compendium import runner
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # papermill's and jupyter's own
+
+
+@pytest.fixture
+def notebook(compendium, write_notebook, monkeypatch):
+    for variable in ("IPYTHONDIR", "JUPYTER_PREFER_ENV_PATH", "MPLBACKEND", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(variable, "")  # so that whatever the runner sets is undone afterwards
+
+    def write(*cells):
+        write_notebook("10_demo", 'number: int = 1  # a number\nprofile: str = "lab"  # where', *cells)
+        (compendium / "params" / "smoke" / "10_demo.yaml").write_text("number: 5\n")
+
+    return write
+
+
+def test_runs_with_this_interpreter_and_the_profile_s_parameters(compendium, notebook, monkeypatch):
+    """A rival kernel of the same name in the user's folder must not win."""
+    rival = compendium / "jupyter" / "kernels" / "python3"
+    rival.mkdir(parents=True)
+    (rival / "kernel.json").write_text(
+        json.dumps({"argv": ["/bin/false", "{connection_file}"], "display_name": "rival", "language": "python"})
+    )
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(compendium / "jupyter"))
+    notebook(
+        "import sys, pathlib, softgeom.paths as p\n"
+        "pathlib.Path('seen.txt').write_text(f'{number} {profile} {sys.executable} {p.root()}')"
+    )
+    output = runner.run("10_demo", "smoke")
+    assert output == compendium / "executed" / "smoke" / "10_demo.ipynb"
+    assert output.is_file()
+    assert (compendium / "seen.txt").read_text() == f"5 smoke {sys.executable} {compendium}"
+
+
+def test_a_failure_keeps_its_report_and_ends_with_the_error(compendium, notebook, capsys):
+    notebook("raise ValueError('the reason')")
+    assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == 1
+    assert capsys.readouterr().err.strip().splitlines()[-1] == "ValueError: the reason"
+    folder = compendium / "executed" / "smoke"
+    assert (folder / "10_demo.failed.ipynb").is_file()
+    assert not (folder / "10_demo.ipynb").exists()
+
+
+def test_a_misfit_parameter_stops_before_the_kernel_starts(compendium, notebook, capsys, monkeypatch):
+    notebook("pass")
+    (compendium / "params" / "smoke" / "10_demo.yaml").write_text("nummer: 5\n")
+    monkeypatch.setattr(runner, "execute", lambda *_: pytest.fail("the notebook was executed"))
+    assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == 1
+    assert capsys.readouterr().err.startswith("error: params/smoke/10_demo.yaml: unknown parameter nummer")
+
+
+def test_cores_are_shared_between_parallel_jobs(monkeypatch):
+    monkeypatch.setenv("MAKEFLAGS", " -j2 --jobserver-auth=3,4 -- PROFILE=smoke")
+    assert runner._parallel_jobs() == 2
+    monkeypatch.setenv("MAKEFLAGS", "")
+    assert runner._parallel_jobs() == 1

@@ -1,0 +1,64 @@
+"""Fixtures that several chapters share."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The clone that the tests belong to."""
+    return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def compendium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty compendium in a temporary folder: paths.root() points there and no data folder is set."""
+    for folder in ("notebooks", "params/smoke", "params/default", "data/reference", "data/raw"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "Makefile").touch()
+    monkeypatch.setenv("SOFTGEOM_ROOT", str(tmp_path))
+    monkeypatch.delenv("SOFTGEOM_DATA", raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return tmp_path
+
+
+@pytest.fixture
+def write_notebook(compendium: Path):
+    """A function that writes a notebook with a parameters cell and further code cells into the temporary compendium."""
+
+    def write(name: str, parameters: str, *cells: str) -> Path:
+        def code(source: str, number: int, tags: list[str]) -> dict:
+            return {
+                "cell_type": "code",
+                "id": str(number),
+                "metadata": {"tags": tags} if tags else {},
+                "outputs": [],
+                "execution_count": None,
+                "source": source,
+            }
+
+        content = [code(parameters, 0, ["parameters"]), *(code(c, i + 1, []) for i, c in enumerate(cells))]
+        kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+        notebook = {"cells": content, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+        path = compendium / "notebooks" / f"{name}.ipynb"
+        path.write_text(json.dumps(notebook), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real data, or a skip with the reason."""
+    chosen = os.environ.get("SOFTGEOM_DATA")
+    if not chosen or not Path(chosen).is_dir():
+        pytest.skip("SOFTGEOM_DATA names no folder with real data")
+    return Path(chosen)

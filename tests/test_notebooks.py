@@ -1,0 +1,71 @@
+"""Hygiene of the notebooks: no outputs, a parameters cell, one fitting parameter file per profile, a record at the end."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+from softgeom.compendium import parameters
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+ALL = sorted((ROOT / "notebooks").rglob("*.ipynb"))
+
+
+def _cells(path, kind):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if cell["cell_type"] == kind]
+
+
+def _source(cell) -> str:
+    return "".join(cell["source"])
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_no_outputs_and_a_portable_kernel(path):
+    assert not [cell for cell in _cells(path, "code") if cell["outputs"] or cell["execution_count"]]
+    metadata = json.loads(path.read_text(encoding="utf-8"))["metadata"]
+    assert metadata["kernelspec"]["name"] == "python3"
+    assert set(metadata) <= {"kernelspec", "language_info"}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_opens_with_a_title_and_closes_with_a_record(path):
+    first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]
+    assert first["cell_type"] == "markdown"
+    assert _source(first).startswith("# ")
+    code = _cells(path, "code")
+    assert ".save()" in _source(code[-1])
+    assert f'"{path.stem}"' in "".join(map(_source, code)), "record.start must name its own notebook"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("profile", parameters.PROFILES)
+def test_parameter_files_fit(path, profile):
+    parameters.read(path.stem, profile)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_parameter_is_explained(path):
+    tagged = [cell for cell in _cells(path, "code") if "parameters" in cell["metadata"].get("tags", [])]
+    assert len(tagged) == 1
+    for line in _source(tagged[0]).splitlines():
+        if re.match(r"\w+\s*(:|=)", line):
+            assert "#" in line, f"{path.stem}: parameter without a comment: {line}"
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_code_is_free_of_machine_paths_and_shell(path):
+    for cell in _cells(path, "code"):
+        source = _source(cell)
+        assert not re.search(r"(?m)^\s*[!%]", source), "shell and magic commands do not run everywhere"
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not re.match(r"/(home|root|work|tmp|Users)/", node.value)
