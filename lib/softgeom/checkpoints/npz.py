@@ -42,26 +42,31 @@ class NpzStore:
     def __init__(self, path: Path):
         self.label = str(path)
         self.provenance = {"format": "npz"}
-        try:
-            self._file = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{path} is not a whole .npz file ({error}): write it with numpy.savez.") from error
-        if isinstance(self._file, np.ndarray):
-            raise ValueError(f"{path} holds one unnamed array: write the layer with numpy.savez(path, W=W, b=b).")
+        self._path = path
+        self._shapes = {name: array.shape for name, array in self._load().items()}
 
     def names(self) -> list[str]:
-        return list(self._file.files)
+        return list(self._shapes)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return self.read(name).shape
+        return self._shapes[name]
 
     def read(self, name: str) -> np.ndarray:
-        try:
-            return self._file[name]
-        except (ValueError, zipfile.BadZipFile, EOFError) as error:
-            raise ValueError(
-                f"{self.label}: array {name!r} cannot be read without executing code ({error})."
-            ) from error
+        return self._load(name)[name]
+
+    def _load(self, *wanted: str) -> dict[str, np.ndarray]:
+        """These arrays, or all of them."""
+        # The file is opened here because numpy leaves its own handle open when the archive turns out to be broken.
+        with self._path.open("rb") as handle:
+            try:
+                loaded = np.load(handle, allow_pickle=False)
+                if not isinstance(loaded, np.ndarray):
+                    return {name: loaded[name] for name in wanted or loaded.files}
+            except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+                raise ValueError(
+                    f"{self._path} is not a whole .npz file of numbers ({error}); write it with numpy.savez."
+                ) from error
+        raise ValueError(f"{self._path} holds one unnamed array: write the layer with numpy.savez(path, W=W, b=b).")
 
 
 def find_names(store: NpzStore) -> tuple[str, bool, str | None] | None:

@@ -1,0 +1,153 @@
+"""Small random models on disk, as their own tools write them, and a hub that serves one on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def layer_arrays():
+    """W (7, 3) and b (7,) in float32, all different."""
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((7, 3)).astype(np.float32), rng.standard_normal(7).astype(np.float32)
+
+
+@pytest.fixture(scope="session")
+def model_folders(tmp_path_factory):
+    """One folder for each model family, written by `transformers`, with the layer that the model object itself has.
+
+    The truth beside each folder is (W, b or None), taken from the live model, not from the files.
+    """
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    small = {
+        "vocab_size": 11,
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 8,
+    }
+    models = {
+        "gpt2": transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=11, n_embd=8, n_layer=1, n_head=2)),
+        "llama": transformers.LlamaForCausalLM(transformers.LlamaConfig(**small, tie_word_embeddings=False)),
+        "gemma": transformers.GemmaForCausalLM(
+            transformers.GemmaConfig(**small, num_key_value_heads=2, head_dim=4, pad_token_id=0)
+        ),
+        "bert": transformers.BertForMaskedLM(transformers.BertConfig(**small)),
+        "roberta": transformers.RobertaForMaskedLM(transformers.RobertaConfig(**small)),
+        "marian": transformers.MarianMTModel(
+            transformers.MarianConfig(
+                vocab_size=11,
+                decoder_vocab_size=11,
+                d_model=8,
+                encoder_layers=1,
+                decoder_layers=2,
+                pad_token_id=10,
+                encoder_attention_heads=2,
+                decoder_attention_heads=2,
+                encoder_ffn_dim=8,
+                decoder_ffn_dim=8,
+                decoder_start_token_id=10,
+                eos_token_id=0,
+                forced_eos_token_id=0,
+            )
+        ),
+    }
+    folders = {}
+    for name, model in models.items():
+        with torch.no_grad():  # random where the initialisation is constant, so that a mix-up shows
+            for tensor in [*model.parameters(), *([model.final_logits_bias] if name == "marian" else [])]:
+                tensor.copy_(torch.randn_like(tensor))
+        folder = tmp_path_factory.mktemp(name)
+        model.save_pretrained(folder)
+        head = model.get_output_embeddings()
+        b = model.final_logits_bias[0] if name == "marian" else head.bias
+        folders[name] = folder, head.weight.detach().numpy(), None if b is None else b.detach().numpy()
+    models["llama"].save_pretrained(tmp := tmp_path_factory.mktemp("sharded"), max_shard_size="1KB")
+    folders["sharded"] = tmp, *folders["llama"][1:]
+    return folders
+
+
+@dataclass
+class FakeHub:
+    """Files under one repository id, served as the hub serves them, and a note of every byte range asked for."""
+
+    url: str
+    files: dict[str, bytes] = field(default_factory=dict)
+    requested: list[tuple[str, int, int]] = field(default_factory=list)
+    honours_ranges: bool = True
+
+    def add_folder(self, folder: Path) -> None:
+        self.files.update({file.name: file.read_bytes() for file in folder.iterdir()})
+
+    def bytes_of(self, name: str) -> int:
+        return sum(stop - start for file, start, stop in self.requested if file == name)
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """A hub at 127.0.0.1 with the repository `someone/model`."""
+    from softgeom import corpora
+
+    hub = FakeHub("")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(hub))
+    hub.url = f"http://127.0.0.1:{server.server_address[1]}"
+    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_ENDPOINT", hub.url)
+    # The client reads HF_HUB_OFFLINE once, at its import, which another test of the session may have done offline.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    corpora.hub_reachable.cache_clear()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield hub
+    server.shutdown()
+    server.server_close()
+    corpora.hub_reachable.cache_clear()
+
+
+def _handler(hub: FakeHub):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            path = self.path.split("?")[0]
+            if path.startswith("/api/models/someone/model"):
+                siblings = [{"rfilename": name} for name in hub.files]
+                self._send(200, json.dumps({"id": "someone/model", "sha": COMMIT, "siblings": siblings}).encode())
+            elif path.startswith(f"/someone/model/resolve/{COMMIT}/"):
+                self._send_file(path.rsplit("/", 1)[1])
+            else:
+                self._send(404, b"{}")
+
+        def _send_file(self, name: str):
+            content = hub.files[name]
+            if not hub.honours_ranges:
+                self._send(200, content)
+                return
+            first, last = self.headers["Range"].removeprefix("bytes=").split("-")
+            start, stop = int(first), min(int(last) + 1, len(content))
+            hub.requested.append((name, start, stop))
+            self._send(206, content[start:stop], {"Content-Range": f"bytes {start}-{stop - 1}/{len(content)}"})
+
+        def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None):
+            self.send_response(status)
+            for key, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+                self.send_header(key, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            """Nothing: the test's own output is enough."""
+
+    return Handler

@@ -1,0 +1,93 @@
+"""The llama2.c format: files written here field by field, and the real model where it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from softgeom.checkpoints import load_head, load_softmax_layer, read_llama2c, read_llama2c_tokenizer
+
+# dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
+HEADER = (8, 6, 2, 2, 1, 11, 5)
+
+
+def _write(path, header=HEADER, missing=0):
+    d, hidden, layers, heads, kv_heads, vocabulary, length = header
+    kv = d // heads * kv_heads
+    count = abs(vocabulary) * d * (1 if vocabulary > 0 else 2) + d + 2 * length * (d // heads // 2)
+    count += layers * (d + d * d + 2 * kv * d + d * d + d + 3 * hidden * d)
+    numbers = np.arange(count - missing, dtype="<f4")
+    path.write_bytes(np.array(header, "<i4").tobytes() + numbers.tobytes())
+    return numbers
+
+
+def test_a_tied_model_unembeds_with_its_embedding(tmp_path):
+    numbers = _write(tmp_path / "m.bin")
+    head = load_head(tmp_path / "m.bin")
+    np.testing.assert_array_equal(head.layer.W, numbers[:88].reshape(11, 8))
+    assert head.layer.b is None
+    assert head.names["weight"] == "tok_embeddings"
+    # The final gain is followed by the two rotary tables of (5, 2) only.
+    np.testing.assert_array_equal(head.features.gain, numbers[-28:-20])
+
+
+def test_an_untied_model_has_its_unembedding_at_the_end(tmp_path):
+    numbers = _write(tmp_path / "m.bin", (8, 6, 2, 2, 1, -11, 5))
+    np.testing.assert_array_equal(load_softmax_layer(tmp_path / "m.bin").W, numbers[-88:].reshape(11, 8))
+
+
+def test_shapes_of_all_weights(tmp_path):
+    _write(tmp_path / "m.bin")
+    config, weights = read_llama2c(tmp_path / "m.bin")
+    assert (config.dim, config.head_dim, config.tied) == (8, 4, True)
+    assert weights["wk"].shape == (2, 4, 8)
+    assert weights["w2"].shape == (2, 8, 6)
+
+
+@pytest.mark.parametrize(("missing", "message"), [(3, "truncated: 12 bytes are missing"), (-2, "8 bytes too long")])
+def test_a_wrong_size_is_told(tmp_path, missing, message):
+    _write(tmp_path / "m.bin", missing=missing)
+    with pytest.raises(ValueError, match=message):
+        load_softmax_layer(tmp_path / "m.bin")
+
+
+@pytest.mark.parametrize(("position", "value"), [(0, -8), (0, 2**30), (3, 3), (4, 5), (5, 0)])
+def test_impossible_numbers_are_told(tmp_path, position, value):
+    header = list(HEADER)
+    header[position] = value
+    (tmp_path / "m.bin").write_bytes(np.array(header, "<i4").tobytes() + bytes(64))
+    with pytest.raises(ValueError, match="impossible numbers"):
+        read_llama2c(tmp_path / "m.bin")
+
+
+def test_a_header_cut_short_is_told(tmp_path):
+    (tmp_path / "m.bin").write_bytes(bytes(11))
+    with pytest.raises(ValueError, match="header has 28 bytes, the file has 11"):
+        read_llama2c(tmp_path / "m.bin")
+
+
+def test_the_tokenizer_reads_back_and_bad_ones_are_told(tmp_path):
+    tokens, path = [b"<unk>", b" a", "é".encode()], tmp_path / "t.bin"
+    content = b"".join(np.float32(-i).tobytes() + np.int32(len(t)).tobytes() + t for i, t in enumerate(tokens))
+    path.write_bytes(np.int32(5).tobytes() + content)
+    read, scores = read_llama2c_tokenizer(path, 3)
+    assert read == tokens
+    np.testing.assert_array_equal(scores, [0, -1, -2])
+    with pytest.raises(ValueError, match="ends in token 3 of 4"):
+        read_llama2c_tokenizer(path, 4)
+    with pytest.raises(ValueError, match="holds more than the 2 tokens"):
+        read_llama2c_tokenizer(path, 2)
+
+
+@pytest.mark.skipif("SOFTGEOM_DATA" not in os.environ, reason="SOFTGEOM_DATA is not set")
+def test_the_real_model():
+    path = Path(os.environ["SOFTGEOM_DATA"], "models", "aidreams260K.bin")
+    if not path.is_file():
+        pytest.skip("SOFTGEOM_DATA has no models/aidreams260K.bin")
+    head = load_head(path)
+    assert head.layer.W.shape == (512, 64)
+    assert 0.01 < np.abs(head.layer.W).mean() < 1.0  # garbage read at a wrong offset is astronomically large or zero
+    tokens, _ = read_llama2c_tokenizer(path.with_name("tok512.bin"), 512)
+    assert b" the" in tokens

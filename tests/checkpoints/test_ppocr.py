@@ -1,0 +1,65 @@
+"""The PP-OCRv4 recogniser: its head is the whole of what follows its features."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from softgeom.checkpoints import ppocr
+
+
+@pytest.fixture(scope="module")
+def head():
+    pytest.importorskip("onnxruntime")
+    try:
+        return ppocr.ppocr_head()
+    except ValueError as error:
+        pytest.skip(str(error))
+
+
+def test_classes_are_blank_characters_space(head):
+    assert head.W.shape == (6625, 120)
+    assert (head.tokens[0], head.tokens[-1]) == ("<blank>", " ")
+    assert len(set(head.tokens)) > 6600
+    assert head.tokens.index("中") > 0
+
+
+def test_features_and_head_give_the_networks_own_probabilities(head):
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    images = [Image.fromarray(rng.integers(0, 256, (48, width), dtype=np.uint8)) for width in (48, 400)]
+    recogniser = ppocr.Recogniser()
+    for x, probabilities in zip(recogniser.features(images), recogniser.probabilities(images), strict=True):
+        logits = head.logits(x)
+        expected = np.exp(logits - logits.max(axis=1, keepdims=True))
+        np.testing.assert_allclose(probabilities, expected / expected.sum(axis=1, keepdims=True), atol=1e-4)
+        assert x.min() >= ppocr.SWISH_FLOOR
+        assert x.min() < -0.27  # the bound is reached, so it is not slack
+
+
+def test_lines_are_prepared_as_the_package_prepares_them():
+    from PIL import Image
+
+    lines = ppocr.line_batch([Image.new("L", (24, 24), 255), Image.new("RGB", (100, 10), (0, 0, 0))])
+    assert lines.shape == (2, 3, 48, 480)
+    assert (lines[0, :, :, :48] == 1).all()
+    assert (lines[0, :, :, 48:] == 0).all()
+    assert (lines[1] == -1).all()
+
+
+def test_the_swish_floor_is_below_the_minimum_and_close():
+    z = np.linspace(-2, 0, 200_001)
+    minimum = (z / (1 + np.exp(-z))).min()
+    assert ppocr.SWISH_FLOOR < minimum < ppocr.SWISH_FLOOR + 1e-4
+
+
+def test_ctc_merges_repeats_and_then_drops_blanks():
+    tokens = ["<blank>", "a", "b"]
+    assert ppocr.ctc_decode(np.array([0, 1, 1, 0, 1, 2, 2, 0]), tokens) == "aab"
+    assert ppocr.ctc_decode(np.array([0, 0]), tokens) == ""
+
+
+def test_a_missing_package_is_told(monkeypatch):
+    monkeypatch.setattr(ppocr.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"not installed: pip install 'softgeom\[ocr\]'"):
+        ppocr.ppocr_file()

@@ -1,0 +1,83 @@
+"""The safetensors reader against the format's own writer, and against broken files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+from softgeom.checkpoints import load_softmax_layer
+from softgeom.checkpoints.safetensors_file import SafetensorsStore, open_safetensors
+
+
+def test_all_types_read_back(tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {
+        str(dtype): rng.integers(-100, 100, (3, 2)).astype(dtype)
+        for dtype in ("float64", "float32", "float16", "int64", "int32", "int16", "int8")
+    }
+    save_file(arrays, tmp_path / "m.safetensors")
+    store = open_safetensors(tmp_path / "m.safetensors")
+    assert set(store.names()) == set(arrays)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(store.read(name), array)
+        assert store.read(name).dtype == array.dtype
+
+
+def test_bfloat16_is_exact(tmp_path):
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import save_file as save_torch
+
+    values = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    save_torch({"W": values}, tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(load_softmax_layer(tmp_path / "m.safetensors").W, values.float().numpy())
+
+
+def test_only_the_needed_bytes_are_read(tmp_path, layer_arrays):
+    W, b = layer_arrays
+    save_file({"a_large_one": np.zeros(10_000), "lm_head.weight": W, "lm_head.bias": b}, tmp_path / "m.safetensors")
+    content, asked = (tmp_path / "m.safetensors").read_bytes(), []
+
+    def read_range(start, stop):
+        asked.append(stop - start)
+        return content[start:stop]
+
+    store = SafetensorsStore(read_range, len(content), "m")
+    np.testing.assert_array_equal(store.read("lm_head.weight"), W)
+    assert sum(asked) < W.nbytes + 400  # the header is about 250 bytes
+
+
+def test_a_truncated_file_says_what_is_missing(tmp_path, layer_arrays):
+    path = tmp_path / "m.safetensors"
+    save_file({"lm_head.weight": layer_arrays[0]}, path)
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(
+        ValueError, match=r"m\.safetensors is truncated: tensor 'lm_head\.weight'.*\(10 bytes missing\)"
+    ):
+        load_softmax_layer(path)
+    path.write_bytes(path.read_bytes()[:20])
+    with pytest.raises(ValueError, match="truncated inside its header"):
+        load_softmax_layer(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ({"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, 80]}}, "cannot fill 80 bytes"),
+        ({"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [-84, 0]}}, "outside the data"),
+        ({"W": {"dtype": "F32"}}, "header cannot be read"),
+        ({"W": {"dtype": "F8_E4M3", "shape": [7, 3], "data_offsets": [0, 21]}}, "no exact NumPy form"),
+    ],
+)
+def test_impossible_headers_are_refused(tmp_path, header, message):
+    text = json.dumps(header).encode()
+    (tmp_path / "m.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(84))
+    with pytest.raises(ValueError, match=message):
+        load_softmax_layer(tmp_path / "m.safetensors", weight="W")
+
+
+def test_a_hostile_header_length_allocates_nothing(tmp_path):
+    (tmp_path / "m.safetensors").write_bytes((2**62).to_bytes(8, "little") + bytes(100))
+    with pytest.raises(ValueError, match="not a safetensors file"):
+        load_softmax_layer(tmp_path / "m.safetensors")

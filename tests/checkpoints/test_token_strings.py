@@ -1,0 +1,55 @@
+"""Vocabularies read as data, and the paper's filter of target-language tokens."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from softgeom.checkpoints import classes_in_script
+from softgeom.checkpoints.token_strings import read_tokens
+
+
+def test_byte_level_bpe_is_decoded_as_its_own_library_does(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=330, initial_alphabet=alphabet, special_tokens=["<end>"])
+    tokenizer.train_from_iterator(["the naïve café, the cafés; the end"] * 3, trainer)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    tokens = read_tokens(tmp_path / "tokenizer.json", tokenizer.get_vocab_size())
+    assert " the" in tokens
+    expected = [tokenizer.decode([i], skip_special_tokens=False) for i in range(tokenizer.get_vocab_size())]
+    assert list(tokens) == expected
+
+
+def test_unigram_wordpiece_and_plain_lists(tmp_path):
+    unigram = {"model": {"type": "Unigram", "vocab": [["<unk>", 0.0], ["▁да", -1.0]]}, "added_tokens": []}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(unigram))
+    assert read_tokens(tmp_path / "tokenizer.json", 3) == ("<unk>", "▁да", "<unused 2>")
+    wordpiece = {
+        "model": {"type": "WordPiece", "vocab": {"[UNK]": 0, "##ing": 1}},
+        "added_tokens": [{"id": 2, "content": "<new>"}],
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(wordpiece))
+    assert read_tokens(tmp_path / "tokenizer.json", 3) == ("[UNK]", "##ing", "<new>")
+    (tmp_path / "vocab.txt").write_text("a\nb\n")
+    assert read_tokens(tmp_path / "vocab.txt", 2) == ("a", "b")
+
+
+@pytest.mark.parametrize("content", ["{", "[1, 2]", '{"model": {}}', '{"word": "not a number"}'])
+def test_a_file_that_is_no_vocabulary_is_told(tmp_path, content):
+    (tmp_path / "vocab.json").write_text(content)
+    with pytest.raises(ValueError, match="is no vocabulary"):
+        read_tokens(tmp_path / "vocab.json", 2)
+
+
+def test_the_target_language_filter_of_the_paper():
+    tokens = ["▁Предварительны", "erecti", "да", "да1", "да,", "▁", "<unk>", "fда", "й", "ре\u0301", "字", "ひらがな"]
+    assert classes_in_script(tokens, "cyrillic").tolist() == [0, 2, 8, 9]
+    assert classes_in_script(tokens, "LATIN").tolist() == [1]
+    assert classes_in_script(tokens, "HAN").tolist() == [10]
+    assert classes_in_script(tokens, "JAPANESE").tolist() == [10, 11]
+    with pytest.raises(ValueError, match=r"no token is written in 'GREEK' alone; scripts that occur: CJK, CYRILLIC"):
+        classes_in_script(tokens, "GREEK")
