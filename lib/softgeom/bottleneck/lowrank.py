@@ -1,0 +1,201 @@
+"""The softmax bottleneck itself: low-rank tables of log-probabilities, and the cross-entropy that they cost (001, Section 2.1).
+
+N contexts with features X (N, d) pass through one layer W (C, d), b (C,). Their log-probabilities fill a table
+
+    A = X W^T + 1 b^T - s 1^T,   s_n = log sum_i exp(w_i.x_n + b_i)     (N, C)
+
+of rank at most d + 1 without a bias and d + 2 with one, since the normalisation s and the bias add one rank each. A target table
+P (N, C), whose rows are the true distributions, is matched only if log P has such a form; otherwise the least cross-entropy
+
+    H_d = min over X, W, b of  - 1/N sum_n P_n . A_n
+
+exceeds the entropy of P, by the divergence D_d. Raising d can only lower it (Ganea et al. 2019, Theorem 2). D_d vanishes once d is
+the rank of the log P whose rows (and with a bias, columns) are centred; with a bias, D_0 is the mutual information of context and class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax, xlogy
+
+__all__ = ["LowRankFit", "descend_by_bounds", "fit_low_rank", "log_probabilities", "sufficient_dimension"]
+
+Matrix = NDArray[np.float64]
+
+ROW_SUM_TOLERANCE = 1e-9  # rounding of a row of probabilities, with room to spare
+# A layer's scale grows without end where a target probability is zero, so the search would stop at an arbitrary point.
+SMALLEST_PROBABILITY = 1e-12
+
+
+@dataclass(frozen=True)
+class LowRankFit:
+    """A softmax layer and features fitted to a target table.
+
+    Attributes
+    ----------
+    X, W, b : arrays, shapes (N, d), (C, d), (C,)
+        Features, class weights, and the bias (zeros for a layer without).
+    cross_entropy, divergence : float
+        Mean over contexts, in nats: - P . log Q, and P . log(P / Q).
+    gradient : float
+        Largest entry of the gradient of the cross-entropy at the solution.
+    """
+
+    X: Matrix
+    W: Matrix
+    b: Matrix
+    cross_entropy: float
+    divergence: float
+    gradient: float
+
+
+def log_probabilities(X: Matrix, W: Matrix, b: Matrix | None = None) -> Matrix:
+    """Return the table A (N, C) of log-probabilities that features X (N, d) get from the layer W (C, d), b (C,)."""
+    logits = X @ W.T
+    return log_softmax(logits if b is None else logits + b, axis=1)
+
+
+def sufficient_dimension(P: Matrix, bias: bool, rtol: float = 1e-9) -> int:
+    """Return the least d for which some layer reproduces the table P (N, C) exactly.
+
+    The rank of log P with centred rows and, with a bias, centred columns: A and P agree iff their rows agree up to constants.
+    Singular values below `rtol` times the largest entry count as zeros.
+    """
+    centred = _centred_logarithms(P, bias)
+    values = np.linalg.svd(centred, compute_uv=False)
+    return int(np.sum(values > rtol * max(1.0, float(np.abs(np.log(P)).max()))))
+
+
+def fit_low_rank(P: Any, dimension: int, bias: bool, *, rng: np.random.Generator, starts: int = 8) -> LowRankFit:
+    """Return the best low-rank softmax fit to a table of distributions that is found from several starts.
+
+    Minimises the cross-entropy over X (N, d), W (C, d) and b (C,) jointly with L-BFGS and the analytic gradient. The problem is not
+    convex for 0 < d < `sufficient_dimension`: the first start is the truncated singular value decomposition of log P, the others are random.
+
+    Parameters
+    ----------
+    P : array_like, shape (N, C)
+        Rows are distributions with positive entries.
+    dimension : int
+        d >= 0.
+    bias : bool
+        Whether the layer has a bias.
+    rng : numpy.random.Generator
+        Draws the random starts.
+    starts : int
+        Number of starts.
+
+    Raises
+    ------
+    ValueError
+        When P is no table of positive distributions, or dimension or starts is too small.
+    """
+    table = _check_table(P)
+    if dimension < 0 or starts < 1:
+        raise ValueError(f"need dimension >= 0 and starts >= 1, not dimension={dimension} and starts={starts}.")
+    fits = []
+    for start in range(starts):
+        initial = _spectral_start(table, dimension, bias) if start == 0 else _random_start(table, dimension, rng)
+        packed = np.concatenate([part.ravel() for part in initial])
+        found = minimize(
+            _objective,
+            packed,
+            args=(table, dimension, bias),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 5000, "maxfun": 20000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9},
+        )
+        fits.append(_as_fit(found.x, table, dimension, bias))
+    return min(fits, key=lambda fit: fit.cross_entropy)
+
+
+def descend_by_bounds(P: Any, start: LowRankFit, bias: bool, steps: int) -> LowRankFit:
+    """Return the fit after alternating descent from `start`: a second route, with neither line search nor step size.
+
+    The curvature of log sum exp never exceeds (I - 1 1^T / C) / 2 (Boehning 1992). So for fixed W the cross-entropy lies under a parabola
+    in X that touches it at the current point, and likewise for fixed X; jumping to the bottom of each parabola in turn never ascends.
+
+    Parameters
+    ----------
+    P : array_like, shape (N, C)
+        Target table.
+    start : LowRankFit
+        Where to begin.
+    bias : bool
+        Whether the bias is fitted.
+    steps : int
+        Number of rounds.
+    """
+    table = _check_table(P)
+    X, W, b = start.X.copy(), start.W.copy(), start.b.copy()
+    for _ in range(steps):
+        centred = W - W.mean(axis=0)
+        X += 2 * (table - np.exp(log_probabilities(X, W, b))) @ np.linalg.pinv(centred).T
+        features = np.column_stack([X, np.ones(len(X))]) if bias else X
+        change = 2 * np.linalg.pinv(features) @ (table - np.exp(log_probabilities(X, W, b)))
+        W += change[: X.shape[1]].T
+        if bias:
+            b += change[-1]
+    return _as_fit(np.concatenate([X.ravel(), W.ravel(), b]), table, X.shape[1], bias)
+
+
+def _check_table(P: Any) -> Matrix:
+    table = np.asarray(P, dtype=float)
+    if table.ndim != 2 or 0 in table.shape:
+        raise ValueError(f"P must be a table of contexts x classes, not of shape {table.shape}.")
+    if not np.all(table >= SMALLEST_PROBABILITY):
+        raise ValueError("P must hold positive probabilities: a zero is matched only by weights that grow without end.")
+    if np.abs(table.sum(axis=1) - 1).max() > ROW_SUM_TOLERANCE:
+        raise ValueError("each row of P must sum to one.")
+    return table
+
+
+def _objective(packed: Matrix, P: Matrix, dimension: int, bias: bool) -> tuple[float, Matrix]:
+    """Cross-entropy and its gradient in the packed X, W, b."""
+    X, W, b = _unpack(packed, P.shape, dimension)
+    A = log_probabilities(X, W, b)
+    residual = (np.exp(A) - P) / len(P)  # (N, C): the gradient in the logits
+    gradient_b = residual.sum(axis=0) * bias
+    gradient = np.concatenate([(residual @ W).ravel(), (residual.T @ X).ravel(), gradient_b])
+    return -float(np.sum(P * A)) / len(P), gradient
+
+
+def _unpack(packed: Matrix, shape: tuple[int, ...], dimension: int) -> tuple[Matrix, Matrix, Matrix]:
+    N, C = shape
+    X, W, b = np.split(packed, [N * dimension, (N + C) * dimension])
+    return X.reshape(N, dimension), W.reshape(C, dimension), b
+
+
+def _as_fit(packed: Matrix, P: Matrix, dimension: int, bias: bool) -> LowRankFit:
+    value, gradient = _objective(packed, P, dimension, bias)
+    entropy = -float(xlogy(P, P).sum()) / len(P)
+    return LowRankFit(
+        *_unpack(packed, P.shape, dimension), value, value - entropy, float(np.abs(gradient).max(initial=0))
+    )
+
+
+def _centred_logarithms(P: Matrix, bias: bool) -> Matrix:
+    L = np.log(P)
+    L = L - L.mean(axis=1, keepdims=True)
+    return L - L.mean(axis=0) if bias else L
+
+
+def _spectral_start(P: Matrix, dimension: int, bias: bool) -> tuple[Matrix, Matrix, Matrix]:
+    """The d leading singular triplets of the centred log P: already the answer when d is sufficient."""
+    L = _centred_logarithms(P, bias)
+    U, values, Vt = np.linalg.svd(L, full_matrices=False)
+    kept = min(dimension, len(values))
+    X, W = np.zeros((len(P), dimension)), np.zeros((P.shape[1], dimension))
+    X[:, :kept], W[:, :kept] = U[:, :kept] * np.sqrt(values[:kept]), Vt[:kept].T * np.sqrt(values[:kept])
+    column_means = _centred_logarithms(P, False).mean(axis=0)
+    return X, W, column_means if bias else np.zeros(P.shape[1])
+
+
+def _random_start(P: Matrix, dimension: int, rng: np.random.Generator) -> tuple[Matrix, Matrix, Matrix]:
+    N, C = P.shape
+    return rng.normal(size=(N, dimension)), rng.normal(size=(C, dimension)), np.zeros(C)
