@@ -1,0 +1,130 @@
+"""Polygons of rankings: they tile the window, agree with the regions visited exactly, and know which are bounded."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial import ConvexHull
+from softgeom.bottleneck.planar import (
+    area,
+    argmax_cells,
+    bounded_rankings,
+    centroid,
+    crossings,
+    cut,
+    ranking_cells,
+    square,
+)
+from softgeom.bottleneck.rankings import feasible_rankings, rank_classes
+from softgeom.bottleneck.regions import count_regions
+
+# Classes 0, 1, 2 at the corners of a triangle, class 3 inside it: Figure 1 of the paper.
+IMPRISONED = [[4, 1], [-3, 3], [-1, -4], [0, 1]]
+
+
+def layer(C: int, bias: bool, seed: int = 0, size: int = 30) -> tuple[np.ndarray, np.ndarray | None]:
+    rng = np.random.default_rng(seed)
+    return rng.integers(-size, size, (C, 2)), rng.integers(-size, size, C) if bias else None
+
+
+def test_cutting_a_square() -> None:
+    upper, lower = cut(square(1), (0, 1, Fraction(-1, 2)))
+    assert (area(upper), area(lower)) == (1, 3)
+    assert centroid(upper) == (0, Fraction(3, 4))
+    corner, rest = cut(square(1), (1, 1, -1))
+    assert (area(corner), area(rest)) == (Fraction(1, 2), Fraction(7, 2))
+    assert cut(square(1), (1, 0, -1)) == ([], square(1))  # along an edge
+    assert cut(square(1), (1, 1, -2)) == ([], square(1))  # through a corner
+    assert cut(square(1), (1, 0, 7)) == (square(1), [])
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("C", [2, 3, 4, 6])
+def test_cells_tile_the_window_one_for_each_region(C: int, bias: bool) -> None:
+    W, b = layer(C, bias)
+    reach = 1 + max((abs(x) for p in crossings(W, b) for x in p), default=1)
+    window = square(reach)
+    cells = ranking_cells(window, W, b)
+    assert set(cells) == set(feasible_rankings(W, b))
+    assert len(cells) == count_regions(C, 2, bias)
+    assert sum(area(cell) for cell in cells.values()) == area(window)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(*[st.integers(-3, 3)] * 3), min_size=2, max_size=5, unique=True), st.integers(0, 10**6))
+def test_random_features_lie_in_the_cell_of_their_ranking(rows: list[tuple[int, int, int]], seed: int) -> None:
+    """Special positions included; a point belongs to a cell iff it lies to the left of each of its edges."""
+    W, b = [row[:2] for row in rows], [row[2] for row in rows]
+    cells, winners = ranking_cells(square(5), W, b), argmax_cells(square(5), W, b)
+    for x in np.random.default_rng(seed).uniform(-5, 5, (20, 2)):
+        ranking = rank_classes([Fraction(x[0]) * w[0] + Fraction(x[1]) * w[1] + c for w, c in zip(W, b, strict=True)])
+        for cell in (cells[ranking], winners[ranking[-1]]):
+            edges = zip(cell, cell[1:] + cell[:1], strict=True)
+            assert all((q[0] - p[0]) * (x[1] - p[1]) >= (q[1] - p[1]) * (x[0] - p[0]) for p, q in edges)
+
+
+def test_argmax_cells_are_unions_of_ranking_cells() -> None:
+    W, b = layer(5, bias=True, seed=4)
+    cells, winners = ranking_cells(square(3), W, b), argmax_cells(square(3), W, b)
+    for t in range(5):
+        total = sum((area(cell) for ranking, cell in cells.items() if ranking[-1] == t), Fraction(0))
+        assert total == (area(winners[t]) if t in winners else 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_winners_without_bias_are_the_vertices_of_the_hull(seed: int) -> None:
+    W, _ = layer(8, bias=False, seed=seed)
+    assert set(argmax_cells(square(1), W)) == set(ConvexHull(W).vertices.tolist())
+
+
+def test_a_bias_frees_the_imprisoned_class_inside_a_bounded_region() -> None:
+    assert set(argmax_cells(square(9), IMPRISONED)) == {0, 1, 2}
+    freed = argmax_cells(square(9), IMPRISONED, [0, 0, 0, 1])
+    assert set(freed) == {0, 1, 2, 3}
+    assert all(max(abs(x) for x in p) < 9 for p in freed[3])
+
+
+def test_equal_classes() -> None:
+    twins = [[1, 0], [1, 0], [0, 1]]
+    assert ranking_cells(square(1), twins) == {}
+    assert set(argmax_cells(square(1), twins)) == {2}
+    assert set(argmax_cells(square(1), twins, [0, 1, 0])) == {1, 2}
+
+
+@pytest.mark.parametrize("C", [3, 4, 5, 6])
+def test_a_bias_adds_as_many_regions_as_are_bounded(C: int) -> None:
+    W, b = layer(C, bias=True, seed=C, size=1000)  # general position
+    assert len(bounded_rankings(W, b)) == count_regions(C, 2, True) - count_regions(C, 2, False)
+    assert bounded_rankings(W) == set()
+
+
+def test_crossings_of_three_classes_meet_in_one_point() -> None:
+    """y_0 = y_1 and y_1 = y_2 imply y_0 = y_2."""
+    W, b = layer(3, bias=True, seed=1)
+    assert b is not None
+    (x,) = crossings(W, b)
+    assert len({int(w[0]) * x[0] + int(w[1]) * x[1] + int(c) for w, c in zip(W, b, strict=True)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("window", "W", "message"),
+    [
+        (square(1), [[1, 2, 3], [4, 5, 6]], "only layers with two features"),
+        ([(0, 0), (0, 1), (1, 0)], IMPRISONED, "counter-clockwise"),
+        ([(0, 0), (1, 1), (2, 2)], IMPRISONED, "polygon with area"),
+    ],
+)
+def test_bad_input_gets_one_sentence(window: Any, W: Any, message: str) -> None:
+    for draw in (ranking_cells, argmax_cells):
+        with pytest.raises(ValueError, match=message):
+            draw(window, W)
+
+
+def test_window_needs_a_size() -> None:
+    with pytest.raises(ValueError, match="positive half width"):
+        square(0)
