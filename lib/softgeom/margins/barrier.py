@@ -21,19 +21,14 @@ Shapes: X (..., T, d); W_Q, W_K (r, d) or (H, r, d); W_V (d, d) or (H, d, d); be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from softgeom.margins.determinant import signed_logdet
-
-# Rows of attention weights handled at once: later columns are masked for all of them, so about half the products
-# are never computed, and the temporary outer products of a block stay small.
-_BLOCK = 128
+from softgeom.margins.heads import AttentionHeads, prepare_heads
+from softgeom.margins.sylvester import sylvester_matrices
 
 EXACT_METHODS = ("dense", "low_rank", "dual")
 
@@ -44,115 +39,6 @@ class SignedBarrier(NamedTuple):
     beta: Tensor
     sign: Tensor
     replaced: Tensor
-
-
-@dataclass(frozen=True)
-class AttentionHeads:
-    """Checked operands in one layout: X (N, T, d), Q and K (H, r, d), V (H, d, d) or None for I / H."""
-
-    X: Tensor
-    Q: Tensor
-    K: Tensor
-    V: Tensor | None
-    positions: Tensor | None  # (P,) rows wanted, or None for all
-    batch: torch.Size
-
-    def values(self, W: Tensor) -> Tensor:
-        """W W_V^h x_j for every head: W (m, d) -> (N, H, T, m)."""
-        H = self.Q.shape[0]
-        if self.V is None:
-            return ((self.X @ W.mT) / H).unsqueeze(1).expand(-1, H, -1, -1)
-        return self.X.unsqueeze(1) @ (W @ self.V).mT
-
-    def keys(self) -> Tensor:
-        """W_K^h x_j: (N, H, T, r)."""
-        return self.X.unsqueeze(1) @ self.K.mT
-
-    def weights(self) -> Tensor:
-        """Strict-causal attention weights a_ij: (N, H, P, T); the row of position 1 is zero, it has no past."""
-        rows = torch.arange(self.X.shape[1], device=self.X.device) if self.positions is None else self.positions
-        queries = self.X[:, rows].unsqueeze(1) @ self.Q.mT
-        past = torch.arange(self.X.shape[1], device=self.X.device) < rows[:, None]  # (P, T)
-        logits = (queries @ self.keys().mT).masked_fill(~past, torch.finfo(self.X.dtype).min)
-        return torch.softmax(logits, dim=-1) * past
-
-
-def prepare_heads(X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor | None, positions: Tensor | None) -> AttentionHeads:
-    """Check shapes, add the missing head axis, lift half precision to float32, flatten the batch."""
-    if X.ndim < 2 or X.shape[-2] == 0:
-        raise ValueError(f"X must be (..., T, d) with T >= 1, got {tuple(X.shape)}: pass one sequence of embeddings.")
-    Q, K = (W.unsqueeze(0) if W.ndim == 2 else W for W in (W_Q, W_K))
-    if Q.ndim != 3 or Q.shape != K.shape or Q.shape[-1] != X.shape[-1]:
-        raise ValueError(
-            f"W_Q {tuple(W_Q.shape)} and W_K {tuple(W_K.shape)} must both be (r, d) or (H, r, d) with d = {X.shape[-1]}, "
-            "the last dimension of X: rows are query and key directions (q = W_Q x)."
-        )
-    V = W_V.unsqueeze(0) if W_V is not None and W_V.ndim == 2 else W_V
-    if V is not None and V.shape != (Q.shape[0], X.shape[-1], X.shape[-1]):
-        raise ValueError(f"W_V {tuple(V.shape)} must be (d, d) or (H, d, d): it maps x to what the sum adds to x.")
-    if positions is not None and (positions.ndim != 1 or positions.is_floating_point()):
-        raise ValueError(
-            f"positions must be a 1-D integer tensor, got {positions.dtype} of shape {tuple(positions.shape)}."
-        )
-    dtype = torch.promote_types(torch.promote_types(X.dtype, W_Q.dtype), torch.float32)
-    X3 = X.reshape(-1, *X.shape[-2:]).to(dtype)
-    return AttentionHeads(X3, Q.to(dtype), K.to(dtype), None if V is None else V.to(dtype), positions, X.shape[:-2])
-
-
-class _CentredMoments(torch.autograd.Function):
-    """B_i = sum_j a_ij p_j k_j^T - pbar_i kbar_i^T by matrix products over blocks of rows.
-
-    a (N, P, T), p (N, T, m), k (N, T, r) -> B (N, P, m, r).  The T outer products p_j k_j^T (m r numbers each) are formed
-    again in the backward pass instead of being kept.  ``ends[b]`` is the number of tokens that block b can see.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, a: Tensor, p: Tensor, k: Tensor, ends: tuple[int, ...]) -> Tensor:
-        ctx.save_for_backward(a, p, k)
-        ctx.ends = ends
-        outer = (p.unsqueeze(-1) * k.unsqueeze(-2)).flatten(-2)  # (N, T, m r)
-        B = torch.cat([a[:, rows, :end] @ outer[:, :end] for rows, end in _blocks(ends, a.shape[1])], dim=1)
-        B = B.unflatten(-1, (p.shape[-1], k.shape[-1]))
-        return B.addcmul_((a @ p).unsqueeze(-1), (a @ k).unsqueeze(-2), value=-1.0)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, G: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:  # G: (N, P, m, r)
-        a, p, k = ctx.saved_tensors
-        outer = (p.unsqueeze(-1) * k.unsqueeze(-2)).flatten(-2)
-        flat = G.flatten(-2)
-        grad_a = torch.zeros_like(a)
-        W = torch.zeros_like(outer)  # sum_i a_ij G_i
-        for rows, end in _blocks(ctx.ends, a.shape[1]):
-            grad_a[:, rows, :end] = flat[:, rows] @ outer[:, :end].mT
-            W[:, :end] += a[:, rows, :end].mT @ flat[:, rows]
-        W = W.unflatten(-1, (p.shape[-1], k.shape[-1]))
-        G_k = (G @ (a @ k).unsqueeze(-1)).squeeze(-1)  # G_i kbar_i: (N, P, m)
-        G_p = (G.mT @ (a @ p).unsqueeze(-1)).squeeze(-1)  # G_i^T pbar_i: (N, P, r)
-        grad_a = grad_a - G_k @ p.mT - G_p @ k.mT
-        grad_p = (W @ k.unsqueeze(-1)).squeeze(-1) - a.mT @ G_k
-        grad_k = (W.mT @ p.unsqueeze(-1)).squeeze(-1) - a.mT @ G_p
-        return grad_a, grad_p, grad_k, None
-
-
-def _blocks(ends: tuple[int, ...], rows: int) -> Iterator[tuple[slice, int]]:
-    for number, end in enumerate(ends):
-        yield slice(number * _BLOCK, min((number + 1) * _BLOCK, rows)), end
-
-
-def _block_ends(heads: AttentionHeads) -> tuple[int, ...]:
-    rows = list(range(heads.X.shape[1])) if heads.positions is None else heads.positions.tolist()
-    return tuple(max(1, *rows[start : start + _BLOCK]) for start in range(0, len(rows), _BLOCK))
-
-
-def sylvester_matrices(heads: AttentionHeads) -> Tensor:
-    """B_i = [W_Q^g W_V^h S_i^h W_K^h^T]_{g, h}: (N, P, Hr, Hr), with det J_i = det(I - B_i)."""
-    H, r, d = heads.Q.shape
-    p, k, a = heads.values(heads.Q.reshape(H * r, d)), heads.keys(), heads.weights()
-    # A covariance does not see a common shift: taking it out first keeps E[pk] - E[p]E[k] from cancelling in float32.
-    p, k = (y - y.mean(dim=-2, keepdim=True).detach() for y in (p, k))
-    B = _CentredMoments.apply(a.flatten(0, 1), p.flatten(0, 1), k.flatten(0, 1), _block_ends(heads))
-    return B.unflatten(0, (-1, H)).permute(0, 2, 3, 1, 4).flatten(-2)
 
 
 def _dense_matrices(heads: AttentionHeads) -> Tensor:
@@ -169,8 +55,7 @@ def _dual_matrices(heads: AttentionHeads) -> Tensor:
     """D_i with blocks A_g C_g X M_g W_V^h X^T C_h^T (A = diag a, C = I - 1 a^T): (N, P, HT, HT)."""
     a = heads.weights()  # (N, H, P, T)
     H, _, T = a.shape[1:]
-    queries = heads.values(heads.Q.flatten(0, 1)).unflatten(-1, (H, -1))  # (N, h, T, g, r): W_Q^g W_V^h x_t
-    G = torch.einsum("ngsr,nhtgr->nghst", heads.keys(), queries)  # (x_s^T M_g W_V^h x_t)
+    G = heads.gram()
     left = torch.einsum("ngps,nghst->nghpt", a, G)
     right = torch.einsum("nghst,nhpt->nghps", G, a)
     both = torch.einsum("nghpt,nhpt->nghp", left, a)
@@ -210,9 +95,7 @@ def signed_log_barrier(
         A = matrices(heads)
         identity = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
         logabsdet, sign, replaced = signed_logdet(identity - A)
-    return SignedBarrier(
-        *(out.unflatten(0, heads.batch) if heads.batch else out[0] for out in (-logabsdet, sign, replaced))
-    )
+    return SignedBarrier(*map(heads.restore, (-logabsdet, sign, replaced)))
 
 
 def log_barrier(
@@ -223,8 +106,11 @@ def log_barrier(
     W_V: Tensor | None = None,
     method: str = "auto",
     positions: Tensor | None = None,
+    order: int | None = None,
+    probes: int = 8,
+    generator: torch.Generator | None = None,
 ) -> Tensor:
-    r"""Compute the barrier score beta_i = -log |det(I - S_i W_K^T W_Q)| of every position.
+    """Compute the barrier score beta_i = -log |det(I - S_i W_K^T W_Q)| of every position.
 
     Parameters
     ----------
@@ -236,9 +122,12 @@ def log_barrier(
     W_V
         Value matrix (d, d) or (H, d, d), out-projection included.  None: values are the embeddings, averaged over heads.
     method
-        ``dense``, ``low_rank``, ``dual`` (exact, see the module), or ``auto``: the exact one with the smallest matrices.
+        ``dense``, ``low_rank``, ``dual`` (exact, see the module); ``auto``, the exact one with the smallest matrices;
+        ``series``, ``stochastic`` (estimates, whose errors :mod:`softgeom.margins.barrier_estimates` gives).
     positions
         1-D indices of the positions wanted; a random subset gives an unbiased estimate of the mean over all positions.
+    order, probes, generator
+        Terms of the series (default 2; 6 for ``stochastic``), random probes and their generator.
 
     Returns
     -------
@@ -254,4 +143,11 @@ def log_barrier(
     -----
     Theorem 1 and eq. (24) of the source; differentiable once in X, W_Q, W_K, W_V.  A NaN in X gives NaN, never a number.
     """
+    if method == "series":
+        return series_log_barrier(X, W_Q, W_K, W_V=W_V, order=order or 2, positions=positions).beta
+    if method == "stochastic":
+        settings = {"order": order or 6, "probes": probes}
+        return stochastic_log_barrier(X, W_Q, W_K, W_V=W_V, generator=generator, positions=positions, **settings).beta
+    if method not in (*EXACT_METHODS, "auto"):
+        raise ValueError(f"unknown method {method!r}: choose {', '.join(EXACT_METHODS)}, auto, series or stochastic.")
     return signed_log_barrier(X, W_Q, W_K, W_V=W_V, method=method, positions=positions).beta

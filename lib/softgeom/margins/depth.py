@@ -34,7 +34,8 @@ class Block:
     def random(cls, d: int, generator: torch.Generator, *, size: float = 0.8, implicit: bool = False) -> Block:
         """Draw six matrices with entries N(0, size^2 / d)."""
         weights = size / d**0.5 * torch.randn(6, d, d, generator=generator, dtype=torch.float64)
-        return cls(*weights, implicit=implicit)
+        W_Q, W_K, W_V, W_O, W_in, W_out = weights
+        return cls(W_Q, W_K, W_V, W_O, W_in, W_out, implicit)
 
 
 def attention_weights(queries: Tensor, keys: Tensor, *, inclusive: bool) -> Tensor:

@@ -6,9 +6,9 @@ for every e iff x -> e(x) is a bijection, for which det J_i(x) != 0 at every x s
 Otherwise the conditional "density" N(e(x)) |det J_i(x)| of eq. (16) integrates to the expected number of solutions:
 non-zero determinants at the tokens at hand, the "locally invertible regime", do not make it a density.
 
-What does: a rule that selects one solution per e.  :func:`draw_token` selects the one that Newton's method with step
-halving reaches from x = e + mean of the past, and so defines a proper model for any coupling; its density is that of
-eq. (16) on the selected sheet and zero elsewhere.
+What does: a rule that selects one solution per e.  :func:`draw_token` selects the first that Newton's method with step
+halving reaches from fixed starts, and so defines a proper model for any coupling; its density is that of eq. (16) on the
+selected sheet and zero elsewhere.
 
 Shapes: past (n, d), tokens X (T, d), W_Q and W_K (r, d), W_V (d, d) or None for the identity.  NumPy only.
 """
@@ -80,20 +80,21 @@ def solve_token(
     raise ValueError(f"no solution of x = mu(x) + e found (gap {np.linalg.norm(gap):.1e}): try another `start`.")
 
 
-def draw_token(
-    rng: np.random.Generator, e: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None = None
-) -> Array:
-    """Select one solution of x = mu(x) + e: from the mean of the past, else from random starts in the past's hull."""
-    for attempt in range(100):
-        start = None
-        if attempt:
-            values = past if W_V is None else past @ W_V.T
-            start = e + rng.dirichlet(np.ones(len(past))) @ values
+def draw_token(e: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None = None) -> Array:
+    """Select one solution of x = mu(x) + e: the first that Newton reaches from the past's mean, then from each past value.
+
+    Raises
+    ------
+    ValueError
+        No start converged, although a solution exists.
+    """
+    values = past if W_V is None else past @ W_V.T
+    for start in [None, *(e + values)]:
         try:
             return solve_token(e, past, W_Q, W_K, W_V, start=start)
         except ValueError:
             continue
-    raise ValueError("no solution found from 100 starts, although one exists: are the weights finite?")
+    raise ValueError(f"no solution of x = mu(x) + e found from {len(past) + 1} starts: use a smaller coupling.")
 
 
 def sample_sequence(
@@ -103,7 +104,8 @@ def sample_sequence(
     _check_scale(s)
     X = np.empty((0, W_Q.shape[1]))
     for _ in range(T):
-        X = np.vstack([X, draw_token(rng, s * rng.standard_normal(W_Q.shape[1]), X, W_Q, W_K, W_V)])
+        noise = s * rng.standard_normal((1, W_Q.shape[1]))
+        X = np.vstack([X, draw_token(noise[0], X, W_Q, W_K, W_V)])
     return X
 
 

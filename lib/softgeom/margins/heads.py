@@ -1,0 +1,80 @@
+"""Operands of the log-barrier in one layout: tokens, heads, strict-causal weights (003, eq. 2).
+
+Head h has queries W_Q^h x, keys W_K^h x, values W_V^h x and coupling M_h = W_K^h^T W_Q^h; the block of position i is
+J_i = I - sum_h W_V^h S_i^h M_h.  With P_i^h = diag(a_i^h) - a_i^h a_i^h^T one has S_i^h = X^T P_i^h X, so that everything
+about J_i that is invariant under a change of basis follows from the weights and the T x T matrices
+G_gh = X M_g W_V^h X^T, which all positions share.
+
+Shapes: N flattened batch, T tokens, P positions asked for, H heads, r query directions, d dimensions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class AttentionHeads:
+    """Checked operands in one layout: X (N, T, d), Q and K (H, r, d), V (H, d, d) or None for I / H."""
+
+    X: Tensor
+    Q: Tensor
+    K: Tensor
+    V: Tensor | None
+    positions: Tensor | None  # (P,) rows wanted, or None for all
+    batch: torch.Size
+
+    def values(self, W: Tensor) -> Tensor:
+        """W W_V^h x_j for every head: W (m, d) -> (N, H, T, m)."""
+        H = self.Q.shape[0]
+        if self.V is None:
+            return ((self.X @ W.mT) / H).unsqueeze(1).expand(-1, H, -1, -1)
+        return self.X.unsqueeze(1) @ (W @ self.V).mT
+
+    def keys(self) -> Tensor:
+        """W_K^h x_j: (N, H, T, r)."""
+        return self.X.unsqueeze(1) @ self.K.mT
+
+    def weights(self) -> Tensor:
+        """Strict-causal attention weights a_ij: (N, H, P, T); the row of position 1 is zero, it has no past."""
+        rows = torch.arange(self.X.shape[1], device=self.X.device) if self.positions is None else self.positions
+        queries = self.X[:, rows].unsqueeze(1) @ self.Q.mT
+        past = torch.arange(self.X.shape[1], device=self.X.device) < rows[:, None]  # (P, T)
+        logits = (queries @ self.keys().mT).masked_fill(~past, torch.finfo(self.X.dtype).min)
+        return torch.softmax(logits, dim=-1) * past
+
+    def gram(self) -> Tensor:
+        """G_gh = X M_g W_V^h X^T for every pair of heads: (N, g, h, T, T)."""
+        queries = self.values(self.Q.flatten(0, 1)).unflatten(
+            -1, (self.Q.shape[0], -1)
+        )  # W_Q^g W_V^h x_t: (N, h, T, g, r)
+        return torch.einsum("ngsr,nhtgr->nghst", self.keys(), queries)
+
+    def restore(self, out: Tensor) -> Tensor:
+        """Give a result (N, P) the batch shape that the caller's X had."""
+        return out.reshape(*self.batch, out.shape[-1])
+
+
+def prepare_heads(X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor | None, positions: Tensor | None) -> AttentionHeads:
+    """Check shapes, add the missing head axis, lift half precision to float32, flatten the batch."""
+    if X.ndim < 2 or X.shape[-2] == 0:
+        raise ValueError(f"X must be (..., T, d) with T >= 1, got {tuple(X.shape)}: pass one sequence of embeddings.")
+    Q, K = (W.unsqueeze(0) if W.ndim == 2 else W for W in (W_Q, W_K))
+    if Q.ndim != 3 or Q.shape != K.shape or Q.shape[-1] != X.shape[-1]:
+        raise ValueError(
+            f"W_Q {tuple(W_Q.shape)} and W_K {tuple(W_K.shape)} must both be (r, d) or (H, r, d) with d = {X.shape[-1]}, "
+            "the last dimension of X: rows are query and key directions (q = W_Q x)."
+        )
+    V = W_V.unsqueeze(0) if W_V is not None and W_V.ndim == 2 else W_V
+    if V is not None and V.shape != (Q.shape[0], X.shape[-1], X.shape[-1]):
+        raise ValueError(f"W_V {tuple(V.shape)} must be (d, d) or (H, d, d): it maps x to what the sum adds to x.")
+    if positions is not None and (positions.ndim != 1 or positions.is_floating_point()):
+        raise ValueError(
+            f"positions must be a 1-D integer tensor, got {positions.dtype} of shape {tuple(positions.shape)}."
+        )
+    dtype = torch.promote_types(torch.promote_types(X.dtype, W_Q.dtype), torch.float32)
+    X3 = X.reshape(-1, *X.shape[-2:]).to(dtype)
+    return AttentionHeads(X3, Q.to(dtype), K.to(dtype), None if V is None else V.to(dtype), positions, X.shape[:-2])

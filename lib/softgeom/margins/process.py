@@ -1,0 +1,139 @@
+"""Token laws and their consistency across lengths (003, Section 5, Appendix C).
+
+A family of laws p_T on words of length T is consistent if p_T(w_1..w_T) = sum over w of p_{T+1}(w_1..w_T, w) for every T
+(Theorem 2); it then extends to one law on infinite sequences, whose value on the cylinder {w_1..w_T fixed} is p_T
+(Theorem 3).  Two kinds of family are enumerated here.
+
+Tokens only.  Token w has embedding x_w (a number); a context is summarised by softmax attention with logits c x_q x_j, its
+query being the nearest context token; the law of the missing token is softmax of u_w h, h = x_q + summary.  Three ways to
+make a joint law of the conditionals: ``causal`` (each token given those before), ``anticausal`` (given those after) and
+``bidirectional`` (product of all conditionals given all other tokens, normalised).  Arithmetic is that of the numbers put
+in: floats with math.exp, or sympy rationals with sympy.exp for exact statements.
+
+Latent embeddings.  x_1..x_T follow the scalar attention prior, tokens are Bernoulli(sigmoid(gain x_i)).  Integrating x_3 out
+gives back the law of length 2 only if the one-step conditional (72) is a density, that is if x -> e(x) is bijective.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import norm
+
+Word = tuple[int, ...]
+Law = dict[Word, Any]
+Mode = Literal["causal", "anticausal", "bidirectional"]
+
+
+@dataclass(frozen=True)
+class TokenModel:
+    """One attention head with scalar embeddings: x_w, u_w (one number per token), coupling c, and the exponential."""
+
+    embeddings: Sequence[Any]
+    outputs: Sequence[Any]
+    coupling: Any
+    exp: Callable[[Any], Any] = math.exp
+
+    def conditional(self, context: Sequence[int], query: int | None) -> list[Any]:
+        """Compute the law of a missing token from the ``context`` it may see; ``query`` is the token that asks."""
+        h: Any = 0
+        if query is not None:
+            x = [self.embeddings[w] for w in context]
+            weights = [self.exp(self.coupling * self.embeddings[query] * x_j) for x_j in x]
+            h = self.embeddings[query] + sum(a * x_j for a, x_j in zip(weights, x, strict=True)) / sum(weights)
+        scores = [self.exp(u * h) for u in self.outputs]
+        return [score / sum(scores) for score in scores]
+
+
+def token_law(model: TokenModel, T: int, mode: Mode = "causal") -> Law:
+    """Enumerate p_T on all words of length T: {word: probability}, summing to one in every mode.
+
+    Raises
+    ------
+    ValueError
+        T < 1 or an unknown mode.
+    """
+    if T < 1 or mode not in ("causal", "anticausal", "bidirectional"):
+        raise ValueError(f"T = {T} must be at least 1 and mode one of causal, anticausal, bidirectional, not {mode!r}.")
+    law: Law = {}
+    for word in itertools.product(range(len(model.embeddings)), repeat=T):
+        law[word] = math.prod(_position_probability(model, word, i, mode) for i in range(T))
+    if mode == "bidirectional":
+        total = sum(law.values())
+        law = {word: p / total for word, p in law.items()}
+    return law
+
+
+def _position_probability(model: TokenModel, word: Word, i: int, mode: Mode) -> Any:
+    before, after = word[:i], word[i + 1 :]
+    context = {"causal": before, "anticausal": after, "bidirectional": before + after}[mode]
+    nearest = after[:1] if mode == "anticausal" else (before[-1:] or after[:1])
+    return model.conditional(context, nearest[0] if context else None)[word[i]]
+
+
+def marginalise(law: Mapping[Word, Any]) -> Law:
+    """Sum out the last token: p_{T+1} -> law on words of length T."""
+    out: Law = {}
+    for word, p in law.items():
+        out[word[:-1]] = out.get(word[:-1], 0) + p
+    return out
+
+
+def consistency_gaps(shorter: Mapping[Word, Any], longer: Mapping[Word, Any]) -> Law:
+    """Compute sum_w p_{T+1}(word, w) - p_T(word) for every word: all zero iff the two lengths are consistent (eq. 32)."""
+    marginal = marginalise(longer)
+    return {word: marginal[word] - p for word, p in shorter.items()}
+
+
+def cylinder_probability(laws: Mapping[int, Mapping[Word, Any]], fixed: Mapping[int, int]) -> Any:
+    """Compute P(W_i = w for every (i, w) in ``fixed``), positions from 1, from the law as long as the last one (eq. 33)."""
+    return sum(p for word, p in laws[max(fixed)].items() if all(word[i - 1] == w for i, w in fixed.items()))
+
+
+def latent_token_law(
+    T: int, c: float, s: float, gain: float, *, one_sheet: bool = False, nodes: int = 40, cells: int = 2000
+) -> NDArray[np.float64]:
+    """Integrate the embeddings out of p(w | x) p(x) for T = 2 or 3: array (2,) * T.
+
+    x_1 = e_1 and x_2 = x_1 + e_2 are integrated by Gauss-Hermite quadrature with ``nodes`` nodes each, x_3 on ``cells`` cells
+    whose weights are differences of the Gaussian distribution function, so that the mass is exact and only the smooth
+    factor p(w_3 | x_3) is approximated.  ``one_sheet`` keeps, for each e_3, the smallest solution x_3 only: then the
+    conditional is a density by construction, whatever c is.
+    """
+    if T not in (2, 3):
+        raise ValueError(f"T = {T}: the quadrature is written for the lengths 2 and 3, where consistency first fails.")
+    z, weight = np.polynomial.hermite_e.hermegauss(nodes)
+    weight = weight / weight.sum()
+    x1 = s * z[:, None] + 0.0 * z
+    x2 = x1 + s * z
+    emitted = [np.stack([1.0 - expit(gain * x), expit(gain * x)]) for x in (x1, x2)]  # (2, nodes, nodes) each
+    W = weight[:, None] * weight
+    if T == 2:
+        return np.einsum("ab,iab,jab->ij", W, *emitted)
+    third = np.array(
+        [
+            [_last_token_law(np.array([u, v]), c, s, gain, one_sheet, cells) for u, v in zip(*row, strict=True)]
+            for row in zip(x1, x2, strict=True)
+        ]
+    )
+    return np.einsum("ab,iab,jab,abk->ijk", W, *emitted, third)
+
+
+def _last_token_law(
+    past: NDArray[np.float64], c: float, s: float, gain: float, one_sheet: bool, cells: int
+) -> NDArray[np.float64]:
+    half, middle = 0.5 * (past[1] - past[0]), past.mean()
+    x = np.linspace(past.min() - 9.0 * s, past.max() + 9.0 * s, cells + 1)
+    e = x - middle - half * np.tanh(c * half * x)  # two tokens: softmax is a logistic function
+    if one_sheet:
+        e = np.maximum.accumulate(e)  # the smallest solution of e(x) = e is where e(x) first reaches e
+    share = np.abs(np.diff(norm.cdf(e, scale=s)))
+    one = expit(gain * 0.5 * (x[1:] + x[:-1]))
+    return np.array([share @ (1.0 - one), share @ one])
