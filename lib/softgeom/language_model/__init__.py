@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from softgeom.language_model.configuration import TrainingConfig, configuration_hash, draw_batch, learning_rate
+from softgeom.language_model.encoded import EncodedText, load_encoded
 from softgeom.language_model.gpt import GPT, Decoder, GPTConfig, generate, rotate
 from softgeom.language_model.internals import Internals, LayerInternals
 from softgeom.language_model.llama import Llama, LlamaConfig
@@ -31,6 +32,7 @@ __all__ = [
     "BytePairTokenizer",
     "Decoder",
     "DivergedError",
+    "EncodedText",
     "GPTConfig",
     "Internals",
     "LayerInternals",
@@ -47,6 +49,7 @@ __all__ = [
     "find_trained",
     "generate",
     "learning_rate",
+    "load_encoded",
     "load_model",
     "load_trained",
     "models_dir",

@@ -1,0 +1,99 @@
+"""Support tokens: how the barrier's pressure is shared among the positions of a sequence (003, Section 7.4, Figure 7.6).
+
+A position has the barrier score beta_i = -log |det(I - S_i M)|; support tokens are the positions with the largest
+(Definition 3.1: the smallest margin). The paper normalises the scores to shares p_i that sum to one; how, its text has
+lost. Scores may be negative, so three readings are computed:
+
+* ``positive``:  p_i proportional to max(beta_i, 0), undefined (NaN) where no score is positive: there is no pressure;
+* ``softmax``:   p_i proportional to exp(beta_i) = 1 / |det J_i|;
+* ``absolute``:  p_i proportional to |beta_i|.
+
+Concentration is summarised by the sum of the five largest shares and by exp(entropy), which counts the positions that
+carry the pressure: T for equal shares, 1 for a single one. Scores and shares: (..., T).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+READINGS = ("positive", "softmax", "absolute")
+
+Shares = NDArray[np.float64]
+
+
+def barrier_shares(beta: ArrayLike, reading: str) -> Shares:
+    """Normalise barrier scores over the last axis.
+
+    Parameters
+    ----------
+    beta : (..., T)
+        Scores in nats.
+    reading : str
+        ``positive``, ``softmax`` or ``absolute``.
+
+    Returns
+    -------
+    (..., T), summing to one; NaN for a sequence without any pressure under that reading.
+
+    Raises
+    ------
+    ValueError
+        If the reading is unknown or a score is not finite.
+    """
+    scores = np.asarray(beta, dtype=float)
+    if not np.isfinite(scores).all():
+        raise ValueError("barrier scores must be finite: a position on the boundary itself has no share; exclude it.")
+    if reading == "softmax":
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+    elif reading == "positive":
+        weights = np.maximum(scores, 0.0)
+    elif reading == "absolute":
+        weights = np.abs(scores)
+    else:
+        raise ValueError(f"reading is {reading!r}: choose one of {', '.join(READINGS)}.")
+    total = weights.sum(-1, keepdims=True)
+    return np.divide(weights, total, out=np.full_like(weights, np.nan), where=total > 0)
+
+
+def cumulative_shares(shares: Shares) -> Shares:
+    """Share of the k positions with the largest shares, for k = 1..T: (..., T), rising to one."""
+    return np.cumsum(np.sort(shares, axis=-1)[..., ::-1], axis=-1)
+
+
+def top_share(shares: Shares, k: int = 5) -> Shares:
+    """Share of the k largest together, (...); k beyond T counts all."""
+    if k < 1:
+        raise ValueError(f"k is {k}: the share of at least one position can be asked for.")
+    return cumulative_shares(shares)[..., min(k, shares.shape[-1]) - 1]
+
+
+def effective_support_size(shares: Shares) -> Shares:
+    """exp(entropy), (...): how many positions carry the pressure."""
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    entropy = -np.where(np.isnan(shares), np.nan, shares * logs).sum(-1)
+    return np.exp(entropy)
+
+
+def support_tokens(beta: ArrayLike, k: int = 1) -> NDArray[np.int64]:
+    """Positions with the k largest scores, largest first (ties: the earlier first): (..., k)."""
+    order = np.argsort(-np.asarray(beta, dtype=float), axis=-1, kind="stable")
+    return order[..., :k]
+
+
+def rank_correlation_by_position(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+    """Spearman's rank correlation of x and y over windows, separately at each position: (windows, T) twice -> (T,).
+
+    Scores and losses both depend on how long the past is; comparing windows at one position leaves that out. NaN where
+    one of the two does not vary.
+    """
+    ranks = [_ranks(np.asarray(values, dtype=float)) for values in (x, y)]
+    centred = [rank - rank.mean(0) for rank in ranks]
+    spread = np.sqrt((centred[0] ** 2).sum(0) * (centred[1] ** 2).sum(0))
+    return np.divide((centred[0] * centred[1]).sum(0), spread, out=np.full(spread.shape, np.nan), where=spread > 0)
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy.stats import rankdata
+
+    return rankdata(values, axis=0)
