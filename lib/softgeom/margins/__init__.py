@@ -1,6 +1,7 @@
 """Where attention's change of variables is singular, and the log-barrier that keeps a model away from there.
 
-The names below need no PyTorch until one of the training-time names (``log_barrier``, ...) is asked for.
+Closed forms (``jacobian``, ``spectral``, ``scalar``), the generative model and its token laws (``prior``, ``process``) need NumPy
+and SciPy only.  The log-barrier and what trains with it import PyTorch when they are first asked for.
 """
 
 from __future__ import annotations
@@ -8,13 +9,39 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-# name -> module, for names whose module imports torch: `import softgeom.margins` must work without it
+from softgeom.margins.jacobian import (
+    appendix_a_blocks,
+    attend,
+    attention_jacobian_blocks,
+    residual_jacobian,
+    residual_map,
+)
+from softgeom.margins.prior import log_density, sample_sequence
+from softgeom.margins.spectral import eigenvalue_margin, singular_value_margin, spectral_radius_margin
+
+# name -> module, for names whose module imports torch
 _TORCH_NAMES = {
+    "EmbeddingPrior": "embedding_prior",
+    "PriorConfig": "embedding_prior",
     "log_barrier": "barrier",
+    "series_log_barrier": "barrier_estimates",
     "signed_log_barrier": "barrier",
+    "stochastic_log_barrier": "barrier_estimates",
 }
 
-__all__ = sorted(_TORCH_NAMES)
+__all__ = [  # noqa: PLE0604, RUF022 - eager names first, then the lazy ones
+    "appendix_a_blocks",
+    "attend",
+    "attention_jacobian_blocks",
+    "eigenvalue_margin",
+    "log_density",
+    "residual_jacobian",
+    "residual_map",
+    "sample_sequence",
+    "singular_value_margin",
+    "spectral_radius_margin",
+    *_TORCH_NAMES,
+]
 
 
 def __getattr__(name: str) -> Any:

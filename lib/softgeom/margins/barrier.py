@@ -26,6 +26,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from softgeom.margins.barrier_estimates import series_log_barrier, stochastic_log_barrier
 from softgeom.margins.determinant import signed_logdet
 from softgeom.margins.heads import AttentionHeads, prepare_heads
 from softgeom.margins.sylvester import sylvester_matrices
