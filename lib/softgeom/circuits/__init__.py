@@ -1,1 +1,39 @@
-"""What the parts of a transformer language model compute, as identities that hold on real weights."""
+"""What the parts of a transformer language model compute, as identities that hold on real weights (002)."""
+
+from softgeom.circuits.anatomy import Anatomy as Anatomy
+from softgeom.circuits.anatomy import BlockAnatomy as BlockAnatomy
+from softgeom.circuits.anatomy import dissect as dissect
+from softgeom.circuits.anatomy import run as run
+from softgeom.circuits.folding import centre_writers as centre_writers
+from softgeom.circuits.folding import change_basis as change_basis
+from softgeom.circuits.folding import fold_norms as fold_norms
+from softgeom.circuits.folding import run_post_norm as run_post_norm
+from softgeom.circuits.glossary import glossary as glossary
+from softgeom.circuits.heads import FactoredMatrix as FactoredMatrix
+from softgeom.circuits.heads import commuting_basis as commuting_basis
+from softgeom.circuits.heads import offset_profile as offset_profile
+from softgeom.circuits.heads import ov_circuit as ov_circuit
+from softgeom.circuits.heads import qk_circuit as qk_circuit
+from softgeom.circuits.heads import rotation as rotation
+from softgeom.circuits.heads import scores_by_offset as scores_by_offset
+from softgeom.circuits.heads import token_ov_circuit as token_ov_circuit
+from softgeom.circuits.heads import writes_by_ov as writes_by_ov
+from softgeom.circuits.layernorm import Normalisation as Normalisation
+from softgeom.circuits.layernorm import centring as centring
+from softgeom.circuits.layernorm import fold as fold
+from softgeom.circuits.layernorm import on_sphere as on_sphere
+from softgeom.circuits.layernorm import radius as radius
+from softgeom.circuits.layernorm import scale as scale
+from softgeom.circuits.memory import fewest_neurons as fewest_neurons
+from softgeom.circuits.memory import matched_keys as matched_keys
+from softgeom.circuits.memory import participation as participation
+from softgeom.circuits.memory import promoted_tokens as promoted_tokens
+from softgeom.circuits.memory import share_of_active as share_of_active
+from softgeom.circuits.memory import strongest_inputs as strongest_inputs
+from softgeom.circuits.memory import sum_over_neurons as sum_over_neurons
+from softgeom.circuits.probability import decisions as decisions
+from softgeom.circuits.probability import token_log_probabilities as token_log_probabilities
+from softgeom.circuits.stream import logit_lens as logit_lens
+from softgeom.circuits.stream import logit_shares as logit_shares
+from softgeom.circuits.stream import shares_above_average as shares_above_average
+from softgeom.circuits.stream import writers as writers

@@ -1,18 +1,18 @@
-"""Normalisation as geometry (002, "Layer Normalization"): a projection, a sphere, an affine map, and nothing at all once folded.
+"""Normalisation as geometry (002, "Layer Normalization"): a projection, a sphere, an affine map; folded, one division.
 
-A state z is a row of d coordinates; mu(z) its mean, sigma(z) its standard deviation (over d, not d - 1). With
-P = I - 1 1^T / d, the projection on the hyperplane orthogonal to (1, ..., 1), and eps > 0 that keeps the division finite,
+A state z is a row of d coordinates; mu(z) its mean, sigma(z) its standard deviation (over d, not d - 1). With P = I -
+1 1^T / d, the projection on the hyperplane orthogonal to (1, ..., 1), and eps > 0 that keeps the division finite,
 
     LayerNorm(z) = z P / sqrt(sigma(z)^2 + eps) * gamma + beta,    RMSNorm(z) = z / sqrt(mean(z^2) + eps) * gamma.
 
-As |z P| = sqrt(d) sigma(z), what stands before gamma lies on a sphere of radius sqrt(d) sigma / sqrt(sigma^2 + eps), just inside
-sqrt(d). For a fixed sigma(z) the map is affine, z L + beta with L = P diag(gamma) / sqrt(sigma^2 + eps) (d, d), so that a linear
-layer that reads it, LayerNorm(z) W + b, may absorb everything but the division:
+As |z P| = sqrt(d) sigma(z), what stands before gamma lies on a sphere of radius sqrt(d) sigma / sqrt(sigma^2 + eps),
+just inside sqrt(d). For a fixed sigma(z) the map is affine, z L + beta with L = P diag(gamma) / sqrt(sigma^2 + eps)
+(d, d), so that a linear layer that reads it, LayerNorm(z) W + b, may absorb everything but the division:
 
     LayerNorm(z) W + b = z / sqrt(sigma(z)^2 + eps) (P diag(gamma) W) + (beta W + b).
 
-RMSNorm has P = I and beta = 0 in all of these. If moreover everything that writes into the stream is centred (W -> W P), then
-z = z P, sigma(z)^2 = mean(z^2), and LayerNorm *is* RMSNorm: the hyperplane was the whole difference.
+RMSNorm has P = I and beta = 0 in all of these. If moreover everything that writes into the stream is centred (W -> W
+P), then z = z P, sigma(z)^2 = mean(z^2), and LayerNorm *is* RMSNorm: the hyperplane was the whole difference.
 """
 
 from __future__ import annotations
@@ -41,6 +41,18 @@ class Normalisation:
         return reader(self) / scale(z, self.eps, self.centred)[..., None]
 
 
+@dataclass(frozen=True)
+class Division:
+    """What is left of a norm after folding: the division by the scale, which depends on the state."""
+
+    eps: float
+    centred: bool
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """States (..., d) over their scale; the mean is not subtracted, since the reader's matrix does it."""
+        return z / scale(z, self.eps, self.centred)
+
+
 def centring(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """P = I - 1 1^T / d: the projection on the hyperplane orthogonal to (1, ..., 1), (d, d)."""
     return torch.eye(d, dtype=dtype) - torch.full((d, d), 1 / d, dtype=dtype)
@@ -48,8 +60,7 @@ def centring(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
 
 def scale(z: Tensor, eps: float, centred: bool) -> Tensor:
     """sqrt(sigma(z)^2 + eps), or sqrt(mean(z^2) + eps) without centring: what each state is divided by, (..., 1)."""
-    projected = z - z.mean(-1, keepdim=True) if centred else z
-    return torch.sqrt(projected.square().mean(-1, keepdim=True) + eps)
+    return torch.sqrt(_mean_square(z, centred) + eps)
 
 
 def on_sphere(z: Tensor, eps: float, centred: bool) -> Tensor:
@@ -60,8 +71,8 @@ def on_sphere(z: Tensor, eps: float, centred: bool) -> Tensor:
 
 def radius(z: Tensor, eps: float, centred: bool) -> Tensor:
     """sqrt(d) sigma / sqrt(sigma^2 + eps): the norm of `on_sphere(z)`, computed from the spread alone, (...)."""
-    divisor = scale(z, eps, centred)[..., 0]
-    return z.shape[-1] ** 0.5 * torch.sqrt((divisor.square() - eps).clamp(min=0)) / divisor
+    mean_square = _mean_square(z, centred)[..., 0]
+    return torch.sqrt(z.shape[-1] * mean_square / (mean_square + eps))
 
 
 def reader(norm: Normalisation) -> Tensor:
@@ -76,6 +87,7 @@ def fold(norm: Normalisation, W: Tensor, b: Tensor | None = None) -> tuple[Tenso
     Parameters
     ----------
     norm : Normalisation
+        Read by the layer.
     W : Tensor
         (..., d, k): right multiplication, leading axes (heads) kept.
     b : Tensor, optional
@@ -88,3 +100,9 @@ def fold(norm: Normalisation, W: Tensor, b: Tensor | None = None) -> tuple[Tenso
     """
     shift = norm.beta @ W
     return reader(norm) @ W, shift if b is None else shift + b
+
+
+def _mean_square(z: Tensor, centred: bool) -> Tensor:
+    """sigma(z)^2 with centring, mean(z^2) without: (..., d) -> (..., 1)."""
+    projected = z - z.mean(-1, keepdim=True) if centred else z
+    return projected.square().mean(-1, keepdim=True)

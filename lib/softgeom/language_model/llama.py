@@ -1,11 +1,13 @@
 """A Llama-type model, on one page, that returns what it computes, in the records of the GPT.
 
-Same residual stream as `gpt.py`, other parts: RMSNorm (no centring, no bias), query heads that share key and value heads in groups,
-and a gated feed-forward network (SwiGLU). With rows as states and TransformerLens's names,
+Same residual stream as `gpt.py`, other parts: RMSNorm (no centring, no bias), query heads that share key and value
+heads in groups, and a gated feed-forward network (SwiGLU). With rows as states and TransformerLens's names,
 
-    x <- x + sum_h softmax(q_h k_g(h)^T / sqrt(d_head)) v_g(h) W_O_h,   x <- x + (silu(y W_gate) * (y W_in)) W_out,   logits = RMS(x) W_U^T,
+    x <- x + sum_h softmax(q_h k_g(h)^T / sqrt(d_head)) v_g(h) W_O_h,   x <- x + (silu(y W_gate) * (y W_in)) W_out,
+    logits = RMS(x) W_U^T,
 
-where g(h) = h // (n_heads / n_kv_heads) and rotary positions turn adjacent pairs of coordinates. Source: Touvron et al. 2023 (Llama 2).
+where g(h) = h // (n_heads / n_kv_heads) and rotary positions turn adjacent pairs of coordinates. Source: Touvron et
+al. 2023 (Llama 2).
 """
 
 from __future__ import annotations
@@ -169,7 +171,7 @@ class LlamaBlock(nn.Module):
 
 
 class Llama(Decoder):
-    """Decoder-only model of Llama's parts; ``model(tokens)`` gives logits, ``model.run_with_internals(tokens)`` everything.
+    """Decoder-only model of Llama's parts; same calls as the GPT.
 
     Parameters
     ----------
@@ -198,12 +200,14 @@ def from_llama2c(
 ) -> Llama:
     """The model of a llama2.c file, in float64 so that identities can be exact, with its ``tokenizer``.
 
-    The file's matrices act as ``x @ W.T`` with all heads stacked; here, and nowhere else, they become ``x W`` for each head.
+    The file's matrices act as ``x @ W.T`` with all heads stacked; here, and nowhere else, they become ``x W`` for
+    each head.
 
     Parameters
     ----------
     sizes, weights, tokens, scores
-        As `softgeom.checkpoints.llama2c` reads them: ``wq (L, H K, D)``, ``w1 (L, F, D)`` (the gate), ``w3 (L, F, D)``, ...
+        As `softgeom.checkpoints.llama2c` reads them: ``wq (L, H K, D)``, ``w1 (L, F, D)`` (the gate), ``w3 (L, F,
+        D)``, ...
     dtype : str
         Name of a floating-point type of torch.
 
@@ -230,7 +234,8 @@ def from_llama2c(
     model.W_U.copy_(_tensor(weights["output"]))  # when tied, the same values into the same matrix
     model.ln_final.w.copy_(_tensor(weights["norm"]))
     for layer, block in enumerate(model.blocks):
-        block.load({name: _tensor(array[layer]) for name, array in weights.items() if name in _OF_BLOCKS})  # type: ignore[operator]
+        of_layer = {name: _tensor(array[layer]) for name, array in weights.items() if name in _OF_BLOCKS}
+        block.load(of_layer)  # type: ignore[operator]
     model.tokenizer = PieceTokenizer(tuple(tokens), tuple(scores.tolist()))
     return model
 

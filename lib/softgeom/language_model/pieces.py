@@ -1,7 +1,7 @@
 """Tokenizing with a list of scored pieces, as SentencePiece's byte-pair models and llama2.c do.
 
-A text starts as its characters; a character that is no piece becomes its UTF-8 bytes. Then the two neighbours whose union is the
-piece with the highest score merge, until no union is a piece.
+A text starts as its characters; a character that is no piece becomes its UTF-8 bytes. Then the two neighbours whose
+union is the piece with the highest score merge, until no union is a piece.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class PieceTokenizer:
         return b"".join(shown).decode(errors="replace")
 
     def strings(self) -> list[str]:
-        """Each token as readable text, in order of id; ids of lone bytes show as the file names them, like ``<0x0A>``."""
+        """Each token as readable text, in order of id; lone bytes show under their name in the file, like ``<0x0A>``."""
         return [piece.decode(errors="backslashreplace") for piece in self.pieces]
 
     def _bytes(self, i: int) -> bytes:

@@ -1,0 +1,80 @@
+"""The feed-forward network as a key-value memory (002, "Feedforward Network Block").
+
+    FFN(y) = g(y W_in) W_out + b_out = sum_f a_f(y) v_f + b_out,    key k_f = column f of W_in (D), value v_f = row f
+    of W_out (D).
+
+(The notes give W_out the shape (D, F); rows as values need (F, D).) A key fires on inputs y, its value row is read by
+the unembedding: v_f u_t / s is what one unit of activation adds to the logit of token t. A gated network has two keys
+per neuron, whose product fires.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from softgeom.circuits.anatomy import Anatomy, BlockAnatomy
+
+
+def sum_over_neurons(block: BlockAnatomy, activations: Tensor) -> Tensor:
+    """Every neuron's write a_f v_f, (..., F) -> (..., F, D): their sum and b_out are the network's write."""
+    return activations[..., None] * block.W_out
+
+
+def strongest_inputs(activations: Tensor, neuron: int, count: int) -> tuple[Tensor, Tensor]:
+    """Positions at which a neuron is most active.
+
+    Parameters
+    ----------
+    activations : Tensor
+        (positions, F), flattened over sequences.
+    neuron : int
+        Which neuron.
+    count : int
+        How many positions.
+
+    Returns
+    -------
+    values, positions : Tensor
+        (count), descending.
+    """
+    values, positions = activations[:, neuron].topk(min(count, len(activations)))
+    return values, positions
+
+
+def promoted_tokens(folded: Anatomy, layer: int, neuron: int, count: int) -> tuple[Tensor, Tensor]:
+    """Tokens whose logits a value row raises most, against the average token, before the division by the scale.
+
+    Returns
+    -------
+    gains, tokens : Tensor
+        (count), descending; `folded` comes from `fold_norms`, so that gain and centring of the last norm are in W_U.
+    """
+    gains = (folded.W_U - folded.W_U.mean(0)) @ folded.blocks[layer].W_out[neuron]
+    values, tokens = gains.topk(count)
+    return values, tokens
+
+
+def participation(activations: Tensor, block: BlockAnatomy) -> Tensor:
+    """How many neurons share a write, (sum c)^2 / sum c^2 with c_f = |a_f| |v_f|: from 1 to F, (..., F) -> (...)."""
+    sizes = activations.abs() * block.W_out.norm(dim=-1)
+    return sizes.sum(-1).square() / sizes.square().sum(-1)
+
+
+def share_of_active(activations: Tensor, threshold: float) -> Tensor:
+    """Fraction of neurons with |a_f| above `threshold` times the largest of that state: (..., F) -> (...)."""
+    sizes = activations.abs()
+    return (sizes > threshold * sizes.amax(-1, keepdim=True)).to(sizes.dtype).mean(-1)
+
+
+def fewest_neurons(activations: Tensor, block: BlockAnatomy, share: float) -> Tensor:
+    """Neurons, largest |a_f| |v_f| first, that hold `share` of the total size: (..., F) -> (...) integers."""
+    sizes = (activations.abs() * block.W_out.norm(dim=-1)).sort(-1, descending=True).values
+    held = sizes.cumsum(-1) / sizes.sum(-1, keepdim=True)
+    return (held < share).sum(-1) + 1
+
+
+def matched_keys(block: BlockAnatomy, mlp_in: Tensor, neuron: int) -> Tensor:
+    """Inner products of states with a neuron's key or, in a gated network, its two keys: (..., D) -> (..., 1 or 2)."""
+    keys = [block.W_in[:, neuron]] if block.W_gate is None else [block.W_gate[:, neuron], block.W_in[:, neuron]]
+    return mlp_in @ torch.stack(keys, dim=1)

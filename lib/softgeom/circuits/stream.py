@@ -1,0 +1,88 @@
+"""The residual stream as a sum of writers (002, "residual stream perspective"), and each logit as a sum of shares.
+
+Embedding, each head and each feed-forward network add a vector to the stream, so the final state is x = sum_n w_n.
+With the last norm folded into the unembedding (`fold_norms`), the only thing between a write and a logit is the
+division by the scale s(x) of the whole sum:
+
+    logit_t(x) = sum_n  w_n . u_t / s(x)  +  b_t,    u_t = row t of the folded W_U (V, D).
+
+The shares are exact, but s(x) depends on all writers: they say what is in the sum, not what would happen without one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from softgeom.circuits.anatomy import Anatomy, normalise
+from softgeom.circuits.layernorm import Division
+from softgeom.language_model import Internals
+
+
+@dataclass(frozen=True)
+class Writers:
+    """Everything that was added to the stream, in order, and who added it."""
+
+    names: tuple[str, ...]
+    writes: Tensor  # (N, B, T, D)
+
+
+def writers(internals: Internals) -> Writers:
+    """Embedding, then for each layer its heads and its feed-forward network (bias included): N = 1 + L (H + 1)."""
+    names, writes = ["embedding"], [internals.embed]
+    for layer, record in enumerate(internals.layers):
+        for head, write in enumerate(record.head_out.unbind(2)):
+            names.append(f"L{layer}.H{head}")
+            writes.append(write)
+        names.append(f"L{layer}.FFN")
+        writes.append(record.mlp_out)
+    return Writers(tuple(names), torch.stack(writes))
+
+
+def logit_shares(folded: Anatomy, internals: Internals, targets: Tensor | None = None) -> Tensor:
+    """What each writer, and last the folded bias, adds to logits: they sum to the logits of the model.
+
+    Parameters
+    ----------
+    folded : Anatomy
+        From `fold_norms`; only its unembedding is used, so that internals of the unfolded model fit too.
+    internals : Internals
+        Of a pass through the model, folded or not.
+    targets : Tensor, optional
+        (B, T) token whose logit is split at each position; every token when not given.
+
+    Returns
+    -------
+    (N + 1, B, T), or (N + 1, B, T, V) without targets.
+    """
+    if not isinstance(folded.ln_final, Division):
+        raise ValueError(f"the last norm of {folded.name} is not folded: use fold_norms first.")
+    normalised = writers(internals).writes / internals.ln_final_scale  # (N, B, T, D)
+    if targets is None:
+        shares, bias = normalised @ folded.W_U.T, folded.b_U.expand(internals.logits.shape)
+    else:
+        shares, bias = torch.einsum("nbtd,btd->nbt", normalised, folded.W_U[targets]), folded.b_U[targets]
+    return torch.cat((shares, bias[None]))
+
+
+def shares_above_average(folded: Anatomy, internals: Internals, targets: Tensor) -> Tensor:
+    """`logit_shares` of a target minus those of the average token, (N + 1, B, T).
+
+    Softmax does not see what is added to all logits alike; this leaves it out, so that a share means preference.
+    """
+    centred = folded.W_U - folded.W_U.mean(0)
+    bias = folded.b_U - folded.b_U.mean()
+    normalised = writers(internals).writes / internals.ln_final_scale
+    shares = torch.einsum("nbtd,btd->nbt", normalised, centred[targets])
+    return torch.cat((shares, bias[targets][None]))
+
+
+def logit_lens(anatomy: Anatomy, internals: Internals) -> Tensor:
+    """Logits that the last norm and unembedding read from the stream after each layer: (L + 1, B, T, V).
+
+    The first is read from the embedding, the last is the model's own.
+    """
+    states = [internals.embed, *(record.resid_post for record in internals.layers)]
+    return torch.stack([normalise(anatomy.ln_final, state)[2] @ anatomy.W_U.T + anatomy.b_U for state in states])

@@ -1,0 +1,81 @@
+"""Four models for every identity: two random ones without a square matrix in them, and two real ones where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from softgeom.circuits import Anatomy, dissect
+from softgeom.language_model import GPT, GPTConfig, Llama, LlamaConfig, load_trained
+
+
+def _shaken(model: torch.nn.Module, seed: int) -> torch.nn.Module:
+    """Float64, with gains and biases away from one and zero: an identity must not hold for want of them."""
+    generator = torch.Generator().manual_seed(seed)
+    model = model.double().requires_grad_(False)
+    for name, parameter in model.named_parameters():
+        leaf = name.rsplit(".", 1)[-1]
+        if leaf.startswith("W_") or leaf in ("w", "b", "b_in", "b_out"):
+            parameter += 0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    return model
+
+
+def random_gpt() -> torch.nn.Module:
+    return _shaken(GPT(GPTConfig(d_vocab=31, d_model=24, n_heads=3, n_layers=2, d_mlp=40, n_ctx=16)), seed=1)
+
+
+def random_llama() -> torch.nn.Module:
+    """Four query heads on two key heads, an unembedding of its own."""
+    sizes = LlamaConfig(31, 24, n_heads=4, n_kv_heads=2, n_layers=2, d_mlp=40, n_ctx=16, tie_embeddings=False)
+    return _shaken(Llama(sizes), seed=2)
+
+
+def real_llama(request: pytest.FixtureRequest) -> torch.nn.Module:
+    from softgeom.checkpoints import load_llama2c
+
+    folder = request.getfixturevalue("real_data") / "models"
+    if not (folder / "aidreams260K.bin").is_file():
+        pytest.skip("the data folder has no models/aidreams260K.bin")
+    return load_llama2c(folder / "aidreams260K.bin", folder / "tok512.bin")
+
+
+def trained_gpt() -> torch.nn.Module:
+    try:
+        return load_trained("gpt", "lab").model
+    except FileNotFoundError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="module", params=["random GPT", "random Llama", "real Llama", "trained GPT"])
+def model(request: pytest.FixtureRequest) -> torch.nn.Module:
+    make: dict[str, Callable[[], torch.nn.Module]] = {
+        "random GPT": random_gpt,
+        "random Llama": random_llama,
+        "real Llama": lambda: real_llama(request),
+        "trained GPT": trained_gpt,
+    }
+    return make[request.param]()
+
+
+@pytest.fixture(scope="module")
+def anatomy(model: torch.nn.Module, request: pytest.FixtureRequest) -> Anatomy:
+    return dissect(model, type(model).__name__)
+
+
+@pytest.fixture(scope="module")
+def tokens(anatomy: Anatomy) -> torch.Tensor:
+    """Two sequences that fill the shorter contexts, (2, 16)."""
+    return torch.randint(0, len(anatomy.W_E), (2, 16), generator=torch.Generator().manual_seed(3))
+
+
+def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """Largest difference over the largest entry; where both are -inf (the masked future) they agree."""
+    assert found.shape == expected.shape
+    both = torch.isneginf(found) & torch.isneginf(expected)
+    return float((found - expected)[~both].abs().max() / expected[~both].abs().max())
+
+
+@pytest.fixture(scope="session")
+def error() -> Callable[[torch.Tensor, torch.Tensor], float]:
+    return relative_error

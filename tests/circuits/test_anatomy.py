@@ -1,0 +1,37 @@
+"""A model in parts computes what the model computes."""
+
+import pytest
+import torch
+from softgeom.circuits import Anatomy, run
+
+
+def test_parts_and_model_agree_on_every_intermediate_value(model, anatomy, tokens, error):
+    if next(model.parameters()).dtype != torch.float64:
+        model = model.double()
+    found, expected = run(anatomy, tokens), model.run_with_internals(tokens)
+    assert error(found.logits, model(tokens)) < 1e-10
+    for layer, layer_expected in zip(found.layers, expected.layers, strict=True):
+        for name in vars(layer_expected):
+            assert error(getattr(layer, name), getattr(layer_expected, name)) < 1e-10, name
+    for name in ("embed", "resid_final", "ln_final_scale", "ln_final_normalized", "final_state", "logits"):
+        assert error(getattr(found, name), getattr(expected, name)) < 1e-10, name
+
+
+def test_future_tokens_change_nothing(anatomy: Anatomy, tokens, error):
+    changed = tokens.clone()
+    changed[:, 9:] = (changed[:, 9:] + 1) % len(anatomy.W_E)
+    assert error(run(anatomy, changed).logits[:, :9], run(anatomy, tokens).logits[:, :9]) < 1e-12
+
+
+def test_tokens_outside_the_vocabulary_are_refused(anatomy: Anatomy):
+    with pytest.raises(ValueError, match="outside the vocabulary"):
+        run(anatomy, torch.tensor([[0, len(anatomy.W_E)]]))
+    with pytest.raises(ValueError, match="outside the vocabulary"):
+        run(anatomy, torch.tensor([[-1]]))
+
+
+def test_a_prompt_longer_than_the_context_is_refused(anatomy: Anatomy):
+    with pytest.raises(ValueError, match=f"from 1 to {anatomy.n_ctx}"):
+        run(anatomy, torch.zeros(1, anatomy.n_ctx + 1, dtype=torch.long))
+    with pytest.raises(ValueError, match="do not fit"):
+        run(anatomy, torch.zeros(4, dtype=torch.long))

@@ -1,0 +1,87 @@
+"""Heads as circuits: against plain attention, dense spectra, and hand-made rotations."""
+
+import math
+
+import pytest
+import torch
+from softgeom.circuits import (
+    FactoredMatrix,
+    offset_profile,
+    ov_circuit,
+    qk_circuit,
+    rotation,
+    run,
+    scores_by_offset,
+    token_ov_circuit,
+    writes_by_ov,
+)
+
+
+def test_scores_come_from_the_offset_circuits_alone(anatomy, tokens, error):
+    layer = run(anatomy, tokens).layers[-1]
+    found = scores_by_offset(anatomy.blocks[-1], layer.attn_in, anatomy.rotary_base)
+    assert error(found, layer.scores) < 1e-10
+
+
+def test_writes_come_from_the_ov_circuits_and_sum_to_the_attention(anatomy, tokens, error):
+    for block, layer in zip(anatomy.blocks, run(anatomy, tokens).layers, strict=True):
+        found = writes_by_ov(block, layer.attn_in, layer.pattern)
+        assert error(found, layer.head_out) < 1e-10
+        assert error(layer.resid_pre + found.sum(2), layer.resid_mid) < 1e-10
+
+
+def test_folded_heads_write_their_value_bias_once(anatomy, tokens, error):
+    from softgeom.circuits import fold_norms
+
+    folded = fold_norms(anatomy)
+    layer = run(folded, tokens).layers[0]
+    assert error(writes_by_ov(folded.blocks[0], layer.attn_in, layer.pattern), layer.head_out) < 1e-10
+
+
+def test_circuits_have_the_rank_of_a_head(anatomy):
+    D, K = anatomy.sizes["D"], anatomy.sizes["K"]
+    for circuit in (ov_circuit(anatomy.blocks[0], 0), qk_circuit(anatomy.blocks[0], 0, 3)):
+        dense = circuit.full()
+        assert dense.shape == (D, D)
+        assert circuit.rank() == int(torch.linalg.matrix_rank(dense)) <= K < D
+        torch.testing.assert_close(circuit.singular_values(), torch.linalg.svdvals(dense)[:K], rtol=1e-8, atol=1e-12)
+
+
+def test_eigenvalues_of_the_small_product_are_those_of_the_large(anatomy):
+    circuit = token_ov_circuit(anatomy, 0, 0)
+    small, dense = circuit.eigenvalues(), circuit.full()
+    assert complex(small.sum()) == pytest.approx(float(dense.trace()), rel=1e-9, abs=1e-9)
+    assert complex(small.square().sum()) == pytest.approx(float((dense @ dense).trace()), rel=1e-9, abs=1e-9)
+    assert -1 <= circuit.copying() <= 1
+
+
+def test_copying_is_one_for_a_copier_and_minus_one_for_its_negative():
+    A = torch.randn(9, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert FactoredMatrix(A, A.T).copying() == pytest.approx(1)
+    assert FactoredMatrix(A, -A.T).copying() == pytest.approx(-1)
+
+
+def test_factors_that_do_not_multiply_are_refused():
+    W = torch.zeros(6, 2)
+    with pytest.raises(ValueError, match="is a transpose missing"):
+        FactoredMatrix(W, W)
+    with pytest.raises(ValueError, match="no eigenvalues"):
+        FactoredMatrix(W, torch.zeros(2, 5)).eigenvalues()
+
+
+def test_rotations_compose_by_their_offsets():
+    R = [rotation(i, 6, 10.0) for i in range(5)]
+    torch.testing.assert_close(R[4] @ R[1].T, rotation(3, 6, 10.0))
+    torch.testing.assert_close(R[1] @ R[4].T, rotation(-3, 6, 10.0))
+    one = rotation(1, 2, 10.0)  # the first pair turns by one radian per position
+    expected = torch.tensor([[math.cos(1), math.sin(1)], [-math.sin(1), math.cos(1)]], dtype=torch.float64)
+    torch.testing.assert_close(one, expected)
+
+
+def test_the_offset_profile_is_the_mean_over_all_pairs(anatomy, tokens, error):
+    attn_in = run(anatomy, tokens).layers[0].attn_in
+    found = offset_profile(anatomy.blocks[0], attn_in, torch.tensor([0, 2]), anatomy.rotary_base)
+    states = attn_in.flatten(0, 1)
+    W_QK = qk_circuit(anatomy.blocks[0], 1, 2, anatomy.rotary_base).full()
+    pairs = states @ W_QK @ states.T / math.sqrt(anatomy.sizes["K"])
+    assert error(found[1, 1][None], pairs.mean()[None]) < 1e-9

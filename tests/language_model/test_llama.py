@@ -1,0 +1,172 @@
+"""The Llama-type model: against transformers' own Llama, its published continuation, and its file format."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from softgeom.checkpoints import load_llama2c
+from softgeom.corpora import source as hub
+from softgeom.language_model import Llama, LlamaConfig, PieceTokenizer, generate
+from softgeom.language_model.llama import from_llama2c
+from softgeom.language_model.released import ABSENT, load_released_llama
+
+SIZES = LlamaConfig(
+    d_vocab=19, d_model=24, n_heads=4, n_kv_heads=2, n_layers=2, d_mlp=20, n_ctx=12, tie_embeddings=False
+)
+
+
+@pytest.fixture(scope="module")
+def llama() -> Llama:
+    return Llama(SIZES, seed=1).double().requires_grad_(False)
+
+
+@pytest.fixture(scope="module")
+def dreams(real_data) -> Llama:
+    model, tokenizer = real_data / "models" / "aidreams260K.bin", real_data / "models" / "tok512.bin"
+    if not model.is_file():
+        pytest.skip("the data folder has no models/aidreams260K.bin")
+    return load_llama2c(model, tokenizer)
+
+
+def _halves(W: torch.Tensor) -> torch.Tensor:
+    """(heads, D, K) with adjacent rotary pairs -> (heads K, D) with the pairs' first members first, as transformers rotates."""
+    return torch.cat((W[..., 0::2], W[..., 1::2]), -1).transpose(1, 2).flatten(0, 1)
+
+
+def test_it_is_transformers_llama(llama):
+    transformers = pytest.importorskip("transformers")
+    config = transformers.LlamaConfig(
+        vocab_size=SIZES.d_vocab, hidden_size=SIZES.d_model, intermediate_size=SIZES.d_mlp,
+        num_hidden_layers=SIZES.n_layers, num_attention_heads=SIZES.n_heads, num_key_value_heads=SIZES.n_kv_heads,
+        max_position_embeddings=SIZES.n_ctx, rms_norm_eps=SIZES.rms_norm_eps, tie_word_embeddings=False,
+        attn_implementation="eager",
+    )  # fmt: skip
+    theirs = transformers.LlamaForCausalLM(config).double().eval()
+    state = {"model.embed_tokens.weight": llama.W_E, "model.norm.weight": llama.ln_final.w, "lm_head.weight": llama.W_U}
+    for i, block in enumerate(llama.blocks):
+        state |= {
+            f"model.layers.{i}.{name}": tensor
+            for name, tensor in {
+                "input_layernorm.weight": block.ln1.w,
+                "post_attention_layernorm.weight": block.ln2.w,
+                "self_attn.q_proj.weight": _halves(block.attn.W_Q),
+                "self_attn.k_proj.weight": _halves(block.attn.W_K),
+                "self_attn.v_proj.weight": block.attn.W_V.transpose(1, 2).flatten(0, 1),
+                "self_attn.o_proj.weight": block.attn.W_O.flatten(0, 1).T,
+                "mlp.gate_proj.weight": block.mlp.W_gate.T,
+                "mlp.up_proj.weight": block.mlp.W_in.T,
+                "mlp.down_proj.weight": block.mlp.W_out.T,
+            }.items()
+        }
+    theirs.load_state_dict(state)
+    tokens = torch.randint(0, SIZES.d_vocab, (2, 12), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        expected = theirs(tokens).logits
+    # Its rotary angles are computed in single precision whatever the model's type.
+    torch.testing.assert_close(llama(tokens), expected, rtol=0, atol=2e-6)
+
+
+def test_internals_end_in_the_logits(llama):
+    tokens = torch.arange(10)[None]
+    internals = llama.run_with_internals(tokens)
+    torch.testing.assert_close(internals.logits, llama(tokens), rtol=1e-12, atol=1e-12)
+    assert internals.layers[0].k.shape == internals.layers[0].q.shape == (1, 4, 10, 6)
+    torch.testing.assert_close(
+        internals.layers[1].k[:, 0], internals.layers[1].k[:, 1]
+    )  # a pair of heads shares its keys
+
+
+def test_greedy_decoding_gives_the_published_text_token_for_token(dreams, real_data):
+    published = (real_data / "README.md").read_text(encoding="utf-8")
+    found = re.search(
+        r"started from token 1 continues greedily with ` (.*?)`\s*\(first ids ([\d, ]+)\)", published, re.S
+    )
+    if not found:
+        pytest.skip("the data folder's README gives no continuation")
+    first, text = [int(i) for i in found[2].split(",")], " ".join(found[1].split())
+    ids = [1]
+    while len(dreams.tokenizer.decode(ids).strip()) < len(text):
+        ids = generate(dreams, torch.tensor(ids), 1, temperature=0).tolist()
+    assert ids[1 : 1 + len(first)] == first
+    assert dreams.tokenizer.decode(ids).strip() == text
+    assert dreams.tokenizer.encode(text) == ids  # and reading the text gives the same tokens back
+
+
+def test_tokens_outside_the_vocabulary_and_long_prompts_are_refused(llama):
+    with pytest.raises(ValueError, match=r"token 19 is outside the vocabulary 0\.\.18"):
+        llama.run_with_internals(torch.tensor([[19]]))
+    with pytest.raises(ValueError, match="does not fit a context of 12"):
+        llama.run_with_internals(torch.zeros(1, 13, dtype=torch.long))
+    with pytest.raises(ValueError, match="outside the vocabulary"):
+        generate(llama, torch.tensor([40]), 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"n_kv_heads": 3}, "do not share 3"), ({"n_heads": 5}, "does not split"), ({"d_mlp": 0}, "d_mlp is 0")],
+)
+def test_impossible_sizes_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        LlamaConfig(**{**vars(SIZES), **change})
+
+
+def test_weights_that_are_not_numbers_are_refused():
+    sizes = SimpleNamespace(
+        vocab_size=5, dim=4, n_heads=2, n_kv_heads=1, n_layers=1, hidden_dim=3, seq_len=2, tied=True
+    )
+    with pytest.raises(ValueError, match=r"wq of the llama2\.c model has NaN"):
+        from_llama2c(sizes, {"wq": np.array([np.nan])}, [], np.array([]))
+
+
+PIECES = (
+    b"<unk>",
+    b"<s>",
+    b"</s>",
+    *(f"<0x{i:02X}>".encode() for i in range(256)),
+    b" ",
+    b"a",
+    b"b",
+    b"ab",
+    b"bb",
+    b" a",
+)
+
+
+def test_pieces_merge_by_score_and_unknown_characters_become_bytes():
+    scores = [0.0] * len(PIECES)
+    scores[262], scores[263], scores[264] = -1.0, -3.0, -2.0  # "ab" before " a" before "bb"
+    tokenizer = PieceTokenizer(PIECES, tuple(scores))
+    assert tokenizer.encode("abb") == [1, 259, 262, 261]
+    assert tokenizer.encode("a\u00e9", beginning=False) == [264, 3 + 0xC3, 3 + 0xA9]
+    assert tokenizer.decode(tokenizer.encode("a\u00e9 bab")) == " a\u00e9 bab"
+    assert tokenizer.encode("") == [1]
+    with pytest.raises(ValueError, match=r"token 265 is outside the vocabulary 0\.\.264"):
+        tokenizer.decode([265])
+
+
+def test_without_file_and_hub_there_is_no_second_model(compendium, caplog):
+    hub.hub_reachable.cache_clear()
+    model, source = load_released_llama()
+    hub.hub_reachable.cache_clear()
+    assert model is None
+    assert source is ABSENT
+    assert source.stand_in
+
+
+def test_the_local_file_comes_first_and_a_damaged_one_is_no_absent_one(compendium, real_data, monkeypatch):
+    if not (real_data / "models" / "aidreams260K.bin").is_file():
+        pytest.skip("the data folder has no models/aidreams260K.bin")
+    folder = compendium / "data" / "raw" / "models"
+    folder.mkdir(parents=True)
+    for name in ("aidreams260K.bin", "tok512.bin"):
+        (folder / name).write_bytes((real_data / "models" / name).read_bytes())
+    model, source = load_released_llama()
+    assert model is not None
+    assert (source.kind, source.detail) == ("local", "models/aidreams260K.bin")
+    (folder / "aidreams260K.bin").write_bytes(b"cut")
+    with pytest.raises(ValueError, match=r"aidreams260K\.bin is truncated"):
+        load_released_llama()
