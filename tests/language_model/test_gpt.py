@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from softgeom.language_model import GPT, GPTConfig, generate, rotate
+
+
+@pytest.fixture
+def model(tiny: GPTConfig) -> GPT:
+    model = GPT(tiny, seed=1).double()
+    with torch.no_grad():  # larger weights, and gains and biases that are not trivial, so that no term can be forgotten
+        generator = torch.Generator().manual_seed(2)
+        for parameter in model.parameters():
+            parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    return model
+
+
+def tokens_for(config: GPTConfig, batch: int = 3, length: int | None = None) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(4)
+    return torch.randint(config.d_vocab, (batch, length or config.n_ctx), generator=generator)
+
+
+def test_internals_end_in_the_same_logits(model: GPT) -> None:
+    tokens = tokens_for(model.config)
+    assert torch.allclose(model(tokens), model.run_with_internals(tokens).logits, atol=1e-12, rtol=0)
+
+
+def test_one_head_by_the_literal_formula(model: GPT) -> None:
+    """Position by position, with rotations as explicit 2 x 2 matrices: another route to scores and to the head's write."""
+    internals = model.run_with_internals(tokens_for(model.config, batch=1))
+    layer, attention, h = internals.layers[1], model.blocks[1].attn, 1
+    x, K = layer.attn_in[0], model.config.d_head
+
+    def turned(vector: torch.Tensor, position: int) -> torch.Tensor:
+        out = vector.clone()
+        for pair in range(K // 2):
+            angle = position * model.config.rotary_base ** (-2 * pair / K)
+            c, s = math.cos(angle), math.sin(angle)
+            rotation = torch.tensor([[c, -s], [s, c]], dtype=torch.float64)
+            out[2 * pair : 2 * pair + 2] = rotation @ vector[2 * pair : 2 * pair + 2]
+        return out
+
+    for i in range(model.config.n_ctx):
+        query = turned(x[i] @ attention.W_Q[h], i)
+        scores = torch.stack([query @ turned(x[j] @ attention.W_K[h], j) for j in range(i + 1)]) / math.sqrt(K)
+        write = sum(a * (x[j] @ attention.W_V[h] @ attention.W_O[h]) for j, a in enumerate(scores.softmax(0)))
+        assert torch.allclose(layer.scores[0, h, i, : i + 1], scores, atol=1e-12)
+        assert torch.allclose(layer.head_out[0, i, h], write, atol=1e-12)
+
+
+def test_residual_stream_is_the_sum_of_its_writers(model: GPT) -> None:
+    internals = model.run_with_internals(tokens_for(model.config))
+    writes = sum(layer.head_out.sum(2) + layer.mlp_out for layer in internals.layers)
+    assert torch.allclose(internals.resid_final, internals.embed + writes, atol=1e-12)
+
+
+def test_normalised_inputs_have_mean_zero_and_their_scale(model: GPT) -> None:
+    layer = model.run_with_internals(tokens_for(model.config)).layers[0]
+    x, eps = layer.resid_pre, model.config.layer_norm_eps
+    assert torch.allclose(layer.ln1_scale[..., 0], (x.var(-1, unbiased=False) + eps).sqrt(), atol=1e-12)
+    assert layer.ln1_normalized.mean(-1).abs().max() < 1e-12
+    expected = layer.ln1_normalized * model.blocks[0].ln1.w + model.blocks[0].ln1.b
+    assert torch.allclose(layer.attn_in, expected, atol=1e-12)
+
+
+def test_the_future_changes_nothing(model: GPT) -> None:
+    tokens = tokens_for(model.config)
+    changed = tokens.clone()
+    changed[:, 6:] = (changed[:, 6:] + 1) % model.config.d_vocab
+    assert torch.equal(model(tokens)[:, :6], model(changed)[:, :6])
+    assert not torch.allclose(model(tokens)[:, 6:], model(changed)[:, 6:])
+
+
+@settings(max_examples=25, deadline=None)
+@given(shift=st.integers(0, 300), seed=st.integers(0, 10_000), base=st.sampled_from([10.0, 10_000.0]))
+def test_rotary_scores_depend_on_offsets_only(shift: int, seed: int, base: float) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    q, k = torch.randn(2, 7, 8, generator=generator, dtype=torch.float64)
+    here, there = (rotate(q, base, offset) @ rotate(k, base, offset).T for offset in (0, shift))
+    assert torch.allclose(here, there, atol=1e-10)
+    assert torch.allclose(rotate(q, base, shift).norm(dim=-1), q.norm(dim=-1), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_runs_in_the_type_of_its_weights(tiny: GPTConfig, dtype: torch.dtype) -> None:
+    model = GPT(tiny).to(dtype)
+    assert model(tokens_for(tiny)).dtype is dtype
+    assert model.run_with_internals(tokens_for(tiny)).logits.dtype is dtype
+
+
+def test_the_seed_decides_the_weights_and_leaves_the_global_state_alone(tiny: GPTConfig) -> None:
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    one, two, other = GPT(tiny, seed=1), GPT(tiny, seed=1), GPT(tiny, seed=2)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+    assert not torch.equal(one.W_E, other.W_E)
+
+
+def test_tied_embeddings_are_one_matrix(tiny: GPTConfig) -> None:
+    tied = GPT(GPTConfig(**{**tiny.__dict__, "tie_embeddings": True}))
+    assert tied.W_U is tied.W_E
+    assert len(list(tied.parameters())) == len(list(GPT(tiny).parameters())) - 1
+
+
+def test_greedy_continuation_is_the_argmax_and_sampling_is_seeded(model: GPT) -> None:
+    prompt = tokens_for(model.config, 1, 4)[0]
+    continued = generate(model, prompt, 12, temperature=0)
+    assert torch.equal(continued[:4], prompt)
+    for t in range(4, 16):
+        window = continued[max(0, t - model.config.n_ctx) : t]
+        assert continued[t] == model(window[None])[0, -1].argmax()
+    sampled = [generate(model, prompt, 9, generator=torch.Generator().manual_seed(s)) for s in (1, 1, 2)]
+    assert torch.equal(sampled[0], sampled[1])
+    assert not torch.equal(sampled[0], sampled[2])
+
+
+def test_bad_input_gets_a_sentence(model: GPT) -> None:
+    with pytest.raises(ValueError, match=r"11 tokens does not fit a context of 10"):
+        model(torch.zeros(1, 11, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"token 29 is outside the vocabulary 0..28"):
+        model.run_with_internals(torch.full((1, 3), 29))
+    with pytest.raises(ValueError, match="at least one token"):
+        generate(model, torch.zeros(0, dtype=torch.long), 1)
+    with pytest.raises(ValueError, match="batch of sequences"):
+        model(torch.zeros(3, dtype=torch.long))
+    with pytest.raises(ValueError, match="multiple of 6"):
+        GPTConfig(d_model=8, n_heads=3)
+    with pytest.raises(ValueError, match="n_layers is 0"):
+        GPTConfig(n_layers=0)

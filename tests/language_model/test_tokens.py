@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from softgeom.language_model import BytePairTokenizer, train_tokenizer, windows
+
+TEXT = "the cat sat on the mat, the other cat on the other mat.\nAnd a naïve dog — 42 of them — sat there.\n" * 30
+TOKENIZER = train_tokenizer(TEXT, 320)
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(max_size=200))
+def test_every_text_round_trips(text: str) -> None:
+    assert TOKENIZER.decode(TOKENIZER.encode(text)) == text
+
+
+def test_long_texts_lose_nothing_where_they_are_cut() -> None:
+    text = "".join(f"line {i} without end " + ("\n" if i % 7 == 0 else "") for i in range(9000)) + "x" * 50_000
+    assert TOKENIZER.decode(TOKENIZER.encode(text)) == text
+
+
+def test_merges_are_learned_and_deterministic() -> None:
+    again = train_tokenizer(TEXT, 320)
+    assert len(again) == len(TOKENIZER) <= 320
+    assert again.strings() == TOKENIZER.strings()
+    assert " the" in TOKENIZER.strings()
+    assert len(TOKENIZER.encode(TEXT)) < len(TEXT) / 3
+
+
+def test_the_end_token_ends_and_is_never_part_of_text() -> None:
+    assert TOKENIZER.end not in TOKENIZER.encode(TEXT)
+    assert TOKENIZER.decode([TOKENIZER.end]) == "<|end|>"
+
+
+def test_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
+    TOKENIZER.save(tmp_path / "tokenizer.json")
+    loaded = BytePairTokenizer.load(tmp_path / "tokenizer.json")
+    assert np.array_equal(loaded.encode(TEXT), TOKENIZER.encode(TEXT))
+
+
+def test_windows_cover_each_prediction_once() -> None:
+    tokens = np.arange(101, dtype=np.int32)
+    cut = windows(tokens, 10)
+    assert cut.shape == (10, 11)
+    assert np.array_equal(cut[:, 1:].ravel(), tokens[1:])
+    assert np.array_equal(windows(tokens, 10, 2)[:, 0], [0, 90])
+
+
+@pytest.mark.parametrize("tokens", [[], [7], list(range(10))])
+def test_a_corpus_shorter_than_a_window_is_refused(tokens: list[int]) -> None:
+    with pytest.raises(ValueError, match=f"the corpus has {len(tokens)} tokens, one window needs 11"):
+        windows(np.array(tokens, dtype=np.int32), 10)
+
+
+def test_bad_input_gets_a_sentence() -> None:
+    with pytest.raises(ValueError, match="at least 257"):
+        train_tokenizer(TEXT, 256)
+    with pytest.raises(ValueError, match="corpus is empty"):
+        train_tokenizer("  \n", 300)

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from softgeom.language_model import (
+    GPT,
+    DivergedError,
+    GPTConfig,
+    TrainingConfig,
+    configuration_hash,
+    draw_batch,
+    learning_rate,
+    train,
+    window_losses,
+    windows,
+)
+
+Corpus = tuple[np.ndarray, np.ndarray]
+
+
+class Spread(torch.nn.Module):
+    """A penalty with a parameter of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(3, 3))
+
+    def forward(self, embeddings: torch.Tensor) -> torch.Tensor:
+        return self.scale.square().mean() * embeddings.square().mean()
+
+
+def run(tiny: GPTConfig, corpus: Corpus, config: TrainingConfig, **options):
+    return train(GPT(tiny, seed=1), *corpus, config, device="cpu", **options)
+
+
+def test_learns_and_equal_seeds_give_equal_losses_bit_for_bit(tiny, corpus, quick) -> None:
+    config = replace(quick, steps=60, evaluate_every=60)
+    one, two = run(tiny, corpus, config), run(tiny, corpus, config)
+    assert one.losses == two.losses
+    assert one.losses[-1] < 0.8 * one.losses[0]
+    assert run(tiny, corpus, replace(config, seed=4)).losses != one.losses
+
+
+def test_lambda_zero_is_the_plain_gpt_bit_for_bit(tiny, corpus, quick) -> None:
+    """A loop written here, without the package's, gives the same losses; and a penalty with lambda 0 changes nothing."""
+    model = GPT(tiny, seed=1)
+    matrices = [p for p in model.parameters() if p.ndim >= 2]
+    vectors = [p for p in model.parameters() if p.ndim < 2]
+    optimizer = torch.optim.AdamW(
+        [{"params": matrices, "weight_decay": quick.weight_decay}, {"params": vectors, "weight_decay": 0.0}],
+        betas=(quick.beta1, quick.beta2),
+    )
+    losses = []
+    for step in range(quick.steps):
+        batch = draw_batch(corpus[0], quick, tiny.n_ctx, step)
+        loss = F.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), quick.clip_norm)
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(quick, step)
+        optimizer.step()
+        losses.append(loss.item())
+    assert run(tiny, corpus, quick).losses == losses
+    assert run(tiny, corpus, quick, penalty=Spread()).losses == losses
+    assert run(tiny, corpus, replace(quick, penalty_weight=5.0), penalty=Spread()).losses != losses
+
+
+def test_batches_are_the_same_for_every_lambda(tiny, corpus, quick) -> None:
+    for step in (0, 7):
+        batches = [draw_batch(corpus[0], replace(quick, penalty_weight=w), tiny.n_ctx, step) for w in (0.0, 0.25)]
+        assert torch.equal(*batches)
+    assert not torch.equal(draw_batch(corpus[0], quick, 10, 0), draw_batch(corpus[0], quick, 10, 1))
+
+
+def test_a_penalty_is_minimised_and_its_own_parameters_are_trained(tiny, corpus, quick) -> None:
+    weak, strong = Spread(), Spread()
+    config = replace(quick, steps=40)
+    ignored = run(tiny, corpus, replace(config, penalty_weight=1e-12), penalty=weak)
+    obeyed = run(tiny, corpus, replace(config, penalty_weight=300.0), penalty=strong)
+    assert obeyed.model.W_E.square().mean() < 0.5 * ignored.model.W_E.square().mean()
+    assert strong.scale.max() < weak.scale.min()
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("patience", [0, 3])
+def test_killed_half_way_and_resumed_gives_the_same_losses(tiny, corpus, quick, tmp_path, patience) -> None:
+    config = replace(quick, penalty_weight=2.0, patience=patience)
+    whole = run(tiny, corpus, config, penalty=Spread())
+
+    def kill_after_the_second_evaluation(row: dict[str, float]) -> None:
+        if row["step"] == 8:
+            raise KilledError
+
+    checkpoint = tmp_path / "run.checkpoint"
+    with pytest.raises(KilledError):
+        run(tiny, corpus, config, penalty=Spread(), checkpoint=checkpoint, report=kill_after_the_second_evaluation)
+    resumed = run(tiny, corpus, config, penalty=Spread(), checkpoint=checkpoint)
+    assert resumed.resumed_at == 8
+    assert resumed.losses == whole.losses
+    assert resumed.evaluations == whole.evaluations
+    assert all(torch.equal(a, b) for a, b in zip(resumed.model.parameters(), whole.model.parameters(), strict=True))
+
+
+def test_a_checkpoint_of_another_configuration_is_refused(tiny, corpus, quick, tmp_path) -> None:
+    checkpoint = tmp_path / "run.checkpoint"
+    run(tiny, corpus, quick, checkpoint=checkpoint)
+    with pytest.raises(ValueError, match=r"run\.checkpoint belongs to another configuration"):
+        run(tiny, corpus, replace(quick, learning_rate=2e-2), checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize("broken", ["value", "gradient"])
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_state(
+    tiny, corpus, quick, tmp_path, broken
+) -> None:
+    calls = 0
+
+    def penalty(embeddings: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls < 7:
+            return embeddings.square().mean()
+        # sqrt at 0 has the value 0 and an infinite slope: only the gradient shows it
+        return embeddings.sum() * torch.nan if broken == "value" else (embeddings - embeddings.detach()).sum().sqrt()
+
+    checkpoint = tmp_path / "run.checkpoint"
+    config = replace(quick, penalty_weight=1.0)
+    what = "loss" if broken == "value" else "gradient"
+    with pytest.raises(DivergedError, match=f"the {what} is not finite at step 7; .* kept in run.checkpoint") as caught:
+        run(tiny, corpus, config, penalty=penalty, checkpoint=checkpoint)
+    assert caught.value.step == 7
+    state = torch.load(checkpoint, weights_only=True)
+    assert state["step"] == 6
+    assert len(state["losses"]) == 6
+    assert all(tensor.isfinite().all() for tensor in state["model"].values())
+
+
+def test_early_stopping_returns_the_best_model(tiny, corpus, quick) -> None:
+    """Validation text that the training text contradicts: every step makes it worse."""
+    misleading = (corpus[0], (np.arange(300) * 13 % 29).astype(np.int32))
+    config = replace(quick, steps=200, patience=2, learning_rate=3e-2)
+    result = run(tiny, misleading, config)
+    best = min(result.evaluations, key=lambda row: row["validation"])
+    assert result.stopped_early
+    assert result.evaluations[-1]["step"] == best["step"] + 2 * config.evaluate_every < config.steps
+    held_out = windows(misleading[1], tiny.n_ctx, config.evaluation_windows)
+    assert window_losses(result.model, held_out).mean() == pytest.approx(best["validation"], abs=1e-12)
+
+
+def test_bfloat16_with_compilation_follows_float32(tiny, corpus, quick) -> None:
+    """What the paper profile asks of a GPU, on the CPU at small size: activations in half precision, weights in float32."""
+    half = run(tiny, corpus, replace(quick, precision="bfloat16", penalty_weight=1.0), penalty=Spread())
+    full = run(tiny, corpus, replace(quick, penalty_weight=1.0), penalty=Spread())
+    assert half.model.W_E.dtype is torch.float32
+    assert half.losses == pytest.approx(full.losses, abs=0.05)
+    assert half.losses != full.losses
+
+
+def test_window_losses_are_the_chain_rule(tiny, corpus) -> None:
+    model = GPT(tiny, seed=1).double()
+    cut = windows(corpus[1], tiny.n_ctx, 7)
+    found = window_losses(model, cut, batch_size=3)
+    log_p = model(torch.from_numpy(cut[:, :-1].astype(np.int64))).log_softmax(-1)
+    expected = [[-log_p[n, t, cut[n, t + 1]].item() for t in range(tiny.n_ctx)] for n in range(len(cut))]
+    assert np.allclose(found, expected, atol=1e-6)  # the sum over the vocabulary is taken in float32
+    seen: list[slice] = []
+    window_losses(model, cut, batch_size=3, perturb=lambda x, rows: (seen.append(rows), x)[1])
+    assert [row.start for row in seen] == [0, 3, 6]
+
+
+def test_learning_rates_rise_then_fall_to_the_final_fraction() -> None:
+    config = TrainingConfig(steps=100, warmup_steps=10, learning_rate=1.0, final_fraction=0.1)
+    rates = [learning_rate(config, step) for step in range(100)]
+    assert rates[:2] == pytest.approx([0.1, 0.2])
+    assert max(rates) == rates[9] == 1.0
+    assert rates[-1] == pytest.approx(0.1)
+    assert all(a >= b for a, b in pairwise(rates[9:]))
+
+
+def test_hashes_name_configurations(quick) -> None:
+    assert configuration_hash(quick, "a") == configuration_hash(replace(quick), "a")
+    other = [configuration_hash(quick, "b"), configuration_hash(replace(quick, seed=9), "a"), configuration_hash("a")]
+    assert len({configuration_hash(quick, "a"), *other}) == 4
+    assert configuration_hash(np.arange(3)) != configuration_hash(np.arange(4))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"penalty_weight": -0.1}, r"penalty_weight \(lambda\) is -0.1"),
+        ({"penalty_weight": float("nan")}, r"penalty_weight \(lambda\) is nan"),
+        ({"precision": "float8"}, "choose one of float32, bfloat16, float64"),
+        ({"steps": 0}, "steps is 0"),
+    ],
+)
+def test_bad_configurations_get_a_sentence(change: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainingConfig(**change)
+
+
+@pytest.mark.parametrize("tokens", [[], [3], [3] * 10])
+def test_a_corpus_of_no_or_few_tokens_is_refused(tiny, corpus, quick, tokens) -> None:
+    short = np.array(tokens, dtype=np.int32)
+    with pytest.raises(ValueError, match=f"training corpus has {len(tokens)} tokens, one window needs 11"):
+        run(tiny, (short, corpus[1]), quick)
+    with pytest.raises(ValueError, match=f"validation corpus has {len(tokens)} tokens"):
+        run(tiny, (corpus[0], short), quick)
+
+
+def test_foreign_tokens_are_refused(tiny, corpus, quick) -> None:
+    with pytest.raises(ValueError, match=r"training corpus holds tokens outside the vocabulary 0\.\.28"):
+        run(tiny, (corpus[0] + 5, corpus[1]), quick)
+
+
+def test_nothing_is_left_half_written(tiny, corpus, quick, tmp_path: Path) -> None:
+    run(tiny, corpus, quick, checkpoint=tmp_path / "deep" / "run.checkpoint")
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["run.checkpoint"]
