@@ -1,1 +1,32 @@
-"""Hardmax transformers: clustering, leaders, and what they say about sentiment."""
+"""Hardmax transformers: clustering, leaders, and what they say about sentiment.
+
+`dynamics` and `leaders` need NumPy and SciPy only; `sentiment` and `faithfulness` need PyTorch and are imported by name.
+"""
+
+from softgeom.hardmax.dynamics import (
+    HypothesisWarning,
+    Limit,
+    attention,
+    hardmax_step,
+    limit,
+    softmax_step,
+    trajectory,
+    violated_hypotheses,
+)
+from softgeom.hardmax.leaders import TheoremCheck, check_theorem, clusters, leader_history, leaders
+
+__all__ = [
+    "HypothesisWarning",
+    "Limit",
+    "TheoremCheck",
+    "attention",
+    "check_theorem",
+    "clusters",
+    "hardmax_step",
+    "leader_history",
+    "leaders",
+    "limit",
+    "softmax_step",
+    "trajectory",
+    "violated_hypotheses",
+]

@@ -1,0 +1,210 @@
+"""Reviews as bags: cleaning, vocabulary, distinct words with counts, splits without leaks.
+
+Source 004, "Computational contribution": each review is its first n = 128 words after cleaning. A word that occurs twice is one token with
+multiplicity two, so a review becomes a row of distinct word numbers and a row of counts, padded with count 0 (padding is no token). The
+vocabulary comes from the training reviews alone.
+
+Symbols: N reviews, n <= 128 the largest number of distinct words in one of them, W the size of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+WORDS_PER_REVIEW = 128  # the source's n
+_MARKUP = re.compile(r"<[^>]*>|https?://\S+|www\.\S+")
+_WORD = re.compile(r"[^\W\d_]{2,}")  # runs of letters: punctuation and numbers separate, single letters are dropped
+_APOSTROPHES = str.maketrans("", "", "'’`´")  # "didn't" becomes "didnt": scikit-learn's stop words are spelt this way
+
+
+def clean(text: str) -> list[str]:
+    """The words of a review: lower case, without HTML tags, URLs, apostrophes, punctuation, numbers and single letters."""
+    return _WORD.findall(_MARKUP.sub(" ", text).lower().translate(_APOSTROPHES))
+
+
+def stop_words() -> frozenset[str]:
+    """scikit-learn's 318 English stop words."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    return frozenset(ENGLISH_STOP_WORDS)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Cleaned reviews as one long row of word numbers: review r is `ids[offsets[r]:offsets[r + 1]]`, stop words included."""
+
+    ids: np.ndarray  # (total,) int32 numbers into a lexicon shared by all the splits
+    offsets: np.ndarray  # (N + 1,)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, rows: np.ndarray) -> Tokens:
+        """The reviews of a boolean mask (N,)."""
+        lengths = np.diff(self.offsets)[rows]
+        return Tokens(self.ids[rows[self.review]], np.concatenate([[0], np.cumsum(lengths)]))
+
+    @property
+    def review(self) -> np.ndarray:
+        """For each word the review that it stands in, (total,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+
+@dataclass(frozen=True)
+class Bags:
+    """Reviews as distinct words with counts; padding has word 0 and count 0."""
+
+    words: np.ndarray  # (N, n) int64, numbers into the vocabulary in the order of first occurrence
+    counts: np.ndarray  # (N, n) float32
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __getitem__(self, rows: np.ndarray | slice) -> Bags:
+        return Bags(self.words[rows], self.counts[rows])
+
+    @property
+    def empty(self) -> np.ndarray:
+        """Reviews in which cleaning left no known word, (N,): they have no dynamics and must be dropped."""
+        return np.asarray(~(self.counts > 0).any(1))
+
+    def matrix(self, size: int) -> Any:
+        """The (N, size) sparse matrix of word counts."""
+        from scipy import sparse
+
+        rows, columns = np.nonzero(self.counts)
+        return sparse.csr_array(
+            (self.counts[rows, columns], (rows, self.words[rows, columns])), shape=(len(self), size)
+        )
+
+
+def tokenise(texts: Iterable[str], lexicon: dict[str, int]) -> Tokens:
+    """Clean each text and number its words; new words are added to `lexicon` (word -> number)."""
+    ids: list[int] = []
+    offsets = [0]
+    for text in texts:
+        ids.extend([lexicon.setdefault(word, len(lexicon)) for word in clean(text)])
+        offsets.append(len(ids))
+    return Tokens(np.asarray(ids, dtype=np.int32), np.asarray(offsets))
+
+
+def build_vocabulary(
+    tokens: Tokens, lexicon: dict[str, int], *, least: int = 5, lemmas: bool = False
+) -> tuple[list[str], np.ndarray]:
+    """The words of the model, by falling document frequency, from the training reviews alone.
+
+    Parameters
+    ----------
+    tokens : Tokens
+        Training reviews.
+    lexicon : dict
+        Word -> number, as filled by `tokenise`.
+    least : int
+        Smallest number of training reviews in which a word must occur.
+    lemmas : bool
+        Reduce words to dictionary forms with simplemma first ("movies" counts as "movie").
+
+    Returns
+    -------
+    words : list of str, length W
+    numbers : (len(lexicon),) int64
+        The vocabulary number of each word of the lexicon, -1 for stop words and rare words.
+    """
+    spelling = list(lexicon)
+    stops = stop_words()
+    stopped = np.array([word in stops for word in spelling])
+    form = np.arange(len(spelling))
+    if lemmas:
+        import simplemma
+
+        heads: dict[str, int] = {}
+        lemma = [simplemma.lemmatize(word, lang="en").lower() for word in spelling]
+        form = np.array([heads.setdefault(head, lexicon.get(head, number)) for number, head in enumerate(lemma)])
+        stopped = stopped | stopped[form]
+    pairs = np.unique(tokens.review * len(spelling) + form[tokens.ids])  # each word once per review
+    frequency = np.bincount(pairs % len(spelling), minlength=len(spelling))
+    usable = (frequency >= least) & ~stopped
+    if not usable.any():
+        raise ValueError(f"No word occurs in {least} training reviews: the corpus is too small, or `least` too large.")
+    chosen = np.flatnonzero(usable)
+    chosen = chosen[np.argsort(-frequency[chosen], kind="stable")]
+    number = np.full(len(spelling), -1)
+    number[chosen] = np.arange(len(chosen))
+    return [spelling[i] for i in chosen], np.where(stopped, -1, number[form])
+
+
+def bag(tokens: Tokens, numbers: np.ndarray, length: int = WORDS_PER_REVIEW) -> Bags:
+    """Distinct words with counts among the first `length` known words of each review; `numbers` comes from `build_vocabulary`."""
+    words = numbers[tokens.ids]
+    known = words >= 0
+    review, words = tokens.review[known], words[known]
+    position = np.arange(len(words)) - np.searchsorted(
+        review, review
+    )  # place of the word among its review's known words
+    review, words, position = (part[position < length] for part in (review, words, position))
+    pairs, first, counts = np.unique(review * len(numbers) + words, return_index=True, return_counts=True)
+    order = np.lexsort((position[first], pairs // len(numbers)))
+    pairs, counts = pairs[order], counts[order]
+    review = pairs // len(numbers)
+    column = np.arange(len(pairs)) - np.searchsorted(review, review)
+    width = int(column.max()) + 1 if len(column) else 1
+    bags = Bags(np.zeros((len(tokens), width), np.int64), np.zeros((len(tokens), width), np.float32))
+    bags.words[review, column] = pairs % len(numbers)
+    bags.counts[review, column] = counts
+    return bags
+
+
+def check_labels(reviews: pd.DataFrame, name: str = "training") -> np.ndarray:
+    """The labels as an integer array, (N,); ValueError when a column is missing, a label is neither 0 nor 1, or one class is absent."""
+    for column in ("text", "label"):
+        if column not in reviews:
+            raise ValueError(
+                f"The {name} reviews have no column {column!r}; they have {', '.join(map(str, reviews.columns))}."
+            )
+    labels = reviews["label"].to_numpy()
+    wrong = ~np.isin(labels, (0, 1))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"Row {row} of the {name} reviews has label {labels[row]!r}: use 0 for negative and 1 for positive."
+        )
+    if len(np.unique(labels)) < 2:
+        raise ValueError(
+            f"The {name} reviews are all labelled {labels[0]}: a part of a file sorted by label? Shuffle it before taking a part."
+        )
+    return labels.astype(np.int64)
+
+
+def drop_texts_of(reviews: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    """`reviews` without the rows whose text also occurs in `other` (the test part), so that nothing is learnt by heart."""
+    return reviews[~reviews["text"].isin(set(other["text"]))].reset_index(drop=True)
+
+
+def validation_blocks(reviews: pd.DataFrame, blocks: int = 5) -> np.ndarray:
+    """The block 0, ..., blocks - 1 of each review, (N,): blocks of consecutive file numbers within each label.
+
+    Reviews of one film stand in files of consecutive numbers and share names and words, so a random split flatters. Where file names are
+    missing, the order of the rows within a label takes their place.
+    """
+    if "source_file" in reviews:
+        number = reviews["source_file"].str.extract(r"(\d+)_\d+\.txt$", expand=False).astype(float).to_numpy()
+        if np.isnan(number).any():
+            row = int(np.isnan(number).argmax())
+            raise ValueError(
+                f"Row {row}: {reviews['source_file'].iloc[row]!r} does not look like 'train/pos/123_7.txt'."
+            )
+    else:
+        number = np.arange(len(reviews), dtype=float)
+    rank = pd.Series(number).groupby(reviews["label"].to_numpy()).rank(method="first", pct=True).to_numpy()
+    return np.minimum((rank * blocks - 1e-9).astype(int), blocks - 1)
+
+
+def spell(words: Sequence[str], numbers: np.ndarray) -> list[str]:
+    """Word numbers back to words."""
+    return [words[int(i)] for i in numbers]

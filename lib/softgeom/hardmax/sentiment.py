@@ -1,0 +1,203 @@
+"""The sentiment classifier: embedding, K hardmax layers, mean over tokens, linear decoder.
+
+Source 004, "Computational contribution" (d = 2, K = 8, A = identity):
+
+    y = sigmoid( <w, mean_i z_i^K> + v ),   z_i^0 = E[word i],   the mean weighted by the words' counts.
+
+Trained by the cross-entropy to labels or, distilled, to the probabilities of a teacher. The gradient holds each argmax fixed, the exact
+derivative almost everywhere; `attention="softmax"` trains the source authors' surrogate at a temperature instead. Symbols: B reviews of at
+most n distinct words, W words in the vocabulary, E (W, d), w (d,), v and alpha > 0 scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softgeom.hardmax.dynamics import hardmax_step, softmax_step
+from softgeom.hardmax.reviews import Bags
+
+TRAINING_TIES = 1e-6  # relative tie tolerance in single precision: a few units of rounding
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one classifier is built and trained; flat, so that a table can show it."""
+
+    dimension: int = 2
+    layers: int = 8
+    alpha: float = 1.0  # fixed value, or the initial one when trained
+    train_alpha: bool = False
+    floor: float = 0.0  # alpha = floor + exp(parameter) stays above it
+    attention: str = "hard"  # "hard", or "softmax" for the surrogate
+    temperature: float = 1e-3  # of the surrogate
+    start: str = "random"  # "random", or "polarity"
+    scale: float = 1.0  # standard deviation of the random start
+    spread: float = 0.15  # of the polarity start: norms are 1 + spread |t|
+    epochs: int = 6
+    batch: int = 128
+    learning_rate: float = 0.02
+    decay: float = 0.0  # L2 penalty on the embedding, as weight decay of AdamW
+    drop: float = 0.0  # share of the distinct words hidden from each training review
+    seed: int = 0
+
+
+class Classifier(nn.Module):
+    """y = <w, mean z^K> + v on bags of words; `forward` returns logits."""
+
+    def __init__(self, embedding: Tensor, recipe: Recipe):
+        super().__init__()
+        if recipe.alpha <= recipe.floor:
+            raise ValueError(
+                f"alpha = {recipe.alpha} must lie above its floor {recipe.floor}, which must not be negative."
+            )
+        d = embedding.shape[1]
+        self.recipe = recipe
+        self.embedding = nn.Parameter(embedding.clone())
+        self.w = nn.Parameter(torch.zeros(d, dtype=embedding.dtype))
+        self.v = nn.Parameter(torch.zeros((), dtype=embedding.dtype))
+        step = torch.tensor(float(np.log(recipe.alpha - recipe.floor)), dtype=embedding.dtype)
+        self.log_step = nn.Parameter(step, requires_grad=recipe.train_alpha)
+        self.register_buffer("A", torch.eye(d, dtype=embedding.dtype))
+
+    @property
+    def alpha(self) -> Tensor:
+        return self.recipe.floor + self.log_step.exp()
+
+    def layer(self, Z: Tensor, counts: Tensor) -> Tensor:
+        """One attention layer, (B, n, d) to (B, n, d)."""
+        if self.recipe.attention == "softmax":
+            return softmax_step(Z, self.A, self.alpha, self.recipe.temperature, counts=counts)
+        tol = TRAINING_TIES if Z.dtype == torch.float32 else 1e-12
+        return hardmax_step(Z, self.A, self.alpha, counts=counts, tol=tol, check=False)
+
+    def read(self, Z: Tensor, counts: Tensor) -> Tensor:
+        """The decoder: logits (B,) from the final tokens (B, n, d)."""
+        mean = (counts[..., None] * Z).sum(-2) / counts.sum(-1)[..., None]
+        return mean @ self.w + self.v
+
+    def forward(self, words: Tensor, counts: Tensor, layers: int | None = None) -> Tensor:
+        Z = F.embedding(words, self.embedding)
+        for _ in range(self.recipe.layers if layers is None else layers):
+            Z = self.layer(Z, counts)
+        return self.read(Z, counts)
+
+
+def random_start(size: int, recipe: Recipe) -> Tensor:
+    """Normal embeddings (W, d) of standard deviation `scale`: nothing about the words is built in."""
+    generator = torch.Generator().manual_seed(recipe.seed)
+    return recipe.scale * torch.randn(size, recipe.dimension, generator=generator)
+
+
+def polarity_start(weights: np.ndarray, recipe: Recipe) -> Tensor:
+    """Embeddings (W, d) on an arc that orders the words by their bag-of-words weight.
+
+    In the plane z = r (sin t, cos t) with t the weight over three standard deviations, clipped to +-pi/2, and r = 1 + spread |t|: the polar words
+    are longer, so they lead. Further dimensions are small noise. What such a model's leaders say about sentiment is built in.
+    """
+    t = torch.as_tensor(np.clip(weights / (3 * weights.std()), -1, 1) * (np.pi / 2), dtype=torch.float32)
+    r = 1 + recipe.spread * t.abs()
+    generator = torch.Generator().manual_seed(recipe.seed)
+    Z = 0.05 * torch.randn(len(weights), recipe.dimension, generator=generator)
+    Z[:, 0] += r * torch.sin(t)
+    Z[:, 1] += r * torch.cos(t)
+    return Z
+
+
+def fit(
+    model: Classifier,
+    bags: Bags,
+    targets: np.ndarray,
+    *,
+    after_epoch: Callable[[int, Classifier, float], None] | None = None,
+) -> Classifier:
+    """Minimise the cross-entropy between `targets` (N,) in [0, 1] and sigmoid(logits); labels and teacher probabilities alike.
+
+    Adam with a learning rate that falls linearly to 0, batches of reviews of similar length, everything drawn from the recipe's seed.
+    `after_epoch(epoch, model, loss)` is called after each epoch. Returns the model, trained in place.
+    """
+    recipe = model.recipe
+    if len(bags) != len(targets):
+        raise ValueError(f"{len(bags)} reviews but {len(targets)} targets.")
+    if bags.empty.any():
+        raise ValueError(f"{int(bags.empty.sum())} reviews hold no known word: drop them before training.")
+    if np.isin(targets, (0, 1)).all() and len(np.unique(targets)) < 2:
+        raise ValueError("All training targets are equal: data sorted by label? Shuffle before taking a part.")
+    generator = np.random.default_rng(recipe.seed)
+    optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=recipe.learning_rate)
+    steps = recipe.epochs * -(-len(bags) // recipe.batch)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / (steps + 1))
+    goals = torch.as_tensor(targets, dtype=torch.float32)
+    for epoch in range(recipe.epochs):
+        total = 0.0
+        for rows in _batches(bags, recipe.batch, generator):
+            words, counts = _tensors(bags, rows, model)
+            if recipe.drop:
+                counts = _hide(counts, recipe.drop, generator)
+            loss = F.binary_cross_entropy_with_logits(model(words, counts), goals[rows])
+            penalty = recipe.decay * (model.embedding**2).sum() if recipe.decay else 0.0
+            optimiser.zero_grad()
+            (loss + penalty).backward()
+            optimiser.step()
+            schedule.step()
+            total += loss.item() * len(rows)
+        if after_epoch is not None:
+            after_epoch(epoch, model, total / len(bags))
+    return model
+
+
+@torch.no_grad()
+def logits(
+    model: Classifier, bags: Bags, *, layers: int | None = None, hard: bool = True, chunk: int = 1024
+) -> np.ndarray:
+    """Logits (N,) of all reviews under the hard dynamics (or, with hard=False, under the attention that the model was trained with).
+
+    `layers` replaces the model's depth: 0 switches attention off.
+    """
+    trained = model.recipe
+    if hard:
+        model.recipe = replace(trained, attention="hard")
+    out = torch.empty(len(bags), dtype=model.embedding.dtype)
+    try:
+        order = np.argsort((bags.counts > 0).sum(1), kind="stable")
+        for start in range(0, len(order), chunk):
+            rows = order[start : start + chunk]
+            out[rows] = model(*_tensors(bags, rows, model), layers=layers)
+    finally:
+        model.recipe = trained
+    return out.numpy()
+
+
+def accuracy(scores: np.ndarray, labels: np.ndarray) -> float:
+    """Share of reviews whose logit has the sign of their label."""
+    return float(((scores > 0) == (labels == 1)).mean())
+
+
+def _tensors(bags: Bags, rows: np.ndarray, model: Classifier) -> tuple[Tensor, Tensor]:
+    """Words and counts of some reviews, cut to the longest of them."""
+    width = int((bags.counts[rows] > 0).sum(1).max())
+    counts = torch.from_numpy(bags.counts[rows, :width]).to(model.embedding.dtype)
+    return torch.from_numpy(bags.words[rows, :width]), counts
+
+
+def _batches(bags: Bags, size: int, generator: np.random.Generator) -> list[np.ndarray]:
+    """A random partition into batches of similar lengths: rows are shuffled, then sorted by length within pools of 16 batches."""
+    lengths = (bags.counts > 0).sum(1)
+    order = generator.permutation(len(bags))
+    batches = []
+    for start in range(0, len(order), 16 * size):
+        pool = order[start : start + 16 * size]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[i : i + size] for i in range(0, len(pool), size)]
+    return [batches[i] for i in generator.permutation(len(batches))]
+
+
+def _hide(counts: Tensor, share: float, generator: np.random.Generator) -> Tensor:
+    """Counts with a random share of the words set to 0; a review that would become empty stays whole."""
+    kept = counts * torch.from_numpy(generator.random(counts.shape) >= share)
+    return torch.where(kept.any(1, keepdim=True), kept, counts)

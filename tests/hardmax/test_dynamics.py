@@ -1,0 +1,249 @@
+"""The step against the literal formula, its invariances, its fast path, its soft version; arguments that must be refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from softgeom.hardmax import HypothesisWarning, attention, hardmax_step, limit, softmax_step, trajectory
+from softgeom.hardmax.dynamics import near_hull, violated_hypotheses
+
+
+def literal_step(Z, A, alpha, tol=1e-12):
+    """Equation (1), token by token, as it stands in the source; ties by the same relative tolerance."""
+    following = np.empty_like(Z)
+    for i in range(len(Z)):
+        scores = [(A @ Z[i]) @ Z[j] for j in range(len(Z))]
+        slack = tol * np.linalg.norm(A @ Z[i]) * max(np.linalg.norm(z) for z in Z)
+        C = [j for j in range(len(Z)) if scores[j] >= max(scores) - slack]
+        following[i] = Z[i] + alpha / (1 + alpha) * sum(Z[j] - Z[i] for j in C) / len(C)
+    return following
+
+
+def random_input(seed, d, n=None):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 40)) if n is None else n
+    M = rng.normal(size=(d, d))
+    return rng.normal(size=(n, d)), M @ M.T + 0.1 * np.eye(d), 10 ** rng.uniform(-1, 1)
+
+
+def grid_input(seed, n=60):
+    """Small integers: exact ties, collinear points and zero tokens in abundance; no duplicates."""
+    rng = np.random.default_rng(seed)
+    return np.unique(rng.integers(-4, 5, size=(n, 2)), axis=0).astype(float)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_step_is_the_literal_formula(d, seed):
+    Z, A, alpha = random_input(seed, d)
+    np.testing.assert_allclose(hardmax_step(Z, A, alpha), literal_step(Z, A, alpha), atol=1e-12)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_ties_on_a_grid_follow_the_literal_formula(seed):
+    Z = grid_input(seed)
+    np.testing.assert_allclose(
+        hardmax_step(Z, np.eye(2), 1.0, method="hull"), literal_step(Z, np.eye(2), 1.0), atol=1e-12
+    )
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 600),
+    kind=st.sampled_from(["normal", "grid", "circle", "line", "point"]),
+)
+@settings(max_examples=120, deadline=None)
+def test_hull_path_equals_general_path(seed, n, kind):
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(0, 2 * np.pi, n)
+    Z = {
+        "normal": lambda: rng.normal(size=(n, 2)),
+        "grid": lambda: rng.integers(-3, 4, size=(n, 2)).astype(float),
+        "circle": lambda: np.stack([np.cos(t), np.sin(t)], 1),
+        "line": lambda: np.outer(rng.normal(size=n), [1.0, 2.0]),
+        "point": lambda: np.tile(rng.normal(size=2), (n, 1)),
+    }[kind]()
+    counts = rng.integers(0, 3, n).astype(float)
+    counts[0] += 1
+    _, A, alpha = random_input(seed, 2)
+    general = hardmax_step(Z, A, alpha, counts=counts, method="general")
+    np.testing.assert_allclose(hardmax_step(Z, A, alpha, counts=counts, method="hull"), general, atol=1e-12)
+
+
+def test_hull_sieve_keeps_few_tokens():
+    Z = np.random.default_rng(0).normal(size=(5000, 2))
+    assert near_hull(Z).sum() < 60
+
+
+@given(seed=st.integers(0, 10**6), d=st.sampled_from([2, 3, 4]), scale=st.floats(1e-6, 1e6))
+@settings(max_examples=40, deadline=None)
+def test_rotation_scaling_and_permutation_commute_with_the_step(seed, d, scale):
+    Z, A, alpha = random_input(seed, d)
+    rng = np.random.default_rng(seed + 1)
+    Q = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    order = rng.permutation(len(Z))
+    expected = hardmax_step(Z, A, alpha)
+    np.testing.assert_allclose(hardmax_step(Z @ Q.T, Q @ (A + A.T) @ Q.T / 2, alpha), expected @ Q.T, atol=1e-11)
+    np.testing.assert_allclose(hardmax_step(scale * Z, A, alpha), scale * expected, rtol=1e-10, atol=1e-10 * scale)
+    np.testing.assert_allclose(hardmax_step(Z[order], A, alpha), expected[order], atol=1e-12)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_counts_are_repeated_rows(seed):
+    Z = grid_input(seed)  # ties: there the multiplicities matter
+    counts = np.random.default_rng(seed).integers(1, 4, len(Z))
+    repeated = hardmax_step(np.repeat(Z, counts, axis=0), np.eye(2), 1.0)
+    np.testing.assert_allclose(
+        np.repeat(hardmax_step(Z, np.eye(2), 1.0, counts=counts), counts, axis=0), repeated, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_padded_batch_equals_one_set_at_a_time(d):
+    rng = np.random.default_rng(3)
+    lengths = [1, 30, 7, 50]
+    A, alpha = random_input(1, d)[1:]
+    Z, counts = (
+        np.full((4, 50, d), 77.0),
+        np.zeros((4, 50)),
+    )  # padding far away: one padded token that counts would be the farthest of all
+    for r, n in enumerate(lengths):
+        Z[r, :n], counts[r, :n] = rng.normal(size=(n, d)), rng.integers(1, 4, n)
+    batch = trajectory(Z, A, alpha, 8, counts=counts)
+    for r, n in enumerate(lengths):
+        alone = trajectory(Z[r, :n], A, alpha, 8, counts=counts[r, :n])
+        np.testing.assert_allclose(batch[:, r, :n], alone, atol=1e-12)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_tokens_stay_in_the_initial_hull(d):
+    Z, A, alpha = random_input(5, d, n=12)
+    for z in trajectory(Z, A, alpha, 10)[-1]:
+        inside = linprog(np.zeros(12), A_eq=np.vstack([Z.T, np.ones(12)]), b_eq=np.append(z, 1.0), bounds=(0, None))
+        assert inside.status == 0
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_softmax_tends_to_hardmax_away_from_ties(d):
+    Z, A, alpha = random_input(11, d, n=20)
+    top = np.sort(Z @ A @ Z.T, axis=1)[:, -2:]
+    gap = (top[:, 1] - top[:, 0]).min()
+    assert gap > 1e-3  # no tie in this input
+    diameter = np.linalg.norm(Z[:, None] - Z, axis=-1).max()
+    for temperature in gap * np.array([1.0, 0.3, 0.1, 0.03]):
+        error = np.abs(softmax_step(Z, A, alpha, temperature) - hardmax_step(Z, A, alpha)).max()
+        assert error <= diameter * len(Z) * np.exp(-gap / temperature) + 1e-13
+    counts = np.arange(1.0, 21.0)
+    cold = softmax_step(Z, A, alpha, gap / 60, counts=counts)
+    np.testing.assert_allclose(cold, hardmax_step(Z, A, alpha, counts=counts), atol=1e-12)
+
+
+def test_attention_matrix_is_row_stochastic_and_gives_the_step():
+    Z, A, alpha = random_input(2, 3, n=15)
+    counts = np.random.default_rng(0).integers(0, 3, 15) + np.eye(15)[0]
+    P = attention(Z, A, counts=counts)
+    np.testing.assert_allclose(P.sum(1), 1.0, atol=1e-14)
+    np.testing.assert_allclose(
+        Z + alpha / (1 + alpha) * (P @ Z - Z), hardmax_step(Z, A, alpha, counts=counts), atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_torch_tensors_give_the_same_numbers(d):
+    torch = pytest.importorskip("torch")
+    Z, A, alpha = random_input(8, d, n=80)
+    counts = np.random.default_rng(0).integers(0, 3, 80) + np.eye(80)[0]
+    tensors = [torch.tensor(x) for x in (Z, A, counts)]
+    np.testing.assert_allclose(
+        hardmax_step(tensors[0], tensors[1], alpha, counts=tensors[2]).numpy(),
+        hardmax_step(Z, A, alpha, counts=counts),
+        atol=1e-12,
+    )
+    np.testing.assert_allclose(
+        softmax_step(tensors[0], tensors[1], alpha, 0.1).numpy(), softmax_step(Z, A, alpha, 0.1), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_gradient_holds_the_argmax_fixed(d):
+    torch = pytest.importorskip("torch")
+    Z, A, _ = random_input(4, d, n=30)
+    A = torch.tensor(A)
+
+    def eight_layers(Z, alpha):
+        for _ in range(8):
+            Z = hardmax_step(Z, A, alpha, check=False)
+        return Z
+
+    inputs = (torch.tensor(Z, requires_grad=True), torch.tensor(0.7, dtype=torch.float64, requires_grad=True))
+    assert torch.autograd.gradcheck(eight_layers, inputs)
+
+
+def test_limit_counts_no_follower_twice():
+    # Token 4 ties between tokens 0 and 1 for ever; token 5 follows token 0 and reaches it, to rounding, long before token 4 is at its limit.
+    Z = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0], [1e-3, 0.0], [0.9, 0.9]])
+    end = limit(Z, np.eye(2), 1.0)
+    assert end.converged
+    np.testing.assert_allclose(end.points[4], [1.0, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"A": np.array([[1.0, 0.5], [0.0, 1.0]])}, r"not symmetric: A\[0, 1\] = 0.5"),
+        ({"A": np.diag([1.0, -2.0])}, "smallest eigenvalue is -2"),
+        ({"A": np.eye(3)}, r"shape \(2, 2\)"),
+        ({"alpha": 0.0}, "alpha must be positive"),
+        ({"alpha": -1.0}, "alpha must be positive"),
+        ({"Z": np.array([[1.0, np.nan], [0.0, 1.0]])}, "NaN"),
+        ({"Z": np.zeros((0, 2))}, "at least one token"),
+        ({"counts": np.zeros(2)}, "no positive count"),
+        ({"counts": np.array([1.0, -1.0])}, "negative"),
+        ({"counts": np.ones(3)}, "shape"),
+        ({"method": "magic"}, "Unknown method"),
+    ],
+)
+def test_bad_arguments_are_refused_with_the_reason(change, message):
+    arguments = {"Z": np.eye(2), "A": np.eye(2), "alpha": 1.0} | change
+    with pytest.raises(ValueError, match=message):
+        hardmax_step(arguments.pop("Z"), arguments.pop("A"), arguments.pop("alpha"), **arguments)
+
+
+def test_an_indefinite_matrix_is_computed_when_the_check_is_off():
+    Z = np.array([[1.0, 2.0], [-1.0, 0.5], [0.3, -2.0]])
+    A = np.diag([1.0, -1.0])
+    np.testing.assert_allclose(hardmax_step(Z, A, 1.0, check=False), literal_step(Z, A, 1.0), atol=1e-14)
+    A = np.array([[0.2, 1.0], [-1.0, 0.3]])  # not symmetric: <A z_i, z_j> is not <A z_j, z_i>
+    np.testing.assert_allclose(hardmax_step(Z, A, 1.0, check=False), literal_step(Z, A, 1.0), atol=1e-14)
+
+
+def test_broken_hypotheses_are_named_and_computed():
+    Z = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [-1.0, 1.0]])
+    assert [text.split(";")[0].split("asks for ")[1] for text in violated_hypotheses(Z)] == [
+        "nonzero tokens",
+        "distinct tokens",
+    ]
+    with (
+        pytest.warns(HypothesisWarning, match="1 of them are zero"),
+        pytest.warns(HypothesisWarning, match="1 repeat another"),
+    ):
+        states = trajectory(Z, np.eye(2), 1.0, 3)
+    np.testing.assert_allclose(states[1][0], literal_step(Z, np.eye(2), 1.0)[0])
+
+
+def test_dynamics_imports_without_torch():
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import numpy as np; from softgeom.hardmax import hardmax_step, leaders, limit\n"
+        "hardmax_step(np.eye(2), np.eye(2), 1.0); leaders(np.eye(2), np.eye(2)); limit(np.eye(2), np.eye(2), 1.0)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

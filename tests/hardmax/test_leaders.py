@@ -1,0 +1,107 @@
+"""Leaders and the clustering theorem: hand-made cases with known limits, random inputs, and inputs on which a check must fail."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from softgeom.hardmax import check_theorem, clusters, leader_history, leaders, limit, trajectory
+from softgeom.hardmax.cases import constructed_cases
+from softgeom.hardmax.leaders import _distance_to_hull, _faces
+
+CASES = {case.name: case for case in constructed_cases()}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_constructed_cases_end_where_they_must(case):
+    check = check_theorem(case.tokens, np.eye(2), 1.0)
+    assert check.holds
+    assert tuple(np.flatnonzero(check.leaders)) == case.leaders
+    np.testing.assert_allclose(check.limit.points, case.ends, atol=1e-10)
+
+
+def test_emerging_leader_emerges_and_face_clusters_are_projections():
+    assert check_theorem(CASES["emerging leader"].tokens, np.eye(2), 1.0).first_layer[3] == 1
+    faces = check_theorem(CASES["clusters without a leader"].tokens, np.eye(2), 1.0)
+    assert (~faces.is_vertex).sum() == 4
+
+
+@given(seed=st.integers(0, 10**6), d=st.sampled_from([2, 3, 5]))
+@settings(max_examples=25, deadline=None)
+def test_theorem_on_random_inputs(seed, d):
+    rng = np.random.default_rng(seed)
+    M = rng.normal(size=(d, d))
+    check = check_theorem(
+        rng.normal(size=(rng.integers(2, 30), d)), M @ M.T + 0.1 * np.eye(d), 10 ** rng.uniform(-0.5, 0.7)
+    )
+    assert check.holds or check.gap < 1e-9  # the tolerance of ties may only matter at a near-tie
+
+
+def test_a_face_cluster_under_another_metric():
+    # A stretches the plane so that the foot of the origin on the face between tokens 0 and 1 is not its midpoint: a token started at the foot
+    # ties with both and with itself, is pulled along the face to one side, and no cluster without leader remains.
+    A = np.array([[1.0, 0.4], [0.4, 1.0]])
+    check = check_theorem(np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 0.0], [0.3, -0.12]]), A, 1.0)
+    assert check.holds
+    # In coordinates where A is the identity the square case reappears: its face clusters are projections in the norm of A.
+    root = np.linalg.cholesky(A)
+    skew = check_theorem(CASES["clusters without a leader"].tokens @ np.linalg.inv(root), A, 1.0)
+    assert skew.holds
+    assert (~skew.is_vertex).sum() == 4
+
+
+def test_the_face_check_can_fail():
+    sites = np.array(
+        [[1.0, 1.0], [1.0, -1.0], [-1.0, 0.0], [1.0, 0.5]]
+    )  # the last lies on a face but is no projection of the origin
+    vertex = np.array([True, True, True, False])
+    outside, projection = _faces(sites, vertex, np.eye(2))
+    assert outside < 1e-9
+    assert projection > 0.1
+    sites[3] = [2.0, 0.0]
+    assert _faces(sites, vertex, np.eye(2))[0] > 0.1
+
+
+def test_duplicates_leave_no_leader():
+    check = check_theorem(np.tile([[1.0, 2.0]], (3, 1)), np.eye(2), 1.0)
+    assert not check.leaders.any()
+    assert not check.holds
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_leaders_are_never_lost_and_stand_still(seed):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(25, 2))
+    states = trajectory(Z, np.eye(2), 1.0, 15)
+    history = leader_history(states, np.eye(2))
+    assert (history[1:] >= history[:-1]).all()
+    for token in np.flatnonzero(history[-1]):
+        since = history[:, token].argmax()
+        assert (states[since:, token] == states[since, token]).all()
+
+
+def test_repeated_words_lead_and_padding_does_not():
+    Z = np.array([[1.0, 0.0], [-1.0, 0.2], [5.0, 5.0]])
+    np.testing.assert_array_equal(leaders(Z, np.eye(2), counts=np.array([3.0, 1.0, 0.0])), [True, True, False])
+    np.testing.assert_array_equal(leaders(Z[[0, 0, 1]], np.eye(2)), [False, False, True])
+
+
+def test_a_batch_of_sets_has_the_leaders_of_each():
+    Z = np.random.default_rng(0).normal(size=(6, 9, 3))
+    together = leaders(Z, np.eye(3))
+    for r in range(6):
+        np.testing.assert_array_equal(together[r], leaders(Z[r], np.eye(3)))
+    ends = limit(Z, np.eye(3), 1.0).points
+    np.testing.assert_allclose(ends[2], limit(Z[2], np.eye(3), 1.0).points, atol=1e-10)
+
+
+def test_clusters_are_linked_by_distance():
+    Z = np.array([[0.0, 1.0], [1.0, 0.0], [1e-10, 1.0], [1.0, 0.5]])
+    np.testing.assert_array_equal(clusters(Z), [0, 1, 0, 2])
+
+
+def test_distance_to_a_segment():
+    assert _distance_to_hull(np.array([2.0, 0.5]), np.array([[0.0, 0.0], [1.0, 0.0]])) == pytest.approx(
+        np.hypot(1, 0.5), rel=1e-4
+    )
