@@ -1,0 +1,174 @@
+"""The log-barrier: three exact routes against autograd, gradcheck, the boundary, mixed precision, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from softgeom.margins import attention_jacobian_blocks, log_barrier, signed_log_barrier
+from softgeom.margins.barrier import EXACT_METHODS, cheapest_exact_method
+
+
+def _operands(seed: int, *shapes: tuple[int, ...], size: float = 0.6) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [size * torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in shapes]
+
+
+@pytest.mark.parametrize("method", EXACT_METHODS)
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**31), T=st.integers(1, 9), d=st.integers(1, 6), r=st.integers(1, 4), values=st.booleans())
+def test_every_exact_method_is_the_determinant_of_the_closed_form(method, seed, T, d, r, values):
+    X, W_Q, W_K, W_V = _operands(seed, (2, T, d), (r, d), (r, d), (d, d), size=1.0)
+    W_V = W_V if values else None
+    out = signed_log_barrier(X, W_Q, W_K, W_V=W_V, method=method)
+    for n in range(2):
+        operands = [W if W is None else W.numpy() for W in (X[n], W_Q, W_K, W_V)]
+        sign, logdet = np.linalg.slogdet(attention_jacobian_blocks(*operands))
+        near = np.abs(np.linalg.det(attention_jacobian_blocks(*operands))) < 1e-4  # both lose digits there
+        np.testing.assert_allclose(out.beta[n].numpy()[~near], -logdet[~near], atol=1e-9)
+        assert (out.sign[n].numpy() == sign)[~near].all()
+
+
+def _multi_head_residual(x, past, W_Q, W_K, W_V):
+    out = x
+    for Q, K, V in zip(W_Q, W_K, W_V, strict=True):
+        out = out - V @ (torch.softmax((past @ K.T) @ (Q @ x), dim=0) @ past)
+    return out
+
+
+@pytest.mark.parametrize("method", EXACT_METHODS)
+def test_heads_add_up_inside_the_determinant(method):
+    X, W_Q, W_K, W_V = _operands(0, (5, 4), (3, 2, 4), (3, 2, 4), (3, 4, 4))
+    got = log_barrier(X, W_Q, W_K, W_V=W_V, method=method)
+    for i in range(1, 5):
+        J = torch.autograd.functional.jacobian(lambda x, i=i: _multi_head_residual(x, X[:i], W_Q, W_K, W_V), X[i])
+        assert got[i].item() == pytest.approx(-torch.linalg.slogdet(J).logabsdet.item(), abs=1e-10)
+    averaged = torch.eye(4, dtype=torch.float64).expand(3, 4, 4) / 3
+    torch.testing.assert_close(
+        log_barrier(X, W_Q, W_K, method=method),
+        log_barrier(X, W_Q, W_K, W_V=averaged, method="dense"),
+        atol=1e-12,
+        rtol=0,
+    )
+
+
+@pytest.mark.parametrize("method", [*EXACT_METHODS, "series"])
+@pytest.mark.parametrize("heads", [(), (2,)])
+def test_gradcheck(method, heads):
+    operands = _operands(1, (2, 5, 3), (*heads, 2, 3), (*heads, 2, 3), (*heads, 3, 3))
+    operands = [t.requires_grad_() for t in operands]
+    kept = torch.tensor([1, 4])
+    assert torch.autograd.gradcheck(
+        lambda X, Q, K, V: log_barrier(X, Q, K, W_V=V, method=method, positions=kept, order=3), operands
+    )
+
+
+def test_long_sequences_cross_the_row_blocks():
+    X, W_Q, W_K = _operands(2, (300, 6), (2, 6), (2, 6), size=0.4)
+    X.requires_grad_()
+    gradients = []
+    for method in ("dense", "low_rank"):
+        beta = log_barrier(X, W_Q, W_K, method=method)
+        gradients.append(torch.autograd.grad(beta.sum(), X)[0])
+    torch.testing.assert_close(beta, log_barrier(X, W_Q, W_K, method="dense"), atol=1e-10, rtol=0)
+    torch.testing.assert_close(*gradients, atol=1e-9, rtol=0)
+
+
+def test_positions_select_rows():
+    X, W_Q, W_K = _operands(3, (2, 7, 4), (2, 4), (2, 4))
+    kept = torch.tensor([6, 0, 3])
+    for method in (*EXACT_METHODS, "series"):
+        whole = log_barrier(X, W_Q, W_K, method=method)
+        torch.testing.assert_close(log_barrier(X, W_Q, W_K, method=method, positions=kept), whole[:, kept])
+
+
+def _on_the_line(variance: float, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Position 3 of (-u, u, 0) has weights 1/2 and variance u^2, so that J = 1 - c u^2 with c = 1."""
+    u = variance**0.5
+    return torch.tensor([[-u], [u], [0.0]], dtype=dtype), torch.ones(1, 1, dtype=dtype)
+
+
+@pytest.mark.parametrize("method", EXACT_METHODS)
+def test_barrier_grows_without_bound_and_turns_beyond_the_boundary(method):
+    for variance, sign in ((0.5, 1), (1 - 1e-6, 1), (1 + 1e-6, -1), (3.0, -1)):
+        X, one = _on_the_line(variance, torch.float64)
+        out = signed_log_barrier(X, one, one, method=method)
+        assert out.beta[2].item() == pytest.approx(-np.log(abs(1 - variance)), abs=1e-8)
+        assert out.sign.tolist() == [1, 1, sign]
+        assert out.replaced.sum() == 0
+
+
+@pytest.mark.parametrize("method", EXACT_METHODS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_on_the_boundary_value_and_gradient_are_finite_and_reported(method, dtype):
+    X, one = _on_the_line(1.0, dtype)
+    X.requires_grad_()
+    out = signed_log_barrier(X, one, one, method=method)
+    out.beta[2].backward()
+    assert out.replaced.tolist()[2] == 1
+    # one pivot at eps; the others, which differ between the methods, are of order one
+    assert out.beta[2].item() == pytest.approx(-np.log(torch.finfo(dtype).eps), abs=1.0)
+    assert torch.isfinite(X.grad).all()
+    assert (X.grad[:2, 0] * X.detach()[:2, 0] > 0).all()  # descent pulls the past together, away from the boundary
+
+
+def test_autocast_computes_in_single_precision():
+    X, W_Q, W_K = (t.float() for t in _operands(4, (2, 20, 8), (3, 8), (3, 8)))
+    wanted = log_barrier(X, W_Q, W_K)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        got = log_barrier(X, W_Q, W_K)
+    assert got.dtype == torch.float32
+    torch.testing.assert_close(got, wanted)
+    half = log_barrier(X.bfloat16(), W_Q.bfloat16(), W_K.bfloat16())
+    assert half.dtype == torch.float32
+    torch.testing.assert_close(half, wanted, atol=0.2, rtol=0.1)
+
+
+def test_gradient_flows_back_to_half_precision_inputs_under_autocast():
+    X, W_Q, W_K = (t.bfloat16().requires_grad_() for t in _operands(6, (2, 12, 4), (2, 4), (2, 4)))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        log_barrier(X, W_Q, W_K).mean().backward()
+    for t in (X, W_Q, W_K):
+        assert t.grad.dtype == torch.bfloat16
+        assert torch.isfinite(t.grad).all()
+
+
+def test_common_offset_of_the_embeddings_costs_no_digits():
+    """beta sees differences of tokens only (keys that ignore the offset): float32 must not cancel."""
+    X, W = _operands(5, (1, 30, 4), (2, 4))
+    offset = torch.tensor([0.0, 0.0, 0.0, 300.0], dtype=torch.float64)
+    W[:, 3] = 0.01
+    single = log_barrier((X + offset).float(), W.float(), W.float(), method="low_rank")
+    torch.testing.assert_close(single.double(), log_barrier(X + offset, W, W), atol=2e-3, rtol=0)
+
+
+def test_auto_takes_the_smallest_determinant():
+    assert cheapest_exact_method(tokens=512, rank=64, dimension=384) == "low_rank"
+    assert cheapest_exact_method(tokens=16, rank=64, dimension=384) == "dual"
+    assert cheapest_exact_method(tokens=512, rank=384, dimension=64) == "dense"
+
+
+def test_nan_is_not_hidden():
+    X, W_Q, W_K = _operands(0, (4, 3), (2, 3), (2, 3))
+    X[1, 0] = torch.nan
+    assert torch.isnan(log_barrier(X, W_Q, W_K, method="low_rank")[1:]).any()
+
+
+@pytest.mark.parametrize(
+    ("shapes", "options", "message"),
+    [
+        (((3,), (2, 3), (2, 3)), {}, "T >= 1"),
+        (((0, 3), (2, 3), (2, 3)), {}, "T >= 1"),
+        (((4, 3), (2, 4), (2, 4)), {}, "d = 3"),
+        (((4, 3), (2, 3), (1, 3)), {}, "d = 3"),
+        (((4, 3), (2, 3), (2, 3)), {"method": "magic"}, "unknown method"),
+        (((4, 3), (2, 3), (2, 3)), {"W_V": torch.zeros(2, 3)}, "W_V"),
+        (((4, 3), (2, 3), (2, 3)), {"positions": torch.zeros(2)}, "integer"),
+        (((4, 3), (2, 3), (2, 3)), {"method": "series", "order": -1}, "order"),
+    ],
+)
+def test_bad_input_is_named(shapes, options, message):
+    with pytest.raises(ValueError, match=message):
+        log_barrier(*(torch.zeros(shape) for shape in shapes), **options)
