@@ -29,7 +29,7 @@ _TORCH_NAMES = {
     "stochastic_log_barrier": "barrier_estimates",
 }
 
-__all__ = [  # noqa: PLE0604, RUF022 - eager names first, then the lazy ones
+__all__ = [
     "appendix_a_blocks",
     "attend",
     "attention_jacobian_blocks",
