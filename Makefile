@@ -101,6 +101,11 @@ $(NOTEBOOKS): %: $(E)/%.ipynb
 # (chapter A: bottleneck)
 
 # (chapter B: margins)
+$(E)/01_language_models.ipynb: $(MODELS)
+$(E)/23_margin_sweep.ipynb: $(MARGINS)
+$(E)/24_robustness.ipynb $(E)/25_support_tokens.ipynb: $(E)/23_margin_sweep.ipynb $(MARGINS)
+$(E)/25_support_tokens.ipynb: $(E)/24_robustness.ipynb
+$(E)/26_margin_audit.ipynb: $(LIB)/margins/intervals.py $(wildcard data/reference/margin_*.csv)
 
 # (chapter C: circuits)
 
