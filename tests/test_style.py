@@ -35,6 +35,7 @@ def test_two_runs_give_the_same_bytes(draw, tmp_path):
         files = style.save_figure(draw(), tmp_path / run / "line", alt="a falling line", note="data: none")
         digests.append([hashlib.sha256(file.read_bytes()).hexdigest() for file in files])
     assert digests[0] == digests[1]
+    assert b"CreationDate" not in files[1].read_bytes()  # two runs within one second would not show it
 
 
 def test_alt_text_and_facts_are_inside_the_png(draw, tmp_path):
