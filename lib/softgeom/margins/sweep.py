@@ -15,7 +15,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import torch
+from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
 from softgeom.language_model import (
@@ -26,10 +29,13 @@ from softgeom.language_model import (
     TrainingConfig,
     configuration_hash,
     load_model,
+    resolve_device,
     save_model,
     train,
+    window_losses,
 )
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
+from softgeom.margins.perturb import Perturbation, embedding_rms, perturber
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,50 @@ def load_experiment(folder: Path, key: str) -> tuple[GPT, EmbeddingPrior]:
     prior = EmbeddingPrior(PriorConfig(**described["prior"]), seed=described["training"]["seed"])
     prior.load_state_dict(load_file(place / "prior.safetensors"))
     return load_model(place).eval(), prior.eval()
+
+
+def measure_losses(
+    folder: Path,
+    key: str,
+    window_tokens: Tokens,
+    perturbations: Sequence[Perturbation],
+    seed: int = 0,
+    direction: str = "unit",
+    device: str = "auto",
+) -> NDArray[np.float64]:
+    """Mean loss of each window for one run: clean first, then under each perturbation.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the sweep.
+    key : str
+        Of the run.
+    window_tokens : (n, T + 1) integers
+        From :func:`softgeom.language_model.windows`.
+    perturbations : sequence of Perturbation
+        Relative ones are in units of the root mean square of this model's embeddings of these windows.
+    seed : int
+        Seeds the perturbations; the draw of a window is the same for every run and level.
+    direction : str
+        As for :func:`softgeom.margins.perturb.add_drift`.
+    device : str
+        As for :func:`softgeom.language_model.train`.
+
+    Returns
+    -------
+    (1 + perturbations, n) float64, in nats.
+    """
+    model = load_experiment(folder, key)[0].to(resolve_device(device))
+    rms = embeddings_rms(model, window_tokens)
+    conditions = [None, *(perturber(perturbation, rms, seed, direction) for perturbation in perturbations)]
+    return np.stack([window_losses(model, window_tokens, perturb=change).mean(1) for change in conditions])
+
+
+def embeddings_rms(model: GPT, window_tokens: Tokens) -> float:
+    """Root mean square of a model's embeddings of a text: frequent tokens count as often as they occur."""
+    tokens = torch.from_numpy(window_tokens[:, :-1].astype(np.int64)).to(model.W_E.device)
+    return embedding_rms(model.embed(tokens))
 
 
 def evaluations_table(outcomes: Sequence[dict[str, Any]]) -> pd.DataFrame:
