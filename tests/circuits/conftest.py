@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from softgeom.circuits import Anatomy, dissect
+from softgeom.circuits import Anatomy, dissect, relative_error
 from softgeom.language_model import GPT, GPTConfig, Llama, LlamaConfig, load_trained
 
 
@@ -42,7 +42,7 @@ def real_llama(request: pytest.FixtureRequest) -> torch.nn.Module:
 
 def trained_gpt() -> torch.nn.Module:
     try:
-        return load_trained("gpt", "lab").model
+        return load_trained("gpt", "lab").model.double().requires_grad_(False)
     except FileNotFoundError as missing:
         pytest.skip(str(missing))
 
@@ -67,13 +67,6 @@ def anatomy(model: torch.nn.Module, request: pytest.FixtureRequest) -> Anatomy:
 def tokens(anatomy: Anatomy) -> torch.Tensor:
     """Two sequences that fill the shorter contexts, (2, 16)."""
     return torch.randint(0, len(anatomy.W_E), (2, 16), generator=torch.Generator().manual_seed(3))
-
-
-def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """Largest difference over the largest entry; where both are -inf (the masked future) they agree."""
-    assert found.shape == expected.shape
-    both = torch.isneginf(found) & torch.isneginf(expected)
-    return float((found - expected)[~both].abs().max() / expected[~both].abs().max())
 
 
 @pytest.fixture(scope="session")

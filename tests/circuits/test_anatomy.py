@@ -2,12 +2,10 @@
 
 import pytest
 import torch
-from softgeom.circuits import Anatomy, run
+from softgeom.circuits import Anatomy, relative_error, run
 
 
 def test_parts_and_model_agree_on_every_intermediate_value(model, anatomy, tokens, error):
-    if next(model.parameters()).dtype != torch.float64:
-        model = model.double()
     found, expected = run(anatomy, tokens), model.run_with_internals(tokens)
     assert error(found.logits, model(tokens)) < 1e-10
     for layer, layer_expected in zip(found.layers, expected.layers, strict=True):
@@ -35,3 +33,13 @@ def test_a_prompt_longer_than_the_context_is_refused(anatomy: Anatomy):
         run(anatomy, torch.zeros(1, anatomy.n_ctx + 1, dtype=torch.long))
     with pytest.raises(ValueError, match="do not fit"):
         run(anatomy, torch.zeros(4, dtype=torch.long))
+
+
+def test_the_relative_error_sees_what_it_should():
+    a = torch.tensor([1.0, -torch.inf, 4.0])
+    assert relative_error(a, a) == 0
+    assert relative_error(torch.tensor([1.0, -torch.inf, 3.0]), a) == 0.25
+    assert relative_error(torch.tensor([1.0, 0.0, 4.0]), a) == float("inf")
+    assert not relative_error(torch.tensor([torch.nan, -torch.inf, 4.0]), a) < 1
+    with pytest.raises(ValueError, match="cannot be compared"):
+        relative_error(a[None], a)

@@ -2,7 +2,9 @@
 
 from softgeom.circuits.anatomy import Anatomy as Anatomy
 from softgeom.circuits.anatomy import BlockAnatomy as BlockAnatomy
+from softgeom.circuits.anatomy import attend as attend
 from softgeom.circuits.anatomy import dissect as dissect
+from softgeom.circuits.anatomy import relative_error as relative_error
 from softgeom.circuits.anatomy import run as run
 from softgeom.circuits.folding import centre_writers as centre_writers
 from softgeom.circuits.folding import change_basis as change_basis

@@ -184,6 +184,22 @@ def normalise(norm: Normalisation | Division, x: Tensor) -> tuple[Tensor, Tensor
     return divisor, divided, norm(x)
 
 
+def relative_error(found: Tensor, expected: Tensor) -> float:
+    """Largest difference over the largest entry, max |found - expected| / max |expected|; equal infinities agree.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ: broadcasting would compare what does not belong together.
+    """
+    if found.shape != expected.shape:
+        raise ValueError(f"shapes {tuple(found.shape)} and {tuple(expected.shape)} cannot be compared entry by entry.")
+    finite = torch.isfinite(expected)
+    if not torch.equal(torch.where(finite, 0.0, expected), torch.where(finite, 0.0, found)):
+        return float("inf")
+    return float((found - expected)[finite].abs().max() / expected[finite].abs().max())
+
+
 def _dissect_norm(norm: Any, dtype: torch.dtype) -> Normalisation:
     gamma = _copy(norm.w, dtype)
     centred = hasattr(norm, "b")
