@@ -138,6 +138,9 @@ readme: | $(STAMP)
 lab: | $(STAMP)
 	$(PY) -m jupyterlab --LabApp.default_url=/lab/tree/README.md
 
+report: | $(STAMP)
+	@$(PY) -m softgeom.compendium report --profile $(PROFILE)
+
 scan: | $(STAMP)
 	@test -n '$(MODEL)' || { echo 'which model? make scan MODEL=path-or-hub-id [OUT=folder]'; exit 1; }
 	@$(PY) -m softgeom.compendium scan '$(MODEL)' --out '$(OUT)'

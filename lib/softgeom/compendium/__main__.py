@@ -39,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     command("check", _check, "compare results with the papers' numbers")
     render = command("render-readme", _render_readme, "write recorded numbers into README.md")
     render.add_argument("--check", action="store_true", help="only say whether README.md is up to date")
+    command("report", _report, "build the site from the executed notebooks")
     scan = command("scan", _scan, "scan a model and write its report as a notebook")
     scan.add_argument("model")
     scan.add_argument("--out", default="scans/model")
@@ -75,6 +76,14 @@ def _render_readme(options: argparse.Namespace) -> int:
             raise ValueError("README.md does not show the committed results: run `make readme`")
         return 0
     path.write_text(fresh, encoding="utf-8")
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from softgeom.compendium import report  # Sphinx and pandas' readers are not needed by the other commands
+
+    page = report.build(options.profile)
+    print(f"the report: {page.relative_to(paths.root())}")
     return 0
 
 
