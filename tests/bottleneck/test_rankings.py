@@ -99,11 +99,10 @@ def test_footnote_seven_needs_columns_independent_of_the_ones_vector() -> None:
     W = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]])
     assert effective_shape(W)[0] == 3
     assert len(feasible_rankings(W)) == 24
-    shifted = W.copy()
-    shifted[:, 2] = 1 - shifted[:, 0] - shifted[:, 1]  # rank 3 still, but the columns now add up to the ones vector
-    assert np.linalg.matrix_rank(shifted) == 3
+    shifted = np.array([[u, v, 1 - u - v] for u, v in [[1, 2], [3, -1], [-2, 5], [-4, -4]]])
+    assert np.linalg.matrix_rank(shifted) == 3  # but the columns add up to the ones vector
     assert effective_shape(shifted)[0] == 2
-    assert len(feasible_rankings(shifted)) < 24
+    assert len(feasible_rankings(shifted)) == count_regions(4, 2, False) < 24
 
 
 @pytest.mark.parametrize(

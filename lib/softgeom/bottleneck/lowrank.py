@@ -74,8 +74,9 @@ def sufficient_dimension(P: Matrix, bias: bool, rtol: float = 1e-9) -> int:
 def fit_low_rank(P: Any, dimension: int, bias: bool, *, rng: np.random.Generator, starts: int = 8) -> LowRankFit:
     """Return the best low-rank softmax fit to a table of distributions that is found from several starts.
 
-    Minimises the cross-entropy over X (N, d), W (C, d) and b (C,) jointly with L-BFGS and the analytic gradient. The problem is not
-    convex for 0 < d < `sufficient_dimension`: the first start is the truncated singular value decomposition of log P, the others are random.
+    Minimises the cross-entropy over X (N, d), W (C, d) and b (C,) jointly with L-BFGS and the analytic gradient. The first start is
+    the truncated singular value decomposition of log P: the answer from `sufficient_dimension` on, and enough at d = 0, where the
+    problem is convex. Between, it is not, and the other starts are random.
 
     Parameters
     ----------
@@ -98,8 +99,9 @@ def fit_low_rank(P: Any, dimension: int, bias: bool, *, rng: np.random.Generator
     table = _check_table(P)
     if dimension < 0 or starts < 1:
         raise ValueError(f"need dimension >= 0 and starts >= 1, not dimension={dimension} and starts={starts}.")
+    solved = dimension == 0 or dimension >= sufficient_dimension(table, bias)
     fits = []
-    for start in range(starts):
+    for start in range(1 if solved else starts):
         initial = _spectral_start(table, dimension, bias) if start == 0 else _random_start(table, dimension, rng)
         packed = np.concatenate([part.ravel() for part in initial])
         found = minimize(
@@ -108,7 +110,7 @@ def fit_low_rank(P: Any, dimension: int, bias: bool, *, rng: np.random.Generator
             args=(table, dimension, bias),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": 5000, "maxfun": 20000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9},
+            options={"maxiter": 5000, "maxfun": 20000, "maxcor": 12, "ftol": 1e-15, "gtol": 1e-9},
         )
         fits.append(_as_fit(found.x, table, dimension, bias))
     return min(fits, key=lambda fit: fit.cross_entropy)
