@@ -1,0 +1,129 @@
+"""Witness search for many classes at once: ascent on the margin against a small working set of rivals.
+
+The margin ``m_t(z) = min_{i != t} (w'_t - w'_i).z + b'_t - b'_i`` is concave. One look at all rivals (look.py) costs
+as much per class as thousands of steps against a few, so each class climbs against its k strongest rivals only:
+
+    p = softmax(rival logits / temperature),   g = w'_t - sum_i p_i w'_i,   z <- project(z + (target - m) g / ||g||^2),
+
+a Polyak step on the smoothed margin, and then looks at everybody once; rivals that turn out stronger join its working
+set. The first candidate is the far point of the region in the direction from the mean row to the class's own: in most
+layers that settles nearly everything in the first look, hence at the cost of one ``W @ W.T``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.look import look
+from softgeom.bottleneck.problem import Problem
+
+GROUP_BYTES = 2**20  # working sets climbed together: small enough for the second-level cache
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The best points that a search found for n classes."""
+
+    Z: NDArray[np.float32]  # (n, D)
+    margin: NDArray[np.float64]  # (n,) in float32 arithmetic, against all rivals
+    steps: NDArray[np.intp]  # (n,) steps of ascent until the point was found
+    rivals: list[NDArray[np.intp]]  # per class the working set; empty for classes that won at the first look
+
+
+def climb(
+    problem: Problem,
+    classes: NDArray[np.intp],
+    *,
+    rounds: int = 8,
+    steps: int = 40,
+    rivals: int = 64,
+    temperature: float = 0.05,
+) -> Candidates:
+    """Search a witness for each of ``classes`` (n,).
+
+    Parameters
+    ----------
+    problem : Problem
+        The layer over its region.
+    classes : (n,) integer array
+        The classes to search for.
+    rounds : int
+        Looks at all rivals after the first one.
+    steps : int
+        Steps of ascent between looks.
+    rivals : int
+        Rivals that join a working set at each look.
+    temperature : float
+        Of the smoothing, relative to the spread of the working set's logits.
+    """
+    classes = np.asarray(classes, dtype=np.intp)
+    Z = problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
+    seen = look(problem, Z, classes, strongest=rivals)
+    margin, taken = seen.margin, np.zeros(len(classes), np.intp)
+    working: list[NDArray[np.intp]] = [np.zeros(0, np.intp)] * len(classes)
+    left = seen.losers
+    for _ in range(rounds):
+        if not len(left):
+            break
+        for n, strongest in zip(left, seen.strongest, strict=True):
+            working[n] = np.union1d(working[n], strongest)
+        trial = _climb_groups(problem, Z[left], classes[left], [working[n] for n in left], steps, temperature)
+        taken[left] += steps
+        seen = look(problem, trial, classes[left], strongest=rivals)
+        better = seen.margin > margin[left]
+        margin[left[better]], Z[left[better]] = seen.margin[better], trial[better]
+        left = left[seen.losers]
+    return Candidates(Z, margin, taken, working)
+
+
+def _climb_groups(
+    problem: Problem,
+    Z: NDArray[np.float32],
+    classes: NDArray[np.intp],
+    working: list[NDArray[np.intp]],
+    steps: int,
+    temperature: float,
+) -> NDArray[np.float32]:
+    """Climb for all classes, those with working sets of similar size together."""
+    sizes = np.array([len(rivals) for rivals in working])
+    order, result, start = np.argsort(sizes, kind="stable"), Z.copy(), 0
+    while start < len(order):
+        width = int(sizes[order[start]])
+        count = max(1, GROUP_BYTES // (4 * max(1, width) * problem.dimension))
+        group = order[start : start + count]
+        start += len(group)
+        width = int(sizes[group].max())
+        # Shorter working sets are padded with their first rival: a repeated rival changes no maximum.
+        index = np.stack([np.concatenate([working[n], np.full(width - sizes[n], working[n][0])]) for n in group])
+        result[group] = _ascend(problem, Z[group], classes[group], index, steps, temperature)
+    return result
+
+
+def _ascend(
+    problem: Problem,
+    Z: NDArray[np.float32],
+    classes: NDArray[np.intp],
+    index: NDArray[np.intp],
+    steps: int,
+    temperature: float,
+) -> NDArray[np.float32]:
+    """``steps`` Polyak steps of g classes against their rivals ``index`` (g, k); the best point of each."""
+    A = problem.rows(index) - problem.rows(classes)[:, None]  # (g, k, D): how fast each rival gains on the class
+    c = (problem.b[index] - problem.b[classes][:, None]).astype(np.float32)
+    best, best_lead = Z.copy(), np.full(len(Z), np.inf, np.float32)
+    for _ in range(steps):
+        lead = np.matmul(A, Z[..., None])[..., 0] + c  # (g, k): rival minus own logit
+        worst = lead.max(axis=1)
+        better = worst < best_lead
+        best_lead[better], best[better] = worst[better], Z[better]
+        spread = np.maximum(worst - np.median(lead, axis=1), 1e-12) * np.float32(temperature)
+        p = np.exp((lead - worst[:, None]) / spread[:, None])
+        p /= p.sum(axis=1, keepdims=True)
+        g = np.matmul(p[:, None], A)[:, 0]  # (g, D): gradient of the smoothed lead
+        target = spread
+        step = (np.maximum(worst, 0) + target) / np.maximum(np.einsum("gd,gd->g", g, g), 1e-30)
+        Z = problem.project(Z - step[:, None] * g)
+    return best

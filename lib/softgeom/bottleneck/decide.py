@@ -1,0 +1,80 @@
+"""One class decided for good: a programme with a working set of rivals, until a witness or captors are proven.
+
+Each round solves the programme against the rivals seen so far (box: best margin; ball: least norm), tries its dual
+weights as a proof, looks at all rivals from its point, tries that point as a witness, and adds the strongest rivals.
+The programme is a relaxation, so weights that prove captivity against a few rivals prove it for good. What ends
+without either is undecided, with the best bound that the weights do prove.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.hull import certify_captivity
+from softgeom.bottleneck.look import look
+from softgeom.bottleneck.lp import MarginProgramme, SolverError
+from softgeom.bottleneck.nearest import NearestPointProgramme
+from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.verdict import Captors, Evidence, Unknown, Witness
+from softgeom.bottleneck.witness import WitnessChecker
+
+
+def decide(
+    problem: Problem,
+    checker: WitnessChecker,
+    t: int,
+    z: NDArray[np.floating],
+    rivals: NDArray[np.intp],
+    *,
+    rounds: int = 200,
+    growth: int = 64,
+) -> tuple[Evidence, float, int]:
+    """Decide class t, starting from a candidate ``z`` (D,) and a working set ``rivals``.
+
+    Returns
+    -------
+    evidence, float, int
+        The evidence, what it certifies (see ``check_evidence``), and the rounds that it took.
+    """
+    own, classes = problem.rows(np.array([t]), np.float64)[0], np.array([t])
+    programme = _programme(problem, own, float(problem.b[t]))
+    fresh = look(problem, z[None], classes, strongest=growth, enough=np.inf, dtype=np.float64).strongest[0]
+    fresh = np.union1d(fresh, rivals).astype(np.intp)
+    bound, reason = np.inf, f"no proof after {rounds} rounds"
+    for step in range(1, rounds + 1):
+        programme.add(fresh, problem.rows(fresh, np.float64), problem.b[fresh])
+        try:
+            z, value, weights = programme.solve()
+        except SolverError as error:
+            reason = str(error)
+            break
+        seen = look(problem, z[None], classes, strongest=growth, enough=np.inf, dtype=np.float64)
+        fresh = seen.strongest[0][~np.isin(seen.strongest[0], programme.rivals)]
+        last = not len(fresh) or seen.margin[0] >= value - 1e-9 * max(1.0, abs(value))
+        if value <= _doubt(problem, own) or last:
+            captors = Captors(programme.rivals[weights > 0], weights[weights > 0])
+            bound = min(bound, certify_captivity(problem.layer, problem.features, t, captors.rivals, captors.weights))
+            if bound <= 0:
+                return captors, bound, step
+        if seen.margin[0] > 0 or last:
+            witness = Witness(problem.lift(z, float(seen.margin[0])))
+            margin = float(checker.certify(witness.point[None], classes)[0])
+            if margin > 0:
+                return witness, margin, step
+        if last:
+            reason = f"the best margin is within rounding of zero ({value:.1e}): a tie for all purposes"
+            break
+    return Unknown(bound, reason), bound, step
+
+
+def _programme(problem: Problem, own: NDArray[np.float64], bias: float) -> MarginProgramme | NearestPointProgramme:
+    if problem.low is not None and problem.high is not None:
+        return MarginProgramme(own, bias, problem.low, problem.high)
+    assert problem.radius is not None
+    return NearestPointProgramme(own, bias, problem.radius)
+
+
+def _doubt(problem: Problem, own: NDArray[np.float64]) -> float:
+    """A best margin up to this may be zero within the solver's tolerance, so that weights are worth checking."""
+    return 1e-6 * problem.scale * max(float(np.linalg.norm(own)), 1e-3)

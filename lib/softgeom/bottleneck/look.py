@@ -1,0 +1,111 @@
+"""One look at every rival: the margins of many candidate features against all classes at once.
+
+For candidates ``Z`` (n, D), one per class t, the look gives ``margin = y_t - max_{i != t} y_i`` with ``y = W' z + b'``
+and the strongest rivals of those that lose. It is a matrix product with row maxima, the one step of a scan whose cost
+grows with C per class, and therefore its floor: ``W @ W.T`` looks once at everything. Logits exist a tile at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.problem import Problem
+
+TILE_BYTES = 32 * 2**20  # logits held at once; also small enough to stay near the cache between passes
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What a look found for n candidates."""
+
+    margin: NDArray[np.float64]  # (n,) y_t minus the best rival's logit; inf with one class
+    rival: NDArray[np.intp]  # (n,) the best rival, -1 with one class
+    strongest: NDArray[np.intp]  # (losers, k) the k strongest rivals, for those whose margin is not above `enough`
+    losers: NDArray[np.intp]  # (losers,) positions of those among the n
+
+
+def look(
+    problem: Problem,
+    Z: NDArray[Any],
+    classes: NDArray[np.intp],
+    *,
+    strongest: int = 0,
+    enough: float = 0.0,
+    dtype: Any = np.float32,
+) -> Look:
+    """Look at all rivals of ``classes`` (n,) at candidate points ``Z`` (n, D).
+
+    Parameters
+    ----------
+    problem : Problem
+        The layer over its region.
+    Z : (n, D) array
+        One candidate per class.
+    classes : (n,) integer array
+        Which class each candidate is for.
+    strongest : int
+        How many of the strongest rivals to list for each candidate that does not win.
+    enough : float
+        A margin up to this counts as not winning.
+    dtype : float32 or float64
+        Arithmetic of the product.
+    """
+    Z = np.ascontiguousarray(Z, dtype=dtype)
+    bias = problem.b.astype(dtype)
+    own = np.einsum("nd,nd->n", Z, problem.rows(classes, dtype)) + bias[classes]
+    best = np.full(len(Z), -np.inf, dtype)
+    rival = np.full(len(Z), -1, np.intp)
+    k = min(strongest, problem.classes - 1)
+    pool_logit = np.full((len(Z), 0), -np.inf, dtype)
+    pool_index = np.zeros((len(Z), 0), np.intp)
+    for tile, Y in _tiles(problem, Z, bias, dtype):
+        inside = np.flatnonzero((classes >= tile.start) & (classes < tile.stop))
+        Y[inside, classes[inside] - tile.start] = -np.inf
+        top = Y.argmax(axis=1)
+        value = Y[np.arange(len(Y)), top]
+        better = value > best
+        best[better], rival[better] = value[better], top[better] + tile.start
+        if k:
+            behind = own - best <= enough
+            pool_logit, pool_index = _merge(pool_logit, pool_index, Y, tile.start, k, behind)
+    margin = own.astype(np.float64) - best
+    losers = np.flatnonzero(~(margin > enough))
+    return Look(margin, rival, pool_index[losers] if k else np.zeros((len(losers), 0), np.intp), losers)
+
+
+def _tiles(problem: Problem, Z: NDArray[Any], bias: NDArray[Any], dtype: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Yield (slice of classes, logits (n, width)) over all classes; every tile may be overwritten."""
+    width = max(256, TILE_BYTES // (max(1, len(Z)) * np.dtype(dtype).itemsize))
+    for block in problem.row_blocks(dtype):
+        rows = problem.rows(block, dtype)
+        for start in range(0, len(rows), width):
+            part = rows[start : start + width]
+            tile = slice(block.start + start, block.start + start + len(part))
+            Y = Z @ part.T
+            Y += bias[tile]
+            yield tile, Y
+
+
+def _merge(
+    logit: NDArray[Any], index: NDArray[np.intp], Y: NDArray[Any], start: int, k: int, behind: NDArray[np.bool_]
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Keep the k largest logits seen so far of the candidates that are behind; the others' pools stay unused."""
+    width = min(k, Y.shape[1])
+    fresh_logit = np.full((len(Y), width), -np.inf, Y.dtype)
+    fresh_index = np.zeros((len(Y), width), np.intp)
+    rows = np.flatnonzero(behind)
+    if len(rows):
+        picked = np.argpartition(Y[rows], Y.shape[1] - width, axis=1)[:, -width:]
+        fresh_index[rows] = picked + start
+        fresh_logit[rows] = np.take_along_axis(Y[rows], picked, axis=1)
+    logit = np.concatenate([logit, fresh_logit], axis=1)
+    index = np.concatenate([index, fresh_index], axis=1)
+    if logit.shape[1] > k:
+        keep = np.argpartition(logit, logit.shape[1] - k, axis=1)[:, -k:]
+        logit, index = np.take_along_axis(logit, keep, axis=1), np.take_along_axis(index, keep, axis=1)
+    return logit, index

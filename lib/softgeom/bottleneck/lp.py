@@ -1,0 +1,167 @@
+"""Linear programmes of one class, the only door to HiGHS (paper 001, eqs. 5-6; notes on duality in hull.py).
+
+*Best margin* over a box: maximise m subject to ``(w_t - w_i).z + b_t - b_i >= m`` for the rivals i of a working set;
+its dual values are the weights that imprison the class when m <= 0. More rivals are added as they are found to be
+violated; HiGHS keeps its basis, so each round is a warm start.
+
+*Chebyshev radius*: maximise r subject to ``(w_i - w_t).x + r ||w_i - w_t|| <= b_t - b_i``, x in the box. As in the
+paper, the ball is not kept inside the box.
+
+A status other than "optimal" is never a verdict: it is raised.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+TOLERANCE = 1e-9  # HiGHS's feasibility tolerances, on rows of order one
+
+
+class SolverError(RuntimeError):
+    """HiGHS ended without an optimum."""
+
+
+class _Programme:
+    """Maximise the last of D + 1 columns under rows that may be added; columns are divided by ``scale``."""
+
+    def __init__(
+        self, low: NDArray[np.float64], high: NDArray[np.float64], top: float, method: str, threads: int
+    ) -> None:
+        self.scale = float(np.maximum(np.abs(low), np.abs(high)).max())
+        self.count, self.columns = 0, len(low) + 1
+        self.h = highspy.Highs()
+        options: dict[str, Any] = {
+            "output_flag": False,
+            "threads": threads,
+            "solver": method,
+            "presolve": "off" if method == "simplex" else "choose",  # presolve would discard the warm start
+            "primal_feasibility_tolerance": TOLERANCE,
+            "dual_feasibility_tolerance": TOLERANCE,
+        }
+        for name, value in options.items():
+            self.h.setOptionValue(name, value)
+        infinity = highspy.kHighsInf
+        self.h.addVars(
+            self.columns, np.append(low / self.scale, -infinity), np.append(high / self.scale, min(top, infinity))
+        )
+        self.h.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        self.h.changeColCost(self.columns - 1, 1.0)
+
+    def add(self, rows: NDArray[np.float64], lower: NDArray[np.float64]) -> None:
+        """Add ``rows . columns >= lower``, rows (n, D + 1) dense."""
+        n = len(rows)
+        starts = np.arange(0, n * self.columns, self.columns, dtype=np.int32)
+        index = np.tile(np.arange(self.columns, dtype=np.int32), n)
+        self.h.addRows(n, lower, np.full(n, highspy.kHighsInf), rows.size, starts, index, rows.ravel())
+        self.count += n
+
+    def solve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Columns (D + 1,) and dual values (rows,) at the optimum."""
+        self.h.run()
+        status = self.h.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise SolverError(f"HiGHS ended with status {self.h.modelStatusToString(status)} on {self.count} rows.")
+        solution = self.h.getSolution()
+        return np.array(solution.col_value), np.array(solution.row_dual)
+
+
+class MarginProgramme:
+    """The best margin of one class against a growing working set of rivals.
+
+    Parameters
+    ----------
+    own : (D,) array
+        Row of the class in W'.
+    bias : float
+        Its entry in b'.
+    low, high : (D,) arrays
+        The box of z.
+    method : "simplex" or "ipm"
+        Solver of HiGHS.
+    threads : int
+        Threads of HiGHS.
+    """
+
+    def __init__(
+        self,
+        own: NDArray[np.float64],
+        bias: float,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        *,
+        method: str = "simplex",
+        threads: int = 1,
+    ) -> None:
+        # With one rival the margin is bounded by the box; a loose cap keeps the first programme finite.
+        self._programme = _Programme(low, high, highspy.kHighsInf, method, threads)
+        self.own, self.bias, self.rivals = own, bias, np.zeros(0, np.intp)
+
+    def add(self, rivals: NDArray[np.intp], rows: NDArray[np.float64], bias: NDArray[np.float64]) -> None:
+        """Add rivals (n,) with their rows (n, D) and biases (n,); those already there are left out."""
+        fresh = ~np.isin(rivals, self.rivals)
+        if not fresh.any():
+            return
+        scale = self._programme.scale
+        A = np.column_stack([self.own - rows[fresh], -np.ones(int(fresh.sum()))])
+        self._programme.add(A, (bias[fresh] - self.bias) / scale)
+        self.rivals = np.concatenate([self.rivals, rivals[fresh]])
+
+    def solve(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+        """The best z (D,), its margin against the working set, and the weights (working set,) of the dual.
+
+        Raises
+        ------
+        SolverError
+            If HiGHS does not report an optimum.
+        """
+        columns, dual = self._programme.solve()
+        scale = self._programme.scale
+        return columns[:-1] * scale, float(columns[-1]) * scale, np.maximum(-dual, 0.0)
+
+
+def chebyshev_radius(
+    W: NDArray[Any],
+    b: NDArray[Any] | None,
+    t: int,
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    *,
+    method: str = "simplex",
+    threads: int = 1,
+) -> tuple[float, NDArray[np.float64]]:
+    """Solve the paper's programme (eqs. 5-6) for class t with all rows at once.
+
+    Parameters
+    ----------
+    W, b : (C, d) and (C,) arrays
+        The layer.
+    t : int
+        The class.
+    low, high : (d,) arrays
+        The box.
+    method : "simplex" or "ipm"
+        Solver of HiGHS.
+    threads : int
+        Threads of HiGHS.
+
+    Returns
+    -------
+    float, (d,) array
+        The radius, negative when the class's region is empty by that much, and the centre.
+
+    Raises
+    ------
+    SolverError
+        If HiGHS does not report an optimum.
+    """
+    rivals = np.delete(np.arange(len(W)), t)
+    D = W[t].astype(np.float64) - W[rivals].astype(np.float64)
+    c = np.zeros(len(rivals)) if b is None else b[rivals].astype(np.float64) - np.float64(b[t])
+    programme = _Programme(low, high, highspy.kHighsInf, method, threads)
+    programme.add(np.column_stack([D, -np.linalg.norm(D, axis=1)]), c / programme.scale)
+    columns, _ = programme.solve()
+    return float(columns[-1]) * programme.scale, columns[:-1] * programme.scale
