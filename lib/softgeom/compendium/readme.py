@@ -4,6 +4,7 @@ Markers in the text, each kept and its content replaced::
 
     <!-- value: 12_first_scan/unargmaxable --> 200 <!-- /value -->            a recorded value (optional format: `... | ,.0f`)
     <!-- table: 10_braid_counts/real_sizes --> ... <!-- /table -->            a recorded table (optional columns: `... | a, b`)
+    <!-- table: bench/targets --> ... <!-- /table -->                         a benchmark's table, from results/bench
     <!-- claims: 001 --> ... <!-- /claims -->                                 the claims of one paper, with notebook and verdict
 """
 
@@ -58,7 +59,8 @@ def _value(what: str, option: str, profile: str) -> str:
 
 def _table(what: str, option: str, profile: str) -> str:
     name, _, key = what.rpartition("/")
-    path = committed_record(name, profile)["folder"] / f"{key}.csv"
+    folder = paths.root() / "results" / "bench" if name == "bench" else committed_record(name, profile)["folder"]
+    path = folder / f"{key}.csv"
     if not path.is_file():
         raise KeyError(f"README.md names the table {what}, which {name} did not record")
     frame = pd.read_csv(path)

@@ -1,0 +1,27 @@
+"""Run every benchmark in turn: ours beside the papers' methods, as ratios within one run; tables go to results/bench/."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+NOT_BENCHMARKS = {"run.py", "targets.py"}  # targets.py times whole make targets and takes half an hour
+
+
+def main() -> int:
+    failed = []
+    for script in sorted(HERE.glob("*.py")):
+        if script.name in NOT_BENCHMARKS:
+            continue
+        print(f"== {script.name}", flush=True)
+        if subprocess.run([sys.executable, str(script)], cwd=HERE.parent).returncode:
+            failed.append(script.name)
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return len(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""Time, memory and disk of the make targets, for the README: each in turn, in this clone, on this machine.
+
+Usage: `python benchmarks/targets.py [target ...]`; rows of targets that are not named are kept.
+Start from a clean clone (`make clean`), since a target that is up to date costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLE = ROOT / "results" / "bench" / "targets.csv"
+TARGETS = ("env", "smoke", "test", "all", "check", "lint", "report")
+_POLL_SECONDS = 0.5
+
+
+def main(targets: list[str]) -> int:
+    rows = pd.read_csv(TABLE).to_dict("records") if TABLE.is_file() else []
+    known = {row["target"]: row for row in rows}
+    for target in targets or TARGETS:
+        known[target] = measure(target)
+        print(known[target], flush=True)
+    TABLE.parent.mkdir(parents=True, exist_ok=True)
+    frame = pd.DataFrame([known[name] for name in (*TARGETS, *sorted(set(known) - set(TARGETS))) if name in known])
+    frame.to_csv(TABLE, index=False, lineterminator="\n")
+    return 0
+
+
+def measure(target: str) -> dict[str, object]:
+    """Wall time, largest resident memory of the whole process tree (sampled), and growth of the clone on disk."""
+    before, started = _disk(), time.monotonic()
+    process = subprocess.Popen(["make", target], cwd=ROOT, stdout=subprocess.DEVNULL)
+    peak = [0.0]
+    sampler = threading.Thread(target=_sample, args=(process, peak), daemon=True)
+    sampler.start()
+    status = process.wait()
+    seconds = time.monotonic() - started
+    sampler.join()
+    if status:
+        raise SystemExit(f"make {target} failed with status {status}; nothing is recorded")
+    return {
+        "target": target,
+        "minutes": round(seconds / 60, 1),
+        "peak memory (GB)": round(peak[0], 1),
+        "disk (GB)": round(max(0.0, _disk() - before), 2),
+        "cores": os.cpu_count(),
+        "machine": f"{platform.system()} {platform.machine()}, no GPU",
+    }
+
+
+def _sample(process: subprocess.Popen[bytes], peak: list[float]) -> None:
+    while process.poll() is None:
+        peak[0] = max(peak[0], _resident(process.pid) / 2**30)
+        time.sleep(_POLL_SECONDS)
+
+
+def _resident(pid: int) -> int:
+    """Bytes resident in a process and all its descendants (Linux; zero elsewhere)."""
+    total = 0
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            total = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            for child in (thread / "children").read_text().split():
+                total += _resident(int(child))
+    except OSError:  # the process ended meanwhile, or the system has no /proc
+        pass
+    return total
+
+
+def _disk() -> float:
+    files = (path for path in ROOT.rglob("*") if path.is_file() and not path.is_symlink())
+    return sum(path.stat().st_size for path in files) / 2**30
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
