@@ -1,1 +1,23 @@
-"""Live figures for JupyterLab and for the report: they stand above the chapters and nobody imports them."""
+"""Live figures for JupyterLab and for the report: they stand above the chapters and nobody imports them.
+
+`SoftmaxExplorer`, `AttentionExplorer` and `HardmaxExplorer` are widgets whose state lives in Python; `page(name)` is the
+same figure as one self-contained HTML text that needs no kernel.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from softgeom.explorers.page import NAMES, page
+
+__all__ = ["NAMES", "AttentionExplorer", "HardmaxExplorer", "SoftmaxExplorer", "page"]
+
+# The widgets need anywidget and their chapters; a static page needs neither.
+_WIDGETS = {"SoftmaxExplorer": "softmax", "AttentionExplorer": "attention", "HardmaxExplorer": "hardmax"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WIDGETS:
+        return getattr(import_module(f"{__name__}.{_WIDGETS[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

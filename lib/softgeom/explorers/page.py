@@ -1,0 +1,100 @@
+"""An explorer as one HTML text: no kernel, no server, no network; it works from a folder and inside an iframe."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from softgeom.explorers import examples, scripts
+
+_TITLES = {
+    "softmax": (
+        "Who can win a softmax?",
+        "Each class is a vector. Drag one inside the hull of the others and it can never win, whatever the features are.",
+    ),
+    "attention": (
+        "Where attention tears",
+        "Drag the last token among its past. On the red curve its change of variables is singular: the margin is gone.",
+    ),
+    "hardmax": (
+        "Leaders and followers",
+        "Each token moves towards the tokens that it scores highest. Drag where they start and see who leads.",
+    ),
+}
+NAMES = tuple(_TITLES)
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+<style>
+{css}
+body {{ margin: 0; }}
+main.softgeom {{ margin: 0 auto; padding: 12px 16px 24px; box-sizing: border-box; }}
+html {{ background: #ffffff; }}
+@media (prefers-color-scheme: dark) {{ html {{ background: #14181d; }} }}
+h1 {{ font-size: 1.5em; line-height: 1.2; margin: 0.2em 0; }}
+</style>
+</head>
+<body>
+<main class="softgeom">
+<h1>{title}</h1>
+<p class="sg-note">{lead}</p>
+<div id="explorer"></div>
+<noscript>This figure is interactive and needs JavaScript.</noscript>
+</main>
+<script type="module">
+{script}
+render({{ model: new PageModel({state}), el: document.getElementById("explorer") }});
+</script>
+</body>
+</html>
+"""
+
+
+def page(name: str, state: Mapping[str, Any] | None = None) -> str:
+    """The explorer `name` as a self-contained HTML page.
+
+    Parameters
+    ----------
+    name
+        `"softmax"`, `"attention"` or `"hardmax"`.
+    state
+        What differs from the state in which the explorer starts, in plain lists and numbers, such as
+        `{"W": [[0, 2], [-2, -1], [2, -1]], "b": None}`.
+
+    Returns
+    -------
+    str
+        Write it to a file and open that, or show it in an iframe. It asks nothing of a network: its content
+        security policy forbids it to.
+
+    Raises
+    ------
+    ValueError
+        When there is no such explorer, or no such entry in its state.
+    """
+    if name not in _TITLES:
+        raise ValueError(f"there is no explorer {name!r}: choose one of {', '.join(NAMES)}.")
+    start = examples.initial_state(name)
+    if unknown := sorted(set(state or {}) - set(start)):
+        raise ValueError(f"the {name} explorer has no {', '.join(unknown)}: its state is {', '.join(start)}.")
+    title, lead = (html.escape(text) for text in _TITLES[name])
+    return _PAGE.format(
+        title=title,
+        lead=lead,
+        css=scripts.stylesheet(),
+        script=scripts.page_module(name),
+        state=_script_literal(start | dict(state or {})),
+    )
+
+
+def _script_literal(value: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(value, allow_nan=False).replace("<", "\\u003c")

@@ -1,0 +1,97 @@
+"""The softmax explorer: a layer y = W x + b with two features, dragged by hand (001, Figures 1, 2, 3, 7 and 8).
+
+    explorer = SoftmaxExplorer()
+    explorer                      # show it; drag a class vector
+    explorer.W, explorer.b        # what it was dragged to
+    explorer.verdicts             # which classes can win, with proofs, by softgeom.bottleneck
+
+W (C, 2) and b (C,) live here and in the browser; either side may change them. The browser computes its own verdicts, so that a
+drag is answered at once; `verdicts` is the library's answer for the same numbers, with all of the plane as features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anywidget
+import pandas as pd
+import traitlets
+
+from softgeom.bottleneck.arrangement import braid_arrangement, count_arrangement_regions
+from softgeom.explorers import examples, scripts
+from softgeom.explorers.traits import Numbers
+from softgeom.layer import SoftmaxLayer, Unbounded
+
+MOST_CLASSES = 24  # as in geometry.js: beyond that labels overlap and a drag is no longer answered at once
+
+
+class SoftmaxExplorer(anywidget.AnyWidget):
+    """Class vectors in the plane, to be dragged; the regions that they win, drawn beside them.
+
+    Parameters
+    ----------
+    W : array_like, shape (C, 2), optional
+        Class weights; four classes, one of them imprisoned, when not given.
+    b : array_like, shape (C,), optional
+        Biases.
+    names : sequence of C strings, optional
+        What the classes are called; c₁, c₂, ... when not given.
+
+    Raises
+    ------
+    ValueError
+        When W is not a finite (C, 2) matrix of 1 to 24 classes, or b or names do not fit it. The explorer keeps its state.
+    """
+
+    _esm = scripts.module("softmax")
+    _css = scripts.stylesheet()
+
+    W = Numbers(examples.initial_state("softmax")["W"]).tag(sync=True)
+    b = Numbers(None, allow_none=True).tag(sync=True)
+    names: Any = traitlets.List(traitlets.Unicode(), default_value=None, allow_none=True).tag(sync=True)
+    presets = traitlets.List(examples.SOFTMAX_PRESETS).tag(sync=True)
+
+    def __init__(self, W: Any = None, b: Any = None, names: Any = None, **kwargs: Any) -> None:
+        given = {"W": W, "b": b, "names": None if names is None else list(names)}
+        super().__init__(**{key: value for key, value in given.items() if value is not None}, **kwargs)
+
+    def set_layer(self, W: Any, b: Any = None, names: Any = None) -> None:
+        """Change weights, biases and names together, as a change of the number of classes needs."""
+        checked = _check_layer(W, b, names)
+        with self.hold_trait_notifications():
+            self.names = None if names is None else list(names)
+            self.b = checked.b
+            self.W = checked.W
+
+    @property
+    def layer(self) -> SoftmaxLayer:
+        """The layer as it stands, for any function of `softgeom.bottleneck`."""
+        return SoftmaxLayer(self.W, self.b, self.names)
+
+    @property
+    def verdicts(self) -> pd.DataFrame:
+        """The table of `softgeom.bottleneck.scan` for the layer as it stands, the whole plane being its features."""
+        from softgeom.bottleneck import scan
+
+        return scan(self.layer, features=Unbounded()).table
+
+    @property
+    def rankings(self) -> int:
+        """The number of rankings that the layer realises, counted exactly whatever the position of its weights."""
+        lines = braid_arrangement(self.W, self.b)
+        return 0 if lines is None else count_arrangement_regions(lines)
+
+    @traitlets.validate("W", "b", "names")
+    def _validate(self, proposal: dict[str, Any]) -> Any:
+        state = {"W": self.W, "b": self.b, "names": self.names} | {proposal["trait"].name: proposal["value"]}
+        _check_layer(**state)
+        return proposal["value"]
+
+
+def _check_layer(W: Any, b: Any, names: Any) -> SoftmaxLayer:
+    layer = SoftmaxLayer(W, b, names)
+    if layer.dimension != 2:
+        raise ValueError(f"W must have two columns to be drawn in the plane, not {layer.dimension}.")
+    if layer.classes > MOST_CLASSES:
+        raise ValueError(f"W has {layer.classes} rows; the explorer shows at most {MOST_CLASSES} classes.")
+    return layer

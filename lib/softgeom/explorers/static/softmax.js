@@ -1,0 +1,263 @@
+// The softmax explorer: class vectors on the left, the features that each class wins on the right. The two planes are dual to each
+// other (a class vector is a point there and a linear function here), so they are drawn side by side and not on top of each other.
+//
+// The model holds W (C pairs), b (C numbers or null), names (C strings or null), presets. Everything shown is computed here at once;
+// in a notebook the kernel computes its verdicts from the same W and b.
+
+import { argmaxCell, centroid, clip, convexHull, countRankings, effectiveShape, evaluate, makeLayer, onHull, problemWith, rankingFormula, square, verdicts } from "./geometry.js";
+import { GRID, Handle, Plane, button, choice, colour, format, html, saver, say, slider, snap, svg, toggle, watch } from "./stage.js";
+
+const FAR = 1e6; // a window for what happens outside the one on the screen
+const BIAS_LIMIT = 4;
+const SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉";
+
+const defaultName = (i) => `c${String(i + 1).replace(/\d/g, (digit) => SUBSCRIPTS[digit])}`;
+const list = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
+const pair = (p) => `(${format(p[0])}, ${format(p[1])})`;
+
+/** What there is to say about a layer: the line that is announced, the counts, and the reasons of each imprisoned class. */
+export function describe(layer, name) {
+  const found = verdicts(layer);
+  const named = (verdict) => found.flatMap((v, i) => (v.verdict === verdict ? [name(i)] : []));
+  const [losers, twins] = [named("unargmaxable"), named("tied")];
+  const parts = [];
+  if (losers.length) parts.push(`${list(losers)} can never win`);
+  if (twins.length) parts.push(`${list(twins)} tie with a twin`);
+  const verdict = parts.length ? `${parts.join("; ")}.` : "Every class can win.";
+  return { found, verdict, counts: describeCounts(layer), bounded: describeBounded(layer, found, name) };
+}
+
+function describeCounts(layer) {
+  const count = countRankings(layer);
+  const shape = effectiveShape(layer);
+  const formula = rankingFormula(layer.classes, shape.dimension, shape.biased);
+  const all = Array.from({ length: layer.classes }, (_, i) => i + 1).reduce((product, i) => product * i, 1);
+  return { ...count, formula, all, special: count.regions < formula };
+}
+
+function describeBounded(layer, found, name) {
+  if (!layer.biased) return "";
+  const inside = found.flatMap((v, t) => (v.verdict === "argmaxable" && !onHull(layer, t) ? [name(t)] : []));
+  if (!inside.length) return "";
+  const many = inside.length > 1;
+  return `${list(inside)} ${many ? "lie" : "lies"} inside the hull and ${many ? "win" : "wins"} all the same: `
+    + `the bias lifts ${many ? "them" : "it"}, on ${many ? "bounded regions" : "a bounded region"}.`;
+}
+
+/** One sentence that proves why class t can never win. */
+export function explain(verdict, t, name, biased) {
+  if (verdict.verdict === "tied") return `${name(t)} and ${name(verdict.twin)} have equal weights and biases: neither ever beats the other.`;
+  if (verdict.verdict !== "unargmaxable") return `${name(t)} can win: it has a region.`;
+  const mean = verdict.rivals.map((i, k) => `${format(verdict.weights[k])} ${name(i)}`).join(" + ");
+  const lead = biased && verdict.excess > 0 ? `, and their biases put that mean ${format(verdict.excess)} above ${name(t)} at every x` : "";
+  return `${name(t)} = ${mean}${lead}. So wherever x is, one of ${list(verdict.rivals.map(name))} scores at least as much as ${name(t)}.`;
+}
+
+export function render({ model, el }) {
+  const page = layOut(el);
+  const save = saver(model);
+  const state = { selected: 0, why: false, lines: false, x: [1, 0.75], handles: [], layer: null };
+  const name = (i) => model.get("names")?.[i] ?? defaultName(i);
+
+  const edit = (W, b) => {
+    model.set("W", W);
+    model.set("b", b);
+    save();
+  };
+  const moveClass = (i, at) => edit(model.get("W").map((row, k) => (k === i ? at : row)), model.get("b"));
+  const setBias = (i, value) => {
+    const b = model.get("b") ?? model.get("W").map(() => 0);
+    edit(model.get("W"), b.map((old, k) => (k === i ? Math.max(-BIAS_LIMIT, Math.min(BIAS_LIMIT, snap(value))) : old)));
+  };
+  const resize = (W, b) => {
+    model.set("names", null);
+    edit(W, b);
+  };
+  const select = (i) => {
+    state.selected = i;
+    draw();
+  };
+  const press = (i) => (event) => {
+    const sign = { "+": 1, "=": 1, "-": -1, _: -1 }[event.key]; // "=" is the unshifted key of "+", "_" the shifted one of "-"
+    if (!sign || !model.get("b")) return false;
+    setBias(i, model.get("b")[i] + sign * (event.key === "_" ? GRID : 4 * GRID));
+    return true;
+  };
+
+  choice(page.buttons, "Presets", model.get("presets").map((preset) => preset.name), (i) => {
+    const preset = model.get("presets")[i];
+    if (!preset) return;
+    state.selected = Math.max(0, preset.W.length - 1);
+    say(page.note, preset.note);
+    resize(preset.W, preset.b);
+  });
+  const biasToggle = toggle(page.buttons, "Bias", (on) => edit(model.get("W"), on ? model.get("W").map(() => 0) : null));
+  const linesToggle = toggle(page.buttons, "All rankings", (on) => ((state.lines = on), draw()), { title: "Show every line on which two classes tie" });
+  const whyToggle = toggle(page.buttons, "Why?", (on) => ((state.why = on), draw()), { title: "Show the captors of a class that can never win" });
+  button(page.buttons, "+ class", () => {
+    const [W, b, angle] = [model.get("W"), model.get("b"), 2.4 * model.get("W").length]; // the golden angle spreads them
+    resize([...W, [snap(1.25 * Math.cos(angle)), snap(1.25 * Math.sin(angle))]], b && [...b, 0]);
+  }, { "aria-label": "Add a class" });
+  button(page.buttons, "− class", () => {
+    const [W, b] = [model.get("W"), model.get("b")];
+    if (W.length > 2) resize(W.slice(0, -1), b && b.slice(0, -1));
+  }, { "aria-label": "Remove the last class" });
+  const bias = slider(page.sliders, { label: "bias", min: -BIAS_LIMIT, max: BIAS_LIMIT, step: 4 * GRID, input: (value) => setBias(state.selected, value) });
+  const zoom = slider(page.sliders, { label: "features: window", min: 1, max: 6, step: 0.5, input: (value) => (page.features.setHalf(2 ** value), draw()) });
+  page.features.setHalf(4);
+  const xHandle = new Handle(page.features, { name: "x", shape: "diamond", move: (at) => ((state.x = at), drawFeature(page, state, name, xHandle)) });
+  page.editor.addEventListener("change", () => {
+    const [W, b] = parseTable(page.editor.value);
+    const problem = problemWith(W, b);
+    say(page.message, problem);
+    if (!problem) resize(W, b);
+  });
+
+  function draw() {
+    const [W, b] = [model.get("W"), model.get("b")];
+    const problem = problemWith(W, b);
+    say(page.message, problem);
+    if (problem) return; // the last good picture stays
+    state.layer = makeLayer(W, b);
+    state.selected = Math.min(state.selected, W.length - 1);
+    matchHandles(page, state, { name, moveClass, select, press });
+    const told = describe(state.layer, name);
+    const suspect = told.found[state.selected].verdict === "argmaxable"
+      ? told.found.findIndex((v) => v.verdict !== "argmaxable") : state.selected;
+    drawWeights(page, state, told, name, b, state.why ? suspect : -1);
+    drawRegions(page, state, told, name);
+    drawFeature(page, state, name, xHandle);
+    tell(page, told, state, name, suspect);
+    biasToggle.set(Boolean(b));
+    linesToggle.set(state.lines);
+    whyToggle.set(state.why);
+    bias.root.hidden = !b;
+    bias.set(b?.[state.selected] ?? 0, format(b?.[state.selected] ?? 0), `bias of ${name(state.selected)}`);
+    zoom.set(Math.log2(page.features.half), `±${format(page.features.half, 0)}`);
+    if (document.activeElement !== page.editor) page.editor.value = W.map((row, i) => [...row, ...(b ? [b[i]] : [])].join("  ")).join("\n");
+  }
+
+  const stop = watch(model, ["W", "b", "names"], draw);
+  draw();
+  return stop;
+}
+
+function layOut(el) {
+  el.classList.add("softgeom");
+  const buttons = html("div", { class: "sg-bar", role: "toolbar", "aria-label": "Softmax explorer" });
+  const live = html("p", { class: "sg-live", "aria-live": "polite" });
+  const [message, note, counts, reason, ranking] = ["sg-message", "sg-note", "sg-counts", "sg-reason", "sg-ranking"].map((name) => html("p", { class: name }));
+  message.setAttribute("role", "alert");
+  const [left, right] = ["Class vectors: drag them", "Features: which class wins at x"].map((title) => html("figure", {}, html("figcaption", {}, title)));
+  const sliders = html("div", { class: "sg-bar" });
+  const bar = html("div", { class: "sg-probabilities", "aria-hidden": "true" });
+  right.append(bar, ranking);
+  const editor = html("textarea", { rows: 5, spellcheck: "false", "aria-label": "Weights, one class per line: w1 w2, and a bias if there is one" });
+  const numbers = html("details", {}, html("summary", {}, "Numbers"), html("p", { class: "sg-note" }, "One class per line: w₁ w₂, then the bias if there is one. Paste your own."), editor);
+  el.replaceChildren(buttons, note, live, counts, message, html("div", { class: "sg-pair" }, left, right), sliders, reason, numbers);
+  const weights = new Plane(left, { half: 3, label: "Class vectors. Tab selects a class, arrow keys move it, Shift makes the steps finer, plus and minus change its bias.", axes: ["w₁", "w₂"] });
+  const features = new Plane(right, { half: 4, label: "Regions of the feature plane, one for each class that can win", axes: ["x₁", "x₂"] });
+  right.append(bar, ranking);
+  return { weights, features, live, message, note, counts, reason, ranking, bar, buttons, sliders, editor };
+}
+
+/** As many handles as classes; they outlive a redraw, so that a drag or the keyboard's focus is not lost. */
+function matchHandles(page, state, { name, moveClass, select, press }) {
+  while (state.handles.length > state.layer.classes) state.handles.pop().remove();
+  while (state.handles.length < state.layer.classes) {
+    const i = state.handles.length;
+    state.handles.push(new Handle(page.weights, { name: `class-${i}`, move: (at) => moveClass(i, at), select: () => select(i), press: press(i) }));
+  }
+}
+
+function drawWeights(page, state, told, name, b, suspect) {
+  const { layer } = state;
+  const plane = page.weights;
+  const hull = convexHull(layer.points);
+  plane.draw("hull", [svg("path", { d: `${plane.path(hull)}Z`, class: "sg-hull" })]);
+  plane.draw("upper", layer.biased ? neighbours(layer, told.found).map(([i, j]) => plane.line(layer.points[i], layer.points[j], { class: "sg-upper" })) : []);
+  const { rivals = [], weights = [] } = suspect >= 0 ? told.found[suspect] : {};
+  plane.draw("why", rivals.flatMap((i, k) => {
+    const [p, q] = [layer.points[suspect], layer.points[i]];
+    const middle = [p[0] + 0.55 * (q[0] - p[0]), p[1] + 0.55 * (q[1] - p[1])];
+    return [
+      plane.line(p, q, { class: "sg-captor", "stroke-width": 2 + 7 * weights[k], style: `--fill: ${colour(i)}` }),
+      plane.text(middle, format(weights[k]), { dy: 4, class: "sg-text sg-strong" }),
+    ];
+  }));
+  const centre = [0, 1].map((k) => layer.points.reduce((sum, p) => sum + p[k], 0) / layer.classes);
+  for (const [i, handle] of state.handles.entries()) {
+    const p = layer.points[i];
+    const lost = told.found[i].verdict !== "argmaxable";
+    const fate = { argmaxable: "can win", unargmaxable: "can never win", tied: "tied" }[told.found[i].verdict];
+    handle.place([p[0], p[1]], {
+      fill: colour(i), caption: b && b[i] ? `${name(i)} ${b[i] > 0 ? "+" : ""}${format(b[i])}` : name(i), ringed: lost, away: [p[0] - centre[0], p[1] - centre[1]],
+      label: `class ${name(i)} at ${pair(p)}${b ? `, bias ${format(b[i])}` : ""}, ${fate}`,
+    });
+  }
+}
+
+/** Pairs of classes whose regions touch: the edges of the upper hull of the points (w, b), seen from above. */
+function neighbours(layer, found) {
+  return found.flatMap((v, t) => (v.verdict !== "argmaxable" ? [] : argmaxCell(layer, t, FAR).filter((p) => p[2] > t).map((p) => [t, p[2]])));
+}
+
+function drawRegions(page, state, told, name) {
+  const plane = page.features;
+  const [regions, borders, labels] = [[], [], []];
+  for (const [t, v] of told.found.entries()) {
+    const cell = v.verdict === "argmaxable" ? argmaxCell(state.layer, t, plane.half) : [];
+    if (!cell.length) continue;
+    regions.push(svg("path", { d: `${plane.path(cell)}Z`, class: `sg-region${t < 8 ? "" : " sg-second"}`, style: `--fill: ${colour(t)}`, "data-class": t }));
+    for (const [m, p] of cell.entries()) { // each border once, and no border where the window cuts a region off
+      if (p[2] > t) borders.push(plane.line(p, cell[(m + 1) % cell.length], { class: "sg-border" }));
+    }
+    const { area, at } = centroid(cell);
+    if (area > 0.004 * plane.half ** 2) labels.push(plane.text(at, name(t), { dy: 5, class: "sg-text sg-strong" }));
+  }
+  plane.draw("regions", regions, { below: true });
+  plane.draw("borders", borders);
+  plane.draw("lines", state.lines ? drawTies(state.layer, plane) : []);
+  plane.draw("labels", labels);
+}
+
+function drawTies(layer, plane) {
+  const lines = [];
+  for (let j = 0; j < layer.classes; j++) {
+    for (let i = 0; i < j; i++) {
+      const [p, q] = [layer.points[i], layer.points[j]];
+      const side = clip(square(plane.half), [p[0] - q[0], p[1] - q[1], p[2] - q[2]], 1);
+      const edge = side.findIndex((v) => v[2] === 1); // the edge that the cut made is the line inside the window
+      if (edge >= 0) lines.push(plane.line(side[edge], side[(edge + 1) % side.length], { class: "sg-tie" }));
+    }
+  }
+  return lines;
+}
+
+function drawFeature(page, state, name, handle) {
+  if (!state.layer) return;
+  const { probabilities, order } = evaluate(state.layer, state.x);
+  handle.place(state.x, { fill: "var(--sg-ink)", caption: "x", label: `feature x at ${pair(state.x)}: ${name(order[0])} scores highest`, away: [1, 1] });
+  const shares = order.map((i) => html("span", { style: `flex-grow: ${probabilities[i]}; background: ${colour(i)}`, title: `${name(i)} ${format(probabilities[i])}` }));
+  page.bar.replaceChildren(...shares);
+  say(page.ranking, `At x = ${pair(state.x)}: ${order.slice(0, 8).map(name).join(" > ")}${order.length > 8 ? " > …" : ""}; softmax gives ${name(order[0])} ${format(probabilities[order[0]])}`);
+}
+
+function tell(page, told, state, name, suspect) {
+  say(page.live, told.verdict);
+  const { regions, formula, all, special, bounded } = told.counts;
+  const number = (value) => value.toLocaleString("en");
+  say(page.counts, `Rankings realised: ${number(regions)}${bounded ? ` (${number(bounded)} on bounded regions)` : ""}. Formula: ${number(formula)}. All orders: ${number(all)}.`
+    + (special ? " Fewer than the formula: these vectors are in special position." : ""));
+  const reasons = [state.why ? (suspect >= 0 ? explain(told.found[suspect], suspect, name, state.layer.biased) : "Nobody is imprisoned.") : "", told.bounded];
+  say(page.reason, reasons.filter(Boolean).join(" "));
+}
+
+/** Rows of two numbers, or of three with the bias last, from text that somebody typed. */
+export function parseTable(text) {
+  const rows = text.split("\n").map((line) => line.trim()).filter(Boolean).map((line) => line.replace(/[[\]]/g, " ").trim().split(/[\s,;]+/).map(Number));
+  const biased = rows.length > 0 && rows.every((row) => row.length === 3);
+  return [rows.map((row) => (biased ? row.slice(0, 2) : row)), biased ? rows.map((row) => row[2]) : null];
+}
+
+export default { render };

@@ -1,0 +1,243 @@
+// What the explorers share on the page: a plane drawn in SVG with points that mouse, finger and keyboard can drag, sliders,
+// buttons, and one line of text that screen readers announce. SVG rather than canvas: crisp at any size, and every mark is an
+// element with a name, for people who use a screen reader and for tests.
+
+const SVG = "http://www.w3.org/2000/svg";
+export const GRID = 1 / 64; // one pixel, about; dyadic, so that points which look collinear on the grid are so, exactly
+const ARROW_STEP = 1 / 16;
+const SIDE = 420; // side of a plane in its own units; the page scales it
+
+export const snap = (value) => Math.round(value / GRID) * GRID;
+export const format = (value, digits = 2) => {
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−"); // no "-0.00", and a minus as wide as a plus
+};
+
+/** An HTML element; properties go to the element, `children` are appended. */
+export function html(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/** An SVG element. */
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/** A square window onto the plane: |x_1|, |x_2| <= half, the second axis upwards. */
+export class Plane {
+  constructor(parent, { half = 3, label, axes = ["", ""] }) {
+    this.half = half;
+    this.axes = axes;
+    this.root = svg("svg", { viewBox: `0 0 ${SIDE} ${SIDE}`, class: "sg-plane", role: "group", "aria-label": label });
+    this.frame = svg("g", { class: "sg-frame", "aria-hidden": "true" });
+    this.root.append(this.frame);
+    this.drawn = new Map();
+    this.handles = svg("g", { class: "sg-handles" });
+    this.root.append(this.handles);
+    parent.append(this.root);
+    this.drawFrame();
+  }
+
+  x = (value) => (SIDE / 2) * (1 + value / this.half);
+  y = (value) => (SIDE / 2) * (1 - value / this.half);
+  path = (points) => `M${points.map((p) => `${this.x(p[0]).toFixed(2)} ${this.y(p[1]).toFixed(2)}`).join("L")}`;
+
+  /** The position of a pointer event in the plane, kept inside the window. */
+  locate(event) {
+    const box = this.root.getBoundingClientRect();
+    const clamp = (value) => Math.max(-1, Math.min(1, value)) * this.half;
+    return [clamp((2 * (event.clientX - box.left)) / box.width - 1), clamp(1 - (2 * (event.clientY - box.top)) / box.height)];
+  }
+
+  setHalf(half) {
+    this.half = half;
+    this.drawFrame();
+  }
+
+  drawFrame() {
+    const step = this.half > 4 ? 2 ** Math.floor(Math.log2(this.half)) / 2 : 1;
+    const marks = [];
+    for (let value = step; value < this.half; value += step) {
+      for (const at of [value, -value]) {
+        marks.push(svg("path", { d: `M${this.x(at)} 0V${SIDE}M0 ${this.y(at)}H${SIDE}`, class: "sg-grid" }));
+        marks.push(svg("text", { x: this.x(at), y: SIDE - 5, class: "sg-tick", "text-anchor": "middle" }, format(at, 0)));
+      }
+    }
+    const axes = svg("path", { d: `M${SIDE / 2} 0V${SIDE}M0 ${SIDE / 2}H${SIDE}`, class: "sg-axis" });
+    const names = [
+      svg("text", { x: SIDE - 8, y: SIDE / 2 - 8, class: "sg-axis-name", "text-anchor": "end" }, this.axes[0]),
+      svg("text", { x: SIDE / 2 + 9, y: 15, class: "sg-axis-name" }, this.axes[1]),
+    ];
+    this.frame.replaceChildren(...marks, axes, ...names);
+  }
+
+  /** Replace everything drawn under this name; names stack in the order of their first use, `below` puts one under the grid. */
+  draw(name, elements, { below = false } = {}) {
+    if (!this.drawn.has(name)) {
+      const group = svg("g", { class: `sg-layer sg-${name}` });
+      this.root.insertBefore(group, below ? this.frame : this.handles);
+      this.drawn.set(name, group);
+    }
+    this.drawn.get(name).replaceChildren(...elements);
+  }
+
+  /** A text with a halo in the page's colour, readable on any region; kept inside the window. */
+  text(p, content, options = {}) {
+    const { dx = 0, dy = 0, anchor = "middle", ...attributes } = options;
+    const room = 4 + (anchor === "middle" ? 3.6 : 0) * content.length;
+    const x = Math.max(room, Math.min(SIDE - room, this.x(p[0]) + dx));
+    const y = Math.max(16, Math.min(SIDE - 8, this.y(p[1]) + dy));
+    return svg("text", { x, y, "text-anchor": anchor, class: "sg-text", ...attributes }, content);
+  }
+
+  line(p, q, attributes = {}) {
+    return svg("line", { x1: this.x(p[0]), y1: this.y(p[1]), x2: this.x(q[0]), y2: this.y(q[1]), ...attributes });
+  }
+
+  circle(p, r, attributes = {}) {
+    return svg("circle", { cx: this.x(p[0]), cy: this.y(p[1]), r, ...attributes });
+  }
+}
+
+/** A point that can be dragged with mouse, finger, and arrow keys (Shift makes the steps finer).
+ *
+ * `move(position)` is told where the point should go; what the page shows comes back through `place`. */
+export class Handle {
+  constructor(plane, { name, shape = "circle", move, select = () => {}, press = () => false }) {
+    this.plane = plane;
+    this.at = [0, 0];
+    const mark = shape === "diamond" ? svg("path", { d: "M0-10L10 0L0 10L-10 0Z" }) : svg("circle", { r: 9 });
+    mark.setAttribute("class", "sg-mark");
+    // The unseen circle is what a finger meets: 44 pixels across. The ring shows the keyboard's focus.
+    this.root = svg("g", { class: "sg-handle", tabindex: 0, role: "button", "aria-roledescription": "draggable point", "data-name": name },
+      svg("circle", { r: 22, class: "sg-touch" }), svg("circle", { r: 14, class: "sg-focus" }), mark);
+    this.ring = svg("circle", { r: 14.5, class: "sg-ring" });
+    this.caption = svg("text", { class: "sg-text sg-caption", "aria-hidden": "true" });
+    this.root.append(this.ring, this.caption);
+    plane.handles.append(this.root);
+    this.root.addEventListener("focus", select);
+    this.root.addEventListener("pointerdown", (event) => {
+      event.preventDefault(); // no text selection and no scrolling while a point is held
+      this.root.setPointerCapture(event.pointerId);
+      this.root.classList.add("sg-held");
+      this.root.focus({ preventScroll: true });
+      const [x, y] = plane.locate(event);
+      this.offset = [this.at[0] - x, this.at[1] - y]; // the point does not jump to where it was grabbed
+    });
+    this.root.addEventListener("pointermove", (event) => {
+      if (!this.root.hasPointerCapture(event.pointerId)) return;
+      const [x, y] = plane.locate(event);
+      move(this.inside([x + this.offset[0], y + this.offset[1]]));
+    });
+    this.root.addEventListener("lostpointercapture", () => this.root.classList.remove("sg-held"));
+    this.root.addEventListener("keydown", (event) => {
+      const direction = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+      if (event.ctrlKey || event.metaKey || event.altKey || !(direction || press(event))) return;
+      event.preventDefault(); // the page does not scroll, and JupyterLab's own shortcuts do not fire
+      event.stopPropagation();
+      const step = event.shiftKey ? GRID : ARROW_STEP * Math.max(1, 2 ** Math.floor(Math.log2(plane.half / 3)));
+      if (direction) move(this.inside(this.at.map((value, k) => value + step * direction[k])));
+    });
+  }
+
+  inside(p) {
+    const limit = this.plane.half - this.plane.half / 40;
+    return p.map((value) => snap(Math.max(-limit, Math.min(limit, value))));
+  }
+
+  place(at, { fill, caption, label, ringed = false, away = [0, 1] }) {
+    this.at = at;
+    this.root.setAttribute("transform", `translate(${this.plane.x(at[0])} ${this.plane.y(at[1])})`);
+    this.root.style.setProperty("--fill", fill);
+    this.root.setAttribute("aria-label", label);
+    this.root.classList.toggle("sg-ringed", ringed);
+    const length = Math.hypot(...away) || 1; // the caption stands on the outer side of its point
+    const [dx, dy] = [away[0] / length, -away[1] / length];
+    this.caption.textContent = caption;
+    this.caption.setAttribute("text-anchor", dx > 0.4 ? "start" : dx < -0.4 ? "end" : "middle");
+    this.caption.setAttribute("x", 18 * dx);
+    this.caption.setAttribute("y", 22 * dy + 5);
+  }
+
+  remove() {
+    this.root.remove();
+  }
+}
+
+/** A labelled slider; `set(value, text)` shows a value without telling anybody. */
+export function slider(parent, { label, min, max, step, input }) {
+  const output = html("output", { class: "sg-value" });
+  const control = html("input", { type: "range", min, max, step, "aria-label": label, oninput: () => input(Number(control.value)) });
+  const title = html("span", {}, label);
+  const root = html("label", { class: "sg-slider" }, title, control, output);
+  parent.append(root);
+  const set = (value, text, name = label) => {
+    control.value = value;
+    output.textContent = text;
+    control.setAttribute("aria-valuetext", text);
+    control.setAttribute("aria-label", name);
+    title.textContent = name;
+  };
+  return { root, control, set };
+}
+
+export function button(parent, label, click, attributes = {}) {
+  const root = html("button", { type: "button", class: "sg-button", onclick: click, ...attributes }, label);
+  parent.append(root);
+  return root;
+}
+
+/** A button that stays down; `set(on)` shows its state. */
+export function toggle(parent, label, click, attributes = {}) {
+  const root = button(parent, label, () => click(root.getAttribute("aria-pressed") !== "true"), { "aria-pressed": "false", ...attributes });
+  return { root, set: (on) => root.setAttribute("aria-pressed", String(on)) };
+}
+
+export function choice(parent, label, options, change) {
+  const select = html("select", { "aria-label": label, onchange: () => change(Number(select.value)) });
+  select.append(html("option", { value: -1 }, label), ...options.map((text, i) => html("option", { value: i }, text)));
+  parent.append(select);
+  return select;
+}
+
+/** Write text only when it changed: a live region speaks at every write. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Listen to several properties of the model; draw once, however many of them change together. */
+export function watch(model, names, draw) {
+  let scheduled = false;
+  const schedule = () => {
+    if (!scheduled) queueMicrotask(() => ((scheduled = false), draw()));
+    scheduled = true;
+  };
+  for (const name of names) model.on(`change:${name}`, schedule);
+  return () => names.forEach((name) => model.off(`change:${name}`, schedule));
+}
+
+/** Tell the kernel at most some fifteen times a second during a drag; the last state always arrives. */
+export function saver(model, pause = 66) {
+  let timer = null;
+  let again = false;
+  const save = () => {
+    if (timer !== null) return void (again = true);
+    model.save_changes();
+    timer = setTimeout(() => {
+      timer = null;
+      if (again) save((again = false));
+    }, pause);
+  };
+  return save;
+}
+
+export const colour = (index) => `var(--sg-class-${index % 8})`;

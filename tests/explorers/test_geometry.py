@@ -1,0 +1,149 @@
+"""The explorers' geometry (JavaScript) against the library's (Python), on random layers and on special ones."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from softgeom.bottleneck import count_regions
+from softgeom.bottleneck.arrangement import braid_arrangement, count_arrangement_regions
+from softgeom.bottleneck.planar import argmax_cells, square
+from softgeom.bottleneck.rankings import effective_shape
+
+RUN = """
+return argument.map(({W, b, half}) => {
+  const layer = m.makeLayer(W, b);
+  const cells = W.map((_, t) => m.argmaxCell(layer, t, half));
+  return {
+    verdicts: m.verdicts(layer),
+    rankings: m.countRankings(layer).regions,
+    shape: m.effectiveShape(layer),
+    areas: cells.map((cell) => (cell.length > 2 ? m.centroid(cell).area : 0)),
+    onHull: W.map((_, t) => m.onHull(layer, t)),
+  };
+});
+"""
+
+
+def _random_layers(seed: int, number: int) -> list[dict]:
+    """Layers of 2 to 7 classes: doubles of full length, and points of a coarse grid, where lines meet and vectors coincide."""
+    rng = np.random.default_rng(seed)
+    layers = []
+    for k in range(number):
+        C = int(rng.integers(2, 8))
+        W, b = rng.normal(size=(C, 2)), rng.normal(size=C) * 0.5
+        if k % 2:
+            W, b = rng.integers(-2, 3, size=(C, 2)).astype(float), rng.integers(-1, 2, size=C).astype(float)
+        layers.append({"W": W.tolist(), "b": None if k % 3 == 0 else b.tolist(), "half": 4096.0})
+    return layers
+
+
+@pytest.fixture(scope="module")
+def compared(javascript):
+    layers = _random_layers(seed=7, number=120)
+    return list(zip(layers, javascript("geometry", RUN, layers), strict=True))
+
+
+def test_the_same_classes_win_as_in_exact_arithmetic(compared):
+    """In a window so large that every region reaches into it, a class wins iff its exact region has an area there."""
+    verdicts = set()
+    for layer, seen in compared:
+        exact = argmax_cells(square(layer["half"]), layer["W"], layer["b"])
+        winners = {t for t, verdict in enumerate(seen["verdicts"]) if verdict["verdict"] == "argmaxable"}
+        assert winners == set(exact), layer
+        verdicts |= {verdict["verdict"] for verdict in seen["verdicts"]}
+    assert verdicts == {"argmaxable", "unargmaxable", "tied"}
+
+
+def test_captors_prove_in_exact_arithmetic_what_they_are_shown_for(compared):
+    """Convex weights on other classes whose mean is w_t, up to the rounding of the weights, and whose bias is not below b_t."""
+    for layer, seen in compared:
+        W = np.array(layer["W"])
+        b = np.zeros(len(W)) if layer["b"] is None else np.array(layer["b"])
+        for t, verdict in enumerate(seen["verdicts"]):
+            if verdict["verdict"] != "unargmaxable":
+                continue
+            rivals, weights = verdict["rivals"], np.array(verdict["weights"])
+            assert t not in rivals
+            assert len(rivals) <= 3
+            assert min(weights) > 0
+            assert math.isclose(weights.sum(), 1, rel_tol=1e-12)
+            np.testing.assert_allclose(weights @ W[rivals], W[t], atol=1e-12 * (1 + abs(W).max()))
+            assert verdict["excess"] == pytest.approx(max(weights @ b[rivals] - b[t], 0), abs=1e-9)
+
+
+def test_rankings_are_counted_as_the_exact_arrangement_counts_them(compared):
+    for layer, seen in compared:
+        lines = braid_arrangement(layer["W"], layer["b"])
+        assert seen["rankings"] == (0 if lines is None else count_arrangement_regions(lines)), layer
+
+
+def test_the_shape_that_counts_is_the_library_s(compared):
+    for layer, seen in compared:
+        exact = effective_shape(layer["W"], layer["b"])
+        assert (seen["shape"]["dimension"], seen["shape"]["biased"]) == exact, layer
+
+
+def test_regions_have_the_areas_of_the_exact_polygons(javascript):
+    layers = [layer | {"half": 3.0} for layer in _random_layers(seed=8, number=40)]
+    for layer, seen in zip(layers, javascript("geometry", RUN, layers), strict=True):
+        cells = argmax_cells(square(3.0), layer["W"], layer["b"])
+        for t, verdict in enumerate(seen["verdicts"]):
+            if verdict["verdict"] == "argmaxable":  # what a tied class would share is not drawn
+                exact = float(_area(cells.get(t, [])))
+                assert seen["areas"][t] == pytest.approx(exact, abs=1e-9)
+
+
+def _area(polygon) -> Fraction:
+    return (
+        sum(
+            (p[0] * q[1] - q[0] * p[1] for p, q in zip(polygon, [*polygon[1:], *polygon[:1]], strict=True)), Fraction(0)
+        )
+        / 2
+    )
+
+
+def test_the_formula_is_the_library_s(javascript):
+    body = "return argument.map(([C, d, bias]) => m.rankingFormula(C, d, bias));"
+    cases = [(C, d, bias) for C in range(2, 25) for d in (1, 2) for bias in (False, True)]
+    assert javascript("geometry", body, cases) == [count_regions(C, d, bias) for C, d, bias in cases]
+
+
+def test_a_hair_s_breadth_decides(javascript):
+    """w_4 beside the edge from w_1 to w_2, and one unit in the last place to either side: floating point alone cannot tell."""
+    layers = []
+    for x in np.linspace(0.2, 0.8, 40):
+        y = 0.7 - (x - 0.1) / 2
+        W = [[0.1, 0.7], [0.9, 0.3], [-1.0, -1.0]]
+        layers += [{"W": [*W, [x, h]], "b": None, "half": 1.0} for h in (np.nextafter(y, 0), y, np.nextafter(y, 1))]
+    seen = [result["verdicts"][3]["verdict"] for result in javascript("geometry", RUN, layers)]
+    exact = [_turn(*layer["W"][:2], layer["W"][3]) > 0 for layer in layers]
+    assert [verdict == "argmaxable" for verdict in seen] == exact
+    assert len(set(exact)) == 2
+
+
+def _turn(p, q, r) -> Fraction:
+    """Positive when r lies to the left of the way from q to p: outside the triangle of the test."""
+    (px, py), (qx, qy), (rx, ry) = ([Fraction(float(value)) for value in point] for point in (p, q, r))
+    return (px - qx) * (ry - qy) - (py - qy) * (rx - qx)
+
+
+@pytest.mark.parametrize(
+    ("W", "b", "told"),
+    [
+        ([], None, "at least one row"),
+        ([[1, 2], [3]], None, "Row 2 of W must be a pair"),
+        ([[1, 2], [3, None]], None, "Row 2 of W has an entry that is not a finite number"),
+        ([[1, 2], [3, 4]], [1], "one entry for each of the 2 classes"),
+        ([[1, 2], [3, 4]], [1, None], "Entry 2 of b"),
+        ([[1, 2]] * 25, None, "at most 24"),
+        ("W", None, "at least one row"),
+        ([[1, 2], [3, 4]], [1, 2], ""),
+    ],
+)
+def test_a_bad_layer_is_told_in_one_sentence(javascript, W, b, told):
+    sentence = javascript("geometry", "return m.problemWith(argument.W, argument.b);", {"W": W, "b": b})
+    assert sentence.startswith(told) or told in sentence
+    assert bool(sentence) == bool(told)
