@@ -8,6 +8,8 @@ without either is undecided, with the best bound that the weights do prove.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,10 +55,11 @@ def decide(
         fresh = seen.strongest[0][~np.isin(seen.strongest[0], programme.rivals)]
         last = not len(fresh) or seen.margin[0] >= value - 1e-9 * max(1.0, abs(value))
         if value <= _doubt(problem, own) or last:
-            captors = Captors(programme.rivals[weights > 0], weights[weights > 0])
-            bound = min(bound, certify_captivity(problem.layer, problem.features, t, captors.rivals, captors.weights))
-            if bound <= 0:
-                return captors, bound, step
+            for captors in _proofs(problem, programme, weights):
+                proven = certify_captivity(problem.layer, problem.features, t, captors.rivals, captors.weights)
+                if proven <= 0:
+                    return captors, proven, step
+                bound = min(bound, proven)
         if seen.margin[0] > 0 or last:
             witness = Witness(problem.lift(z, float(seen.margin[0])))
             margin = float(checker.certify(witness.point[None], classes)[0])
@@ -73,6 +76,19 @@ def _programme(problem: Problem, own: NDArray[np.float64], bias: float) -> Margi
         return MarginProgramme(own, bias, problem.low, problem.high)
     assert problem.radius is not None
     return NearestPointProgramme(own, bias, problem.radius)
+
+
+def _proofs(
+    problem: Problem, programme: MarginProgramme | NearestPointProgramme, weights: NDArray[np.float64]
+) -> Iterator[Captors]:
+    """Weights worth checking: the dual's and, in the homogeneous form, those that leave the most room in the bias."""
+    if problem.homogeneous and isinstance(programme, MarginProgramme):
+        try:
+            roomy = programme.solve_at_one()
+            yield Captors(programme.rivals[roomy > 0], roomy[roomy > 0])
+        except SolverError:
+            pass  # outside the hull of these rivals' rows: the dual's weights remain
+    yield Captors(programme.rivals[weights > 0], weights[weights > 0])
 
 
 def _doubt(problem: Problem, own: NDArray[np.float64]) -> float:

@@ -155,7 +155,7 @@ class _System:
         Q, triangle = scipy.linalg.qr((A * self.weights).T, mode="economic")
         if not np.all(np.abs(np.diag(triangle)) > 1e-14 * np.abs(triangle).max()):
             return None
-        R = self.weights[:, None] * scipy.linalg.solve_triangular(triangle, Q.T, trans="T").T
+        R = self.weights[:, None] * scipy.linalg.solve_triangular(triangle, Q.T).T
         product_error = (gamma(k + 2) + gamma(8)) * (np.abs(A) @ np.abs(R)) * INFLATE
         residual = (np.abs(np.eye(len(A)) - A @ R) + product_error).sum(axis=1).max() * INFLATE
         if not residual < 0.5:

@@ -122,6 +122,29 @@ class MarginProgramme:
         scale = self._programme.scale
         return columns[:-1] * scale, float(columns[-1]) * scale, np.maximum(-dual, 0.0)
 
+    def solve_at_one(self) -> NDArray[np.float64]:
+        """Weights (working set,) of the programme with its last coordinate fixed at 1 and all others free.
+
+        In the homogeneous form the best margin of a captive class is 0 and its dual vertex may waste the room that
+        the bias leaves. At tau = 1 the objective is that room: the weights have ``v = 0`` and the least ``c``.
+
+        Raises
+        ------
+        SolverError
+            If HiGHS does not report an optimum (the class lies outside the hull of its rivals' rows).
+        """
+        h, D = self._programme.h, len(self.own)
+        infinity = highspy.kHighsInf
+        index = np.arange(D, dtype=np.int32)
+        old = [h.getLp().col_lower_[:D], h.getLp().col_upper_[:D]]
+        h.changeColsBounds(
+            D, index, np.append(np.full(D - 1, -infinity), 1.0), np.append(np.full(D - 1, infinity), 1.0)
+        )
+        try:
+            return np.maximum(-self._programme.solve()[1], 0.0)
+        finally:
+            h.changeColsBounds(D, index, np.array(old[0]), np.array(old[1]))
+
 
 def chebyshev_radius(
     W: NDArray[Any],
