@@ -119,13 +119,13 @@ def test_a_hair_s_breadth_decides(javascript):
         W = [[0.1, 0.7], [0.9, 0.3], [-1.0, -1.0]]
         layers += [{"W": [*W, [x, h]], "b": None, "half": 1.0} for h in (np.nextafter(y, 0), y, np.nextafter(y, 1))]
     seen = [result["verdicts"][3]["verdict"] for result in javascript("geometry", RUN, layers)]
-    exact = [_turn(*layer["W"][:2], layer["W"][3]) > 0 for layer in layers]
+    exact = [_turn(*layer["W"][:2], layer["W"][3]) < 0 for layer in layers]
     assert [verdict == "argmaxable" for verdict in seen] == exact
     assert len(set(exact)) == 2
 
 
 def _turn(p, q, r) -> Fraction:
-    """Positive when r lies to the left of the way from q to p: outside the triangle of the test."""
+    """Negative when r lies above the edge from p to q, outside the triangle of the test; zero on it."""
     (px, py), (qx, qy), (rx, ry) = ([Fraction(float(value)) for value in point] for point in (p, q, r))
     return (px - qx) * (ry - qy) - (py - qy) * (rx - qx)
 
