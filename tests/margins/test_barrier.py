@@ -135,13 +135,18 @@ def test_gradient_flows_back_to_half_precision_inputs_under_autocast():
         assert torch.isfinite(t.grad).all()
 
 
-def test_common_offset_of_the_embeddings_costs_no_digits():
-    """beta sees differences of tokens only (keys that ignore the offset): float32 must not cancel."""
-    X, W = _operands(5, (1, 30, 4), (2, 4))
-    offset = torch.tensor([0.0, 0.0, 0.0, 300.0], dtype=torch.float64)
-    W[:, 3] = 0.01
-    single = log_barrier((X + offset).float(), W.float(), W.float(), method="low_rank")
-    torch.testing.assert_close(single.double(), log_barrier(X + offset, W, W), atol=2e-3, rtol=0)
+def test_common_offset_of_keys_and_values_costs_no_digits():
+    """A covariance ignores a common shift, also where E[pk] - E[p]E[k] would cancel in float32.
+
+    Coordinate 4 is 300 for every token: the query does not read it, key and value do.
+    """
+    X, W_Q, W_K = _operands(5, (1, 30, 4), (2, 4), (2, 4))
+    X[..., 3] = 300.0
+    W_Q[:, 3] = 0.0
+    W_V = torch.eye(4, dtype=torch.float64)
+    W_V[0, 3] = 1.0
+    single = log_barrier(*(t.float() for t in (X, W_Q, W_K)), W_V=W_V.float(), method="low_rank")
+    torch.testing.assert_close(single.double(), log_barrier(X, W_Q, W_K, W_V=W_V), atol=3e-4, rtol=0)
 
 
 def test_auto_takes_the_smallest_determinant():
