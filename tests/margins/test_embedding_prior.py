@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
+
+
+def embeddings(T: int = 9, d: int = 6, batch: int = 2) -> torch.Tensor:
+    return torch.randn(batch, T, d, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def make(**readings) -> EmbeddingPrior:
+    return EmbeddingPrior(PriorConfig(d_model=6, **{"rank": 3} | readings), seed=2).double()
+
+
+def scores_by_definition(X: torch.Tensor, M: torch.Tensor) -> torch.Tensor:
+    """-log |det(I - S_i M)| with S_i summed token by token, logits x_i^T M^T x_j."""
+    beta = torch.zeros(X.shape[:2], dtype=X.dtype)
+    for n, x in enumerate(X):
+        for i in range(1, len(x)):
+            a = torch.softmax(torch.stack([x[j] @ M @ x[i] for j in range(i)]), 0)
+            mean = sum(a[j] * x[j] for j in range(i))
+            S = sum(a[j] * torch.outer(x[j] - mean, x[j] - mean) for j in range(i))
+            beta[n, i] = -torch.linalg.slogdet(torch.eye(len(M), dtype=X.dtype) - S @ M).logabsdet
+    return beta
+
+
+@pytest.mark.parametrize("rank", [0, 3])
+@pytest.mark.parametrize("coupling", ["free", "positive", "negative"])
+def test_scores_by_definition_for_every_reading(rank: int, coupling: str) -> None:
+    prior = make(rank=rank, coupling=coupling)
+    X = embeddings()
+    assert torch.allclose(prior.scores(X), scores_by_definition(X, prior.coupling_matrix()), atol=1e-10)
+
+
+def test_the_coupling_decides_the_sign_of_the_matrix() -> None:
+    positive, negative = (
+        torch.linalg.eigvalsh(make(coupling=coupling).coupling_matrix()) for coupling in ("positive", "negative")
+    )
+    assert positive.min() > -1e-12
+    assert torch.allclose(negative, -positive.flip(0))
+    # No boundary on the negative side: every determinant is at least one, every score at most zero.
+    assert make(coupling="negative").scores(10 * embeddings()).max() < 1e-10
+    assert torch.linalg.matrix_rank(make(rank=2).coupling_matrix()) == 2
+    assert torch.linalg.matrix_rank(make(rank=0).coupling_matrix()) == 6
+
+
+def test_the_penalty_is_the_mean_and_the_quadratic_term_adds_the_residuals() -> None:
+    X = embeddings()
+    plain = make()
+    assert plain(X).item() == pytest.approx(plain.scores(X).mean().item())
+    M = plain.coupling_matrix()
+    energy = 0.0
+    for x in X:
+        for i in range(len(x)):
+            a = torch.softmax(torch.stack([x[j] @ M @ x[i] for j in range(i)]), 0) if i else []
+            energy += (x[i] - sum(a[j] * x[j] for j in range(i))).pow(2).sum()
+    quadratic = make(quadratic=True, noise_scale=0.7)
+    expected = plain(X) + energy / (X.shape[0] * X.shape[1]) / (2 * 0.7**2)
+    assert quadratic(X).item() == pytest.approx(expected.item(), abs=1e-10)
+
+
+def test_a_stride_averages_over_every_so_many_positions() -> None:
+    X = embeddings(T=10)
+    every_third = make(stride=3)
+    assert every_third(X).item() == pytest.approx(every_third.scores(X)[:, 2::3].mean().item())
+
+
+def test_every_factor_has_a_gradient_and_the_seed_decides_the_start() -> None:
+    for readings in ({}, {"rank": 0}, {"coupling": "positive"}, {"coupling": "negative"}):
+        prior = make(**readings)
+        prior(embeddings()).backward()
+        assert all(p.grad is not None and p.grad.abs().max() > 0 for p in prior.parameters())
+    config = PriorConfig(d_model=6, rank=3)
+    assert torch.equal(EmbeddingPrior(config, seed=2).W_Q, EmbeddingPrior(config, seed=2).W_Q)
+    assert not torch.equal(EmbeddingPrior(config, seed=2).W_Q, EmbeddingPrior(config, seed=3).W_Q)
+    assert repr(EmbeddingPrior(config)) != repr(EmbeddingPrior(PriorConfig(d_model=6, rank=2)))
+
+
+@pytest.mark.parametrize(
+    ("readings", "message"),
+    [
+        ({"coupling": "any"}, "choose one of free, positive, negative"),
+        ({"rank": 7}, "rank is 7"),
+        ({"noise_scale": 0.0}, "noise_scale is 0.0"),
+        ({"stride": 0}, "stride is 0"),
+    ],
+)
+def test_bad_readings_get_a_sentence(readings: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(**readings)

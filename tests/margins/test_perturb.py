@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from softgeom.margins.perturb import (
+    Perturbation,
+    add_drift,
+    add_noise,
+    contextual_embedding_error,
+    degradation_ratios,
+    embedding_rms,
+    perturber,
+)
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_noise_has_its_size_in_every_coordinate() -> None:
+    change = add_noise(torch.zeros(20, 50, 40, dtype=torch.float64), 0.3, seeded())
+    # 40,000 independent draws: the standard error of a standard deviation is 0.3 / sqrt(80,000), about 0.001
+    assert change.std().item() == pytest.approx(0.3, abs=0.005)
+    assert change.mean().item() == pytest.approx(0, abs=0.01)
+    assert torch.corrcoef(change.flatten(0, 1).T).fill_diagonal_(0).abs().max() < 0.2
+
+
+def test_drift_moves_a_sequence_along_one_direction() -> None:
+    X = torch.randn(6, 30, 8, generator=seeded(1), dtype=torch.float64)
+    change = add_drift(X, 0.5, seeded(2)) - X
+    for shift in change:
+        singular = torch.linalg.svdvals(shift)
+        assert singular[1] < 1e-12 * singular[0]  # rank one: z u^T
+    assert change.norm(dim=-1).pow(2).mean().sqrt().item() == pytest.approx(0.5, abs=0.08)
+    directions = torch.stack([torch.linalg.svd(shift)[2][0] for shift in change])
+    assert (directions @ directions.T).fill_diagonal_(0).abs().max() < 0.99  # each sequence has its own
+
+
+def test_a_gaussian_direction_is_about_sqrt_d_long() -> None:
+    X = torch.zeros(200, 40, 16, dtype=torch.float64)
+    size = add_drift(X, 0.5, seeded(), direction="gaussian").norm(dim=-1).pow(2).mean().sqrt().item()
+    assert size == pytest.approx(0.5 * 4, rel=0.1)
+
+
+@pytest.mark.parametrize("family", ["noise", "drift"])
+def test_relative_sigma_scales_with_the_embeddings(family: str) -> None:
+    """Embeddings k times as large are moved k times as far: the relative perturbation is the same picture, enlarged."""
+    X = torch.randn(3, 20, 9, generator=seeded(3), dtype=torch.float64)
+    perturbation = Perturbation(family, "relative", 1, 0.7)
+    small, large = (perturber(perturbation, embedding_rms(k * X), seed=5)(k * X, slice(0, 3)) / k for k in (1.0, 10.0))
+    assert torch.allclose(small, large, atol=1e-12)
+    length = (small - X).pow(2).sum(-1).mean().sqrt() / X.pow(2).sum(-1).mean().sqrt()
+    assert length.item() == pytest.approx(0.7, rel=0.25)  # both families move an embedding by 0.7 of its length
+
+
+@pytest.mark.parametrize("family", ["noise", "drift"])
+def test_a_window_gets_the_same_draw_whatever_its_batch_and_level(family: str) -> None:
+    X = torch.zeros(5, 7, 4)
+    whole = perturber(Perturbation(family, "absolute", 1, 1.0), 1.0, seed=9)(X, slice(0, 5))
+    part = perturber(Perturbation(family, "absolute", 2, 3.0), 1.0, seed=9)(X[:2], slice(3, 5))
+    assert torch.allclose(3 * whole[3:], part, atol=1e-6)
+    other = perturber(Perturbation(family, "absolute", 1, 1.0), 1.0, seed=10)(X, slice(0, 5))
+    assert not torch.allclose(whole, other)
+
+
+def test_sigma_zero_changes_nothing() -> None:
+    X = torch.randn(2, 5, 4, generator=seeded())
+    for family in ("noise", "drift"):
+        for scale in ("absolute", "relative"):
+            assert torch.equal(perturber(Perturbation(family, scale, 1, 0.0), 2.0, seed=1)(X, slice(0, 2)), X)
+
+
+def test_the_global_random_state_is_left_alone() -> None:
+    before = torch.get_rng_state()
+    perturber(Perturbation("noise", "absolute", 1, 1.0), 1.0, seed=1)(torch.zeros(1, 2, 3), slice(0, 1))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_degradation_is_the_ratio_of_perplexities() -> None:
+    clean, perturbed = np.log([10.0, 20.0, 40.0]), np.log([30.0, 20.0, 160.0])
+    draws = np.array([[0], [1], [2], [0]])
+    assert degradation_ratios(clean, perturbed, draws) == pytest.approx([3, 1, 4, 3])
+    both = degradation_ratios(clean, perturbed, np.array([[0, 2]]))[0]
+    assert both == pytest.approx(np.exp(perturbed[[0, 2]].mean()) / np.exp(clean[[0, 2]].mean()))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_contextual_error_by_the_sum_over_the_vocabulary(seed: int) -> None:
+    generator = seeded(seed)
+    E = torch.randn(6, 4, generator=generator, dtype=torch.float64)
+    logits = torch.randn(3, 5, 6, generator=generator, dtype=torch.float64)
+    tokens = torch.randint(6, (3, 5), generator=generator)
+    found = contextual_embedding_error(logits, tokens, E)
+    for b in range(3):
+        for t in range(5):
+            p = torch.exp(logits[b, t]) / torch.exp(logits[b, t]).sum()
+            missing = E[tokens[b, t]] - sum(p[v] * E[v] for v in range(6))
+            assert found[b, t].item() == pytest.approx((missing @ missing / (E[tokens[b, t]] @ E[tokens[b, t]])).item())
+
+
+def test_contextual_error_of_certainty_and_of_a_centred_guess() -> None:
+    E = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
+    certain = torch.tensor([[100.0, -100.0]])
+    assert contextual_embedding_error(certain, torch.tensor([0]), E).item() == pytest.approx(0)
+    assert contextual_embedding_error(certain, torch.tensor([1]), E).item() == pytest.approx(4)
+    assert contextual_embedding_error(torch.zeros(1, 2), torch.tensor([0]), E).item() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Perturbation("shift", "absolute", 1, 0.1), "choose a family of noise, drift"),
+        (lambda: Perturbation("noise", "rms", 1, 0.1), "a scale of absolute, relative"),
+        (lambda: Perturbation("noise", "absolute", 1, -0.1), "sigma is -0.1"),
+        (lambda: add_drift(torch.zeros(1, 2, 3), 1.0, seeded(), direction="cube"), "choose unit or gaussian"),
+    ],
+)
+def test_bad_input_gets_a_sentence(make, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()

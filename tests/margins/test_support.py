@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.stats import spearmanr
+from softgeom.margins.support import (
+    READINGS,
+    barrier_shares,
+    cumulative_shares,
+    effective_support_size,
+    rank_correlation_by_position,
+    support_tokens,
+    top_share,
+)
+
+scores = hnp.arrays(float, hnp.array_shapes(min_dims=1, max_dims=2, min_side=1, max_side=12), elements=st.floats(-9, 9))
+
+
+@settings(max_examples=80, deadline=None)
+@given(beta=scores, reading=st.sampled_from(READINGS))
+def test_shares_are_a_distribution_or_undefined(beta: np.ndarray, reading: str) -> None:
+    shares = barrier_shares(beta, reading)
+    defined = np.isfinite(shares).all(-1)
+    pressure = {"positive": np.maximum(beta, 0), "absolute": np.abs(beta), "softmax": np.ones_like(beta)}[reading]
+    assert np.array_equal(defined, pressure.sum(-1) > 0)
+    assert np.allclose(shares[defined].sum(-1), 1)
+    assert (shares[defined] >= 0).all()
+
+
+@settings(max_examples=80, deadline=None)
+@given(beta=scores, k=st.integers(1, 15))
+def test_concentration_stays_within_its_bounds(beta: np.ndarray, k: int) -> None:
+    shares = barrier_shares(beta, "softmax")
+    T = shares.shape[-1]
+    size, top = effective_support_size(shares), top_share(shares, k)
+    assert (size >= 1 - 1e-9).all()
+    assert (size <= T + 1e-9).all()
+    assert (top >= min(k, T) / T - 1e-9).all()  # the k largest hold at least their even part
+    assert (np.diff(cumulative_shares(shares)) >= -1e-12).all()
+    assert np.allclose(cumulative_shares(shares)[..., -1], 1)
+
+
+def test_exact_distributions() -> None:
+    equal = np.full(8, 1 / 8)
+    assert effective_support_size(equal) == pytest.approx(8)
+    assert top_share(equal, 5) == pytest.approx(5 / 8)
+    alone = np.eye(8)[3]
+    assert effective_support_size(alone) == pytest.approx(1)
+    assert top_share(alone, 1) == pytest.approx(1)
+    uneven = np.array([0.5, 0.25, 0.125, 0.125])
+    assert effective_support_size(uneven) == pytest.approx(2**1.75)
+    assert cumulative_shares(uneven[::-1]) == pytest.approx([0.5, 0.75, 0.875, 1])
+
+
+def test_the_three_readings_by_hand() -> None:
+    beta = np.log([2.0, 1.0, 0.5])
+    assert barrier_shares(beta, "positive") == pytest.approx([1, 0, 0])
+    assert barrier_shares(beta, "softmax") == pytest.approx(np.array([4, 2, 1]) / 7)
+    assert barrier_shares(beta, "absolute") == pytest.approx([0.5, 0, 0.5])
+
+
+def test_no_positive_score_is_a_result_and_not_zero_over_zero() -> None:
+    beta = np.array([[-1.0, -2.0], [1.0, -2.0]])
+    shares = barrier_shares(beta, "positive")
+    assert np.isnan(shares[0]).all()
+    assert shares[1] == pytest.approx([1, 0])
+    assert np.isnan(effective_support_size(shares)[0])
+    assert np.isnan(top_share(shares)[0])
+    assert effective_support_size(shares)[1] == pytest.approx(1)
+
+
+def test_softmax_shares_ignore_a_common_shift_and_survive_large_scores() -> None:
+    beta = np.array([0.0, -1.0, -2.5])
+    assert barrier_shares(beta + 5000, "softmax") == pytest.approx(barrier_shares(beta, "softmax"))
+
+
+def test_negative_coupling_puts_the_softmax_shares_on_the_positions_without_a_past() -> None:
+    """Scores of 0 where there is nothing to attend to and of -8 elsewhere: few support tokens, without any barrier."""
+    beta = np.full(512, -8.0)
+    beta[:2] = 0
+    shares = barrier_shares(beta, "softmax")
+    assert top_share(shares, 5) > 0.9
+    assert effective_support_size(shares) < 5
+    assert set(support_tokens(beta, 2)) == {0, 1}
+
+
+def test_support_tokens_are_the_largest_scores_earlier_first() -> None:
+    assert support_tokens([1.0, 3.0, 3.0, 2.0], 3).tolist() == [1, 2, 3]
+    assert support_tokens([[0.0, 1.0], [5.0, 1.0]]).tolist() == [[1], [0]]
+
+
+def test_rank_correlation_against_scipy() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 6, (40, 5)).astype(float)  # with ties
+    y = x + rng.normal(size=x.shape)
+    x[:, 4] = 2.0
+    found = rank_correlation_by_position(x, y)
+    assert found[:4] == pytest.approx([spearmanr(x[:, t], y[:, t]).statistic for t in range(4)])
+    assert np.isnan(found[4])
+
+
+def test_bad_input_gets_a_sentence() -> None:
+    with pytest.raises(ValueError, match="choose one of positive, softmax, absolute"):
+        barrier_shares([1.0], "sum")
+    with pytest.raises(ValueError, match="must be finite"):
+        barrier_shares([1.0, np.inf], "softmax")
+    with pytest.raises(ValueError, match="k is 0"):
+        top_share(np.array([1.0]), 0)
