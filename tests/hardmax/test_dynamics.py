@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from softgeom.hardmax import HypothesisWarning, attention, hardmax_step, limit, softmax_step, trajectory
-from softgeom.hardmax.dynamics import near_hull, violated_hypotheses
+from softgeom.hardmax import (
+    HypothesisWarning,
+    attention,
+    hardmax_step,
+    limit,
+    softmax_step,
+    trajectory,
+    violated_hypotheses,
+)
+from softgeom.hardmax.hull import near_hull
 
 
 def literal_step(Z, A, alpha, tol=1e-12):

@@ -4,15 +4,14 @@
 """
 
 from softgeom.hardmax.dynamics import (
-    HypothesisWarning,
     Limit,
     attention,
     hardmax_step,
     limit,
     softmax_step,
     trajectory,
-    violated_hypotheses,
 )
+from softgeom.hardmax.hypotheses import HypothesisWarning, violated_hypotheses
 from softgeom.hardmax.leaders import TheoremCheck, check_theorem, clusters, leader_history, leaders
 
 __all__ = [

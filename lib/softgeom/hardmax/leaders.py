@@ -17,9 +17,11 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.spatial import cKDTree
 
-from softgeom.hardmax.dynamics import TIE_TOLERANCE, Array, Limit, _ties, limit
+from softgeom.hardmax.arrays import Array
+from softgeom.hardmax.dynamics import TIE_TOLERANCE, Limit, limit, present, ties
 
 MERGED = 1e-9  # relative distance under which two limits are one cluster: far above rounding, far below the gaps that random input shows
+APART = 1e-4  # relative distance beyond which two tokens are different places when near-ties are counted
 TOUCHING = 1e-6  # relative tolerance of the geometry of limits, which iteration reaches to about 1e-12
 
 
@@ -41,10 +43,9 @@ def leaders(Z: Array, A: Array, *, counts: Array | None = None, tol: float = TIE
     -------
     (..., n) booleans.
     """
-    tied = _ties(Z, A, Z, counts, tol) > 0  # (..., n, n)
-    alone = tied.sum(-1) == 1
-    found = alone & tied.diagonal(0, -2, -1)
-    return found if counts is None else found & (counts > 0)
+    keys, key_counts = present(Z, counts)
+    tied = (ties(Z, A, keys, tol) > 0) & (key_counts > 0)[..., None, :]  # (..., n, n)
+    return (tied.sum(-1) == 1) & tied.diagonal(0, -2, -1)
 
 
 def leader_history(states: Array, A: Array, *, counts: Array | None = None, tol: float = TIE_TOLERANCE) -> np.ndarray:
@@ -77,7 +78,7 @@ class TheoremCheck:
     projection: (
         float  # how far points of S that are no vertex lie from being projections of the origin onto a face, relative
     )
-    gap: float  # smallest relative gap between largest and second largest score in all layers watched: small means a near-tie
+    gap: float  # smallest relative gap between the scores of two places in all layers watched: small means a near-tie
 
     @property
     def holds(self) -> bool:
@@ -93,34 +94,55 @@ class TheoremCheck:
 
 def check_theorem(Z: np.ndarray, A: np.ndarray, alpha: float, *, tol: float = TIE_TOLERANCE) -> TheoremCheck:
     """Run tokens (n, d) to their limit and measure every statement of the clustering theorem on the way."""
-    first = np.full(len(Z), -1)
+    return check_theorem_on_batch(Z[None], A, alpha, tol=tol)[0]
+
+
+def check_theorem_on_batch(
+    Z: np.ndarray, A: np.ndarray, alpha: float, *, tol: float = TIE_TOLERANCE
+) -> list[TheoremCheck]:
+    """`check_theorem` for m sets of n tokens at once, Z (m, n, d): the same checks, one per set."""
+    first = np.full(Z.shape[:-1], -1)  # (m, n)
     position = np.zeros_like(Z)  # of each leader when it became one
-    gaps = [np.inf]
+    gap = np.full(len(Z), np.inf)
 
     def watch(layer: int, state: np.ndarray, counts: np.ndarray) -> None:
         new = leaders(state, A, counts=counts, tol=tol) & (first < 0)
         first[new], position[new] = layer, state[new]
-        gaps.append(_gap(state, A, counts > 0))
+        np.minimum(gap, _gap(state, A, counts), out=gap)
 
     end = limit(Z, A, alpha, tol=tol, check=False, watch=watch)
+    return [
+        _judge(Limit(end.points[i], end.layers, end.movement, end.converged), first[i], position[i], float(gap[i]), A)
+        for i in range(len(Z))
+    ]
+
+
+def _judge(end: Limit, first: np.ndarray, position: np.ndarray, gap: float, A: np.ndarray) -> TheoremCheck:
+    """Measure the statements on one set: its limit, when its leaders appeared (n,), and where (n, d)."""
     led = first >= 0
     labels = clusters(end.points)
     sites = np.stack([end.points[labels == c].mean(0) for c in range(labels.max() + 1)])
     is_vertex = np.isin(np.arange(len(sites)), labels[led])
-    scale = np.linalg.norm(Z, axis=1).max() or 1.0
+    scale = np.linalg.norm(end.points, axis=1).max() or 1.0
     drift = np.linalg.norm(end.points[led] - position[led], axis=1).max(initial=0.0) / scale
     outside, projection = _faces(sites, is_vertex, A) if led.any() else (np.inf, np.inf)
-    return TheoremCheck(led, first, labels, sites, is_vertex, end, drift, outside, projection, min(gaps))
+    return TheoremCheck(led, first, labels, sites, is_vertex, end, drift, outside, projection, gap)
 
 
-def _gap(Z: np.ndarray, A: np.ndarray, present: np.ndarray) -> float:
-    """Smallest difference between the two largest scores of a token, over |A z_i| max |z_l|; among the tokens that still attract."""
-    if present.sum() < 2:
-        return np.inf
+def _gap(Z: np.ndarray, A: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """How clearly each argmax is decided between places: (m,) for Z (m, n, d).
+
+    The smallest difference, over |A z_i| max |z_l|, between a token's largest score and its largest score at another place, further than `APART`
+    from the first: a follower close to its leader competes with it all the time, and either choice leads to the same limit.
+    """
     looks_for = Z @ A.T
-    top = np.partition(looks_for @ Z[present].T, -2, axis=1)[:, -2:]
-    scale = np.linalg.norm(looks_for, axis=1) * np.linalg.norm(Z, axis=1).max()
-    return float(((top[:, 1] - top[:, 0]) / np.maximum(scale, np.finfo(float).tiny)).min())
+    scores = np.where(counts[:, None, :] > 0, looks_for @ Z.swapaxes(-1, -2), -np.inf)  # (m, n, n)
+    size = np.linalg.norm(Z, axis=-1).max(-1)  # (m,)
+    distance = np.linalg.norm(Z[:, :, None] - Z[:, None], axis=-1)  # (m, n, n)
+    elsewhere = np.take_along_axis(distance, scores.argmax(-1)[..., None], 1) > APART * size[:, None, None]
+    second = np.where(elsewhere, scores, -np.inf).max(-1)  # (m, n)
+    scale = np.linalg.norm(looks_for, axis=-1) * size[:, None]
+    return ((scores.max(-1) - second) / np.maximum(scale, np.finfo(float).tiny)).min(-1)
 
 
 def _faces(sites: np.ndarray, is_vertex: np.ndarray, A: np.ndarray) -> tuple[float, float]:

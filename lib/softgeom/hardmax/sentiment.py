@@ -23,6 +23,9 @@ from softgeom.hardmax.dynamics import hardmax_step, softmax_step
 from softgeom.hardmax.reviews import Bags
 
 TRAINING_TIES = 1e-6  # relative tie tolerance in single precision: a few units of rounding
+DECODER_RATE = (
+    10.0  # the decoder learns this many times faster: means of tokens are small, so its weights must grow large
+)
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Recipe:
     layers: int = 8
     alpha: float = 1.0  # fixed value, or the initial one when trained
     train_alpha: bool = False
+    anneal_from: float = 0.0  # when positive, a fixed alpha is approached from here during the first 60 % of the steps
     floor: float = 0.0  # alpha = floor + exp(parameter) stays above it
     attention: str = "hard"  # "hard", or "softmax" for the surrogate
     temperature: float = 1e-3  # of the surrogate
@@ -81,11 +85,15 @@ class Classifier(nn.Module):
         mean = (counts[..., None] * Z).sum(-2) / counts.sum(-1)[..., None]
         return mean @ self.w + self.v
 
-    def forward(self, words: Tensor, counts: Tensor, layers: int | None = None) -> Tensor:
-        Z = F.embedding(words, self.embedding)
+    def states(self, Z: Tensor, counts: Tensor, layers: int | None = None) -> list[Tensor]:
+        """The tokens (B, n, d) before, between and after the layers."""
+        states = [Z]
         for _ in range(self.recipe.layers if layers is None else layers):
-            Z = self.layer(Z, counts)
-        return self.read(Z, counts)
+            states.append(self.layer(states[-1], counts))
+        return states
+
+    def forward(self, words: Tensor, counts: Tensor, layers: int | None = None) -> Tensor:
+        return self.read(self.states(F.embedding(words, self.embedding), counts, layers)[-1], counts)
 
 
 def random_start(size: int, recipe: Recipe) -> Tensor:
@@ -129,14 +137,22 @@ def fit(
     if np.isin(targets, (0, 1)).all() and len(np.unique(targets)) < 2:
         raise ValueError("All training targets are equal: data sorted by label? Shuffle before taking a part.")
     generator = np.random.default_rng(recipe.seed)
-    optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=recipe.learning_rate)
+    decoder, body = [model.w, model.v], [p for p in (model.embedding, model.log_step) if p.requires_grad]
+    rates = [
+        {"params": body, "lr": recipe.learning_rate},
+        {"params": decoder, "lr": DECODER_RATE * recipe.learning_rate},
+    ]
+    optimiser = torch.optim.Adam(rates)
     steps = recipe.epochs * -(-len(bags) // recipe.batch)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / (steps + 1))
     goals = torch.as_tensor(targets, dtype=torch.float32)
+    done = 0
     for epoch in range(recipe.epochs):
         total = 0.0
         for rows in _batches(bags, recipe.batch, generator):
-            words, counts = _tensors(bags, rows, model)
+            _anneal(model, done / steps)
+            done += 1
+            words, counts = tensors(bags, rows, model)
             if recipe.drop:
                 counts = _hide(counts, recipe.drop, generator)
             loss = F.binary_cross_entropy_with_logits(model(words, counts), goals[rows])
@@ -167,7 +183,7 @@ def logits(
         order = np.argsort((bags.counts > 0).sum(1), kind="stable")
         for start in range(0, len(order), chunk):
             rows = order[start : start + chunk]
-            out[rows] = model(*_tensors(bags, rows, model), layers=layers)
+            out[rows] = model(*tensors(bags, rows, model), layers=layers)
     finally:
         model.recipe = trained
     return out.numpy()
@@ -178,7 +194,20 @@ def accuracy(scores: np.ndarray, labels: np.ndarray) -> float:
     return float(((scores > 0) == (labels == 1)).mean())
 
 
-def _tensors(bags: Bags, rows: np.ndarray, model: Classifier) -> tuple[Tensor, Tensor]:
+def _anneal(model: Classifier, progress: float) -> None:
+    """Set a fixed alpha on its way from `anneal_from`, geometrically.
+
+    At alpha = 1 a follower's own embedding reaches the decoder with weight (1 + alpha)^-8 = .004: it learns next to nothing. A small alpha lets every
+    word learn first, and the clusters form later.
+    """
+    recipe = model.recipe
+    if recipe.anneal_from > 0 and not recipe.train_alpha:
+        share = min(1.0, progress / 0.6)
+        value = recipe.anneal_from ** (1 - share) * recipe.alpha**share
+        model.log_step.data.fill_(float(np.log(value - recipe.floor)))
+
+
+def tensors(bags: Bags, rows: np.ndarray | slice, model: Classifier) -> tuple[Tensor, Tensor]:
     """Words and counts of some reviews, cut to the longest of them."""
     width = int((bags.counts[rows] > 0).sum(1).max())
     counts = torch.from_numpy(bags.counts[rows, :width]).to(model.embedding.dtype)

@@ -1,0 +1,32 @@
+"""The few places where NumPy and PyTorch are spelt differently; PyTorch is never imported here."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+Array = Any  # numpy.ndarray or torch.Tensor
+
+
+def namespace(Z: Array) -> Any:
+    """numpy or torch, whichever the array belongs to."""
+    return np if isinstance(Z, np.ndarray) else sys.modules["torch"]
+
+
+def constant(Z: Array) -> Array:
+    """The array without its gradient history."""
+    return Z if isinstance(Z, np.ndarray) else Z.detach()
+
+
+def like(values: np.ndarray, Z: Array) -> Array:
+    """`values` as an array of Z's kind, type and device."""
+    return values.astype(Z.dtype) if isinstance(Z, np.ndarray) else Z.new_tensor(values)
+
+
+def take(Z: Array, indices: Array) -> Array:
+    """Rows of Z (..., n, d) by indices (..., m): (..., m, d)."""
+    if isinstance(Z, np.ndarray):
+        return np.take_along_axis(Z, indices[..., None], -2)
+    return Z.gather(-2, indices[..., None].expand(*indices.shape, Z.shape[-1]))

@@ -1,0 +1,174 @@
+"""Do leaders explain the classifier's decisions? Leaders, clusters and influence of reviews, and tests by deletion.
+
+Source 004 reads the model through its leaders: the ones farthest from the decision line "convey sentiment". An explanation is faithful when the
+decision depends on what it names. So reviews are changed (leaders deleted, leaders alone, leaders reflected at the decision line) and decisions
+compared, always against words of the same number chosen otherwise. Everything is measured under the hard dynamics, in double precision.
+
+Symbols: N reviews of at most n distinct words; the model's logit is <w, mean z^K> + v.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from softgeom.hardmax import dynamics
+from softgeom.hardmax.leaders import clusters
+from softgeom.hardmax.leaders import leaders as leaders_of
+from softgeom.hardmax.reviews import Bags
+from softgeom.hardmax.sentiment import Classifier, logits, tensors
+
+CHUNK = 512  # reviews at a time
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """What happens inside the model on each review; arrays (N, n) are aligned with `Bags.words`."""
+
+    leader: np.ndarray  # (N, n) leader at some layer 0, ..., K
+    at_start: np.ndarray  # (N, n) leader already at layer 0
+    height: (
+        np.ndarray
+    )  # (N, n) <w, z^0> + v: signed distance of the word's own embedding from the decision line, times |w|
+    end: np.ndarray  # (N, n) the same after the last layer: which side the token has been drawn to
+    influence: (
+        np.ndarray
+    )  # (N, n) share of the mean that stems from each embedding: logit = sum_j influence_j <w, z_j^0> + v
+
+    @property
+    def count(self) -> np.ndarray:
+        """Leaders of each review, (N,)."""
+        return self.leader.sum(1)
+
+
+def in_double(model: Classifier) -> Classifier:
+    """A copy of the model in double precision under the hard dynamics: the one all statements are about."""
+    twin = copy.deepcopy(model).double()
+    twin.recipe = replace(model.recipe, attention="hard")
+    return twin.requires_grad_(False)
+
+
+def dissect(model: Classifier, bags: Bags) -> Anatomy:
+    """Leaders, ends and influence of every word of every review.
+
+    With all argmax sets fixed the layers are linear in the embeddings, and all coordinates are averaged alike: the gradient of the logit with
+    respect to z_j^0 is influence_j w. So one backward pass gives the influence exactly; it sums to 1 over a review.
+    """
+    twin = in_double(model)
+    shape = bags.words.shape
+    parts = {name: np.zeros(shape) for name in ("leader", "at_start", "height", "end", "influence")}
+    for rows in _chunks(bags):
+        words, counts = tensors(bags, rows, twin)
+        Z = F.embedding(words, twin.embedding).requires_grad_(True)
+        states = twin.states(Z, counts)
+        (slope,) = torch.autograd.grad(twin.read(states[-1], counts).sum(), Z)
+        with torch.no_grad():
+            led = torch.stack([leaders_of(state, twin.A, counts=counts) for state in states])
+            found = {
+                "leader": led.any(0),
+                "at_start": led[0],
+                "height": states[0] @ twin.w + twin.v,
+                "end": states[-1] @ twin.w + twin.v,
+                "influence": slope @ twin.w / (twin.w @ twin.w),
+            }
+        for name, values in found.items():
+            parts[name][rows, : values.shape[1]] = values.detach().numpy()
+    return Anatomy(parts["leader"] > 0, parts["at_start"] > 0, parts["height"], parts["end"], parts["influence"])
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How close K layers come to the limit, and into how many clusters the reviews collapse."""
+
+    distance: float  # mean distance of the tokens from their limits after K layers, relative to that at the start
+    same_decision: float  # share of reviews decided alike by K layers and by the limit
+    clusters: float  # mean number of limit points of a review
+    words: float  # mean number of distinct words of a review
+    converged: bool
+
+
+@torch.no_grad()
+def compare_with_limit(model: Classifier, bags: Bags, *, max_layers: int = 3000) -> Convergence:
+    """Run reviews on to the limit of the dynamics and compare: the test of "8 layers are enough"."""
+    twin = in_double(model)
+    start = end = 0.0
+    same: list[np.ndarray] = []
+    places: list[int] = []
+    done = True
+    for rows in _chunks(bags):
+        words, counts = tensors(bags, rows, twin)
+        states = twin.states(F.embedding(words, twin.embedding), counts)
+        final = dynamics.limit(
+            states[0], twin.A, twin.alpha, counts=counts, settled=1e-9, max_layers=max_layers, check=False
+        )
+        done = done and final.converged
+        start += float((counts * (states[0] - final.points).norm(dim=-1)).sum())
+        end += float((counts * (states[-1] - final.points).norm(dim=-1)).sum())
+        same.append(((twin.read(states[-1], counts) > 0) == (twin.read(final.points, counts) > 0)).numpy())
+        places += [
+            int(clusters(Z[c > 0], 1e-6).max()) + 1 for Z, c in zip(final.points.numpy(), counts.numpy(), strict=True)
+        ]
+    distance = end / start if start > 0 else 0.0
+    return Convergence(
+        distance,
+        float(np.concatenate(same).mean()),
+        float(np.mean(places)),
+        float((bags.counts > 0).sum(1).mean()),
+        done,
+    )
+
+
+def choose(scores: np.ndarray, number: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Mark in each review the `number` (N,) words with the largest scores (N, n), padding never: booleans (N, n)."""
+    order = np.argsort(np.where(counts > 0, -scores, np.inf), axis=1, kind="stable")
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(order.shape[1])[None, :].repeat(len(order), 0), axis=1)
+    return (rank < number[:, None]) & (counts > 0)
+
+
+def without(bags: Bags, marked: np.ndarray) -> Bags:
+    """The reviews with the marked words deleted; a review that would become empty keeps them all."""
+    counts = np.where(marked, 0, bags.counts).astype(bags.counts.dtype)
+    gone = ~(counts > 0).any(1)
+    counts[gone] = bags.counts[gone]
+    return compact(Bags(bags.words, counts))
+
+
+def only(bags: Bags, marked: np.ndarray) -> Bags:
+    """The reviews reduced to the marked words (a review with none keeps all)."""
+    return without(bags, ~marked)
+
+
+def compact(bags: Bags) -> Bags:
+    """Move words with count 0 behind the others, where padding stands."""
+    order = np.argsort(bags.counts <= 0, axis=1, kind="stable")
+    return Bags(np.take_along_axis(bags.words, order, 1), np.take_along_axis(bags.counts, order, 1))
+
+
+@torch.no_grad()
+def reflected_logits(model: Classifier, bags: Bags, marked: np.ndarray) -> np.ndarray:
+    """Logits (N,) when the marked words' embeddings are mirrored at the decision line <w, z> + v = 0: leaders change poles, followers stay."""
+    twin = in_double(model)
+    out = np.empty(len(bags))
+    for rows in _chunks(bags):
+        words, counts = tensors(bags, rows, twin)
+        Z = F.embedding(words, twin.embedding)
+        mirrored = Z - 2 * ((Z @ twin.w + twin.v) / (twin.w @ twin.w))[..., None] * twin.w
+        Z = torch.where(torch.from_numpy(marked[rows, : Z.shape[1]])[..., None], mirrored, Z)
+        out[rows] = twin.read(twin.states(Z, counts)[-1], counts).numpy()
+    return out
+
+
+def kept_decisions(model: Classifier, before: np.ndarray, changed: Bags) -> float:
+    """Share of reviews decided as `before` (logits) after the change."""
+    return float(((logits(in_double(model), changed) > 0) == (before > 0)).mean())
+
+
+def _chunks(bags: Bags) -> list[np.ndarray]:
+    """Row numbers in chunks of reviews of similar length."""
+    order = np.argsort((bags.counts > 0).sum(1), kind="stable")
+    return [order[start : start + CHUNK] for start in range(0, len(order), CHUNK)]
