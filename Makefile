@@ -108,6 +108,8 @@ $(E)/25_support_tokens.ipynb: $(E)/24_robustness.ipynb
 $(E)/26_margin_audit.ipynb: $(LIB)/margins/intervals.py $(wildcard data/reference/margin_*.csv)
 
 # (chapter C: circuits)
+$(addprefix $(E)/,$(addsuffix .ipynb,30_normalisation 31_heads 32_residual_stream 33_feed_forward_memory)): $(E)/01_language_models.ipynb $(CIRCUITS)
+$(E)/34_tokens_to_probability.ipynb: $(E)/01_language_models.ipynb $(CIRCUITS) $(BOTTLENECK)
 
 # (chapter D: hardmax)
 

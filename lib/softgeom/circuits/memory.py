@@ -42,15 +42,30 @@ def strongest_inputs(activations: Tensor, neuron: int, count: int) -> tuple[Tens
     return values, positions
 
 
-def promoted_tokens(folded: Anatomy, layer: int, neuron: int, count: int) -> tuple[Tensor, Tensor]:
+def promoted_tokens(
+    folded: Anatomy, layer: int, neuron: int, count: int, sign: float = 1.0
+) -> tuple[Tensor, Tensor]:
     """Tokens whose logits a value row raises most, against the average token, before the division by the scale.
+
+    Parameters
+    ----------
+    folded : Anatomy
+        From `fold_norms`, so that gain and centring of the last norm are in W_U.
+    layer : int
+        Block of the neuron.
+    neuron : int
+        Row of its W_out.
+    count : int
+        How many tokens.
+    sign : float
+        Sign of the activation: a neuron that fires negatively promotes what its row holds back.
 
     Returns
     -------
     gains, tokens : Tensor
-        (count), descending; `folded` comes from `fold_norms`, so that gain and centring of the last norm are in W_U.
+        (count), descending.
     """
-    gains = (folded.W_U - folded.W_U.mean(0)) @ folded.blocks[layer].W_out[neuron]
+    gains = (folded.W_U - folded.W_U.mean(0)) @ (sign * folded.blocks[layer].W_out[neuron])
     values, tokens = gains.topk(count)
     return values, tokens
 
