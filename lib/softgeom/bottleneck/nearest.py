@@ -59,8 +59,9 @@ class NearestPointProgramme:
                 f"Non-negative least squares did not converge on {len(self.rivals)} rivals: {error}"
             ) from None
         residual = E @ weights - target
-        z = -residual[:-1] / min(residual[-1], -np.finfo(float).tiny)
-        norm = float(np.linalg.norm(z))
+        with np.errstate(over="ignore"):  # a cone without a point sends z to infinity: the next line sees to it
+            z = -residual[:-1] / min(residual[-1], -np.finfo(float).tiny)
+            norm = float(np.linalg.norm(z))
         if not np.isfinite(norm):
             z, norm = np.zeros(len(z)), 0.0
         within = 1.0 if self._h.any() else 1 / max(norm, np.finfo(float).tiny)
