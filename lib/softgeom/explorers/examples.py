@@ -52,10 +52,10 @@ SOFTMAX_PRESETS: list[State] = [
         "note": "The same four vectors: with a bias of 1, c₄ wins a bounded region. Lower its bias and watch it vanish.",
     },
     {
-        "name": "A bias imprisons a corner of nobody's hull",
-        "W": [*_RING, [0.0, 0.0]],
-        "b": [0.0, 0.25, 0.0, 0.25, 0.0, 0.25, -1.0],
-        "note": "With a bias the hull that counts is the upper hull of the points (w, b); its edges are dashed.",
+        "name": "The upper hull decides",
+        "W": [*_RING, [0.0, 0.0], [0.75, 0.375], [-0.5, -0.5]],
+        "b": [0.0, 0.25, 0.0, 0.25, 0.0, 0.25, 0.75, 0.25, 0.75],
+        "note": "With a bias the hull that counts is the upper hull of the points (w, b). Its dashed edges join classes whose regions touch.",
     },
     {
         "name": "A square: special position, 8 rankings",
@@ -65,7 +65,7 @@ SOFTMAX_PRESETS: list[State] = [
     },
     {
         "name": "Twelve classes",
-        "W": [*_RING, [0.5, 0.25], [-0.5, 0.75], [0.25, -0.75], [-0.625, -0.375], [1.125, 0.5], [0.0, 1.625]],
+        "W": [*_RING, [0.5, 0.25], [-0.5, 0.75], [0.25, -0.75], [-0.625, -0.375], [1.125, 0.5], [0.0, 1.25]],
         "b": None,
         "note": "Six corners and six prisoners: in two features a crowd has few winners.",
     },
@@ -73,7 +73,106 @@ SOFTMAX_PRESETS: list[State] = [
 
 _SOFTMAX: State = {"W": _TRIANGLE, "b": None, "names": None, "presets": SOFTMAX_PRESETS}
 
-_STATES: dict[str, State] = {"softmax": _SOFTMAX}
+_PAST = [[-1.25, -0.25], [-0.5, 1.25], [1.0, 0.875], [1.125, -0.875]]
+
+ATTENTION_PRESETS: list[State] = [
+    {
+        "name": "A past that pulls apart",
+        "X": [*_PAST, [0.5, -0.25]],
+        "coupling": 0.9375,
+        "turn": 0.0,
+        "note": "Between the tokens the weights change quickly with x: there the margin is used up.",
+    },
+    {
+        "name": "Two tokens: a fold",
+        "X": [[-1.25, 0.0], [1.25, 0.0], [0.5, 0.75]],
+        "coupling": 1.0,
+        "turn": 0.0,
+        "note": "Two tokens farther apart than 2 / √c fold the plane along a strip between them: the scalar case, widened.",
+    },
+    {
+        "name": "Close together: no fold",
+        "X": [[-0.75, 0.0], [0.75, 0.25], [0.0, -0.75], [0.5, 0.75]],
+        "coupling": 0.75,
+        "turn": 0.0,
+        "note": "A past with little spread leaves margin everywhere.",
+    },
+    {
+        "name": "Negative coupling: never torn",
+        "X": [*_PAST, [0.25, -0.25]],
+        "coupling": -0.75,
+        "turn": 0.0,
+        "note": "With c < 0 the block is I + |c| S: every determinant is at least one.",
+    },
+    {
+        "name": "A turned coupling",
+        "X": [*_PAST, [0.25, -0.25]],
+        "coupling": 1.25,
+        "turn": 60.0,
+        "note": "M need not be symmetric: the curve bends, and eigenvalues of S M become complex.",
+    },
+]
+
+_ATTENTION: State = {
+    **{key: ATTENTION_PRESETS[0][key] for key in ("X", "coupling", "turn")},
+    "presets": ATTENTION_PRESETS,
+}
+
+HARDMAX_PRESETS: list[State] = [
+    {
+        "name": "Three leaders",
+        "Z": [
+            [2.0, 0.5], [-1.5, 1.5], [-0.5, -2.0], [0.75, 0.5], [-0.5, 0.75], [0.25, -0.75], [-0.75, -0.25], [1.0, -0.5],
+        ],
+        "alpha": 0.5,
+        "ratio": 1.0,
+        "angle": 0.0,
+        "note": "Every follower runs to the leader that lies farthest in its own direction.",
+    },
+    {
+        "name": "A square: four leaders",
+        "Z": [[1.5, 1.5], [-1.5, 1.5], [-1.5, -1.5], [1.5, -1.5], [0.5, 0.25], [-0.25, 0.75], [-0.5, -0.5]],
+        "alpha": 1.0,
+        "ratio": 1.0,
+        "angle": 0.0,
+        "note": "All corners of the square lead, and the tokens inside go to a corner each.",
+    },
+    {
+        "name": "A limit on an edge",
+        "Z": [[1.5, 1.0], [1.5, -1.0], [-1.5, 0.0], [0.5, 0.0], [1.0, 0.0]],
+        "alpha": 1.0,
+        "ratio": 1.0,
+        "angle": 0.0,
+        "note": "z₄ and z₅ score two leaders alike, so they end between them: the projection of the origin on the edge.",
+    },
+    {
+        "name": "An emerging leader",
+        "Z": [[1.5, 0.75], [1.125, -2.25], [-0.75, -0.1875], [-0.5625, -0.9375], [-0.75, -0.5625]],
+        "alpha": 0.5,
+        "ratio": 1.0,
+        "angle": 0.0,
+        "note": "Nobody leads on the left at first. The tokens there pull on each other until one is alone in front.",
+    },
+    {
+        "name": "A stretched A changes the leaders",
+        "Z": [
+            [2.0, 0.5], [-1.5, 1.5], [-0.5, -2.0], [0.75, 0.5], [-0.5, 0.75], [0.25, -0.75], [-0.75, -0.25], [1.0, -0.5],
+        ],
+        "alpha": 0.5,
+        "ratio": 8.0,
+        "angle": 45.0,
+        "note": "Questions A z bend towards the long axis of A, so other tokens lie farthest in them.",
+    },
+]  # fmt: skip
+
+_HARDMAX: State = {
+    **{key: HARDMAX_PRESETS[0][key] for key in ("Z", "alpha", "ratio", "angle")},
+    "layers": 12,
+    "layer": 3,
+    "presets": HARDMAX_PRESETS,
+}
+
+_STATES: dict[str, State] = {"softmax": _SOFTMAX, "attention": _ATTENTION, "hardmax": _HARDMAX}
 
 
 def initial_state(name: str) -> State:

@@ -33,3 +33,19 @@ def _freeze(value: Any) -> np.ndarray:
     array = np.array(value, dtype=float)
     array.flags.writeable = False
     return array
+
+
+def check_points(name: str, points: np.ndarray, *, at_least: int, at_most: int) -> np.ndarray:
+    """The points, if they are a suitable number of points of the plane; else a ValueError of one sentence."""
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(f"{name} must be an (n, 2) matrix, one point of the plane a row, not of shape {points.shape}.")
+    if not at_least <= len(points) <= at_most:
+        raise ValueError(f"{name} has {len(points)} rows; the explorer shows {at_least} to {at_most} tokens.")
+    return points
+
+
+def check_range(name: str, value: Any, low: float, high: float) -> Any:
+    """The number, if it lies in the range; else a ValueError of one sentence."""
+    if not low <= value <= high:  # also refuses NaN
+        raise ValueError(f"{name} must lie between {low:g} and {high:g}, not be {value:g}.")
+    return value

@@ -80,11 +80,11 @@ export class Plane {
     this.frame.replaceChildren(...marks, axes, ...names);
   }
 
-  /** Replace everything drawn under this name; names stack in the order of their first use, `below` puts one under the grid. */
-  draw(name, elements, { below = false } = {}) {
+  /** Replace everything drawn under this name; names stack in the order of their first use, under the grid or above the handles if asked. */
+  draw(name, elements, { below = false, above = false } = {}) {
     if (!this.drawn.has(name)) {
       const group = svg("g", { class: `sg-layer sg-${name}` });
-      this.root.insertBefore(group, below ? this.frame : this.handles);
+      this.root.insertBefore(group, below ? this.frame : above ? null : this.handles);
       this.drawn.set(name, group);
     }
     this.drawn.get(name).replaceChildren(...elements);

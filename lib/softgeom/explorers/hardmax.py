@@ -1,0 +1,98 @@
+"""The hardmax explorer: tokens dragged to where they start, and the layers that follow (004, equations 1a and 1b).
+
+    explorer = HardmaxExplorer()
+    explorer                          # show it; drag a start, step through the layers
+    explorer.Z, explorer.A            # the start (n, 2) and the matrix of the scores (2, 2)
+    explorer.states                   # every layer's tokens, (layers + 1, n, 2)
+    explorer.leaders                  # who leads at some layer, (n,) booleans
+
+The numbers come from `softgeom.hardmax`. A = R diag(sqrt(ratio), 1 / sqrt(ratio)) R^T is symmetric positive definite by construction.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anywidget
+import numpy as np
+import traitlets
+
+from softgeom.explorers import examples, scripts
+from softgeom.explorers.traits import Numbers, check_points, check_range
+from softgeom.hardmax.dynamics import trajectory
+from softgeom.hardmax.leaders import leader_history
+
+MOST_TOKENS = 16  # as in hardmax.js
+MOST_LAYERS = 24
+_START = examples.initial_state("hardmax")
+
+
+class HardmaxExplorer(anywidget.AnyWidget):
+    """Tokens in the plane, to be dragged and stepped through hardmax layers; leaders starred, with trails.
+
+    Parameters
+    ----------
+    Z : array_like, shape (n, 2), optional
+        Where the tokens start.
+    alpha : float
+        Step size, positive: the weight of the attracting mean is alpha / (1 + alpha).
+    ratio, angle : float
+        Ratio (at least 1) of A's eigenvalues, and the direction of the larger one in degrees.
+    layers, layer : int
+        How many layers are computed (1 to 24), and which is shown.
+
+    Raises
+    ------
+    ValueError
+        When Z is not a finite (n, 2) matrix of 1 to 16 tokens, or a parameter lies outside its range. The explorer keeps its state.
+    """
+
+    _esm = scripts.module("hardmax")
+    _css = scripts.stylesheet()
+
+    Z = Numbers(_START["Z"]).tag(sync=True)
+    alpha = traitlets.CFloat(_START["alpha"]).tag(sync=True)
+    ratio = traitlets.CFloat(_START["ratio"]).tag(sync=True)
+    angle = traitlets.CFloat(_START["angle"]).tag(sync=True)
+    layers = traitlets.CInt(_START["layers"]).tag(sync=True)
+    layer = traitlets.CInt(_START["layer"]).tag(sync=True)
+    presets = traitlets.List(examples.HARDMAX_PRESETS).tag(sync=True)
+
+    def __init__(self, Z: Any = None, **kwargs: Any) -> None:
+        super().__init__(**({} if Z is None else {"Z": Z}), **kwargs)
+
+    @property
+    def A(self) -> np.ndarray:  # noqa: N802 (the source's letter)
+        """The matrix of the scores <A z_i, z_j>, (2, 2)."""
+        c, s = np.cos(np.deg2rad(self.angle)), np.sin(np.deg2rad(self.angle))
+        R = np.array([[c, -s], [s, c]])
+        return R @ np.diag([np.sqrt(self.ratio), 1 / np.sqrt(self.ratio)]) @ R.T
+
+    @property
+    def states(self) -> np.ndarray:
+        """The tokens of every layer, (layers + 1, n, 2)."""
+        return trajectory(self.Z, self.A, self.alpha, self.layers, check=False)
+
+    @property
+    def leaders(self) -> np.ndarray:
+        """Which tokens lead at some layer up to `layers`, (n,) booleans."""
+        return np.asarray(leader_history(self.states, self.A).any(axis=0))
+
+    @traitlets.observe("layers")
+    def _show_a_layer_that_exists(self, change: dict[str, Any]) -> None:
+        self.layer = min(self.layer, self.layers)
+
+    @traitlets.validate("Z")
+    def _validate_tokens(self, proposal: dict[str, Any]) -> Any:
+        return check_points("Z", proposal["value"], at_least=1, at_most=MOST_TOKENS)
+
+    @traitlets.validate("alpha", "ratio", "angle", "layers", "layer")
+    def _validate_number(self, proposal: dict[str, Any]) -> Any:
+        low, high = {
+            "alpha": (1 / 64, 64.0),
+            "ratio": (1.0, 64.0),
+            "angle": (-360.0, 360.0),
+            "layers": (1, MOST_LAYERS),
+            "layer": (0, self.layers),
+        }[proposal["trait"].name]
+        return check_range(proposal["trait"].name, proposal["value"], low, high)

@@ -1,0 +1,228 @@
+// The attention explorer (003, Sections 3 and 4): the last token x is dragged among its past. Attention weights, the covariance S of the
+// attended tokens, and the block J = I - S M of the change of variables x -> e = x - mean, singular on the curve det J = 0.
+//
+// The model holds X (T pairs, the last one being x), coupling and turn (degrees): the logits are x_j . M x with M = coupling * rotation.
+
+import { contour, countPreimages, regionBelow, sampleField } from "./field.js";
+import { Handle, Plane, button, choice, colour, format, html, saver, say, slider, snap, svg, watch } from "./stage.js";
+
+const MOST_TOKENS = 12;
+const LEVELS = [0.75, 0.5, 0.25, 0];
+
+export function couplingMatrix(coupling, turn) {
+  const angle = (turn * Math.PI) / 180;
+  const [c, s] = [coupling * Math.cos(angle), coupling * Math.sin(angle)];
+  return [[c, -s], [s, c]];
+}
+
+/** Weights a (n), mean, covariance S and Jacobian block J = I - S M of a token at x with the given past. */
+export function attend(x, past, M) {
+  const query = [M[0][0] * x[0] + M[0][1] * x[1], M[1][0] * x[0] + M[1][1] * x[1]];
+  const logits = past.map((p) => p[0] * query[0] + p[1] * query[1]);
+  const top = Math.max(...logits);
+  let weights = logits.map((l) => Math.exp(l - top));
+  const total = weights.reduce((sum, w) => sum + w, 0);
+  weights = weights.map((w) => w / total);
+  let [m1, m2, s11, s12, s22] = [0, 0, 0, 0, 0];
+  past.forEach((p, j) => ((m1 += weights[j] * p[0]), (m2 += weights[j] * p[1])));
+  past.forEach((p, j) => {
+    const [u, v, w] = [p[0] - m1, p[1] - m2, weights[j]];
+    (s11 += w * u * u), (s12 += w * u * v), (s22 += w * v * v);
+  });
+  const J = [
+    [1 - s11 * M[0][0] - s12 * M[1][0], -s11 * M[0][1] - s12 * M[1][1]],
+    [-s12 * M[0][0] - s22 * M[1][0], 1 - s12 * M[0][1] - s22 * M[1][1]],
+  ];
+  return { weights, mean: [m1, m2], covariance: [[s11, s12], [s12, s22]], J, determinant: J[0][0] * J[1][1] - J[0][1] * J[1][0] };
+}
+
+/** Determinants of all positions (1 for the first, which has no past) and the support token: the position with the smallest. */
+export function positions(X, M) {
+  const determinants = X.map((x, i) => (i ? attend(x, X.slice(0, i), M).determinant : 1));
+  const support = determinants.indexOf(Math.min(...determinants));
+  return { determinants, support };
+}
+
+/** One sentence about what is wrong with the tokens, or "". */
+export function problemWithTokens(X) {
+  if (!Array.isArray(X) || X.length < 2) return "X needs at least two tokens: a past and the token that looks at it.";
+  if (X.length > MOST_TOKENS) return `X has ${X.length} tokens; the explorer shows at most ${MOST_TOKENS}.`;
+  const bad = X.findIndex((x) => !Array.isArray(x) || x.length !== 2 || !x.every(Number.isFinite));
+  return bad < 0 ? "" : `Token ${bad + 1} of X must be a pair of finite numbers.`;
+}
+
+export function render({ model, el }) {
+  const page = layOut(el);
+  const save = saver(model);
+  const state = { handles: [], field: null, key: "" };
+  const put = (changes) => {
+    for (const [name, value] of Object.entries(changes)) model.set(name, value);
+    save();
+  };
+  const move = (i, at) => put({ X: model.get("X").map((x, k) => (k === i ? at : x)) });
+  choice(page.buttons, "Presets", model.get("presets").map((preset) => preset.name), (i) => {
+    const { name, note, ...changes } = model.get("presets")[i] ?? {};
+    if (!name) return;
+    say(page.note, note);
+    put(changes);
+  });
+  button(page.buttons, "+ token", () => {
+    const X = model.get("X");
+    const angle = 2.4 * X.length; // the golden angle spreads them
+    if (X.length < MOST_TOKENS) put({ X: [...X.slice(0, -1), [snap(1.5 * Math.cos(angle)), snap(1.5 * Math.sin(angle))], X.at(-1)] });
+  }, { "aria-label": "Add a token to the past" });
+  button(page.buttons, "− token", () => {
+    const X = model.get("X");
+    if (X.length > 2) put({ X: [...X.slice(0, -2), X.at(-1)] });
+  }, { "aria-label": "Remove the latest token of the past" });
+  const coupling = slider(page.sliders, { label: "coupling c", min: -3, max: 3, step: 1 / 16, input: (value) => put({ coupling: value }) });
+  const turn = slider(page.sliders, { label: "turn of M", min: -180, max: 180, step: 5, input: (value) => put({ turn: value }) });
+
+  function draw() {
+    const [X, c, angle] = ["X", "coupling", "turn"].map((name) => model.get(name));
+    const problem = problemWithTokens(X) || (Number.isFinite(c) && Number.isFinite(angle) ? "" : "coupling and turn must be finite numbers.");
+    say(page.message, problem);
+    if (problem) return; // the last good picture stays
+    const M = couplingMatrix(c, angle);
+    const past = X.slice(0, -1);
+    const key = JSON.stringify([past, c, angle]);
+    if (key !== state.key) {
+      state.key = key; // the field depends on the past only: dragging x leaves it as it is
+      drawField(page, past, M);
+    }
+    const seen = attend(X.at(-1), past, M);
+    const all = positions(X, M);
+    matchHandles(page, state, X.length, move);
+    drawTokens(page, state, X, seen, all);
+    const e = drawImage(page, X.at(-1), seen);
+    drawTable(page, seen, all);
+    tell(page, seen, all, X.length, countPreimages((p) => residual(p, past, M), e, boxAround(e, past)));
+    coupling.set(c, format(c));
+    turn.set(angle, `${format(angle, 0)}°`);
+  }
+
+  const stop = watch(model, ["X", "coupling", "turn"], draw);
+  draw();
+  return stop;
+}
+
+function layOut(el) {
+  el.classList.add("softgeom");
+  const buttons = html("div", { class: "sg-bar", role: "toolbar", "aria-label": "Attention explorer" });
+  const live = html("p", { class: "sg-live", "aria-live": "polite" });
+  const [message, note, detail] = ["sg-message", "sg-note", "sg-counts"].map((name) => html("p", { class: name }));
+  message.setAttribute("role", "alert");
+  const [left, right] = ["Tokens: drag x or its past. Shaded: det J below ¾, ½, ¼, 0", "What the map x ↦ e = x − mean makes of a grid of x"].map((title) => html("figure", {}, html("figcaption", {}, title)));
+  const sliders = html("div", { class: "sg-bar" });
+  const table = html("table", { class: "sg-table" });
+  el.replaceChildren(buttons, note, live, detail, message, html("div", { class: "sg-pair" }, left, right), sliders, table);
+  const tokens = new Plane(left, { half: 3, label: "Tokens. Tab selects one, arrow keys move it, Shift makes the steps finer." });
+  const image = new Plane(right, { half: 3, label: "Image of the grid under the residual map; it folds along the red curve" });
+  return { tokens, image, live, detail, message, note, table, buttons, sliders };
+}
+
+const name = (i, count) => (i === count - 1 ? "x" : `x${"₁₂₃₄₅₆₇₈₉"[i] ?? `₁${"₀₁₂"[i - 9]}`}`);
+
+function residual(x, past, M) {
+  const { mean } = attend(x, past, M);
+  return [x[0] - mean[0], x[1] - mean[1]];
+}
+
+/** The mean lies in the hull of the past, so every x with residual e lies in e plus the past's bounding box. */
+function boxAround(e, past) {
+  const bound = (pick, sign) => [0, 1].map((k) => e[k] + pick(...past.map((p) => p[k])) + sign * 0.01);
+  return [bound(Math.min, -1), bound(Math.max, 1)];
+}
+
+function drawField(page, past, M) {
+  const { tokens: plane, image } = page;
+  const field = sampleField((x) => attend(x, past, M).determinant, plane.half);
+  const tile = (polygons) => polygons.map((polygon) => `${plane.path(polygon)}Z`).join("");
+  plane.draw("field", LEVELS.map((level) => svg("path", { d: tile(regionBelow(field, level)), class: level ? "sg-near" : "sg-torn" })), { below: true });
+  const curve = contour(field, 0);
+  plane.draw("curve", [svg("path", { d: curve.map((segment) => plane.path(segment)).join(""), class: "sg-tear" })]);
+  const map = (p) => residual(p, past, M);
+  const lines = [];
+  for (let k = -15; k <= 15; k++) {
+    const along = Array.from({ length: 121 }, (_, m) => (m - 60) / 12);
+    const at = k / 3;
+    lines.push(image.path(along.map((s) => map([at, s]))), image.path(along.map((s) => map([s, at]))));
+  }
+  image.draw("sheet", [svg("path", { d: lines.join(""), class: "sg-sheet" })]);
+  image.draw("fold", [svg("path", { d: curve.map((segment) => image.path(segment.map(map))).join(""), class: "sg-tear" })]);
+}
+
+function matchHandles(page, state, count, move) {
+  while (state.handles.length > count) state.handles.pop().remove();
+  while (state.handles.length < count) {
+    const i = state.handles.length;
+    state.handles.push(new Handle(page.tokens, { name: `token-${i}`, move: (at) => move(i, at) }));
+  }
+}
+
+function drawTokens(page, state, X, seen, { determinants, support }) {
+  const { tokens: plane } = page;
+  const x = X.at(-1);
+  plane.draw("weights", X.slice(0, -1).flatMap((p, j) => [
+    plane.line(x, p, { class: "sg-attention", "stroke-width": 1 + 9 * seen.weights[j], style: `--fill: ${colour(j)}` }),
+    plane.circle(p, 9 + 20 * Math.sqrt(seen.weights[j]), { class: "sg-weight", style: `--fill: ${colour(j)}` }),
+  ]));
+  plane.draw("covariance", [
+    ellipse(plane, seen.mean, seen.covariance),
+    svg("path", { d: crossAt(plane, seen.mean), class: "sg-mean" }),
+    plane.text(seen.mean, "mean", { dy: -9, class: "sg-text sg-small" }),
+  ]);
+  const pressed = determinants[support] < 1;
+  for (const [i, handle] of state.handles.entries()) {
+    const last = i === X.length - 1;
+    const role = last ? "the token that attends" : `weight ${format(seen.weights[i])}`;
+    const starred = pressed && i === support;
+    handle.place(X[i], {
+      fill: last ? "var(--sg-ink)" : colour(i), caption: name(i, X.length) + (starred ? " ★" : ""), away: X[i], ringed: starred,
+      label: `token ${name(i, X.length)} at (${format(X[i][0])}, ${format(X[i][1])}), ${role}${starred ? ", support token" : ""}`,
+    });
+  }
+}
+
+/** The ellipse {mean + u : u . S^-1 u = 1}, from the eigenvectors of S: one standard deviation in every direction. */
+function ellipse(plane, mean, [[a, b], [, d]]) {
+  const [middle, spread] = [(a + d) / 2, Math.hypot((a - d) / 2, b)];
+  const radius = (value) => (Math.sqrt(Math.max(value, 0)) * plane.x(plane.half)) / (2 * plane.half);
+  const angle = (-0.5 * Math.atan2(2 * b, a - d) * 180) / Math.PI; // the picture's second axis points down
+  return svg("ellipse", {
+    rx: radius(middle + spread), ry: radius(middle - spread), class: "sg-ellipse",
+    transform: `translate(${plane.x(mean[0])} ${plane.y(mean[1])}) rotate(${angle})`,
+  });
+}
+
+const crossAt = (plane, p) => `M${plane.x(p[0]) - 6} ${plane.y(p[1])}h12m-6 -6v12`;
+
+function drawImage(page, x, { mean }) {
+  const e = [x[0] - mean[0], x[1] - mean[1]];
+  page.image.draw("point", [page.image.circle(e, 8, { class: "sg-mark sg-residual" }), page.image.text(e, "e", { dx: 16, dy: -10 })]);
+  return e;
+}
+
+function drawTable(page, seen, { determinants, support }) {
+  const count = determinants.length;
+  const head = html("tr", {}, ...["token", "attention of x", "det J (★ support token)"].map((text) => html("th", { scope: "col" }, text)));
+  const rows = determinants.map((value, i) => {
+    const weight = seen.weights[i];
+    const meter = weight === undefined ? [] : [html("span", { class: "sg-meter", style: `width: ${90 * weight}px; background: ${colour(i)}` }), ` ${format(weight)}`];
+    const star = i === support && value < 1 ? " ★" : "";
+    return html("tr", {}, html("th", { scope: "row" }, name(i, count)), html("td", {}, ...meter), html("td", {}, format(value) + star));
+  });
+  page.table.replaceChildren(html("thead", {}, head), html("tbody", {}, ...rows));
+}
+
+function tell(page, seen, { determinants, support }, count, preimages) {
+  const value = seen.determinant;
+  const verdict = Math.abs(value) < 0.02 ? "On the tear: the change of variables is singular here."
+    : value < 0 ? "Beyond the tear: the map is folded over here." : "Regular: nearby tokens keep their residuals apart.";
+  say(page.live, verdict);
+  const shared = preimages > 1 ? `${preimages} places in the plane share this residual e.` : "No other place shares this residual e.";
+  const held = determinants[support] < 1 ? `Support token: ${name(support, count)} (det J = ${format(determinants[support])}).` : "No token is under pressure: every det J is at least 1.";
+  say(page.detail, `det J = ${format(value)}, barrier −log |det J| = ${value ? format(-Math.log(Math.abs(value))) : "∞"}. ${shared} ${held}`);
+}
+
+export default { render };

@@ -1,0 +1,88 @@
+// A function on a square window of the plane: where it lies below a level, and the curve where it equals one (marching squares).
+
+/** Sample f on an (n + 1) x (n + 1) grid of the square |x_1|, |x_2| <= half; rows run upwards. */
+export function sampleField(f, half, n = 72) {
+  const at = (k) => half * ((2 * k) / n - 1);
+  const values = new Float64Array((n + 1) * (n + 1));
+  for (let r = 0; r <= n; r++) for (let c = 0; c <= n; c++) values[r * (n + 1) + c] = f([at(c), at(r)]);
+  return { f, n, at, value: (c, r) => values[r * (n + 1) + c] };
+}
+
+/** Convex polygons that tile {f < level}: clipped cells at its edge, whole runs of cells inside. */
+export function regionBelow(field, level) {
+  const { n, at, value } = field;
+  const polygons = [];
+  for (let r = 0; r < n; r++) {
+    let start = -1; // first cell of the present run of cells that lie inside as a whole
+    for (let c = 0; c <= n; c++) {
+      const corners = c < n ? [[c, r], [c + 1, r], [c + 1, r + 1], [c, r + 1]] : [];
+      const inside = corners.filter(([i, j]) => value(i, j) < level).length;
+      if (inside === 4) {
+        if (start < 0) start = c;
+        continue;
+      }
+      if (start >= 0) polygons.push([[at(start), at(r)], [at(c), at(r)], [at(c), at(r + 1)], [at(start), at(r + 1)]]);
+      start = -1;
+      if (inside) polygons.push(cutCell(field, corners, level));
+    }
+  }
+  return polygons;
+}
+
+function cutCell(field, corners, level) {
+  return corners.flatMap(([c, r], m) => {
+    const [d, s] = corners[(m + 1) % 4];
+    const [u, v] = [field.value(c, r) - level, field.value(d, s) - level];
+    const own = u < 0 ? [[field.at(c), field.at(r)]] : [];
+    return u < 0 !== v < 0 ? [...own, crossing(field, [c, r], [d, s], level)] : own;
+  });
+}
+
+/** Segments of the curve {f = level}. */
+export function contour(field, level) {
+  const segments = [];
+  for (let r = 0; r < field.n; r++) {
+    for (let c = 0; c < field.n; c++) {
+      const corners = [[c, r], [c + 1, r], [c + 1, r + 1], [c, r + 1]];
+      const signs = corners.map(([i, j]) => field.value(i, j) < level);
+      const ends = corners.flatMap((p, m) => (signs[m] !== signs[(m + 1) % 4] ? [crossing(field, p, corners[(m + 1) % 4], level)] : []));
+      // Of a saddle the four ends come in the order of the cell's sides: pair them so that they do not cross.
+      for (let k = 0; k < ends.length; k += 2) segments.push([ends[k], ends[k + 1]]);
+    }
+  }
+  return segments;
+}
+
+/** Where f crosses the level on the side of a cell: bisection, since the curve is what the picture is about. */
+function crossing(field, p, q, level) {
+  let [a, b] = [p, q].map(([c, r]) => [field.at(c), field.at(r)]);
+  const below = field.value(...p) < level;
+  for (let k = 0; k < 6; k++) {
+    const middle = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
+    if (field.f(middle) < level === below) a = middle;
+    else b = middle;
+  }
+  return [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
+}
+
+/** How many points of a rectangle the map sends to the target: each triangle of a grid is sent to a triangle, counted if it holds it. */
+export function countPreimages(map, target, [low, high], n = 56) {
+  const at = (k, axis) => low[axis] + ((high[axis] - low[axis]) * k) / n;
+  const images = [];
+  for (let r = 0; r <= n; r++) for (let c = 0; c <= n; c++) images.push(map([at(c, 0), at(r, 1)]));
+  let count = 0;
+  for (let r = 0; r < n; r++) {
+    for (let c = 0; c < n; c++) {
+      const k = r * (n + 1) + c;
+      const [p, q, s, t] = [images[k], images[k + 1], images[k + n + 1], images[k + n + 2]];
+      count += Number(holds(p, q, s, target)) + Number(holds(q, t, s, target));
+    }
+  }
+  return count;
+}
+
+function holds(p, q, r, x) {
+  const side = (a, b) => (b[0] - a[0]) * (x[1] - a[1]) - (b[1] - a[1]) * (x[0] - a[0]) > 0;
+  const first = side(p, q);
+  return side(q, r) === first && side(r, p) === first;
+}

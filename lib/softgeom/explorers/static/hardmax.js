@@ -1,0 +1,235 @@
+// The hardmax explorer (004, equations 1a and 1b): tokens are dragged to where they start, and the layers follow. Token i moves by
+// alpha / (1 + alpha) towards the mean of C_i, the tokens farthest in the direction A z_i. A token with C_i = {i} is a leader.
+//
+// The model holds Z (n pairs, the start), alpha, ratio and angle (A has eigenvalues sqrt(ratio) and 1 / sqrt(ratio), the first along the
+// angle, so it is symmetric positive definite by construction), layers, and layer, the one that is shown.
+
+import { convexHull } from "./geometry.js";
+import { Handle, Plane, button, choice, colour, format, html, saver, say, slider, snap, svg, watch } from "./stage.js";
+
+const MOST_TOKENS = 16;
+const TIE_TOLERANCE = 1e-12; // relative, as in softgeom.hardmax.dynamics
+const STEP_PAUSE = 450; // milliseconds between two layers while playing
+
+export function scoreMatrix(ratio, angle) {
+  const [c, s] = [Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)];
+  const [u, v] = [Math.sqrt(ratio), 1 / Math.sqrt(ratio)];
+  return [[u * c * c + v * s * s, (u - v) * c * s], [(u - v) * c * s, u * s * s + v * c * c]];
+}
+
+/** C_i for every token: the tokens whose score <A z_i, z_j> is within the tolerance of the largest. */
+export function attractors(Z, A) {
+  const radius = Math.max(...Z.map((z) => Math.hypot(...z)));
+  return Z.map((z) => {
+    const query = [A[0][0] * z[0] + A[0][1] * z[1], A[1][0] * z[0] + A[1][1] * z[1]];
+    const scores = Z.map((p) => query[0] * p[0] + query[1] * p[1]);
+    const least = Math.max(...scores) - TIE_TOLERANCE * Math.hypot(...query) * radius;
+    return scores.flatMap((score, j) => (score >= least ? [j] : []));
+  });
+}
+
+/** All states of so many layers, with the sets C_i of each state. */
+export function trajectory(Z, A, alpha, layers) {
+  const states = [{ Z, C: attractors(Z, A) }];
+  for (let k = 0; k < layers; k++) {
+    const { Z: now, C } = states[k];
+    const next = now.map((z, i) => [0, 1].map((axis) => {
+      const mean = C[i].reduce((sum, j) => sum + now[j][axis], 0) / C[i].length;
+      return z[axis] + (alpha / (1 + alpha)) * (mean - z[axis]);
+    }));
+    states.push({ Z: next, C: attractors(next, A) });
+  }
+  return states;
+}
+
+/** The first layer at which each token leads, or -1: a leader once is a leader always, though rounding may hide it later. */
+export function firstLeads(states) {
+  return states[0].Z.map((_, i) => states.findIndex(({ C }) => C[i].length === 1 && C[i][0] === i));
+}
+
+export function problemWithStart(Z) {
+  if (!Array.isArray(Z) || Z.length === 0) return "Z needs at least one token: one pair of numbers each.";
+  if (Z.length > MOST_TOKENS) return `Z has ${Z.length} tokens; the explorer shows at most ${MOST_TOKENS}.`;
+  const bad = Z.findIndex((z) => !Array.isArray(z) || z.length !== 2 || !z.every(Number.isFinite));
+  return bad < 0 ? "" : `Token ${bad + 1} of Z must be a pair of finite numbers.`;
+}
+
+export function render({ model, el }) {
+  const page = layOut(el);
+  const save = saver(model);
+  const state = { handles: [], selected: MOST_TOKENS, timer: null }; // the last token, until one is selected
+  const put = (changes) => {
+    for (const [key, value] of Object.entries(changes)) model.set(key, value);
+    save();
+  };
+  const stopPlaying = () => {
+    clearInterval(state.timer);
+    state.timer = null;
+    play.textContent = "Play";
+  };
+  const goTo = (layer) => put({ layer: Math.max(0, Math.min(model.get("layers"), layer)) });
+
+  choice(page.buttons, "Presets", model.get("presets").map((preset) => preset.name), (i) => {
+    const { name, note, ...changes } = model.get("presets")[i] ?? {};
+    if (!name) return;
+    stopPlaying();
+    state.selected = MOST_TOKENS;
+    say(page.note, note);
+    put({ ...changes, layer: 0 });
+  });
+  button(page.buttons, "Back", () => goTo(model.get("layer") - 1), { "aria-label": "One layer back" });
+  button(page.buttons, "Step", () => goTo(model.get("layer") + 1), { "aria-label": "One layer on" });
+  const play = button(page.buttons, "Play", () => {
+    if (state.timer) return stopPlaying();
+    if (model.get("layer") >= model.get("layers")) goTo(0);
+    play.textContent = "Pause";
+    state.timer = setInterval(() => {
+      if (model.get("layer") >= model.get("layers")) stopPlaying();
+      else goTo(model.get("layer") + 1);
+    }, STEP_PAUSE);
+  });
+  button(page.buttons, "+ token", () => {
+    const Z = model.get("Z");
+    const angle = 2.4 * Z.length; // the golden angle spreads them
+    if (Z.length < MOST_TOKENS) put({ Z: [...Z, [snap(1.25 * Math.cos(angle)), snap(1.25 * Math.sin(angle))]] });
+  }, { "aria-label": "Add a token" });
+  button(page.buttons, "− token", () => model.get("Z").length > 1 && put({ Z: model.get("Z").slice(0, -1) }), { "aria-label": "Remove the last token" });
+  const layer = slider(page.sliders, { label: "layer", min: 0, max: 1, step: 1, input: goTo });
+  const alpha = slider(page.sliders, { label: "α", min: -4, max: 4, step: 0.25, input: (value) => put({ alpha: 2 ** value }) });
+  const ratio = slider(page.sliders, { label: "stretch of A", min: 0, max: 4, step: 0.25, input: (value) => put({ ratio: 2 ** value }) });
+  const angle = slider(page.sliders, { label: "angle of A", min: 0, max: 180, step: 5, input: (value) => put({ angle: value }) });
+
+  function draw() {
+    const [Z, K] = ["Z", "layers"].map((key) => model.get(key));
+    const shown = Math.min(model.get("layer"), K);
+    const problem = problemWithStart(Z);
+    say(page.message, problem);
+    if (problem) return; // the last good picture stays
+    state.selected = Math.min(state.selected, Z.length - 1);
+    const A = scoreMatrix(model.get("ratio"), model.get("angle"));
+    const states = trajectory(Z, A, model.get("alpha"), K);
+    const leads = firstLeads(states);
+    matchHandles(page, state, Z.length, (i, at) => put({ Z: model.get("Z").map((z, k) => (k === i ? at : z)) }), (i) => ((state.selected = i), draw()));
+    drawTrails(page.plane, states, shown);
+    drawTokens(page.plane, state, states, leads, shown);
+    drawChoice(page.plane, states[shown], A, state.selected);
+    drawTimeline(page, states, leads, shown);
+    tell(page, states, leads, shown, state.selected);
+    layer.control.max = K;
+    layer.set(shown, `${shown} of ${K}`);
+    alpha.set(Math.log2(model.get("alpha")), format(model.get("alpha")));
+    ratio.set(Math.log2(model.get("ratio")), `${format(model.get("ratio"), 1)} : 1`);
+    angle.set(model.get("angle"), `${format(model.get("angle"), 0)}°`);
+  }
+
+  const stop = watch(model, ["Z", "alpha", "ratio", "angle", "layer", "layers"], draw);
+  draw();
+  return () => (stopPlaying(), stop());
+}
+
+function layOut(el) {
+  el.classList.add("softgeom");
+  const buttons = html("div", { class: "sg-bar", role: "toolbar", "aria-label": "Hardmax explorer" });
+  const live = html("p", { class: "sg-live", "aria-live": "polite" });
+  const [message, note, detail] = ["sg-message", "sg-note", "sg-counts"].map((name) => html("p", { class: name }));
+  message.setAttribute("role", "alert");
+  const [left, right] = ["Hollow: where the tokens start (drag). Solid: where they are", "Whom each token follows, layer by layer; ★ leads"].map((title) => html("figure", {}, html("figcaption", {}, title)));
+  const sliders = html("div", { class: "sg-bar" });
+  const timeline = html("div", { class: "sg-timeline" });
+  right.append(timeline);
+  el.replaceChildren(buttons, note, live, detail, message, html("div", { class: "sg-pair" }, left, right), sliders);
+  const plane = new Plane(left, { half: 3, label: "Tokens. Tab selects one, arrow keys move its start, Shift makes the steps finer." });
+  return { plane, live, detail, message, note, timeline, buttons, sliders };
+}
+
+const name = (i) => `z${String(i + 1).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit])}`;
+const leading = (leads, i, layer) => leads[i] >= 0 && leads[i] <= layer;
+
+function matchHandles(page, state, count, move, select) {
+  while (state.handles.length > count) state.handles.pop().remove();
+  while (state.handles.length < count) {
+    const i = state.handles.length;
+    state.handles.push(new Handle(page.plane, { name: `token-${i}`, move: (at) => move(i, at), select: () => select(i) }));
+    state.handles[i].root.classList.add("sg-start");
+  }
+}
+
+function drawTrails(plane, states, shown) {
+  plane.draw("hull", [svg("path", { d: `${plane.path(convexHull(states[shown].Z))}Z`, class: "sg-hull" })]);
+  const steps = states.slice(0, shown + 1);
+  plane.draw("trails", states[0].Z.flatMap((_, i) => [
+    svg("path", { d: plane.path(steps.map(({ Z }) => Z[i])), class: "sg-trail", style: `--fill: ${colour(i)}` }),
+    ...steps.slice(1, -1).map(({ Z }) => plane.circle(Z[i], 2.5, { class: "sg-step", style: `--fill: ${colour(i)}` })),
+  ]));
+}
+
+function drawTokens(plane, state, states, leads, shown) {
+  const now = states[shown].Z;
+  plane.draw("tokens", now.map((z, i) => (leading(leads, i, shown)
+    ? svg("path", { d: star(plane.x(z[0]), plane.y(z[1]), 13), class: "sg-star", style: `--fill: ${colour(i)}` })
+    : plane.circle(z, 7, { class: "sg-token", style: `--fill: ${colour(i)}` }))), { above: true });
+  for (const [i, handle] of state.handles.entries()) {
+    const start = states[0].Z[i];
+    const role = leading(leads, i, shown) ? "a leader" : `follows ${states[shown].C[i].map(name).join(", ")}`;
+    handle.place(start, { fill: colour(i), caption: name(i), away: start, label: `token ${name(i)} starts at (${format(start[0])}, ${format(start[1])}), at layer ${shown} ${role}` });
+  }
+}
+
+function star(x, y, r) {
+  const corner = (k) => `${x + (k % 2 ? 0.45 : 1) * r * Math.sin((k * Math.PI) / 5)} ${y - (k % 2 ? 0.45 : 1) * r * Math.cos((k * Math.PI) / 5)}`;
+  return `M${Array.from({ length: 10 }, (_, k) => corner(k)).join("L")}Z`;
+}
+
+/** The selected token's question A z_i, and the line across it beyond which nobody lies: the tokens on it are C_i. */
+function drawChoice(plane, { Z, C }, A, i) {
+  const z = Z[i];
+  const query = [A[0][0] * z[0] + A[0][1] * z[1], A[1][0] * z[0] + A[1][1] * z[1]];
+  const length = Math.hypot(...query);
+  if (length === 0) return plane.draw("choice", []);
+  const [u, v] = query.map((value) => value / length);
+  const far = Z[C[i][0]][0] * u + Z[C[i][0]][1] * v;
+  const foot = [far * u, far * v];
+  const across = (s) => [foot[0] - s * v, foot[1] + s * u];
+  plane.draw("choice", [
+    plane.line([0, 0], foot, { class: "sg-question" }),
+    plane.line(across(-9), across(9), { class: "sg-front" }),
+    ...C[i].map((j) => plane.circle(Z[j], 17, { class: "sg-chosen" })),
+    plane.text(foot, `A ${name(i)}`, { dx: -14 * v, dy: -14 * u - 4, class: "sg-text sg-small" }),
+  ]);
+}
+
+function drawTimeline(page, states, leads, shown) {
+  const [cell, label] = [26, 34];
+  const [width, height] = [label + cell * states.length, cell * (states[0].Z.length + 1)];
+  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "sg-chart", role: "img", "aria-label": describeLeads(leads, states.length - 1) });
+  root.append(svg("rect", { x: label + cell * shown, y: 0, width: cell, height, class: "sg-now", rx: 5 }));
+  states.forEach(({ C }, k) => {
+    const x = label + cell * (k + 0.5);
+    root.append(svg("text", { x, y: height - 8, class: "sg-tick", "text-anchor": "middle" }, String(k)));
+    C.forEach((chosen, i) => {
+      const y = cell * (i + 0.5);
+      if (leading(leads, i, k)) root.append(svg("path", { d: star(x, y, 10), class: "sg-star", style: `--fill: ${colour(i)}` }));
+      else chosen.slice(0, 3).forEach((j, m) => root.append(svg("circle", { cx: x + 6 * (m - (Math.min(chosen.length, 3) - 1) / 2), cy: y, r: 5, class: "sg-token", style: `--fill: ${colour(j)}` })));
+    });
+  });
+  states[0].Z.forEach((_, i) => root.append(svg("text", { x: 4, y: cell * (i + 0.5) + 5, class: "sg-text" }, name(i))));
+  page.timeline.replaceChildren(root);
+}
+
+function describeLeads(leads, layers) {
+  const found = leads.flatMap((first, i) => (first >= 0 ? [`${name(i)} from layer ${first}`] : []));
+  return found.length ? `Leaders within ${layers} layers: ${found.join(", ")}` : `No leader within ${layers} layers`;
+}
+
+function tell(page, states, leads, shown, selected) {
+  const names = leads.flatMap((_, i) => (leading(leads, i, shown) ? [name(i)] : []));
+  say(page.live, names.length ? `${names.length === 1 ? "Leader" : "Leaders"} at layer ${shown}: ${names.join(", ")}.` : `No leader yet at layer ${shown}.`);
+  const chosen = states[shown].C[selected];
+  const own = chosen.length === 1 && chosen[0] === selected;
+  const target = own ? "itself only: it leads and stays" : chosen.filter((j) => j !== selected || chosen.length > 1).map(name).join(", ");
+  const before = states[Math.max(0, shown - 1)].Z;
+  const moved = Math.max(...states[shown].Z.map((z, i) => Math.hypot(z[0] - before[i][0], z[1] - before[i][1])));
+  say(page.detail, `${name(selected)} looks at ${target}.${shown ? ` The last layer moved no token by more than ${format(moved, 3)}.` : ""}`);
+}
+
+export default { render };

@@ -1,0 +1,88 @@
+"""The attention and hardmax explorers' formulas (JavaScript) against the library's (Python), on random and on tied inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from softgeom.explorers import AttentionExplorer, HardmaxExplorer, examples
+from softgeom.hardmax.dynamics import TIE_TOLERANCE, attention
+from softgeom.margins.jacobian import attend, attention_jacobian_blocks
+
+
+def test_attention_weights_covariances_and_determinants_agree(javascript):
+    rng = np.random.default_rng(3)
+    cases = [
+        {"X": rng.normal(size=(int(rng.integers(2, 9)), 2)).tolist(), "coupling": c, "turn": angle}
+        for c, angle in zip(rng.normal(size=30) * 2, rng.uniform(-180, 180, size=30), strict=True)
+    ]
+    body = """
+    return argument.map(({X, coupling, turn}) => {
+      const M = m.couplingMatrix(coupling, turn);
+      return {...m.attend(X.at(-1), X.slice(0, -1), M), ...m.positions(X, M)};
+    });"""
+    for case, seen in zip(cases, javascript("attention", body, cases), strict=True):
+        explorer = AttentionExplorer(**case)
+        exact = attend(np.array(case["X"]), explorer.M, np.eye(2))
+        np.testing.assert_allclose(seen["weights"], exact.weights[-1, :-1], rtol=1e-10)
+        np.testing.assert_allclose(seen["mean"], exact.mean[-1], atol=1e-10)
+        np.testing.assert_allclose(seen["covariance"], exact.covariance[-1], atol=1e-10)
+        blocks = attention_jacobian_blocks(np.array(case["X"]), explorer.M, np.eye(2))
+        np.testing.assert_allclose(seen["J"], blocks[-1], atol=1e-10)
+        np.testing.assert_allclose(seen["determinants"], np.linalg.det(blocks), atol=1e-10)
+        np.testing.assert_allclose(explorer.determinants, np.linalg.det(blocks))
+        assert seen["support"] == explorer.support_token
+
+
+def test_the_drawn_curve_is_where_the_function_vanishes(javascript):
+    """The ends of the segments of a circle lie on it, and all the way round; the tiles below it have its area."""
+    body = """
+    const field = m.sampleField((x) => x[0] * x[0] + x[1] * x[1] - 1, 2);
+    const area = (p) => p.reduce((sum, [x, y], k) => sum + (x * p[(k + 1) % p.length][1] - y * p[(k + 1) % p.length][0]) / 2, 0);
+    return {points: m.contour(field, 0).flat(), area: m.regionBelow(field, 0).reduce((sum, p) => sum + area(p), 0)};"""
+    seen = javascript("field", body)
+    points = np.array(seen["points"])
+    np.testing.assert_allclose(np.hypot(*points.T), 1, atol=1e-3)
+    angles = np.sort(np.arctan2(points[:, 1], points[:, 0]))
+    assert np.diff(angles, append=angles[0] + 2 * np.pi).max() < 0.1
+    assert seen["area"] == pytest.approx(np.pi, rel=2e-3)
+
+
+def test_preimages_of_a_fold_are_counted(javascript):
+    """x -> x^3 - x in the first coordinate: three preimages near 0, one far out."""
+    body = """
+    const map = ([u, v]) => [u * u * u - u, v];
+    return argument.map((e) => m.countPreimages(map, e, [[-2, -2], [2, 2.01]]));"""
+    assert javascript("field", body, [[0.01, 0.013], [0.3, -0.4], [1.5, 0.2], [-0.9, 0.7]]) == [3, 3, 1, 1]
+
+
+def _starts() -> list[dict]:
+    rng = np.random.default_rng(5)
+    cases = [
+        {
+            "Z": rng.normal(size=(int(rng.integers(1, 9)), 2)).tolist(),
+            "alpha": float(rng.uniform(0.1, 4)),
+            "ratio": float(rng.uniform(1, 10)),
+            "angle": float(rng.uniform(0, 180)),
+        }
+        for _ in range(30)
+    ]
+    presets = [{key: preset[key] for key in ("Z", "alpha", "ratio", "angle")} for preset in examples.HARDMAX_PRESETS]
+    return cases + presets  # the presets contain exact ties
+
+
+def test_hardmax_layers_and_leaders_agree(javascript):
+    body = """
+    return argument.map(({Z, alpha, ratio, angle}) => {
+      const states = m.trajectory(Z, m.scoreMatrix(ratio, angle), alpha, 12);
+      return {states: states.map((state) => state.Z), C: states[0].C, leads: m.firstLeads(states)};
+    });"""
+    cases = _starts()
+    ties = 0
+    for case, seen in zip(cases, javascript("hardmax", body, cases), strict=True):
+        explorer = HardmaxExplorer(**case, layers=12)
+        np.testing.assert_allclose(seen["states"], explorer.states, atol=1e-9)
+        np.testing.assert_array_equal(np.array(seen["leads"]) >= 0, explorer.leaders)
+        P = attention(np.array(case["Z"]), explorer.A, tol=TIE_TOLERANCE)
+        assert seen["C"] == [np.flatnonzero(row).tolist() for row in P]
+        ties += sum(len(chosen) > 1 for chosen in seen["C"])
+    assert ties > 0

@@ -1,0 +1,179 @@
+"""The widgets' state in Python: what they accept, what they refuse and how they say so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import traitlets
+from softgeom.bottleneck import count_regions
+from softgeom.explorers import NAMES, AttentionExplorer, HardmaxExplorer, SoftmaxExplorer, examples, page, scripts
+
+TRIANGLE = [[0, 2], [-2, -1], [2, -1]]
+
+
+def test_the_default_shows_an_unargmaxable_class():
+    explorer = SoftmaxExplorer()
+    assert explorer.verdicts["verdict"].tolist() == ["argmaxable"] * 3 + ["unargmaxable"]
+    assert explorer.rankings == count_regions(4, 2, bias=False)
+
+
+def test_verdicts_follow_the_weights():
+    explorer = SoftmaxExplorer([*TRIANGLE, [0, 0]])
+    explorer.W = [*TRIANGLE, [0, -2]]
+    assert set(explorer.verdicts["verdict"]) == {"argmaxable"}
+    explorer.b = [0, 0, 0, -10]
+    assert (
+        explorer.verdicts["verdict"].tolist()[3] == "argmaxable"
+    )  # a corner of the hull wins far away, whatever its bias
+    explorer.W = [*TRIANGLE, [0, 0]]
+    assert explorer.verdicts["verdict"].tolist()[3] == "unargmaxable"
+    explorer.b = [0, 0, 0, 1]
+    assert explorer.verdicts["verdict"].tolist()[3] == "argmaxable"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"W": [[0, 1], [float("nan"), 1]]}, "W has a NaN or infinite entry"),
+        ({"W": [[0, 1], [float("inf"), 1]]}, "W has a NaN or infinite entry"),
+        ({"W": [[0, 1, 2], [3, 4, 5]]}, "two columns"),
+        ({"W": [[0, 1], [2]]}, "rows of equal length"),
+        ({"W": "weights"}, "array of numbers"),
+        ({"W": [[0, 1]] * 25}, "at most 24"),
+        ({"b": [1, 2]}, "one entry per class"),
+        ({"b": [1, 2, float("nan")]}, "b has a NaN"),
+        ({"names": ["a"]}, "3 classes"),
+    ],
+)
+def test_a_bad_layer_is_refused_in_one_sentence_and_the_state_kept(change, told):
+    explorer = SoftmaxExplorer(TRIANGLE)
+    with pytest.raises(ValueError, match=told) as caught:
+        explorer.set_trait(*next(iter(change.items())))
+    assert "\n" not in str(caught.value)
+    np.testing.assert_array_equal(explorer.W, TRIANGLE)
+    assert explorer.b is None
+    assert explorer.names is None
+
+
+def test_the_browser_s_messages_pass_the_same_gate():
+    """`set_state` is what a message of the browser ends in; weights and biases may change together."""
+    explorer = SoftmaxExplorer(TRIANGLE)
+    explorer.set_state({"W": [*TRIANGLE, [0, 0.5]], "b": [0, 0, 0, 1]})
+    assert explorer.W.shape == (4, 2)
+    np.testing.assert_array_equal(explorer.b, [0, 0, 0, 1])
+    with pytest.raises(ValueError, match="NaN"):
+        explorer.set_state({"W": [[None, 1], [0, 1], [1, 1], [2, 2]]})
+    assert explorer.W.shape == (4, 2)
+
+
+def test_the_number_of_classes_changes_with_all_that_depends_on_it():
+    explorer = SoftmaxExplorer(TRIANGLE, b=[0, 1, 2], names=["a", "b", "c"])
+    with pytest.raises(ValueError, match="one entry per class"):
+        explorer.W = [[0, 1], [1, 0]]
+    explorer.set_layer([[0, 1], [1, 0]], names=["yes", "no"])
+    assert explorer.layer.tokens == ("yes", "no")
+    assert explorer.b is None
+
+
+def test_the_state_sent_to_the_browser_is_plain_json():
+    for widget in (SoftmaxExplorer(b=[0, 0, 0, 1]), AttentionExplorer(), HardmaxExplorer()):
+        json.dumps(
+            widget.get_state(["W", "b", "presets"] if isinstance(widget, SoftmaxExplorer) else ["presets"]),
+            allow_nan=False,
+        )
+
+
+def test_arrays_cannot_be_changed_behind_the_browser_s_back():
+    with pytest.raises(ValueError, match="read-only"):
+        SoftmaxExplorer().W[0, 0] = 7
+
+
+@pytest.mark.parametrize(
+    ("widget", "change", "told"),
+    [
+        (AttentionExplorer, {"X": [[1, 2]]}, "shows 2 to 12"),
+        (AttentionExplorer, {"X": [1, 2]}, r"\(n, 2\) matrix"),
+        (AttentionExplorer, {"coupling": float("nan")}, "coupling must lie between"),
+        (HardmaxExplorer, {"Z": [[1, 2]] * 17}, "shows 1 to 16"),
+        (HardmaxExplorer, {"alpha": -1.0}, "alpha must lie between"),
+        (HardmaxExplorer, {"ratio": 0.5}, "ratio must lie between"),
+        (HardmaxExplorer, {"layer": 13}, "layer must lie between"),
+    ],
+)
+def test_bad_tokens_and_parameters_are_refused(widget, change, told):
+    explorer = widget()
+    before = explorer.get_state()
+    with pytest.raises(ValueError, match=told):
+        explorer.set_trait(*change.popitem())
+    assert explorer.get_state() == before
+    with pytest.raises(traitlets.TraitError):
+        explorer.set_trait("coupling" if widget is AttentionExplorer else "alpha", "large")
+
+
+def test_fewer_layers_show_a_layer_that_exists():
+    explorer = HardmaxExplorer(layers=12, layer=9)
+    explorer.layers = 4
+    assert explorer.layer == 4
+    assert explorer.states.shape[0] == 5
+
+
+def test_presets_do_what_their_names_say():
+    presets = {preset["name"]: preset for preset in examples.SOFTMAX_PRESETS}
+    for name, rankings in (
+        ("all 6 rankings", 6),
+        ("12 rankings", 12),
+        ("18 rankings", 18),
+        ("position, 8 rankings", 8),
+    ):
+        (preset,) = [presets[key] for key in presets if name in key]
+        assert SoftmaxExplorer(preset["W"], preset["b"]).rankings == rankings
+    losers = {name: [] for name in presets}
+    for name, preset in presets.items():
+        verdicts = SoftmaxExplorer(preset["W"], preset["b"]).verdicts["verdict"]
+        losers[name] = np.flatnonzero(verdicts != "argmaxable").tolist()
+    assert losers["Figures 1 and 2: an unargmaxable class"] == [3]
+    assert losers["A bias sets the prisoner free"] == []
+    assert losers["The upper hull decides"] == [7]
+    assert losers["Twelve classes"] == [6, 7, 8, 9, 10, 11]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_one_file_that_asks_for_nothing(name):
+    text = page(name)
+    assert "://" not in text.replace("http://www.w3.org/2000/svg", "")  # a name space, not an address that is fetched
+    assert "import {" not in text
+    assert text.count("<script") == 1
+    assert len(text) < 100_000
+
+
+def test_a_page_can_start_elsewhere_and_cannot_be_broken_out_of():
+    text = page("softmax", {"W": TRIANGLE, "names": ["</script><b>", "b", "c"]})
+    assert "</script><b>" not in text
+    assert "\\u003c/script>" in text
+
+
+@pytest.mark.parametrize(("call", "told"), [(("maxout",), "there is no explorer"), (("softmax", {"V": 1}), "has no V")])
+def test_an_unknown_page_or_state_is_named(call, told):
+    with pytest.raises(ValueError, match=told):
+        page(*call)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_joined_modules_share_no_top_level_name(name):
+    declared = [
+        line.split("(")[0].split()[1].rstrip("*")
+        for line in scripts.page_module(name).splitlines()
+        if line.startswith(("function ", "class ", "const ", "let "))
+    ]
+    assert len(declared) > 20
+    assert len(declared) == len(set(declared))
+
+
+def test_a_page_needs_no_widget_library():
+    program = "import sys, softgeom.explorers as e; e.page('softmax'); print([m for m in ('anywidget', 'torch', 'matplotlib') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
