@@ -34,16 +34,16 @@ def fingerprint(layer: SoftmaxLayer) -> str:
     return digest.hexdigest()
 
 
-def block_path(
-    folder: str | Path, layer: SoftmaxLayer, features: FeatureSet, classes: NDArray[np.intp], key: str | None = None
-) -> Path:
-    """The file of one block of a scan: its name says which layer, features and classes it belongs to."""
-    digest = hashlib.sha256(json.dumps([key or fingerprint(layer), _describe(features), FORMAT]).encode())
+def block_path(folder: str | Path, key: str, features: FeatureSet, classes: NDArray[np.intp]) -> Path:
+    """The file of one block of a scan: its name says which layer, stage, seed, features and classes it belongs to."""
+    digest = hashlib.sha256(json.dumps([key, _describe(features), FORMAT]).encode())
     digest.update(np.asarray(classes, dtype="<i8").tobytes())
     return Path(folder) / f"block-{digest.hexdigest()[:32]}.npz"
 
 
-def save_findings(path: str | Path, layer: SoftmaxLayer, features: FeatureSet, findings: list[Finding]) -> None:
+def save_findings(
+    path: str | Path, layer: SoftmaxLayer, features: FeatureSet, findings: list[Finding], key: str | None = None
+) -> None:
     """Write findings to ``path`` under a temporary name and rename: a killed writer leaves no half file."""
     kinds = [_kind(f.evidence) for f in findings]
     points = {
@@ -53,7 +53,7 @@ def save_findings(path: str | Path, layer: SoftmaxLayer, features: FeatureSet, f
     captors = [f.evidence for f in findings if isinstance(f.evidence, Captors)]
     head = {
         "format": FORMAT,
-        "layer": fingerprint(layer),
+        "layer": key or fingerprint(layer),
         "features": _describe(features),
         "methods": [f.method for f in findings],
         "reasons": [f.evidence.reason for f in findings if isinstance(f.evidence, Unknown)],
@@ -81,7 +81,7 @@ def save_findings(path: str | Path, layer: SoftmaxLayer, features: FeatureSet, f
     temporary.replace(path)
 
 
-def load_findings(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, list[Finding]]:
+def load_findings(path: str | Path, layer: SoftmaxLayer, key: str | None = None) -> tuple[FeatureSet, list[Finding]]:
     """Read what ``save_findings`` wrote for this layer.
 
     Raises
@@ -98,7 +98,7 @@ def load_findings(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, li
         head = json.loads(str(arrays["head"]))
         if head["format"] != FORMAT:
             raise ValueError(f"{path} was written in format {head['format']}; this version reads format {FORMAT}.")
-        belongs = head["layer"] == fingerprint(layer)
+        belongs = head["layer"] == (key or fingerprint(layer))
         findings = _findings(arrays, head) if belongs else []
         features = _restore(head["features"])
     except (KeyError, IndexError, TypeError, OSError, EOFError, StopIteration, zipfile.BadZipFile) as error:

@@ -43,6 +43,9 @@ def decide(
     programme = _programme(problem, own, float(problem.b[t]))
     fresh = look(problem, z[None], classes, strongest=growth, enough=np.inf, dtype=np.float64).strongest[0]
     fresh = np.union1d(fresh, rivals).astype(np.intp)
+    shortcut = _circumscribed(problem, t, own, fresh)
+    if shortcut is not None:
+        return (*shortcut, 1)
     bound, reason = np.inf, f"no proof after {rounds} rounds"
     for step in range(1, rounds + 1):
         programme.add(fresh, problem.rows(fresh, np.float64), problem.b[fresh])
@@ -76,6 +79,26 @@ def _programme(problem: Problem, own: NDArray[np.float64], bias: float) -> Margi
         return MarginProgramme(own, bias, problem.low, problem.high)
     assert problem.radius is not None
     return NearestPointProgramme(own, bias, problem.radius)
+
+
+def _circumscribed(
+    problem: Problem, t: int, own: NDArray[np.float64], rivals: NDArray[np.intp]
+) -> tuple[Captors, float] | None:
+    """Captors over the ball around the box, when they exist: least squares is several times faster than the programme.
+
+    A class that cannot win in the larger set cannot in the smaller; most captives have v = 0 and are caught so.
+    """
+    if not problem.is_box or problem.homogeneous:
+        return None
+    programme = NearestPointProgramme(own, float(problem.b[t]), problem.scale * problem.dimension**0.5)
+    programme.add(rivals, problem.rows(rivals, np.float64), problem.b[rivals])
+    try:
+        _, _, weights = programme.solve()
+    except SolverError:
+        return None
+    captors = Captors(programme.rivals[weights > 0], weights[weights > 0])
+    bound = certify_captivity(problem.layer, problem.features, t, captors.rivals, captors.weights)
+    return (captors, bound) if bound <= 0 else None
 
 
 def _proofs(

@@ -5,30 +5,44 @@
     scan.evidence(17)                                      # a witness, captors, a twin, or a bound
     scan.verify()                                          # every verdict again, without a solver
 
-Blocks of classes are independent: each is searched (ascent.py), certified (witness.py) and, where no witness was
-found, decided by a programme (decide.py). With ``checkpoint=folder`` a finished block is written at once and a killed
+Blocks of classes are independent. First each is searched (ascent.py) and certified (witness.py); then the classes
+without a witness, in new blocks, are surrounded (surround.py) or decided by a programme (decide.py). With ``checkpoint=folder`` a finished block is written at once and a killed
 scan goes on where it was, with the same table.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from softgeom.bottleneck import archive
-from softgeom.bottleneck.ascent import climb
+from softgeom.bottleneck.archive import block_path, fingerprint, load_findings, save_findings
+from softgeom.bottleneck.ascent import Candidates, climb
 from softgeom.bottleneck.decide import decide
 from softgeom.bottleneck.problem import Problem, make_problem
+from softgeom.bottleneck.surround import surround
 from softgeom.bottleneck.twins import find_twins
-from softgeom.bottleneck.verdict import Captors, Evidence, EvidenceError, Finding, Twin, Witness, check_evidence
+from softgeom.bottleneck.verdict import (
+    Captors,
+    Evidence,
+    EvidenceError,
+    Finding,
+    Twin,
+    Unknown,
+    Witness,
+    check_evidence,
+)
 from softgeom.bottleneck.witness import WitnessChecker
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, run_blocks
 
+DECIDE_TOGETHER = 128  # classes without a witness that share their sample of rivals and a block of the checkpoint
 COLUMNS = ["class", "token", "verdict", "method", "steps", "margin", "radius"]
 
 
@@ -99,7 +113,7 @@ class Scan:
 
     def save(self, path: str | Path) -> None:
         """Write verdicts and evidence to one ``.npz`` (the layer itself is not stored, its fingerprint is)."""
-        archive.save_findings(path, self.layer, self.features, self.findings)
+        save_findings(path, self.layer, self.features, self.findings)
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Scan:
@@ -110,7 +124,7 @@ class Scan:
         ValueError
             If the file is no saved scan, is damaged, or belongs to another layer.
         """
-        features, findings = archive.load_findings(path, layer)
+        features, findings = load_findings(path, layer)
         return cls(layer, features, findings)
 
 
@@ -151,62 +165,114 @@ def scan(
         If a class index is out of range or the feature set does not fit the layer.
     """
     chosen = _chosen_classes(layer, classes)
-    make_problem(layer, features)
-    tied, dominated = find_twins(layer)
-    blocks = [chosen[i : i + block] for i in range(0, len(chosen), block)]
-    jobs = [(layer, features, part, tied, dominated, checkpoint) for part in blocks]
-    results = run_blocks(scan_block, jobs, n_jobs=n_jobs, backend=backend, address=address)
-    return Scan(layer, features, [finding for part in results for finding in part])
+    features.check(layer.dimension)
+    task = _Task(
+        layer, features, *find_twins(layer), seed, checkpoint, None if checkpoint is None else fingerprint(layer)
+    )
+    options: dict[str, Any] = {"n_jobs": n_jobs, "backend": backend, "address": address}
+    searched = run_blocks(search_block, [(task, part) for part in _cut(chosen, block)], **options)
+    findings = {f.index: f for part in searched for f in part}
+    open_ = np.array([t for t in chosen.tolist() if isinstance(findings[t].evidence, Unknown)], dtype=np.intp)
+    decided = run_blocks(decide_block, [(task, part) for part in _cut(open_, DECIDE_TOGETHER)], **options)
+    findings |= {f.index: f for part in decided for f in part}
+    return Scan(layer, features, [findings[t] for t in chosen.tolist()])
 
 
-def scan_block(
-    layer: SoftmaxLayer,
-    features: FeatureSet,
-    classes: NDArray[np.intp],
-    tied: dict[int, int],
-    dominated: dict[int, int],
-    checkpoint: str | Path | None = None,
-) -> list[Finding]:
-    """Decide one block of classes (n,); with a checkpoint folder, read the block there or write it."""
-    path = None if checkpoint is None else archive.block_path(checkpoint, layer, features, classes)
-    if path is not None and path.is_file():
-        return archive.load_findings(path, layer)[1]
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What every block of one scan shares."""
+
+    layer: SoftmaxLayer
+    features: FeatureSet
+    tied: dict[int, int]
+    dominated: dict[int, int]
+    seed: int
+    checkpoint: str | Path | None
+    key: str | None  # fingerprint of the layer, computed once
+
+    @cached_property
+    def problem(self) -> Problem:
+        return make_problem(self.layer, self.features)
+
+    @cached_property
+    def checker(self) -> WitnessChecker:
+        return WitnessChecker(self.layer, self.features)
+
+
+def search_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
+    """Twins and witnesses of one block of classes (n,); a class without either is filed as unknown."""
+    return _kept(task, "search", classes, lambda: _search(task, classes))
+
+
+def decide_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
+    """Decide classes (n,) for which the search found no witness."""
+    return _kept(task, "decide", classes, lambda: _decide(task, classes))
+
+
+def _kept(task: _Task, stage: str, classes: NDArray[np.intp], work: Callable[[], list[Finding]]) -> list[Finding]:
+    """The findings of a block: from the checkpoint folder if it is there, else computed and written there."""
+    if task.checkpoint is None:
+        return work()
+    path = block_path(task.checkpoint, f"{task.key} {stage} {task.seed}", task.features, classes)
+    if path.is_file():
+        return load_findings(path, task.layer, task.key)[1]
+    findings = work()
+    save_findings(path, task.layer, task.features, findings, task.key)
+    return findings
+
+
+def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     findings: dict[int, Finding] = {}
     for t in classes.tolist():
-        if t in tied:
-            findings[t] = Finding(t, Twin(tied[t]), "twin", 0, 0.0, np.nan)
-        elif t in dominated:
-            evidence = Captors(np.array([dominated[t]]), np.ones(1))
-            findings[t] = Finding(t, evidence, "twin", 0, check_evidence(layer, features, t, evidence), np.nan)
+        if t in task.tied:
+            findings[t] = Finding(t, Twin(task.tied[t]), "twin", 0, 0.0, np.nan)
+        elif t in task.dominated:
+            captors = Captors(np.array([task.dominated[t]]), np.ones(1))
+            bound = check_evidence(task.layer, task.features, t, captors)
+            findings[t] = Finding(t, captors, "twin", 0, bound, np.nan)
     left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
-    for finding in _search_and_decide(make_problem(layer, features), left):
-        findings[finding.index] = finding
-    ordered = [findings[t] for t in classes.tolist()]
-    if path is not None:
-        archive.save_findings(path, layer, features, ordered)
-    return ordered
+    if len(left):
+        found = climb(task.problem, left)
+        for n, margin in enumerate(_certified(task, left, found)):
+            t, steps = int(left[n]), int(found.steps[n])
+            if margin > 0:
+                point = task.problem.lift(found.Z[n], float(found.margin[n]))
+                radius = task.checker.radius(t, margin)
+                findings[t] = Finding(t, Witness(point), "ascent" if steps else "look", steps, float(margin), radius)
+            else:
+                findings[t] = Finding(t, Unknown(np.inf, "not found by search"), "ascent", steps, np.inf, np.nan)
+    return [findings[t] for t in classes.tolist()]
 
 
-def _search_and_decide(problem: Problem, classes: NDArray[np.intp]) -> list[Finding]:
-    if not len(classes):
-        return []
-    checker = WitnessChecker(problem.layer, problem.features)
-    found = climb(problem, classes)
-    points = [problem.lift(z, max(m, 0.0)) for z, m in zip(found.Z, found.margin, strict=True)]
-    margins = np.where(found.margin > 0, 0.0, -np.inf)
-    promising = np.flatnonzero(found.margin > 0)
-    margins[promising] = checker.certify_many([points[n] for n in promising], classes[promising].tolist())
-    findings = []
-    for n, t in enumerate(classes.tolist()):
-        if margins[n] > 0:
-            evidence: Evidence = Witness(points[n])
-            method, steps, margin = "ascent" if found.steps[n] else "look", int(found.steps[n]), float(margins[n])
-        else:
-            evidence, margin, steps = decide(problem, checker, t, found.Z[n], found.rivals[n])
-            method = "programme"
-        radius = checker.radius(t, margin) if isinstance(evidence, Witness) else np.nan
-        findings.append(Finding(t, evidence, method, steps, margin, radius))
-    return findings
+def _certified(task: _Task, classes: NDArray[np.intp], found: Candidates) -> NDArray[np.float64]:
+    """Certified margins (n,) of what a search found; -inf where nothing was.
+
+    The search's own last look is a float32 product with a known rounding bound: what clears that bound is certified
+    already. Only the rest is multiplied again.
+    """
+    error = None if task.problem.homogeneous else task.checker.look_error(found.Z)
+    margins = np.full(len(classes), -np.inf) if error is None else found.margin - error
+    again = np.flatnonzero((found.margin > 0) & ~(margins > 0))
+    points = [task.problem.lift(found.Z[n], float(found.margin[n])) for n in again]
+    margins[again] = task.checker.certify_many(points, classes[again].tolist())
+    return np.where(found.margin > 0, margins, -np.inf)
+
+
+def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
+    surrounded = surround(task.problem, classes, task.seed)
+    findings = {t: Finding(t, captors, "surround", 0, bound, np.nan) for t, (captors, bound) in surrounded.items()}
+    left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
+    found = climb(task.problem, left) if len(left) else None
+    for n, t in enumerate(left.tolist()):
+        assert found is not None
+        evidence, margin, rounds = decide(task.problem, task.checker, t, found.Z[n], found.rivals[n])
+        radius = task.checker.radius(t, margin) if isinstance(evidence, Witness) else np.nan
+        findings[t] = Finding(t, evidence, "programme", rounds, margin, radius)
+    return [findings[t] for t in classes.tolist()]
+
+
+def _cut(classes: NDArray[np.intp], size: int) -> list[NDArray[np.intp]]:
+    return [classes[i : i + size] for i in range(0, len(classes), size)]
 
 
 def _chosen_classes(layer: SoftmaxLayer, classes: ArrayLike | None) -> NDArray[np.intp]:
@@ -224,4 +290,4 @@ def _chosen_classes(layer: SoftmaxLayer, classes: ArrayLike | None) -> NDArray[n
     return chosen.astype(np.intp)
 
 
-__all__ = ["COLUMNS", "EvidenceError", "Finding", "Scan", "scan", "scan_block"]
+__all__ = ["COLUMNS", "EvidenceError", "Finding", "Scan", "decide_block", "scan", "search_block"]
