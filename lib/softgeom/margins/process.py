@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, ndtr
 from scipy.stats import norm
 
 Word = tuple[int, ...]
@@ -98,42 +98,51 @@ def cylinder_probability(laws: Mapping[int, Mapping[Word, Any]], fixed: Mapping[
 
 
 def latent_token_law(
-    T: int, c: float, s: float, gain: float, *, one_sheet: bool = False, nodes: int = 40, cells: int = 2000
+    T: int, c: float, s: float, gain: float, *, one_sheet: bool = False, nodes: int = 80, cells: int = 800
 ) -> NDArray[np.float64]:
     """Integrate the embeddings out of p(w | x) p(x) for T = 2 or 3: array (2,) * T.
 
-    x_1 = e_1 and x_2 = x_1 + e_2 are integrated by Gauss-Hermite quadrature with ``nodes`` nodes each, x_3 on ``cells`` cells
-    whose weights are differences of the Gaussian distribution function, so that the mass is exact and only the smooth
-    factor p(w_3 | x_3) is approximated.  ``one_sheet`` keeps, for each e_3, the smallest solution x_3 only: then the
-    conditional is a density by construction, whatever c is.
+    x_1 = e_1 and x_2 = x_1 + e_2 are integrated by the trapezoidal rule with ``nodes`` nodes each (the mass has a kink where
+    the line begins to fold, which Gauss rules resolve badly), x_3 on ``cells`` cells whose weights are differences of the
+    Gaussian distribution function, so that its mass is exact and only the smooth factor p(w_3 | x_3) is approximated.
+    ``one_sheet`` keeps, for each e_3, the smallest solution x_3 only: a density by construction, whatever c is.
+
+    Raises
+    ------
+    ValueError
+        T is neither 2 nor 3, or s is not positive.
     """
     if T not in (2, 3):
         raise ValueError(f"T = {T}: the quadrature is written for the lengths 2 and 3, where consistency first fails.")
-    z, weight = np.polynomial.hermite_e.hermegauss(nodes)
-    weight = weight / weight.sum()
-    x1 = s * z[:, None] + 0.0 * z
+    if not s > 0:
+        raise ValueError(f"the noise scale s must be positive, not {s}.")
+    z = np.linspace(-7.0, 7.0, nodes)
+    weight = norm.pdf(z) / norm.pdf(z).sum()
+    x1 = np.repeat(s * z[:, None], nodes, axis=1)
     x2 = x1 + s * z
-    emitted = [np.stack([1.0 - expit(gain * x), expit(gain * x)]) for x in (x1, x2)]  # (2, nodes, nodes) each
     W = weight[:, None] * weight
+    first, second = _emit(x1, gain), _emit(x2, gain)  # (2, nodes, nodes) each
     if T == 2:
-        return np.einsum("ab,iab,jab->ij", W, *emitted)
-    third = np.array(
-        [
-            [_last_token_law(np.array([u, v]), c, s, gain, one_sheet, cells) for u, v in zip(*row, strict=True)]
-            for row in zip(x1, x2, strict=True)
-        ]
-    )
-    return np.einsum("ab,iab,jab,abk->ijk", W, *emitted, third)
+        return np.einsum("ab,iab,jab->ij", W, first, second)
+    third = np.array([_last_token_law(u, v, c, s, gain, one_sheet, cells) for u, v in zip(x1, x2, strict=True)])
+    return np.einsum("ab,iab,jab,akb->ijk", W, first, second, third)
 
 
 def _last_token_law(
-    past: NDArray[np.float64], c: float, s: float, gain: float, one_sheet: bool, cells: int
+    x1: NDArray[np.float64], x2: NDArray[np.float64], c: float, s: float, gain: float, one_sheet: bool, cells: int
 ) -> NDArray[np.float64]:
-    half, middle = 0.5 * (past[1] - past[0]), past.mean()
-    x = np.linspace(past.min() - 9.0 * s, past.max() + 9.0 * s, cells + 1)
+    """Integrate x_3 out after many pasts of two tokens: (n,), (n,) -> (2, n)."""
+    half, middle = 0.5 * (x2 - x1), 0.5 * (x1 + x2)
+    reach = np.abs(half) + 9.0 * s
+    x = middle + reach * np.linspace(-1.0, 1.0, cells + 1)[:, None]  # (cells + 1, n)
     e = x - middle - half * np.tanh(c * half * x)  # two tokens: softmax is a logistic function
     if one_sheet:
-        e = np.maximum.accumulate(e)  # the smallest solution of e(x) = e is where e(x) first reaches e
-    share = np.abs(np.diff(norm.cdf(e, scale=s)))
-    one = expit(gain * 0.5 * (x[1:] + x[:-1]))
-    return np.array([share @ (1.0 - one), share @ one])
+        e = np.maximum.accumulate(e, axis=0)  # the smallest solution is where e(x) first reaches e
+    share = np.abs(np.diff(ndtr(e / s), axis=0))
+    return np.einsum("xn,kxn->kn", share, _emit(0.5 * (x[1:] + x[:-1]), gain))
+
+
+def _emit(x: NDArray[np.float64], gain: float) -> NDArray[np.float64]:
+    """p(w | x) for w = 0, 1, stacked in front."""
+    one = expit(gain * x)
+    return np.stack([1.0 - one, one])
