@@ -20,7 +20,7 @@ from softgeom.hardmax import dynamics
 from softgeom.hardmax.leaders import clusters
 from softgeom.hardmax.leaders import leaders as leaders_of
 from softgeom.hardmax.reviews import Bags
-from softgeom.hardmax.sentiment import Classifier, logits, tensors
+from softgeom.hardmax.sentiment import Classifier, Trained, accuracy, logits, tensors
 
 CHUNK = 512  # reviews at a time
 
@@ -78,6 +78,28 @@ def dissect(model: Classifier, bags: Bags) -> Anatomy:
         for name, values in found.items():
             parts[name][rows, : values.shape[1]] = values.detach().numpy()
     return Anatomy(parts["leader"] > 0, parts["at_start"] > 0, parts["height"], parts["end"], parts["influence"])
+
+
+def measure(trained: Trained, bags: Bags, labels: np.ndarray, sample: int = 1000) -> dict[str, float]:
+    """One row of an accuracy table: the labels are read once, and beside the accuracy stands what attention has to do with it.
+
+    Leaders, clusters and the distance to the limit come from `sample` reviews spread evenly over the bags; accuracy from all.
+    """
+    model = trained.model()
+    part = bags[np.linspace(0, len(bags) - 1, min(sample, len(bags))).astype(int)]
+    anatomy, end = dissect(model, part), compare_with_limit(model, part)
+    words = (part.counts > 0).sum()
+    return {
+        "accuracy": accuracy(logits(in_double(model), bags), labels),
+        "without_attention": accuracy(logits(in_double(model), bags, layers=0), labels),
+        "alpha": trained.alpha,
+        "leaders": float(anatomy.count.mean()),
+        "leaders_at_start": float(anatomy.at_start.sum() / max(anatomy.leader.sum(), 1)),
+        "leader_share": float(anatomy.leader.sum() / words),
+        "clusters": end.clusters,
+        "distance_to_limit": end.distance,
+        "same_decision_in_limit": end.same_decision,
+    }
 
 
 @dataclass(frozen=True)

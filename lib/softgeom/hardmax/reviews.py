@@ -60,7 +60,7 @@ class Tokens:
 class Bags:
     """Reviews as distinct words with counts; padding has word 0 and count 0."""
 
-    words: np.ndarray  # (N, n) int64, numbers into the vocabulary in the order of first occurrence
+    words: np.ndarray  # (N, n) int32, numbers into the vocabulary in the order of first occurrence
     counts: np.ndarray  # (N, n) float32
 
     def __len__(self) -> int:
@@ -68,6 +68,13 @@ class Bags:
 
     def __getitem__(self, rows: np.ndarray | slice) -> Bags:
         return Bags(self.words[rows], self.counts[rows])
+
+    @staticmethod
+    def join(*parts: Bags) -> Bags:
+        """The reviews of several bags, one after the other."""
+        width = max(part.words.shape[1] for part in parts)
+        wide = [[np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (part.words, part.counts)] for part in parts]
+        return Bags(np.concatenate([words for words, _ in wide]), np.concatenate([counts for _, counts in wide]))
 
     @property
     def empty(self) -> np.ndarray:
@@ -154,7 +161,7 @@ def bag(tokens: Tokens, numbers: np.ndarray, length: int = WORDS_PER_REVIEW) -> 
     review = pairs // len(numbers)
     column = np.arange(len(pairs)) - np.searchsorted(review, review)
     width = int(column.max()) + 1 if len(column) else 1
-    bags = Bags(np.zeros((len(tokens), width), np.int64), np.zeros((len(tokens), width), np.float32))
+    bags = Bags(np.zeros((len(tokens), width), np.int32), np.zeros((len(tokens), width), np.float32))
     bags.words[review, column] = pairs % len(numbers)
     bags.counts[review, column] = counts
     return bags

@@ -11,6 +11,7 @@ most n distinct words, W words in the vocabulary, E (W, d), w (d,), v and alpha 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -41,13 +42,11 @@ class Recipe:
     attention: str = "hard"  # "hard", or "softmax" for the surrogate
     temperature: float = 1e-3  # of the surrogate
     start: str = "random"  # "random", or "polarity"
-    scale: float = 1.0  # standard deviation of the random start
+    scale: float = 0.1  # standard deviation of the random start
     spread: float = 0.15  # of the polarity start: norms are 1 + spread |t|
-    epochs: int = 6
-    batch: int = 128
-    learning_rate: float = 0.02
-    decay: float = 0.0  # L2 penalty on the embedding, as weight decay of AdamW
-    drop: float = 0.0  # share of the distinct words hidden from each training review
+    epochs: int = 3
+    batch: int = 256
+    learning_rate: float = 0.01
     seed: int = 0
 
 
@@ -137,34 +136,71 @@ def fit(
     if np.isin(targets, (0, 1)).all() and len(np.unique(targets)) < 2:
         raise ValueError("All training targets are equal: data sorted by label? Shuffle before taking a part.")
     generator = np.random.default_rng(recipe.seed)
-    decoder, body = [model.w, model.v], [p for p in (model.embedding, model.log_step) if p.requires_grad]
-    rates = [
-        {"params": body, "lr": recipe.learning_rate},
-        {"params": decoder, "lr": DECODER_RATE * recipe.learning_rate},
-    ]
-    optimiser = torch.optim.Adam(rates)
+    update = _adam({model.embedding: 1.0, model.log_step: 1.0, model.w: DECODER_RATE, model.v: DECODER_RATE})
     steps = recipe.epochs * -(-len(bags) // recipe.batch)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / (steps + 1))
-    goals = torch.as_tensor(targets, dtype=torch.float32)
+    goals = torch.as_tensor(targets, dtype=model.embedding.dtype)
     done = 0
     for epoch in range(recipe.epochs):
         total = 0.0
         for rows in _batches(bags, recipe.batch, generator):
             _anneal(model, done / steps)
-            done += 1
             words, counts = tensors(bags, rows, model)
-            if recipe.drop:
-                counts = _hide(counts, recipe.drop, generator)
             loss = F.binary_cross_entropy_with_logits(model(words, counts), goals[rows])
-            penalty = recipe.decay * (model.embedding**2).sum() if recipe.decay else 0.0
-            optimiser.zero_grad()
-            (loss + penalty).backward()
-            optimiser.step()
-            schedule.step()
+            loss.backward()
+            update(recipe.learning_rate * (1 - done / steps))
             total += loss.item() * len(rows)
+            done += 1
         if after_epoch is not None:
             after_epoch(epoch, model, total / len(bags))
     return model
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model as arrays, fit for a file, and its learning curve."""
+
+    recipe: Recipe
+    embedding: np.ndarray  # (W, d)
+    w: np.ndarray  # (d,)
+    v: float
+    alpha: float
+    curve: list[tuple[int, float, float]]  # epoch, training loss, accuracy on the held-out reviews (NaN without any)
+
+    def model(self) -> Classifier:
+        """The classifier again."""
+        restored = Classifier(torch.from_numpy(self.embedding), replace(self.recipe, alpha=self.alpha, anneal_from=0.0))
+        with torch.no_grad():
+            restored.w.copy_(torch.from_numpy(self.w))
+            restored.v.fill_(self.v)
+        return restored
+
+
+def train(
+    recipe: Recipe,
+    bags: Bags,
+    targets: np.ndarray,
+    size: int,
+    polarity: np.ndarray | None = None,
+    held_out: tuple[Bags, np.ndarray] | None = None,
+) -> Trained:
+    """Build the recipe's start over `size` words (from the words' `polarity` (W,), if it asks for that), fit, return arrays."""
+    if recipe.start == "polarity":
+        if polarity is None:
+            raise ValueError("A polarity start needs the words' bag-of-words weights: pass `polarity`.")
+        embedding = polarity_start(polarity, recipe)
+    elif recipe.start == "random":
+        embedding = random_start(size, recipe)
+    else:
+        raise ValueError(f"Unknown start {recipe.start!r}: choose random or polarity.")
+    curve: list[tuple[int, float, float]] = []
+
+    def note(epoch: int, model: Classifier, loss: float) -> None:
+        score = accuracy(logits(model, held_out[0]), held_out[1]) if held_out else float("nan")
+        curve.append((epoch + 1, loss, score))
+
+    model = fit(Classifier(embedding, recipe), bags, targets, after_epoch=note)
+    arrays = model.embedding.detach().numpy(), model.w.detach().numpy()
+    return Trained(recipe, *arrays, model.v.item(), model.alpha.item(), curve)
 
 
 @torch.no_grad()
@@ -189,6 +225,13 @@ def logits(
     return out.numpy()
 
 
+def in_softmax(model: Classifier, temperature: float) -> Classifier:
+    """A copy of the model whose attention is softmax at a temperature: the surrogate on the same weights."""
+    twin = copy.deepcopy(model)
+    twin.recipe = replace(model.recipe, attention="softmax", temperature=temperature)
+    return twin
+
+
 def accuracy(scores: np.ndarray, labels: np.ndarray) -> float:
     """Share of reviews whose logit has the sign of their label."""
     return float(((scores > 0) == (labels == 1)).mean())
@@ -210,8 +253,9 @@ def _anneal(model: Classifier, progress: float) -> None:
 def tensors(bags: Bags, rows: np.ndarray | slice, model: Classifier) -> tuple[Tensor, Tensor]:
     """Words and counts of some reviews, cut to the longest of them."""
     width = int((bags.counts[rows] > 0).sum(1).max())
-    counts = torch.from_numpy(bags.counts[rows, :width]).to(model.embedding.dtype)
-    return torch.from_numpy(bags.words[rows, :width]), counts
+    # Parallel workers see large arrays as read-only memory maps: indexing by rows copies, np.asarray drops the subclass.
+    counts = torch.from_numpy(np.asarray(bags.counts[rows, :width])).to(model.embedding.dtype)
+    return torch.from_numpy(np.asarray(bags.words[rows, :width])), counts
 
 
 def _batches(bags: Bags, size: int, generator: np.random.Generator) -> list[np.ndarray]:
@@ -226,7 +270,27 @@ def _batches(bags: Bags, size: int, generator: np.random.Generator) -> list[np.n
     return [batches[i] for i in generator.permutation(len(batches))]
 
 
-def _hide(counts: Tensor, share: float, generator: np.random.Generator) -> Tensor:
-    """Counts with a random share of the words set to 0; a review that would become empty stays whole."""
-    kept = counts * torch.from_numpy(generator.random(counts.shape) >= share)
-    return torch.where(kept.any(1, keepdim=True), kept, counts)
+def _adam(
+    rates: dict[nn.Parameter, float], memory: float = 0.9, memory_of_squares: float = 0.999
+) -> Callable[[float], None]:
+    """Adam (Kingma and Ba 2015) for the trainable parameters, each with a factor on the learning rate; returns update(learning_rate).
+
+    torch.optim would do the same, but its first use imports PyTorch's compiler, which takes longer than an epoch here.
+    """
+    moments = {p: (torch.zeros_like(p), torch.zeros_like(p)) for p in rates if p.requires_grad}
+    steps = 0
+
+    @torch.no_grad()
+    def update(learning_rate: float) -> None:
+        nonlocal steps
+        steps += 1
+        for p, (mean, square) in moments.items():
+            if p.grad is None:  # log_step when there is no layer
+                continue
+            mean.lerp_(p.grad, 1 - memory)
+            square.mul_(memory_of_squares).addcmul_(p.grad, p.grad, value=1 - memory_of_squares)
+            scale = (square / (1 - memory_of_squares**steps)).sqrt_().add_(1e-8)
+            p.addcdiv_(mean, scale, value=-learning_rate * rates[p] / (1 - memory**steps))
+            p.grad = None
+
+    return update
