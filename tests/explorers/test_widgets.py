@@ -131,9 +131,12 @@ def test_presets_do_what_their_names_say():
     ):
         (preset,) = [presets[key] for key in presets if name in key]
         assert SoftmaxExplorer(preset["W"], preset["b"]).rankings == rankings
-    losers = {name: [] for name in presets}
+    losers = {}
     for name, preset in presets.items():
-        verdicts = SoftmaxExplorer(preset["W"], preset["b"]).verdicts["verdict"]
+        explorer = SoftmaxExplorer(preset["W"], preset["b"])
+        general = explorer.rankings == count_regions(len(preset["W"]), 2, bias=preset["b"] is not None)
+        assert general == ("special position" not in name), name
+        verdicts = explorer.verdicts["verdict"]
         losers[name] = np.flatnonzero(verdicts != "argmaxable").tolist()
     assert losers["Figures 1 and 2: an unargmaxable class"] == [3]
     assert losers["A bias sets the prisoner free"] == []

@@ -12,7 +12,13 @@ from typing import Any
 State = dict[str, Any]
 
 _TRIANGLE = [[0.0, 2.0], [-1.75, -1.0], [1.75, -1.0], [0.25, 0.0]]
-_RING = [[1.75, 0.0], [0.875, 1.5], [-0.875, 1.5], [-1.75, 0.125], [-0.875, -1.5], [0.875, -1.625]]
+# A hexagon with some 64ths added at random: regular ones are in special position, and their rankings fewer.
+_RING = [
+    [1.734375, 0.0625], [0.84375, 1.515625], [-0.828125, 1.453125], [-1.8125, 0.171875], [-0.875, -1.4375], [0.859375, -1.640625],
+]  # fmt: skip
+_INSIDE = [
+    [0.484375, 0.296875], [-0.546875, 0.796875], [0.296875, -0.765625], [-0.625, -0.359375], [1.15625, 0.5], [0.03125, 1.296875],
+]  # fmt: skip
 
 SOFTMAX_PRESETS: list[State] = [
     {
@@ -53,8 +59,8 @@ SOFTMAX_PRESETS: list[State] = [
     },
     {
         "name": "The upper hull decides",
-        "W": [*_RING, [0.0, 0.0], [0.75, 0.375], [-0.5, -0.5]],
-        "b": [0.0, 0.25, 0.0, 0.25, 0.0, 0.25, 0.75, 0.25, 0.75],
+        "W": [*_RING, [0.015625, 0.03125], [0.78125, 0.390625], [-0.484375, -0.515625]],
+        "b": [-0.015625, 0.234375, 0.03125, 0.265625, -0.03125, 0.21875, 0.734375, 0.28125, 0.71875],
         "note": "With a bias the hull that counts is the upper hull of the points (w, b). Its dashed edges join classes whose regions touch.",
     },
     {
@@ -65,7 +71,7 @@ SOFTMAX_PRESETS: list[State] = [
     },
     {
         "name": "Twelve classes",
-        "W": [*_RING, [0.5, 0.25], [-0.5, 0.75], [0.25, -0.75], [-0.625, -0.375], [1.125, 0.5], [0.0, 1.25]],
+        "W": [*_RING, *_INSIDE],
         "b": None,
         "note": "Six corners and six prisoners: in two features a crowd has few winners.",
     },

@@ -208,7 +208,7 @@ function drawRegions(page, state, told, name) {
   for (const [t, v] of told.found.entries()) {
     const cell = v.verdict === "argmaxable" ? argmaxCell(state.layer, t, plane.half) : [];
     if (!cell.length) continue;
-    regions.push(svg("path", { d: `${plane.path(cell)}Z`, class: `sg-region${t < 8 ? "" : " sg-second"}`, style: `--fill: ${colour(t)}`, "data-class": t }));
+    regions.push(svg("path", { d: `${plane.path(cell)}Z`, class: "sg-region", style: `--fill: ${colour(t)}`, "data-class": t }));
     for (const [m, p] of cell.entries()) { // each border once, and no border where the window cuts a region off
       if (p[2] > t) borders.push(plane.line(p, cell[(m + 1) % cell.length], { class: "sg-border" }));
     }

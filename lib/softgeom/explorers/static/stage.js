@@ -126,13 +126,15 @@ export class Handle {
     plane.handles.append(this.root);
     this.root.addEventListener("focus", select);
     this.root.addEventListener("pointerdown", (event) => {
-      event.preventDefault(); // no text selection and no scrolling while a point is held
+      event.preventDefault(); // no text selection while a point is held
       this.root.setPointerCapture(event.pointerId);
       this.root.classList.add("sg-held");
       this.root.focus({ preventScroll: true });
       const [x, y] = plane.locate(event);
       this.offset = [this.at[0] - x, this.at[1] - y]; // the point does not jump to where it was grabbed
     });
+    // CSS's touch-action has no effect inside an SVG: without this the page would scroll away with the point.
+    this.root.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
     this.root.addEventListener("pointermove", (event) => {
       if (!this.root.hasPointerCapture(event.pointerId)) return;
       const [x, y] = plane.locate(event);
@@ -240,4 +242,8 @@ export function saver(model, pause = 66) {
   return save;
 }
 
-export const colour = (index) => `var(--sg-class-${index % 8})`;
+/** The colour of class i: eight that anybody can tell apart, then the same eight paler, then darker. */
+export function colour(i) {
+  const own = `var(--sg-class-${i % 8})`;
+  return i < 8 ? own : `color-mix(in srgb, ${own} 45%, var(${i < 16 ? "--sg-paper" : "--sg-ink"}))`;
+}

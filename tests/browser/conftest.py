@@ -1,0 +1,162 @@
+"""A browser for the tests: Debian's Chromium driven by Playwright. Everything is skipped, with the reason, without either.
+
+Whatever a test does, its tab must end without a console error and without a request that leaves the machine.
+Screenshots go to build/screenshots, to be looked at; nothing compares them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+LOCAL = ("file:", "data:", "blob:", "about:", "http://127.0.0.1:", "ws://127.0.0.1:")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, started once."""
+    chromium = shutil.which("chromium")
+    if not chromium:
+        pytest.skip("no chromium on the PATH (Debian: apt-get install chromium)")
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (make env)")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_tab(browser: Any) -> Iterator[Callable[..., Any]]:
+    """`open_tab(url, **context_options)`: a tab of its own context, watched until the test ends."""
+    contexts, errors, requests = [], [], []
+
+    def open_(url: str, **options: Any) -> Any:
+        context = browser.new_context(**({"viewport": {"width": 1040, "height": 940}} | options))
+        contexts.append(context)
+        tab = context.new_page()
+        tab.set_default_timeout(20_000)
+        tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        tab.on("pageerror", lambda error: errors.append(str(error)))
+        tab.on("request", lambda request: requests.append(request.url))
+        tab.on("websocket", lambda socket: requests.append(socket.url))
+        tab.goto(url)
+        return tab
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert errors == []
+    assert [url for url in requests if not url.startswith(LOCAL)] == []
+
+
+@pytest.fixture(scope="session")
+def screenshot(repository: Path) -> Callable[[Any, str], None]:
+    """`screenshot(tab_or_element, name)` keeps a picture in build/screenshots."""
+    folder = repository / "build" / "screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def take(subject: Any, name: str) -> None:
+        options = {"full_page": True} if hasattr(subject, "goto") else {}
+        subject.screenshot(path=folder / f"{name}.png", **options)
+
+    return take
+
+
+@pytest.fixture(scope="session")
+def drag() -> Callable[..., None]:
+    """`drag(tab, name, right, up)` drags the point of that data-name by so many pixels with the mouse."""
+
+    def drag_(tab: Any, name: str, right: float, up: float) -> None:
+        box = tab.locator(f'[data-name="{name}"] .sg-mark').bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        tab.mouse.move(x, y)
+        tab.mouse.down()
+        tab.mouse.move(x + right, y - up, steps=8)
+        tab.mouse.up()
+
+    return drag_
+
+
+@pytest.fixture(scope="session")
+def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """(address, folder) of a JupyterLab that knows nothing of the user's settings; stopped at the end."""
+    home = tmp_path_factory.mktemp("lab")
+    folder = home / "notebooks"
+    folder.mkdir()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    isolated = {
+        name: str(home / name.lower())
+        for name in (
+            "JUPYTER_CONFIG_DIR",
+            "JUPYTER_DATA_DIR",
+            "JUPYTER_RUNTIME_DIR",
+            "JUPYTERLAB_SETTINGS_DIR",
+            "JUPYTERLAB_WORKSPACES_DIR",
+            "IPYTHONDIR",
+        )
+    }
+    options = [
+        "--no-browser",
+        "--allow-root",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        "--IdentityProvider.token=",
+        f"--ServerApp.root_dir={folder}",
+        "--LabApp.extension_manager=readonly",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.collaborative=False",
+    ]
+    with (home / "server.log").open("wb") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *options],
+            env=os.environ | isolated,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(f"{address}/api/status", server, home / "server.log")
+        yield address, folder
+    finally:
+        server.terminate()
+        try:
+            server.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path, seconds: float = 45) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if server.poll() is not None:
+            break
+        try:
+            urllib.request.urlopen(url, timeout=2).close()
+            return
+        except OSError:
+            time.sleep(0.3)
+    pytest.fail(f"JupyterLab did not start:\n{log.read_text(encoding='utf-8')[-2000:]}")

@@ -1,0 +1,70 @@
+"""The softmax explorer in JupyterLab: shown by a notebook, dragged by a mouse, read back by Python."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+SHOW = """\
+from softgeom.explorers import SoftmaxExplorer
+explorer = SoftmaxExplorer([[0, 2], [-2, -1], [2, -1], [0, 0]])
+explorer"""
+READ = 'print("python sees", explorer.W[3].tolist(), explorer.verdicts["verdict"][3])'
+SET = "explorer.set_layer([[0, 1], [1, 0], [-1, -1]], names=['up', 'right', 'down'])"
+
+
+def _write_notebook(path, *cells: str) -> None:
+    def code(number: int, source: str) -> dict:
+        return {
+            "cell_type": "code",
+            "id": str(number),
+            "metadata": {},
+            "source": source,
+            "outputs": [],
+            "execution_count": None,
+        }
+
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    content = {
+        "cells": [code(i, cell) for i, cell in enumerate(cells)],
+        "metadata": {"kernelspec": kernel},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_a_drag_in_jupyterlab_reaches_python_and_python_reaches_back(jupyterlab, open_tab, drag, screenshot):
+    address, folder = jupyterlab
+    _write_notebook(folder / "drag.ipynb", SHOW, READ, SET)
+    tab = open_tab(f"{address}/lab/tree/drag.ipynb", viewport={"width": 1300, "height": 1000})
+    tab.set_default_timeout(40_000)
+    tab.locator(".jp-Notebook .jp-Cell").first.click()
+    tab.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']").wait_for()
+    tab.keyboard.press("Shift+Enter")
+    live = tab.locator(".softgeom [aria-live]")
+    live.wait_for()
+    assert live.inner_text() == "c₄ can never win."
+    tab.locator('[data-name="class-3"]').scroll_into_view_if_needed()
+    drag(tab, "class-3", 0, -150)
+    assert live.inner_text() == "Every class can win."
+    shown = tab.locator('[data-name="class-3"]').get_attribute("aria-label")
+    screenshot(tab, "lab")
+    x, y = (float(value.replace("−", "-")) for value in re.search(r"\((.*?), (.*?)\)", shown).groups())
+
+    tab.locator(".jp-Notebook .jp-Cell").nth(1).locator(".cm-content").click()
+    tab.keyboard.press("Shift+Enter")
+    output = tab.locator(".jp-Cell").nth(1).locator(".jp-OutputArea-output")
+    output.wait_for()
+    seen = re.search(r"python sees \[(.*), (.*)\] (\w+)", output.inner_text())
+    assert [float(seen[1]), float(seen[2])] == pytest.approx([x, y], abs=0.006)
+    assert y < -1
+    assert seen[3] == "argmaxable"
+
+    tab.keyboard.press("Shift+Enter")  # the third cell: Python changes the layer, the figure follows
+    tab.locator('[data-name="class-0"][aria-label^="class up at"]').wait_for()
+    assert tab.locator(".softgeom .sg-handles > g").count() == 4  # three classes and x

@@ -1,0 +1,163 @@
+"""The static explorers, opened from a folder: mouse, finger, keyboard, wrong input, both themes, a phone."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from softgeom.explorers import NAMES, page
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"viewport": {"width": 375, "height": 800}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
+
+
+@pytest.fixture
+def open_page(tmp_path, open_tab):
+    """`open_page(name, state=None, **options)` writes the page to a folder and opens it from there."""
+
+    def open_(name, state=None, **options):
+        path = tmp_path / f"{name}.html"
+        path.write_text(page(name, state), encoding="utf-8")
+        return open_tab(path.as_uri(), **options)
+
+    return open_
+
+
+def _live(tab) -> str:
+    return tab.locator('[aria-live="polite"]').inner_text()
+
+
+def _press(tab, label: str) -> None:
+    tab.get_by_role("button", name=label, exact=True).click()
+
+
+def test_a_class_dragged_out_of_the_hull_can_win(open_page, drag, screenshot):
+    tab = open_page("softmax")
+    assert _live(tab) == "c₄ can never win."
+    _press(tab, "Why?")
+    assert re.search(r"c₄ = 0\.\d\d c₁ \+ 0\.\d\d c₂ \+ 0\.\d\d c₃", tab.locator(".sg-reason").inner_text())
+    assert tab.locator(".sg-captor").count() == 3
+    assert tab.locator(".sg-region").count() == 3
+    screenshot(tab, "softmax")
+    drag(tab, "class-3", 0, -180)
+    assert _live(tab) == "Every class can win."
+    assert tab.locator(".sg-region").count() == 4
+    assert "Rankings realised: 12. Formula: 12. All orders: 24." in tab.locator(".sg-counts").inner_text()
+    screenshot(tab, "softmax_freed")
+
+
+def test_the_keyboard_alone_does_what_the_mouse_does(open_page):
+    tab = open_page("softmax")
+    tab.locator("summary").focus()
+    tab.keyboard.press("Shift+Tab")  # backwards over the window's slider and x to the last class
+    tab.keyboard.press("Shift+Tab")
+    tab.keyboard.press("Shift+Tab")
+    handle = tab.locator('[data-name="class-3"]')
+    assert handle.evaluate("(element) => element === document.activeElement")
+    assert handle.get_attribute("aria-label") == "class c₄ at (0.25, 0.00), can never win"
+    tab.keyboard.press("ArrowRight")
+    assert "(0.31, 0.00)" in handle.get_attribute("aria-label")
+    tab.keyboard.press("Shift+ArrowLeft")
+    assert "(0.30, 0.00)" in handle.get_attribute("aria-label")
+    for _ in range(17):
+        tab.keyboard.press("ArrowDown")
+    assert _live(tab) == "Every class can win."
+    for _ in range(17):
+        tab.keyboard.press("ArrowUp")
+    assert _live(tab) == "c₄ can never win."
+    _press(tab, "Bias")
+    handle.focus()
+    for _ in range(12):
+        tab.keyboard.press("+")
+    assert "bias 0.75" in handle.get_attribute("aria-label")
+    assert _live(tab) == "Every class can win."
+    assert "bounded region" in tab.locator(".sg-reason").inner_text()
+    tab.keyboard.press("-")
+    assert "bias 0.69" in handle.get_attribute("aria-label")
+
+
+def test_a_finger_drags_too(open_page, screenshot):
+    tab = open_page("softmax", **PHONE)
+    box = tab.locator('[data-name="class-3"] .sg-mark').bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    touch = tab.context.new_cdp_session(tab)
+    for kind, down in (("touchStart", 0), *(("touchMove", 10 * k) for k in range(1, 14))):
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y + down}]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    assert _live(tab) == "Every class can win."
+    assert tab.evaluate("scrollY") == 0  # the finger moved the point, not the page
+    screenshot(tab, "softmax_phone")
+
+
+def test_numbers_typed_wrongly_are_refused_in_place(open_page):
+    tab = open_page("softmax")
+    tab.locator("summary").click()
+    editor = tab.locator("textarea")
+    editor.fill("0 2\n-2 NaN\n2 -1")
+    editor.blur()
+    assert tab.get_by_role("alert").inner_text() == "Row 2 of W has an entry that is not a finite number."
+    assert tab.locator(".sg-region").count() == 3  # the last good picture stays
+    editor.fill("0 2 0.5\n-2 -1 0\n2 -1 0\n0 0 1\n0.5 0.25 -1")
+    editor.blur()
+    assert tab.get_by_role("alert").count() == 0
+    assert _live(tab) == "c₅ can never win."
+    assert tab.locator(".sg-handles > g").count() == 6  # five classes and x
+
+
+def test_a_page_with_a_bad_layer_says_so(open_page):
+    tab = open_page("softmax", {"W": [[0, 1], [1]]})
+    assert tab.get_by_role("alert").inner_text() == "Row 2 of W must be a pair of numbers."
+
+
+def test_presets_and_all_rankings(open_page, screenshot):
+    tab = open_page("softmax", color_scheme="dark")
+    presets = tab.locator("select")
+    for index, option in enumerate(presets.locator("option").all_inner_texts()[1:]):
+        presets.select_option(str(index))
+        if named := re.search(r"(\d+) rankings", option):
+            assert f"Rankings realised: {named[1]}" in tab.locator(".sg-counts").inner_text()
+    presets.select_option("3")
+    _press(tab, "All rankings")
+    assert tab.locator(".sg-tie").count() == 6
+    screenshot(tab, "softmax_dark")
+
+
+def test_attention_tears_where_the_token_is_dragged(open_page, drag, screenshot):
+    tab = open_page("attention")
+    assert _live(tab).startswith("Regular")
+    before = tab.locator("tbody").inner_text()
+    screenshot(tab, "attention")
+    drag(tab, "token-4", -80, -80)
+    assert _live(tab).startswith("Beyond the tear")
+    assert "places in the plane share this residual" in tab.locator(".sg-counts").inner_text()
+    assert tab.locator("tbody").inner_text() != before
+    screenshot(tab, "attention_torn")
+    tab.get_by_label("coupling c").fill("-1")
+    assert _live(tab).startswith("Regular")
+    assert "No token is under pressure" in tab.locator(".sg-counts").inner_text()
+
+
+def test_hardmax_steps_and_its_start_can_be_dragged(open_page, drag, screenshot):
+    tab = open_page("hardmax")
+    assert _live(tab) == "Leaders at layer 3: z₁, z₂, z₃."
+    screenshot(tab, "hardmax")
+    tab.get_by_role("button", name="One layer on").click()
+    assert "at layer 4" in _live(tab)
+    drag(tab, "token-7", 100, -80)  # pulled outside the triangle it becomes a leader itself
+    assert _live(tab) == "Leaders at layer 4: z₁, z₂, z₃, z₈."
+    tab.get_by_role("button", name="Play").click()
+    tab.locator("[aria-live]", has_text="layer 6").wait_for()
+    tab.get_by_role("button", name="Pause").click()
+    screenshot(tab, "hardmax_played")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pages_fit_a_phone_and_follow_the_dark_theme(open_page, screenshot, name):
+    tab = open_page(name, **PHONE, color_scheme="dark")
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    red, green, blue = map(
+        int, re.findall(r"\d+", tab.locator("main").evaluate("(e) => getComputedStyle(e).backgroundColor"))[:3]
+    )
+    assert max(red, green, blue) < 64
+    screenshot(tab, f"{name}_phone_dark")
