@@ -119,7 +119,7 @@ def _ascend(
         worst = lead.max(axis=1)
         better = worst < best_lead
         best_lead[better], best[better] = worst[better], Z[better]
-        spread = np.maximum(worst - np.median(lead, axis=1), 1e-12) * np.float32(temperature)
+        spread = np.maximum(worst - lead.mean(axis=1), 1e-12) * np.float32(temperature)
         p = np.exp((lead - worst[:, None]) / spread[:, None])
         p /= p.sum(axis=1, keepdims=True)
         g = np.matmul(p[:, None], A)[:, 0]  # (g, D): gradient of the smoothed lead

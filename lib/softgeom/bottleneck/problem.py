@@ -105,6 +105,13 @@ class Problem:
         return Z * np.minimum(1.0, inside / np.maximum(norms, np.finfo(Z.dtype).tiny)).astype(Z.dtype)
 
     def _corners(self, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        return self._corners32 if dtype == np.float32 else self._round_inwards(dtype)
+
+    @cached_property
+    def _corners32(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        return self._round_inwards(np.float32)
+
+    def _round_inwards(self, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """The box's corners in ``dtype``, rounded inwards so that no clipped point lies outside by rounding."""
         assert self.low is not None and self.high is not None
         low, high = self.low.astype(dtype), self.high.astype(dtype)
