@@ -176,6 +176,9 @@ def _session(threads: int) -> tuple[Any, list[str]]:
     model.graph.output.append(onnx.helper.make_empty_tensor_value_info(product.input[0]))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.add_session_config_entry(
+        "session.intra_op.allow_spinning", "0"
+    )  # waiting threads leave the cores to others
     options.log_severity_level = 3  # the graph's unused constants are the exporter's business
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return session, [product.input[0], model.graph.output[0].name]
