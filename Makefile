@@ -99,6 +99,9 @@ $(NOTEBOOKS): %: $(E)/%.ipynb
 
 # ---- Edges: what each notebook needs beyond its own file, its parameters and the leaves --------------------------------------
 # (chapter A: bottleneck)
+COUNTS := $(addprefix $(LIB)/bottleneck/,arrangement.py rankings.py regions.py stirling.py)
+$(E)/10_braid_counts.ipynb: $(COUNTS) $(LIB)/bottleneck/lowrank.py $(wildcard data/reference/braid_*.csv)
+$(E)/11_region_geometry.ipynb: $(BOTTLENECK)
 
 # (chapter B: margins)
 $(E)/01_language_models.ipynb: $(MODELS)
