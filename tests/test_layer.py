@@ -1,0 +1,97 @@
+"""Layers and feature sets say in one sentence what is wrong with them, and keep what they are given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_narrow_weights_stay_narrow(dtype: str) -> None:
+    W = np.ones((3, 2), dtype)
+    layer = SoftmaxLayer(W, np.zeros(3, dtype))
+    assert layer.W is W
+    assert layer.bias.dtype == dtype
+    assert (layer.classes, layer.dimension) == (3, 2)
+
+
+def test_integers_become_float64_and_a_row_of_biases_a_vector() -> None:
+    layer = SoftmaxLayer([[1, 2], [3, 4]], [[5, 6]])
+    assert layer.W.dtype == np.float64
+    np.testing.assert_array_equal(layer.bias, [5.0, 6.0])
+    np.testing.assert_array_equal(layer.logits([1.0, 1.0]), [8.0, 13.0])
+
+
+@pytest.mark.parametrize(
+    ("W", "b", "tokens", "message"),
+    [
+        (np.zeros(3), None, None, "must be a .classes, features. matrix"),
+        (np.zeros((0, 3)), None, None, "must be a .classes, features. matrix"),
+        (np.zeros((3, 0)), None, None, "must be a .classes, features. matrix"),
+        ([[1.0, np.nan]], None, None, r"W has a NaN or infinite entry, the first at \[0, 1\]"),
+        (np.ones((2, 2)), [0.0, np.inf], None, r"b has a NaN or infinite entry, the first at \[1\]"),
+        (np.ones((2, 2)), [0.0], None, r"b must have one entry per class \(2\)"),
+        (np.ones((2, 2)), None, ["a"], "tokens must name all 2 classes, not 1"),
+        ([["x"]], None, None, "W must be an array of real numbers"),
+    ],
+)
+def test_bad_layers_are_told_apart(W, b, tokens, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SoftmaxLayer(W, b, tokens)
+
+
+def test_first_bad_entry_is_found_beyond_the_first_block() -> None:
+    W = np.zeros((5000, 1))
+    W[4999] = np.inf
+    with pytest.raises(ValueError, match=r"\[4999, 0\]"):
+        SoftmaxLayer(W)
+
+
+def test_tokens_name_classes() -> None:
+    assert SoftmaxLayer(np.eye(2), tokens=["no", "yes"]).token(1) == "yes"
+    assert SoftmaxLayer(np.eye(2)).token(1) == "1"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Box(0.0), "low < high"),
+        (lambda: Box(1.0, low=2.0), "low < high"),
+        (lambda: Box(np.inf), "must be finite"),
+        (lambda: Box((1.0, 2.0), low=(0.0, 0.0, 0.0)), "3 lower bounds but 2 upper"),
+        (lambda: Ball(-1.0), "positive"),
+        (lambda: Ball(np.nan), "positive"),
+        (lambda: Ellipsoid([[1.0]]), "gain must be a vector"),
+        (lambda: Ellipsoid([1.0, 2.0], [0.0]), "differ in shape"),
+        (lambda: Ellipsoid([1.0, np.nan]), "gain has a NaN"),
+        (lambda: Ellipsoid([1.0], radius=0.0), "radius of an Ellipsoid"),
+    ],
+)
+def test_bad_feature_sets_are_told_apart(make, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_box_is_symmetric_unless_told_otherwise() -> None:
+    low, high = Box(2.0).bounds(3)
+    np.testing.assert_array_equal(low, [-2.0] * 3)
+    low, high = Box((1.0, 2.0), low=-0.25).bounds(2)
+    np.testing.assert_array_equal(low, [-0.25, -0.25])
+    np.testing.assert_array_equal(high, [1.0, 2.0])
+    assert Box(3.0) == Box(3.0, low=-3.0)
+
+
+@pytest.mark.parametrize("features", [Box((1.0, 2.0)), Ellipsoid([1.0, 2.0])], ids=["box", "ellipsoid"])
+def test_feature_set_of_another_dimension_is_refused(features) -> None:
+    features.check(2)
+    with pytest.raises(ValueError, match="W has 3 columns"):
+        features.check(3)
+
+
+def test_normalisations_have_radius_root_d() -> None:
+    assert Ellipsoid.rms_norm(np.ones(16)).radius == 4.0
+    assert Ellipsoid.layer_norm(np.ones(16)).centred
+    assert not Ellipsoid.rms_norm(np.ones(16)).centred
+    assert {f.describe() for f in (Unbounded(), Ball(2.0), Box())} == {"unbounded", "||x|| <= 2", "|x| <= 100"}

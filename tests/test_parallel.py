@@ -1,0 +1,35 @@
+"""Blocks come back in order from every backend."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+
+import pytest
+
+from softgeom.parallel import available_cores, run_blocks
+
+JOBS = [(n, 10) for n in range(5)]
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_results_keep_the_order_of_the_jobs(backend: str) -> None:
+    assert run_blocks(operator.mul, JOBS, n_jobs=2, backend=backend) == [0, 10, 20, 30, 40]  # type: ignore[arg-type]
+
+
+def test_dask_cluster_of_two_workers_gives_the_same() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # distributed warns about ports and sockets of its own making
+        assert run_blocks(operator.mul, JOBS, n_jobs=2, backend="dask") == [0, 10, 20, 30, 40]
+
+
+def test_environment_chooses_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BACKEND", "nonsense")
+    with pytest.raises(ValueError, match="Unknown backend 'nonsense'"):
+        run_blocks(operator.mul, JOBS)
+
+
+def test_one_worker_starts_nothing_and_errors_come_through() -> None:
+    with pytest.raises(ZeroDivisionError):
+        run_blocks(operator.truediv, [(1, 0)], n_jobs=1)
+    assert available_cores() >= 1
