@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from softgeom.corpora.source import Source
-from softgeom.language_model.gpt import Decoder, generate
+from softgeom.language_model.gpt import Decoder
 from softgeom.language_model.released import load_released_llama
 from softgeom.language_model.store import load_trained
 
@@ -28,14 +28,18 @@ class Subject:
         ids = torch.as_tensor([int(i) for i in self.tokenizer.encode(text)], dtype=torch.long)
         return ids[None, : self.model.config.n_ctx]
 
-    def speak(self, count: int, length: int, start: str, seed: int, temperature: float = 1.0) -> Tensor:
-        """`count` texts of `length` tokens that the model samples after the first token of `start`: (count, length)."""
+    @torch.no_grad()
+    def speak(self, count: int, length: int, prompt: Tensor, seed: int, temperature: float = 1.0) -> Tensor:
+        """Continue a prompt `count` times, each next token drawn from the softmax: (P,) -> (count, P + length).
+
+        All texts grow together, one pass per token; the context cuts their length.
+        """
         generator = torch.Generator().manual_seed(seed)
-        first, length = self.read(start)[0, :1], min(length, self.model.config.n_ctx)
-        texts = [
-            generate(self.model, first, length - 1, temperature=temperature, generator=generator) for _ in range(count)
-        ]
-        return torch.stack(texts)
+        texts = prompt.repeat(count, 1)
+        for _ in range(min(length, self.model.config.n_ctx - len(prompt))):
+            probabilities = (self.model(texts)[:, -1] / temperature).softmax(-1)
+            texts = torch.cat((texts, torch.multinomial(probabilities, 1, generator=generator)), dim=1)
+        return texts
 
 
 def load_subjects(profile: str, gpt: str = "gpt") -> tuple[list[Subject], list[Source]]:
