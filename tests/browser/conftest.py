@@ -101,6 +101,11 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
     home = tmp_path_factory.mktemp("lab")
     folder = home / "notebooks"
     folder.mkdir()
+    notification = (
+        home / "jupyterlab_settings_dir" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
+    )
+    notification.parent.mkdir(parents=True)
+    notification.write_text('{"fetchNews": "false"}', encoding="utf-8")  # the question would cover the notebook
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -124,9 +129,7 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
         "--IdentityProvider.token=",
         f"--ServerApp.root_dir={folder}",
         "--LabApp.extension_manager=readonly",
-        "--LabApp.news_url=None",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-        "--LabApp.collaborative=False",
     ]
     with (home / "server.log").open("wb") as log:
         server = subprocess.Popen(

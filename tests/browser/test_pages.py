@@ -161,3 +161,14 @@ def test_pages_fit_a_phone_and_follow_the_dark_theme(open_page, screenshot, name
     )
     assert max(red, green, blue) < 64
     screenshot(tab, f"{name}_phone_dark")
+
+
+def test_inside_an_iframe_a_page_takes_the_theme_and_tells_its_height(tmp_path, open_tab):
+    (tmp_path / "softmax.html").write_text(page("softmax"), encoding="utf-8")
+    outer = "<iframe src='softmax.html#dark' width='700' height='300'></iframe><script>onmessage = (e) => document.title = e.data.softgeomHeight</script>"
+    (tmp_path / "outer.html").write_text(outer, encoding="utf-8")
+    tab = open_tab((tmp_path / "outer.html").as_uri(), color_scheme="light")
+    inner = tab.frame_locator("iframe")
+    assert inner.locator("html").get_attribute("data-theme") == "dark"
+    assert inner.locator("main").evaluate("(e) => getComputedStyle(e).backgroundColor") == "rgb(20, 24, 29)"
+    tab.wait_for_function("Number(document.title) > 500")

@@ -43,7 +43,7 @@ def test_verdicts_follow_the_weights():
         ({"W": [[0, 1, 2], [3, 4, 5]]}, "two columns"),
         ({"W": [[0, 1], [2]]}, "rows of equal length"),
         ({"W": "weights"}, "array of numbers"),
-        ({"W": [[0, 1]] * 25}, "at most 24"),
+        ({"W": [[0, 1]] * 17}, "at most 16"),
         ({"b": [1, 2]}, "one entry per class"),
         ({"b": [1, 2, float("nan")]}, "b has a NaN"),
         ({"names": ["a"]}, "3 classes"),

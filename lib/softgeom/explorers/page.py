@@ -35,10 +35,12 @@ _PAGE = """<!DOCTYPE html>
 <title>{title}</title>
 <style>
 {css}
-body {{ margin: 0; }}
-main.softgeom {{ margin: 0 auto; padding: 12px 16px 24px; box-sizing: border-box; }}
 html {{ background: #ffffff; }}
 @media (prefers-color-scheme: dark) {{ html {{ background: #14181d; }} }}
+html[data-theme="light"] {{ background: #ffffff; }}
+html[data-theme="dark"] {{ background: #14181d; }}
+body {{ margin: 0; }}
+main.softgeom {{ margin: 0 auto; padding: 12px 16px 24px; box-sizing: border-box; }}
 h1 {{ font-size: 1.5em; line-height: 1.2; margin: 0.2em 0; }}
 </style>
 </head>
@@ -51,6 +53,7 @@ h1 {{ font-size: 1.5em; line-height: 1.2; margin: 0.2em 0; }}
 </main>
 <script type="module">
 {script}
+embed();
 render({{ model: new PageModel({state}), el: document.getElementById("explorer") }});
 </script>
 </body>
@@ -73,7 +76,8 @@ def page(name: str, state: Mapping[str, Any] | None = None) -> str:
     -------
     str
         Write it to a file and open that, or show it in an iframe. It asks nothing of a network: its content
-        security policy forbids it to.
+        security policy forbids it to. An iframe may ask for a theme with `#light` or `#dark` behind the address (also later),
+        and is told the page's height by messages `{"softgeomHeight": pixels}`.
 
     Raises
     ------

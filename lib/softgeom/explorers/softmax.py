@@ -22,7 +22,7 @@ from softgeom.explorers import examples, scripts
 from softgeom.explorers.traits import Numbers
 from softgeom.layer import SoftmaxLayer, Unbounded
 
-MOST_CLASSES = 24  # as in geometry.js: beyond that labels overlap and a drag is no longer answered at once
+MOST_CLASSES = 16  # as in geometry.js: beyond that labels overlap and a drag is no longer answered at once
 
 
 class SoftmaxExplorer(anywidget.AnyWidget):
@@ -40,7 +40,7 @@ class SoftmaxExplorer(anywidget.AnyWidget):
     Raises
     ------
     ValueError
-        When W is not a finite (C, 2) matrix of 1 to 24 classes, or b or names do not fit it. The explorer keeps its state.
+        When W is not a finite (C, 2) matrix of 1 to 16 classes, or b or names do not fit it. The explorer keeps its state.
     """
 
     _esm = scripts.module("softmax")

@@ -8,7 +8,7 @@
 
 const ROUNDING = 1e-14; // a 3 x 3 determinant makes some ten roundings of 1.1e-16 of its size: this is far above them
 const TINY = 1e-280; // below it products lose digits or vanish, so that no bound holds: integers decide
-export const MOST_CLASSES = 24; // beyond that the labels overlap, and a drag would take longer than an eye notices
+export const MOST_CLASSES = 16; // beyond that labels overlap, and counting the rankings would hold up a drag
 
 /** One sentence that says what is wrong with a layer, or "" when nothing is. */
 export function problemWith(W, b) {

@@ -4,7 +4,7 @@
 // The model holds W (C pairs), b (C numbers or null), names (C strings or null), presets. Everything shown is computed here at once;
 // in a notebook the kernel computes its verdicts from the same W and b.
 
-import { argmaxCell, centroid, clip, convexHull, countRankings, effectiveShape, evaluate, makeLayer, onHull, problemWith, rankingFormula, square, verdicts } from "./geometry.js";
+import { MOST_CLASSES, argmaxCell, centroid, clip, convexHull, countRankings, effectiveShape, evaluate, makeLayer, onHull, problemWith, rankingFormula, square, verdicts } from "./geometry.js";
 import { GRID, Handle, Plane, button, choice, colour, format, html, saver, say, slider, snap, svg, toggle, watch } from "./stage.js";
 
 const FAR = 1e6; // a window for what happens outside the one on the screen
@@ -96,14 +96,14 @@ export function render({ model, el }) {
   const whyToggle = toggle(page.buttons, "Why?", (on) => ((state.why = on), draw()), { title: "Show the captors of a class that can never win" });
   button(page.buttons, "+ class", () => {
     const [W, b, angle] = [model.get("W"), model.get("b"), 2.4 * model.get("W").length]; // the golden angle spreads them
-    resize([...W, [snap(1.25 * Math.cos(angle)), snap(1.25 * Math.sin(angle))]], b && [...b, 0]);
+    if (W.length < MOST_CLASSES) resize([...W, [snap(1.25 * Math.cos(angle)), snap(1.25 * Math.sin(angle))]], b && [...b, 0]);
   }, { "aria-label": "Add a class" });
   button(page.buttons, "− class", () => {
     const [W, b] = [model.get("W"), model.get("b")];
     if (W.length > 2) resize(W.slice(0, -1), b && b.slice(0, -1));
   }, { "aria-label": "Remove the last class" });
   const bias = slider(page.sliders, { label: "bias", min: -BIAS_LIMIT, max: BIAS_LIMIT, step: 4 * GRID, input: (value) => setBias(state.selected, value) });
-  const zoom = slider(page.sliders, { label: "features: window", min: 1, max: 6, step: 0.5, input: (value) => (page.features.setHalf(2 ** value), draw()) });
+  const zoom = slider(page.sliders, { label: "window of x", min: 1, max: 6, step: 0.5, input: (value) => (page.features.setHalf(2 ** value), draw()) });
   page.features.setHalf(4);
   const xHandle = new Handle(page.features, { name: "x", shape: "diamond", move: (at) => ((state.x = at), drawFeature(page, state, name, xHandle)) });
   page.editor.addEventListener("change", () => {
@@ -153,7 +153,9 @@ function layOut(el) {
   const bar = html("div", { class: "sg-probabilities", "aria-hidden": "true" });
   right.append(bar, ranking);
   const editor = html("textarea", { rows: 5, spellcheck: "false", "aria-label": "Weights, one class per line: w1 w2, and a bias if there is one" });
-  const numbers = html("details", {}, html("summary", {}, "Numbers"), html("p", { class: "sg-note" }, "One class per line: w₁ w₂, then the bias if there is one. Paste your own."), editor);
+  const numbers = html("details", {}, html("summary", {}, "Keyboard and numbers"),
+    html("p", { class: "sg-note" }, "Tab selects a class, the arrow keys move it (Shift: finer steps), + and − change its bias."),
+    html("p", { class: "sg-note" }, "One class per line: w₁ w₂, then the bias if there is one. Paste your own."), editor);
   el.replaceChildren(buttons, note, live, counts, message, html("div", { class: "sg-pair" }, left, right), sliders, reason, numbers);
   const weights = new Plane(left, { half: 3, label: "Class vectors. Tab selects a class, arrow keys move it, Shift makes the steps finer, plus and minus change its bias.", axes: ["w₁", "w₂"] });
   const features = new Plane(right, { half: 4, label: "Regions of the feature plane, one for each class that can win", axes: ["x₁", "x₂"] });
