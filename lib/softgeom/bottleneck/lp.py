@@ -155,6 +155,7 @@ def chebyshev_radius(
     *,
     method: str = "simplex",
     threads: int = 1,
+    time_limit: float = float("inf"),
 ) -> tuple[float, NDArray[np.float64]]:
     """Solve the paper's programme (eqs. 5-6) for class t with all rows at once.
 
@@ -170,6 +171,8 @@ def chebyshev_radius(
         Solver of HiGHS.
     threads : int
         Threads of HiGHS.
+    time_limit : float
+        Seconds after which HiGHS gives up.
 
     Returns
     -------
@@ -185,6 +188,7 @@ def chebyshev_radius(
     D = W[t].astype(np.float64) - W[rivals].astype(np.float64)
     c = np.zeros(len(rivals)) if b is None else b[rivals].astype(np.float64) - np.float64(b[t])
     programme = _Programme(low, high, highspy.kHighsInf, method, threads)
+    programme.h.setOptionValue("time_limit", time_limit)
     programme.add(np.column_stack([D, -np.linalg.norm(D, axis=1)]), c / programme.scale)
     columns, _ = programme.solve()
     return float(columns[-1]) * programme.scale, columns[:-1] * programme.scale
