@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
-from softgeom.bottleneck.rankings import decide_ranking, effective_shape, feasible_rankings, rank_classes
+from softgeom.bottleneck.rankings import (
+    RankingVerdict,
+    decide_ranking,
+    effective_shape,
+    feasible_rankings,
+    rank_classes,
+)
 from softgeom.bottleneck.regions import count_regions
 
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
@@ -142,6 +148,25 @@ def test_tampered_evidence_does_not_verify() -> None:
 
 
 @pytest.mark.parametrize(
+    ("weights", "b", "proven"),
+    [
+        ((1, 1), None, True),
+        ((2, 2), [0, 0, -1], True),
+        ((1, 1), [0, 0, 1], False),  # the biases rise along the ranking: no contradiction, the ranking is realised
+        ((-1, -1), None, False),  # a negative weight reverses an inequality
+        ((1, 2), None, False),  # the steps do not cancel
+    ],
+)
+def test_each_condition_of_motzkins_theorem_is_checked(
+    weights: tuple[int, int], b: list[int] | None, proven: bool
+) -> None:
+    """Rows 0, 1, 0: the steps of the ranking (0, 1, 2) are +1 and -1."""
+    W = [[0], [1], [0]]
+    assert RankingVerdict((0, 1, 2), False, weights=tuple(map(Fraction, weights))).verify(W, b) == proven
+    assert decide_ranking((0, 1, 2), W, b).feasible == (b == [0, 0, 1])
+
+
+@pytest.mark.parametrize(
     ("ranking", "W", "message"),
     [
         ((0, 0, 1), [[1], [2], [3]], "is no permutation of the 3 classes"),
@@ -155,5 +180,7 @@ def test_bad_input_gets_one_sentence(ranking: tuple[int, ...], W: Any, message: 
 
 
 def test_one_class_has_one_ranking() -> None:
-    assert decide_ranking((0,), [[3, 4]]).verify([[3, 4]])
+    verdict = decide_ranking((0,), [[3, 4]])
+    assert verdict.verify([[3, 4]])
+    assert verdict.x == (0, 0)
     assert list(feasible_rankings([[3, 4]])) == [(0,)]
