@@ -105,6 +105,9 @@ $(E)/11_region_geometry.ipynb: $(BOTTLENECK)
 
 # (chapter B: margins)
 $(E)/01_language_models.ipynb: $(MODELS)
+$(E)/20_scalar_margins.ipynb: $(addprefix $(LIB)/margins/,scalar.py constrained.py) data/reference/scalar_coupling_population.csv
+$(E)/21_attention_jacobian.ipynb: $(MARGINS)
+$(E)/22_generative_process.ipynb: $(addprefix $(LIB)/margins/,scalar.py jacobian.py prior.py process.py)
 $(E)/23_margin_sweep.ipynb: $(MARGINS)
 $(E)/24_robustness.ipynb $(E)/25_support_tokens.ipynb: $(E)/23_margin_sweep.ipynb $(MARGINS)
 $(E)/25_support_tokens.ipynb: $(E)/24_robustness.ipynb
@@ -115,6 +118,8 @@ $(addprefix $(E)/,$(addsuffix .ipynb,30_normalisation 31_heads 32_residual_strea
 $(E)/34_tokens_to_probability.ipynb: $(E)/01_language_models.ipynb $(CIRCUITS) $(BOTTLENECK)
 
 # (chapter D: hardmax)
+$(E)/40_clustering_theorem.ipynb $(E)/42_sentiment.ipynb: $(HARDMAX)
+$(E)/43_leader_explanations.ipynb: $(E)/42_sentiment.ipynb $(HARDMAX)
 
 # (summary: reads what all others recorded)
 $(E)/90_summary.ipynb: $(filter-out $(E)/90_summary.ipynb,$(NOTEBOOKS:%=$(E)/%.ipynb)) $(wildcard $(LIB)/compendium/*.py)
