@@ -2,7 +2,8 @@
 
 Source 004 reads the model through its leaders: the ones farthest from the decision line "convey sentiment". An explanation is faithful when the
 decision depends on what it names. So reviews are changed (leaders deleted, leaders alone, leaders reflected at the decision line) and decisions
-compared, always against words of the same number chosen otherwise. Everything is measured under the hard dynamics, in double precision.
+compared, always against words of the same number chosen otherwise. Everything is measured under the hard dynamics; leaders and limits in
+double precision.
 
 Symbols: N reviews of at most n distinct words; the model's logit is <w, mean z^K> + v.
 """
@@ -90,8 +91,8 @@ def measure(trained: Trained, bags: Bags, labels: np.ndarray, sample: int = 1000
     anatomy, end = dissect(model, part), compare_with_limit(model, part)
     words = (part.counts > 0).sum()
     return {
-        "accuracy": accuracy(logits(in_double(model), bags), labels),
-        "without_attention": accuracy(logits(in_double(model), bags, layers=0), labels),
+        "accuracy": accuracy(logits(model, bags), labels),
+        "without_attention": accuracy(logits(model, bags, layers=0), labels),
         "alpha": trained.alpha,
         "leaders": float(anatomy.count.mean()),
         "leaders_at_start": float(anatomy.at_start.sum() / max(anatomy.leader.sum(), 1)),
@@ -194,3 +195,43 @@ def _chunks(bags: Bags) -> list[np.ndarray]:
     """Row numbers in chunks of reviews of similar length."""
     order = np.argsort((bags.counts > 0).sum(1), kind="stable")
     return [order[start : start + CHUNK] for start in range(0, len(order), CHUNK)]
+
+
+def probe_explanation(
+    model: Classifier, bags: Bags, anatomy: Anatomy, polarity: np.ndarray, seed: int = 0
+) -> list[dict[str, float | str]]:
+    """Change the reviews at the leaders and at as many other words, and count the decisions that stay.
+
+    Parameters
+    ----------
+    model, bags, anatomy
+        The classifier, N reviews, and what `dissect` says of them.
+    polarity : (W,)
+        Bag-of-words weight of each word, the rival explanation.
+    seed : int
+        Of the random words.
+
+    Returns
+    -------
+    list of dict
+        One row per choice of words (leaders; as many random ones; as many of the largest |polarity|; as many of the largest |influence * height|)
+        with the share of decisions kept when these words are deleted, when they are all that is left, and when they are reflected.
+    """
+    number, counts = anatomy.count, bags.counts
+    choices = {
+        "leaders": anatomy.leader,
+        "random words": choose(np.random.default_rng(seed).random(counts.shape), number, counts),
+        "bag-of-words words": choose(np.abs(polarity)[bags.words] * counts, number, counts),
+        "most influential words": choose(np.abs(anatomy.influence * anatomy.height), number, counts),
+    }
+    before = logits(in_double(model), bags)
+    return [
+        {
+            "words": name,
+            "deleted": kept_decisions(model, before, without(bags, marked)),
+            "alone": kept_decisions(model, before, only(bags, marked)),
+            "reflected": float(((reflected_logits(model, bags, marked) > 0) == (before > 0)).mean()),
+            "changed_words": float(marked.sum(1).mean()),
+        }
+        for name, marked in choices.items()
+    ]

@@ -179,7 +179,7 @@ def check_labels(reviews: pd.DataFrame, name: str = "training") -> np.ndarray:
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(
-            f"Row {row} of the {name} reviews has label {labels[row]!r}: use 0 for negative and 1 for positive."
+            f"Row {row} of the {name} reviews has label {labels[row]}: use 0 for negative and 1 for positive."
         )
     if len(np.unique(labels)) < 2:
         raise ValueError(

@@ -1,0 +1,91 @@
+"""Anatomy of reviews and the deletion tests: exact identities, and a model whose explanation is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from softgeom.hardmax import faithfulness, trajectory  # noqa: E402 - after importorskip
+from softgeom.hardmax.leaders import leader_history  # noqa: E402
+from softgeom.hardmax.reviews import Bags  # noqa: E402
+from softgeom.hardmax.sentiment import logits  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def anatomy(planted, trained):
+    return faithfulness.dissect(trained.model(), planted["test_bags"][:200])
+
+
+def test_influence_rebuilds_the_logit(planted, trained, anatomy):
+    bags, model = planted["test_bags"][:200], faithfulness.in_double(trained.model())
+    np.testing.assert_allclose(anatomy.influence.sum(1), 1.0, atol=1e-10)
+    np.testing.assert_allclose((anatomy.influence * anatomy.height).sum(1), logits(model, bags), atol=1e-8)
+    assert (anatomy.influence[bags.counts == 0] == 0).all()
+    ends = (bags.counts * anatomy.end).sum(1) / bags.counts.sum(1)
+    np.testing.assert_allclose(ends, logits(model, bags), atol=1e-8)
+
+
+def test_leaders_are_those_of_the_dynamics(planted, trained, anatomy):
+    bags = planted["test_bags"][:20]
+    for r in range(20):
+        n = int((bags.counts[r] > 0).sum())
+        Z = trained.embedding.astype(float)[bags.words[r, :n]]
+        states = trajectory(Z, np.eye(2), trained.alpha, 8, counts=bags.counts[r, :n].astype(float))
+        history = leader_history(states, np.eye(2), counts=bags.counts[r, :n])
+        np.testing.assert_array_equal(anatomy.leader[r, :n], history.any(0))
+        np.testing.assert_array_equal(anatomy.at_start[r, :n], history[0])
+    assert not anatomy.leader[planted["test_bags"][:200].counts == 0].any()
+
+
+def test_distance_to_the_limit_is_the_rate(planted, trained):
+    found = faithfulness.compare_with_limit(trained.model(), planted["test_bags"][:100])
+    assert found.converged
+    assert found.distance == pytest.approx(
+        (1 + trained.alpha) ** -8.0, rel=0.6
+    )  # late changes of leader slow a few tokens
+    assert 1 <= found.clusters < found.words
+
+
+def test_choose_takes_the_largest_and_never_padding():
+    scores = np.array([[3.0, 9.0, 1.0, 99.0], [1.0, 2.0, 3.0, 4.0]])
+    counts = np.array([[1, 1, 2, 0], [1, 1, 1, 1]])
+    marked = faithfulness.choose(scores, np.array([2, 3]), counts)
+    np.testing.assert_array_equal(marked, [[True, True, False, False], [False, True, True, True]])
+
+
+def test_deleting_and_isolating_words():
+    bags = Bags(np.array([[5, 6, 7]], np.int32), np.array([[1, 2, 1]], np.float32))
+    marked = np.array([[False, True, False]])
+    left, alone = faithfulness.without(bags, marked), faithfulness.only(bags, marked)
+    np.testing.assert_array_equal(left.words[left.counts > 0], [5, 7])
+    np.testing.assert_array_equal(alone.words[0, 0], 6)
+    np.testing.assert_array_equal(alone.counts, [[2, 0, 0]])
+    np.testing.assert_array_equal(faithfulness.without(bags, np.ones((1, 3), bool)).counts, bags.counts)  # never empty
+
+
+def test_reflecting_every_word_turns_every_decision(planted, trained):
+    bags = planted["test_bags"][:50]
+    model = faithfulness.in_double(trained.model())
+    everything = np.ones_like(bags.counts, bool)
+    # Mirroring all tokens at a line through the origin commutes with the dynamics; the line <w, z> + v = 0 passes it at |v| / |w|, so take v = 0.
+    model.v.fill_(0.0)
+    np.testing.assert_allclose(faithfulness.reflected_logits(model, bags, everything), -logits(model, bags), atol=1e-8)
+    np.testing.assert_allclose(faithfulness.reflected_logits(model, bags, ~everything), logits(model, bags), atol=1e-10)
+
+
+def test_probe_explanation_compares_equal_numbers(planted, trained, anatomy):
+    bags = planted["test_bags"][:200]
+    weights = np.array([word in planted["planted"] for word in planted["vocabulary"]], float)
+    rows = {row["words"]: row for row in faithfulness.probe_explanation(trained.model(), bags, anatomy, weights)}
+    assert len({round(row["changed_words"], 9) for row in rows.values()}) == 1
+    assert rows["random words"]["deleted"] > rows["bag-of-words words"]["deleted"]  # the planted words decide
+
+
+def test_measure_reads_one_table_row(planted, trained):
+    row = faithfulness.measure(trained, planted["test_bags"], planted["test_labels"], sample=40)
+    assert row["accuracy"] > 0.8
+    assert row["alpha"] == pytest.approx(1.0)
+    assert 0 < row["distance_to_limit"] < 0.05
+    assert 1 <= row["clusters"] <= row["leaders"] + 1

@@ -1,0 +1,107 @@
+"""Cleaning, counting, splitting: worked examples, and inputs that must be refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from softgeom.hardmax import reviews as prepare
+
+
+def test_clean_drops_what_is_not_a_word():
+    text = "Well...<br /><br />I DIDN'T like it: 10/10 for http://example.org/page?x=1 only, café!"
+    assert prepare.clean(text) == ["well", "didnt", "like", "it", "for", "only", "café"]
+
+
+def test_bag_counts_distinct_words_in_order_of_appearance():
+    lexicon = {}
+    tokens = prepare.tokenise(["good film good plot", "the plot", "bad the", "good"], lexicon)
+    vocabulary, numbers = prepare.build_vocabulary(tokens, lexicon, least=1)
+    assert set(vocabulary) == {"good", "film", "plot", "bad"}  # "the" is a stop word
+    assert vocabulary[0] in {"good", "plot"}  # in two reviews each
+    bags = prepare.bag(tokens, numbers)
+    assert prepare.spell(vocabulary, bags.words[0][bags.counts[0] > 0]) == ["good", "film", "plot"]
+    np.testing.assert_array_equal(bags.counts, [[2, 1, 1], [1, 0, 0], [1, 0, 0], [1, 0, 0]])
+    short = prepare.bag(tokens, numbers, length=3)  # "good film good": the fourth word is cut off
+    np.testing.assert_array_equal(short.counts[0], [2, 1])
+    np.testing.assert_array_equal(bags.matrix(4).toarray().sum(1), bags.counts.sum(1))
+
+
+def test_a_review_without_known_words_is_marked_empty():
+    lexicon = {}
+    tokens = prepare.tokenise(["good film", "the of 123", "!!!"], lexicon)
+    bags = prepare.bag(tokens, prepare.build_vocabulary(tokens, lexicon, least=1)[1])
+    np.testing.assert_array_equal(bags.empty, [False, True, True])
+
+
+def test_rare_words_and_words_of_other_parts_are_unknown():
+    lexicon = {}
+    training = prepare.tokenise(["good film", "good plot"], lexicon)
+    vocabulary, numbers_of_training = prepare.build_vocabulary(training, lexicon, least=2)
+    assert vocabulary == ["good"]
+    assert numbers_of_training[lexicon["film"]] == -1
+    with pytest.raises(ValueError, match="No word occurs in 3"):
+        prepare.build_vocabulary(training, lexicon, least=3)
+
+
+def test_lemmas_join_forms():
+    pytest.importorskip("simplemma")
+    lexicon = {}
+    tokens = prepare.tokenise(["movies", "movie", "movies"], lexicon)
+    vocabulary, numbers = prepare.build_vocabulary(tokens, lexicon, least=3, lemmas=True)
+    assert len(vocabulary) == 1
+    assert numbers[lexicon["movies"]] == numbers[lexicon["movie"]] == 0
+
+
+def test_tokens_and_bags_can_be_cut_and_joined():
+    lexicon = {}
+    tokens = prepare.tokenise(["good film", "plot", "bad plot plot"], lexicon)
+    part = tokens[np.array([True, False, True])]
+    np.testing.assert_array_equal(part.offsets, [0, 2, 5])
+    numbers = prepare.build_vocabulary(tokens, lexicon, least=1)[1]
+    whole, cut = prepare.bag(tokens, numbers), prepare.bag(part, numbers)
+    np.testing.assert_array_equal(cut.counts, whole.counts[[0, 2], : cut.counts.shape[1]])
+    joined = prepare.Bags.join(cut, whole[1:2])
+    assert len(joined) == 3
+    np.testing.assert_array_equal(joined.counts.sum(1), [2, 3, 1])
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pd.DataFrame({"text": ["a"], "rating": [1]}), "no column 'label'"),
+        (pd.DataFrame({"label": [0, 1]}), "no column 'text'"),
+        (pd.DataFrame({"text": ["a", "b"], "label": [0, 2]}), "Row 1 .* label 2"),
+        (pd.DataFrame({"text": ["a", "b"], "label": [1, 1]}), "sorted by label"),
+    ],
+)
+def test_bad_labels_are_refused(frame, message):
+    with pytest.raises(ValueError, match=message):
+        prepare.check_labels(frame)
+
+
+def test_validation_blocks_hold_consecutive_file_numbers_of_both_labels():
+    names = [f"train/{side}/{n}_{7 if side == 'pos' else 2}.txt" for side in ("neg", "pos") for n in range(100)]
+    frame = pd.DataFrame({"text": names, "label": np.repeat([0, 1], 100), "source_file": names})
+    shuffled = frame.sample(frac=1.0, random_state=0)
+    blocks = pd.Series(prepare.validation_blocks(shuffled), index=shuffled.index).sort_index().to_numpy()
+    np.testing.assert_array_equal(blocks, np.tile(np.repeat(np.arange(5), 20), 2))
+    np.testing.assert_array_equal(prepare.validation_blocks(frame.drop(columns="source_file")), blocks)
+    with pytest.raises(ValueError, match="does not look like"):
+        prepare.validation_blocks(frame.assign(source_file="review.txt"))
+
+
+def test_texts_of_the_test_part_are_dropped():
+    frame = pd.DataFrame({"text": ["a", "b", "c"], "label": [0, 1, 0]})
+    assert prepare.drop_texts_of(frame, frame.iloc[1:2])["text"].tolist() == ["a", "c"]
+
+
+def test_imdb_duplicates_are_as_counted():
+    folder = os.environ.get("SOFTGEOM_DATA")
+    if not folder or not (Path(folder) / "imdb" / "train.parquet").is_file():
+        pytest.skip("SOFTGEOM_DATA is not set or holds no imdb/train.parquet")
+    train, test = (pd.read_parquet(Path(folder) / "imdb" / f"{part}.parquet") for part in ("train", "test"))
+    assert len(train) - len(prepare.drop_texts_of(train, test)) == 123
