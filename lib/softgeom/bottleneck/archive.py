@@ -93,16 +93,17 @@ def load_findings(path: str | Path, layer: SoftmaxLayer, key: str | None = None)
     if not path.is_file():
         raise ValueError(f"There is no saved scan at {path}.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         head = json.loads(str(arrays["head"]))
-        if head["format"] != FORMAT:
-            raise ValueError(f"{path} was written in format {head['format']}; this version reads format {FORMAT}.")
-        belongs = head["layer"] == (key or fingerprint(layer))
+        known = head["format"] == FORMAT
+        belongs = known and head["layer"] == (key or fingerprint(layer))
         findings = _findings(arrays, head) if belongs else []
         features = _restore(head["features"])
-    except (KeyError, IndexError, TypeError, OSError, EOFError, StopIteration, zipfile.BadZipFile) as error:
+    except (KeyError, IndexError, TypeError, ValueError, OSError, EOFError, StopIteration, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is no saved scan, or is damaged ({error}): scan the layer again.") from None
+    if not known:
+        raise ValueError(f"{path} was written in format {head['format']}; this version reads format {FORMAT}.")
     if not belongs:
         raise ValueError(f"{path} belongs to another layer: its fingerprint differs from this one's.")
     return features, findings

@@ -123,9 +123,9 @@ class Problem:
         if not self.is_box:
             assert self.radius is not None
             norms = np.linalg.norm(directions, axis=-1, keepdims=True)
-            return self.project(directions * (self.radius / np.maximum(norms, np.finfo(directions.dtype).tiny)))
+            return self.project(directions * (self.radius / np.maximum(norms, 1e-30)))
         largest = np.abs(directions).max(axis=-1, keepdims=True)
-        step = self.scale / np.maximum(largest, np.finfo(directions.dtype).tiny)
+        step = self.scale / np.maximum(largest, 1e-30)  # a class at the mean row has no direction: it stays put
         return self.project(self.anchor.astype(directions.dtype) + directions * step.astype(directions.dtype))
 
     @cached_property

@@ -21,6 +21,7 @@ from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.verdict import Captors
 
 SAMPLE = 6  # rivals per dimension: a point near the centre of a cloud lies in the hull of 3 d of its points or so
+LEAST = 400  # few dimensions make many captives: a larger sample catches more of them and costs little
 TEMPERATURES = (3.0, 1.0)  # in units of the bias's spread; the higher converges faster, the lower has more room
 STEPS = 24
 NEAR = 0.5  # |grad F| relative to its first value: a class that came no nearer is not worth a check
@@ -47,7 +48,7 @@ def surround(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -> dict
     rng = np.random.default_rng(seed)
     d = problem.layer.dimension
     others = np.setdiff1d(np.arange(problem.classes), classes)
-    rivals = np.sort(rng.choice(others, min(len(others), SAMPLE * (d + 1)), replace=False))
+    rivals = np.sort(rng.choice(others, min(len(others), max(SAMPLE * (d + 1), LEAST)), replace=False))
     proven: dict[int, tuple[Captors, float]] = {}
     if len(rivals) < d + 1:
         return proven
@@ -78,7 +79,7 @@ def _polish(
     A = np.column_stack([W[kept] - own, np.ones(int(kept.sum()), np.float32)])  # (k, d + 1)
     weights = p[kept].astype(np.float64)
     gram = ((A * p[kept][:, None]).T @ A).astype(np.float64)
-    gram[np.diag_indices_from(gram)] *= 1 + 1e-6
+    gram[np.diag_indices_from(gram)] += 1e-7 * np.trace(gram) / len(gram)  # dependent columns must not stop it
     target = np.zeros(len(gram))
     target[-1] = 1.0
     for _ in range(3):  # the Gram matrix is float32: each pass gains several digits

@@ -83,6 +83,10 @@ class WitnessChecker:
         x, moved = self._features_of(points)
         return 8 * self._error(x, moved, np.float64)
 
+    def rounding_slack(self, point: NDArray[Any]) -> float:
+        """How far apart two float64 logits at one point (d,) must be to be certainly in that order."""
+        return float(self._doubt(np.asarray(point)[None])[0])
+
     def look_error(self, points: NDArray[Any]) -> NDArray[np.float64] | None:
         """What to take off the margins of a float32 look at these x to certify them; None where that is not valid."""
         if not self._is_narrow(points):

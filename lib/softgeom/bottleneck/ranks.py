@@ -1,0 +1,74 @@
+"""How high can a class that never wins be ranked? Bounds on its best rank, both certified.
+
+*Lower bound.* Captors prove that at every x at least one of them has a logit at least the class's own. Take them away and
+scan the class again: a second, disjoint set of captors proves a second class ahead of it. k disjoint sets give rank >= k + 1.
+*Upper bound.* Once the class wins in the remaining layer, its witness shows the rank that it has there among all classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.scan import scan
+from softgeom.bottleneck.verdict import Captors, Twin, Witness
+from softgeom.bottleneck.witness import WitnessChecker
+from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
+
+
+@dataclass(frozen=True, eq=False)
+class RankBounds:
+    """The best rank of a class (1 = wins) lies between ``at_least`` and ``at_most``; ``point`` shows the latter."""
+
+    at_least: int
+    at_most: int
+    point: NDArray[np.floating] | None
+
+
+def bound_rank(
+    layer: SoftmaxLayer,
+    t: int,
+    features: FeatureSet = Box(100.0),  # noqa: B008 - frozen
+) -> RankBounds:
+    """Bound the best rank of class t over the feature set.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        The layer, (C, d).
+    t : int
+        The class.
+    features : FeatureSet
+        Where x may lie.
+
+    Notes
+    -----
+    The rank counts classes with a logit that is not certainly smaller. Undecided classes end with the trivial bound C.
+    """
+    kept, ahead = np.arange(layer.classes), 0
+    while True:
+        rest = SoftmaxLayer(layer.W[kept], None if layer.b is None else layer.b[kept])
+        here = int(np.searchsorted(kept, t))
+        evidence = scan(rest, [here], features=features).evidence(here)
+        if isinstance(evidence, Witness):
+            return RankBounds(ahead + 1, _rank_at(layer, features, t, evidence.point), evidence.point)
+        if isinstance(evidence, Captors):
+            gone = evidence.rivals[evidence.weights > 0]
+        elif isinstance(evidence, Twin):
+            gone = np.array([evidence.twin])
+        else:
+            return RankBounds(ahead + 1, layer.classes, None)
+        kept, ahead = np.delete(kept, gone), ahead + 1
+
+
+def _rank_at(layer: SoftmaxLayer, features: FeatureSet, t: int, point: NDArray[np.floating]) -> int:
+    """One more than the number of rivals that float64 with its rounding bounds does not put below t."""
+    checker = WitnessChecker(layer, features)
+    x = np.asarray(point, dtype=np.float64)
+    if isinstance(features, Ellipsoid):
+        x = features.bias + features.gain * (x - (x.mean() if features.centred else 0.0))
+    logits = layer.logits(x)
+    slack = checker.rounding_slack(point)
+    return 1 + int((np.delete(logits, t) > logits[t] - slack).sum())

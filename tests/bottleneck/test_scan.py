@@ -1,0 +1,303 @@
+"""Verdicts against independent truths: Qhull, a rational-free second programme, planted classes, and each other."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.spatial import ConvexHull
+from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
+from softgeom.bottleneck.scan import COLUMNS, Finding, Scan, scan
+from softgeom.bottleneck.verdict import Captors, EvidenceError, Twin, Unknown, Witness
+from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
+
+FEATURES = [
+    Box(100.0),
+    Box(2.0, low=-0.3),
+    Box(5.0, low=0.0),
+    Ball(3.0),
+    Unbounded(),
+    Ellipsoid([1.0, 0.5, 2.0], [0.1, 0, 0]),
+]
+
+
+def winners(found: Scan) -> set[int]:
+    return {f.index for f in found.findings if f.evidence.verdict == "argmaxable"}
+
+
+def best_margin_by_linprog(layer: SoftmaxLayer, t: int, low: float, high: float) -> float:
+    """The boxed programme with all rows, through another interface and without a working set."""
+    D = layer.W.astype(float) - layer.W[t].astype(float)
+    c = layer.bias.astype(float) - float(layer.bias[t])
+    A = np.column_stack([np.delete(D, t, 0), np.ones(len(D) - 1)])
+    bounds = [(low, high)] * layer.dimension + [(None, None)]
+    return -linprog([0.0] * layer.dimension + [-1.0], A, -np.delete(c, t), bounds=bounds).fun
+
+
+@pytest.mark.parametrize("d", [2, 3, 5])
+@pytest.mark.parametrize("features", [Box(100.0), Ball(2.0), Unbounded()], ids=lambda f: f.describe())
+def test_without_bias_the_winners_are_the_vertices_of_the_hull(d: int, features) -> None:
+    layer = normal_layer(80, d, seed=d)
+    found = scan(layer, features=features)
+    assert winners(found) == set(ConvexHull(layer.W.astype(float)).vertices.tolist())
+    assert found.counts["undecided"] == 0
+    assert found.verify()
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_unbounded_with_bias_the_winners_are_on_the_upper_hull(d: int) -> None:
+    layer = normal_layer(60, d, bias=True, seed=d)
+    hull = ConvexHull(np.column_stack([layer.W, layer.bias]).astype(float))
+    upper = {
+        int(v)
+        for simplex, normal in zip(hull.simplices, hull.equations, strict=True)
+        if normal[-2] > 0
+        for v in simplex
+    }
+    if d > 1:  # the silhouette: vertices of the hull of W win far out, whatever their bias
+        upper |= set(ConvexHull(layer.W.astype(float)).vertices.tolist())
+    else:
+        upper |= {int(layer.W[:, 0].argmin()), int(layer.W[:, 0].argmax())}
+    found = scan(layer, features=Unbounded())
+    assert winners(found) == upper
+    assert found.verify()
+
+
+@given(st.integers(0, 10**6), st.sampled_from([(1.0, -1.0), (100.0, -100.0), (3.0, -0.25), (4.0, 0.0)]), st.booleans())
+@settings(max_examples=12, deadline=None)
+def test_boxed_verdicts_agree_with_another_programme(seed: int, box: tuple[float, float], bias: bool) -> None:
+    layer = normal_layer(25, 3, bias=bias, seed=seed)
+    found = scan(layer, features=Box(box[0], low=box[1]))
+    assert found.verify()
+    for f in found.findings:
+        truth = best_margin_by_linprog(layer, f.index, box[1], box[0])
+        if abs(truth) > 1e-6:
+            assert f.evidence.verdict == ("argmaxable" if truth > 0 else "unargmaxable")
+            assert f.margin <= truth + 1e-6 if truth > 0 else truth - 1e-6 <= f.margin
+
+
+@given(
+    st.integers(0, 10**6), st.sampled_from(FEATURES), st.booleans(), st.sampled_from(["twins", "rank", "zero", "grid"])
+)
+@settings(max_examples=25, deadline=None)
+def test_degenerate_layers_are_decided_or_said_to_be_ties(seed: int, features, bias: bool, kind: str) -> None:
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(12, 3))
+    b = rng.normal(size=12) if bias else None
+    if kind == "twins":
+        W[5:8] = W[0]
+        if b is not None:
+            b[5] = b[0]
+    elif kind == "rank":
+        W[:, 2] = W[:, 0]
+    elif kind == "zero":
+        W[:3] = 0.0
+    else:
+        W = rng.integers(-1, 2, size=(12, 3)).astype(float)
+        b = None if b is None else np.round(b)
+    found = scan(SoftmaxLayer(W, b), features=features)
+    assert found.verify()
+    for f in found.findings:  # two independent methods may not contradict each other
+        if isinstance(f.evidence, Witness) and isinstance(features, Box):
+            low, high = features.bounds(3)
+            assert best_margin_by_linprog(found.layer, f.index, float(low[0]), float(high[0])) > -1e-7
+    for i in range(12):
+        twins = [k for k in range(12) if k != i and np.array_equal(W[i], W[k]) and (b is None or b[i] == b[k])]
+        if twins and (b is None or b[i] == max(b[k] for k in range(12) if np.array_equal(W[i], W[k]))):
+            assert isinstance(found.evidence(i), Twin)
+
+
+def test_integer_grid_is_decided_exactly() -> None:
+    """Nine points of a square grid: corners win, edge midpoints and the centre lie on the hull of others."""
+    W = np.array([[i, j] for i in (-1, 0, 1) for j in (-1, 0, 1)], float)
+    found = scan(SoftmaxLayer(W))
+    assert winners(found) == {0, 2, 6, 8}
+    assert found.counts["unargmaxable"] == 5
+    assert found.verify()
+
+
+def test_planted_classes_and_only_those_are_captive() -> None:
+    layer = hard_layer(3000, 96, planted=30, seed=3)
+    found = scan(layer, np.union1d(np.arange(0, 3000, 10), np.arange(2970, 3000)))
+    captive = {f.index for f in found.findings if isinstance(f.evidence, Captors)}
+    assert set(range(2970, 3000)) <= captive
+    assert found.counts["undecided"] == 0
+    assert found.verify()
+
+
+def test_few_classes_always_win_when_rows_are_independent() -> None:
+    found = scan(normal_layer(5, 8, bias=True))
+    assert found.counts["argmaxable"] == 5
+    assert scan(SoftmaxLayer([[1.0, 2.0]])).counts["argmaxable"] == 1
+    two = scan(SoftmaxLayer([[1.0], [1.0]], [0.0, 1.0]))
+    assert [f.evidence.verdict for f in two.findings] == ["unargmaxable", "argmaxable"]
+    assert two.verify()
+
+
+def test_twin_is_named_and_a_smaller_bias_loses_to_its_copy() -> None:
+    layer = SoftmaxLayer([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [-1.0, -1.0], [0.0, 1.0]], [0.0, 0.5, 0.0, 0.0, 0.0])
+    found = scan(layer)
+    assert found.evidence(0).twin == 2  # type: ignore[union-attr]
+    assert found.evidence(2).twin == 0  # type: ignore[union-attr]
+    assert found.evidence(4).rivals.tolist() == [1]  # type: ignore[union-attr]
+    assert found.table.verdict.tolist() == ["tied", "argmaxable", "tied", "argmaxable", "unargmaxable"]
+    assert np.argmax(layer.logits([1.0, 0.0])) == 0, "numpy returns the first of twins; strictly neither wins"
+
+
+def test_negative_zero_is_zero() -> None:
+    assert scan(SoftmaxLayer([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]])).counts["tied"] == 2
+
+
+def test_final_norm_gives_a_layer_without_bias_an_effective_one() -> None:
+    """W (2, 1) without bias; a normalisation that outputs x in [2, 4] never lets the class with the smaller row win."""
+    layer = SoftmaxLayer([[1.0], [0.5]])
+    assert scan(layer).counts["argmaxable"] == 2
+    found = scan(layer, features=Ellipsoid([1.0], [3.0], radius=1.0))
+    assert found.table.verdict.tolist() == ["argmaxable", "unargmaxable"]
+    assert found.verify()
+
+
+def test_layer_norm_cannot_point_along_the_ones() -> None:
+    """A class whose row differs from another's by a multiple of ones ties with it on centred features."""
+    layer = SoftmaxLayer([[2.0, 2.0, 2.0], [1.0, 1.0, 1.0], [1.0, -1.0, 0.0]], [0.0, 0.5, 0.0])
+    free = scan(layer, features=Ellipsoid(np.ones(3)))
+    centred = scan(layer, features=Ellipsoid(np.ones(3), centred=True))
+    assert free.table.verdict.tolist()[0] == "argmaxable"
+    assert centred.table.verdict.tolist()[0] == "unargmaxable"
+    assert centred.verify()
+
+
+def test_radius_is_a_lower_bound() -> None:
+    found = scan(uniform_layer(200, 6, seed=1))
+    W = found.layer.W.astype(float)
+    for f in found.findings:
+        if isinstance(f.evidence, Witness):
+            y = found.layer.logits(f.evidence.point)
+            ratio = np.delete((y[f.index] - y) / np.maximum(np.linalg.norm(W[f.index] - W, axis=1), 1e-300), f.index)
+            assert 0 < f.radius <= ratio.min()
+
+
+def test_table_has_its_columns_and_the_same_call_the_same_table() -> None:
+    layer = uniform_layer(300, 3, seed=2)
+    first, second = scan(layer), scan(layer, block=64, n_jobs=2, backend="threading")
+    assert list(first.table.columns) == COLUMNS
+    assert first.table.verdict.tolist() == second.table.verdict.tolist()
+    assert first.table.equals(scan(layer).table)
+
+
+def test_saved_evidence_is_checked_elsewhere(tmp_path) -> None:
+    layer = hard_layer(400, 8, planted=20)
+    layer = SoftmaxLayer(np.vstack([layer.W, layer.W[:1]]), np.append(layer.bias, layer.bias[0]))
+    found = scan(layer)
+    found.save(tmp_path / "scan.npz")
+    loaded = Scan.load(tmp_path / "scan.npz", layer)
+    assert loaded.table.equals(found.table)
+    assert loaded.features == Box(100.0)
+    assert loaded.verify()
+    with pytest.raises(ValueError, match="belongs to another layer"):
+        Scan.load(tmp_path / "scan.npz", SoftmaxLayer(layer.W * 2, layer.b))
+
+
+@pytest.mark.parametrize("features", FEATURES, ids=lambda f: f.describe())
+def test_feature_sets_survive_saving(tmp_path, features) -> None:
+    found = scan(normal_layer(20, 3, bias=True), features=features)
+    found.save(tmp_path / "scan.npz")
+    loaded = Scan.load(tmp_path / "scan.npz", found.layer)
+    assert loaded.features.describe() == features.describe()
+    assert loaded.verify()
+
+
+def test_damaged_and_missing_files_are_told(tmp_path) -> None:
+    layer = normal_layer(10, 2)
+    path = tmp_path / "scan.npz"
+    with pytest.raises(ValueError, match="no saved scan"):
+        Scan.load(path, layer)
+    scan(layer).save(path)
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(ValueError, match="no saved scan, or is damaged"):
+        Scan.load(path, layer)
+    np.savez(path, W=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(ValueError, match="no saved scan"):
+        Scan.load(path, layer)
+
+
+def test_verify_names_the_class_whose_evidence_was_tampered_with() -> None:
+    found = scan(uniform_layer(60, 2))
+    for victim in (
+        next(iter(winners(found))),
+        next(f.index for f in found.findings if isinstance(f.evidence, Captors)),
+    ):
+        forged = [
+            Finding(
+                f.index, _forge(f.evidence) if f.index == victim else f.evidence, f.method, f.steps, f.margin, f.radius
+            )
+            for f in found.findings
+        ]
+        with pytest.raises(EvidenceError, match=f"Class {victim} "):
+            Scan(found.layer, found.features, forged).verify()
+
+
+def _forge(evidence):
+    return Witness(-evidence.point) if isinstance(evidence, Witness) else Captors(evidence.rivals[:1], np.ones(1))
+
+
+def test_killed_scan_resumes_with_the_same_table(tmp_path, monkeypatch) -> None:
+    layer = hard_layer(600, 12, planted=20)
+    whole = scan(layer, block=100).table
+    module = sys.modules[Scan.__module__]  # the package exports the function under the module's name
+    finished = []
+    search = module._search
+
+    def killed(task, classes):
+        if len(finished) == 3:
+            raise KeyboardInterrupt
+        finished.append(classes)
+        return search(task, classes)
+
+    monkeypatch.setattr(module, "_search", killed)
+    with pytest.raises(KeyboardInterrupt):
+        scan(layer, block=100, checkpoint=tmp_path)
+    monkeypatch.setattr(module, "_search", search)
+    assert len(list(tmp_path.glob("*.npz"))) == 3
+    assert scan(layer, block=100, checkpoint=tmp_path).table.equals(whole)
+    monkeypatch.setattr(module, "_search", killed)  # everything is there: nothing is searched again
+    assert scan(layer, block=100, checkpoint=tmp_path).table.equals(whole)
+
+
+def test_classes_to_scan_are_checked() -> None:
+    layer = normal_layer(10, 2)
+    for classes, message in [
+        ([10], "between 0 and 9"),
+        ([-1], "between 0 and 9"),
+        ([1, 1], "must not repeat"),
+        ([0.5], "class numbers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            scan(layer, classes)
+    some = scan(layer, [3, 1])
+    assert some.table["class"].tolist() == [3, 1]
+    with pytest.raises(ValueError, match="Class 0 is not among the 2 scanned"):
+        some.evidence(0)
+    with pytest.raises(ValueError, match="W has 2 columns"):
+        scan(layer, features=Ellipsoid(np.ones(3)))
+
+
+def test_float16_weights_are_scanned_as_they_are() -> None:
+    layer = SoftmaxLayer(normal_layer(200, 4, bias=True).W.astype(np.float16))
+    found = scan(layer)
+    assert winners(found) == set(ConvexHull(layer.W.astype(float)).vertices.tolist())
+    assert found.verify()
+
+
+def test_near_tie_is_undecided_with_its_reason_or_decided_exactly() -> None:
+    """A class on the segment between two others but for one rounding error: no margin of the solver can tell."""
+    third = 1 / 3
+    found = scan(SoftmaxLayer([[1.0, 0.1], [0.0, 0.7], [third, 0.1 * third + 0.7 * (1 - third)], [-1.0, -1.0]]))
+    evidence = found.evidence(2)
+    assert found.verify()
+    if isinstance(evidence, Unknown):
+        assert "within rounding of zero" in evidence.reason
