@@ -102,6 +102,10 @@ $(NOTEBOOKS): %: $(E)/%.ipynb
 COUNTS := $(addprefix $(LIB)/bottleneck/,arrangement.py rankings.py regions.py stirling.py)
 $(E)/10_braid_counts.ipynb: $(COUNTS) $(LIB)/bottleneck/lowrank.py $(wildcard data/reference/braid_*.csv)
 $(E)/11_region_geometry.ipynb: $(BOTTLENECK)
+$(E)/14_trained_layers.ipynb: $(BOTTLENECK) $(LIB)/language_model/tokens.py
+$(E)/15_imprisoned_characters.ipynb: $(BOTTLENECK)
+$(E)/16_model_survey.ipynb: $(BOTTLENECK) $(wildcard data/reference/unargmaxable_*.csv)
+$(E)/17_activation_range.ipynb: $(BOTTLENECK) data/reference/softmax_input_ranges.csv
 
 # (chapter B: margins)
 $(E)/01_language_models.ipynb: $(MODELS)
