@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.stats import spearmanr
 from softgeom.margins.support import (
     READINGS,
+    ROUNDING,
     barrier_shares,
     cumulative_shares,
     effective_support_size,
@@ -24,6 +25,7 @@ scores = hnp.arrays(float, hnp.array_shapes(min_dims=1, max_dims=2, min_side=1, 
 def test_shares_are_a_distribution_or_undefined(beta: np.ndarray, reading: str) -> None:
     shares = barrier_shares(beta, reading)
     defined = np.isfinite(shares).all(-1)
+    beta = np.where(np.abs(beta) < ROUNDING, 0.0, beta)
     pressure = {"positive": np.maximum(beta, 0), "absolute": np.abs(beta), "softmax": np.ones_like(beta)}[reading]
     assert np.array_equal(defined, pressure.sum(-1) > 0)
     assert np.allclose(shares[defined].sum(-1), 1)
@@ -70,6 +72,11 @@ def test_no_positive_score_is_a_result_and_not_zero_over_zero() -> None:
     assert np.isnan(effective_support_size(shares)[0])
     assert np.isnan(top_share(shares)[0])
     assert effective_support_size(shares)[1] == pytest.approx(1)
+
+
+def test_rounding_errors_are_no_pressure() -> None:
+    assert np.isnan(barrier_shares([1e-15, -3.0], "positive")).all()
+    assert barrier_shares([1e-15, -3.0], "absolute") == pytest.approx([0, 1])
 
 
 def test_softmax_shares_ignore_a_common_shift_and_survive_large_scores() -> None:

@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 READINGS = ("positive", "softmax", "absolute")
 
+ROUNDING = 1e-9  # nats; a position with one token in its past has S_i = 0 and a score of rounding errors
+
 Shares = NDArray[np.float64]
 
 
@@ -32,6 +34,8 @@ def barrier_shares(beta: ArrayLike, reading: str) -> Shares:
     reading : str
         ``positive``, ``softmax`` or ``absolute``.
 
+    Scores below ``ROUNDING`` in absolute value count as zero (compute them in float64): rounding is no pressure.
+
     Returns
     -------
     (..., T), summing to one; NaN for a sequence without any pressure under that reading.
@@ -44,6 +48,7 @@ def barrier_shares(beta: ArrayLike, reading: str) -> Shares:
     scores = np.asarray(beta, dtype=float)
     if not np.isfinite(scores).all():
         raise ValueError("barrier scores must be finite: a position on the boundary itself has no share; exclude it.")
+    scores = np.where(np.abs(scores) < ROUNDING, 0.0, scores)
     if reading == "softmax":
         weights = np.exp(scores - scores.max(-1, keepdims=True))
     elif reading == "positive":
