@@ -64,7 +64,7 @@ def test_sufficient_dimension_is_where_the_divergence_vanishes(bias: bool, rng: 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("d", [1, 2])
 def test_two_optimisers_agree(target: np.ndarray, d: int, bias: bool, rng: np.random.Generator) -> None:
-    """L-BFGS on all variables and alternating bounds, from starts of their own, end at the same least divergence."""
+    """Truncated Newton on all variables and alternating bounds, from starts of their own, end at the same least divergence."""
     fit = fit_low_rank(target, d, bias, rng=rng, starts=10)
     assert fit.gradient < 1e-6
     assert descend_by_bounds(target, fit, bias, 50).divergence == pytest.approx(fit.divergence, abs=1e-12)

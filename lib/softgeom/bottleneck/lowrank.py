@@ -74,9 +74,9 @@ def sufficient_dimension(P: Matrix, bias: bool, rtol: float = 1e-9) -> int:
 def fit_low_rank(P: Any, dimension: int, bias: bool, *, rng: np.random.Generator, starts: int = 8) -> LowRankFit:
     """Return the best low-rank softmax fit to a table of distributions that is found from several starts.
 
-    Minimises the cross-entropy over X (N, d), W (C, d) and b (C,) jointly with L-BFGS and the analytic gradient. The first start is
-    the truncated singular value decomposition of log P: the answer from `sufficient_dimension` on, and enough at d = 0, where the
-    problem is convex. Between, it is not, and the other starts are random.
+    Minimises the cross-entropy over X (N, d), W (C, d) and b (C,) jointly, by a truncated Newton method with the analytic
+    gradient. The first start is the truncated singular value decomposition of log P: the answer from `sufficient_dimension`
+    on, and enough at d = 0, where the problem is convex. Between, it is not, and the other starts are random.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ def fit_low_rank(P: Any, dimension: int, bias: bool, *, rng: np.random.Generator
             packed,
             args=(table, dimension, bias),
             jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": 5000, "maxfun": 20000, "maxcor": 12, "ftol": 1e-15, "gtol": 1e-9},
+            method="TNC",  # its vector operations start no threads, which would cost more than these small tables
+            options={"maxfun": 20000, "ftol": 1e-15, "gtol": 1e-9, "xtol": 0.0},
         )
         fits.append(_as_fit(found.x, table, dimension, bias))
     return min(fits, key=lambda fit: fit.cross_entropy)
