@@ -67,7 +67,10 @@ def _starts() -> list[dict]:
         for _ in range(30)
     ]
     presets = [{key: preset[key] for key in ("Z", "alpha", "ratio", "angle")} for preset in examples.HARDMAX_PRESETS]
-    return cases + presets  # the presets contain exact ties
+    # The presets contain exact ties. Turned, they are ties up to rounding, which the tolerance must still see.
+    turn = np.array([[np.cos(0.3), np.sin(0.3)], [-np.sin(0.3), np.cos(0.3)]])
+    turned = [preset | {"Z": (np.array(preset["Z"]) @ turn).tolist()} for preset in presets]
+    return cases + presets + turned
 
 
 def test_hardmax_layers_and_leaders_agree(javascript):

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from softgeom.bottleneck import count_regions, scan
 from softgeom.bottleneck.arrangement import braid_arrangement, count_arrangement_regions
 from softgeom.bottleneck.planar import argmax_cells, square
@@ -37,6 +38,9 @@ def _random_layers(seed: int, number: int) -> list[dict]:
         W, b = rng.normal(size=(C, 2)), rng.normal(size=C) * 0.5
         if k % 2:
             W, b = rng.integers(-2, 3, size=(C, 2)).astype(float), rng.integers(-1, 2, size=C).astype(float)
+        if k % 5 == 4:
+            W = np.round(W * 64) / 64
+            W[:, 1] = 1 - W[:, 0]  # all on one line: no triangle imprisons anybody, segments do
         layers.append({"W": W.tolist(), "b": None if k % 3 == 0 else b.tolist(), "half": 4096.0})
     return layers
 
@@ -66,7 +70,7 @@ def test_the_kernel_gives_the_same_verdicts(compared):
 
 
 def test_captors_prove_in_exact_arithmetic_what_they_are_shown_for(compared):
-    """Convex weights on other classes whose mean is w_t, up to the rounding of the weights, and whose bias is not below b_t."""
+    """Convex weights on other classes whose mean is w_t, up to rounding, and the largest mean bias that such weights can have."""
     for layer, seen in compared:
         W = np.array(layer["W"])
         b = np.zeros(len(W)) if layer["b"] is None else np.array(layer["b"])
@@ -79,7 +83,31 @@ def test_captors_prove_in_exact_arithmetic_what_they_are_shown_for(compared):
             assert min(weights) > 0
             assert math.isclose(weights.sum(), 1, rel_tol=1e-12)
             np.testing.assert_allclose(weights @ W[rivals], W[t], atol=1e-12 * (1 + abs(W).max()))
-            assert verdict["excess"] == pytest.approx(max(weights @ b[rivals] - b[t], 0), abs=1e-9)
+            assert verdict["excess"] == pytest.approx(_largest_excess(W, b, t), abs=1e-7)
+
+
+def test_captors_of_a_sliver_are_as_exact_as_any(javascript):
+    """Random doubles rounded onto a line span triangles whose area is nothing but rounding, and which imprison all the same."""
+    rng = np.random.default_rng(11)
+    layers = []
+    for _ in range(40):
+        x = rng.normal(size=6)
+        layers.append({"W": np.column_stack([x, 1 - x / 3]).tolist(), "b": None, "half": 1.0})
+    prisoners = 0
+    for layer, seen in zip(layers, javascript("geometry", RUN, layers), strict=True):
+        W = np.array(layer["W"])
+        for t, verdict in enumerate(seen["verdicts"]):
+            prisoners += verdict["verdict"] == "unargmaxable"
+            if verdict["rivals"]:
+                assert min(verdict["weights"]) > 0
+                np.testing.assert_allclose(np.array(verdict["weights"]) @ W[verdict["rivals"]], W[t], atol=1e-12)
+    assert prisoners > 40
+
+
+def _largest_excess(W, b, t: int) -> float:
+    others = np.delete(np.arange(len(W)), t)
+    solution = linprog(-b[others], A_eq=np.vstack([W[others].T, np.ones(len(others))]), b_eq=[*W[t], 1], method="highs")
+    return -solution.fun - b[t]
 
 
 def test_rankings_are_counted_as_the_exact_arrangement_counts_them(compared):

@@ -4,7 +4,7 @@
 // The model holds X (T pairs, the last one being x), coupling and turn (degrees): the logits are x_j . M x with M = coupling * rotation.
 
 import { contour, countPreimages, regionBelow, sampleField } from "./field.js";
-import { Handle, Plane, button, choice, colour, format, html, saver, say, slider, snap, svg, watch } from "./stage.js";
+import { Handle, Plane, button, choice, colour, format, html, saver, say, scaffold, slider, snap, svg, watch } from "./stage.js";
 
 const MOST_TOKENS = 12;
 const LEVELS = [0.75, 0.5, 0.25, 0];
@@ -107,18 +107,13 @@ export function render({ model, el }) {
 }
 
 function layOut(el) {
-  el.classList.add("softgeom");
-  const buttons = html("div", { class: "sg-bar", role: "toolbar", "aria-label": "Attention explorer" });
-  const live = html("p", { class: "sg-live", "aria-live": "polite" });
-  const [message, note, detail] = ["sg-message", "sg-note", "sg-counts"].map((name) => html("p", { class: name }));
-  message.setAttribute("role", "alert");
-  const [left, right] = ["Tokens: drag x or its past. Shaded: det J below ¾, ½, ¼, 0", "What the map x ↦ e = x − mean makes of a grid of x"].map((title) => html("figure", {}, html("figcaption", {}, title)));
-  const sliders = html("div", { class: "sg-bar" });
-  const table = html("table", { class: "sg-table" });
-  el.replaceChildren(buttons, note, live, detail, message, html("div", { class: "sg-pair" }, left, right), sliders, table);
+  const page = scaffold(el, "Attention explorer", ["Tokens: drag x or its past. Shaded: det J below ¾, ½, ¼, 0", "What the map x ↦ e = x − mean makes of a grid of x"]);
+  const [left, right] = page.figures;
   const tokens = new Plane(left, { half: 3, label: "Tokens. Tab selects one, arrow keys move it, Shift makes the steps finer." });
   const image = new Plane(right, { half: 3, label: "Image of the grid under the residual map; it folds along the red curve" });
-  return { tokens, image, live, detail, message, note, table, buttons, sliders };
+  const table = html("table", { class: "sg-table" });
+  el.replaceChildren(page.buttons, page.note, page.live, page.detail, page.message, html("div", { class: "sg-pair" }, left, right), page.sliders, table);
+  return { ...page, tokens, image, table };
 }
 
 const name = (i, count) => (i === count - 1 ? "x" : `x${"₁₂₃₄₅₆₇₈₉"[i] ?? `₁${"₀₁₂"[i - 9]}`}`);

@@ -42,7 +42,8 @@ export function makeLayer(W, b = null) {
 export function verdicts(layer) {
   return layer.points.map((p, t) => {
     const twin = layer.points.findIndex((q, i) => i !== t && q.every((value, k) => value === p[k]));
-    if (twin >= 0) return { verdict: "tied", twin, rivals: [], weights: [], excess: 0 };
+    const outdone = layer.points.some((q) => samePlace(p, q) && q[2] > p[2]); // then captivity says more than the tie
+    if (twin >= 0 && !outdone) return { verdict: "tied", twin, rivals: [], weights: [], excess: 0 };
     const captors = tightestCaptors(layer, t);
     return captors ? { verdict: "unargmaxable", ...captors } : { verdict: "argmaxable", rivals: [], weights: [], excess: 0 };
   });
@@ -70,7 +71,7 @@ function tightestCaptors(layer, t) {
         const side = k === t ? 0 : turn(i, j, k);
         const [u, v, w] = side ? [turn(t, j, k) * side, turn(i, t, k) * side, turn(i, j, t) * side] : [-1, -1, -1];
         if (u < 0 || v < 0 || w < 0 || planeHeight(layer, i, j, k, t, side) < 0) continue;
-        consider([i, j, k], barycentric(points, i, j, k, t).map((weight, m) => ([u, v, w][m] === 0 ? 0 : weight)));
+        consider([i, j, k], barycentric(layer, i, j, k, t).map((weight, m) => ([u, v, w][m] === 0 ? 0 : weight)));
       }
     }
   }
@@ -100,11 +101,18 @@ function positionBetween(p, r, q) {
   return (q[axis] - p[axis]) / (r[axis] - p[axis]);
 }
 
-function barycentric(points, i, j, k, t) {
-  const area = (p, q, r) => (q[0] - p[0]) * (r[1] - p[1]) - (q[1] - p[1]) * (r[0] - p[0]);
-  const [p, q, r, s] = [i, j, k, t].map((index) => points[index]);
-  const whole = area(p, q, r);
-  return [area(s, q, r) / whole, area(p, s, r) / whole, area(p, q, s) / whole];
+/** Weights of i, j, k whose mean is w_t; by integers for a triangle so thin that its area is mostly rounding. */
+function barycentric(layer, i, j, k, t) {
+  const edges = (points) => [j, k, t].map((m) => [points[m][0] - points[i][0], points[m][1] - points[i][1]]);
+  const solve = ([u, v, x], minus, divide) => {
+    const whole = determinant([u, v], minus);
+    const [q, r] = [divide(determinant([x, v], minus), whole), divide(determinant([u, x], minus), whole)];
+    return [1 - q - r, q, r];
+  };
+  const [u, v, x] = edges(layer.points);
+  const thin = Math.abs(determinant([u, v], -1)) < 1e-4 * determinant([u, v].map((p) => p.map(Math.abs)), 1);
+  if (!thin) return solve([u, v, x], -1, (part, whole) => part / whole);
+  return solve(edges(layer.integers()), -1n, (part, whole) => Number((part << 60n) / whole) / 2 ** 60);
 }
 
 /** Whether w_t lies on the boundary of the convex hull of all class vectors: exactly then its region can be unbounded. */

@@ -5,7 +5,7 @@
 // angle, so it is symmetric positive definite by construction), layers, and layer, the one that is shown.
 
 import { convexHull } from "./geometry.js";
-import { Handle, Plane, button, choice, colour, format, html, saver, say, slider, snap, svg, watch } from "./stage.js";
+import { Handle, Plane, button, choice, colour, format, html, saver, say, scaffold, slider, snap, svg, watch } from "./stage.js";
 
 const MOST_TOKENS = 16;
 const TIE_TOLERANCE = 1e-12; // relative, as in softgeom.hardmax.dynamics
@@ -128,18 +128,13 @@ export function render({ model, el }) {
 }
 
 function layOut(el) {
-  el.classList.add("softgeom");
-  const buttons = html("div", { class: "sg-bar", role: "toolbar", "aria-label": "Hardmax explorer" });
-  const live = html("p", { class: "sg-live", "aria-live": "polite" });
-  const [message, note, detail] = ["sg-message", "sg-note", "sg-counts"].map((name) => html("p", { class: name }));
-  message.setAttribute("role", "alert");
-  const [left, right] = ["Hollow: where the tokens start (drag). Solid: where they are", "Whom each token follows, layer by layer; ★ leads"].map((title) => html("figure", {}, html("figcaption", {}, title)));
-  const sliders = html("div", { class: "sg-bar" });
-  const timeline = html("div", { class: "sg-timeline" });
-  right.append(timeline);
-  el.replaceChildren(buttons, note, live, detail, message, html("div", { class: "sg-pair" }, left, right), sliders);
+  const page = scaffold(el, "Hardmax explorer", ["Hollow: where the tokens start (drag). Solid: where they are", "Whom each token follows, layer by layer; ★ leads"]);
+  const [left, right] = page.figures;
   const plane = new Plane(left, { half: 3, label: "Tokens. Tab selects one, arrow keys move its start, Shift makes the steps finer." });
-  return { plane, live, detail, message, note, timeline, buttons, sliders };
+  const timeline = html("div");
+  right.append(timeline);
+  el.replaceChildren(page.buttons, page.note, page.live, page.detail, page.message, html("div", { class: "sg-pair" }, left, right), page.sliders);
+  return { ...page, plane, timeline };
 }
 
 const name = (i) => `z${String(i + 1).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit])}`;

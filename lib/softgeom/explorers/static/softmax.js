@@ -5,7 +5,7 @@
 // in a notebook the kernel computes its verdicts from the same W and b.
 
 import { MOST_CLASSES, argmaxCell, centroid, clip, convexHull, countRankings, effectiveShape, evaluate, makeLayer, onHull, problemWith, rankingFormula, square, verdicts } from "./geometry.js";
-import { GRID, Handle, Plane, button, choice, colour, format, html, saver, say, slider, snap, svg, toggle, watch } from "./stage.js";
+import { GRID, Handle, Plane, button, choice, colour, format, html, saver, say, scaffold, slider, snap, svg, toggle, watch } from "./stage.js";
 
 const FAR = 1e6; // a window for what happens outside the one on the screen
 const BIAS_LIMIT = 4;
@@ -143,24 +143,19 @@ export function render({ model, el }) {
 }
 
 function layOut(el) {
-  el.classList.add("softgeom");
-  const buttons = html("div", { class: "sg-bar", role: "toolbar", "aria-label": "Softmax explorer" });
-  const live = html("p", { class: "sg-live", "aria-live": "polite" });
-  const [message, note, counts, reason, ranking] = ["sg-message", "sg-note", "sg-counts", "sg-reason", "sg-ranking"].map((name) => html("p", { class: name }));
-  message.setAttribute("role", "alert");
-  const [left, right] = ["Class vectors: drag them", "Features: which class wins at x"].map((title) => html("figure", {}, html("figcaption", {}, title)));
-  const sliders = html("div", { class: "sg-bar" });
+  const page = scaffold(el, "Softmax explorer", ["Class vectors: drag them", "Features: which class wins at x"]);
+  const [left, right] = page.figures;
+  const weights = new Plane(left, { half: 3, label: "Class vectors. Tab selects a class, arrow keys move it, Shift makes the steps finer, plus and minus change its bias.", axes: ["w₁", "w₂"] });
+  const features = new Plane(right, { half: 4, label: "Regions of the feature plane, one for each class that can win", axes: ["x₁", "x₂"] });
   const bar = html("div", { class: "sg-probabilities", "aria-hidden": "true" });
+  const [reason, ranking] = ["sg-reason", "sg-ranking"].map((name) => html("p", { class: name }));
   right.append(bar, ranking);
   const editor = html("textarea", { rows: 5, spellcheck: "false", "aria-label": "Weights, one class per line: w1 w2, and a bias if there is one" });
   const numbers = html("details", {}, html("summary", {}, "Keyboard and numbers"),
     html("p", { class: "sg-note" }, "Tab selects a class, the arrow keys move it (Shift: finer steps), + and − change its bias."),
     html("p", { class: "sg-note" }, "One class per line: w₁ w₂, then the bias if there is one. Paste your own."), editor);
-  el.replaceChildren(buttons, note, live, counts, message, html("div", { class: "sg-pair" }, left, right), sliders, reason, numbers);
-  const weights = new Plane(left, { half: 3, label: "Class vectors. Tab selects a class, arrow keys move it, Shift makes the steps finer, plus and minus change its bias.", axes: ["w₁", "w₂"] });
-  const features = new Plane(right, { half: 4, label: "Regions of the feature plane, one for each class that can win", axes: ["x₁", "x₂"] });
-  right.append(bar, ranking);
-  return { weights, features, live, message, note, counts, reason, ranking, bar, buttons, sliders, editor };
+  el.replaceChildren(page.buttons, page.note, page.live, page.detail, page.message, html("div", { class: "sg-pair" }, left, right), page.sliders, reason, numbers);
+  return { ...page, weights, features, reason, ranking, bar, editor };
 }
 
 /** As many handles as classes; they outlive a redraw, so that a drag or the keyboard's focus is not lost. */
@@ -249,7 +244,7 @@ function tell(page, told, state, name, suspect) {
   say(page.live, told.verdict);
   const { regions, formula, all, special, bounded } = told.counts;
   const number = (value) => value.toLocaleString("en");
-  say(page.counts, `Rankings realised: ${number(regions)}${bounded ? ` (${number(bounded)} on bounded regions)` : ""}. Formula: ${number(formula)}. All orders: ${number(all)}.`
+  say(page.detail, `Rankings realised: ${number(regions)}${bounded ? ` (${number(bounded)} on bounded regions)` : ""}. Formula: ${number(formula)}. All orders: ${number(all)}.`
     + (special ? " Fewer than the formula: these vectors are in special position." : ""));
   const reasons = [state.why ? (suspect >= 0 ? explain(told.found[suspect], suspect, name, state.layer.biased) : "Nobody is imprisoned.") : "", told.bounded];
   say(page.reason, reasons.filter(Boolean).join(" "));

@@ -32,6 +32,23 @@ export function svg(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** The lines of text and the rows of controls that every explorer has, still empty; `two` are the titles of its two figures. */
+export function scaffold(el, label, two) {
+  el.classList.add("softgeom");
+  el.dataset.lmSuppressShortcuts = "true"; // in JupyterLab arrow keys would otherwise move from cell to cell
+  const line = (name, attributes = {}) => html("p", { class: `sg-${name}`, ...attributes });
+  return {
+    el,
+    buttons: html("div", { class: "sg-bar", role: "group", "aria-label": label }),
+    sliders: html("div", { class: "sg-bar" }),
+    note: line("note"),
+    live: line("live", { "aria-live": "polite" }),
+    detail: line("detail"),
+    message: line("message", { role: "alert" }),
+    figures: two.map((title) => html("figure", {}, html("figcaption", {}, title))),
+  };
+}
+
 /** A square window onto the plane: |x_1|, |x_2| <= half, the second axis upwards. */
 export class Plane {
   constructor(parent, { half = 3, label, axes = ["", ""] }) {
