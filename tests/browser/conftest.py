@@ -152,7 +152,7 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
             server.wait()
 
 
-def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path, seconds: float = 45) -> None:
+def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path, seconds: float = 90) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if server.poll() is not None:

@@ -43,7 +43,7 @@ def test_a_class_dragged_out_of_the_hull_can_win(open_page, drag, screenshot):
     drag(tab, "class-3", 0, -180)
     assert _live(tab) == "Every class can win."
     assert tab.locator(".sg-region").count() == 4
-    assert "Rankings realised: 12. Formula: 12. All orders: 24." in tab.locator(".sg-counts").inner_text()
+    assert "Rankings realised: 12. Formula: 12. All orders: 24." in tab.locator(".sg-detail").inner_text()
     screenshot(tab, "softmax_freed")
 
 
@@ -116,7 +116,7 @@ def test_presets_and_all_rankings(open_page, screenshot):
     for index, option in enumerate(presets.locator("option").all_inner_texts()[1:]):
         presets.select_option(str(index))
         if named := re.search(r"(\d+) rankings", option):
-            assert f"Rankings realised: {named[1]}" in tab.locator(".sg-counts").inner_text()
+            assert f"Rankings realised: {named[1]}" in tab.locator(".sg-detail").inner_text()
     presets.select_option("3")
     _press(tab, "All rankings")
     assert tab.locator(".sg-tie").count() == 6
@@ -130,12 +130,12 @@ def test_attention_tears_where_the_token_is_dragged(open_page, drag, screenshot)
     screenshot(tab, "attention")
     drag(tab, "token-4", -80, -80)
     assert _live(tab).startswith("Beyond the tear")
-    assert "places in the plane share this residual" in tab.locator(".sg-counts").inner_text()
+    assert "places in the plane share this residual" in tab.locator(".sg-detail").inner_text()
     assert tab.locator("tbody").inner_text() != before
     screenshot(tab, "attention_torn")
     tab.get_by_label("coupling c").fill("-1")
     assert _live(tab).startswith("Regular")
-    assert "No token is under pressure" in tab.locator(".sg-counts").inner_text()
+    assert "No token is under pressure" in tab.locator(".sg-detail").inner_text()
 
 
 def test_hardmax_steps_and_its_start_can_be_dragged(open_page, drag, screenshot):
