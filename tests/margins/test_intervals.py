@@ -15,6 +15,7 @@ def test_the_interval_of_a_known_sample() -> None:
 def test_intervals_overlap_when_they_share_a_point() -> None:
     assert Interval(1, 0, 2).overlaps(Interval(3, 2, 4))
     assert not Interval(1, 0, 1.9).overlaps(Interval(3, 2, 4))
+    assert not Interval(3, 2, 4).overlaps(Interval(1, 0, 1.9))
     assert Interval(1, 0, 9).overlaps(Interval(3, 2, 4))
     assert Interval(3, 2, 4).overlaps(Interval(1, 0, 9))
 

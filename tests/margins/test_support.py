@@ -97,6 +97,8 @@ def test_negative_coupling_puts_the_softmax_shares_on_the_positions_without_a_pa
 def test_support_tokens_are_the_largest_scores_earlier_first() -> None:
     assert support_tokens([1.0, 3.0, 3.0, 2.0], 3).tolist() == [1, 2, 3]
     assert support_tokens([[0.0, 1.0], [5.0, 1.0]]).tolist() == [[1], [0]]
+    # Many ties: an unstable sort would shuffle them.
+    assert support_tokens(np.tile([1.0, 2.0], 200), 5).tolist() == [1, 3, 5, 7, 9]
 
 
 def test_rank_correlation_against_scipy() -> None:
