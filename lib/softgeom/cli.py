@@ -15,6 +15,7 @@ import argparse
 import json
 import sys
 import time
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -96,12 +97,25 @@ def _scan(options: argparse.Namespace) -> int:
 
 
 def _load(options: argparse.Namespace) -> tuple[Head, FeatureSet, np.ndarray | None]:
-    head = load_head(options.path, weight=options.weight, bias=options.bias, tokens=options.tokens)
+    head = load_head(
+        options.path, weight=options.weight, bias=options.bias, tokens=options.tokens or _npz_tokens(Path(options.path))
+    )
     if not options.script:
         return head, _features(options, head), None
     if head.layer.tokens is None:
         raise ValueError("--script needs the token strings: pass --tokens with the model's vocabulary file.")
     return head, _features(options, head), classes_in_script(head.layer.tokens, options.script)
+
+
+def _npz_tokens(path: Path) -> list[str] | None:
+    """Token strings from an array named ``tokens`` beside the weights of an ``.npz`` file."""
+    if path.suffix != ".npz" or not path.is_file():
+        return None
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            return [str(token) for token in file["tokens"].tolist()] if "tokens" in file.files else None
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile):
+        return None  # the loader says what is wrong with the file
 
 
 def _features(options: argparse.Namespace, head: Head) -> FeatureSet:

@@ -30,6 +30,7 @@ class Candidates:
     Z: NDArray[np.float32]  # (n, D)
     margin: NDArray[np.float64]  # (n,) in float32 arithmetic, against all rivals
     steps: NDArray[np.intp]  # (n,) steps of ascent until the point was found
+    looks: NDArray[np.intp]  # (n,) looks at all rivals: their mean is the cost of the search in units of one W @ W.T
     rivals: list[NDArray[np.intp]]  # per class the working set; empty for classes that won at the first look
 
 
@@ -62,7 +63,7 @@ def climb(
     classes = np.asarray(classes, dtype=np.intp)
     Z = problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
     seen = look(problem, Z, classes, strongest=rivals)
-    margin, taken = seen.margin, np.zeros(len(classes), np.intp)
+    margin, taken, looks = seen.margin, np.zeros(len(classes), np.intp), np.ones(len(classes), np.intp)
     working: list[NDArray[np.intp]] = [np.zeros(0, np.intp)] * len(classes)
     left = seen.losers
     for _ in range(rounds):
@@ -72,11 +73,12 @@ def climb(
             working[n] = np.union1d(working[n], strongest)
         trial = _climb_groups(problem, Z[left], classes[left], [working[n] for n in left], steps, temperature)
         taken[left] += steps
+        looks[left] += 1
         seen = look(problem, trial, classes[left], strongest=rivals)
         better = seen.margin > margin[left]
         margin[left[better]], Z[left[better]] = seen.margin[better], trial[better]
         left = left[seen.losers]
-    return Candidates(Z, margin, taken, working)
+    return Candidates(Z, margin, taken, looks, working)
 
 
 def _climb_groups(

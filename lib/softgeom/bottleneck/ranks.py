@@ -12,8 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.scan import scan
-from softgeom.bottleneck.verdict import Captors, Twin, Witness
+from softgeom.bottleneck.ascent import climb
+from softgeom.bottleneck.decide import decide
+from softgeom.bottleneck.problem import make_problem
+from softgeom.bottleneck.twins import find_twins
+from softgeom.bottleneck.verdict import Captors, Evidence, Witness
 from softgeom.bottleneck.witness import WitnessChecker
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
 
@@ -51,16 +54,27 @@ def bound_rank(
     while True:
         rest = SoftmaxLayer(layer.W[kept], None if layer.b is None else layer.b[kept])
         here = int(np.searchsorted(kept, t))
-        evidence = scan(rest, [here], features=features).evidence(here)
+        evidence = _sparse_evidence(rest, here, features)
         if isinstance(evidence, Witness):
             return RankBounds(ahead + 1, _rank_at(layer, features, t, evidence.point), evidence.point)
         if isinstance(evidence, Captors):
             gone = evidence.rivals[evidence.weights > 0]
-        elif isinstance(evidence, Twin):
-            gone = np.array([evidence.twin])
         else:
             return RankBounds(ahead + 1, layer.classes, None)
         kept, ahead = np.delete(kept, gone), ahead + 1
+
+
+def _sparse_evidence(layer: SoftmaxLayer, t: int, features: FeatureSet) -> Evidence:
+    """Evidence by a programme, whose captors are few: each set that is taken away should be as small as possible."""
+    tied, dominated = find_twins(layer)
+    if t in tied or t in dominated:
+        return Captors(np.array([{**tied, **dominated}[t]]), np.ones(1))
+    problem, checker = make_problem(layer, features), WitnessChecker(layer, features)
+    found = climb(problem, np.array([t]))
+    witness = Witness(problem.lift(found.Z[0], max(float(found.margin[0]), 0.0)))
+    if found.margin[0] > 0 and checker.certify(witness.point[None], np.array([t]))[0] > 0:
+        return witness
+    return decide(problem, checker, t, found.Z[0], found.rivals[0])[0]
 
 
 def _rank_at(layer: SoftmaxLayer, features: FeatureSet, t: int, point: NDArray[np.floating]) -> int:

@@ -1,0 +1,108 @@
+"""Ranks, narrow arithmetic, interior classes and prevention."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from softgeom.bottleneck.arithmetic import round_to, survives
+from softgeom.bottleneck.examples import normal_layer, uniform_layer
+from softgeom.bottleneck.interior import declare_on_hull, quality
+from softgeom.bottleneck.prevention import freeing_shift, power, repair
+from softgeom.bottleneck.ranks import bound_rank
+from softgeom.bottleneck.scan import scan
+from softgeom.bottleneck.verdict import Captors, Witness
+from softgeom.layer import Box, Ellipsoid, SoftmaxLayer, Unbounded
+
+NESTED = np.array(
+    [[2.0, 2.0], [2.0, -2.0], [-2.0, 2.0], [-2.0, -2.0], [1.0, 0.0], [-0.5, 1.0], [-0.5, -1.0], [0.0, 0.0]]
+)
+
+
+def test_rank_of_a_class_behind_two_fences() -> None:
+    """The origin lies inside a triangle inside a square: at least one of each is always ahead, so rank 3 or worse."""
+    bounds = bound_rank(SoftmaxLayer(NESTED), 7)
+    assert bounds.at_least >= 3
+    assert bounds.at_most >= bounds.at_least
+    y = SoftmaxLayer(NESTED).logits(bounds.point)
+    assert 1 + int((np.delete(y, 7) >= y[7]).sum()) <= bounds.at_most
+    assert bound_rank(SoftmaxLayer(NESTED), 0).at_most == 1
+
+
+def test_rank_bounds_contain_the_best_rank_of_a_dense_sample() -> None:
+    layer = uniform_layer(40, 2, seed=1)
+    X = np.random.default_rng(0).uniform(-100, 100, (20000, 2))
+    Y = layer.logits(np.vstack([X, X / 100]))
+    captive = [f.index for f in scan(layer).findings if isinstance(f.evidence, Captors)]
+    for t in captive[::6]:
+        seen = int(1 + (np.delete(Y, t, axis=1) > Y[:, [t]]).sum(axis=1).min())
+        assert bound_rank(layer, t).at_least <= seen
+
+
+def test_narrow_formats_round_to_nearest_even() -> None:
+    values = np.array([1.0, 1 + 2**-9, 1 + 3 * 2**-9, -np.pi, 3e38], np.float32)
+    assert round_to(np.array([1 + 2**-8], np.float32), "bfloat16")[0] == 1.0  # a tie goes to even
+    assert round_to(np.array([1 + 3 * 2**-8], np.float32), "bfloat16")[0] == 1 + 2**-6
+    assert round_to(np.array([1 + 2**-11]), "float16")[0] == 1.0
+    assert round_to(np.array([1e6]), "float16")[0] == np.inf
+    with pytest.raises(ValueError, match="Unknown format 'int8'"):
+        round_to(values, "int8")  # type: ignore[arg-type]
+
+
+def test_a_narrow_win_is_lost_in_narrow_arithmetic() -> None:
+    layer = SoftmaxLayer([[1.0, 0.0], [1.0, 1e-4], [0.0, 1.0]])
+    found = scan(layer, features=Box(1.0, low=(0.5, -1.0)))
+    assert isinstance(found.evidence(0), Witness)
+    assert survives(found, "float32")[0]
+    assert not survives(found, "bfloat16")[0]
+
+
+def test_witness_of_an_ellipsoid_is_judged_at_its_x() -> None:
+    found = scan(SoftmaxLayer([[1.0, 0.0], [0.0, 1.0]]), features=Ellipsoid([1.0, 1.0], [0.5, 0.0], centred=True))
+    assert all(survives(found, "float32").values())
+
+
+def test_interior_classes_never_exceed_the_best_hull_class() -> None:
+    layer = normal_layer(100, 3, seed=2)
+    on_hull = np.array([isinstance(f.evidence, Witness) for f in scan(layer, features=Unbounded()).findings])
+    logits = layer.logits(np.random.default_rng(0).normal(size=(2000, 3)))
+    assert 0 < on_hull.sum() < 100
+    assert (logits[:, ~on_hull].max(axis=1) < logits[:, on_hull].max(axis=1)).all()
+
+
+def test_approximate_test_never_errs_on_one_side_and_misses_on_the_other() -> None:
+    layer = normal_layer(300, 8, seed=0)
+    truth = np.array([isinstance(f.evidence, Witness) for f in scan(layer, features=Unbounded()).findings])
+    judged = quality(declare_on_hull(layer, directions=50), truth)
+    assert judged.precision == 1.0
+    assert 0.3 < judged.recall < 1.0
+    assert np.isnan(quality(np.zeros(2, bool), np.zeros(2, bool)).precision)
+
+
+@pytest.mark.parametrize("method", ["unit-norm", "bias"])
+def test_repaired_layers_free_every_class(method) -> None:
+    sick = uniform_layer(80, 2, seed=0)
+    assert scan(sick).counts["unargmaxable"] > 40
+    well = repair(sick, method)
+    assert scan(well, features=Unbounded()).counts["argmaxable"] == 80
+    assert np.ptp(power(well)) < 1e-5
+    X = well.W.astype(float)
+    assert (well.logits(X).argmax(axis=1) == np.arange(80)).all(), "each class wins at its own row"
+
+
+def test_repair_says_what_it_cannot_do() -> None:
+    with pytest.raises(ValueError, match="Row 1 is zero"):
+        repair(SoftmaxLayer([[1.0], [0.0]]))
+    with pytest.raises(ValueError, match="Unknown repair"):
+        repair(SoftmaxLayer([[1.0]]), "prayer")  # type: ignore[arg-type]
+
+
+def test_a_smaller_shift_than_the_certified_one_frees_nothing() -> None:
+    layer = uniform_layer(60, 3, seed=7)
+    found = scan(layer)
+    captive = [f.index for f in found.findings if isinstance(f.evidence, Captors)]
+    for t in captive[:5]:
+        b = layer.bias.astype(float)
+        b[t] += freeing_shift(found, t, margin=0.0) * 0.99
+        assert isinstance(scan(SoftmaxLayer(layer.W, b), [t]).evidence(t), Captors)
+    with pytest.raises(ValueError, match="is not among the unargmaxable"):
+        freeing_shift(found, next(f.index for f in found.findings if isinstance(f.evidence, Witness)))

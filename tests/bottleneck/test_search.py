@@ -1,0 +1,174 @@
+"""Searches: Braid Reflect as published, ascent, looks; whatever a search clears, the programme clears."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from softgeom.bottleneck.ascent import climb
+from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
+from softgeom.bottleneck.look import look
+from softgeom.bottleneck.lp import MarginProgramme, SolverError, chebyshev_radius
+from softgeom.bottleneck.nearest import NearestPointProgramme
+from softgeom.bottleneck.problem import make_problem
+from softgeom.bottleneck.reflect import braid_reflect, reflect_step
+from softgeom.bottleneck.surround import surround
+from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
+
+
+def reflect_as_published(layer: SoftmaxLayer, t: int, patience: int) -> tuple[bool, int, np.ndarray]:
+    """Algorithms 1 and 2 of the paper, line by line, for one class."""
+    W, b = layer.W, layer.bias
+    x = W[t].copy()
+    for step in range(patience + 1):
+        i = int(np.argmax(W @ x + b))
+        if i == t:
+            return True, step, x
+        if step == patience:
+            break
+        w = W[t] - W[i]
+        w_prime = w / np.linalg.norm(w)
+        d = w_prime @ x
+        x = x - 2 * (d + (b[t] - b[i]) / np.linalg.norm(w)) * w_prime
+    return False, patience, x
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_braid_reflect_is_the_published_algorithm(bias: bool) -> None:
+    layer = normal_layer(40, 3, bias=bias, seed=4)
+    layer = SoftmaxLayer(layer.W.astype(float), None if layer.b is None else layer.b.astype(float))
+    ours = braid_reflect(layer, patience=30, bound=1e9)
+    for t in range(40):
+        won, steps, x = reflect_as_published(layer, t, 30)
+        assert (bool(ours.won[t]), int(ours.steps[t])) == (won, steps)
+        np.testing.assert_allclose(ours.x[t], x, rtol=1e-6, atol=1e-9)
+    assert ours.won.any()
+    assert not ours.won.all()
+
+
+def test_a_reflection_swaps_the_two_logits_and_without_bias_keeps_the_norm() -> None:
+    rng = np.random.default_rng(0)
+    x, w_t, w_i = rng.normal(size=(3, 5, 4))
+    b_t, b_i = rng.normal(size=(2, 5))
+    after = reflect_step(x, w_t, w_i, b_t, b_i)
+    lead = np.einsum("nd,nd->n", w_t - w_i, x) + b_t - b_i
+    np.testing.assert_allclose(np.einsum("nd,nd->n", w_t - w_i, after) + b_t - b_i, -lead)
+    zero = np.zeros(5)
+    np.testing.assert_allclose(np.linalg.norm(reflect_step(x, w_t, w_i, zero, zero), axis=1), np.linalg.norm(x, axis=1))
+    np.testing.assert_array_equal(reflect_step(x, w_t, w_t, b_t, b_i), x)
+
+
+def test_a_win_outside_the_box_does_not_count() -> None:
+    layer = SoftmaxLayer([[1.0], [0.0]], [-50.0, 0.0])
+    found = braid_reflect(layer, bound=10.0)
+    assert found.won[0]
+    assert not found.inside[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "features",
+    [Box(1.0), Unbounded(), Ellipsoid([1.0, 2.0, 0.5], [1.0, 0, 0], centred=True)],
+    ids=lambda f: f.describe(),
+)
+def test_a_look_is_the_plain_product(features, dtype, monkeypatch) -> None:
+    import sys
+
+    from softgeom.bottleneck import look as _  # noqa: F401 - the module is patched by name below
+
+    monkeypatch.setattr(sys.modules["softgeom.bottleneck.look"], "TILE_BYTES", 1)  # many tiles
+    problem = make_problem(normal_layer(700, 3, bias=True), features)
+    classes = np.arange(0, 700, 50)
+    Z = np.random.default_rng(1).normal(size=(len(classes), problem.dimension)).astype(np.float32)
+    seen = look(problem, Z, classes, strongest=5, enough=np.inf, dtype=dtype)
+    Y = Z.astype(float) @ problem.rows(slice(None), np.float64).T + problem.b
+    for n, t in enumerate(classes):
+        rivals = np.delete(np.arange(700), t)
+        order = rivals[np.argsort(-Y[n, rivals])]
+        assert seen.rival[n] == order[0]
+        assert seen.margin[n] == pytest.approx(Y[n, t] - Y[n, order[0]], abs=1e-4)
+        assert set(seen.strongest[n]) == set(order[:5])
+
+
+def test_effective_problems_have_the_layers_logits() -> None:
+    layer = normal_layer(20, 3, bias=True)
+    u = np.array([0.3, -0.2, 0.5])
+    norm = Ellipsoid([1.0, 2.0, 0.5], [1.0, -1.0, 0.2], centred=True)
+    problem = make_problem(layer, norm)
+    x = norm.bias + norm.gain * (u - u.mean())
+    np.testing.assert_allclose(problem.rows(slice(None), np.float64) @ u + problem.b, layer.logits(x), atol=1e-12)
+    cone = make_problem(layer, Unbounded())
+    np.testing.assert_allclose(cone.rows(slice(None), np.float64) @ np.append(u, 1.0), layer.logits(u), atol=1e-12)
+    np.testing.assert_allclose(cone.lift(np.append(u, 0.5), 1.0), u / 0.5)
+
+
+def test_ascent_finds_what_one_look_does_not() -> None:
+    layer = hard_layer(3000, 128, planted=20)
+    problem = make_problem(layer, Box(100.0))
+    found = climb(problem, np.arange(2400, 2980))
+    assert (found.margin[found.looks == 1] > 0).all()
+    later = (found.margin > 0) & (found.looks > 1)
+    assert later.sum() > 20
+    assert (np.abs(found.Z) <= 100).all()
+
+
+def test_surround_proves_planted_classes() -> None:
+    layer = hard_layer(3000, 64, planted=20)
+    problem = make_problem(layer, Box(100.0))
+    proven = surround(problem, np.arange(2970, 3000))
+    assert set(range(2980, 3000)) <= set(proven)
+    assert all(bound <= 0 for _, bound in proven.values())
+
+
+def test_programme_and_nearest_point_agree_where_both_apply() -> None:
+    """In one dimension a box and a ball are the same set."""
+    layer = uniform_layer(15, 1, seed=3)
+    W, b = layer.W.astype(float), layer.bias.astype(float)
+    for t in range(15):
+        others = np.delete(np.arange(15), t)
+        box = MarginProgramme(W[t], b[t], np.array([-2.0]), np.array([2.0]))
+        ball = NearestPointProgramme(W[t], b[t], 2.0)
+        for programme in (box, ball):
+            programme.add(others, W[others], b[others])
+        assert (box.solve()[1] > 1e-6) == (ball.solve()[1] > 0)
+
+
+def test_dual_weights_of_the_programme_have_its_value() -> None:
+    layer = uniform_layer(30, 3, seed=5)
+    W, b, low, high = layer.W.astype(float), layer.bias.astype(float), -np.full(3, 4.0), np.full(3, 4.0)
+    for t in range(0, 30, 5):
+        others = np.delete(np.arange(30), t)
+        programme = MarginProgramme(W[t], b[t], low, high)
+        programme.add(others[:5], W[others[:5]], b[others[:5]])
+        programme.add(others, W[others], b[others])  # those already there are left out
+        z, value, weights = programme.solve()
+        assert len(weights) == 29
+        assert weights.sum() == pytest.approx(1.0)
+        rows = programme.rivals
+        assert ((W[t] - W[rows]) @ z + b[t] - b[rows]).min() == pytest.approx(value, abs=1e-7)
+        dual = 4.0 * np.abs(weights @ (W[t] - W[rows])).sum() + weights @ (b[t] - b[rows])
+        assert dual == pytest.approx(value, abs=1e-6)
+
+
+def test_chebyshev_radius_of_a_known_cone() -> None:
+    """Four square corners: the first quadrant cut by |x| <= 1; the ball may leave the box, as in the paper."""
+    square = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    for method in ("simplex", "ipm"):
+        radius, centre = chebyshev_radius(square, None, 0, -np.ones(2), np.ones(2), method=method)
+        np.testing.assert_allclose(centre, [1.0, 1.0], atol=1e-6)
+        assert radius == pytest.approx(1.0, abs=1e-6)
+    inside, _ = chebyshev_radius(
+        np.vstack([square, [[0, 0]]]), np.array([0, 0, 0, 0, -1.0]), 4, -np.ones(2), np.ones(2)
+    )
+    assert inside < 0
+
+
+def test_a_solver_that_gives_up_is_an_error_not_a_verdict() -> None:
+    layer = uniform_layer(400, 40)
+    with pytest.raises(SolverError, match="HiGHS ended with status Time limit"):
+        chebyshev_radius(layer.W, layer.b, 0, -np.ones(40), np.ones(40), time_limit=0.0)
+
+
+def test_ball_witness_lies_in_the_ball() -> None:
+    problem = make_problem(normal_layer(50, 4, bias=True), Ball(2.0))
+    found = climb(problem, np.arange(50))
+    assert (np.linalg.norm(found.Z, axis=1) <= 2.0).all()

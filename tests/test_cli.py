@@ -1,0 +1,85 @@
+"""`softgeom scan` writes its three files, tells errors in one sentence, and goes on where it was stopped."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from softgeom.bottleneck import Scan, SoftmaxLayer
+from softgeom.bottleneck.examples import uniform_layer
+from softgeom.cli import main
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A small layer with imprisoned classes as .npz."""
+    layer = uniform_layer(40, 2)
+    np.savez(tmp_path / "model.npz", W=layer.W, b=layer.bias, tokens=np.array([f"t{i}" for i in range(40)]))
+    return tmp_path / "model.npz"
+
+
+def test_scan_writes_verdicts_summary_and_evidence(model, tmp_path, capsys) -> None:
+    out = tmp_path / "out"
+    assert main(["scan", str(model), "--out", str(out)]) == 0
+    table = pd.read_csv(out / "verdicts.csv")
+    assert list(table.columns) == ["class", "token", "verdict", "method", "steps", "margin", "radius"]
+    assert table.token[3] == "t3"
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["counts"]["unargmaxable"] == int((table.verdict == "unargmaxable").sum()) > 0
+    assert summary["feature_set"] == "|x| <= 100"
+    with np.load(model) as file:
+        assert Scan.load(out / "evidence.npz", SoftmaxLayer(file["W"], file["b"])).verify()
+    assert "unargmaxable" in capsys.readouterr().out
+    assert list((out / "blocks").glob("*.npz"))
+
+
+@pytest.mark.parametrize(
+    "options", [["--features", "unbounded"], ["--features", "ball", "--bound", "2"], ["--bound", "1", "--low", "-0.3"]]
+)
+def test_feature_sets_of_the_command_line(model, tmp_path, options) -> None:
+    assert main(["scan", str(model), "--out", str(tmp_path / "out"), *options]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--features", "norm"], "no final normalisation"),
+        (["--bound", "-1"], "low < high"),
+        (["--script", "GREEK"], "GREEK"),
+    ],
+)
+def test_errors_are_one_sentence_and_a_non_zero_exit(model, tmp_path, capsys, options, message) -> None:
+    assert main(["scan", str(model), "--out", str(tmp_path / "out"), *options]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("softgeom: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_missing_file_is_named(tmp_path, capsys) -> None:
+    assert main(["scan", str(tmp_path / "none.npz"), "--out", str(tmp_path)]) == 1
+    assert "none.npz" in capsys.readouterr().err
+
+
+def test_real_layers(real_data, tmp_path) -> None:
+    """Every token of the small language model can win (shared/data/README: all its programmes were solved)."""
+    assert main(["scan", str(real_data / "models" / "aidreams260K.bin"), "--out", str(tmp_path)]) == 0
+    counts = json.loads((tmp_path / "summary.json").read_text())["counts"]
+    assert counts == {"argmaxable": 512, "tied": 0, "unargmaxable": 0, "undecided": 0}
+
+
+def test_recogniser_has_imprisoned_characters() -> None:
+    pytest.importorskip("onnx")
+    from softgeom.bottleneck import scan
+    from softgeom.checkpoints import ppocr_head
+
+    try:
+        layer = ppocr_head()
+    except ValueError as error:
+        pytest.skip(str(error))
+    found = scan(layer, np.arange(0, 6625, 25))
+    assert found.verify()
+    assert found.counts["undecided"] == 0
+    assert 4 <= found.counts["unargmaxable"] <= 14
