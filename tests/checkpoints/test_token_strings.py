@@ -51,5 +51,7 @@ def test_the_target_language_filter_of_the_paper():
     assert classes_in_script(tokens, "LATIN").tolist() == [1]
     assert classes_in_script(tokens, "HAN").tolist() == [10]
     assert classes_in_script(tokens, "JAPANESE").tolist() == [10, 11]
+    # A comma of the script itself is still punctuation.
+    assert classes_in_script(["سلام", "سلام،"], "ARABIC").tolist() == [0]
     with pytest.raises(ValueError, match=r"no token is written in 'GREEK' alone; scripts that occur: CJK, CYRILLIC"):
         classes_in_script(tokens, "GREEK")
