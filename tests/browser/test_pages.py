@@ -97,7 +97,9 @@ def test_numbers_typed_wrongly_are_refused_in_place(open_page):
     editor.fill("0 2\n-2 NaN\n2 -1")
     editor.blur()
     assert tab.get_by_role("alert").inner_text() == "Row 2 of W has an entry that is not a finite number."
-    assert tab.locator(".sg-region").count() == 3  # the last good picture stays
+    assert tab.locator(".sg-region").count() == 3  # the last good picture stays, and so does the layer
+    tab.locator('[data-name="class-3"]').press("ArrowRight")
+    assert tab.get_by_role("alert").count() == 0
     editor.fill("0 2 0.5\n-2 -1 0\n2 -1 0\n0 0 1\n0.5 0.25 -1")
     editor.blur()
     assert tab.get_by_role("alert").count() == 0
@@ -133,7 +135,9 @@ def test_attention_tears_where_the_token_is_dragged(open_page, drag, screenshot)
     assert "places in the plane share this residual" in tab.locator(".sg-detail").inner_text()
     assert tab.locator("tbody").inner_text() != before
     screenshot(tab, "attention_torn")
+    assert tab.locator(".sg-curve path").get_attribute("d")
     tab.get_by_label("coupling c").fill("-1")
+    assert not tab.locator(".sg-curve path").get_attribute("d")  # nothing tears any more
     assert _live(tab).startswith("Regular")
     assert "No token is under pressure" in tab.locator(".sg-detail").inner_text()
 
@@ -155,7 +159,7 @@ def test_hardmax_steps_and_its_start_can_be_dragged(open_page, drag, screenshot)
 @pytest.mark.parametrize("name", NAMES)
 def test_pages_fit_a_phone_and_follow_the_dark_theme(open_page, screenshot, name):
     tab = open_page(name, **PHONE, color_scheme="dark")
-    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]
     red, green, blue = map(
         int, re.findall(r"\d+", tab.locator("main").evaluate("(e) => getComputedStyle(e).backgroundColor"))[:3]
     )
