@@ -30,7 +30,7 @@ TIE_TOLERANCE = (
     1e-12  # some 5000 units of rounding: above the error of a d-term dot product, below any gap that random input shows
 )
 HULL_PAYS_FROM = 24  # tokens; below this the n x n scores cost less than finding the hull
-ARRIVED = 1e-9  # relative distance to its goal at which a follower counts as arrived, in `limit`
+ARRIVED = 1e-7  # relative distance to its goal at which a follower counts as arrived, in `limit`
 
 
 def hardmax_step(

@@ -91,7 +91,7 @@ def measure(trained: Trained, bags: Bags, labels: np.ndarray, sample: int = 1000
     anatomy, end = dissect(model, part), compare_with_limit(model, part)
     words = (part.counts > 0).sum()
     return {
-        "accuracy": accuracy(logits(model, bags), labels),
+        "accuracy": accuracy(logits(model, bags, chunk=256), labels),
         "without_attention": accuracy(logits(model, bags, layers=0), labels),
         "alpha": trained.alpha,
         "leaders": float(anatomy.count.mean()),
