@@ -80,6 +80,21 @@ def test_alternating_bounds_never_ascend(target: np.ndarray, rng: np.random.Gene
     assert np.all(np.diff(values) < 0)
 
 
+def test_one_step_lands_where_the_bound_is_tight() -> None:
+    """Two classes at even odds have the largest curvature there is: a step in X is Newton's, and almost arrives."""
+    P = np.array([[0.55, 0.45], [0.4, 0.6]])
+    start = replace(
+        fit_low_rank(P, 1, False, rng=np.random.default_rng(0)), X=np.zeros((2, 1)), W=np.array([[1.0], [-1.0]])
+    )
+    assert descend_by_bounds(P, start, False, 1).divergence == pytest.approx(0, abs=1e-5)
+
+
+def test_more_starts_find_what_the_spectral_start_misses(rng: np.random.Generator) -> None:
+    P = rng.dirichlet(np.ones(8), size=12)
+    one, many = (fit_low_rank(P, 1, True, rng=rng, starts=starts).divergence for starts in (1, 8))
+    assert many < one - 1e-3
+
+
 def test_gradient_of_the_fit_is_the_slope(target: np.ndarray, rng: np.random.Generator) -> None:
     """`gradient` at a point that is no optimum, against central differences of the cross-entropy itself."""
     fit = fit_low_rank(target, 2, True, rng=rng, starts=1)
