@@ -6,7 +6,7 @@ An entry::
       title: Rankings with a bias (001, Table 2)
       paper: braid_regions_with_bias.csv        # in data/reference
       ours: 10_braid_counts/with_bias.csv       # in results/<profile>
-      on: [classes, dimension]                  # columns that identify a number
+      "on": [classes, dimension]                # columns that identify a number; in quotes, for YAML reads a bare on as true
       paper_column: regions
       our_column: regions
       tolerance: 0                              # relative
