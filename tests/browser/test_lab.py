@@ -16,6 +16,11 @@ explorer"""
 READ = 'print("python sees", explorer.W[3].tolist(), explorer.verdicts["verdict"][3])'
 SET = "explorer.set_layer([[0, 1], [1, 0], [-1, -1]], names=['up', 'right', 'down'])"
 
+OTHERS = """\
+from IPython.display import display
+from softgeom.explorers import AttentionExplorer, HardmaxExplorer
+display(AttentionExplorer(), HardmaxExplorer())"""
+
 
 def _write_notebook(path, *cells: str) -> None:
     def code(number: int, source: str) -> dict:
@@ -40,7 +45,7 @@ def _write_notebook(path, *cells: str) -> None:
 
 def test_a_drag_in_jupyterlab_reaches_python_and_python_reaches_back(jupyterlab, open_tab, drag, screenshot):
     address, folder = jupyterlab
-    _write_notebook(folder / "drag.ipynb", SHOW, READ, SET)
+    _write_notebook(folder / "drag.ipynb", SHOW, READ, SET, OTHERS)
     tab = open_tab(f"{address}/lab/tree/drag.ipynb", viewport={"width": 1300, "height": 1000})
     tab.set_default_timeout(40_000)
     tab.locator(".jp-Notebook .jp-Cell").first.click()
@@ -74,3 +79,8 @@ def test_a_drag_in_jupyterlab_reaches_python_and_python_reaches_back(jupyterlab,
     tab.keyboard.press("Shift+Enter")  # the third cell: Python changes the layer, the figure follows
     tab.locator('[data-name="class-0"][aria-label^="class up at"]').wait_for()
     assert tab.locator(".softgeom .sg-handles > g").count() == 4  # three classes and x
+
+    tab.keyboard.press("Shift+Enter")  # the fourth cell: the other explorers
+    tab.locator("[aria-live]", has_text="Leaders at layer 3").wait_for()
+    assert tab.locator("[aria-live]", has_text="Regular").count() == 1
+    screenshot(tab, "lab_others")
