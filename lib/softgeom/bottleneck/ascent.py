@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from softgeom.bottleneck.look import look
 from softgeom.bottleneck.problem import Problem
 
+GIVE_UP = 3  # climbs in which a class loses even to its working set before it is left to the proofs
 GROUP_BYTES = 2**20  # working sets climbed together: small enough for the second-level cache
 
 
@@ -65,19 +66,22 @@ def climb(
     seen = look(problem, Z, classes, strongest=rivals)
     margin, taken, looks = seen.margin, np.zeros(len(classes), np.intp), np.ones(len(classes), np.intp)
     working: list[NDArray[np.intp]] = [np.zeros(0, np.intp)] * len(classes)
-    left = seen.losers
+    left, stuck = seen.losers, np.zeros(len(classes), np.intp)
+    strongest = seen.strongest
     for _ in range(rounds):
         if not len(left):
             break
-        for n, strongest in zip(left, seen.strongest, strict=True):
-            working[n] = np.union1d(working[n], strongest)
-        trial = _climb_groups(problem, Z[left], classes[left], [working[n] for n in left], steps, temperature)
+        for n, stronger in zip(left, strongest, strict=True):
+            working[n] = np.union1d(working[n], stronger)
+        trial, lead = _climb_groups(problem, Z[left], classes[left], [working[n] for n in left], steps, temperature)
         taken[left] += steps
         looks[left] += 1
         seen = look(problem, trial, classes[left], strongest=rivals)
         better = seen.margin > margin[left]
         margin[left[better]], Z[left[better]] = seen.margin[better], trial[better]
-        left = left[seen.losers]
+        stuck[left] += lead >= 0
+        hopeful = stuck[left[seen.losers]] < GIVE_UP
+        left, strongest = left[seen.losers][hopeful], seen.strongest[hopeful]
     return Candidates(Z, margin, taken, looks, working)
 
 
@@ -88,10 +92,11 @@ def _climb_groups(
     working: list[NDArray[np.intp]],
     steps: int,
     temperature: float,
-) -> NDArray[np.float32]:
-    """Climb for all classes, those with working sets of similar size together."""
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Climb for all classes, those with working sets of similar size together: points (n, D), leads of the best rival (n,)."""
     sizes = np.array([len(rivals) for rivals in working])
     order, result, start = np.argsort(sizes, kind="stable"), Z.copy(), 0
+    lead = np.full(len(Z), np.inf, np.float32)
     while start < len(order):
         width = int(sizes[order[start]])
         count = max(1, GROUP_BYTES // (4 * max(1, width) * problem.dimension))
@@ -100,8 +105,8 @@ def _climb_groups(
         width = int(sizes[group].max())
         # Shorter working sets are padded with their first rival: a repeated rival changes no maximum.
         index = np.stack([np.concatenate([working[n], np.full(width - sizes[n], working[n][0])]) for n in group])
-        result[group] = _ascend(problem, Z[group], classes[group], index, steps, temperature)
-    return result
+        result[group], lead[group] = _ascend(problem, Z[group], classes[group], index, steps, temperature)
+    return result, lead
 
 
 def _ascend(
@@ -111,8 +116,8 @@ def _ascend(
     index: NDArray[np.intp],
     steps: int,
     temperature: float,
-) -> NDArray[np.float32]:
-    """``steps`` Polyak steps of g classes against their rivals ``index`` (g, k); the best point of each."""
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """``steps`` Polyak steps of g classes against their rivals ``index`` (g, k); the best point of each and its lead."""
     A = problem.rows(index) - problem.rows(classes)[:, None]  # (g, k, D): how fast each rival gains on the class
     c = (problem.b[index] - problem.b[classes][:, None]).astype(np.float32)
     best, best_lead = Z.copy(), np.full(len(Z), np.inf, np.float32)
@@ -128,4 +133,4 @@ def _ascend(
         target = spread
         step = (np.maximum(worst, 0) + target) / np.maximum(np.einsum("gd,gd->g", g, g), 1e-30)
         Z = problem.project(Z - step[:, None] * g)
-    return best
+    return best, best_lead
