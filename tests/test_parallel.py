@@ -6,7 +6,6 @@ import operator
 import warnings
 
 import pytest
-
 from softgeom.parallel import available_cores, run_blocks
 
 JOBS = [(n, 10) for n in range(5)]

@@ -301,3 +301,12 @@ def test_near_tie_is_undecided_with_its_reason_or_decided_exactly() -> None:
     assert found.verify()
     if isinstance(evidence, Unknown):
         assert "within rounding of zero" in evidence.reason
+
+
+def test_chebyshev_radius_on_request_is_at_least_the_certified_one() -> None:
+    found = scan(uniform_layer(60, 3, seed=1))
+    for f in found.findings[:20]:
+        radius = found.chebyshev_radius(f.index)
+        assert radius >= f.radius if isinstance(f.evidence, Witness) else radius < 1e-6
+    with pytest.raises(ValueError, match="stated for a box"):
+        scan(uniform_layer(5, 2), features=Unbounded()).chebyshev_radius(0)

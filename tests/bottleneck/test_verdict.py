@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from softgeom.bottleneck.exact import solve_nonnegative
 from softgeom.bottleneck.hull import certify_captivity
 from softgeom.bottleneck.rounding import gamma
@@ -49,9 +48,7 @@ def test_diagonal_of_two_corners_needs_exact_arithmetic() -> None:
 @settings(max_examples=60, deadline=None)
 def test_certified_margin_is_below_the_exact_one(seed: int, bias: bool, dtype: str) -> None:
     rng = np.random.default_rng(seed)
-    layer = SoftmaxLayer(
-        rng.normal(size=(7, 3)).astype(dtype), rng.normal(size=7).astype(dtype) if bias else None
-    )
+    layer = SoftmaxLayer(rng.normal(size=(7, 3)).astype(dtype), rng.normal(size=7).astype(dtype) if bias else None)
     points = (rng.normal(size=(7, 3)) * 10.0 ** rng.integers(-6, 2)).astype(dtype)
     certified = WitnessChecker(layer, Box(1e4)).certify(points, np.arange(7))
     for t in range(7):
@@ -122,7 +119,9 @@ def test_rounded_weights_do_not_prove_a_falsehood() -> None:
     assert certify_captivity(inside, Unbounded(), 3, np.arange(3), near) <= 0
 
 
-@pytest.mark.parametrize("features", [Box(2.0), Ball(2.0), Ellipsoid([1.0, 1.0], radius=2.0)], ids=lambda f: f.describe())
+@pytest.mark.parametrize(
+    "features", [Box(2.0), Ball(2.0), Ellipsoid([1.0, 1.0], radius=2.0)], ids=lambda f: f.describe()
+)
 def test_captivity_bound_is_the_dual_value(features) -> None:
     """A class whose own bias is 1 below a copy's surrounding: the bound is the bias gap plus the support of v."""
     layer = SoftmaxLayer([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.1]], [0.0, 0.0, -1.0])

@@ -1,5 +1,9 @@
 """How many rankings a low-rank softmax can realise, which classes can never win, and the proof for each."""
 
+from softgeom.bottleneck.arithmetic import survives
+from softgeom.bottleneck.prevention import freeing_shift, repair
+from softgeom.bottleneck.ranks import RankBounds, bound_rank
+from softgeom.bottleneck.reflect import braid_reflect
 from softgeom.bottleneck.regions import count_regions, log10_regions
 from softgeom.bottleneck.scan import Scan, scan
 from softgeom.bottleneck.verdict import Captors, Evidence, EvidenceError, Finding, Twin, Unknown, Witness
@@ -13,13 +17,19 @@ __all__ = [
     "Evidence",
     "EvidenceError",
     "Finding",
+    "RankBounds",
     "Scan",
     "SoftmaxLayer",
     "Twin",
     "Unbounded",
     "Unknown",
     "Witness",
+    "bound_rank",
+    "braid_reflect",
     "count_regions",
+    "freeing_shift",
     "log10_regions",
+    "repair",
     "scan",
+    "survives",
 ]

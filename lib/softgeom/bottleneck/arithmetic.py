@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from softgeom.bottleneck.scan import Scan
 from softgeom.bottleneck.verdict import Witness
-from softgeom.layer import Ellipsoid, SoftmaxLayer
+from softgeom.layer import Ellipsoid
 
 Format = Literal["float32", "bfloat16", "float16"]
 

@@ -113,7 +113,8 @@ class Problem:
 
     def _round_inwards(self, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """The box's corners in ``dtype``, rounded inwards so that no clipped point lies outside by rounding."""
-        assert self.low is not None and self.high is not None
+        assert self.low is not None
+        assert self.high is not None
         low, high = self.low.astype(dtype), self.high.astype(dtype)
         low = np.where(low < self.low, np.nextafter(low, np.asarray(np.inf, dtype)), low)
         return low, np.where(high > self.high, np.nextafter(high, np.asarray(-np.inf, dtype)), high)

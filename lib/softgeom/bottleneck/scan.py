@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from softgeom.bottleneck.archive import block_path, fingerprint, load_findings, save_findings
 from softgeom.bottleneck.ascent import Candidates, climb
 from softgeom.bottleneck.decide import decide
+from softgeom.bottleneck.lp import chebyshev_radius
 from softgeom.bottleneck.problem import Problem, make_problem
 from softgeom.bottleneck.surround import surround
 from softgeom.bottleneck.twins import find_twins
@@ -89,6 +90,21 @@ class Scan:
         if int(index) not in self._position:
             raise ValueError(f"Class {index} is not among the {len(self.findings)} scanned classes.")
         return self.findings[self._position[int(index)]].evidence
+
+    def chebyshev_radius(self, index: int) -> float:
+        """The radius of the largest ball in a class's region, by the paper's programme (eqs. 5-6) with all rows.
+
+        Negative when the region is empty by that much. One solve takes from milliseconds to minutes.
+
+        Raises
+        ------
+        ValueError
+            If the features are no box: the programme is stated for one.
+        """
+        if not isinstance(self.features, Box):
+            raise ValueError("The Chebyshev programme is stated for a box; this scan's features are another set.")
+        low, high = self.features.bounds(self.layer.dimension)
+        return chebyshev_radius(self.layer.W, self.layer.b, int(index), low, high)[0]
 
     def verify(self) -> bool:
         """Re-check every verdict from the layer and the evidence alone, without a solver.
