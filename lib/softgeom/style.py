@@ -41,6 +41,7 @@ def use() -> None:
 
     # A Chinese family without a normal weight is fine for labels; its warning would stand in every executed notebook.
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
+    logging.getLogger("fontTools").setLevel(logging.ERROR)  # comments on old fonts' dates at every PDF
     mpl.rcParams.update(mpl.rcParamsDefault | {"backend": mpl.rcParams["backend"]})
     mpl.rcParams.update(
         {

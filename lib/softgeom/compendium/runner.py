@@ -93,7 +93,7 @@ def _prepare_environment() -> None:
     os.environ["IPYTHONDIR"] = str(ipython)
     os.environ.setdefault("PYTHONHASHSEED", "0")
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    threads = str(max(1, (os.cpu_count() or 1) // _parallel_jobs()))
+    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // _parallel_jobs()))
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
         os.environ.setdefault(variable, threads)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
