@@ -42,9 +42,7 @@ def strongest_inputs(activations: Tensor, neuron: int, count: int) -> tuple[Tens
     return values, positions
 
 
-def promoted_tokens(
-    folded: Anatomy, layer: int, neuron: int, count: int, sign: float = 1.0
-) -> tuple[Tensor, Tensor]:
+def promoted_tokens(folded: Anatomy, layer: int, neuron: int, count: int, sign: float = 1.0) -> tuple[Tensor, Tensor]:
     """Tokens whose logits a value row raises most, against the average token, before the division by the scale.
 
     Parameters
