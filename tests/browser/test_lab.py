@@ -56,12 +56,13 @@ def test_a_drag_in_jupyterlab_reaches_python_and_python_reaches_back(jupyterlab,
     assert live.inner_text() == "c₄ can never win."
     tab.locator('[data-name="class-3"]').scroll_into_view_if_needed()
     drag(tab, "class-3", 0, -150)
-    assert live.inner_text() == "Every class can win."
+    tab.locator(".softgeom [aria-live]", has_text="Every class can win.").wait_for()
     screenshot(tab, "lab")
     handle = tab.locator('[data-name="class-3"]')
     handle.focus()
-    tab.keyboard.press("ArrowRight")  # JupyterLab's own shortcut of this key stays silent
-    tab.keyboard.press("ArrowUp")
+    tab.keyboard.press("ArrowUp")  # JupyterLab's own shortcuts of these keys stay silent
+    tab.keyboard.press("ArrowRight")
+    tab.locator('[data-name="class-3"][aria-label*="(0.06,"]').wait_for()
     assert handle.evaluate("(element) => element === document.activeElement")
     shown = handle.get_attribute("aria-label")
     x, y = (float(value.replace("−", "-")) for value in re.search(r"\((.*?), (.*?)\)", shown).groups())

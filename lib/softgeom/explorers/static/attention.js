@@ -27,13 +27,16 @@ export function attend(x, past, M) {
   past.forEach((p, j) => ((m1 += weights[j] * p[0]), (m2 += weights[j] * p[1])));
   past.forEach((p, j) => {
     const [u, v, w] = [p[0] - m1, p[1] - m2, weights[j]];
-    (s11 += w * u * u), (s12 += w * u * v), (s22 += w * v * v);
+    ((s11 += w * u * u), (s12 += w * u * v), (s22 += w * v * v));
   });
-  const J = [
-    [1 - s11 * M[0][0] - s12 * M[1][0], -s11 * M[0][1] - s12 * M[1][1]],
-    [-s12 * M[0][0] - s22 * M[1][0], 1 - s12 * M[0][1] - s22 * M[1][1]],
-  ];
-  return { weights, mean: [m1, m2], covariance: [[s11, s12], [s12, s22]], J, determinant: J[0][0] * J[1][1] - J[0][1] * J[1][0] };
+  const J = [[1 - s11 * M[0][0] - s12 * M[1][0], -s11 * M[0][1] - s12 * M[1][1]], [-s12 * M[0][0] - s22 * M[1][0], 1 - s12 * M[0][1] - s22 * M[1][1]]];
+  return {
+    weights,
+    mean: [m1, m2],
+    covariance: [[s11, s12], [s12, s22]],
+    J,
+    determinant: J[0][0] * J[1][1] - J[0][1] * J[1][0],
+  };
 }
 
 /** Determinants of all positions (1 for the first, which has no past) and the support token: the position with the smallest. */
@@ -60,27 +63,50 @@ export function render({ model, el }) {
     save();
   };
   const move = (i, at) => put({ X: model.get("X").map((x, k) => (k === i ? at : x)) });
-  choice(page.buttons, "Presets", model.get("presets").map((preset) => preset.name), (i) => {
-    const { name, note, ...changes } = model.get("presets")[i] ?? {};
-    if (!name) return;
-    say(page.note, note);
-    put(changes);
+  choice(
+    page.buttons,
+    "Presets",
+    model.get("presets").map((preset) => preset.name),
+    (i) => {
+      const { name, note, ...changes } = model.get("presets")[i] ?? {};
+      if (!name) return;
+      say(page.note, note);
+      put(changes);
+    },
+  );
+  button(
+    page.buttons,
+    "+ token",
+    () => {
+      const X = model.get("X");
+      const angle = 2.4 * X.length; // the golden angle spreads them
+      if (X.length < MOST_TOKENS)
+        put({ X: [...X.slice(0, -1), [snap(1.5 * Math.cos(angle)), snap(1.5 * Math.sin(angle))], X.at(-1)] });
+    },
+    { "aria-label": "Add a token to the past" },
+  );
+  button(
+    page.buttons,
+    "− token",
+    () => {
+      const X = model.get("X");
+      if (X.length > 2) put({ X: [...X.slice(0, -2), X.at(-1)] });
+    },
+    { "aria-label": "Remove the latest token of the past" },
+  );
+  const coupling = slider(page.sliders, {
+    label: "coupling c",
+    min: -3,
+    max: 3,
+    step: 1 / 16,
+    input: (value) => put({ coupling: value }),
   });
-  button(page.buttons, "+ token", () => {
-    const X = model.get("X");
-    const angle = 2.4 * X.length; // the golden angle spreads them
-    if (X.length < MOST_TOKENS) put({ X: [...X.slice(0, -1), [snap(1.5 * Math.cos(angle)), snap(1.5 * Math.sin(angle))], X.at(-1)] });
-  }, { "aria-label": "Add a token to the past" });
-  button(page.buttons, "− token", () => {
-    const X = model.get("X");
-    if (X.length > 2) put({ X: [...X.slice(0, -2), X.at(-1)] });
-  }, { "aria-label": "Remove the latest token of the past" });
-  const coupling = slider(page.sliders, { label: "coupling c", min: -3, max: 3, step: 1 / 16, input: (value) => put({ coupling: value }) });
   const turn = slider(page.sliders, { label: "turn of M", min: -180, max: 180, step: 5, input: (value) => put({ turn: value }) });
 
   function draw() {
     const [X, c, angle] = ["X", "coupling", "turn"].map((name) => model.get(name));
-    const problem = problemWithTokens(X) || (Number.isFinite(c) && Number.isFinite(angle) ? "" : "coupling and turn must be finite numbers.");
+    const problem =
+      problemWithTokens(X) || (Number.isFinite(c) && Number.isFinite(angle) ? "" : "coupling and turn must be finite numbers.");
     say(page.message, problem);
     if (problem) return; // the last good picture stays
     const M = couplingMatrix(c, angle);
@@ -107,12 +133,24 @@ export function render({ model, el }) {
 }
 
 function layOut(el) {
-  const page = scaffold(el, "Attention explorer", ["Tokens: drag x or its past. Shaded: det J below ¾, ½, ¼, 0", "What the map x ↦ e = x − mean makes of a grid of x"]);
+  const page = scaffold(el, "Attention explorer", [
+    "Tokens: drag x or its past. Shaded: det J below ¾, ½, ¼, 0",
+    "What the map x ↦ e = x − mean makes of a grid of x",
+  ]);
   const [left, right] = page.figures;
   const tokens = new Plane(left, { half: 3, label: "Tokens. Tab selects one, arrow keys move it, Shift makes the steps finer." });
   const image = new Plane(right, { half: 3, label: "Image of the grid under the residual map; it folds along the red curve" });
   const table = html("table", { class: "sg-table" });
-  el.replaceChildren(page.buttons, page.note, page.live, page.detail, page.message, html("div", { class: "sg-pair" }, left, right), page.sliders, table);
+  el.replaceChildren(
+    page.buttons,
+    page.note,
+    page.live,
+    page.detail,
+    page.message,
+    html("div", { class: "sg-pair" }, left, right),
+    page.sliders,
+    table,
+  );
   return { ...page, tokens, image, table };
 }
 
@@ -133,7 +171,11 @@ function drawField(page, past, M) {
   const { tokens: plane, image } = page;
   const field = sampleField((x) => attend(x, past, M).determinant, plane.half);
   const tile = (polygons) => polygons.map((polygon) => `${plane.path(polygon)}Z`).join("");
-  plane.draw("field", LEVELS.map((level) => svg("path", { d: tile(regionBelow(field, level)), class: level ? "sg-near" : "sg-torn" })), { below: true });
+  plane.draw(
+    "field",
+    LEVELS.map((level) => svg("path", { d: tile(regionBelow(field, level)), class: level ? "sg-near" : "sg-torn" })),
+    { below: true },
+  );
   const curve = contour(field, 0);
   plane.draw("curve", [svg("path", { d: curve.map((segment) => plane.path(segment)).join(""), class: "sg-tear" })]);
   const map = (p) => residual(p, past, M);
@@ -158,10 +200,13 @@ function matchHandles(page, state, count, move) {
 function drawTokens(page, state, X, seen, { determinants, support }) {
   const { tokens: plane } = page;
   const x = X.at(-1);
-  plane.draw("weights", X.slice(0, -1).flatMap((p, j) => [
-    plane.line(x, p, { class: "sg-attention", "stroke-width": 1 + 9 * seen.weights[j], style: `--fill: ${colour(j)}` }),
-    plane.circle(p, 9 + 20 * Math.sqrt(seen.weights[j]), { class: "sg-weight", style: `--fill: ${colour(j)}` }),
-  ]));
+  plane.draw(
+    "weights",
+    X.slice(0, -1).flatMap((p, j) => [
+      plane.line(x, p, { class: "sg-attention", "stroke-width": 1 + 9 * seen.weights[j], style: `--fill: ${colour(j)}` }),
+      plane.circle(p, 9 + 20 * Math.sqrt(seen.weights[j]), { class: "sg-weight", style: `--fill: ${colour(j)}` }),
+    ]),
+  );
   plane.draw("covariance", [
     ellipse(plane, seen.mean, seen.covariance),
     svg("path", { d: crossAt(plane, seen.mean), class: "sg-mean" }),
@@ -173,7 +218,10 @@ function drawTokens(page, state, X, seen, { determinants, support }) {
     const role = last ? "the token that attends" : `weight ${format(seen.weights[i])}`;
     const starred = pressed && i === support;
     handle.place(X[i], {
-      fill: last ? "var(--sg-ink)" : colour(i), caption: name(i, X.length) + (starred ? " ★" : ""), away: X[i], ringed: starred,
+      fill: last ? "var(--sg-ink)" : colour(i),
+      caption: name(i, X.length) + (starred ? " ★" : ""),
+      away: X[i],
+      ringed: starred,
       label: `token ${name(i, X.length)} at (${format(X[i][0])}, ${format(X[i][1])}), ${role}${starred ? ", support token" : ""}`,
     });
   }
@@ -185,7 +233,9 @@ function ellipse(plane, mean, [[a, b], [, d]]) {
   const radius = (value) => (Math.sqrt(Math.max(value, 0)) * plane.x(plane.half)) / (2 * plane.half);
   const angle = (-0.5 * Math.atan2(2 * b, a - d) * 180) / Math.PI; // the picture's second axis points down
   return svg("ellipse", {
-    rx: radius(middle + spread), ry: radius(middle - spread), class: "sg-ellipse",
+    rx: radius(middle + spread),
+    ry: radius(middle - spread),
+    class: "sg-ellipse",
     transform: `translate(${plane.x(mean[0])} ${plane.y(mean[1])}) rotate(${angle})`,
   });
 }
@@ -194,30 +244,57 @@ const crossAt = (plane, p) => `M${plane.x(p[0]) - 6} ${plane.y(p[1])}h12m-6 -6v1
 
 function drawImage(page, x, { mean }) {
   const e = [x[0] - mean[0], x[1] - mean[1]];
-  page.image.draw("point", [page.image.circle(e, 8, { class: "sg-mark sg-residual" }), page.image.text(e, "e", { dx: 16, dy: -10 })]);
+  page.image.draw("point", [
+    page.image.circle(e, 8, { class: "sg-mark sg-residual" }),
+    page.image.text(e, "e", { dx: 16, dy: -10 }),
+  ]);
   return e;
 }
 
 function drawTable(page, seen, { determinants, support }) {
   const count = determinants.length;
-  const head = html("tr", {}, ...["token", "attention of x", "det J (★ support token)"].map((text) => html("th", { scope: "col" }, text)));
+  const head = html(
+    "tr",
+    {},
+    ...["token", "attention of x", "det J (★ support token)"].map((text) => html("th", { scope: "col" }, text)),
+  );
   const rows = determinants.map((value, i) => {
     const weight = seen.weights[i];
-    const meter = weight === undefined ? [] : [html("span", { class: "sg-meter", style: `width: ${90 * weight}px; background: ${colour(i)}` }), ` ${format(weight)}`];
+    const meter =
+      weight === undefined
+        ? []
+        : [html("span", { class: "sg-meter", style: `width: ${90 * weight}px; background: ${colour(i)}` }), ` ${format(weight)}`];
     const star = i === support && value < 1 ? " ★" : "";
-    return html("tr", {}, html("th", { scope: "row" }, name(i, count)), html("td", {}, ...meter), html("td", {}, format(value) + star));
+    return html(
+      "tr",
+      {},
+      html("th", { scope: "row" }, name(i, count)),
+      html("td", {}, ...meter),
+      html("td", {}, format(value) + star),
+    );
   });
   page.table.replaceChildren(html("thead", {}, head), html("tbody", {}, ...rows));
 }
 
 function tell(page, seen, { determinants, support }, count, preimages) {
   const value = seen.determinant;
-  const verdict = Math.abs(value) < 0.02 ? "On the tear: the change of variables is singular here."
-    : value < 0 ? "Beyond the tear: the map is folded over here." : "Regular: nearby tokens keep their residuals apart.";
+  const verdict =
+    Math.abs(value) < 0.02
+      ? "On the tear: the change of variables is singular here."
+      : value < 0
+        ? "Beyond the tear: the map is folded over here."
+        : "Regular: nearby tokens keep their residuals apart.";
   say(page.live, verdict);
-  const shared = preimages > 1 ? `${preimages} places in the plane share this residual e.` : "No other place shares this residual e.";
-  const held = determinants[support] < 1 ? `Support token: ${name(support, count)} (det J = ${format(determinants[support])}).` : "No token is under pressure: every det J is at least 1.";
-  say(page.detail, `det J = ${format(value)}, barrier −log |det J| = ${value ? format(-Math.log(Math.abs(value))) : "∞"}. ${shared} ${held}`);
+  const shared =
+    preimages > 1 ? `${preimages} places in the plane share this residual e.` : "No other place shares this residual e.";
+  const held =
+    determinants[support] < 1
+      ? `Support token: ${name(support, count)} (det J = ${format(determinants[support])}).`
+      : "No token is under pressure: every det J is at least 1.";
+  say(
+    page.detail,
+    `det J = ${format(value)}, barrier −log |det J| = ${value ? format(-Math.log(Math.abs(value))) : "∞"}. ${shared} ${held}`,
+  );
 }
 
 export default { render };

@@ -15,13 +15,17 @@ export function regionBelow(field, level) {
   for (let r = 0; r < n; r++) {
     let start = -1; // first cell of the present run of cells that lie inside as a whole
     for (let c = 0; c <= n; c++) {
-      const corners = c < n ? [[c, r], [c + 1, r], [c + 1, r + 1], [c, r + 1]] : [];
+      const corners =
+        c < n
+          ? [[c, r], [c + 1, r], [c + 1, r + 1], [c, r + 1]]
+          : [];
       const inside = corners.filter(([i, j]) => value(i, j) < level).length;
       if (inside === 4) {
         if (start < 0) start = c;
         continue;
       }
-      if (start >= 0) polygons.push([[at(start), at(r)], [at(c), at(r)], [at(c), at(r + 1)], [at(start), at(r + 1)]]);
+      if (start >= 0)
+        polygons.push([[at(start), at(r)], [at(c), at(r)], [at(c), at(r + 1)], [at(start), at(r + 1)]]);
       start = -1;
       if (inside) polygons.push(cutCell(field, corners, level));
     }
@@ -45,7 +49,9 @@ export function contour(field, level) {
     for (let c = 0; c < field.n; c++) {
       const corners = [[c, r], [c + 1, r], [c + 1, r + 1], [c, r + 1]];
       const signs = corners.map(([i, j]) => field.value(i, j) < level);
-      const ends = corners.flatMap((p, m) => (signs[m] !== signs[(m + 1) % 4] ? [crossing(field, p, corners[(m + 1) % 4], level)] : []));
+      const ends = corners.flatMap((p, m) =>
+        signs[m] !== signs[(m + 1) % 4] ? [crossing(field, p, corners[(m + 1) % 4], level)] : [],
+      );
       // Of a saddle the four ends come in the order of the cell's sides: pair them so that they do not cross.
       for (let k = 0; k < ends.length; k += 2) segments.push([ends[k], ends[k + 1]]);
     }

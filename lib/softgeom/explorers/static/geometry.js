@@ -6,8 +6,8 @@
 //
 // No function of this file touches the page.
 
-const ROUNDING = 1e-14; // a 3 x 3 determinant makes some ten roundings of 1.1e-16 of its size: this is far above them
-const TINY = 1e-280; // below it products lose digits or vanish, so that no bound holds: integers decide
+import { ROUNDING, TINY, determinant, orientations, sign, toIntegers } from "./exact.js";
+
 export const MOST_CLASSES = 16; // beyond that labels overlap, and counting the rankings would hold up a drag
 
 /** One sentence that says what is wrong with a layer, or "" when nothing is. */
@@ -110,7 +110,10 @@ function barycentric(layer, i, j, k, t) {
     return [1 - q - r, q, r];
   };
   const [u, v, x] = edges(layer.points);
-  const thin = Math.abs(determinant([u, v], -1)) < 1e-4 * determinant([u, v].map((p) => p.map(Math.abs)), 1);
+  const thin =
+    Math.abs(determinant([u, v], -1)) <
+    1e-4 *
+      determinant([u, v].map((p) => p.map(Math.abs)), 1);
   if (!thin) return solve([u, v, x], -1, (part, whole) => part / whole);
   return solve(edges(layer.integers()), -1n, (part, whole) => Number((part << 60n) / whole) / 2 ** 60);
 }
@@ -118,11 +121,14 @@ function barycentric(layer, i, j, k, t) {
 /** Whether w_t lies on the boundary of the convex hull of all class vectors: exactly then its region can be unbounded. */
 export function onHull(layer, t) {
   const others = [...layer.points.keys()];
-  return layer.classes < 3 || others.some((j) => {
-    if (samePlace(layer.points[j], layer.points[t])) return false;
-    const turns = others.map((k) => layer.turn(t, j, k));
-    return turns.every((s) => s >= 0) || turns.every((s) => s <= 0);
-  });
+  return (
+    layer.classes < 3 ||
+    others.some((j) => {
+      if (samePlace(layer.points[j], layer.points[t])) return false;
+      const turns = others.map((k) => layer.turn(t, j, k));
+      return turns.every((s) => s >= 0) || turns.every((s) => s <= 0);
+    })
+  );
 }
 
 /** Corners of the convex hull of points of the plane, counter-clockwise (Andrew's monotone chain). */
@@ -205,11 +211,15 @@ export function countRankings(layer) {
 function concurrent(layer, { i, j, a, b, c }, k, p, q) {
   const [bc, cb, ca, ac, ab, ba] = [b[p] * c[q], c[p] * b[q], c[p] * a[q], a[p] * c[q], a[p] * b[q], b[p] * a[q]];
   const value = a[k] * (bc - cb) + b[k] * (ca - ac) + c[k] * (ab - ba);
-  const size = Math.abs(a[k]) * (Math.abs(bc) + Math.abs(cb)) + Math.abs(b[k]) * (Math.abs(ca) + Math.abs(ac))
-    + Math.abs(c[k]) * (Math.abs(ab) + Math.abs(ba));
+  const size =
+    Math.abs(a[k]) * (Math.abs(bc) + Math.abs(cb)) +
+    Math.abs(b[k]) * (Math.abs(ca) + Math.abs(ac)) +
+    Math.abs(c[k]) * (Math.abs(ab) + Math.abs(ba));
   if (size > TINY && Math.abs(value) > ROUNDING * size) return false;
   if (new Set([i[k], j[k], i[p], j[p], i[q], j[q]]).size === 3) return true; // y_i = y_j = y_k: they always meet
-  return sign(layer, [[i[k], j[k]], [i[p], j[p]], [i[q], j[q]]], [0, 1, 2]) === 0;
+  return (
+    sign(layer, [[i[k], j[k]], [i[p], j[p]], [i[q], j[q]]], [0, 1, 2]) === 0
+  );
 }
 
 /** The distinct lines y_i = y_j as parallel arrays, or null when two classes tie everywhere. */
@@ -223,8 +233,8 @@ function tieLines(layer) {
         continue; // equal rows and different biases: the order of the two never changes
       }
       if (lines.i.some((_, k) => sameLine(layer, [lines.i[k], lines.j[k]], [i, j]))) continue;
-      lines.i.push(i), lines.j.push(j);
-      lines.a.push(p[0] - q[0]), lines.b.push(p[1] - q[1]), lines.c.push(p[2] - q[2]);
+      (lines.i.push(i), lines.j.push(j));
+      (lines.a.push(p[0] - q[0]), lines.b.push(p[1] - q[1]), lines.c.push(p[2] - q[2]));
     }
   }
   return lines;
@@ -235,7 +245,9 @@ function parallel(layer, { i, j, a, b }, k, p) {
   const [left, right] = [a[k] * b[p], b[k] * a[p]];
   const size = Math.abs(left) + Math.abs(right);
   if (size > TINY && Math.abs(left - right) > ROUNDING * size) return false;
-  return sign(layer, [[i[k], j[k]], [i[p], j[p]]], [0, 1]) === 0;
+  return (
+    sign(layer, [[i[k], j[k]], [i[p], j[p]]], [0, 1]) === 0
+  );
 }
 
 /** Whether two tie lines, each given as a pair of classes, are one line. */
@@ -259,9 +271,20 @@ export function effectiveShape(layer) {
   const third = points.findIndex((_, k) => turn(0, second, k) !== 0);
   if (third < 0) {
     const axis = points[second][0] !== points[0][0] ? 0 : 1;
-    return { dimension: 1, biased: points.some((_, k) => sign(layer, [[second, 0], [k, 0]], [axis, 2]) !== 0) };
+    return {
+      dimension: 1,
+      biased: points.some(
+        (_, k) =>
+          sign(
+            layer,
+            [[second, 0], [k, 0]],
+            [axis, 2],
+          ) !== 0,
+      ),
+    };
   }
-  const coplanar = (k) => sign(layer, [[second, 0], [third, 0], [k, 0]], [0, 1, 2]) === 0;
+  const coplanar = (k) =>
+    sign(layer, [[second, 0], [third, 0], [k, 0]], [0, 1, 2]) === 0;
   return { dimension: 2, biased: classes > 3 && !points.every((_, k) => coplanar(k)) };
 }
 
@@ -273,56 +296,4 @@ export function evaluate(layer, x) {
   const total = exponentials.reduce((sum, e) => sum + e, 0);
   const order = [...logits.keys()].sort((i, j) => logits[j] - logits[i]);
   return { logits, probabilities: exponentials.map((e) => e / total), order };
-}
-
-// ---- Exact signs -------------------------------------------------------------------------------------------------------------
-
-/** turn(i, j, k): 1 when w_i, w_j, w_k turn left, -1 right, 0 on a line; each triple is decided once. */
-function orientations(layer) {
-  const n = layer.classes;
-  const table = new Int8Array(n * n * n);
-  for (let i = 0; i < n; i++) {
-    for (let j = i + 1; j < n; j++) {
-      for (let k = j + 1; k < n; k++) {
-        const s = sign(layer, [[j, i], [k, i]], [0, 1]);
-        for (const [p, q, r] of [[i, j, k], [j, k, i], [k, i, j]]) {
-          table[(p * n + q) * n + r] = s;
-          table[(q * n + p) * n + r] = -s;
-        }
-      }
-    }
-  }
-  return (i, j, k) => table[(i * n + j) * n + k];
-}
-
-/** Exact sign of the determinant whose rows are differences of lifted points, in two or three of their coordinates. */
-function sign(layer, pairs, columns) {
-  const rows = pairs.map(([i, j]) => columns.map((k) => layer.points[i][k] - layer.points[j][k]));
-  const [value, size] = [determinant(rows, -1), determinant(rows.map((row) => row.map(Math.abs)), 1)];
-  if (size > TINY && Math.abs(value) > ROUNDING * size) return Math.sign(value);
-  const whole = layer.integers();
-  const exact = determinant(pairs.map(([i, j]) => columns.map((k) => whole[i][k] - whole[j][k])), -1n);
-  return exact > 0n ? 1 : exact < 0n ? -1 : 0;
-}
-
-/** A determinant of size two or three, for Numbers and BigInts alike; with minus = 1 of absolute values it bounds the rounding. */
-function determinant(rows, minus) {
-  const two = (p, q, m, n) => p[m] * q[n] + minus * p[n] * q[m];
-  if (rows.length === 2) return two(rows[0], rows[1], 0, 1);
-  const [p, q, r] = rows;
-  return p[0] * two(q, r, 1, 2) + minus * p[1] * two(q, r, 0, 2) + p[2] * two(q, r, 0, 1);
-}
-
-/** Every double is an integer times a power of two: all entries as integers over one such power. */
-function toIntegers(points) {
-  const view = new DataView(new ArrayBuffer(8));
-  const parts = points.map((point) => point.map((value) => {
-    view.setFloat64(0, value);
-    const bits = view.getBigUint64(0);
-    const exponent = Number((bits >> 52n) & 0x7ffn);
-    const mantissa = (bits & 0xfffffffffffffn) | (exponent ? 0x10000000000000n : 0n);
-    return [value < 0 ? -mantissa : mantissa, value === 0 ? Infinity : Math.max(exponent, 1)];
-  }));
-  const least = Math.min(...parts.flat().map(([, exponent]) => exponent));
-  return parts.map((point) => point.map(([m, e]) => (e === Infinity ? 0n : m << BigInt(e - least))));
 }

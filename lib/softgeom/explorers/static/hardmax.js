@@ -33,10 +33,12 @@ export function trajectory(Z, A, alpha, layers) {
   const states = [{ Z, C: attractors(Z, A) }];
   for (let k = 0; k < layers; k++) {
     const { Z: now, C } = states[k];
-    const next = now.map((z, i) => [0, 1].map((axis) => {
-      const mean = C[i].reduce((sum, j) => sum + now[j][axis], 0) / C[i].length;
-      return z[axis] + (alpha / (1 + alpha)) * (mean - z[axis]);
-    }));
+    const next = now.map((z, i) =>
+      [0, 1].map((axis) => {
+        const mean = C[i].reduce((sum, j) => sum + now[j][axis], 0) / C[i].length;
+        return z[axis] + (alpha / (1 + alpha)) * (mean - z[axis]);
+      }),
+    );
     states.push({ Z: next, C: attractors(next, A) });
   }
   return states;
@@ -69,14 +71,19 @@ export function render({ model, el }) {
   };
   const goTo = (layer) => put({ layer: Math.max(0, Math.min(model.get("layers"), layer)) });
 
-  choice(page.buttons, "Presets", model.get("presets").map((preset) => preset.name), (i) => {
-    const { name, note, ...changes } = model.get("presets")[i] ?? {};
-    if (!name) return;
-    stopPlaying();
-    state.selected = MOST_TOKENS;
-    say(page.note, note);
-    put({ ...changes, layer: 0 });
-  });
+  choice(
+    page.buttons,
+    "Presets",
+    model.get("presets").map((preset) => preset.name),
+    (i) => {
+      const { name, note, ...changes } = model.get("presets")[i] ?? {};
+      if (!name) return;
+      stopPlaying();
+      state.selected = MOST_TOKENS;
+      say(page.note, note);
+      put({ ...changes, layer: 0 });
+    },
+  );
   button(page.buttons, "Back", () => goTo(model.get("layer") - 1), { "aria-label": "One layer back" });
   button(page.buttons, "Step", () => goTo(model.get("layer") + 1), { "aria-label": "One layer on" });
   const play = button(page.buttons, "Play", () => {
@@ -88,15 +95,28 @@ export function render({ model, el }) {
       else goTo(model.get("layer") + 1);
     }, STEP_PAUSE);
   });
-  button(page.buttons, "+ token", () => {
-    const Z = model.get("Z");
-    const angle = 2.4 * Z.length; // the golden angle spreads them
-    if (Z.length < MOST_TOKENS) put({ Z: [...Z, [snap(1.25 * Math.cos(angle)), snap(1.25 * Math.sin(angle))]] });
-  }, { "aria-label": "Add a token" });
-  button(page.buttons, "− token", () => model.get("Z").length > 1 && put({ Z: model.get("Z").slice(0, -1) }), { "aria-label": "Remove the last token" });
+  button(
+    page.buttons,
+    "+ token",
+    () => {
+      const Z = model.get("Z");
+      const angle = 2.4 * Z.length; // the golden angle spreads them
+      if (Z.length < MOST_TOKENS) put({ Z: [...Z, [snap(1.25 * Math.cos(angle)), snap(1.25 * Math.sin(angle))]] });
+    },
+    { "aria-label": "Add a token" },
+  );
+  button(page.buttons, "− token", () => model.get("Z").length > 1 && put({ Z: model.get("Z").slice(0, -1) }), {
+    "aria-label": "Remove the last token",
+  });
   const layer = slider(page.sliders, { label: "layer", min: 0, max: 1, step: 1, input: goTo });
   const alpha = slider(page.sliders, { label: "α", min: -4, max: 4, step: 0.25, input: (value) => put({ alpha: 2 ** value }) });
-  const ratio = slider(page.sliders, { label: "stretch of A", min: 0, max: 4, step: 0.25, input: (value) => put({ ratio: 2 ** value }) });
+  const ratio = slider(page.sliders, {
+    label: "stretch of A",
+    min: 0,
+    max: 4,
+    step: 0.25,
+    input: (value) => put({ ratio: 2 ** value }),
+  });
   const angle = slider(page.sliders, { label: "angle of A", min: 0, max: 180, step: 5, input: (value) => put({ angle: value }) });
 
   function draw() {
@@ -109,7 +129,13 @@ export function render({ model, el }) {
     const A = scoreMatrix(model.get("ratio"), model.get("angle"));
     const states = trajectory(Z, A, model.get("alpha"), K);
     const leads = firstLeads(states);
-    matchHandles(page, state, Z.length, (i, at) => put({ Z: model.get("Z").map((z, k) => (k === i ? at : z)) }), (i) => ((state.selected = i), draw()));
+    matchHandles(
+      page,
+      state,
+      Z.length,
+      (i, at) => put({ Z: model.get("Z").map((z, k) => (k === i ? at : z)) }),
+      (i) => ((state.selected = i), draw()),
+    );
     drawTrails(page.plane, states, shown);
     drawTokens(page.plane, state, states, leads, shown);
     drawChoice(page.plane, states[shown], A, state.selected);
@@ -128,12 +154,26 @@ export function render({ model, el }) {
 }
 
 function layOut(el) {
-  const page = scaffold(el, "Hardmax explorer", ["Hollow: where the tokens start (drag). Solid: where they are", "Whom each token follows, layer by layer; ★ leads"]);
+  const page = scaffold(el, "Hardmax explorer", [
+    "Hollow: where the tokens start (drag). Solid: where they are",
+    "Whom each token follows, layer by layer; ★ leads",
+  ]);
   const [left, right] = page.figures;
-  const plane = new Plane(left, { half: 3, label: "Tokens. Tab selects one, arrow keys move its start, Shift makes the steps finer." });
+  const plane = new Plane(left, {
+    half: 3,
+    label: "Tokens. Tab selects one, arrow keys move its start, Shift makes the steps finer.",
+  });
   const timeline = html("div");
   right.append(timeline);
-  el.replaceChildren(page.buttons, page.note, page.live, page.detail, page.message, html("div", { class: "sg-pair" }, left, right), page.sliders);
+  el.replaceChildren(
+    page.buttons,
+    page.note,
+    page.live,
+    page.detail,
+    page.message,
+    html("div", { class: "sg-pair" }, left, right),
+    page.sliders,
+  );
   return { ...page, plane, timeline };
 }
 
@@ -152,26 +192,41 @@ function matchHandles(page, state, count, move, select) {
 function drawTrails(plane, states, shown) {
   plane.draw("hull", [svg("path", { d: `${plane.path(convexHull(states[shown].Z))}Z`, class: "sg-hull" })]);
   const steps = states.slice(0, shown + 1);
-  plane.draw("trails", states[0].Z.flatMap((_, i) => [
-    svg("path", { d: plane.path(steps.map(({ Z }) => Z[i])), class: "sg-trail", style: `--fill: ${colour(i)}` }),
-    ...steps.slice(1, -1).map(({ Z }) => plane.circle(Z[i], 2.5, { class: "sg-step", style: `--fill: ${colour(i)}` })),
-  ]));
+  plane.draw(
+    "trails",
+    states[0].Z.flatMap((_, i) => [
+      svg("path", { d: plane.path(steps.map(({ Z }) => Z[i])), class: "sg-trail", style: `--fill: ${colour(i)}` }),
+      ...steps.slice(1, -1).map(({ Z }) => plane.circle(Z[i], 2.5, { class: "sg-step", style: `--fill: ${colour(i)}` })),
+    ]),
+  );
 }
 
 function drawTokens(plane, state, states, leads, shown) {
   const now = states[shown].Z;
-  plane.draw("tokens", now.map((z, i) => (leading(leads, i, shown)
-    ? svg("path", { d: star(plane.x(z[0]), plane.y(z[1]), 13), class: "sg-star", style: `--fill: ${colour(i)}` })
-    : plane.circle(z, 7, { class: "sg-token", style: `--fill: ${colour(i)}` }))), { above: true });
+  plane.draw(
+    "tokens",
+    now.map((z, i) =>
+      leading(leads, i, shown)
+        ? svg("path", { d: star(plane.x(z[0]), plane.y(z[1]), 13), class: "sg-star", style: `--fill: ${colour(i)}` })
+        : plane.circle(z, 7, { class: "sg-token", style: `--fill: ${colour(i)}` }),
+    ),
+    { above: true },
+  );
   for (const [i, handle] of state.handles.entries()) {
     const start = states[0].Z[i];
     const role = leading(leads, i, shown) ? "a leader" : `follows ${states[shown].C[i].map(name).join(", ")}`;
-    handle.place(start, { fill: colour(i), caption: name(i), away: start, label: `token ${name(i)} starts at (${format(start[0])}, ${format(start[1])}), at layer ${shown} ${role}` });
+    handle.place(start, {
+      fill: colour(i),
+      caption: name(i),
+      away: start,
+      label: `token ${name(i)} starts at (${format(start[0])}, ${format(start[1])}), at layer ${shown} ${role}`,
+    });
   }
 }
 
 function star(x, y, r) {
-  const corner = (k) => `${x + (k % 2 ? 0.45 : 1) * r * Math.sin((k * Math.PI) / 5)} ${y - (k % 2 ? 0.45 : 1) * r * Math.cos((k * Math.PI) / 5)}`;
+  const corner = (k) =>
+    `${x + (k % 2 ? 0.45 : 1) * r * Math.sin((k * Math.PI) / 5)} ${y - (k % 2 ? 0.45 : 1) * r * Math.cos((k * Math.PI) / 5)}`;
   return `M${Array.from({ length: 10 }, (_, k) => corner(k)).join("L")}Z`;
 }
 
@@ -196,7 +251,12 @@ function drawChoice(plane, { Z, C }, A, i) {
 function drawTimeline(page, states, leads, shown) {
   const [cell, label] = [26, 34];
   const [width, height] = [label + cell * states.length, cell * (states[0].Z.length + 1)];
-  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "sg-chart", role: "img", "aria-label": describeLeads(leads, states.length - 1) });
+  const root = svg("svg", {
+    viewBox: `0 0 ${width} ${height}`,
+    class: "sg-chart",
+    role: "img",
+    "aria-label": describeLeads(leads, states.length - 1),
+  });
   root.append(svg("rect", { x: label + cell * shown, y: 0, width: cell, height, class: "sg-now", rx: 5 }));
   states.forEach(({ C }, k) => {
     const x = label + cell * (k + 0.5);
@@ -204,7 +264,18 @@ function drawTimeline(page, states, leads, shown) {
     C.forEach((chosen, i) => {
       const y = cell * (i + 0.5);
       if (leading(leads, i, k)) root.append(svg("path", { d: star(x, y, 10), class: "sg-star", style: `--fill: ${colour(i)}` }));
-      else chosen.slice(0, 3).forEach((j, m) => root.append(svg("circle", { cx: x + 6 * (m - (Math.min(chosen.length, 3) - 1) / 2), cy: y, r: 5, class: "sg-token", style: `--fill: ${colour(j)}` })));
+      else
+        chosen.slice(0, 3).forEach((j, m) =>
+          root.append(
+            svg("circle", {
+              cx: x + 6 * (m - (Math.min(chosen.length, 3) - 1) / 2),
+              cy: y,
+              r: 5,
+              class: "sg-token",
+              style: `--fill: ${colour(j)}`,
+            }),
+          ),
+        );
     });
   });
   states[0].Z.forEach((_, i) => root.append(svg("text", { x: 4, y: cell * (i + 0.5) + 5, class: "sg-text" }, name(i))));
@@ -218,13 +289,26 @@ function describeLeads(leads, layers) {
 
 function tell(page, states, leads, shown, selected) {
   const names = leads.flatMap((_, i) => (leading(leads, i, shown) ? [name(i)] : []));
-  say(page.live, names.length ? `${names.length === 1 ? "Leader" : "Leaders"} at layer ${shown}: ${names.join(", ")}.` : `No leader yet at layer ${shown}.`);
+  say(
+    page.live,
+    names.length
+      ? `${names.length === 1 ? "Leader" : "Leaders"} at layer ${shown}: ${names.join(", ")}.`
+      : `No leader yet at layer ${shown}.`,
+  );
   const chosen = states[shown].C[selected];
   const own = chosen.length === 1 && chosen[0] === selected;
-  const target = own ? "itself only: it leads and stays" : chosen.filter((j) => j !== selected || chosen.length > 1).map(name).join(", ");
+  const target = own
+    ? "itself only: it leads and stays"
+    : chosen
+        .filter((j) => j !== selected || chosen.length > 1)
+        .map(name)
+        .join(", ");
   const before = states[Math.max(0, shown - 1)].Z;
   const moved = Math.max(...states[shown].Z.map((z, i) => Math.hypot(z[0] - before[i][0], z[1] - before[i][1])));
-  say(page.detail, `${name(selected)} looks at ${target}.${shown ? ` The last layer moved no token by more than ${format(moved, 3)}.` : ""}`);
+  say(
+    page.detail,
+    `${name(selected)} looks at ${target}.${shown ? ` The last layer moved no token by more than ${format(moved, 3)}.` : ""}`,
+  );
 }
 
 export default { render };

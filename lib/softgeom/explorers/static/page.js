@@ -34,6 +34,7 @@ export function embed() {
   theme();
   addEventListener("hashchange", theme);
   if (parent === window) return;
-  const tell = () => parent.postMessage({ softgeomHeight: Math.ceil(document.querySelector("main").getBoundingClientRect().height) }, "*");
+  const tell = () =>
+    parent.postMessage({ softgeomHeight: Math.ceil(document.querySelector("main").getBoundingClientRect().height) }, "*");
   new ResizeObserver(tell).observe(document.querySelector("main"));
 }

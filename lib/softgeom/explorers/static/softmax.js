@@ -4,8 +4,40 @@
 // The model holds W (C pairs), b (C numbers or null), names (C strings or null), presets. Everything shown is computed here at once;
 // in a notebook the kernel computes its verdicts from the same W and b.
 
-import { MOST_CLASSES, argmaxCell, centroid, clip, convexHull, countRankings, effectiveShape, evaluate, makeLayer, onHull, problemWith, rankingFormula, square, verdicts } from "./geometry.js";
-import { GRID, Handle, Plane, button, choice, colour, format, html, saver, say, scaffold, slider, snap, svg, toggle, watch } from "./stage.js";
+import {
+  MOST_CLASSES,
+  argmaxCell,
+  centroid,
+  clip,
+  convexHull,
+  countRankings,
+  effectiveShape,
+  evaluate,
+  makeLayer,
+  onHull,
+  problemWith,
+  rankingFormula,
+  square,
+  verdicts,
+} from "./geometry.js";
+import {
+  GRID,
+  Handle,
+  Plane,
+  button,
+  choice,
+  colour,
+  format,
+  html,
+  saver,
+  say,
+  scaffold,
+  slider,
+  snap,
+  svg,
+  toggle,
+  watch,
+} from "./stage.js";
 
 const FAR = 1e6; // a window for what happens outside the one on the screen
 const BIAS_LIMIT = 4;
@@ -40,16 +72,20 @@ function describeBounded(layer, found, name) {
   const inside = found.flatMap((v, t) => (v.verdict === "argmaxable" && !onHull(layer, t) ? [name(t)] : []));
   if (!inside.length) return "";
   const many = inside.length > 1;
-  return `${list(inside)} ${many ? "lie" : "lies"} inside the hull and ${many ? "win" : "wins"} all the same: `
-    + `the bias lifts ${many ? "them" : "it"}, on ${many ? "bounded regions" : "a bounded region"}.`;
+  return (
+    `${list(inside)} ${many ? "lie" : "lies"} inside the hull and ${many ? "win" : "wins"} all the same: ` +
+    `the bias lifts ${many ? "them" : "it"}, on ${many ? "bounded regions" : "a bounded region"}.`
+  );
 }
 
 /** One sentence that proves why class t can never win. */
 export function explain(verdict, t, name, biased) {
-  if (verdict.verdict === "tied") return `${name(t)} and ${name(verdict.twin)} have equal weights and biases: neither ever beats the other.`;
+  if (verdict.verdict === "tied")
+    return `${name(t)} and ${name(verdict.twin)} have equal weights and biases: neither ever beats the other.`;
   if (verdict.verdict !== "unargmaxable") return `${name(t)} can win: it has a region.`;
   const mean = verdict.rivals.map((i, k) => `${format(verdict.weights[k])} ${name(i)}`).join(" + ");
-  const lead = biased && verdict.excess > 0 ? `, and their biases put that mean ${format(verdict.excess)} above ${name(t)} at every x` : "";
+  const lead =
+    biased && verdict.excess > 0 ? `, and their biases put that mean ${format(verdict.excess)} above ${name(t)} at every x` : "";
   return `${name(t)} = ${mean}${lead}. So wherever x is, one of ${list(verdict.rivals.map(name))} scores at least as much as ${name(t)}.`;
 }
 
@@ -64,7 +100,8 @@ export function render({ model, el }) {
     model.set("b", b);
     save();
   };
-  const moveClass = (i, at) => edit(model.get("W").map((row, k) => (k === i ? at : row)), model.get("b"));
+  const moveClass = (i, at) =>
+    edit(model.get("W").map((row, k) => (k === i ? at : row)), model.get("b"));
   const setBias = (i, value) => {
     const b = model.get("b") ?? model.get("W").map(() => 0);
     edit(model.get("W"), b.map((old, k) => (k === i ? Math.max(-BIAS_LIMIT, Math.min(BIAS_LIMIT, snap(value))) : old)));
@@ -84,28 +121,63 @@ export function render({ model, el }) {
     return true;
   };
 
-  choice(page.buttons, "Presets", model.get("presets").map((preset) => preset.name), (i) => {
-    const preset = model.get("presets")[i];
-    if (!preset) return;
-    state.selected = Math.max(0, preset.W.length - 1);
-    say(page.note, preset.note);
-    resize(preset.W, preset.b);
-  });
+  choice(
+    page.buttons,
+    "Presets",
+    model.get("presets").map((preset) => preset.name),
+    (i) => {
+      const preset = model.get("presets")[i];
+      if (!preset) return;
+      state.selected = Math.max(0, preset.W.length - 1);
+      say(page.note, preset.note);
+      resize(preset.W, preset.b);
+    },
+  );
   const biasToggle = toggle(page.buttons, "Bias", (on) => edit(model.get("W"), on ? model.get("W").map(() => 0) : null));
-  const linesToggle = toggle(page.buttons, "All rankings", (on) => ((state.lines = on), draw()), { title: "Show every line on which two classes tie" });
-  const whyToggle = toggle(page.buttons, "Why?", (on) => ((state.why = on), draw()), { title: "Show the captors of a class that can never win" });
-  button(page.buttons, "+ class", () => {
-    const [W, b, angle] = [model.get("W"), model.get("b"), 2.4 * model.get("W").length]; // the golden angle spreads them
-    if (W.length < MOST_CLASSES) resize([...W, [snap(1.25 * Math.cos(angle)), snap(1.25 * Math.sin(angle))]], b && [...b, 0]);
-  }, { "aria-label": "Add a class" });
-  button(page.buttons, "− class", () => {
-    const [W, b] = [model.get("W"), model.get("b")];
-    if (W.length > 2) resize(W.slice(0, -1), b && b.slice(0, -1));
-  }, { "aria-label": "Remove the last class" });
-  const bias = slider(page.sliders, { label: "bias", min: -BIAS_LIMIT, max: BIAS_LIMIT, step: 4 * GRID, input: (value) => setBias(state.selected, value) });
-  const zoom = slider(page.sliders, { label: "window of x", min: 1, max: 6, step: 0.5, input: (value) => (page.features.setHalf(2 ** value), draw()) });
+  const linesToggle = toggle(page.buttons, "All rankings", (on) => ((state.lines = on), draw()), {
+    title: "Show every line on which two classes tie",
+  });
+  const whyToggle = toggle(page.buttons, "Why?", (on) => ((state.why = on), draw()), {
+    title: "Show the captors of a class that can never win",
+  });
+  button(
+    page.buttons,
+    "+ class",
+    () => {
+      const [W, b, angle] = [model.get("W"), model.get("b"), 2.4 * model.get("W").length]; // the golden angle spreads them
+      if (W.length < MOST_CLASSES) resize([...W, [snap(1.25 * Math.cos(angle)), snap(1.25 * Math.sin(angle))]], b && [...b, 0]);
+    },
+    { "aria-label": "Add a class" },
+  );
+  button(
+    page.buttons,
+    "− class",
+    () => {
+      const [W, b] = [model.get("W"), model.get("b")];
+      if (W.length > 2) resize(W.slice(0, -1), b && b.slice(0, -1));
+    },
+    { "aria-label": "Remove the last class" },
+  );
+  const bias = slider(page.sliders, {
+    label: "bias",
+    min: -BIAS_LIMIT,
+    max: BIAS_LIMIT,
+    step: 4 * GRID,
+    input: (value) => setBias(state.selected, value),
+  });
+  const zoom = slider(page.sliders, {
+    label: "window of x",
+    min: 1,
+    max: 6,
+    step: 0.5,
+    input: (value) => (page.features.setHalf(2 ** value), draw()),
+  });
   page.features.setHalf(4);
-  const xHandle = new Handle(page.features, { name: "x", shape: "diamond", move: (at) => ((state.x = at), drawFeature(page, state, name, xHandle)) });
+  const xHandle = new Handle(page.features, {
+    name: "x",
+    shape: "diamond",
+    move: (at) => ((state.x = at), drawFeature(page, state, name, xHandle)),
+  });
   page.editor.addEventListener("change", () => {
     const [W, b] = parseTable(page.editor.value);
     const problem = problemWith(W, b);
@@ -122,8 +194,10 @@ export function render({ model, el }) {
     state.selected = Math.min(state.selected, W.length - 1);
     matchHandles(page, state, { name, moveClass, select, press });
     const told = describe(state.layer, name);
-    const suspect = told.found[state.selected].verdict === "argmaxable"
-      ? told.found.findIndex((v) => v.verdict !== "argmaxable") : state.selected;
+    const suspect =
+      told.found[state.selected].verdict === "argmaxable"
+        ? told.found.findIndex((v) => v.verdict !== "argmaxable")
+        : state.selected;
     drawWeights(page, state, told, name, b, state.why ? suspect : -1);
     drawRegions(page, state, told, name);
     drawFeature(page, state, name, xHandle);
@@ -134,7 +208,8 @@ export function render({ model, el }) {
     bias.root.hidden = !b;
     bias.set(b?.[state.selected] ?? 0, format(b?.[state.selected] ?? 0), `bias of ${name(state.selected)}`);
     zoom.set(Math.log2(page.features.half), `±${format(page.features.half, 0)}`);
-    if (document.activeElement !== page.editor) page.editor.value = W.map((row, i) => [...row, ...(b ? [b[i]] : [])].join("  ")).join("\n");
+    if (document.activeElement !== page.editor)
+      page.editor.value = W.map((row, i) => [...row, ...(b ? [b[i]] : [])].join("  ")).join("\n");
   }
 
   const stop = watch(model, ["W", "b", "names"], draw);
@@ -145,16 +220,43 @@ export function render({ model, el }) {
 function layOut(el) {
   const page = scaffold(el, "Softmax explorer", ["Class vectors: drag them", "Features: which class wins at x"]);
   const [left, right] = page.figures;
-  const weights = new Plane(left, { half: 3, label: "Class vectors. Tab selects a class, arrow keys move it, Shift makes the steps finer, plus and minus change its bias.", axes: ["w₁", "w₂"] });
-  const features = new Plane(right, { half: 4, label: "Regions of the feature plane, one for each class that can win", axes: ["x₁", "x₂"] });
+  const weights = new Plane(left, {
+    half: 3,
+    label: "Class vectors. Tab selects a class, arrow keys move it, Shift makes the steps finer, plus and minus change its bias.",
+    axes: ["w₁", "w₂"],
+  });
+  const features = new Plane(right, {
+    half: 4,
+    label: "Regions of the feature plane, one for each class that can win",
+    axes: ["x₁", "x₂"],
+  });
   const bar = html("div", { class: "sg-probabilities", "aria-hidden": "true" });
   const [reason, ranking] = ["sg-reason", "sg-ranking"].map((name) => html("p", { class: name }));
   right.append(bar, ranking);
-  const editor = html("textarea", { rows: 5, spellcheck: "false", "aria-label": "Weights, one class per line: w1 w2, and a bias if there is one" });
-  const numbers = html("details", {}, html("summary", {}, "Keyboard and numbers"),
+  const editor = html("textarea", {
+    rows: 5,
+    spellcheck: "false",
+    "aria-label": "Weights, one class per line: w1 w2, and a bias if there is one",
+  });
+  const numbers = html(
+    "details",
+    {},
+    html("summary", {}, "Keyboard and numbers"),
     html("p", { class: "sg-note" }, "Tab selects a class, the arrow keys move it (Shift: finer steps), + and − change its bias."),
-    html("p", { class: "sg-note" }, "One class per line: w₁ w₂, then the bias if there is one. Paste your own."), editor);
-  el.replaceChildren(page.buttons, page.note, page.live, page.detail, page.message, html("div", { class: "sg-pair" }, left, right), page.sliders, reason, numbers);
+    html("p", { class: "sg-note" }, "One class per line: w₁ w₂, then the bias if there is one. Paste your own."),
+    editor,
+  );
+  el.replaceChildren(
+    page.buttons,
+    page.note,
+    page.live,
+    page.detail,
+    page.message,
+    html("div", { class: "sg-pair" }, left, right),
+    page.sliders,
+    reason,
+    numbers,
+  );
   return { ...page, weights, features, reason, ranking, bar, editor };
 }
 
@@ -163,7 +265,9 @@ function matchHandles(page, state, { name, moveClass, select, press }) {
   while (state.handles.length > state.layer.classes) state.handles.pop().remove();
   while (state.handles.length < state.layer.classes) {
     const i = state.handles.length;
-    state.handles.push(new Handle(page.weights, { name: `class-${i}`, move: (at) => moveClass(i, at), select: () => select(i), press: press(i) }));
+    state.handles.push(
+      new Handle(page.weights, { name: `class-${i}`, move: (at) => moveClass(i, at), select: () => select(i), press: press(i) }),
+    );
   }
 }
 
@@ -172,23 +276,34 @@ function drawWeights(page, state, told, name, b, suspect) {
   const plane = page.weights;
   const hull = convexHull(layer.points);
   plane.draw("hull", [svg("path", { d: `${plane.path(hull)}Z`, class: "sg-hull" })]);
-  plane.draw("upper", layer.biased ? neighbours(layer, told.found).map(([i, j]) => plane.line(layer.points[i], layer.points[j], { class: "sg-upper" })) : []);
+  plane.draw(
+    "upper",
+    layer.biased
+      ? neighbours(layer, told.found).map(([i, j]) => plane.line(layer.points[i], layer.points[j], { class: "sg-upper" }))
+      : [],
+  );
   const { rivals = [], weights = [] } = suspect >= 0 ? told.found[suspect] : {};
-  plane.draw("why", rivals.flatMap((i, k) => {
-    const [p, q] = [layer.points[suspect], layer.points[i]];
-    const middle = [p[0] + 0.55 * (q[0] - p[0]), p[1] + 0.55 * (q[1] - p[1])];
-    return [
-      plane.line(p, q, { class: "sg-captor", "stroke-width": 2 + 7 * weights[k], style: `--fill: ${colour(i)}` }),
-      plane.text(middle, format(weights[k]), { dy: 4, class: "sg-text sg-strong" }),
-    ];
-  }));
+  plane.draw(
+    "why",
+    rivals.flatMap((i, k) => {
+      const [p, q] = [layer.points[suspect], layer.points[i]];
+      const middle = [p[0] + 0.55 * (q[0] - p[0]), p[1] + 0.55 * (q[1] - p[1])];
+      return [
+        plane.line(p, q, { class: "sg-captor", "stroke-width": 2 + 7 * weights[k], style: `--fill: ${colour(i)}` }),
+        plane.text(middle, format(weights[k]), { dy: 4, class: "sg-text sg-strong" }),
+      ];
+    }),
+  );
   const centre = [0, 1].map((k) => layer.points.reduce((sum, p) => sum + p[k], 0) / layer.classes);
   for (const [i, handle] of state.handles.entries()) {
     const p = layer.points[i];
     const lost = told.found[i].verdict !== "argmaxable";
     const fate = { argmaxable: "can win", unargmaxable: "can never win", tied: "tied" }[told.found[i].verdict];
     handle.place([p[0], p[1]], {
-      fill: colour(i), caption: b && b[i] ? `${name(i)} ${b[i] > 0 ? "+" : ""}${format(b[i])}` : name(i), ringed: lost, away: [p[0] - centre[0], p[1] - centre[1]],
+      fill: colour(i),
+      caption: b && b[i] ? `${name(i)} ${b[i] > 0 ? "+" : ""}${format(b[i])}` : name(i),
+      ringed: lost,
+      away: [p[0] - centre[0], p[1] - centre[1]],
       label: `class ${name(i)} at ${pair(p)}${b ? `, bias ${format(b[i])}` : ""}, ${fate}`,
     });
   }
@@ -196,7 +311,13 @@ function drawWeights(page, state, told, name, b, suspect) {
 
 /** Pairs of classes whose regions touch: the edges of the upper hull of the points (w, b), seen from above. */
 function neighbours(layer, found) {
-  return found.flatMap((v, t) => (v.verdict !== "argmaxable" ? [] : argmaxCell(layer, t, FAR).filter((p) => p[2] > t).map((p) => [t, p[2]])));
+  return found.flatMap((v, t) =>
+    v.verdict !== "argmaxable"
+      ? []
+      : argmaxCell(layer, t, FAR)
+          .filter((p) => p[2] > t)
+          .map((p) => [t, p[2]]),
+  );
 }
 
 function drawRegions(page, state, told, name) {
@@ -206,7 +327,8 @@ function drawRegions(page, state, told, name) {
     const cell = v.verdict === "argmaxable" ? argmaxCell(state.layer, t, plane.half) : [];
     if (!cell.length) continue;
     regions.push(svg("path", { d: `${plane.path(cell)}Z`, class: "sg-region", style: `--fill: ${colour(t)}`, "data-class": t }));
-    for (const [m, p] of cell.entries()) { // each border once, and no border where the window cuts a region off
+    for (const [m, p] of cell.entries()) {
+      // each border once, and no border where the window cuts a region off
       if (p[2] > t) borders.push(plane.line(p, cell[(m + 1) % cell.length], { class: "sg-border" }));
     }
     const { area, at } = centroid(cell);
@@ -234,25 +356,54 @@ function drawTies(layer, plane) {
 function drawFeature(page, state, name, handle) {
   if (!state.layer) return;
   const { probabilities, order } = evaluate(state.layer, state.x);
-  handle.place(state.x, { fill: "var(--sg-ink)", caption: "x", label: `feature x at ${pair(state.x)}: ${name(order[0])} scores highest`, away: [1, 1] });
-  const shares = order.map((i) => html("span", { style: `flex-grow: ${probabilities[i]}; background: ${colour(i)}`, title: `${name(i)} ${format(probabilities[i])}` }));
+  handle.place(state.x, {
+    fill: "var(--sg-ink)",
+    caption: "x",
+    label: `feature x at ${pair(state.x)}: ${name(order[0])} scores highest`,
+    away: [1, 1],
+  });
+  const shares = order.map((i) =>
+    html("span", {
+      style: `flex-grow: ${probabilities[i]}; background: ${colour(i)}`,
+      title: `${name(i)} ${format(probabilities[i])}`,
+    }),
+  );
   page.bar.replaceChildren(...shares);
-  say(page.ranking, `At x = ${pair(state.x)}: ${order.slice(0, 8).map(name).join(" > ")}${order.length > 8 ? " > …" : ""}; softmax gives ${name(order[0])} ${format(probabilities[order[0]])}`);
+  say(
+    page.ranking,
+    `At x = ${pair(state.x)}: ${order.slice(0, 8).map(name).join(" > ")}${order.length > 8 ? " > …" : ""}; softmax gives ${name(order[0])} ${format(probabilities[order[0]])}`,
+  );
 }
 
 function tell(page, told, state, name, suspect) {
   say(page.live, told.verdict);
   const { regions, formula, all, special, bounded } = told.counts;
   const number = (value) => value.toLocaleString("en");
-  say(page.detail, `Rankings realised: ${number(regions)}${bounded ? ` (${number(bounded)} on bounded regions)` : ""}. Formula: ${number(formula)}. All orders: ${number(all)}.`
-    + (special ? " Fewer than the formula: these vectors are in special position." : ""));
-  const reasons = [state.why ? (suspect >= 0 ? explain(told.found[suspect], suspect, name, state.layer.biased) : "Nobody is imprisoned.") : "", told.bounded];
+  say(
+    page.detail,
+    `Rankings realised: ${number(regions)}${bounded ? ` (${number(bounded)} on bounded regions)` : ""}. Formula: ${number(formula)}. All orders: ${number(all)}.` +
+      (special ? " Fewer than the formula: these vectors are in special position." : ""),
+  );
+  const reasons = [
+    state.why ? (suspect >= 0 ? explain(told.found[suspect], suspect, name, state.layer.biased) : "Nobody is imprisoned.") : "",
+    told.bounded,
+  ];
   say(page.reason, reasons.filter(Boolean).join(" "));
 }
 
 /** Rows of two numbers, or of three with the bias last, from text that somebody typed. */
 export function parseTable(text) {
-  const rows = text.split("\n").map((line) => line.trim()).filter(Boolean).map((line) => line.replace(/[[\]]/g, " ").trim().split(/[\s,;]+/).map(Number));
+  const rows = text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .map((line) =>
+      line
+        .replace(/[[\]]/g, " ")
+        .trim()
+        .split(/[\s,;]+/)
+        .map(Number),
+    );
   const biased = rows.length > 0 && rows.every((row) => row.length === 3);
   return [rows.map((row) => (biased ? row.slice(0, 2) : row)), biased ? rows.map((row) => row[2]) : null];
 }

@@ -135,8 +135,13 @@ export class Handle {
     const mark = shape === "diamond" ? svg("path", { d: "M0-10L10 0L0 10L-10 0Z" }) : svg("circle", { r: 9 });
     mark.setAttribute("class", "sg-mark");
     // The unseen circle is what a finger meets: 44 pixels across. The ring shows the keyboard's focus.
-    this.root = svg("g", { class: "sg-handle", tabindex: 0, role: "button", "aria-roledescription": "draggable point", "data-name": name },
-      svg("circle", { r: 22, class: "sg-touch" }), svg("circle", { r: 14, class: "sg-focus" }), mark);
+    this.root = svg(
+      "g",
+      { class: "sg-handle", tabindex: 0, role: "button", "aria-roledescription": "draggable point", "data-name": name },
+      svg("circle", { r: 22, class: "sg-touch" }),
+      svg("circle", { r: 14, class: "sg-focus" }),
+      mark,
+    );
     this.ring = svg("circle", { r: 14.5, class: "sg-ring" });
     this.caption = svg("text", { class: "sg-text sg-caption", "aria-hidden": "true" });
     this.root.append(this.ring, this.caption);
@@ -195,7 +200,14 @@ export class Handle {
 /** A labelled slider; `set(value, text)` shows a value without telling anybody. */
 export function slider(parent, { label, min, max, step, input }) {
   const output = html("output", { class: "sg-value" });
-  const control = html("input", { type: "range", min, max, step, "aria-label": label, oninput: () => input(Number(control.value)) });
+  const control = html("input", {
+    type: "range",
+    min,
+    max,
+    step,
+    "aria-label": label,
+    oninput: () => input(Number(control.value)),
+  });
   const title = html("span", {}, label);
   const root = html("label", { class: "sg-slider" }, title, control, output);
   parent.append(root);
@@ -217,7 +229,10 @@ export function button(parent, label, click, attributes = {}) {
 
 /** A button that stays down; `set(on)` shows its state. */
 export function toggle(parent, label, click, attributes = {}) {
-  const root = button(parent, label, () => click(root.getAttribute("aria-pressed") !== "true"), { "aria-pressed": "false", ...attributes });
+  const root = button(parent, label, () => click(root.getAttribute("aria-pressed") !== "true"), {
+    "aria-pressed": "false",
+    ...attributes,
+  });
   return { root, set: (on) => root.setAttribute("aria-pressed", String(on)) };
 }
 
