@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -310,3 +311,13 @@ def test_chebyshev_radius_on_request_is_at_least_the_certified_one() -> None:
         assert radius >= f.radius if isinstance(f.evidence, Witness) else radius < 1e-6
     with pytest.raises(ValueError, match="stated for a box"):
         scan(uniform_layer(5, 2), features=Unbounded()).chebyshev_radius(0)
+
+
+@pytest.mark.parametrize("backend", ["loky", "dask"])
+def test_blocks_on_two_workers_give_the_same_verdicts(backend) -> None:
+    layer = uniform_layer(200, 3, seed=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # distributed warns about ports and sockets of its own making
+        spread = scan(layer, block=100, n_jobs=2, backend=backend)
+    assert spread.table.verdict.tolist() == scan(layer, block=100).table.verdict.tolist()
+    assert spread.verify()
