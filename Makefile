@@ -134,7 +134,7 @@ test: | $(STAMP)
 	$(PY) -m pytest -n 2 --dist loadfile -m 'not browser'
 
 test-browser: | $(STAMP)
-	$(PY) -m pytest -m browser
+	$(PY) -m pytest tests/browser -m browser
 
 lint: | $(STAMP)
 	$(PY) -m ruff check lib tests notebooks benchmarks

@@ -14,6 +14,7 @@ html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["_static"]
 html_css_files = ["report.css"]
+html_js_files = ["report.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {

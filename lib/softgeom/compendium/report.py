@@ -215,17 +215,17 @@ def _explorers(source: Path) -> list[str]:
     """One page per explorer: the standalone page, framed, so that it runs without a kernel."""
     from softgeom import explorers
 
-    names = getattr(explorers, "PAGES", {})
     folder = source / "explorers"
     folder.mkdir()
     static = source / "_static" / "explorers"
     static.mkdir(parents=True)
-    for name, title in names.items():
+    for name in explorers.NAMES:
+        title = f"{name.capitalize()} explorer"
         (static / f"{name}.html").write_text(explorers.page(name), encoding="utf-8")
         frame = f'<iframe class="explorer" src="../_static/explorers/{name}.html" title="{title}"></iframe>'
         link = f"[Open it on a page of its own](../_static/explorers/{name}.html)"
         _write(folder / f"{name}.md", f"# {title}\n\n```{{raw}} html\n{frame}\n```\n\n{link}\n")
-    return [f"explorers/{name}" for name in names]
+    return [f"explorers/{name}" for name in explorers.NAMES]
 
 
 def _lessons(source: Path) -> list[str]:
