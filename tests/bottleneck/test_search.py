@@ -89,6 +89,12 @@ def test_a_look_is_the_plain_product(features, dtype, monkeypatch) -> None:
         assert set(seen.strongest[n]) == set(order[:5])
 
 
+def test_a_winner_is_compared_with_its_best_rival_not_with_itself() -> None:
+    problem = make_problem(SoftmaxLayer([[1.0, 0.0], [0.0, 0.25]]), Box(1.0))
+    seen = look(problem, np.array([[1.0, 1.0]]), np.array([0]))
+    assert (seen.margin[0], seen.rival[0], len(seen.losers)) == (0.75, 1, 0)
+
+
 def test_effective_problems_have_the_layers_logits() -> None:
     layer = normal_layer(20, 3, bias=True)
     u = np.array([0.3, -0.2, 0.5])

@@ -96,6 +96,7 @@ def test_tampered_evidence_is_rejected() -> None:
         (4, Witness(np.array([0.1, 0.1]))),
         (0, Captors(np.array([1, 2, 3]), np.full(3, 1 / 3))),
         (4, Captors(np.arange(4), np.array([0.25, 0.25, 0.25, -0.25]))),
+        (4, Captors(np.array([0, 1, 2, 3, 0]), np.array([0.25, 0.25, 0.25, 0.25, -0.1]))),
         (4, Captors(np.arange(4), np.full(4, np.nan))),
         (4, Captors(np.array([0, 4]), np.array([0.0, 1.0]))),  # a class is no captor of itself
         (4, Captors(np.array([0, 99]), np.array([0.5, 0.5]))),
@@ -114,6 +115,8 @@ def test_rounded_weights_do_not_prove_a_falsehood() -> None:
     weights = np.array([0.0, 0.5, 0.5])
     for features in (Box(100.0), Ball(10.0), Unbounded()):
         assert certify_captivity(SoftmaxLayer(W), features, 3, np.arange(3), weights) > 0
+    # The correction that would close the gap needs more than the tiny third weight has to give.
+    assert certify_captivity(SoftmaxLayer(W), Unbounded(), 3, np.arange(3), np.array([1e-12, 0.5, 0.5])) > 0
     inside = SoftmaxLayer(np.vstack([W[:3], [[0.5, 0.5 - 1e-9]]]))
     near = np.array([1e-9, 0.5, 0.5 - 1e-9])
     assert certify_captivity(inside, Unbounded(), 3, np.arange(3), near) <= 0
