@@ -1,0 +1,77 @@
+"""An exercise, and the feedback on an answer.
+
+An exercise is three functions: `read` turns what was written into a value or says in a sentence why it cannot; `find_fault` says what
+is wrong with a value, or None; `remark` says what a right answer shows. A prediction is read in the same way and then compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+class ReadingError(Exception):
+    """An answer of the wrong type, shape or range; the message is a sentence for the learner."""
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What the learner sees: a sentence or two, shown as Markdown in a notebook.
+
+    Attributes
+    ----------
+    text : str
+        The sentences, with formulas between dollar signs.
+    right : bool or None
+        Whether the answer was right; None where nothing was judged (no answer yet, a hint, a prediction).
+    heading : str
+        What stands in front of the text.
+    """
+
+    text: str
+    right: bool | None = None
+    heading: str = ""
+
+    def __repr__(self) -> str:
+        return f"{self.heading} {self.text}".strip()
+
+    def _repr_markdown_(self) -> str:
+        return f"> **{self.heading}** {self.text}" if self.heading else f"> {self.text}"
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One task of a lesson.
+
+    Attributes
+    ----------
+    read : callable
+        From what was written to a value; raises `ReadingError`.
+    find_fault : callable
+        From a value to a sentence about what is wrong with it, or None when it is right.
+    remark : callable
+        From a right value to a sentence about what it shows.
+    hints : tuple of str
+        From a nudge to nearly everything.
+    """
+
+    read: Callable[[Any], Any]
+    find_fault: Callable[[Any], str | None]
+    remark: Callable[[Any], str]
+    hints: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A guess before a reveal: `read` as in `Exercise`; `compare` says what the library finds, beside the guess."""
+
+    read: Callable[[Any], Any]
+    compare: Callable[[Any], str]
+
+
+def is_missing(answer: Any) -> bool:
+    """Whether nothing was written yet: `...`, None, an empty text, or a list that still holds one of them."""
+    if isinstance(answer, (list, tuple, set, frozenset)):
+        return any(is_missing(part) for part in answer)
+    return answer is ... or answer is None or (isinstance(answer, str) and answer.strip() in ("", "..."))
