@@ -102,6 +102,7 @@ $(NOTEBOOKS): %: $(E)/%.ipynb
 COUNTS := $(addprefix $(LIB)/bottleneck/,arrangement.py rankings.py regions.py stirling.py)
 $(E)/10_braid_counts.ipynb: $(COUNTS) $(LIB)/bottleneck/lowrank.py $(wildcard data/reference/braid_*.csv)
 $(E)/11_region_geometry.ipynb: $(BOTTLENECK)
+$(E)/12_first_scan.ipynb $(E)/13_random_layers.ipynb: $(BOTTLENECK)
 $(E)/14_trained_layers.ipynb: $(BOTTLENECK) $(LIB)/language_model/tokens.py
 $(E)/15_imprisoned_characters.ipynb: $(BOTTLENECK)
 $(E)/16_model_survey.ipynb: $(BOTTLENECK) $(wildcard data/reference/unargmaxable_*.csv)
@@ -126,7 +127,7 @@ $(E)/40_clustering_theorem.ipynb $(E)/42_sentiment.ipynb: $(HARDMAX)
 $(E)/43_leader_explanations.ipynb: $(E)/42_sentiment.ipynb $(HARDMAX)
 
 # (summary: reads what all others recorded)
-$(E)/90_summary.ipynb: $(filter-out $(E)/90_summary.ipynb,$(NOTEBOOKS:%=$(E)/%.ipynb)) $(wildcard $(LIB)/compendium/*.py)
+$(E)/90_summary.ipynb: $(filter-out $(E)/90_summary.ipynb,$(NOTEBOOKS:%=$(E)/%.ipynb))
 
 # ---- Everything else -------------------------------------------------------------------------------------------------------
 
