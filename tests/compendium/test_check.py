@@ -22,7 +22,7 @@ def compare(compendium):
             "title": "Demo",
             "paper": "paper.csv",
             "ours": "10_demo/counts.csv",
-            "on": ["n"],
+            "keys": ["n"],
             "paper_column": "count",
             "our_column": "regions",
             "tolerance": tolerance,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from softgeom.compendium import __main__ as command_line
 from softgeom.compendium import report
 

@@ -6,7 +6,7 @@ An entry::
       title: Rankings with a bias (001, Table 2)
       paper: braid_regions_with_bias.csv        # in data/reference
       ours: 10_braid_counts/with_bias.csv       # in results/<profile>
-      "on": [classes, dimension]                # columns that identify a number; in quotes, for YAML reads a bare on as true
+      keys: [classes, dimension]                # columns that identify a number
       paper_column: regions
       our_column: regions
       tolerance: 0                              # relative
@@ -30,7 +30,7 @@ import yaml
 
 from softgeom import paths
 
-_FIELDS = {"id", "title", "paper", "ours", "on", "paper_column", "our_column", "tolerance", "exceptions"}
+_FIELDS = {"id", "title", "paper", "ours", "keys", "paper_column", "our_column", "tolerance", "exceptions"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def compare(profile: str) -> list[Comparison]:
 
 
 def _compare(entry: dict[str, Any], profile: str) -> Iterator[Comparison]:
-    on, tolerance = list(entry["on"]), float(entry["tolerance"])
+    on, tolerance = list(entry["keys"]), float(entry["tolerance"])
 
     def row(where: dict[str, Any], paper: Any, ours: Any, verdict: str, reason: str = "") -> Comparison:
         return Comparison(entry["id"], entry["title"], where, paper, ours, tolerance, verdict, reason)
