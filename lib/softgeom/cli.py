@@ -80,6 +80,7 @@ def _scan(options: argparse.Namespace) -> int:
         backend=options.backend,
         address=options.scheduler,
         checkpoint=options.out / "blocks",
+        progress=True,
     )
     found.verify()
     seconds = time.perf_counter() - started

@@ -11,6 +11,8 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
+from softgeom.progress import track
+
 Backend = Literal["loky", "dask", "threading"]
 
 
@@ -20,6 +22,7 @@ def run_blocks(
     n_jobs: int | None = None,
     backend: Backend | None = None,
     address: str | None = None,
+    description: str | None = None,
 ) -> list[Any]:
     """Call ``function(*job)`` for every job and return the results in order.
 
@@ -35,6 +38,8 @@ def run_blocks(
         Default: the environment variable ``BACKEND``, else "loky".
     address : str, optional
         Dask scheduler, such as ``tcp://host:8786``; default: the environment variable ``SCHEDULER``, else a local cluster.
+    description : str, optional
+        Show progress under this heading; silent without one.
 
     Raises
     ------
@@ -48,14 +53,16 @@ def run_blocks(
     n_jobs = n_jobs or available_cores()
     if chosen == "dask":
         return _run_on_dask(function, blocks, n_jobs, address or os.environ.get("SCHEDULER"))
+    quiet = description is None
     if n_jobs == 1 or len(blocks) <= 1:
-        return [function(*job) for job in blocks]
+        return [function(*job) for job in track(blocks, description or "", quiet=quiet)]
     import joblib
 
     # One BLAS thread per worker: several workers with several threads each would fight for the same cores.
     inner = {"inner_max_num_threads": 1} if chosen == "loky" else {}
     with joblib.parallel_config(chosen, n_jobs=n_jobs, **inner):
-        return joblib.Parallel()(joblib.delayed(function)(*job) for job in blocks)
+        results = joblib.Parallel(return_as="generator")(joblib.delayed(function)(*job) for job in blocks)
+        return list(track(results, description or "", len(blocks), quiet=quiet))
 
 
 def available_cores() -> int:

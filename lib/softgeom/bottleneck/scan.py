@@ -155,6 +155,7 @@ def scan(
     backend: Backend | None = None,
     address: str | None = None,
     checkpoint: str | Path | None = None,
+    progress: bool = False,
 ) -> Scan:
     """Decide for each class whether some feature vector of the set makes it the strict winner.
 
@@ -174,6 +175,8 @@ def scan(
         See ``softgeom.parallel.run_blocks``.
     checkpoint : path, optional
         Folder for finished blocks; a second call with the same layer and options resumes there.
+    progress : bool
+        Print how far the scan is, when it takes longer than some seconds.
 
     Raises
     ------
@@ -186,10 +189,13 @@ def scan(
         layer, features, *find_twins(layer), seed, checkpoint, None if checkpoint is None else fingerprint(layer)
     )
     options: dict[str, Any] = {"n_jobs": n_jobs, "backend": backend, "address": address}
-    searched = run_blocks(search_block, [(task, part) for part in _cut(chosen, block)], **options)
+    search_title, decide_title = ("searching for witnesses", "proving the rest") if progress else (None, None)
+    parts = [(task, part) for part in _cut(chosen, block)]
+    searched = run_blocks(search_block, parts, **options, description=search_title)
     findings = {f.index: f for part in searched for f in part}
     open_ = np.array([t for t in chosen.tolist() if isinstance(findings[t].evidence, Unknown)], dtype=np.intp)
-    decided = run_blocks(decide_block, [(task, part) for part in _cut(open_, DECIDE_TOGETHER)], **options)
+    parts = [(task, part) for part in _cut(open_, DECIDE_TOGETHER)]
+    decided = run_blocks(decide_block, parts, **options, description=decide_title)
     findings |= {f.index: f for part in decided for f in part}
     return Scan(layer, features, [findings[t] for t in chosen.tolist()])
 
