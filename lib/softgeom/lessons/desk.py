@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from softgeom.lessons import rankings
+from softgeom.lessons import leaders, rankings, tearing, winning
 from softgeom.lessons.exercise import Exercise, Feedback, Prediction, ReadingError, is_missing
 
-LESSONS = {"rankings": rankings}
+LESSONS = {"rankings": rankings, "winning": winning, "tearing": tearing, "leaders": leaders}
 
 
 def check(name: str, answer: Any) -> Feedback:
