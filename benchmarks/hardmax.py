@@ -21,7 +21,8 @@ import pandas as pd
 import torch
 from softgeom.hardmax import hardmax_step
 from softgeom.hardmax.reviews import Bags
-from softgeom.hardmax.sentiment import Classifier, Recipe, fit, logits, random_start
+from softgeom.hardmax.sentiment import Classifier, Recipe, logits, random_start
+from softgeom.hardmax.training import fit
 
 FILE = Path(__file__).resolve().parent.parent / "results" / "bench" / "hardmax.csv"
 LAYERS, VOCABULARY, SCALE = 8, 27_000, 25_000

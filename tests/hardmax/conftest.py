@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from softgeom.corpora.reviews import generated_reviews
 from softgeom.hardmax import reviews as prepare
+from softgeom.hardmax.reviews import Bags
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +32,34 @@ def planted():
 def trained(planted):
     """A model with a random start at alpha = 1, labels only."""
     pytest.importorskip("torch")
-    from softgeom.hardmax.sentiment import Recipe, train
+    from softgeom.hardmax.sentiment import Recipe
+    from softgeom.hardmax.training import train
 
     recipe = Recipe(anneal_from=0.05, epochs=12, batch=64, learning_rate=0.02)
     return train(recipe, planted["bags"], planted["labels"], len(planted["vocabulary"]))
+
+
+@pytest.fixture
+def tiny():
+    """Six reviews of 3 to 8 distinct words out of 40, with counts."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 3, (6, 9)).astype(np.float32)
+    for r in range(6):
+        counts[r, 3 + r :] = 0
+    return Bags(np.stack([rng.permutation(40)[:9] for _ in range(6)]).astype(np.int32), counts)
+
+
+@pytest.fixture
+def model_of():
+    """Makes an untrained classifier over 40 words with a decoder that is not zero."""
+    torch = pytest.importorskip("torch")
+    from softgeom.hardmax.sentiment import Classifier, random_start
+
+    def make(recipe):
+        model = Classifier(random_start(40, recipe), recipe)
+        with torch.no_grad():
+            model.w.copy_(torch.tensor([1.0, -0.5, 0.3][: recipe.dimension]))
+            model.v.fill_(0.1)
+        return model
+
+    return make

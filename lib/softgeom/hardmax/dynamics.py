@@ -7,9 +7,7 @@ A (d, d) symmetric positive definite and alpha > 0, one layer is
     C_i  =   { j : <A z_i, z_j> = max_l <A z_i, z_l> }.
 
 Three things the formula leaves open are settled here, once. Ties are part of the definition, so they are decided with an explicit relative
-tolerance. A token that occurs m times is one row with counts_j = m. A row with counts_j = 0 attracts nobody: that is how padding is
-expressed, and how a passive tracer is.
-
+tolerance. A token that occurs m times is one row with counts_j = m. A row with counts_j = 0 attracts nobody: padding, or a passive tracer.
 The step is written for NumPy arrays and for PyTorch tensors alike (PyTorch is never imported here). Under autograd the sets C_i come from
 comparisons, so the gradient holds the argmax fixed; that is the exact derivative away from ties.
 """
@@ -26,9 +24,7 @@ from softgeom.hardmax.arrays import Array, constant, namespace, take
 from softgeom.hardmax.hull import near_hull
 from softgeom.hardmax.hypotheses import HypothesisWarning, check_arguments, violated_hypotheses
 
-TIE_TOLERANCE = (
-    1e-12  # some 5000 units of rounding: above the error of a d-term dot product, below any gap that random input shows
-)
+TIE_TOLERANCE = 1e-12  # some 5000 units of rounding: above the error of a dot product, below any gap of random input
 HULL_PAYS_FROM = 24  # tokens; below this the n x n scores cost less than finding the hull
 ARRIVED = 1e-7  # relative distance to its goal at which a follower counts as arrived, in `limit`
 
@@ -76,11 +72,10 @@ def hardmax_step(
     if check:
         check_arguments(Z, A, alpha, counts)
     keys, key_counts = _keys(Z, counts, tol, method)
-    tied = ties(Z, A, keys, tol)  # (..., n, m)
-    totals = tied @ namespace(Z).concatenate(
-        [key_counts[..., None] * keys, key_counts[..., None]], -1
-    )  # (..., n, d + 1)
-    mean = totals[..., :-1] / totals[..., -1:]
+    xp = namespace(Z)
+    weighted = xp.concatenate([key_counts[..., None] * keys, key_counts[..., None]], -1)  # (..., m, d + 1)
+    totals = xp.swapaxes(weighted, -1, -2) @ _tied(Z, A, keys, tol)  # (..., d + 1, n)
+    mean = xp.swapaxes(totals[..., :-1, :] / totals[..., -1:, :], -1, -2)  # (..., n, d)
     if keys.shape[-2] < Z.shape[-2]:
         mean = _with_aimless(mean, Z, A, counts)
     return Z + alpha / (1 + alpha) * (mean - Z)
@@ -200,13 +195,18 @@ def attention(Z: Array, A: Array, *, counts: Array | None = None, tol: float = T
 
 def ties(Z: Array, A: Array, keys: Array, tol: float = TIE_TOLERANCE) -> Array:
     """Equation (1b): for each token the indicator of C_i among the keys (..., m, d), as numbers (..., n, m) of Z's type."""
+    return namespace(Z).swapaxes(_tied(Z, A, keys, tol), -1, -2)
+
+
+def _tied(Z: Array, A: Array, keys: Array, tol: float) -> Array:
+    """`ties` transposed, (..., m, n): with the tokens last, reductions and products run along contiguous memory, three times faster."""
     xp = namespace(Z)
     Z, keys = constant(Z), constant(keys)
     looks_for = Z @ A.T  # (..., n, d), the vectors A z_i
-    scores = looks_for @ xp.swapaxes(keys, -1, -2)  # (..., n, m)
+    scores = keys @ xp.swapaxes(looks_for, -1, -2)  # (..., m, n)
     largest = xp.amax((keys * keys).sum(-1), -1)[..., None]  # (..., 1)
     slack = tol * ((looks_for * looks_for).sum(-1) * largest) ** 0.5  # (..., n)
-    tied = scores >= (xp.amax(scores, -1) - slack)[..., None]
+    tied = scores >= (xp.amax(scores, -2) - slack)[..., None, :]
     return tied.astype(Z.dtype) if xp is np else tied.to(Z.dtype)
 
 

@@ -21,7 +21,8 @@ from softgeom.hardmax import dynamics
 from softgeom.hardmax.leaders import clusters
 from softgeom.hardmax.leaders import leaders as leaders_of
 from softgeom.hardmax.reviews import Bags
-from softgeom.hardmax.sentiment import Classifier, Trained, accuracy, logits, tensors
+from softgeom.hardmax.sentiment import Classifier, accuracy, logits, tensors
+from softgeom.hardmax.training import Trained
 
 CHUNK = 512  # reviews at a time
 
@@ -91,7 +92,7 @@ def measure(trained: Trained, bags: Bags, labels: np.ndarray, sample: int = 1000
     anatomy, end = dissect(model, part), compare_with_limit(model, part)
     words = (part.counts > 0).sum()
     return {
-        "accuracy": accuracy(logits(model, bags, chunk=256), labels),
+        "accuracy": accuracy(logits(model, bags), labels),
         "without_attention": accuracy(logits(model, bags, layers=0), labels),
         "alpha": trained.alpha,
         "leaders": float(anatomy.count.mean()),

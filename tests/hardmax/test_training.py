@@ -1,0 +1,72 @@
+"""Training: what must be learnt on planted words, alpha on its way, seeds, and targets that must be refused."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from softgeom.hardmax.reviews import Bags  # noqa: E402 - after importorskip
+from softgeom.hardmax.sentiment import Classifier, Recipe, accuracy, logits  # noqa: E402
+from softgeom.hardmax.training import fit, train  # noqa: E402
+
+
+def test_planted_words_are_learnt_and_lead(planted, trained):
+    from softgeom.hardmax.faithfulness import dissect
+
+    model = trained.model()
+    assert accuracy(logits(model, planted["test_bags"]), planted["test_labels"]) > 0.8
+    anatomy = dissect(model, planted["test_bags"])
+    leading = planted["vocabulary"][planted["test_bags"].words[anatomy.leader]]
+    assert np.mean([word in planted["planted"] for word in leading]) > 0.6  # a tenth of all words is planted
+
+
+def test_alpha_stays_above_its_floor_and_positive(planted):
+    recipe = Recipe(alpha=0.2, train_alpha=True, floor=0.1, epochs=3, learning_rate=0.5, batch=200)
+    assert train(recipe, planted["bags"], planted["labels"], len(planted["vocabulary"])).alpha > 0.1
+    with pytest.raises(ValueError, match="above its floor"):
+        Classifier(torch.zeros(3, 2), Recipe(alpha=0.1, floor=0.1))
+
+
+def test_training_is_reproducible_and_follows_the_seed(planted):
+    few = np.arange(200)
+    runs = [
+        train(Recipe(epochs=1, seed=s), planted["bags"][few], planted["labels"][few], len(planted["vocabulary"]))
+        for s in (0, 0, 1)
+    ]
+    np.testing.assert_array_equal(runs[0].embedding, runs[1].embedding)
+    assert not np.array_equal(runs[0].embedding, runs[2].embedding)
+
+
+def test_read_only_arrays_are_trained_on_in_silence(tiny, model_of):
+    arrays = [tiny.words.copy(), tiny.counts.copy(), np.array([0.0, 1.0, 0.0, 1.0, 0.3, 0.7])]
+    for array in arrays:
+        array.setflags(write=False)  # as parallel workers see large arrays
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(model_of(Recipe(epochs=1)), Bags(*arrays[:2]), arrays[2])
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [(np.ones(6), "sorted by label"), (np.ones(5), "6 reviews but 5 targets")],
+)
+def test_training_refuses_bad_targets(tiny, model_of, targets, message):
+    with pytest.raises(ValueError, match=message):
+        fit(model_of(Recipe()), tiny, targets)
+
+
+def test_training_refuses_empty_reviews(tiny, model_of):
+    empty = Bags(tiny.words, np.where(np.arange(6)[:, None] == 2, 0, tiny.counts))
+    with pytest.raises(ValueError, match="1 reviews hold no known word"):
+        fit(model_of(Recipe()), empty, np.array([0, 1, 0, 1, 0, 1]))
+
+
+def test_unknown_starts_are_refused(tiny):
+    with pytest.raises(ValueError, match="Unknown start"):
+        train(Recipe(start="zero"), tiny, np.array([0, 1, 0, 1, 0, 1]), 40)
+    with pytest.raises(ValueError, match="needs the words"):
+        train(Recipe(start="polarity"), tiny, np.array([0, 1, 0, 1, 0, 1]), 40)
