@@ -151,7 +151,7 @@ readme: | $(STAMP)
 	@$(PY) -m softgeom.compendium render-readme
 
 lab: | $(STAMP)
-	$(PY) -m jupyterlab --LabApp.default_url=/lab/tree/README.md
+	$(PY) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/start.ipynb
 
 report: | $(STAMP)
 	@$(PY) -m softgeom.compendium report --profile $(PROFILE)

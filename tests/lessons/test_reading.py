@@ -76,6 +76,8 @@ def test_arrays_are_read_from_lists_and_arrays():
         (MATRIX, [[np.nan, 1], [1, 1]], "finite"),
         (MATRIX, [[1e300, 1], [1, 1]], "million"),
         (LETTERS, {"A", "Z"}, "'Z' is none of them"),
+        (LETTERS, ["AB"], "'AB' is none of them"),
+        (LETTERS, [1.0], "1.0 is none of them"),
         (LETTERS, 3, "a number"),
         (LETTERS, [["A"], "B"], "none of them"),
         (ORDER, {"A", "B", "C"}, "no order"),

@@ -137,9 +137,11 @@ def _named(answer: Any, names: Sequence[Any], kind: str) -> list[Any]:
     found = []
     for part in parts:
         value = part if letters else _scalar(part)
-        if not isinstance(value, (str, float)) or value not in names:
+        if not isinstance(value, (str, float)) or value not in tuple(
+            names
+        ):  # a tuple: "AB" is a part of the text "ABC"
             raise ReadingError(f"{message}; {part!r:.40} is none of them.")
-        found.append(names[list(names).index(value)])
+        found.append(names[tuple(names).index(value)])
     return found
 
 
