@@ -83,7 +83,7 @@ all: $(NOTEBOOKS:%=$(E)/%.ipynb)
 	@echo "$(words $(NOTEBOOKS)) notebooks up to date: results/$(PROFILE), figures/$(PROFILE), executed/$(PROFILE)"
 
 smoke:
-	@$(MAKE) --no-print-directory all PROFILE=smoke
+	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) all PROFILE=smoke
 
 # Parameters are checked before anything runs: an unknown, missing or mistyped one stops everything here.
 build/params-$(PROFILE).ok: $(wildcard params/$(PROFILE)/*.yaml) $(wildcard notebooks/*.ipynb) | $(STAMP)
