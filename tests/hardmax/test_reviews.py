@@ -14,6 +14,7 @@ from softgeom.hardmax import reviews as prepare
 def test_clean_drops_what_is_not_a_word():
     text = "Well...<br /><br />I DIDN'T like it: 10/10 for http://example.org/page?x=1 only, café!"
     assert prepare.clean(text) == ["well", "didnt", "like", "it", "for", "only", "café"]
+    assert prepare.clean("bad<br />film") == ["bad", "film"]  # a tag separates words
 
 
 def test_bag_counts_distinct_words_in_order_of_appearance():
@@ -54,6 +55,9 @@ def test_lemmas_join_forms():
     vocabulary, numbers = prepare.build_vocabulary(tokens, lexicon, least=3, lemmas=True)
     assert len(vocabulary) == 1
     assert numbers[lexicon["movies"]] == numbers[lexicon["movie"]] == 0
+    tokens = prepare.tokenise(["go film", "goes film"], lexicon := {})
+    vocabulary, _ = prepare.build_vocabulary(tokens, lexicon, least=1, lemmas=True)
+    assert vocabulary == ["film"]  # "go" is a stop word, and so are its forms
 
 
 def test_tokens_and_bags_can_be_cut_and_joined():

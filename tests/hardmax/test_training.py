@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from softgeom.hardmax.reviews import Bags  # noqa: E402 - after importorskip
 from softgeom.hardmax.sentiment import Classifier, Recipe, accuracy, logits  # noqa: E402
-from softgeom.hardmax.training import fit, train  # noqa: E402
+from softgeom.hardmax.training import _batches, fit, train  # noqa: E402
 
 
 def test_planted_words_are_learnt_and_lead(planted, trained):
@@ -39,6 +39,18 @@ def test_training_is_reproducible_and_follows_the_seed(planted):
     ]
     np.testing.assert_array_equal(runs[0].embedding, runs[1].embedding)
     assert not np.array_equal(runs[0].embedding, runs[2].embedding)
+
+
+def test_batches_are_a_partition_of_similar_lengths_in_random_order():
+    lengths = np.random.default_rng(0).integers(1, 60, 130)
+    counts = (np.arange(60) < lengths[:, None]).astype(np.float32)
+    batches = _batches(Bags(np.zeros((130, 60), np.int32), counts), 10, np.random.default_rng(1))
+    np.testing.assert_array_equal(np.sort(np.concatenate(batches)), np.arange(130))
+    assert max(len(rows) for rows in batches) == 10
+    assert np.mean([np.ptp(lengths[rows]) for rows in batches]) < 15  # of 60
+    means = [lengths[rows].mean() for rows in batches]
+    assert (np.diff(means) < 0).any()
+    assert (np.diff(means) > 0).any()
 
 
 def test_read_only_arrays_are_trained_on_in_silence(tiny, model_of):
