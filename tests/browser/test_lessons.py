@@ -23,7 +23,8 @@ def _save_and_read(tab, path) -> list:
 def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(repository, jupyterlab, open_tab, screenshot):
     address, folder = jupyterlab
     shutil.copy(repository / "notebooks" / "lessons" / f"{NAME}.ipynb", folder)
-    tab = open_tab(f"{address}/lab/tree/{NAME}.ipynb", viewport={"width": 1300, "height": 1000})
+    # A workspace of its own: JupyterLab would open what an earlier test left open.
+    tab = open_tab(f"{address}/lab/workspaces/lesson/tree/{NAME}.ipynb", viewport={"width": 1300, "height": 1000})
     tab.set_default_timeout(60_000)
     tab.locator(".jp-Notebook .jp-Cell").first.click()
     idle = tab.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']")

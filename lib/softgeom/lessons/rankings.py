@@ -154,7 +154,7 @@ EXERCISES = {
         _bias_fault,
         lambda _: "The lines no longer share a point, and bounded regions have appeared between them.",
         (
-            "Try a bias in the explorer first: press “Bias”, select a class and use the keys + and -.",
+            "Try a bias in the explorer first: click a class and use the keys + and -.",
             "Four numbers without a pattern will do; a constant will not.",
         ),
     ),
