@@ -75,7 +75,9 @@ def test_a_lesson_has_its_parts(repository, name):
     solutions = [cell for cell in cells if "solution" in cell.metadata.get("tags", [])]
     assert len(solutions) == len(lessons.LESSONS[name].EXERCISES)
     assert all(cell.metadata["jupyter"] == {"source_hidden": True} for cell in solutions)
-    assert all(cell.source.startswith("# Solution") for cell in solutions)  # JupyterLab shows a collapsed cell's first line
+    assert all(
+        cell.source.startswith("# Solution") for cell in solutions
+    )  # JupyterLab shows a collapsed cell's first line
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
     for number in lessons.LESSONS[name].EXERCISES:
         assert f'lessons.check("{name}-{number}", answer)' in code

@@ -17,7 +17,7 @@ PAIR = np.array([-1.0, 1.0])  # a past of two tokens
 PAIR_COUPLING = 2.0
 THREE = np.array([-1.0, 1.0, 3.0])  # the past of the first exercise, seen from x = 0
 STRONG = 16.0  # the coupling of the second
-PAST = np.array([[1.5, 1.0], [0.25, 1.5], [1.75, -1.0], [-0.5, -0.25]])
+PAST = np.array([[0.25, 1.5], [-0.5, -0.25], [1.5, 1.0], [1.75, -1.0]])
 PLANE_COUPLING = 0.875
 SEQUENCE = np.array([[1.0, 0.0], [-0.75, 0.5], [1.25, -0.25], [-0.25, -0.375], [1.5, 1.0], [-1.5, 0.5]])
 SEQUENCE_COUPLING = 0.75
@@ -174,8 +174,6 @@ EXERCISES = {
         reading.whole_number(1, len(SEQUENCE)),
         _support_fault,
         lambda n: f"Token {n} is the support token: the whole sequence's margin is decided there.",
-        (
-            "The cell above prints the determinants if you ask it to: `tearing.determinants(tearing.SEQUENCE, tearing.SEQUENCE_COUPLING)`.",
-        ),
+        ("In a new cell, run `tearing.determinants(tearing.SEQUENCE, tearing.SEQUENCE_COUPLING)`.",),
     ),
 }
