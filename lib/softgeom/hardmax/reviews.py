@@ -133,7 +133,6 @@ def build_vocabulary(
         heads: dict[str, int] = {}
         lemma = [simplemma.lemmatize(word, lang="en").lower() for word in spelling]
         form = np.array([heads.setdefault(head, lexicon.get(head, number)) for number, head in enumerate(lemma)])
-        stopped = stopped | stopped[form]
     pairs = np.unique(tokens.review * len(spelling) + form[tokens.ids])  # each word once per review
     frequency = np.bincount(pairs % len(spelling), minlength=len(spelling))
     usable = (frequency >= least) & ~stopped
