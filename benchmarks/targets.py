@@ -2,10 +2,12 @@
 
 Usage: `python benchmarks/targets.py [target ...]`; rows of targets that are not named are kept.
 Start from a clean clone (`make clean`), since a target that is up to date costs nothing.
+`python benchmarks/targets.py notebooks` only adds up what each notebook took when it last ran here, chapter by chapter.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -18,11 +20,22 @@ import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "results" / "bench" / "targets.csv"
+CHAPTERS = {
+    "0": "data and language models",
+    "1": "bottleneck",
+    "2": "margins",
+    "3": "circuits",
+    "4": "hardmax",
+    "9": "summary",
+}
 TARGETS = ("env", "smoke", "test", "all", "check", "lint", "report")
 _POLL_SECONDS = 0.5
 
 
 def main(targets: list[str]) -> int:
+    if targets == ["notebooks"]:
+        add_up().to_csv(TABLE.with_name("chapters.csv"), index=False, lineterminator="\n")
+        return 0
     rows = pd.read_csv(TABLE).to_dict("records") if TABLE.is_file() else []
     known = {row["target"]: row for row in rows}
     for target in targets or TARGETS:
@@ -32,6 +45,22 @@ def main(targets: list[str]) -> int:
     frame = pd.DataFrame([known[name] for name in (*TARGETS, *sorted(set(known) - set(TARGETS))) if name in known])
     frame.to_csv(TABLE, index=False, lineterminator="\n")
     return 0
+
+
+def add_up() -> pd.DataFrame:
+    """Seconds of each chapter's notebooks in the default profile, from the notes that each execution left."""
+    notes = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "executed" / "default").glob("*.json"))}
+    seconds = {name: note["seconds"] for name, note in notes.items()}
+    rows = [
+        {
+            "chapter": title,
+            "notebooks": sum(name.startswith(digit) for name in seconds),
+            "seconds": round(sum(value for name, value in seconds.items() if name.startswith(digit))),
+        }
+        for digit, title in CHAPTERS.items()
+    ]
+    total = {"chapter": "all", "notebooks": len(seconds), "seconds": round(sum(seconds.values()))}
+    return pd.DataFrame([*rows, total])
 
 
 def measure(target: str) -> dict[str, object]:

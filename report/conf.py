@@ -15,6 +15,7 @@ html_title = project
 html_static_path = ["_static"]
 html_css_files = ["report.css"]
 html_js_files = ["report.js"]
+html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
@@ -39,7 +40,8 @@ autodoc_typehints = "description"
 autodoc_default_options = {"members": True, "undoc-members": False}
 autodoc_mock_imports = ["distributed", "datasets"]  # optional at run time, slow to import, not documented here
 napoleon_google_docstring = False
-suppress_warnings = [
+napoleon_use_ivar = True  # attributes once, as the class lists them
+suppress_warnings = ["docutils", 
     "ref.python",
     "mystnb.unknown_mime_type",
     "myst.header",

@@ -121,6 +121,7 @@ def _execution(name: str, profile: str) -> dict[str, Any]:
 
 def _front_page(names: list[str], explorers: list[str], lessons: list[str]) -> str:
     text = (paths.root() / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"<!-- /?(?:value|table|claims)\b.*?-->", "", text)  # the markers have done their work
     text = re.sub(r"\]\(notebooks/([\w/]+)\.ipynb\)", r"](notebooks/\1.ipynb)", text)
     text = text.replace("](data/README.md)", "](data.md)")
     text = re.sub(r"\]\((CITATION\.cff|CONTRIBUTING\.md|LICENSE)\)", r"]", text)  # not part of the site
