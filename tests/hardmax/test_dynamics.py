@@ -104,6 +104,15 @@ def test_rotation_scaling_and_permutation_commute_with_the_step(seed, d, scale):
     np.testing.assert_allclose(hardmax_step(Z[order], A, alpha), expected[order], atol=1e-12)
 
 
+def test_the_tie_tolerance_is_relative():
+    Z, A, alpha = random_input(6, 3, n=30)
+    wide = hardmax_step(Z, A, alpha, tol=0.1)
+    assert np.abs(wide - hardmax_step(Z, A, alpha)).max() > 0.01  # so wide that other tokens tie
+    for scale in (1e-4, 1e4):
+        np.testing.assert_allclose(hardmax_step(scale * Z, A, alpha, tol=0.1), scale * wide, rtol=1e-9)
+        np.testing.assert_allclose(hardmax_step(Z, scale * A, alpha, tol=0.1), wide, rtol=1e-9)
+
+
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=40, deadline=None)
 def test_counts_are_repeated_rows(seed):
@@ -202,6 +211,13 @@ def test_limit_counts_no_follower_twice():
     end = limit(Z, np.eye(2), 1.0)
     assert end.converged
     np.testing.assert_allclose(end.points[4], [1.0, 0.0], atol=1e-12)
+
+
+def test_a_limit_cut_short_says_so():
+    Z, A, alpha = random_input(7, 2, n=20)
+    cut = limit(Z, A, alpha, max_layers=3)
+    assert (cut.layers, cut.converged) == (3, False)
+    np.testing.assert_allclose(cut.points, trajectory(Z, A, alpha, 3)[-1], atol=1e-12)
 
 
 @pytest.mark.parametrize(

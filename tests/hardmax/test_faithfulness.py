@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 from softgeom.hardmax import faithfulness, trajectory  # noqa: E402 - after importorskip
 from softgeom.hardmax.leaders import leader_history  # noqa: E402
 from softgeom.hardmax.reviews import Bags  # noqa: E402
-from softgeom.hardmax.sentiment import logits  # noqa: E402
+from softgeom.hardmax.sentiment import accuracy, in_softmax, logits  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +84,17 @@ def test_probe_explanation_compares_equal_numbers(planted, trained, anatomy):
 
 
 def test_measure_reads_one_table_row(planted, trained):
-    row = faithfulness.measure(trained, planted["test_bags"], planted["test_labels"], sample=40)
+    bags, labels, model = planted["test_bags"], planted["test_labels"], trained.model()
+    row = faithfulness.measure(trained, bags, labels, sample=40)
+    sampled = faithfulness.dissect(model, bags[np.linspace(0, len(bags) - 1, 40).astype(int)])
+    assert row["without_attention"] == accuracy(logits(model, bags, layers=0), labels) != row["accuracy"]
+    assert row["leaders_at_start"] == sampled.at_start.sum() / sampled.leader.sum() < 1
     assert row["accuracy"] > 0.8
     assert row["alpha"] == pytest.approx(1.0)
     assert 0 < row["distance_to_limit"] < 0.05
     assert 1 <= row["clusters"] <= row["leaders"] + 1
+
+
+def test_a_model_trained_through_softmax_is_dissected_under_the_hard_dynamics(planted, trained, anatomy):
+    soft = faithfulness.dissect(in_softmax(trained.model(), 1.0), planted["test_bags"][:200])
+    np.testing.assert_array_equal(soft.end, anatomy.end)
