@@ -36,6 +36,8 @@ _API = {
     "Language models": "language_model",
     "Checkpoints": "checkpoints",
     "Corpora": "corpora",
+    "Explorers": "explorers",
+    "Lessons": "lessons",
 }
 _LEAVES = ("layer", "paths", "record", "style", "progress", "parallel")
 
@@ -123,7 +125,8 @@ def _front_page(names: list[str], explorers: list[str], lessons: list[str]) -> s
     text = (paths.root() / "README.md").read_text(encoding="utf-8")
     text = re.sub(r"<!-- /?(?:value|table|claims)\b.*?-->", "", text)  # the markers have done their work
     text = re.sub(r"\]\(notebooks/([\w/]+)\.ipynb\)", r"](notebooks/\1.ipynb)", text)
-    text = text.replace("](data/README.md)", "](data.md)")
+    text = text.replace("](data/README.md)", "](data.md)").replace("](notebooks/lessons/", "](lessons/")
+    text = text.replace("](notebooks/start.ipynb)", "]")  # for JupyterLab only
     text = re.sub(r"\]\((CITATION\.cff|CONTRIBUTING\.md|LICENSE)\)", r"]", text)  # not part of the site
     trees = []
     for title, prefixes in _CHAPTERS.items():
