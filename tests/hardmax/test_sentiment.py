@@ -58,7 +58,9 @@ def test_a_cold_surrogate_decides_like_the_hard_model(planted, trained):
     assert (hard == (logits(in_softmax(trained.model(), 1e-4), part, hard=False) > 0)).mean() > 0.97
     warm = logits(in_softmax(trained.model(), 1.0), part, hard=False)
     assert not np.allclose(warm, logits(trained.model(), part), atol=1e-3)
-    np.testing.assert_array_equal(logits(in_softmax(trained.model(), 1.0), part) > 0, hard)  # hard=True overrides
+    soft = in_softmax(trained.model(), 1.0)
+    np.testing.assert_array_equal(logits(soft, part) > 0, hard)  # hard=True overrides
+    assert soft.recipe.attention == "softmax"  # for this evaluation only
 
 
 def test_zero_layers_are_the_mean_embedding(tiny, model_of):

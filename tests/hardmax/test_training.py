@@ -14,6 +14,15 @@ from softgeom.hardmax.sentiment import Classifier, Recipe, accuracy, logits  # n
 from softgeom.hardmax.training import _batches, fit, train  # noqa: E402
 
 
+def test_a_fixed_alpha_is_approached_geometrically(tiny, model_of):
+    seen = []
+    recipe = Recipe(anneal_from=0.05, epochs=4, batch=6)  # one step an epoch, at 0, 1/4, 1/2 and 3/4 of the way
+    fit(
+        model_of(recipe), tiny, np.arange(6) % 2, after_epoch=lambda epoch, model, loss: seen.append(model.alpha.item())
+    )
+    np.testing.assert_allclose(seen, [0.05, 0.05 ** (1 - 0.25 / 0.6), 0.05 ** (1 - 0.5 / 0.6), 1.0], rtol=1e-5)
+
+
 def test_planted_words_are_learnt_and_lead(planted, trained):
     from softgeom.hardmax.faithfulness import dissect
 
@@ -26,7 +35,10 @@ def test_planted_words_are_learnt_and_lead(planted, trained):
 
 def test_alpha_stays_above_its_floor_and_positive(planted):
     recipe = Recipe(alpha=0.2, train_alpha=True, floor=0.1, epochs=3, learning_rate=0.5, batch=200)
-    assert train(recipe, planted["bags"], planted["labels"], len(planted["vocabulary"])).alpha > 0.1
+    trained = train(recipe, planted["bags"], planted["labels"], len(planted["vocabulary"]))
+    assert trained.alpha > 0.1
+    assert trained.alpha != pytest.approx(0.2, abs=1e-3)  # it was trained
+    assert trained.model().alpha.item() == pytest.approx(trained.alpha)
     with pytest.raises(ValueError, match="above its floor"):
         Classifier(torch.zeros(3, 2), Recipe(alpha=0.1, floor=0.1))
 
