@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ COLOURS = [BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK]
 GREY = "#7A7A7A"
 SEQUENTIAL = "cividis"  # even in lightness, and safe for colour-vision deficiencies
 DIVERGING = "RdBu_r"
+
+_NOTE_CHARACTERS_PER_INCH = 17  # of the small print under a figure
 
 WIDTHS = {"column": 5.0, "page": 9.0}  # inches: half a page and a page of the report
 
@@ -104,7 +107,7 @@ def save_figure(
     alt
         What somebody who cannot see the figure needs to know; stored in both files.
     note
-        One line printed under the figure (its data source).
+        Small print under the figure (its data source); wrapped at the figure's width.
     metadata
         Further facts for the PNG's and PDF's metadata; JSON-serialisable.
 
@@ -116,7 +119,8 @@ def save_figure(
     if not alt.strip():
         raise ValueError(f"figure {path.name}: alternative text is missing; say in `alt` what the figure shows")
     if note:
-        fig.supxlabel(note, fontsize=7, color=GREY, x=0.995, ha="right")
+        wrapped = textwrap.fill(note, int(_NOTE_CHARACTERS_PER_INCH * fig.get_figwidth()))
+        fig.supxlabel(wrapped, fontsize=7, color=GREY, x=0.995, ha="right")
     path.parent.mkdir(parents=True, exist_ok=True)
     details = json.dumps(dict(metadata or {}), sort_keys=True, ensure_ascii=True)
     png, pdf = (path.with_name(f"{path.name}.{suffix}") for suffix in ("png", "pdf"))

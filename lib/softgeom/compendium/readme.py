@@ -11,6 +11,7 @@ Markers in the text, each kept and its content replaced::
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -102,6 +103,8 @@ def markdown(frame: pd.DataFrame) -> str:
     """A data frame as a Markdown table."""
 
     def cell(value: Any) -> str:
+        if isinstance(value, float) and math.isnan(value):
+            return ""
         text = f"{value:.4g}" if isinstance(value, float) else str(value)
         return text.replace("|", "\\|").replace("\n", " ")
 
