@@ -140,7 +140,7 @@ test-browser: | $(STAMP)
 lint: | $(STAMP)
 	$(PY) -m ruff check lib tests notebooks benchmarks
 	$(PY) -m ruff format --check lib tests notebooks benchmarks
-	$(PY) -m nbstripout --verify --extra-keys 'metadata.papermill cell.metadata.papermill' notebooks/*.ipynb
+	$(PY) -m nbstripout --verify --extra-keys 'metadata.papermill cell.metadata.papermill' notebooks/*.ipynb notebooks/lessons/*.ipynb
 	$(PY) -m mypy
 	$(PY) -m softgeom.compendium render-readme --check
 
