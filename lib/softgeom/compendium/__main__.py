@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from softgeom import paths
-from softgeom.compendium import check, parameters, readme, runner
+from softgeom.compendium import check, manifest, parameters, readme, runner
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -68,14 +68,14 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _render_readme(options: argparse.Namespace) -> int:
-    path = paths.root() / "README.md"
-    text = path.read_text(encoding="utf-8")
-    fresh = readme.render(text, options.profile)
-    if options.check:
-        if fresh != text:
-            raise ValueError("README.md does not show the committed results: run `make readme`")
-        return 0
-    path.write_text(fresh, encoding="utf-8")
+    page, listing = paths.root() / "README.md", paths.root() / "codecheck.yml"
+    fresh = {page: readme.render(page.read_text(encoding="utf-8"), options.profile)}
+    fresh[listing] = manifest.render(options.profile)
+    for path, text in fresh.items():
+        if not options.check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            raise ValueError(f"{path.name} does not show the committed results: run `make readme`")
     return 0
 
 

@@ -1,0 +1,30 @@
+"""The manifest lists what was recorded, and the check of `make lint` sees that it is up to date."""
+
+from __future__ import annotations
+
+import pandas as pd
+import yaml
+from softgeom import record
+from softgeom.compendium import __main__ as command_line
+from softgeom.compendium import manifest
+
+
+def test_every_recorded_output_is_listed_with_its_caption(compendium, write_notebook, capsys):
+    write_notebook("10_demo", 'profile: str = "lab"')
+    (compendium / "README.md").write_text("# nothing to render\n")
+    run = record.start("10_demo", {"profile": "default"})
+    run.table("pairs", pd.DataFrame({"a": [1]}), caption="pairs of things")
+    run.save()
+    assert yaml.safe_load(manifest.render())["manifest"] == [
+        {"file": "results/default/10_demo/pairs.csv", "comment": "pairs of things"}
+    ]
+    assert command_line.main(["render-readme", "--check"]) == 1
+    assert "codecheck.yml does not show the committed results" in capsys.readouterr().err
+    assert command_line.main(["render-readme"]) == 0
+    assert command_line.main(["render-readme", "--check"]) == 0
+
+
+def test_committed_manifest_names_existing_files(repository):
+    listed = yaml.safe_load((repository / "codecheck.yml").read_text(encoding="utf-8"))["manifest"]
+    assert listed
+    assert [entry["file"] for entry in listed if not (repository / entry["file"]).is_file()] == []
