@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from softgeom.hardmax.reviews import Bags, Tokens
 
@@ -34,7 +35,8 @@ def fit_bag_of_words(bags: Bags, labels: np.ndarray, size: int, strength: float 
     """Fit on (N, n) bags over `size` words; `strength` is the inverse of the L2 penalty (scikit-learn's C)."""
     from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(C=strength, max_iter=500).fit(_means(bags, size), labels)
+    with threadpool_limits(1):  # else the last digits, and what is trained from them, depend on the number of threads
+        model = LogisticRegression(C=strength, max_iter=500).fit(_means(bags, size), labels)
     return BagOfWords(model.coef_[0], float(model.intercept_[0]))
 
 
@@ -60,7 +62,8 @@ def fit_teacher(tokens: Tokens, labels: np.ndarray, words: int, strength: float 
     idf = np.where(
         seen > 1, np.log((1 + len(tokens)) / (1 + seen)) + 1, 0.0
     )  # what occurs once teaches nothing about other reviews
-    model = LogisticRegression(C=strength, max_iter=60, tol=1e-3).fit(_tf_idf(counts, idf), labels)
+    with threadpool_limits(1):
+        model = LogisticRegression(C=strength, max_iter=60, tol=1e-3).fit(_tf_idf(counts, idf), labels)
     return Teacher(idf, model, words)
 
 
