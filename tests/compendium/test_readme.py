@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from softgeom import record
+from softgeom import record, style
 from softgeom.compendium import readme
 
 
@@ -15,6 +15,8 @@ def recorded(compendium, write_notebook):
     run.value("count", 12345.678)
     run.table("pairs", pd.DataFrame({"a": [1], "b": ["x|y"], "c": [0.123456]}))
     run.claim("001-one", source="001, Table 1", statement="One holds.", verdict="corrected", reason="Almost.")
+    run.claim("001-two", source="001, Table 2", statement="Two holds.", verdict="reproduced", reason="By counting.")
+    run.figure("pairs", style.figure("column")[0], caption="Pairs.", alt="An empty plane.")
     run.save()
 
 
@@ -26,7 +28,9 @@ def test_values_tables_and_claims_are_filled_in(recorded):
     fresh = readme.render(text)
     assert "n = <!-- value: 10_demo/count | ,.0f -->12,346<!-- /value -->." in fresh
     assert "| a | b |\n| --- | --- |\n| 1 | x\\|y |" in fresh
-    assert "| 001, Table 1 | One holds. | corrected: Almost. | [10_demo](notebooks/10_demo.ipynb) |" in fresh
+    links = "[10_demo](notebooks/10_demo.ipynb), figures [1](figures/default/10_demo-pairs.png)"
+    assert f"| {links} | 001, Table 1: One holds. | **corrected**: Almost. |" in fresh
+    assert "|  | 001, Table 2: Two holds. | **reproduced** |" in fresh
     assert readme.render(fresh) == fresh
 
 

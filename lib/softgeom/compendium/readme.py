@@ -5,7 +5,7 @@ Markers in the text, each kept and its content replaced::
     <!-- value: 12_first_scan/unargmaxable --> 200 <!-- /value -->            a recorded value (optional format: `... | ,.0f`)
     <!-- table: 10_braid_counts/real_sizes --> ... <!-- /table -->            a recorded table (optional columns: `... | a, b`)
     <!-- table: bench/targets --> ... <!-- /table -->                         a benchmark's table, from results/bench
-    <!-- claims: 001 --> ... <!-- /claims -->                                 the claims of one paper, with notebook and verdict
+    <!-- claims: 001 --> ... <!-- /claims -->                                 the claims of one paper: notebook, figures, verdict
 """
 
 from __future__ import annotations
@@ -71,19 +71,29 @@ def _table(what: str, option: str, profile: str) -> str:
 
 
 def _claims(what: str, option: str, profile: str) -> str:
-    rows = []
+    rows, last = [], ""
     for claim, name in all_claims(profile):
         if claim["id"].startswith(f"{what}-"):
-            verdict = claim["verdict"] + (f": {claim['reason']}" if claim["reason"] else "")
+            reason = "" if claim["verdict"] == "reproduced" else claim["reason"]
             rows.append(
                 {
-                    "where": claim["source"],
-                    "claim": claim["statement"],
-                    "verdict": verdict,
-                    "notebook": f"[{name}](notebooks/{name}.ipynb)",
+                    "notebook and figures": _evidence(name, profile) if name != last else "",
+                    "claim": f"{claim['source']}: {claim['statement']}",
+                    "verdict": f"**{claim['verdict']}**" + (f": {reason}" if reason else ""),
                 }
             )
+            last = name
     return "\n" + markdown(pd.DataFrame(rows)) + "\n" if rows else "\n"
+
+
+def _evidence(name: str, profile: str) -> str:
+    """Links to a notebook and to each of its committed figures, numbered."""
+    recorded = committed_record(name, profile)
+    aside = f"{STAND_IN}/" if recorded["folder"].name == STAND_IN else ""
+    figures = [
+        f"[{number}](figures/{profile}/{aside}{name}-{key}.png)" for number, key in enumerate(recorded["figures"], 1)
+    ]
+    return f"[{name}](notebooks/{name}.ipynb)" + (f", figures {' '.join(figures)}" if figures else "")
 
 
 def all_claims(profile: str) -> list[tuple[dict[str, Any], str]]:
