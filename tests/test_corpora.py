@@ -7,7 +7,9 @@ import logging
 import os
 import threading
 import time
+import types
 
+import httpx
 import pandas as pd
 import pytest
 from softgeom import corpora
@@ -138,6 +140,48 @@ class TestHub:
         monkeypatch.setenv("HF_HUB_OFFLINE", "1")
         monkeypatch.setattr(source_module, "_connects", lambda address: pytest.fail("the hub was asked"))
         assert corpora.hub_reachable() is False
+
+    def test_a_fetched_corpus_is_kept_with_its_commit(self, compendium, hub):
+        hub({part: {"text": [part, "two"], "label": [0, 1]} for part in ("train", "test", "unsupervised")})
+        first, second = corpora.load_reviews(), corpora.load_reviews()
+        assert first.source == second.source
+        assert (first.source.kind, first.source.revision) == ("hub", "abc123")
+        assert first.test["text"].tolist() == ["test", "two"]
+        assert not list((compendium / "data" / "raw").glob("*.incomplete"))
+
+    def test_a_fetched_text_is_kept_with_its_commit(self, hub):
+        hub({part: {"text": [f"{part} one\n", "two\n"]} for part in ("train", "validation", "test")})
+        text = corpora.load_text("wikitext-103")
+        assert (text.source.kind, text.source.revision) == ("hub", "abc123")
+        assert text.validation == "validation one\ntwo\n"
+
+    @pytest.mark.parametrize("error", [ConnectionError("reset"), httpx.ReadTimeout("too slow")])
+    def test_a_hub_that_breaks_off_leaves_the_stand_in(self, hub, caplog, error):
+        hub(error)
+        assert corpora.load_reviews().source.stand_in
+        assert corpora.load_text("wikitext-103").source.stand_in
+        assert f"IMDb could not be fetched ({error})" in caplog.text
+
+    @pytest.fixture
+    def hub(self, compendium, monkeypatch):
+        """Let the hub's clients hand out given parts, or raise a given error."""
+        import datasets
+        import huggingface_hub
+
+        def serve(content):
+            def load_dataset(repository, configuration=None, *, revision):
+                if isinstance(content, Exception):
+                    raise content
+                parts = {part: datasets.Dataset.from_dict(columns) for part, columns in content.items()}
+                return datasets.DatasetDict(parts)
+
+            monkeypatch.setenv("HF_HUB_OFFLINE", "")  # the temporary compendium is offline
+            info = types.SimpleNamespace(sha="abc123")
+            monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+            monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda self, repository: info)
+            monkeypatch.setattr(source_module, "_connects", lambda address: True)
+
+        return serve
 
     def test_a_hub_that_answers_is_found(self, monkeypatch):
         server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from softgeom import paths
-from softgeom.corpora.source import Source, announce, hub_reachable, read_origin, sha256_of, write_origin
+from softgeom.corpora.source import Source, announce, fetched, read_origin, sha256_of, write_origin
 
 HUB_ID = "stanfordnlp/imdb"
 PARTS = ("train", "test", "unsupervised")
@@ -70,8 +70,8 @@ def load_reviews() -> Reviews:
 def find_imdb() -> Path | None:
     """Folder with IMDb as parquet, fetched from the hub when it is nowhere on this machine; None when it cannot be had."""
     folder = paths.find_data("imdb")
-    if folder is None and hub_reachable():
-        _fetch_from_hub(folder := paths.downloads_dir() / "imdb")
+    if folder is None and fetched("IMDb", lambda: _fetch_from_hub(paths.downloads_dir() / "imdb")):
+        folder = paths.downloads_dir() / "imdb"
     return folder
 
 

@@ -9,6 +9,7 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlparse
@@ -104,6 +105,21 @@ def hub_reachable() -> bool:
     os.environ["HF_HUB_OFFLINE"] = "1"
     logger.warning("hub: %s does not answer; going on without it", address[0])
     return False
+
+
+def fetched(name: str, download: Callable[[], None]) -> bool:
+    """Fetch something from the hub; False when the hub does not answer, or breaks off (said in the log)."""
+    if not hub_reachable():
+        return False
+    import httpx  # the hub client's transport: its errors are not OSErrors
+
+    try:
+        download()
+    except (OSError, httpx.HTTPError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        logger.warning("hub: %s could not be fetched (%s); going on without it", name, reason)
+        return False
+    return True
 
 
 def _connects(address: tuple[str, int]) -> bool:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from softgeom import paths
 from softgeom.corpora.reviews import find_imdb, imdb_source
-from softgeom.corpora.source import Source, announce, hub_reachable, read_origin, sha256_of, write_origin
+from softgeom.corpora.source import Source, announce, fetched, read_origin, sha256_of, write_origin
 
 PARTS = ("train", "validation", "test")
 _HELD_OUT = 0.05  # validation and test each take this share from the end of a text that has no split of its own
@@ -59,10 +59,13 @@ def load_text(name: str, parts: tuple[str, ...] = PARTS) -> Text:
     for folder in (paths.data_dir(), paths.downloads_dir()):
         if text := _local(title, folder / stem, parts):
             return text
-    if repository and hub_reachable():
-        _fetch_from_hub(paths.downloads_dir() / stem, repository, configuration)
-        if text := _local(title, paths.downloads_dir() / stem, parts):
-            return text
+    downloads = paths.downloads_dir() / stem
+    if (
+        repository
+        and fetched(title, lambda: _fetch_from_hub(downloads, repository, configuration))
+        and (text := _local(title, downloads, parts))
+    ):
+        return text
     return python_reference(instead_of=title)
 
 

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 from softgeom import paths
-from softgeom.corpora.source import Source, announce, hub_reachable, read_origin, sha256_of, write_origin
+from softgeom.corpora.source import Source, announce, fetched, read_origin, sha256_of, write_origin
 from softgeom.language_model.llama import Llama
 
 logger = logging.getLogger("softgeom")
@@ -34,7 +34,7 @@ def load_released_llama() -> tuple[Llama | None, Source]:
     from softgeom.checkpoints import load_llama2c
 
     if hub_needed := _find(_LOCAL) is None and _find(_HUB) is None:
-        _fetch_from_hub()
+        fetched("stories260K", _fetch_from_hub)
     for title, model, tokenizer in (_LOCAL, _HUB):
         if found := _find((title, model, tokenizer)):
             origin = read_origin(found[0].parent)
@@ -51,8 +51,6 @@ def _find(files: tuple[str, str, str]) -> tuple[Path, Path] | None:
 
 
 def _fetch_from_hub() -> None:
-    if not hub_reachable():
-        return
     from huggingface_hub import HfApi, hf_hub_download
 
     commit = HfApi().model_info(_REPOSITORY).sha or "main"
