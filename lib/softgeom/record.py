@@ -92,7 +92,7 @@ def start(name: str, variables: Mapping[str, Any], sources: Iterable[Source] = (
     ValueError
         When a parameter of the notebook is missing from `variables`.
     """
-    names = parameter_names(paths.notebook(name))
+    names = parameter_defaults(paths.notebook(name))
     if missing := [key for key in names if key not in variables]:
         raise ValueError(f"{name}: the parameters {', '.join(missing)} are not defined; run the parameters cell first")
     parameters = {key: variables[key] for key in names if key != "profile"}
@@ -189,20 +189,20 @@ class Run:
         return self.results
 
 
-def parameter_names(notebook: Path) -> list[str]:
-    """Names assigned in the cell tagged `parameters`, in order; empty when the notebook has no such cell."""
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    for cell in cells:
-        if "parameters" in cell["metadata"].get("tags", []):
-            statements = ast.parse("".join(cell["source"])).body
-            return [
-                target.id
-                for statement in statements
-                if isinstance(statement, ast.Assign | ast.AnnAssign)
-                for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
-                if isinstance(target, ast.Name)
-            ]
-    return []
+def parameter_defaults(notebook: Path) -> dict[str, Any]:
+    """Names and default values in the cell tagged `parameters`; the values are literals, read without running anything."""
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        if "parameters" not in cell["metadata"].get("tags", []):
+            continue
+        found: dict[str, Any] = {}
+        for statement in ast.parse("".join(cell["source"])).body:
+            match statement:
+                case ast.AnnAssign(target=ast.Name(id=key), value=ast.expr() as value):
+                    found[key] = ast.literal_eval(value)
+                case ast.Assign(targets=[ast.Name(id=key)], value=value):
+                    found[key] = ast.literal_eval(value)
+        return found
+    return {}
 
 
 def find_results(name: str, profile: str) -> Path:

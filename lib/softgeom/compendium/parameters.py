@@ -5,14 +5,13 @@ papermill only logs a misspelt parameter and YAML reads `1e-3` as text; here bot
 
 from __future__ import annotations
 
-import ast
-import json
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from softgeom import paths
+from softgeom.record import parameter_defaults
 
 INJECTED = "profile"  # given by the runner, never by a file
 PROFILES = ("smoke", "default", "paper")
@@ -57,22 +56,17 @@ def read(name: str, profile: str) -> dict[str, Any]:
 
 
 def defaults_of(notebook: Path) -> dict[str, Any]:
-    """Names and default values in the cell tagged `parameters`; the values are literals, read without running anything."""
+    """Names and default values of a notebook's parameters.
+
+    Raises
+    ------
+    ParameterError
+        When there is no such notebook; the message lists those there are.
+    """
     if not notebook.is_file():
         known = ", ".join(sorted(path.stem for path in notebook.parent.glob("*.ipynb")))
         raise ParameterError(f"there is no notebook {notebook.stem}; there are {known}")
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        if "parameters" not in cell["metadata"].get("tags", []):
-            continue
-        found: dict[str, Any] = {}
-        for statement in ast.parse("".join(cell["source"])).body:
-            match statement:
-                case ast.AnnAssign(target=ast.Name(id=key), value=ast.expr() as value):
-                    found[key] = ast.literal_eval(value)
-                case ast.Assign(targets=[ast.Name(id=key)], value=value):
-                    found[key] = ast.literal_eval(value)
-        return found
-    return {}
+    return parameter_defaults(notebook)
 
 
 def _fit(value: Any, default: Any, where: str) -> Any:
