@@ -9,7 +9,6 @@ import threading
 import time
 import types
 
-import httpx
 import pandas as pd
 import pytest
 from softgeom import corpora
@@ -155,12 +154,11 @@ class TestHub:
         assert (text.source.kind, text.source.revision) == ("hub", "abc123")
         assert text.validation == "validation one\ntwo\n"
 
-    @pytest.mark.parametrize("error", [ConnectionError("reset"), httpx.ReadTimeout("too slow")])
-    def test_a_hub_that_breaks_off_leaves_the_stand_in(self, hub, caplog, error):
-        hub(error)
+    def test_a_hub_that_breaks_off_leaves_the_stand_in(self, hub, caplog):
+        hub(ConnectionError("reset"))
         assert corpora.load_reviews().source.stand_in
         assert corpora.load_text("wikitext-103").source.stand_in
-        assert f"IMDb could not be fetched ({error})" in caplog.text
+        assert "IMDb could not be fetched (ConnectionError: reset)" in caplog.text
 
     @pytest.fixture
     def hub(self, compendium, monkeypatch):

@@ -111,12 +111,10 @@ def fetched(name: str, download: Callable[[], None]) -> bool:
     """Fetch something from the hub; False when the hub does not answer, or breaks off (said in the log)."""
     if not hub_reachable():
         return False
-    import httpx  # the hub client's transport: its errors are not OSErrors
-
     try:
         download()
-    except (OSError, httpx.HTTPError) as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
+    except Exception as error:  # the client's transport, and with it the errors, change between its versions
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         logger.warning("hub: %s could not be fetched (%s); going on without it", name, reason)
         return False
     return True
