@@ -8,6 +8,7 @@ that it starts for the occasion. ``BACKEND`` and ``SCHEDULER`` of the environmen
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
@@ -59,7 +60,8 @@ def run_blocks(
     import joblib
 
     # One BLAS thread per worker: several workers with several threads each would fight for the same cores.
-    inner = {"inner_max_num_threads": 1} if chosen == "loky" else {}
+    # An interrupt is the parent's to handle; workers that also react to it bury its message under their tracebacks.
+    inner = {"inner_max_num_threads": 1, "initializer": _ignore_interrupts} if chosen == "loky" else {}
     with joblib.parallel_config(chosen, n_jobs=n_jobs, **inner):
         results = joblib.Parallel(return_as="generator")(joblib.delayed(function)(*job) for job in blocks)
         return list(track(results, description or "", len(blocks), quiet=quiet))
@@ -68,6 +70,10 @@ def run_blocks(
 def available_cores() -> int:
     """Cores that this process may use (the affinity mask where the system has one)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _run_on_dask(
