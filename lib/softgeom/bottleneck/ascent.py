@@ -21,6 +21,7 @@ from softgeom.bottleneck.look import look
 from softgeom.bottleneck.problem import Problem
 
 GIVE_UP = 3  # climbs in which a class loses even to its working set before it is left to the proofs
+MOST_STEPS = 80  # of one climb
 GROUP_BYTES = 2**20  # working sets climbed together: small enough for the second-level cache
 
 
@@ -40,8 +41,8 @@ def climb(
     classes: NDArray[np.intp],
     *,
     rounds: int = 8,
-    steps: int = 40,
-    rivals: int = 64,
+    steps: int = 20,
+    rivals: int = 32,
     temperature: float = 0.05,
 ) -> Candidates:
     """Search a witness for each of ``classes`` (n,).
@@ -55,7 +56,7 @@ def climb(
     rounds : int
         Looks at all rivals after the first one.
     steps : int
-        Steps of ascent between looks.
+        Steps of the first climb; each later one has twice as many, up to ``MOST_STEPS``: most losers need little.
     rivals : int
         Rivals that join a working set at each look.
     temperature : float
@@ -75,6 +76,7 @@ def climb(
             working[n] = np.union1d(working[n], stronger)
         trial, lead = _climb_groups(problem, Z[left], classes[left], [working[n] for n in left], steps, temperature)
         taken[left] += steps
+        steps = min(2 * steps, MOST_STEPS)
         looks[left] += 1
         seen = look(problem, trial, classes[left], strongest=rivals)
         better = seen.margin > margin[left]
@@ -121,16 +123,16 @@ def _ascend(
     A = problem.rows(index) - problem.rows(classes)[:, None]  # (g, k, D): how fast each rival gains on the class
     c = (problem.b[index] - problem.b[classes][:, None]).astype(np.float32)
     best, best_lead = Z.copy(), np.full(len(Z), np.inf, np.float32)
+    share = np.float32(1 / index.shape[1])
     for _ in range(steps):
         lead = np.matmul(A, Z[..., None])[..., 0] + c  # (g, k): rival minus own logit
         worst = lead.max(axis=1)
         better = worst < best_lead
         best_lead[better], best[better] = worst[better], Z[better]
-        spread = np.maximum(worst - lead.mean(axis=1), 1e-12) * np.float32(temperature)
-        p = np.exp((lead - worst[:, None]) / spread[:, None])
+        target = np.maximum(worst - share * lead.sum(axis=1), 1e-12) * np.float32(temperature)
+        p = np.exp((lead - worst[:, None]) / target[:, None])
         p /= p.sum(axis=1, keepdims=True)
         g = np.matmul(p[:, None], A)[:, 0]  # (g, D): gradient of the smoothed lead
-        target = spread
         step = (np.maximum(worst, 0) + target) / np.maximum(np.einsum("gd,gd->g", g, g), 1e-30)
         Z = problem.project(Z - step[:, None] * g)
     return best, best_lead

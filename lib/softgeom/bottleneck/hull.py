@@ -87,8 +87,9 @@ class _System:
         self.D = layer.W[t].astype(np.float64) - layer.W[rivals].astype(np.float64)
         self.c = b[t].astype(np.float64) - b[rivals].astype(np.float64)
         self.v = weights @ self.D
+        self.size = weights @ np.abs(self.D)  # (d,) what |v| would be if nothing cancelled
         slip = gamma(k + 3)
-        self.v_error = slip * (weights @ np.abs(self.D)) * INFLATE
+        self.v_error = slip * self.size * INFLATE
         self.v_error += np.where(self.D.any(axis=0), underflow(k + 3), 0.0)
         self.total = float(weights.sum())
         self.constant = float(weights @ self.c)
@@ -106,20 +107,18 @@ class _System:
 
     def is_near_tie(self) -> bool:
         """Whether the right side is so close to 0 that rounding, not geometry, keeps the other routes from deciding."""
-        size = self.weights @ np.abs(self.D)
         if isinstance(self.features, Box):
             low, high = self.features.bounds(self.d)
             reach = np.maximum(np.abs(low), np.abs(high))
             right = _interval_support(low, high, self.v, self.v).sum() + self.constant
-            return bool(right <= NEAR_TIE * (reach @ size + self.weights @ np.abs(self.c)))
+            return bool(right <= NEAR_TIE * (reach @ self.size + self.weights @ np.abs(self.c)))
         return bool(
-            np.all(np.abs(self.v) <= TINY * size) and self.constant <= NEAR_TIE * (self.weights @ np.abs(self.c))
+            np.all(np.abs(self.v) <= TINY * self.size) and self.constant <= NEAR_TIE * (self.weights @ np.abs(self.c))
         )
 
     def simplex_bound(self) -> float:
         """The same with v = 0 exactly on the coordinates where it is tiny, for weights that must then exist."""
-        size = self.weights @ np.abs(self.D)
-        tiny = np.abs(self.v) <= TINY * size
+        tiny = np.abs(self.v) <= TINY * self.size
         if not isinstance(self.features, Box) and not tiny.all():
             return np.inf
         K = np.flatnonzero(tiny & self.D.any(axis=0))  # a coordinate shared by all rows vanishes by itself
@@ -164,7 +163,7 @@ class _System:
 
     def exact_bound(self) -> float:
         """The simplex route in fractions; also decides combinations on the boundary of the hull."""
-        tiny = np.abs(self.v) <= TINY * (self.weights @ np.abs(self.D))
+        tiny = np.abs(self.v) <= TINY * self.size
         if not isinstance(self.features, Box) and not tiny.all():
             return np.inf
         D, c = self._exact_differences()

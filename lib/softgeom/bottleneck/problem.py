@@ -98,7 +98,7 @@ class Problem:
         """The nearest points of the region to Z (..., D)."""
         if self.low is not None and self.high is not None:
             low, high = self._corners(Z.dtype)
-            return np.clip(Z, low, high)
+            return np.minimum(np.maximum(Z, low), high)  # np.clip takes longer over the small groups of a climb
         assert self.radius is not None
         inside = self.radius * (1 - 1e-6)  # room for rounding, so that the checker finds the point inside
         norms = np.linalg.norm(Z, axis=-1, keepdims=True)

@@ -255,12 +255,13 @@ def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
     if len(left):
         found = climb(task.problem, left)
-        for n, margin in enumerate(_certified(task, left, found)):
+        margins = _certified(task, left, found)
+        radii = task.checker.radius(left, margins)
+        for n, margin in enumerate(margins.tolist()):
             t, steps = int(left[n]), int(found.steps[n])
             if margin > 0:
                 point = task.problem.lift(found.Z[n], float(found.margin[n]))
-                radius = task.checker.radius(t, margin)
-                findings[t] = Finding(t, Witness(point), "ascent" if steps else "look", steps, float(margin), radius)
+                findings[t] = Finding(t, Witness(point), "ascent" if steps else "look", steps, margin, float(radii[n]))
             else:
                 findings[t] = Finding(t, Unknown(np.inf, "not found by search"), "ascent", steps, np.inf, np.nan)
     return [findings[t] for t in classes.tolist()]
@@ -284,12 +285,13 @@ def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     surrounded = surround(task.problem, classes, task.seed)
     findings = {t: Finding(t, captors, "surround", 0, bound, np.nan) for t, (captors, bound) in surrounded.items()}
     left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
-    found = climb(task.problem, left) if len(left) else None
+    # Larger working sets than in the search: the programmes start from them.
+    found = climb(task.problem, left, steps=40, rivals=64) if len(left) else None
     for n, t in enumerate(left.tolist()):
         assert found is not None
         evidence, margin, rounds = decide(task.problem, task.checker, t, found.Z[n], found.rivals[n])
-        radius = task.checker.radius(t, margin) if isinstance(evidence, Witness) else np.nan
-        findings[t] = Finding(t, evidence, "programme", rounds, margin, radius)
+        radius = task.checker.radius(left[[n]], np.array([margin]))[0] if isinstance(evidence, Witness) else np.nan
+        findings[t] = Finding(t, evidence, "programme", rounds, margin, float(radius))
     return [findings[t] for t in classes.tolist()]
 
 

@@ -14,6 +14,7 @@ checker (hull.py) finds out. What it proves is cheap: a few looks at a sample of
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.hull import certify_captivity
@@ -78,15 +79,17 @@ def _polish(
     kept = p > FORGET * p.max()
     A = np.column_stack([W[kept] - own, np.ones(int(kept.sum()), np.float32)])  # (k, d + 1)
     weights = p[kept].astype(np.float64)
-    gram = ((A * p[kept][:, None]).T @ A).astype(np.float64)
-    gram[np.diag_indices_from(gram)] += 1e-7 * np.trace(gram) / len(gram)  # dependent columns must not stop it
+    root = A * np.sqrt(p[kept])[:, None]
+    gram = (root.T @ root).astype(np.float64)
+    gram[np.diag_indices_from(gram)] += 1e-6 * np.trace(gram) / len(gram)  # dependent columns must not stop it
+    factor = scipy.linalg.cho_factor(gram, overwrite_a=True, check_finite=False)
     target = np.zeros(len(gram))
     target[-1] = 1.0
+    A = A.astype(np.float64)
     for _ in range(3):  # the Gram matrix is float32: each pass gains several digits
-        residual = target - A.T.astype(np.float64) @ weights
-        weights = weights * (1 + A.astype(np.float64) @ np.linalg.solve(gram, residual))
-    weights = np.maximum(weights, 0.0)
-    return Captors(rivals[kept], weights)
+        residual = target - weights @ A
+        weights = weights * (1 + A @ scipy.linalg.cho_solve(factor, residual, check_finite=False))
+    return Captors(rivals[kept], np.maximum(weights, 0.0))
 
 
 def _precision(W: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -72,11 +72,11 @@ class WitnessChecker:
                 margins[chosen] = self.certify(stacked, np.array([classes[int(n)] for n in chosen], dtype=np.intp))
         return margins
 
-    def radius(self, t: int, margin: float) -> float:
-        """A lower bound on ``min_i margin_i / ||w_t - w_i||``, from ``||w_t - w_i|| <= ||w_t|| + max_i ||w_i||``."""
-        own = float(np.linalg.norm(self.layer.W[t].astype(np.float64))) * (1 + gamma(self.layer.dimension + 4))
-        span = own + self._norms[0]
-        return margin / (span * INFLATE) if span else np.inf
+    def radius(self, classes: NDArray[np.intp], margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Lower bounds (n,) on ``min_i margin_i / ||w_t - w_i||``, from ``||w_t - w_i|| <= ||w_t|| + max_i ||w_i||``."""
+        own = np.linalg.norm(self.layer.W[classes].astype(np.float64), axis=1) * (1 + gamma(self.layer.dimension + 4))
+        span = (own + self._norms[0]) * INFLATE
+        return np.divide(margins, span, out=np.full(len(span), np.inf), where=span > 0)
 
     def _doubt(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """How far above its certified lower bound the margin of a point can be after float64 products (n,)."""
