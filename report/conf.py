@@ -1,6 +1,7 @@
 """Sphinx settings of the report. The pages are assembled by `softgeom.compendium.report`; nothing is executed here."""
 
 import os
+import re
 from importlib.metadata import version as _version
 
 project = "Softmax Geometry"
@@ -13,11 +14,17 @@ exclude_patterns = ["_build"]
 html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["_static"]
+html_extra_path = ["_extra"]
 html_css_files = ["report.css"]
 html_js_files = ["report.js"]
 html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sourcelink = False
+html_show_search_summary = (
+    False  # it would fetch each page found, which a browser forbids to pages opened from a folder
+)
+html_use_index = False  # the search knows every name
+html_domain_indices = False
 html_theme_options = {
     "use_download_button": False,
     "use_fullscreen_button": False,
@@ -31,21 +38,26 @@ html_theme_options = {
 
 nb_execution_mode = "off"
 nb_merge_streams = True  # else each refresh of a progress line becomes a box of its own
+nb_code_prompt_show = "Show the code"
+nb_code_prompt_hide = "Hide the code"
 myst_enable_extensions = ["dollarmath", "amsmath", "html_image", "colon_fence"]
 myst_heading_anchors = 3
 myst_update_mathjax = False
 
+add_module_names = False  # each section names its module
 autodoc_member_order = "bysource"
-autodoc_typehints = "description"
+autodoc_preserve_defaults = True
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}
 autodoc_default_options = {"members": True, "undoc-members": False}
 autodoc_mock_imports = ["distributed", "datasets"]  # optional at run time, slow to import, not documented here
+maximum_signature_line_length = 90
 napoleon_google_docstring = False
 napoleon_use_ivar = True  # attributes once, as the class lists them
-suppress_warnings = ["docutils", 
-    "ref.python",
-    "mystnb.unknown_mime_type",
-    "myst.header",
-    "myst.xref_missing",
+suppress_warnings = [
+    "ref.python",  # one name may be documented where it is defined and where it is exported
+    "mystnb.unknown_mime_type",  # a widget's state beside its text
+    "myst.header",  # a notebook may open a section below the level of the one before
+    "myst.xref_missing",  # README and lessons also link to files that are not part of the site
     "misc.highlighting_failure",
 ]
 
@@ -56,16 +68,53 @@ mathjax3_config = {"svg": {"fontCache": "local"}, "options": {"enableMenu": Fals
 
 
 def _plain_docstring(app, what, name, obj, options, lines):
-    """Our docstrings are plain text with code in single backticks; reST would read `x` as a reference and |x| as a substitution."""
-    import re
-
+    """Our docstrings are plain text with code in backticks: reST would read `x` as a reference, |x| as a substitution, and run an
+    indented formula or example together as a quotation."""
+    if what == "module":
+        _mark_displays(lines)
     for position, line in enumerate(lines):
-        line = re.sub(r"(?<![`:])`([^`]+)`(?!`)", r"``\1``", line)
-        pieces = re.split(r"(``[^`]*``)", line)  # literal text keeps its bars and stars
-        lines[position] = "".join(p if p.startswith("``") else re.sub(r"(?<!\\)([|*])", r"\\\1", p) for p in pieces)
+        if what == "module" and line.startswith("    "):
+            continue  # a display, literal already
+        line = re.sub(r"(:\w+:`[^`]+`|``[^`]+``)|`([^`]+)`", lambda m: m[1] or f"``{m[2]}``", line)
+        pieces = re.split(r"(``[^`]*``)", line)  # literal text keeps its bars and stars, and a bullet its star
+        lines[position] = "".join(
+            p if p.startswith("``") else re.sub(r"(?<!\\)(\||(?<!^)\*|^\*(?! ))", r"\\\1", p) for p in pieces
+        )
+
+
+def _mark_displays(lines):
+    """Announce every indented block after an empty line as literal text."""
+    for position in range(len(lines) - 1, 1, -1):
+        before = [line for line in lines[:position] if line.strip()]
+        opens = (
+            lines[position].startswith("    ") and not lines[position - 1].strip() and not before[-1].startswith(" ")
+        )
+        if opens and not before[-1].endswith("::"):
+            lines[position:position] = ["::", ""]
+
+
+def _short_signature(app, what, name, obj, options, signature, result):
+    """NumPy's arrays under the names that the source uses."""
+
+    array = r"~?(?:numpy\.)?ndarray\[tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?(?:numpy\.)?dtype\[~?(?:[a-z]+\.)?(\w+)\]\]"
+
+    def short(text):
+        return text and re.sub(array, r"NDArray[\1]", text).replace("<factory>", "...")
+
+    return short(signature), short(result)
+
+
+def _skip_noise(app, what, name, obj, skip, options):
+    """Traits and fields of named tuples are explained where their class is; here each would get a sentence about its type."""
+    from traitlets import TraitType
+
+    noise = isinstance(obj, TraitType) or (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
+    return True if noise else None
 
 
 def setup(app):
+    app.connect("autodoc-skip-member", _skip_noise)
     app.connect(
         "autodoc-process-docstring", _plain_docstring, priority=100
     )  # before napoleon, which adds markup of its own
+    app.connect("autodoc-process-signature", _short_signature)

@@ -14,20 +14,23 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from softgeom import paths, record
-from softgeom.compendium import check, readme
+from softgeom.compendium import registers
 
 _MATHJAX = "mathjax@3.2.2"  # version 4 loads its fonts on demand and so needs a network for blackboard letters
-_CHAPTERS = {
-    "Foundations": ("0",),
-    "Bottleneck": ("1",),
-    "Margins": ("2",),
-    "Circuits": ("3",),
-    "Hardmax": ("4",),
-    "Summary": ("9",),
-}
+_CHAPTERS = {"Foundations": "0", "Bottleneck": "1", "Margins": "2", "Circuits": "3", "Hardmax": "4", "Summary": "9"}
+_PRACTICAL = {"Three readers", "What it costs", "How it is built", "Troubleshooting"}  # sections of the README
+_LONG = 4  # line breaks of code that a reader of the text still sees unfolded
+_LINKS = """Each claim leads to its notebook, figures and numbers in the [register of claims](claims.md). See also the
+[corrections and negative results](corrections.md), the [papers' tables beside ours](comparisons.md), the
+[provenance of every figure](provenance.md), how to [run it yourself](running.md), or drag the figures of the
+[softmax](explorers/softmax.md), [attention](explorers/attention.md) and [hardmax](explorers/hardmax.md) explorers.
+"""
+_WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"  # no table of contents: the figure takes its place
+_HOW_TO = """:::{note}
+Here the lesson can be read. To work through it, with live figures and exercises that answer, run `make lab`. The
+[softmax](../explorers/softmax.md), [attention](../explorers/attention.md) and [hardmax](../explorers/hardmax.md) explorers also work on this site.
+:::"""
 _API = {
     "Bottleneck": "bottleneck",
     "Margins": "margins",
@@ -55,17 +58,25 @@ def build(profile: str) -> Path:
         shutil.rmtree(source)
     shutil.copytree(paths.root() / "report", source)
     names = _executed(profile)
-    _copy_notebooks(names, profile, source)
-    _copy_tree(paths.figures_dir(profile), source / "figures" / profile)
-    _write(source / "comparisons.md", _comparisons(profile))
-    _write(source / "claims.md", _claims_page(profile))
-    _write(source / "corrections.md", _corrections_page(profile))
-    _write(source / "provenance.md", _provenance_page(names, profile))
-    explorers = _explorers(source)
-    lessons = _lessons(source)
+    _copy_files(profile, source)
+    _notebooks(names, profile, source)
+    pages = {
+        "claims": registers.claims_page(profile),
+        "comparisons": registers.comparisons_page(profile),
+        "corrections": registers.corrections_page(profile),
+        "provenance": registers.provenance_page(names, profile),
+        "data": (paths.root() / "data" / "README.md").read_text(encoding="utf-8"),
+    }
+    explorers, lessons = _explorers(source), _lessons(source)
     _api_pages(source)
-    shutil.copy(paths.root() / "data" / "README.md", source / "data.md")
-    _write(source / "index.md", _front_page(names, explorers, lessons))
+    front, running = _split_readme((paths.root() / "README.md").read_text(encoding="utf-8"))
+    trees = [
+        _tree(title, [f"notebooks/{n}" for n in names if n.startswith(digit)]) for title, digit in _CHAPTERS.items()
+    ]
+    trees += [_tree("Explorers", explorers), _tree("Lessons", lessons)]
+    trees += [_tree("Registers", list(pages)), _tree("Use", ["running", "api/index"])]
+    for name, text in (pages | {"running": running, "index": "\n".join([front, *trees])}).items():
+        _write(source / f"{name}.md", text)
     _fetch_mathjax(source / "_static")
     return _sphinx(source, paths.root() / "build" / "html")
 
@@ -80,139 +91,88 @@ def _executed(profile: str) -> list[str]:
     return names
 
 
-def _copy_notebooks(names: list[str], profile: str, source: Path) -> None:
+def _copy_files(profile: str, source: Path) -> None:
+    """Figures, as PNG, for the pages; results, as they are, for the links that end in numbers."""
+    _copy_tree(paths.figures_dir("default"), source / "figures" / "default")  # those of the README
+    _copy_tree(paths.figures_dir(profile), source / "figures" / profile)
+    _copy_tree(paths.results_dir(profile, ""), source / "_extra" / "results" / profile)
+
+
+def _notebooks(names: list[str], profile: str, source: Path) -> None:
     folder = source / "notebooks"
     folder.mkdir()
     for name in names:
         notebook = json.loads((paths.executed_dir(profile) / f"{name}.ipynb").read_text(encoding="utf-8"))
-        _describe_images(notebook, record.load_record(name, profile))
-        notebook["cells"].append(_provenance_cell(name, profile))
+        notebook["cells"] = _read_on(_with_figures(notebook["cells"], name, profile))
+        provenance = (
+            f"---\n**Provenance.** {registers.provenance(name, profile)} {registers.evidence(name, profile, '../')}."
+        )
+        notebook["cells"].append(_markdown_cell("provenance", provenance))
         (folder / f"{name}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
 
 
-def _describe_images(notebook: dict[str, Any], recorded: dict[str, Any]) -> None:
-    """Give the pictures in the outputs the alternative texts of the recorded figures, in order."""
-    texts = [figure["alt"] for figure in recorded["figures"].values()]
-    pictures = [
-        (cell, output)
-        for cell in notebook["cells"]
-        for output in cell.get("outputs", [])
-        if "image/png" in output.get("data", {})
-    ]
-    for position, (cell, _) in enumerate(pictures):
-        text = texts[position] if position < len(texts) else "Figure; the text around it says what it shows."
-        cell["metadata"].setdefault("mystnb", {})["image"] = {"alt": text}
+def _with_figures(cells: list[dict[str, Any]], name: str, profile: str) -> list[dict[str, Any]]:
+    """The recorded figures, with caption and alternative text, in place of the pictures that the cells showed while they ran.
+
+    They are the same figures in the same order, but the recorded ones name their data and have a file of their own.
+    """
+    figures = record.load_record(name, profile)["figures"]
+    aside = record.STAND_IN if record.find_results(name, profile).name == record.STAND_IN else ""
+    folder = Path("../figures") / profile / aside
+    if sum(_is_picture(output) for cell in cells for output in cell.get("outputs", [])) != len(figures):
+        raise ValueError(
+            f"executed/{profile}/{name}.ipynb and its record have not the same figures: run `make {name}` again"
+        )
+    result, waiting = [], iter(figures.items())
+    for cell in cells:
+        result.append(cell)
+        for output in [output for output in cell.get("outputs", []) if _is_picture(output)]:
+            cell["outputs"].remove(output)
+            key, figure = next(waiting)
+            place = (folder / f"{name}-{key}.png").as_posix()
+            text = f"```{{figure}} {place}\n:alt: {' '.join(figure['alt'].split())}\n\n{figure['caption']}\n```"
+            result.append(_markdown_cell(f"figure-{key}", text))
+    return result
 
 
-def _provenance_cell(name: str, profile: str) -> dict[str, Any]:
-    recorded, execution = record.load_record(name, profile), _execution(name, profile)
-    sources = "; ".join(str(record.Source(**source)) for source in recorded["sources"]) or "none"
-    folder = record.find_results(name, profile).relative_to(paths.root()).as_posix()
-    text = (
-        f"---\n**Provenance.** Profile `{profile}`, parameters `{json.dumps(recorded['parameters'])}`; data: {sources}; "
-        f"device: {recorded['device']}; commit `{execution.get('commit', 'unknown')}`, {execution.get('seconds', '?')} s. "
-        f"Results: `{folder}`."
-    )
-    return {"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": text}
+def _is_picture(output: dict[str, Any]) -> bool:
+    return "image/png" in output.get("data", {})
 
 
-def _execution(name: str, profile: str) -> dict[str, Any]:
-    path = paths.executed_dir(profile) / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+def _read_on(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For readers: long code is folded, and of the parameters only those that ran are shown."""
+    tags = [cell["metadata"].get("tags", []) for cell in cells]
+    injected = any("injected-parameters" in found for found in tags)
+    kept = []
+    for cell, found in zip(cells, tags, strict=True):
+        if "parameters" in found and injected:
+            continue
+        if cell["cell_type"] == "code" and "".join(cell["source"]).count("\n") >= _LONG:
+            cell["metadata"]["tags"] = [*found, "hide-input"]
+        kept.append(cell)
+    return kept
 
 
-def _front_page(names: list[str], explorers: list[str], lessons: list[str]) -> str:
-    text = (paths.root() / "README.md").read_text(encoding="utf-8")
+def _markdown_cell(name: str, text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": name[:64].replace("_", "-"), "metadata": {}, "source": text}
+
+
+def _split_readme(text: str) -> tuple[str, str]:
+    """The front page and the page for those who run things, from the README: the register has its own page, files become links."""
     text = re.sub(r"<!-- /?(?:value|table|claims)\b.*?-->", "", text)  # the markers have done their work
-    text = re.sub(r"\]\(notebooks/([\w/]+)\.ipynb\)", r"](notebooks/\1.ipynb)", text)
+    text = re.sub(r"<details>.*?</details>\s*", "", text, flags=re.DOTALL)  # claims: the register shows them at length
     text = text.replace("](data/README.md)", "](data.md)").replace("](notebooks/lessons/", "](lessons/")
-    text = text.replace("](notebooks/start.ipynb)", "]")  # for JupyterLab only
-    text = re.sub(r"\]\((CITATION\.cff|CONTRIBUTING\.md|LICENSE)\)", r"]", text)  # not part of the site
-    trees = []
-    for title, prefixes in _CHAPTERS.items():
-        entries = [f"notebooks/{name}" for name in names if name.startswith(prefixes)]
-        trees.append(_tree(title, entries))
-    if explorers:
-        trees.append(_tree("Explorers", explorers))
-    if lessons:
-        trees.append(_tree("Lessons", lessons))
-    pages = ["claims", "comparisons", "corrections", "provenance", "data"]
-    trees += [_tree("Registers", pages), _tree("Library", ["api/index"])]
-    return text + "\n" + "\n".join(trees)
+    text = re.sub(
+        r"\[([^\]]+)\]\((?:CITATION\.cff|CONTRIBUTING\.md|LICENSE|notebooks/start\.ipynb)\)", r"\1", text
+    )  # not here
+    head, *sections = re.split(r"(?m)^(?=## )", text)
+    practical = [part for part in sections if part.splitlines()[0].removeprefix("## ") in _PRACTICAL]
+    front = [head, *(part for part in sections if part not in practical), _LINKS]
+    return "\n".join(front), "# Running it\n\n" + "\n".join(practical)
 
 
 def _tree(title: str, entries: list[str]) -> str:
     return f"```{{toctree}}\n:caption: {title}\n:hidden:\n\n" + "\n".join(entries) + "\n```\n" if entries else ""
-
-
-def _comparisons(profile: str) -> str:
-    rows = check.compare(profile)
-    parts = ["# The papers' numbers beside ours\n", "Made by `make check`; tolerances are relative.\n"]
-    for title in dict.fromkeys(row.title for row in rows):
-        chosen = [row for row in rows if row.title == title]
-        frame = pd.DataFrame(
-            [
-                {**row.where, "paper": row.paper, "ours": row.ours, "verdict": row.verdict, "reason": row.reason}
-                for row in chosen
-            ]
-        )
-        parts += [f"## {title}\n", readme.markdown(frame), ""]
-    return "\n".join(parts)
-
-
-def _claims(profile: str) -> pd.DataFrame:
-    frame = record.load_table("90_summary", "claims", profile).fillna("")
-    frame["notebook"] = [f"[{name}](notebooks/{name}.ipynb)" for name in frame["notebook"]]
-    frame["interval"] = [
-        f"{low:.4g} to {high:.4g}" if not isinstance(low, str) and not isinstance(high, str) else ""
-        for low, high in zip(frame["low"], frame["high"], strict=True)
-    ]
-    return frame
-
-
-def _claims_page(profile: str) -> str:
-    frame = _claims(profile)
-    parts = ["# Register of claims\n", "Every claim of the four sources that a notebook tested, with its verdict.\n"]
-    for paper, chosen in frame.groupby("paper"):
-        columns = ["source", "statement", "verdict", "value", "interval", "reason", "notebook"]
-        parts += [f"## Paper {str(paper).zfill(3)}\n", readme.markdown(chosen[columns]), ""]
-    return "\n".join(parts)
-
-
-def _corrections_page(profile: str) -> str:
-    frame = _claims(profile)
-    parts = ["# Corrections and negative results\n"]
-    for verdict in ("corrected", "not reproduced", "not testable here", "beyond the paper"):
-        chosen = frame[frame["verdict"] == verdict]
-        if len(chosen):
-            parts.append(f"## {verdict.capitalize()}\n")
-            parts += [
-                f"- **{row.source}** {row.statement} {row.reason} ({row.notebook})" for row in chosen.itertuples()
-            ]
-            parts.append("")
-    return "\n".join(parts)
-
-
-def _provenance_page(names: list[str], profile: str) -> str:
-    parts = ["# Provenance of every figure and table\n"]
-    for name in names:
-        recorded, execution = record.load_record(name, profile), _execution(name, profile)
-        folder = record.find_results(name, profile).relative_to(paths.root()).as_posix()
-        sources = "; ".join(str(record.Source(**source)) for source in recorded["sources"]) or "none"
-        parts += [
-            f"## {name}\n",
-            f"Notebook: [{name}](notebooks/{name}.ipynb). Data: {sources}. Commit: `{execution.get('commit', 'unknown')}`.\n",
-        ]
-        rows = [
-            {"kind": "figure", "name": f"{name}-{key}", "what": value["caption"]}
-            for key, value in recorded["figures"].items()
-        ]
-        rows += [
-            {"kind": "table", "name": f"{folder}/{key}.csv", "what": value} for key, value in recorded["tables"].items()
-        ]
-        if rows:
-            parts += [readme.markdown(pd.DataFrame(rows)), ""]
-    return "\n".join(parts)
 
 
 def _explorers(source: Path) -> list[str]:
@@ -226,22 +186,27 @@ def _explorers(source: Path) -> list[str]:
     for name in explorers.NAMES:
         title = f"{name.capitalize()} explorer"
         (static / f"{name}.html").write_text(explorers.page(name), encoding="utf-8")
-        frame = f'<iframe class="explorer" src="../_static/explorers/{name}.html" title="{title}"></iframe>'
-        link = f"[Open it on a page of its own](../_static/explorers/{name}.html)"
-        _write(folder / f"{name}.md", f"# {title}\n\n```{{raw}} html\n{frame}\n```\n\n{link}\n")
+        address = f"../_static/explorers/{name}.html"
+        frame = f'<iframe class="explorer" src="{address}" title="{title}"></iframe>'
+        text = f'{_WIDE}# {title}\n\n{frame}\n\n<a href="{address}">On a page of its own</a>, for a projector or to keep.\n'
+        _write(folder / f"{name}.md", text)
     return [f"explorers/{name}" for name in explorers.NAMES]
 
 
 def _lessons(source: Path) -> list[str]:
+    """The lessons as they are handed out: not executed, their solutions folded (they are tagged so)."""
     folder = paths.root() / "notebooks" / "lessons"
-    if not folder.is_dir():
-        return []
     (source / "lessons").mkdir()
-    entries = []
-    for path in sorted([*folder.glob("*.md"), *folder.glob("*.ipynb")]):
+    for path in sorted(folder.glob("*.ipynb")):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        for cell in notebook["cells"]:
+            if "solution" in cell["metadata"].get("tags", []):
+                cell["metadata"]["mystnb"] = {"code_prompt_show": "Show a solution", "code_prompt_hide": "Hide it"}
+        notebook["cells"].insert(1, _markdown_cell("how-to", _HOW_TO))
+        (source / "lessons" / path.name).write_text(json.dumps(notebook), encoding="utf-8")
+    for path in folder.glob("*.md"):
         shutil.copy(path, source / "lessons" / path.name)
-        entries.append(f"lessons/{path.stem}")
-    return entries
+    return [f"lessons/{path.stem}" for path in [*sorted(folder.glob("*.ipynb")), *sorted(folder.glob("*.md"))]]
 
 
 def _api_pages(source: Path) -> None:
@@ -257,7 +222,7 @@ def _api_pages(source: Path) -> None:
         entries.append(name)
     _write(folder / "leaves.md", _api_page("Leaves", "", [f"softgeom.{name}" for name in _LEAVES]))
     contents = "\n".join([*entries, "leaves"])
-    _write(folder / "index.md", f"# Library\n\n```{{toctree}}\n{contents}\n```\n")
+    _write(folder / "index.md", f"# Library\n\n```{{toctree}}\n:maxdepth: 2\n{contents}\n```\n")
 
 
 def _api_page(title: str, package: str, modules: list[str]) -> str:
@@ -298,13 +263,15 @@ def _sphinx(source: Path, output: Path) -> Path:
     command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-j", "2", "-d", doctrees, str(source), str(output)]
     if subprocess.run(command).returncode != 0:
         raise ValueError("Sphinx could not build the report; its messages stand above")
+    for path in output.rglob("*.map"):  # a third of the theme, for those who debug its scripts
+        path.unlink()
+    shutil.rmtree(output / "_static" / "locales", ignore_errors=True)
     return output / "index.html"
 
 
 def _copy_tree(origin: Path, destination: Path) -> None:
-    """Figures as PNG only: the site shows no PDF."""
     if origin.is_dir():
-        shutil.copytree(origin, destination, ignore=shutil.ignore_patterns("*.pdf"))
+        shutil.copytree(origin, destination, ignore=shutil.ignore_patterns("*.pdf"), dirs_exist_ok=True)
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,0 +1,202 @@
+"""The report as a reader meets it: a folder opened from the disk, on a desk and on a phone, in daylight and in the dark.
+
+It is built once, in a compendium of its own, from the notebooks that `make smoke` has executed; where there are none, from two small
+ones that are executed here.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from softgeom import paths
+from softgeom.compendium import report, runner
+from softgeom.explorers import NAMES
+
+pytestmark = pytest.mark.browser
+
+PROFILE = "smoke"
+SMALL = ("26_margin_audit", "90_summary")  # seconds each; the summary is what the registers are made from
+PHONE = {"viewport": {"width": 375, "height": 800}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
+
+
+@pytest.fixture(scope="session")
+def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the built site."""
+    root = tmp_path_factory.mktemp("compendium")
+    for name in ("Makefile", "README.md", "data", "lib", "params", "report"):
+        (root / name).symlink_to(repository / name)
+    finished = [path.stem for path in sorted((repository / "executed" / PROFILE).glob("[0-9]*.ipynb"))]
+    finished = [name for name in finished if not name.endswith(".failed")]
+    names = finished if "90_summary" in finished else SMALL
+    (root / "notebooks").mkdir()
+    (root / "notebooks" / "lessons").symlink_to(repository / "notebooks" / "lessons")
+    for name in names:
+        (root / "notebooks" / f"{name}.ipynb").symlink_to(repository / "notebooks" / f"{name}.ipynb")
+    for kind in ("results", "figures"):
+        (root / kind).mkdir()
+        (root / kind / "default").symlink_to(repository / kind / "default")  # the README shows them
+    (root / "build").mkdir()
+    if (repository / "build" / "mathjax").is_dir():
+        (root / "build" / "mathjax").symlink_to(repository / "build" / "mathjax")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOFTGEOM_ROOT", str(root))
+        if names == SMALL:
+            for name in SMALL:
+                runner.run(name, PROFILE)
+        else:
+            for kind in ("results", "figures", "executed"):
+                shutil.copytree(repository / kind / PROFILE, root / kind / PROFILE)
+        front = report.build(PROFILE)
+        assert front == paths.root() / "build" / "html" / "index.html"
+    if not (front.parent / "_static" / "tex-svg.js").is_file() and not shutil.which("npm"):
+        pytest.skip("no npm on the PATH, and so no MathJax in the report: its formulas would need a network")
+    return front.parent
+
+
+@pytest.fixture
+def open_page(site, open_tab):
+    """`open_page("claims", **options)` opens a page of the site from the disk, and waits for its formulas."""
+
+    def open_(name: str, **options):
+        tab = open_tab((site / f"{name}.html").as_uri(), **options)
+        tab.wait_for_function("!window.MathJax || MathJax.startup?.promise !== undefined")
+        tab.evaluate("window.MathJax?.startup?.promise")
+        return tab
+
+    return open_
+
+
+def _width(tab) -> int:
+    return tab.evaluate("document.documentElement.scrollWidth")
+
+
+def test_every_page_is_linked_and_nothing_it_links_to_is_missing(site):
+    """From the front page on, every link and every picture inside the site leads to a file of the site."""
+    seen, waiting = set(), [site / "index.html"]
+    while waiting:
+        page = waiting.pop()
+        if page in seen:
+            continue
+        seen.add(page)
+        text = re.sub(r"<script\b.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for address in re.findall(r'(?:href|src)="([^"#?]+)[^"]*"', text):
+            if re.match(r"[a-z]+:", address):
+                continue
+            target = (page.parent / address).resolve()
+            assert target.is_file(), f"{page.relative_to(site)} leads to {address}, which is missing"
+            if target.suffix == ".html":
+                waiting.append(target)
+    pages = {page for page in site.rglob("*.html") if "_static" not in page.parts}
+    assert {page.stem for page in pages - seen} <= {"search"}  # which the search field opens
+
+
+def test_the_front_page_answers_and_leads_to_the_evidence(open_page, screenshot):
+    tab = open_page("index")
+    answers = tab.locator("section:has(> h2) img")
+    assert answers.count() >= 4
+    assert all(answers.nth(k).get_attribute("alt") for k in range(answers.count()))
+    screenshot(tab, "report_front")
+    tab.locator("article").get_by_role("link", name="register of claims").click()
+    tab.locator("article h1", has_text="Register of claims").wait_for()
+    row = tab.locator("tbody tr").first
+    assert row.locator(".verdict").inner_text() in ("reproduced", "corrected", "not reproduced", "not testable here")
+    screenshot(tab, "report_claims")
+    row.locator("a").first.click()  # the notebook
+    tab.locator("figure img").first.wait_for()
+    picture = tab.locator("figure img").first
+    assert picture.evaluate("(image) => image.complete && image.naturalWidth") > 300
+    assert len(picture.get_attribute("alt")) > 20
+    assert tab.locator("article").get_by_text("Provenance.").count() == 1
+    screenshot(tab, "report_notebook")
+
+
+def test_formulas_are_typeset_without_a_network(site, open_page):
+    texts = {
+        page: page.read_text(encoding="utf-8").count('class="math') for page in (site / "notebooks").glob("*.html")
+    }
+    page = max(texts, key=texts.__getitem__)
+    tab = open_page(f"notebooks/{page.stem}")
+    assert tab.locator("mjx-container svg").count() >= texts[page] > 3
+    assert tab.locator("mjx-merror").count() == 0
+
+
+def test_long_code_is_folded_and_the_keyboard_opens_it(site, open_page):
+    page = next((site / "notebooks").glob("*.html"))
+    tab = open_page(f"notebooks/{page.stem}")
+    folded = tab.locator("details.hide").first
+    assert not folded.locator("pre").first.is_visible()
+    folded.locator("summary").focus()
+    tab.keyboard.press("Enter")
+    folded.locator("pre").first.wait_for()
+
+
+def test_solutions_of_the_lessons_are_folded(open_page, screenshot):
+    tab = open_page("lessons/1_rankings_and_regions")
+    solutions = tab.locator("details", has_text="solution_1 =")
+    assert solutions.count() == 1
+    assert not solutions.locator("pre").first.is_visible()
+    assert solutions.locator("summary").inner_text().strip().startswith("Show a solution")
+    screenshot(tab, "report_lesson")
+
+
+def test_the_search_finds_without_a_server(open_page):
+    tab = open_page("index")
+    tab.keyboard.press("Control+k")
+    tab.keyboard.type("unargmaxable")
+    tab.keyboard.press("Enter")
+    tab.locator("#search-results li a").first.wait_for()
+    assert tab.locator("#search-results li").count() > 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_explorers_live_inside_the_report(open_page, screenshot, name):
+    tab = open_page(f"explorers/{name}")
+    frame = tab.frame_locator("iframe.explorer")
+    live = frame.locator('[aria-live="polite"]').first
+    live.wait_for()
+    before = (live.inner_text(), frame.locator(".sg-detail").inner_text())
+    handle = frame.locator(".sg-handle").first
+    box = handle.locator(".sg-mark").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    tab.mouse.move(x, y)
+    tab.mouse.down()
+    tab.mouse.move(x + 10, y + 150, steps=6)
+    tab.mouse.up()
+    dragged = handle.get_attribute("aria-label")
+    assert (live.inner_text(), frame.locator(".sg-detail").inner_text()) != before
+    tab.keyboard.press("ArrowLeft")  # the point that was dragged has the keyboard's focus
+    assert handle.get_attribute("aria-label") != dragged
+    inner = frame.locator("main").evaluate("(element) => element.getBoundingClientRect().height")
+    assert abs(tab.locator("iframe.explorer").bounding_box()["height"] - inner) < 4  # no bar of its own to scroll
+    screenshot(tab, f"report_explorer_{name}")
+
+
+def test_the_theme_switch_reaches_explorers_and_pictures(open_page, screenshot):
+    tab = open_page("explorers/softmax", color_scheme="dark")
+    tab.frame_locator("iframe.explorer").locator("html[data-theme='dark']").wait_for()
+    tab.get_by_role("button", name="Color mode").click()
+    tab.get_by_role("button", name="Light").click()
+    tab.frame_locator("iframe.explorer").locator("html[data-theme='light']").wait_for()
+    tab = open_page("index", color_scheme="dark")
+    assert tab.locator("html").get_attribute("data-theme") == "dark"
+    picture = tab.locator("article img").first
+    assert picture.evaluate("(image) => getComputedStyle(image).backgroundColor") == "rgb(255, 255, 255)"
+    screenshot(tab, "report_front_dark")
+
+
+def test_every_page_fits_a_phone_and_makes_no_request(site, open_page, screenshot):
+    """One page of each kind is photographed; all are opened: the tab's errors and requests are checked when the test ends."""
+    tab = open_page("index", **PHONE)
+    shown = {"index", "claims", "comparisons", "lessons/2_who_can_win"}
+    for page in sorted(site.rglob("*.html")):
+        name = page.relative_to(site).with_suffix("").as_posix()
+        if name.startswith("_static/"):
+            continue
+        tab.goto(page.as_uri(), wait_until="domcontentloaded")
+        tab.evaluate("window.MathJax?.startup?.promise")
+        assert _width(tab) <= PHONE["viewport"]["width"], f"{name} is wider than a phone"
+        if name in shown:
+            screenshot(tab, f"report_phone_{name.replace('/', '_')}")
