@@ -18,6 +18,7 @@ def planted():
     test_tokens = prepare.tokenise(generated.test["text"], lexicon)
     vocabulary, numbers = prepare.build_vocabulary(tokens, lexicon)
     return {
+        "texts": generated.train["text"],
         "bags": prepare.bag(tokens, numbers),
         "labels": prepare.check_labels(generated.train),
         "test_bags": prepare.bag(test_tokens, numbers),

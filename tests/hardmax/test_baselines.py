@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from softgeom.hardmax.baselines import COLUMNS, _pairs, _tf_idf, fit_bag_of_words, fit_teacher
+import pytest
+from softgeom.hardmax.baselines import HASH_BITS, _phrases, _weighted, fit_bag_of_words, fit_teacher
 from softgeom.hardmax.reviews import Bags, tokenise
 
 
@@ -14,13 +15,36 @@ def test_baselines_learn_planted_words(planted):
     assert set(strongest) == planted["planted"]
 
 
-def test_the_teacher_sees_pairs_of_words():
+@pytest.mark.parametrize("between", ["", "very "])
+def test_the_teacher_sees_runs_of_two_and_three_words(between):
     lexicon = {}
-    texts = ["not good", "good", "not bad", "bad"] * 20  # no single word tells the label
+    texts = [
+        f"not {between}good",
+        f"so {between}good",
+        f"not {between}bad",
+        f"so {between}bad",
+    ] * 20  # no single word tells
     labels = np.array([0, 1, 1, 0] * 20)
     tokens = tokenise(texts, lexicon)
     teacher = fit_teacher(tokens, labels, len(lexicon))
     assert ((teacher.probabilities(tokens) > 0.5) == labels).all()
+
+
+def test_phrases_stay_within_reviews():
+    there = _phrases(tokenise(["aa bb cc", "dd", "aa aa", "cc dd aa bb"], lexicon := {}), len(lexicon))
+    np.testing.assert_array_equal(there.sum(1), [6, 1, 2, 9])  # distinct words, pairs and triples
+    assert there[[0]].multiply(there[[3]]).sum() == 4  # aa, bb, cc and "aa bb"
+
+
+def test_the_teacher_finds_the_optimum(planted):
+    """At the optimum the gradient of penalty and loss vanishes: a solver stopped early is a teacher that depends on luck."""
+    lexicon = {}
+    tokens = tokenise(planted["texts"], lexicon)
+    teacher = fit_teacher(tokens, planted["labels"], len(lexicon))
+    X = _weighted(_phrases(tokens, len(lexicon)), teacher.ratios)
+    gradient = 30.0 * (X.T @ (teacher.probabilities(tokens) - planted["labels"])) + teacher.model.coef_[0]
+    at_zero = 30.0 * (X.T @ (0.5 - planted["labels"]))
+    assert np.linalg.norm(gradient) < 0.02 * np.linalg.norm(at_zero)
 
 
 def test_the_bag_of_words_reads_a_mean(planted):
@@ -33,5 +57,5 @@ def test_the_bag_of_words_reads_a_mean(planted):
 
 def test_rows_of_the_teacher_have_length_one():
     tokens = tokenise(["good film good plot", "film", "bad bad bad"], lexicon := {})
-    X = _tf_idf(_pairs(tokens, len(lexicon)), np.linspace(1, 2, COLUMNS))
+    X = _weighted(_phrases(tokens, len(lexicon)), np.linspace(1, 2, 1 << HASH_BITS))
     np.testing.assert_allclose(np.sqrt(X.multiply(X).sum(1)), 1.0, rtol=1e-6)

@@ -42,9 +42,8 @@ def test_leaders_are_those_of_the_dynamics(planted, trained, anatomy):
 def test_distance_to_the_limit_is_the_rate(planted, trained):
     found = faithfulness.compare_with_limit(trained.model(), planted["test_bags"][:100])
     assert found.converged
-    assert found.distance == pytest.approx(
-        (1 + trained.alpha) ** -8.0, rel=0.6
-    )  # late changes of leader slow a few tokens
+    rate = (1 + trained.alpha) ** -8.0
+    assert 0.5 * rate < found.distance < 4 * rate  # late changes of leader slow a few tokens
     assert 1 <= found.clusters < found.words
 
 
@@ -58,11 +57,11 @@ def test_choose_takes_the_largest_and_never_padding():
 def test_deleting_and_isolating_words():
     bags = Bags(np.array([[5, 6, 7]], np.int32), np.array([[1, 2, 1]], np.float32))
     marked = np.array([[False, True, False]])
-    left, alone = faithfulness.without(bags, marked), faithfulness.only(bags, marked)
+    left, alone = bags.without(marked), bags.without(~marked)
     np.testing.assert_array_equal(left.words[left.counts > 0], [5, 7])
     np.testing.assert_array_equal(alone.words[0, 0], 6)
     np.testing.assert_array_equal(alone.counts, [[2, 0, 0]])
-    np.testing.assert_array_equal(faithfulness.without(bags, np.ones((1, 3), bool)).counts, bags.counts)  # never empty
+    np.testing.assert_array_equal(bags.without(np.ones((1, 3), bool)).counts, bags.counts)  # never empty
 
 
 def test_reflecting_every_word_turns_every_decision(planted, trained):

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from softgeom.hardmax.reviews import Bags  # noqa: E402 - after importorskip
 from softgeom.hardmax.sentiment import Classifier, Recipe, accuracy, logits  # noqa: E402
-from softgeom.hardmax.training import _batches, fit, train  # noqa: E402
+from softgeom.hardmax.training import _batches, _thinned, fit, train  # noqa: E402
 
 
 def test_a_fixed_alpha_is_approached_geometrically(tiny, model_of):
@@ -21,6 +21,16 @@ def test_a_fixed_alpha_is_approached_geometrically(tiny, model_of):
         model_of(recipe), tiny, np.arange(6) % 2, after_epoch=lambda epoch, model, loss: seen.append(model.alpha.item())
     )
     np.testing.assert_allclose(seen, [0.05, 0.05 ** (1 - 0.25 / 0.6), 0.05 ** (1 - 0.5 / 0.6), 1.0], rtol=1e-5)
+
+
+def test_words_are_left_out_at_random_but_never_all(planted):
+    bags = planted["bags"][:400]
+    thin = _thinned(bags, 0.3, np.random.default_rng(0))
+    assert thin.counts.sum() / bags.counts.sum() == pytest.approx(0.7, abs=0.02)
+    assert not thin.empty.any()
+    assert (np.diff((thin.counts > 0).astype(int), axis=1) <= 0).all()  # padding stays behind the words
+    assert not _thinned(bags, 1.0, np.random.default_rng(0)).empty.any()
+    assert _thinned(bags, 0.0, np.random.default_rng(0)) is bags
 
 
 def test_planted_words_are_learnt_and_lead(planted, trained):
@@ -92,5 +102,5 @@ def test_training_refuses_empty_reviews(tiny, model_of):
 def test_unknown_starts_are_refused(tiny):
     with pytest.raises(ValueError, match="Unknown start"):
         train(Recipe(start="zero"), tiny, np.array([0, 1, 0, 1, 0, 1]), 40)
-    with pytest.raises(ValueError, match="needs the words"):
+    with pytest.raises(ValueError, match="needs a weight for each word"):
         train(Recipe(start="polarity"), tiny, np.array([0, 1, 0, 1, 0, 1]), 40)

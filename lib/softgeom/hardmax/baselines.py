@@ -1,8 +1,9 @@
 """What the same words can do without attention, and a teacher that reads the whole text.
 
 Bag of words: logistic regression on the mean of the (at most 128) words of a review, the ceiling of the source's family of models, since the
-decoder of source 004 reads a mean too. Teacher: logistic regression on tf-idf of all words and pairs of neighbours of the full text; its
-probabilities on unlabelled reviews are targets for distillation.
+decoder of source 004 reads a mean too. Teacher: logistic regression on the words, pairs and triples of neighbours of the full text, each weighted
+by how differently the two classes use it (Wang and Manning, "Baselines and bigrams", 2012); its probabilities on unlabelled reviews are targets
+for distillation.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from softgeom.hardmax.reviews import Bags, Tokens
 
-COLUMNS = 1 << 20  # hashed columns of the teacher; collisions among rare pairs cost nothing measurable
+HASH_BITS = 22  # the teacher's phrases share 2^22 columns
+LONGEST = 3  # words in a phrase of the teacher
 
 
 @dataclass(frozen=True)
@@ -44,27 +46,26 @@ def fit_bag_of_words(bags: Bags, labels: np.ndarray, size: int, strength: float 
 class Teacher:
     """A full-text classifier: `probabilities` of the positive class."""
 
-    idf: np.ndarray  # (COLUMNS,)
-    model: Any  # scikit-learn's LogisticRegression
+    ratios: np.ndarray  # (2^HASH_BITS,) log ratio of a phrase's shares of the two classes; 0 when seen less than twice
+    model: Any  # scikit-learn's LogisticRegression on the columns with a ratio
     words: int  # size of the lexicon the columns were hashed from
 
     def probabilities(self, tokens: Tokens) -> np.ndarray:
         """Probability (N,) that each review is positive."""
-        return self.model.predict_proba(_tf_idf(_pairs(tokens, self.words), self.idf))[:, 1]
+        return self.model.predict_proba(_weighted(_phrases(tokens, self.words), self.ratios))[:, 1]
 
 
-def fit_teacher(tokens: Tokens, labels: np.ndarray, words: int, strength: float = 20.0) -> Teacher:
+def fit_teacher(tokens: Tokens, labels: np.ndarray, words: int, strength: float = 30.0) -> Teacher:
     """Fit the full-text classifier; `words` is the size of the lexicon, `strength` scikit-learn's C."""
     from sklearn.linear_model import LogisticRegression
 
-    counts = _pairs(tokens, words)
-    seen = np.bincount(counts.indices, minlength=COLUMNS)
-    idf = np.where(
-        seen > 1, np.log((1 + len(tokens)) / (1 + seen)) + 1, 0.0
-    )  # what occurs once teaches nothing about other reviews
+    there = _phrases(tokens, words)
+    positive, negative = (there[labels == label].sum(0) + 1.0 for label in (1, 0))
+    ratios = np.log(positive / positive.sum()) - np.log(negative / negative.sum())
+    ratios[positive + negative < 4] = 0  # what occurs once teaches nothing about other reviews
     with threadpool_limits(1):
-        model = LogisticRegression(C=strength, max_iter=60, tol=1e-3).fit(_tf_idf(counts, idf), labels)
-    return Teacher(idf, model, words)
+        model = LogisticRegression(C=strength, max_iter=200).fit(_weighted(there, ratios), labels)
+    return Teacher(ratios, model, words)
 
 
 def _means(bags: Bags, size: int) -> Any:
@@ -72,23 +73,30 @@ def _means(bags: Bags, size: int) -> Any:
     return sparse.csr_array(counts.multiply(1 / np.maximum(counts.sum(1), 1)[:, None]))
 
 
-def _pairs(tokens: Tokens, words: int) -> Any:
-    """Counts (N, COLUMNS) of words and of pairs of neighbours within a review, by a multiplicative hash."""
-    ids, review = tokens.ids.astype(np.uint64), tokens.review
-    neighbours = review[1:] == review[:-1]
-    pair = (ids[:-1] * np.uint64(words) + ids[1:] + np.uint64(words))[neighbours]
-    keys = np.concatenate([ids, pair]) * np.uint64(
-        0x9E3779B97F4A7C15
-    )  # 2^64 over the golden ratio (Knuth, TAOCP 3, 6.4)
-    columns = (keys >> np.uint64(64 - 20)).astype(np.int64)
-    rows = np.concatenate([review, review[:-1][neighbours]])
-    return sparse.coo_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(len(tokens), COLUMNS)).tocsr()
+def _phrases(tokens: Tokens, words: int) -> Any:
+    """Which words and runs of up to LONGEST neighbours a review holds, (N, 2^HASH_BITS) zeros and ones, by a multiplicative hash."""
+    digits, base = tokens.ids.astype(np.uint64) + np.uint64(1), np.uint64(words + 1)
+    review = tokens.review.astype(np.int32)
+    key, rows, columns = np.zeros_like(digits), [], []
+    for length in range(1, LONGEST + 1):
+        reach = max(len(digits) - length + 1, 0)
+        key = key[:reach] * base + digits[length - 1 :]  # a run of words is a number to the base words + 1
+        inside = review[length - 1 :] == review[:reach]
+        hashed = key[inside] * np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio (Knuth, TAOCP 3, 6.4)
+        rows.append(review[:reach][inside])
+        columns.append((hashed >> np.uint64(64 - HASH_BITS)).astype(np.int32))
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    found = sparse.coo_array(
+        (np.ones(len(column), np.float32), (row, column)), shape=(len(tokens), 1 << HASH_BITS)
+    ).tocsr()
+    found.data[:] = 1
+    return found
 
 
-def _tf_idf(counts: Any, idf: np.ndarray) -> Any:
-    """(1 + log count) idf, rows of length 1."""
-    X = counts.copy()
-    X.data = (1 + np.log(X.data)) * idf[X.indices].astype(np.float32)
+def _weighted(there: Any, ratios: np.ndarray) -> Any:
+    """Phrases times their ratios on the columns that have one, rows of length 1."""
+    X = there[:, np.flatnonzero(ratios)]
+    X.data = ratios[ratios != 0].astype(np.float32)[X.indices]
     norms = np.sqrt(np.maximum((X.multiply(X)).sum(1), 1e-12))
     X.data /= np.repeat(norms, np.diff(X.indptr))
     return X

@@ -154,25 +154,6 @@ def choose(scores: np.ndarray, number: np.ndarray, counts: np.ndarray) -> np.nda
     return (rank < number[:, None]) & (counts > 0)
 
 
-def without(bags: Bags, marked: np.ndarray) -> Bags:
-    """The reviews with the marked words deleted; a review that would become empty keeps them all."""
-    counts = np.where(marked, 0, bags.counts).astype(bags.counts.dtype)
-    gone = ~(counts > 0).any(1)
-    counts[gone] = bags.counts[gone]
-    return compact(Bags(bags.words, counts))
-
-
-def only(bags: Bags, marked: np.ndarray) -> Bags:
-    """The reviews reduced to the marked words (a review with none keeps all)."""
-    return without(bags, ~marked)
-
-
-def compact(bags: Bags) -> Bags:
-    """Move words with count 0 behind the others, where padding stands."""
-    order = np.argsort(bags.counts <= 0, axis=1, kind="stable")
-    return Bags(np.take_along_axis(bags.words, order, 1), np.take_along_axis(bags.counts, order, 1))
-
-
 @torch.no_grad()
 def reflected_logits(model: Classifier, bags: Bags, marked: np.ndarray) -> np.ndarray:
     """Logits (N,) when the marked words' embeddings are mirrored at the decision line <w, z> + v = 0: leaders change poles, followers stay."""
@@ -229,8 +210,8 @@ def probe_explanation(
     return [
         {
             "words": name,
-            "deleted": kept_decisions(model, before, without(bags, marked)),
-            "alone": kept_decisions(model, before, only(bags, marked)),
+            "deleted": kept_decisions(model, before, bags.without(marked)),
+            "alone": kept_decisions(model, before, bags.without(~marked)),
             "reflected": float(((reflected_logits(model, bags, marked) > 0) == (before > 0)).mean()),
             "changed_words": float(marked.sum(1).mean()),
         }

@@ -81,6 +81,14 @@ class Bags:
         """Reviews in which cleaning left no known word, (N,): they have no dynamics and must be dropped."""
         return np.asarray(~(self.counts > 0).any(1))
 
+    def without(self, marked: np.ndarray) -> Bags:
+        """The reviews with the marked words (N, n) deleted; a review that would become empty keeps them all."""
+        counts = np.where(marked, 0, self.counts).astype(self.counts.dtype)
+        gone = ~(counts > 0).any(1)
+        counts[gone] = self.counts[gone]
+        order = np.argsort(counts <= 0, axis=1, kind="stable")  # count 0 is padding, which stands behind
+        return Bags(np.take_along_axis(self.words, order, 1), np.take_along_axis(counts, order, 1))
+
     def matrix(self, size: int) -> Any:
         """The (N, size) sparse matrix of word counts."""
         from scipy import sparse

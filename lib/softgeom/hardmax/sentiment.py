@@ -38,7 +38,8 @@ class Recipe:
     temperature: float = 1e-3  # of the surrogate
     start: str = "random"  # "random", or "polarity"
     scale: float = 0.1  # standard deviation of the random start
-    spread: float = 0.15  # of the polarity start: norms are 1 + spread |t|
+    spread: float = 0.05  # of the polarity start: norms are 1 + spread |t|
+    word_dropout: float = 0.0  # share of a review's distinct words left out at random in each step
     epochs: int = 3
     batch: int = 256
     learning_rate: float = 0.01
@@ -97,12 +98,12 @@ def random_start(size: int, recipe: Recipe) -> Tensor:
 
 
 def polarity_start(weights: np.ndarray, recipe: Recipe) -> Tensor:
-    """Embeddings (W, d) on an arc that orders the words by their bag-of-words weight.
+    """Embeddings (W, d) on an arc that orders the words by a weight: their effect on the logit of a model of mean word vectors.
 
-    In the plane z = r (sin t, cos t) with t the weight over three standard deviations, clipped to +-pi/2, and r = 1 + spread |t|: the polar words
+    In the plane z = r (sin t, cos t) with t the weight over two standard deviations, clipped to +-pi/2, and r = 1 + spread |t|: the polar words
     are longer, so they lead. Further dimensions are small noise. What such a model's leaders say about sentiment is built in.
     """
-    t = torch.as_tensor(np.clip(weights / (3 * weights.std()), -1, 1) * (np.pi / 2), dtype=torch.float32)
+    t = torch.as_tensor(np.clip(weights / (2 * weights.std()), -1, 1) * (np.pi / 2), dtype=torch.float32)
     r = 1 + recipe.spread * t.abs()
     generator = torch.Generator().manual_seed(recipe.seed)
     Z = 0.05 * torch.randn(len(weights), recipe.dimension, generator=generator)

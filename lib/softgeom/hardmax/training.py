@@ -1,7 +1,7 @@
 """Training the sentiment classifier: cross-entropy to labels or, distilled, to the probabilities of a teacher.
 
 Source 004, "Training and results", trains for 100 epochs through softmax attention at temperature 0.001. Here the argmax is held fixed in the
-gradient, Adam's learning rate falls linearly to 0, and a fixed alpha = 1 may be approached from below. N reviews, targets (N,) in [0, 1].
+gradient, Adam's learning rate falls linearly to 0, a fixed alpha may be approached from below, and words may be left out at random. N reviews, targets (N,) in [0, 1].
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def fit(
         total = 0.0
         for rows in _batches(bags, recipe.batch, generator):
             _anneal(model, done / steps)
-            words, counts = tensors(bags, rows, model)
+            words, counts = tensors(_thinned(bags[rows], recipe.word_dropout, generator), slice(None), model)
             loss = F.binary_cross_entropy_with_logits(model(words, counts), goals[rows])
             loss.backward()
             update(recipe.learning_rate * (1 - done / steps))
@@ -92,7 +92,7 @@ def train(
     """Build the recipe's start over `size` words (from the words' `polarity` (W,), if it asks for that), fit, return arrays."""
     if recipe.start == "polarity":
         if polarity is None:
-            raise ValueError("A polarity start needs the words' bag-of-words weights: pass `polarity`.")
+            raise ValueError("A polarity start needs a weight for each word: pass `polarity`.")
         embedding = polarity_start(polarity, recipe)
     elif recipe.start == "random":
         embedding = random_start(size, recipe)
@@ -132,6 +132,11 @@ def _batches(bags: Bags, size: int, generator: np.random.Generator) -> list[np.n
         pool = pool[np.argsort(lengths[pool], kind="stable")]
         batches += [pool[i : i + size] for i in range(0, len(pool), size)]
     return [batches[i] for i in generator.permutation(len(batches))]
+
+
+def _thinned(bags: Bags, share: float, generator: np.random.Generator) -> Bags:
+    """The reviews with a random share of their words left out, so that no review is learnt by heart."""
+    return bags.without(generator.random(bags.counts.shape) < share) if share > 0 else bags
 
 
 def _adam(
