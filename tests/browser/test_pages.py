@@ -46,6 +46,7 @@ def test_a_class_dragged_out_of_the_hull_can_win(open_page, drag, screenshot):
     assert re.search(r"c₄ = 0\.\d\d c₁ \+ 0\.\d\d c₂ \+ 0\.\d\d c₃", tab.locator(".sg-reason").inner_text())
     assert tab.locator(".sg-captor").count() == 3
     assert tab.locator(".sg-region").count() == 3
+    assert tab.locator(".sg-direction line").count() == 2  # towards x, and across it through the winner
     screenshot(tab, "softmax")
     drag(tab, "class-3", 0, -180)
     _live(tab, "Every class can win.")
@@ -80,6 +81,7 @@ def test_the_keyboard_alone_does_what_the_mouse_does(open_page):
     _label(tab, "class-3", "bias 0.75")
     _live(tab, "Every class can win.")
     assert "bounded region" in tab.locator(".sg-reason").inner_text()
+    assert tab.locator(".sg-direction line").count() == 0  # with a bias the farthest class need not win
     tab.keyboard.press("-")
     _label(tab, "class-3", "bias 0.69")
 
@@ -143,8 +145,13 @@ def test_attention_tears_where_the_token_is_dragged(open_page, drag, screenshot)
     assert tab.locator("tbody").inner_text() != before
     screenshot(tab, "attention_torn")
     assert tab.locator(".sg-curve path").get_attribute("d")
+    assert tab.locator(".sg-folded .sg-torn").get_attribute("d")
+    tab.locator("select").select_option("1")  # two tokens: a symmetric past
+    _live(tab, "Beyond the tear", whole=False)
+    assert "3 places in the plane share" in tab.locator(".sg-detail").inner_text()  # in a fold always an odd number
     tab.get_by_label("coupling c").fill("-1")
     assert not tab.locator(".sg-curve path").get_attribute("d")  # nothing tears any more
+    assert not tab.locator(".sg-folded .sg-torn").get_attribute("d")
     _live(tab, "Regular", whole=False)
     assert "No token is under pressure" in tab.locator(".sg-detail").inner_text()
 

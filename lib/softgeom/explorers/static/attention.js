@@ -4,10 +4,30 @@
 // The model holds X (T pairs, the last one being x), coupling and turn (degrees): the logits are x_j . M x with M = coupling * rotation.
 
 import { contour, countPreimages, regionBelow, sampleField } from "./field.js";
-import { Handle, Plane, button, choice, colour, format, html, saver, say, scaffold, slider, snap, svg, watch } from "./stage.js";
+import {
+  Handle,
+  Plane,
+  assemble,
+  colour,
+  format,
+  html,
+  matchHandles,
+  moreAndFewer,
+  nextPlace,
+  presetMenu,
+  problemWithPoints,
+  say,
+  scaffold,
+  slider,
+  subscript,
+  svg,
+  watch,
+  writer,
+} from "./stage.js";
 
 const MOST_TOKENS = 12;
 const LEVELS = [0.75, 0.5, 0.25, 0];
+const SHEET = 5; // the grid reaches beyond the window of x, as far as its image shows
 
 export function couplingMatrix(coupling, turn) {
   const angle = (turn * Math.PI) / 180;
@@ -46,53 +66,20 @@ export function positions(X, M) {
   return { determinants, support };
 }
 
-/** One sentence about what is wrong with the tokens, or "". */
-export function problemWithTokens(X) {
-  if (!Array.isArray(X) || X.length < 2) return "X needs at least two tokens: a past and the token that looks at it.";
-  if (X.length > MOST_TOKENS) return `X has ${X.length} tokens; the explorer shows at most ${MOST_TOKENS}.`;
-  const bad = X.findIndex((x) => !Array.isArray(x) || x.length !== 2 || !x.every(Number.isFinite));
-  return bad < 0 ? "" : `Token ${bad + 1} of X must be a pair of finite numbers.`;
-}
-
 export function render({ model, el }) {
   const page = layOut(el);
-  const save = saver(model);
-  const state = { handles: [], field: null, key: "" };
-  const put = (changes) => {
-    for (const [name, value] of Object.entries(changes)) model.set(name, value);
-    save();
+  const put = writer(model);
+  const state = { handles: [], key: "" };
+  presetMenu(page, model, put);
+  const resize = (change) => {
+    const X = change(model.get("X").slice(0, -1));
+    if (X.length > 0 && X.length < MOST_TOKENS) put({ X: [...X, model.get("X").at(-1)] });
   };
-  const move = (i, at) => put({ X: model.get("X").map((x, k) => (k === i ? at : x)) });
-  choice(
+  moreAndFewer(
     page.buttons,
-    "Presets",
-    model.get("presets").map((preset) => preset.name),
-    (i) => {
-      const { name, note, ...changes } = model.get("presets")[i] ?? {};
-      if (!name) return;
-      say(page.note, note);
-      put(changes);
-    },
-  );
-  button(
-    page.buttons,
-    "+ token",
-    () => {
-      const X = model.get("X");
-      const angle = 2.4 * X.length; // the golden angle spreads them
-      if (X.length < MOST_TOKENS)
-        put({ X: [...X.slice(0, -1), [snap(1.5 * Math.cos(angle)), snap(1.5 * Math.sin(angle))], X.at(-1)] });
-    },
-    { "aria-label": "Add a token to the past" },
-  );
-  button(
-    page.buttons,
-    "− token",
-    () => {
-      const X = model.get("X");
-      if (X.length > 2) put({ X: [...X.slice(0, -2), X.at(-1)] });
-    },
-    { "aria-label": "Remove the latest token of the past" },
+    "token",
+    [() => resize((past) => [...past, nextPlace(past.length + 1, 1.5)]), () => resize((past) => past.slice(0, -1))],
+    ["Add a token to the past", "Remove the latest token of the past"],
   );
   const coupling = slider(page.sliders, {
     label: "coupling c",
@@ -106,7 +93,7 @@ export function render({ model, el }) {
   function draw() {
     const [X, c, angle] = ["X", "coupling", "turn"].map((name) => model.get(name));
     const problem =
-      problemWithTokens(X) || (Number.isFinite(c) && Number.isFinite(angle) ? "" : "coupling and turn must be finite numbers.");
+      problemWithPoints("X", X, 2, MOST_TOKENS) || (Number.isFinite(c) && Number.isFinite(angle) ? "" : "coupling and turn must be finite numbers.");
     say(page.message, problem);
     if (problem) return; // the last good picture stays
     const M = couplingMatrix(c, angle);
@@ -118,7 +105,10 @@ export function render({ model, el }) {
     }
     const seen = attend(X.at(-1), past, M);
     const all = positions(X, M);
-    matchHandles(page, state, X.length, move);
+    matchHandles(state.handles, X.length, (i) => {
+      const move = (at) => put({ X: model.get("X").map((x, k) => (k === i ? at : x)) });
+      return new Handle(page.tokens, { name: `token-${i}`, move });
+    });
     drawTokens(page, state, X, seen, all);
     const e = drawImage(page, X.at(-1), seen);
     drawTable(page, seen, all);
@@ -135,66 +125,65 @@ export function render({ model, el }) {
 function layOut(el) {
   const page = scaffold(el, "Attention explorer", [
     "Tokens: drag x or its past. Shaded: det J below ¾, ½, ¼, 0",
-    "What the map x ↦ e = x − mean makes of a grid of x",
+    "The map x ↦ e = x − mean on a grid of x. Shaded: folded over",
   ]);
   const [left, right] = page.figures;
   const tokens = new Plane(left, { half: 3, label: "Tokens. Tab selects one, arrow keys move it, Shift makes the steps finer." });
   const image = new Plane(right, { half: 3, label: "Image of the grid under the residual map; it folds along the red curve" });
   const table = html("table", { class: "sg-table" });
-  el.replaceChildren(
-    page.buttons,
-    page.note,
-    page.live,
-    page.detail,
-    page.message,
-    html("div", { class: "sg-pair" }, left, right),
-    page.sliders,
-    table,
-  );
+  assemble(page, table);
   return { ...page, tokens, image, table };
 }
 
-const name = (i, count) => (i === count - 1 ? "x" : `x${"₁₂₃₄₅₆₇₈₉"[i] ?? `₁${"₀₁₂"[i - 9]}`}`);
+const name = (i, count) => (i === count - 1 ? "x" : subscript("x", i + 1));
 
 function residual(x, past, M) {
   const { mean } = attend(x, past, M);
   return [x[0] - mean[0], x[1] - mean[1]];
 }
 
-/** The mean lies in the hull of the past, so every x with residual e lies in e plus the past's bounding box. */
+/** The mean lies in the hull of the past, so every x with residual e lies in e plus the past's bounding box. The margins differ, lest
+ * e lie in the middle of a symmetric past's box, on a line of the grid, where the triangles beside the line both claim it or neither. */
 function boxAround(e, past) {
-  const bound = (pick, sign) => [0, 1].map((k) => e[k] + pick(...past.map((p) => p[k])) + sign * 0.01);
-  return [bound(Math.min, -1), bound(Math.max, 1)];
+  const bound = (pick, margin) => [0, 1].map((k) => e[k] + pick(...past.map((p) => p[k])) + margin);
+  return [bound(Math.min, -0.011), bound(Math.max, 0.013)];
 }
 
 function drawField(page, past, M) {
   const { tokens: plane, image } = page;
-  const field = sampleField((x) => attend(x, past, M).determinant, plane.half);
+  const determinant = (x) => attend(x, past, M).determinant;
+  const field = sampleField(determinant, plane.half);
   const tile = (polygons) => polygons.map((polygon) => `${plane.path(polygon)}Z`).join("");
-  plane.draw(
-    "field",
-    LEVELS.map((level) => svg("path", { d: tile(regionBelow(field, level)), class: level ? "sg-near" : "sg-torn" })),
-    { below: true },
-  );
-  const curve = contour(field, 0);
-  plane.draw("curve", [svg("path", { d: curve.map((segment) => plane.path(segment)).join(""), class: "sg-tear" })]);
-  const map = (p) => residual(p, past, M);
-  const lines = [];
-  for (let k = -15; k <= 15; k++) {
-    const along = Array.from({ length: 121 }, (_, m) => (m - 60) / 12);
-    const at = k / 3;
-    lines.push(image.path(along.map((s) => map([at, s]))), image.path(along.map((s) => map([s, at]))));
-  }
-  image.draw("sheet", [svg("path", { d: lines.join(""), class: "sg-sheet" })]);
-  image.draw("fold", [svg("path", { d: curve.map((segment) => image.path(segment.map(map))).join(""), class: "sg-tear" })]);
+  const shades = LEVELS.map((level) => svg("path", { d: tile(regionBelow(field, level)), class: level ? "sg-near" : "sg-torn" }));
+  plane.draw("field", shades, { below: true });
+  const curve = contour(field, 0).map((segment) => plane.path(segment));
+  plane.draw("curve", [svg("path", { d: curve.join(""), class: "sg-tear" })]);
+  drawSheet(image, (p) => residual(p, past, M), sampleField(determinant, SHEET, 60));
 }
 
-function matchHandles(page, state, count, move) {
-  while (state.handles.length > count) state.handles.pop().remove();
-  while (state.handles.length < count) {
-    const i = state.handles.length;
-    state.handles.push(new Handle(page.tokens, { name: `token-${i}`, move: (at) => move(i, at) }));
+/** The image of a grid of x under the residual map, with the part that is folded over and the crease around it. */
+function drawSheet(plane, map, field) {
+  const lines = [];
+  for (let at = -SHEET; at <= SHEET; at += 1 / 3) {
+    const along = Array.from({ length: 81 }, (_, m) => SHEET * (m / 40 - 1));
+    lines.push(plane.path(along.map((s) => map([at, s]))), plane.path(along.map((s) => map([s, at]))));
   }
+  plane.draw("sheet", [svg("path", { d: lines.join(""), class: "sg-sheet" })]);
+  const folded = regionBelow(field, 0).map((polygon) => `${plane.path(divide(polygon, 0.2).map(map))}Z`);
+  const crease = contour(field, 0).map((segment) => plane.path(segment.map(map)));
+  plane.draw("folded", [
+    svg("path", { d: folded.join(""), class: "sg-torn" }),
+    svg("path", { d: crease.join(""), class: "sg-tear" }),
+  ]);
+}
+
+/** The polygon with points added on its sides, none longer than `step`: a map bends them. */
+function divide(polygon, step) {
+  return polygon.flatMap((p, k) => {
+    const q = polygon[(k + 1) % polygon.length];
+    const parts = Math.ceil(Math.max(Math.abs(q[0] - p[0]), Math.abs(q[1] - p[1])) / step);
+    return Array.from({ length: parts }, (_, m) => [0, 1].map((axis) => p[axis] + (m / parts) * (q[axis] - p[axis])));
+  });
 }
 
 function drawTokens(page, state, X, seen, { determinants, support }) {

@@ -59,16 +59,16 @@ export function contour(field, level) {
   return segments;
 }
 
-/** Where f crosses the level on the side of a cell: bisection, since the curve is what the picture is about. */
+/** Where f crosses the level on the side of a cell: the root of the chord, improved by one more chord on the part that holds it. */
 function crossing(field, p, q, level) {
   let [a, b] = [p, q].map(([c, r]) => [field.at(c), field.at(r)]);
-  const below = field.value(...p) < level;
-  for (let k = 0; k < 6; k++) {
-    const middle = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
-    if (field.f(middle) < level === below) a = middle;
-    else b = middle;
-  }
-  return [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
+  let [u, v] = [p, q].map(([c, r]) => field.value(c, r) - level);
+  const root = () => [0, 1].map((axis) => a[axis] + (u / (u - v)) * (b[axis] - a[axis]));
+  const middle = root();
+  const value = field.f(middle) - level;
+  if (value < 0 === u < 0) [a, u] = [middle, value];
+  else [b, v] = [middle, value];
+  return root();
 }
 
 /** How many points of a rectangle the map sends to the target: each triangle of a grid is sent to a triangle, counted if it holds it. */

@@ -5,7 +5,28 @@
 // angle, so it is symmetric positive definite by construction), layers, and layer, the one that is shown.
 
 import { convexHull } from "./geometry.js";
-import { Handle, Plane, button, choice, colour, format, html, saver, say, scaffold, slider, snap, svg, watch } from "./stage.js";
+import {
+  Handle,
+  Plane,
+  assemble,
+  button,
+  colour,
+  drawFront,
+  format,
+  html,
+  matchHandles,
+  moreAndFewer,
+  nextPlace,
+  presetMenu,
+  problemWithPoints,
+  say,
+  scaffold,
+  slider,
+  subscript,
+  svg,
+  watch,
+  writer,
+} from "./stage.js";
 
 const MOST_TOKENS = 16;
 const TIE_TOLERANCE = 1e-12; // relative, as in softgeom.hardmax.dynamics
@@ -49,21 +70,10 @@ export function firstLeads(states) {
   return states[0].Z.map((_, i) => states.findIndex(({ C }) => C[i].length === 1 && C[i][0] === i));
 }
 
-export function problemWithStart(Z) {
-  if (!Array.isArray(Z) || Z.length === 0) return "Z needs at least one token: one pair of numbers each.";
-  if (Z.length > MOST_TOKENS) return `Z has ${Z.length} tokens; the explorer shows at most ${MOST_TOKENS}.`;
-  const bad = Z.findIndex((z) => !Array.isArray(z) || z.length !== 2 || !z.every(Number.isFinite));
-  return bad < 0 ? "" : `Token ${bad + 1} of Z must be a pair of finite numbers.`;
-}
-
 export function render({ model, el }) {
   const page = layOut(el);
-  const save = saver(model);
+  const put = writer(model);
   const state = { handles: [], selected: MOST_TOKENS, timer: null }; // the last token, until one is selected
-  const put = (changes) => {
-    for (const [key, value] of Object.entries(changes)) model.set(key, value);
-    save();
-  };
   const stopPlaying = () => {
     clearInterval(state.timer);
     state.timer = null;
@@ -71,19 +81,11 @@ export function render({ model, el }) {
   };
   const goTo = (layer) => put({ layer: Math.max(0, Math.min(model.get("layers"), layer)) });
 
-  choice(
-    page.buttons,
-    "Presets",
-    model.get("presets").map((preset) => preset.name),
-    (i) => {
-      const { name, note, ...changes } = model.get("presets")[i] ?? {};
-      if (!name) return;
-      stopPlaying();
-      state.selected = MOST_TOKENS;
-      say(page.note, note);
-      put({ ...changes, layer: 0 });
-    },
-  );
+  presetMenu(page, model, (changes) => {
+    stopPlaying();
+    state.selected = MOST_TOKENS;
+    put({ ...changes, layer: 0 });
+  });
   button(page.buttons, "Back", () => goTo(model.get("layer") - 1), { "aria-label": "One layer back" });
   button(page.buttons, "Step", () => goTo(model.get("layer") + 1), { "aria-label": "One layer on" });
   const play = button(page.buttons, "Play", () => {
@@ -95,19 +97,16 @@ export function render({ model, el }) {
       else goTo(model.get("layer") + 1);
     }, STEP_PAUSE);
   });
-  button(
+  const resize = (change) => {
+    const Z = change(model.get("Z"));
+    if (Z.length > 0 && Z.length <= MOST_TOKENS) put({ Z });
+  };
+  moreAndFewer(
     page.buttons,
-    "+ token",
-    () => {
-      const Z = model.get("Z");
-      const angle = 2.4 * Z.length; // the golden angle spreads them
-      if (Z.length < MOST_TOKENS) put({ Z: [...Z, [snap(1.25 * Math.cos(angle)), snap(1.25 * Math.sin(angle))]] });
-    },
-    { "aria-label": "Add a token" },
+    "token",
+    [() => resize((Z) => [...Z, nextPlace(Z.length, 1.25)]), () => resize((Z) => Z.slice(0, -1))],
+    ["Add a token", "Remove the last token"],
   );
-  button(page.buttons, "− token", () => model.get("Z").length > 1 && put({ Z: model.get("Z").slice(0, -1) }), {
-    "aria-label": "Remove the last token",
-  });
   const layer = slider(page.sliders, { label: "layer", min: 0, max: 1, step: 1, input: goTo });
   const alpha = slider(page.sliders, { label: "α", min: -4, max: 4, step: 0.25, input: (value) => put({ alpha: 2 ** value }) });
   const ratio = slider(page.sliders, {
@@ -122,20 +121,19 @@ export function render({ model, el }) {
   function draw() {
     const [Z, K] = ["Z", "layers"].map((key) => model.get(key));
     const shown = Math.min(model.get("layer"), K);
-    const problem = problemWithStart(Z);
+    const problem = problemWithPoints("Z", Z, 1, MOST_TOKENS);
     say(page.message, problem);
     if (problem) return; // the last good picture stays
     state.selected = Math.min(state.selected, Z.length - 1);
     const A = scoreMatrix(model.get("ratio"), model.get("angle"));
     const states = trajectory(Z, A, model.get("alpha"), K);
     const leads = firstLeads(states);
-    matchHandles(
-      page,
-      state,
-      Z.length,
-      (i, at) => put({ Z: model.get("Z").map((z, k) => (k === i ? at : z)) }),
-      (i) => ((state.selected = i), draw()),
-    );
+    matchHandles(state.handles, Z.length, (i) => {
+      const move = (at) => put({ Z: model.get("Z").map((z, k) => (k === i ? at : z)) });
+      const handle = new Handle(page.plane, { name: `token-${i}`, move, select: () => ((state.selected = i), draw()) });
+      handle.root.classList.add("sg-start");
+      return handle;
+    });
     drawTrails(page.plane, states, shown);
     drawTokens(page.plane, state, states, leads, shown);
     drawChoice(page.plane, states[shown], A, state.selected);
@@ -165,29 +163,12 @@ function layOut(el) {
   });
   const timeline = html("div");
   right.append(timeline);
-  el.replaceChildren(
-    page.buttons,
-    page.note,
-    page.live,
-    page.detail,
-    page.message,
-    html("div", { class: "sg-pair" }, left, right),
-    page.sliders,
-  );
+  assemble(page);
   return { ...page, plane, timeline };
 }
 
-const name = (i) => `z${String(i + 1).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit])}`;
+const name = (i) => subscript("z", i + 1);
 const leading = (leads, i, layer) => leads[i] >= 0 && leads[i] <= layer;
-
-function matchHandles(page, state, count, move, select) {
-  while (state.handles.length > count) state.handles.pop().remove();
-  while (state.handles.length < count) {
-    const i = state.handles.length;
-    state.handles.push(new Handle(page.plane, { name: `token-${i}`, move: (at) => move(i, at), select: () => select(i) }));
-    state.handles[i].root.classList.add("sg-start");
-  }
-}
 
 function drawTrails(plane, states, shown) {
   plane.draw("hull", [svg("path", { d: `${plane.path(convexHull(states[shown].Z))}Z`, class: "sg-hull" })]);
@@ -232,19 +213,16 @@ function star(x, y, r) {
 
 /** The selected token's question A z_i, and the line across it beyond which nobody lies: the tokens on it are C_i. */
 function drawChoice(plane, { Z, C }, A, i) {
-  const z = Z[i];
-  const query = [A[0][0] * z[0] + A[0][1] * z[1], A[1][0] * z[0] + A[1][1] * z[1]];
-  const length = Math.hypot(...query);
-  if (length === 0) return plane.draw("choice", []);
-  const [u, v] = query.map((value) => value / length);
-  const far = Z[C[i][0]][0] * u + Z[C[i][0]][1] * v;
-  const foot = [far * u, far * v];
-  const across = (s) => [foot[0] - s * v, foot[1] + s * u];
+  const query = A.map((row) => row[0] * Z[i][0] + row[1] * Z[i][1]);
+  const front = drawFront(plane, query, Z[C[i][0]]);
+  if (!front.length) return plane.draw("choice", []);
+  const [u, v] = query.map((value) => value / Math.hypot(...query));
+  const middle = (Z[C[i][0]][0] * u + Z[C[i][0]][1] * v) / 2;
+  const label = { dx: 18 * Math.abs(v), dy: 5 + 14 * Math.abs(u), class: "sg-text sg-small" };
   plane.draw("choice", [
-    plane.line([0, 0], foot, { class: "sg-question" }),
-    plane.line(across(-9), across(9), { class: "sg-front" }),
+    ...front,
     ...C[i].map((j) => plane.circle(Z[j], 17, { class: "sg-chosen" })),
-    plane.text(foot, `A ${name(i)}`, { dx: -14 * v, dy: -14 * u - 4, class: "sg-text sg-small" }),
+    plane.text([middle * u, middle * v], `A ${name(i)}`, label),
   ]);
 }
 

@@ -24,26 +24,30 @@ import {
   GRID,
   Handle,
   Plane,
-  button,
-  choice,
+  assemble,
   colour,
+  drawFront,
   format,
   html,
-  saver,
+  matchHandles,
+  moreAndFewer,
+  nextPlace,
+  presetMenu,
   say,
   scaffold,
   slider,
   snap,
+  subscript,
   svg,
   toggle,
   watch,
+  writer,
 } from "./stage.js";
 
 const FAR = 1e6; // a window for what happens outside the one on the screen
 const BIAS_LIMIT = 4;
-const SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉";
 
-const defaultName = (i) => `c${String(i + 1).replace(/\d/g, (digit) => SUBSCRIPTS[digit])}`;
+const defaultName = (i) => subscript("c", i + 1);
 const list = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
 const pair = (p) => `(${format(p[0])}, ${format(p[1])})`;
 
@@ -91,15 +95,11 @@ export function explain(verdict, t, name, biased) {
 
 export function render({ model, el }) {
   const page = layOut(el);
-  const save = saver(model);
+  const put = writer(model);
   const state = { selected: 0, why: false, lines: false, x: [1, 0.75], handles: [], layer: null };
   const name = (i) => model.get("names")?.[i] ?? defaultName(i);
 
-  const edit = (W, b) => {
-    model.set("W", W);
-    model.set("b", b);
-    save();
-  };
+  const edit = (W, b) => put({ W, b });
   const moveClass = (i, at) =>
     edit(model.get("W").map((row, k) => (k === i ? at : row)), model.get("b"));
   const setBias = (i, value) => {
@@ -107,8 +107,7 @@ export function render({ model, el }) {
     edit(model.get("W"), b.map((old, k) => (k === i ? Math.max(-BIAS_LIMIT, Math.min(BIAS_LIMIT, snap(value))) : old)));
   };
   const resize = (W, b) => {
-    model.set("names", null);
-    edit(W, b);
+    if (W.length > 0 && W.length <= MOST_CLASSES) put({ names: null, W, b });
   };
   const select = (i) => {
     state.selected = i;
@@ -121,18 +120,10 @@ export function render({ model, el }) {
     return true;
   };
 
-  choice(
-    page.buttons,
-    "Presets",
-    model.get("presets").map((preset) => preset.name),
-    (i) => {
-      const preset = model.get("presets")[i];
-      if (!preset) return;
-      state.selected = Math.max(0, preset.W.length - 1);
-      say(page.note, preset.note);
-      resize(preset.W, preset.b);
-    },
-  );
+  presetMenu(page, model, ({ W, b }) => {
+    state.selected = W.length - 1;
+    resize(W, b);
+  });
   const biasToggle = toggle(page.buttons, "Bias", (on) => edit(model.get("W"), on ? model.get("W").map(() => 0) : null));
   const linesToggle = toggle(page.buttons, "All rankings", (on) => ((state.lines = on), draw()), {
     title: "Show every line on which two classes tie",
@@ -140,23 +131,15 @@ export function render({ model, el }) {
   const whyToggle = toggle(page.buttons, "Why?", (on) => ((state.why = on), draw()), {
     title: "Show the captors of a class that can never win",
   });
-  button(
+  const both = (change) => () => resize(...change(model.get("W"), model.get("b")));
+  moreAndFewer(
     page.buttons,
-    "+ class",
-    () => {
-      const [W, b, angle] = [model.get("W"), model.get("b"), 2.4 * model.get("W").length]; // the golden angle spreads them
-      if (W.length < MOST_CLASSES) resize([...W, [snap(1.25 * Math.cos(angle)), snap(1.25 * Math.sin(angle))]], b && [...b, 0]);
-    },
-    { "aria-label": "Add a class" },
-  );
-  button(
-    page.buttons,
-    "− class",
-    () => {
-      const [W, b] = [model.get("W"), model.get("b")];
-      if (W.length > 2) resize(W.slice(0, -1), b && b.slice(0, -1));
-    },
-    { "aria-label": "Remove the last class" },
+    "class",
+    [
+      both((W, b) => [[...W, nextPlace(W.length, 1.25)], b && [...b, 0]]),
+      both((W, b) => (W.length > 2 ? [W.slice(0, -1), b && b.slice(0, -1)] : [W, b])),
+    ],
+    ["Add a class", "Remove the last class"],
   );
   const bias = slider(page.sliders, {
     label: "bias",
@@ -192,7 +175,10 @@ export function render({ model, el }) {
     if (problem) return; // the last good picture stays
     state.layer = makeLayer(W, b);
     state.selected = Math.min(state.selected, W.length - 1);
-    matchHandles(page, state, { name, moveClass, select, press });
+    matchHandles(state.handles, W.length, (i) => {
+      const options = { name: `class-${i}`, move: (at) => moveClass(i, at), select: () => select(i), press: press(i) };
+      return new Handle(page.weights, options);
+    });
     const told = describe(state.layer, name);
     const suspect =
       told.found[state.selected].verdict === "argmaxable"
@@ -246,29 +232,8 @@ function layOut(el) {
     html("p", { class: "sg-note" }, "One class per line: w₁ w₂, then the bias if there is one. Paste your own."),
     editor,
   );
-  el.replaceChildren(
-    page.buttons,
-    page.note,
-    page.live,
-    page.detail,
-    page.message,
-    html("div", { class: "sg-pair" }, left, right),
-    page.sliders,
-    reason,
-    numbers,
-  );
+  assemble(page, reason, numbers);
   return { ...page, weights, features, reason, ranking, bar, editor };
-}
-
-/** As many handles as classes; they outlive a redraw, so that a drag or the keyboard's focus is not lost. */
-function matchHandles(page, state, { name, moveClass, select, press }) {
-  while (state.handles.length > state.layer.classes) state.handles.pop().remove();
-  while (state.handles.length < state.layer.classes) {
-    const i = state.handles.length;
-    state.handles.push(
-      new Handle(page.weights, { name: `class-${i}`, move: (at) => moveClass(i, at), select: () => select(i), press: press(i) }),
-    );
-  }
 }
 
 function drawWeights(page, state, told, name, b, suspect) {
@@ -356,6 +321,10 @@ function drawTies(layer, plane) {
 function drawFeature(page, state, name, handle) {
   if (!state.layer) return;
   const { probabilities, order } = evaluate(state.layer, state.x);
+  const farthest = state.layer.points[order[0]]; // without biases the logit is how far a class lies in the direction of x
+  page.weights.draw("direction", state.layer.biased ? [] : drawFront(page.weights, state.x, farthest));
+  const rule = state.layer.biased ? "Biases lift them; dashed: neighbours" : "Farthest in the direction of x wins";
+  say(page.figures[0].firstChild, `Class vectors: drag them. ${rule}`);
   handle.place(state.x, {
     fill: "var(--sg-ink)",
     caption: "x",

@@ -13,6 +13,20 @@ export const format = (value, digits = 2) => {
   return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−"); // no "-0.00", and a minus as wide as a plus
 };
 
+export const subscript = (letter, number) => letter + String(number).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
+
+/** Where one more than `count` points goes: the golden angle spreads them. */
+export const nextPlace = (count, radius) => [snap(radius * Math.cos(2.4 * count)), snap(radius * Math.sin(2.4 * count))];
+
+/** One sentence about what is wrong with points of the plane, or "". */
+export function problemWithPoints(name, points, least, most) {
+  if (!Array.isArray(points) || points.length < least)
+    return `${name} needs at least ${least} token${least > 1 ? "s" : ""}: one pair of numbers each.`;
+  if (points.length > most) return `${name} has ${points.length} tokens; the explorer shows at most ${most}.`;
+  const bad = points.findIndex((p) => !Array.isArray(p) || p.length !== 2 || !p.every(Number.isFinite));
+  return bad < 0 ? "" : `Token ${bad + 1} of ${name} must be a pair of finite numbers.`;
+}
+
 /** An HTML element; properties go to the element, `children` are appended. */
 export function html(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -47,6 +61,12 @@ export function scaffold(el, label, two) {
     message: line("message", { role: "alert" }),
     figures: two.map((title) => html("figure", {}, html("figcaption", {}, title))),
   };
+}
+
+/** Put the page together: words, the two figures side by side, sliders, and whatever else the explorer has below. */
+export function assemble(page, ...below) {
+  const pair = html("div", { class: "sg-pair" }, ...page.figures);
+  page.el.replaceChildren(page.buttons, page.note, page.live, page.detail, page.message, pair, page.sliders, ...below);
 }
 
 /** A square window onto the plane: |x_1|, |x_2| <= half, the second axis upwards. */
@@ -125,6 +145,23 @@ export class Plane {
   }
 }
 
+/** The direction `query` from the origin, and the line across it on which the farthest of some points lie: nobody is beyond. */
+export function drawFront(plane, query, farthest) {
+  const length = Math.hypot(...query);
+  if (length === 0) return [];
+  const [u, v] = query.map((value) => value / length);
+  const far = farthest[0] * u + farthest[1] * v;
+  const across = (s) => [far * u - s * v, far * v + s * u];
+  const [x, y] = [plane.x(far * u), plane.y(far * v)];
+  const [ahead, aside] = [[-11 * u, 11 * v], [5 * v, 5 * u]]; // in the picture, whose second axis points down
+  const head = [1, -1].map((side) => `${x + ahead[0] + side * aside[0]} ${y + ahead[1] + side * aside[1]}`);
+  return [
+    plane.line(across(-99), across(99), { class: "sg-front" }),
+    plane.line([0, 0], [far * u, far * v], { class: "sg-question" }),
+    ...(far > 0 ? [svg("path", { d: `M${x} ${y}L${head.join("L")}Z`, class: "sg-head" })] : []),
+  ];
+}
+
 /** A point that can be dragged with mouse, finger, and arrow keys (Shift makes the steps finer).
  *
  * `move(position)` is told where the point should go; what the page shows comes back through `place`. */
@@ -197,6 +234,12 @@ export class Handle {
   }
 }
 
+/** As many handles as points; those that stay outlive a redraw, so that a drag or the keyboard's focus is not lost. */
+export function matchHandles(handles, count, make) {
+  while (handles.length > count) handles.pop().remove();
+  while (handles.length < count) handles.push(make(handles.length));
+}
+
 /** A labelled slider; `set(value, text)` shows a value without telling anybody. */
 export function slider(parent, { label, min, max, step, input }) {
   const output = html("output", { class: "sg-value" });
@@ -236,11 +279,28 @@ export function toggle(parent, label, click, attributes = {}) {
   return { root, set: (on) => root.setAttribute("aria-pressed", String(on)) };
 }
 
-export function choice(parent, label, options, change) {
+function choice(parent, label, options, change) {
   const select = html("select", { "aria-label": label, onchange: () => change(Number(select.value)) });
   select.append(html("option", { value: -1 }, label), ...options.map((text, i) => html("option", { value: i }, text)));
   parent.append(select);
   return select;
+}
+
+/** The menu of presets: shows the note of the chosen one and hands on what it sets. */
+export function presetMenu(page, model, take) {
+  const names = model.get("presets").map((preset) => preset.name);
+  choice(page.buttons, "Presets", names, (i) => {
+    if (i < 0) return;
+    const { name, note, ...changes } = model.get("presets")[i];
+    say(page.note, note);
+    take(changes);
+  });
+}
+
+/** Two buttons that make things more and fewer. */
+export function moreAndFewer(parent, noun, [more, fewer], [moreLabel, fewerLabel]) {
+  button(parent, `+ ${noun}`, more, { "aria-label": moreLabel });
+  button(parent, `− ${noun}`, fewer, { "aria-label": fewerLabel });
 }
 
 /** Write text only when it changed: a live region speaks at every write. */
@@ -259,8 +319,17 @@ export function watch(model, names, draw) {
   return () => names.forEach((name) => model.off(`change:${name}`, schedule));
 }
 
+/** A function that sets several properties of the model and tells the kernel of them once. */
+export function writer(model) {
+  const save = saver(model);
+  return (changes) => {
+    for (const [name, value] of Object.entries(changes)) model.set(name, value);
+    save();
+  };
+}
+
 /** Tell the kernel at most some fifteen times a second during a drag; the last state always arrives. */
-export function saver(model, pause = 66) {
+function saver(model, pause = 66) {
   let timer = null;
   let again = false;
   const save = () => {
