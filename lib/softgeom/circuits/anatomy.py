@@ -14,8 +14,8 @@ Key and value heads that query heads share are repeated, so that head h always h
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softgeom.circuits.layernorm import Division, Normalisation, on_sphere, scale
-from softgeom.language_model import Internals, LayerInternals, rotate
+from softgeom.language_model import Internals, LayerInternals, explain_block, mix_heads, rotate
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,11 @@ class BlockAnatomy:
             return linear, F.gelu(linear)
         gate = y @ self.W_gate + self.b_gate
         return gate, F.silu(gate) * linear
+
+    def feed_forward(self, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The network in steps: what the activation function reads, coefficients, output."""
+        pre, post = self.activations(y)
+        return pre, post, post @ self.W_out + self.b_out
 
 
 @dataclass(frozen=True)
@@ -139,26 +144,12 @@ def run(anatomy: Anatomy, tokens: Tensor) -> Internals:
 
 def run_block(block: BlockAnatomy, x: Tensor, rotary_base: float) -> LayerInternals:
     """One pre-norm block on states (B, T, D)."""
-    ln1_scale, ln1_normalized, attn_in = normalise(block.ln1, x)
-    heads = attend(block, attn_in, rotary_base)
-    resid_mid = x + heads["head_out"].sum(2)
-    ln2_scale, ln2_normalized, mlp_in = normalise(block.ln2, resid_mid)
-    mlp_pre, mlp_post = block.activations(mlp_in)
-    mlp_out = mlp_post @ block.W_out + block.b_out
-    return LayerInternals(
-        resid_pre=x,
-        ln1_scale=ln1_scale,
-        ln1_normalized=ln1_normalized,
-        attn_in=attn_in,
-        resid_mid=resid_mid,
-        ln2_scale=ln2_scale,
-        ln2_normalized=ln2_normalized,
-        mlp_in=mlp_in,
-        mlp_pre=mlp_pre,
-        mlp_post=mlp_post,
-        mlp_out=mlp_out,
-        resid_post=resid_mid + mlp_out,
-        **heads,
+    return explain_block(
+        x,
+        partial(normalise, block.ln1),
+        partial(attend, block, rotary_base=rotary_base),
+        partial(normalise, block.ln2),
+        block.feed_forward,
     )
 
 
@@ -168,13 +159,7 @@ def attend(block: BlockAnatomy, attn_in: Tensor, rotary_base: float) -> dict[str
         torch.einsum("btd,hdk->bhtk", attn_in, W) + b[:, None]
         for W, b in ((block.W_Q, block.b_Q), (block.W_K, block.b_K), (block.W_V, block.b_V))
     )
-    q, k = rotate(q, rotary_base), rotate(k, rotary_base)
-    future = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool).triu(1)
-    scores = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf)  # (B, H, T, T)
-    pattern = scores.softmax(-1)
-    z = pattern @ v  # (B, H, T, K)
-    head_out = torch.einsum("bhtk,hkd->bthd", z, block.W_O)
-    return {"q": q, "k": k, "v": v, "scores": scores, "pattern": pattern, "z": z, "head_out": head_out}
+    return mix_heads(rotate(q, rotary_base), rotate(k, rotary_base), v, block.W_O)
 
 
 def normalise(norm: Normalisation | Division, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from softgeom.language_model.configuration import TrainingConfig, configuration_hash, draw_batch, learning_rate
 from softgeom.language_model.encoded import EncodedText, load_encoded
-from softgeom.language_model.gpt import GPT, Decoder, GPTConfig, generate, rotate
+from softgeom.language_model.gpt import GPT, Decoder, GPTConfig, explain_block, generate, mix_heads, rotate
 from softgeom.language_model.internals import Internals, LayerInternals
 from softgeom.language_model.llama import Llama, LlamaConfig
 from softgeom.language_model.pieces import PieceTokenizer
@@ -46,12 +46,14 @@ __all__ = [
     "TrainingConfig",
     "configuration_hash",
     "draw_batch",
+    "explain_block",
     "find_trained",
     "generate",
     "learning_rate",
     "load_encoded",
     "load_model",
     "load_trained",
+    "mix_heads",
     "models_dir",
     "resolve_device",
     "rotate",

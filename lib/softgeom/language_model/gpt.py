@@ -17,6 +17,7 @@ floating-point type its weights have.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softgeom.language_model.internals import Internals, LayerInternals
+
+Steps = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]  # a norm or an MLP that explains itself
 
 
 @dataclass(frozen=True)
@@ -106,21 +109,33 @@ class LayerNorm(nn.Module):
 
 
 class Attention(nn.Module):
-    """Causal self-attention with one set of factors per head."""
+    """Causal self-attention with one set of factors per head; key and value heads may serve several query heads each.
 
-    def __init__(self, config: GPTConfig) -> None:
+    Parameters
+    ----------
+    config : GPTConfig or LlamaConfig
+    n_kv_heads : int, optional
+        Key and value heads G; query head h reads number h // (H / G). Every query head has its own when not given.
+    """
+
+    def __init__(self, config: Any, n_kv_heads: int | None = None) -> None:
         super().__init__()
         H, D, K = config.n_heads, config.d_model, config.d_head
+        G = n_kv_heads or H
         self.W_Q = nn.Parameter(torch.empty(H, D, K))
-        self.W_K = nn.Parameter(torch.empty(H, D, K))
-        self.W_V = nn.Parameter(torch.empty(H, D, K))
+        self.W_K = nn.Parameter(torch.empty(G, D, K))
+        self.W_V = nn.Parameter(torch.empty(G, D, K))
         self.W_O = nn.Parameter(torch.empty(H, K, D))
         self.base = config.rotary_base
+        self.group = H // G  # query heads that share one key and value head
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated queries, rotated keys and values, each (B, H, T, K)."""
         q, k, v = (torch.einsum("btd,hdk->bhtk", x, W) for W in (self.W_Q, self.W_K, self.W_V))
-        return rotate(q, self.base), rotate(k, self.base), v
+        q, k = rotate(q, self.base), rotate(k, self.base)
+        if self.group > 1:
+            k, v = k.repeat_interleave(self.group, 1), v.repeat_interleave(self.group, 1)
+        return q, k, v
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.project(x)
@@ -128,14 +143,24 @@ class Attention(nn.Module):
         return torch.einsum("bhtk,hkd->btd", z, self.W_O)
 
     def explain(self, x: Tensor) -> dict[str, Tensor]:
-        """Queries, keys, values, scores, pattern, mixed values and each head's write."""
-        q, k, v = self.project(x)
-        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
-        scores = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf)  # (B, H, T, T)
-        pattern = scores.softmax(-1)
-        z = pattern @ v
-        head_out = torch.einsum("bhtk,hkd->bthd", z, self.W_O)
-        return {"q": q, "k": k, "v": v, "scores": scores, "pattern": pattern, "z": z, "head_out": head_out}
+        """The same in steps, as :func:`mix_heads` names them."""
+        return mix_heads(*self.project(x), self.W_O)
+
+
+def mix_heads(q: Tensor, k: Tensor, v: Tensor, W_O: Tensor) -> dict[str, Tensor]:
+    """Causal attention written out: queries, keys, values (B, H, T, K) and W_O (H, K, D) to what each head writes.
+
+    Returns
+    -------
+    dict
+        ``q``, ``k``, ``v``, ``scores``, ``pattern``, ``z`` and ``head_out``: fields of :class:`LayerInternals`.
+    """
+    future = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool, device=q.device).triu(1)
+    scores = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf)  # (B, H, T, T)
+    pattern = scores.softmax(-1)
+    z = pattern @ v  # (B, H, T, K)
+    head_out = torch.einsum("bhtk,hkd->bthd", z, W_O)
+    return {"q": q, "k": k, "v": v, "scores": scores, "pattern": pattern, "z": z, "head_out": head_out}
 
 
 class MLP(nn.Module):
@@ -149,18 +174,32 @@ class MLP(nn.Module):
         self.b_out = nn.Parameter(torch.zeros(config.d_model))
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.gelu(x @ self.W_in + self.b_in) @ self.W_out + self.b_out
+        return self.explain(x)[2]
+
+    def explain(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """In steps: (what the activation function reads, the coefficient of each value row, output)."""
+        pre = x @ self.W_in + self.b_in
+        post = F.gelu(pre)
+        return pre, post, post @ self.W_out + self.b_out
 
 
 class Block(nn.Module):
-    """Attention and MLP, each reading a normalised stream and adding to it."""
+    """A pre-norm block: attention and a feed-forward network, each reading a normalised stream and adding to it.
 
-    def __init__(self, config: GPTConfig) -> None:
+    Parameters
+    ----------
+    ln1, attn, ln2, mlp : nn.Module
+        The parts; each has an ``explain`` beside its ``forward``, as :func:`explain_block` wants them.
+    """
+
+    ln1: Any
+    attn: Any
+    ln2: Any
+    mlp: Any
+
+    def __init__(self, ln1: nn.Module, attn: nn.Module, ln2: nn.Module, mlp: nn.Module) -> None:
         super().__init__()
-        self.ln1 = LayerNorm(config.d_model, config.layer_norm_eps)
-        self.attn = Attention(config)
-        self.ln2 = LayerNorm(config.d_model, config.layer_norm_eps)
-        self.mlp = MLP(config)
+        self.ln1, self.attn, self.ln2, self.mlp = ln1, attn, ln2, mlp
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attn(self.ln1(x))
@@ -168,28 +207,45 @@ class Block(nn.Module):
 
     def explain(self, x: Tensor) -> LayerInternals:
         """The same block, step by step."""
-        ln1_scale, ln1_normalized, attn_in = self.ln1.explain(x)
-        heads = self.attn.explain(attn_in)
-        resid_mid = x + heads["head_out"].sum(2)
-        ln2_scale, ln2_normalized, mlp_in = self.ln2.explain(resid_mid)
-        mlp_pre = mlp_in @ self.mlp.W_in + self.mlp.b_in
-        mlp_post = F.gelu(mlp_pre)
-        mlp_out = mlp_post @ self.mlp.W_out + self.mlp.b_out
-        return LayerInternals(
-            resid_pre=x,
-            ln1_scale=ln1_scale,
-            ln1_normalized=ln1_normalized,
-            attn_in=attn_in,
-            resid_mid=resid_mid,
-            ln2_scale=ln2_scale,
-            ln2_normalized=ln2_normalized,
-            mlp_in=mlp_in,
-            mlp_pre=mlp_pre,
-            mlp_post=mlp_post,
-            mlp_out=mlp_out,
-            resid_post=resid_mid + mlp_out,
-            **heads,
-        )
+        return explain_block(x, self.ln1.explain, self.attn.explain, self.ln2.explain, self.mlp.explain)
+
+
+def explain_block(
+    x: Tensor, ln1: Steps, attention: Callable[[Tensor], dict[str, Tensor]], ln2: Steps, mlp: Steps
+) -> LayerInternals:
+    """Every intermediate value of a pre-norm block whose parts explain themselves.
+
+    Parameters
+    ----------
+    x : (B, T, D)
+        The residual stream.
+    ln1, ln2 : callable
+        A state to its scale, itself before gain and bias, and what the next layer reads.
+    attention : callable
+        What the first norm hands on to a dictionary as :func:`mix_heads` returns it.
+    mlp : callable
+        What the second norm hands on to its values before the activation function, after it, and the output.
+    """
+    ln1_scale, ln1_normalized, attn_in = ln1(x)
+    heads = attention(attn_in)
+    resid_mid = x + heads["head_out"].sum(2)
+    ln2_scale, ln2_normalized, mlp_in = ln2(resid_mid)
+    mlp_pre, mlp_post, mlp_out = mlp(mlp_in)
+    return LayerInternals(
+        resid_pre=x,
+        ln1_scale=ln1_scale,
+        ln1_normalized=ln1_normalized,
+        attn_in=attn_in,
+        resid_mid=resid_mid,
+        ln2_scale=ln2_scale,
+        ln2_normalized=ln2_normalized,
+        mlp_in=mlp_in,
+        mlp_pre=mlp_pre,
+        mlp_post=mlp_post,
+        mlp_out=mlp_out,
+        resid_post=resid_mid + mlp_out,
+        **heads,
+    )
 
 
 class Decoder(nn.Module):
@@ -282,10 +338,14 @@ class GPT(Decoder):
         super().__init__()
         self.config = config
         self.W_E = nn.Parameter(torch.empty(config.d_vocab, config.d_model))
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
+        self.blocks = nn.ModuleList(self._block() for _ in range(config.n_layers))
         self.ln_final = LayerNorm(config.d_model, config.layer_norm_eps)
         self.W_U = self.W_E if config.tie_embeddings else nn.Parameter(torch.empty(config.d_vocab, config.d_model))
         self._initialise(torch.Generator().manual_seed(seed))
+
+    def _block(self) -> Block:
+        ln1, ln2 = (LayerNorm(self.config.d_model, self.config.layer_norm_eps) for _ in range(2))
+        return Block(ln1, Attention(self.config), ln2, MLP(self.config))
 
     @torch.no_grad()
     def _initialise(self, generator: torch.Generator) -> None:

@@ -12,7 +12,6 @@ al. 2023 (Llama 2).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softgeom.language_model.gpt import Decoder, rotate
-from softgeom.language_model.internals import LayerInternals
+from softgeom.language_model.gpt import Attention, Block, Decoder
 from softgeom.language_model.pieces import PieceTokenizer
 
 
@@ -74,34 +72,6 @@ class RMSNorm(nn.Module):
         return scale, x / scale, x / scale * self.w
 
 
-class GroupedAttention(nn.Module):
-    """Causal self-attention whose key and value heads serve several query heads each."""
-
-    def __init__(self, config: LlamaConfig) -> None:
-        super().__init__()
-        H, G, D, K = config.n_heads, config.n_kv_heads, config.d_model, config.d_head
-        self.W_Q = nn.Parameter(torch.zeros(H, D, K))
-        self.W_K = nn.Parameter(torch.zeros(G, D, K))
-        self.W_V = nn.Parameter(torch.zeros(G, D, K))
-        self.W_O = nn.Parameter(torch.zeros(H, K, D))
-        self.base = config.rotary_base
-
-    def explain(self, x: Tensor) -> dict[str, Tensor]:
-        """Queries, keys, values, scores, pattern, mixed values and each head's write, for all H query heads."""
-        q, k, v = (torch.einsum("btd,hdk->bhtk", x, W) for W in (self.W_Q, self.W_K, self.W_V))
-        group = self.W_Q.shape[0] // self.W_K.shape[0]
-        q, k, v = rotate(q, self.base), rotate(k, self.base).repeat_interleave(group, 1), v.repeat_interleave(group, 1)
-        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
-        scores = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf)  # (B, H, T, T)
-        pattern = scores.softmax(-1)
-        z = pattern @ v  # (B, H, T, K)
-        head_out = torch.einsum("bhtk,hkd->bthd", z, self.W_O)
-        return {"q": q, "k": k, "v": v, "scores": scores, "pattern": pattern, "z": z, "head_out": head_out}
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.explain(x)["head_out"].sum(2)
-
-
 class GatedMLP(nn.Module):
     """``(silu(x W_gate) * (x W_in)) W_out``: each neuron has two keys, and their product is its activation."""
 
@@ -112,47 +82,21 @@ class GatedMLP(nn.Module):
         self.W_out = nn.Parameter(torch.zeros(config.d_mlp, config.d_model))
 
     def forward(self, x: Tensor) -> Tensor:
-        return (F.silu(x @ self.W_gate) * (x @ self.W_in)) @ self.W_out
+        return self.explain(x)[2]
+
+    def explain(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """In steps: (what the gate's activation function reads, the coefficient of each value row, output)."""
+        pre = x @ self.W_gate
+        post = F.silu(pre) * (x @ self.W_in)
+        return pre, post, post @ self.W_out
 
 
-class LlamaBlock(nn.Module):
-    """Grouped attention and gated network, each reading a normalised stream and adding to it."""
+class LlamaBlock(Block):
+    """Grouped attention and gated network between RMSNorms."""
 
     def __init__(self, config: LlamaConfig) -> None:
-        super().__init__()
-        self.ln1 = RMSNorm(config.d_model, config.rms_norm_eps)
-        self.attn = GroupedAttention(config)
-        self.ln2 = RMSNorm(config.d_model, config.rms_norm_eps)
-        self.mlp = GatedMLP(config)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attn(self.ln1(x))
-        return x + self.mlp(self.ln2(x))
-
-    def explain(self, x: Tensor) -> LayerInternals:
-        """The same block, step by step; ``mlp_pre`` is what the gate's activation function reads."""
-        ln1_scale, ln1_normalized, attn_in = self.ln1.explain(x)
-        heads = self.attn.explain(attn_in)
-        resid_mid = x + heads["head_out"].sum(2)
-        ln2_scale, ln2_normalized, mlp_in = self.ln2.explain(resid_mid)
-        mlp_pre = mlp_in @ self.mlp.W_gate
-        mlp_post = F.silu(mlp_pre) * (mlp_in @ self.mlp.W_in)
-        mlp_out = mlp_post @ self.mlp.W_out
-        return LayerInternals(
-            resid_pre=x,
-            ln1_scale=ln1_scale,
-            ln1_normalized=ln1_normalized,
-            attn_in=attn_in,
-            resid_mid=resid_mid,
-            ln2_scale=ln2_scale,
-            ln2_normalized=ln2_normalized,
-            mlp_in=mlp_in,
-            mlp_pre=mlp_pre,
-            mlp_post=mlp_post,
-            mlp_out=mlp_out,
-            resid_post=resid_mid + mlp_out,
-            **heads,
-        )
+        ln1, ln2 = (RMSNorm(config.d_model, config.rms_norm_eps) for _ in range(2))
+        super().__init__(ln1, Attention(config, config.n_kv_heads), ln2, GatedMLP(config))
 
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor]) -> None:
