@@ -18,8 +18,9 @@ def _operands(seed: int, *shapes: tuple[int, ...], size: float = 0.6) -> list[to
 
 @pytest.mark.parametrize("method", EXACT_METHODS)
 @settings(max_examples=10, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**31), T=st.integers(1, 9), d=st.integers(1, 6), r=st.integers(1, 4), values=st.booleans())
+@given(seed=st.integers(0, 2**31), T=st.integers(1, 9), d=st.integers(1, 6), r=st.integers(1, 8), values=st.booleans())
 def test_every_exact_method_is_the_determinant_of_the_closed_form(method, seed, T, d, r, values):
+    """Shapes of every kind: one token, one dimension, more directions than dimensions or tokens."""
     X, W_Q, W_K, W_V = _operands(seed, (2, T, d), (r, d), (r, d), (d, d), size=1.0)
     W_V = W_V if values else None
     out = signed_log_barrier(X, W_Q, W_K, W_V=W_V, method=method)
@@ -52,6 +53,29 @@ def test_heads_add_up_inside_the_determinant(method):
         atol=1e-12,
         rtol=0,
     )
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 2**31), T=st.integers(1, 6), d=st.integers(1, 4), r=st.integers(1, 5), H=st.integers(1, 3),
+    values=st.booleans(), size=st.sampled_from([0.1, 1.0, 3.0]),
+)  # fmt: skip
+def test_exact_methods_agree_in_value_sign_and_gradient_on_either_side_of_the_boundary(seed, T, d, r, H, values, size):
+    X, W_Q, W_K, W_V = _operands(seed, (2, T, d), (H, r, d), (H, r, d), (H, d, d), size=size)
+    found = []
+    for method in EXACT_METHODS:
+        operands = [t.clone().requires_grad_() for t in (X, W_Q, W_K)]
+        out = signed_log_barrier(*operands, W_V=W_V if values else None, method=method)
+        away = out.beta.abs() < 7  # a determinant of e-7 has lost half its digits, and its gradient more
+        out.beta[away].sum().backward()
+        found.append((out.beta, out.sign, [t.grad for t in operands], away))
+    for beta, sign, gradients, away in found[1:]:
+        both = away & found[0][3]
+        torch.testing.assert_close(beta[both], found[0][0][both], atol=1e-8, rtol=1e-8)
+        assert torch.equal(sign[both], found[0][1][both])
+        if torch.equal(away, found[0][3]):
+            for got, wanted in zip(gradients, found[0][2], strict=True):
+                torch.testing.assert_close(got, wanted, atol=1e-6 * (1 + wanted.abs().max().item()), rtol=1e-6)
 
 
 @pytest.mark.parametrize("method", [*EXACT_METHODS, "series"])
@@ -126,13 +150,32 @@ def test_autocast_computes_in_single_precision():
     torch.testing.assert_close(half, wanted, atol=0.2, rtol=0.1)
 
 
-def test_gradient_flows_back_to_half_precision_inputs_under_autocast():
-    X, W_Q, W_K = (t.bfloat16().requires_grad_() for t in _operands(6, (2, 12, 4), (2, 4), (2, 4)))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        log_barrier(X, W_Q, W_K).mean().backward()
-    for t in (X, W_Q, W_K):
-        assert t.grad.dtype == torch.bfloat16
-        assert torch.isfinite(t.grad).all()
+@pytest.mark.parametrize("method", [*EXACT_METHODS, "series"])
+def test_gradients_of_an_autocast_forward_are_those_of_single_precision(method):
+    gradients = []
+    for enabled in (True, False):
+        X, W_Q, W_K = (t.float().requires_grad_() for t in _operands(6, (2, 12, 4), (2, 4), (2, 4)))
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            penalty = log_barrier(X, W_Q, W_K, method=method, order=3).mean()
+        gradients.append(torch.autograd.grad(penalty, (X, W_Q, W_K)))
+    for got, wanted in zip(*gradients, strict=True):
+        assert torch.equal(got, wanted)
+
+
+def test_gradient_flows_back_to_half_precision_inputs():
+    operands = [t.bfloat16().requires_grad_() for t in _operands(6, (2, 12, 4), (2, 4), (2, 4))]
+    log_barrier(*operands).mean().backward()
+    single = [t.detach().float().requires_grad_() for t in operands]
+    log_barrier(*single).mean().backward()
+    for half, wanted in zip(operands, single, strict=True):
+        assert torch.equal(half.grad, wanted.grad.bfloat16())
+
+
+def test_the_finest_type_of_all_operands_is_used():
+    X, W_Q, W_K, W_V = _operands(8, (4, 3), (2, 3), (2, 3), (3, 3))
+    for fine in range(4):
+        mixed = [t if i == fine else t.float() for i, t in enumerate((X, W_Q, W_K, W_V))]
+        assert log_barrier(*mixed[:3], W_V=mixed[3]).dtype == torch.float64
 
 
 def test_common_offset_of_keys_and_values_costs_no_digits():
@@ -171,6 +214,12 @@ def test_nan_is_not_hidden():
         (((4, 3), (2, 3), (2, 3)), {"method": "magic"}, "unknown method"),
         (((4, 3), (2, 3), (2, 3)), {"W_V": torch.zeros(2, 3)}, "W_V"),
         (((4, 3), (2, 3), (2, 3)), {"positions": torch.zeros(2)}, "integer"),
+        (((4, 3), (2, 3), (2, 3)), {"positions": torch.ones(4, dtype=torch.bool)}, "integer"),
+        (((4, 3), (2, 3), (2, 3)), {"positions": torch.tensor([-1])}, "from 0 to 3"),
+        (((4, 3), (2, 3), (2, 3)), {"positions": torch.tensor([4])}, "from 0 to 3"),
+        (((4, 3), (2, 3), (2, 3)), {"positions": torch.zeros(0, dtype=torch.long)}, "at least one row"),
+        (((4, 3), (0, 3), (0, 3)), {}, "no direction"),
+        (((4, 3), (0, 2, 3), (0, 2, 3)), {}, "no head"),
         (((4, 3), (2, 3), (2, 3)), {"method": "series", "order": -1}, "order"),
     ],
 )

@@ -14,7 +14,9 @@ and with H heads, head h carrying the value map W_V^h, J_i = I - sum_h W_V^h S_i
 * ``dual``: the same identity with the tokens of the past as inner dimension, HT x HT, for sequences shorter than r.
 
 Two estimates with their errors are in :mod:`softgeom.margins.barrier_estimates`.  The boundary is treated as
-:mod:`softgeom.margins.determinant` says.  Everything is computed in float32 or float64, inside autocast too.
+:mod:`softgeom.margins.determinant` says.  Everything is computed in float32 or float64, inside autocast too; gradients as well
+if, as torch asks, ``backward`` is called outside.  A covariance has a rounding error of about eps |p_j| |k_j|, which a
+float32 barrier feels once queries and keys are longer than some hundreds.
 
 Shapes: X (..., T, d); W_Q, W_K (r, d) or (H, r, d); W_V (d, d) or (H, d, d); beta (..., T).  N: flattened batch.
 """
@@ -116,7 +118,7 @@ def log_barrier(
     Parameters
     ----------
     X
-        Embeddings (..., T, d).  Half precision is lifted to float32, inside autocast too.
+        Embeddings (..., T, d).  The finest type of all operands is used, half precision lifted to float32.
     W_Q, W_K
         Query and key matrices (r, d), q = W_Q x; or (H, r, d) for H heads.  A full d x d matrix M is ``log_barrier(X, M,
         torch.eye(d))``.  An attention scale such as 1/sqrt(r) belongs into W_Q.
@@ -126,7 +128,7 @@ def log_barrier(
         ``dense``, ``low_rank``, ``dual`` (exact, see the module); ``auto``, the exact one with the smallest matrices;
         ``series``, ``stochastic`` (estimates, whose errors :mod:`softgeom.margins.barrier_estimates` gives).
     positions
-        1-D indices of the positions wanted; a random subset gives an unbiased estimate of the mean over all positions.
+        1-D indices from 0 of the positions wanted; a random subset gives an unbiased estimate of the mean over all positions.
     order, probes, generator
         Terms of the series (default 2; 6 for ``stochastic``), random probes and their generator.
 

@@ -11,6 +11,7 @@ Shapes: N flattened batch, T tokens, P positions asked for, H heads, r query dir
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -48,9 +49,7 @@ class AttentionHeads:
 
     def gram(self) -> Tensor:
         """G_gh = X M_g W_V^h X^T for every pair of heads: (N, g, h, T, T)."""
-        queries = self.values(self.Q.flatten(0, 1)).unflatten(
-            -1, (self.Q.shape[0], -1)
-        )  # W_Q^g W_V^h x_t: (N, h, T, g, r)
+        queries = self.values(self.Q.flatten(0, 1)).unflatten(-1, self.Q.shape[:2])  # W_Q^g W_V^h x_t: (N, h, T, g, r)
         return torch.einsum("ngsr,nhtgr->nghst", self.keys(), queries)
 
     def restore(self, out: Tensor) -> Tensor:
@@ -71,10 +70,21 @@ def prepare_heads(X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor | None, posit
     V = W_V.unsqueeze(0) if W_V is not None and W_V.ndim == 2 else W_V
     if V is not None and V.shape != (Q.shape[0], X.shape[-1], X.shape[-1]):
         raise ValueError(f"W_V {tuple(V.shape)} must be (d, d) or (H, d, d): it maps x to what the sum adds to x.")
-    if positions is not None and (positions.ndim != 1 or positions.is_floating_point()):
+    if Q.shape[0] == 0 or Q.shape[1] == 0:
+        raise ValueError(f"W_Q {tuple(W_Q.shape)} has no head or no direction: M would be empty, give H and r >= 1.")
+    if positions is not None:
+        _check_positions(positions, X.shape[-2])
+    operands = [W for W in (X, W_Q, W_K, W_V) if W is not None]
+    dtype = reduce(torch.promote_types, (W.dtype for W in operands), torch.float32)  # the finest of all, never half
+    X3 = X.reshape(-1, *X.shape[-2:]).to(dtype)
+    return AttentionHeads(X3, Q.to(dtype), K.to(dtype), None if V is None else V.to(dtype), positions, X.shape[:-2])
+
+
+def _check_positions(positions: Tensor, T: int) -> None:
+    if positions.ndim != 1 or positions.is_floating_point() or positions.dtype == torch.bool:
         raise ValueError(
             f"positions must be a 1-D integer tensor, got {positions.dtype} of shape {tuple(positions.shape)}."
         )
-    dtype = torch.promote_types(torch.promote_types(X.dtype, W_Q.dtype), torch.float32)
-    X3 = X.reshape(-1, *X.shape[-2:]).to(dtype)
-    return AttentionHeads(X3, Q.to(dtype), K.to(dtype), None if V is None else V.to(dtype), positions, X.shape[:-2])
+    # A negative index would read the right row and see no past: a score of zero, and no error.
+    if len(positions) == 0 or positions.min() < 0 or positions.max() >= T:
+        raise ValueError(f"positions {positions.tolist()} must name at least one row, each from 0 to {T - 1}.")
