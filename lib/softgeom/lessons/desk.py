@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from softgeom.lessons import leaders, rankings, tearing, winning
@@ -26,16 +27,15 @@ def check(name: str, answer: Any) -> Feedback:
         When there is no exercise of that name.
     """
     exercise = _find(name, "EXERCISES")
-    if is_missing(answer):
-        return Feedback("Replace the `...` above by your answer and run the cell again. A wrong answer costs nothing.", heading="Your turn.")  # fmt: skip
-    try:
-        value = exercise.read(answer)
-    except ReadingError as problem:
-        return Feedback(str(problem), right=False, heading="I cannot read that.")
-    fault = exercise.find_fault(value)
-    if fault is not None:
-        return Feedback(fault, right=False, heading="Not yet.")
-    return Feedback(exercise.remark(value), right=True, heading="Right.")
+
+    def judge(value: Any) -> Feedback:
+        fault = exercise.find_fault(value)
+        if fault is not None:
+            return Feedback(fault, right=False, heading="Not yet.")
+        return Feedback(exercise.remark(value), right=True, heading="Right.")
+
+    invitation = "Replace the `...` above by your answer and run the cell again. A wrong answer costs nothing."
+    return _respond(exercise.read, answer, invitation, judge)
 
 
 def reveal(name: str, guess: Any) -> Feedback:
@@ -47,13 +47,10 @@ def reveal(name: str, guess: Any) -> Feedback:
         When there is no prediction of that name.
     """
     prediction = _find(name, "PREDICTIONS")
-    if is_missing(guess):
-        return Feedback("Write a guess first, any guess: you will remember the answer better for it.", heading="Your turn.")  # fmt: skip
-    try:
-        value = prediction.read(guess)
-    except ReadingError as problem:
-        return Feedback(str(problem), right=False, heading="I cannot read that.")
-    return Feedback(prediction.compare(value), heading="Compare.")
+    invitation = "Write a guess first, any guess: you will remember the answer better for it."
+    return _respond(
+        prediction.read, guess, invitation, lambda value: Feedback(prediction.compare(value), heading="Compare.")
+    )
 
 
 def hint(name: str, number: int = 1) -> Feedback:
@@ -70,6 +67,16 @@ def hint(name: str, number: int = 1) -> Feedback:
         return Feedback(f"{name} has {count}; after them comes the solution, in the collapsed cell below the check.")
     more = f" There is another: `lessons.hint({name!r}, {number + 1})`." if number < len(hints) else ""
     return Feedback(hints[number - 1] + more, heading=f"Hint {number}.")
+
+
+def _respond(read: Callable[[Any], Any], answer: Any, invitation: str, judge: Callable[[Any], Feedback]) -> Feedback:
+    if is_missing(answer):
+        return Feedback(invitation, heading="Your turn.")
+    try:
+        value = read(answer)
+    except ReadingError as problem:
+        return Feedback(str(problem), right=False, heading="I cannot read that.")
+    return judge(value)
 
 
 def _find(name: str, kind: str) -> Any:

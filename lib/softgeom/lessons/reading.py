@@ -38,7 +38,8 @@ def whole_number(low: int = 0, high: int | None = None) -> Reader:
     def read(answer: Any) -> int:
         value = _scalar(answer)
         if value is None or not np.isfinite(value) or value != round(value):
-            raise ReadingError(f"Write a whole number, such as {low + 3}, without quotes; this is {_describe(answer)}.")
+            what = _describe(answer) if value is None else f"{answer!r:.20}"
+            raise ReadingError(f"Write a whole number, such as {low + 3}, without quotes; this is {what}.")
         if value < low or (high is not None and value > high):
             limits = f"at least {low}" if high is None else f"between {low} and {high}"
             raise ReadingError(f"The answer is a whole number {limits}.")
@@ -84,8 +85,9 @@ def array(shape: tuple[int | tuple[int, int], ...], what: str) -> Reader:
                 f"Write {what} as {_example(shape)}: numbers only, rows of equal length; this is {_describe(answer)}."
             ) from None
         if value.ndim != len(shape) or not all(_fits(n, asked) for n, asked in zip(value.shape, shape, strict=True)):
+            seen = f"has {_shape_text(value.shape)}" if value.ndim else "is a single number"
             raise ReadingError(
-                f"{_capital(what)} must have the shape {_shape_text(shape)}, such as {_example(shape)}; yours has {_shape_text(value.shape)}."
+                f"{_capital(what)} must have the shape {_shape_text(shape)}, such as {_example(shape)}; yours {seen}."
             )
         value = value.astype(float)
         if not np.all(np.abs(value) <= LARGEST):  # also refuses NaN
@@ -112,7 +114,9 @@ def order(names: Sequence[str]) -> Reader:
             raise ReadingError('A set in braces has no order: write a text such as "BA", or a list.')
         value = tuple(_named(answer, names, "an order"))
         if len(value) != len(names) or len(set(value)) != len(names):
-            raise ReadingError(f"Each of {', '.join(names)} must appear exactly once; you wrote {len(value)} names.")
+            raise ReadingError(
+                f"Each of {', '.join(names)} must appear exactly once; you wrote {', '.join(value) or 'none'}."
+            )
         return value
 
     return read
@@ -121,8 +125,10 @@ def order(names: Sequence[str]) -> Reader:
 def _named(answer: Any, names: Sequence[Any], kind: str) -> list[Any]:
     letters = isinstance(names[0], str)
     example = repr({names[0], names[-1]} if kind == "a set" else [names[-1], names[0]])
-    message = f"Write {kind} of names from {', '.join(map(str, names))}, such as {example}"
-    if isinstance(answer, np.ndarray):
+    message = (
+        f"Write {kind} of {'names' if letters else 'numbers'} from {', '.join(map(str, names))}, such as {example}"
+    )
+    if isinstance(answer, (np.ndarray, np.generic)):
         answer = answer.tolist()
     if letters and isinstance(answer, str):
         parts: Iterable[Any] = [letter for letter in answer.upper() if letter not in " ,;<>"]
@@ -184,4 +190,5 @@ def _example(shape: tuple[Any, ...]) -> str:
 
 
 def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """For the beginning of a sentence; a letter that stands for itself stays as it is, since b is not B."""
+    return text if len(text) == 1 else text[:1].upper() + text[1:]

@@ -69,7 +69,7 @@ def _never_fault(answer: frozenset[str]) -> str | None:
     if wrong:
         return f"You name {_count(len(wrong), 'class', 'classes')} that can win somewhere: look for the corners again."
     if missed:
-        return f"What you name is right, but {_count(len(missed), 'class is', 'classes are')} still missing."
+        return "What you name is right, but somebody is still missing." if answer else "Somebody here can never win."
     return None
 
 
