@@ -79,6 +79,17 @@ def test_a_missing_run_names_its_notebook(tmp_path) -> None:
         sweep.load_experiment(tmp_path, "0123")
 
 
+def test_window_scores_are_those_of_the_prior_whatever_the_batch(tmp_path) -> None:
+    model, prior = sweep.load_experiment(tmp_path, run(BASE, tmp_path)["key"])
+    cut = windows(TOKENS[600:], 8, 6)
+    scores = sweep.window_scores(model, prior, cut, batch_size=4)
+    assert prior.W_Q.dtype == torch.float32  # the prior itself stays as it was
+    with torch.no_grad():
+        expected = prior.double().scores(model.embed(torch.from_numpy(cut[:, :-1].astype(np.int64))).double())
+    assert scores.shape == (6, 8)
+    np.testing.assert_allclose(scores, expected.numpy(), atol=1e-12)
+
+
 def test_losses_clean_and_perturbed(tmp_path) -> None:
     key = run(BASE, tmp_path)["key"]
     cut = windows(TOKENS[600:], 8, 6)

@@ -34,6 +34,7 @@ from softgeom.language_model import (
     train,
     window_losses,
 )
+from softgeom.margins.barrier import log_barrier
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
 from softgeom.margins.perturb import Perturbation, embedding_rms, perturber
 
@@ -185,6 +186,33 @@ def measure_losses(
     rms = embeddings_rms(model, window_tokens)
     conditions = [None, *(perturber(perturbation, rms, seed, direction) for perturbation in perturbations)]
     return np.stack([window_losses(model, window_tokens, perturb=change).mean(1) for change in conditions])
+
+
+@torch.no_grad()
+def window_scores(
+    model: GPT, prior: EmbeddingPrior, window_tokens: Tokens, batch_size: int = 16
+) -> NDArray[np.float64]:
+    """Barrier scores of every position of the windows, in double precision, where the model is.
+
+    Parameters
+    ----------
+    model : GPT
+        Its embeddings are scored.
+    prior : EmbeddingPrior
+        Left as it is.
+    window_tokens : (n, T + 1) integers
+        From :func:`softgeom.language_model.windows`.
+    batch_size : int
+        Windows at a time: each takes T matrices of the prior's rank.
+
+    Returns
+    -------
+    (n, T) float64, in nats.
+    """
+    factors = [W.to(model.W_E.device, torch.float64) for W in prior.factors()]
+    tokens = torch.from_numpy(window_tokens[:, :-1].astype(np.int64)).to(model.W_E.device)
+    scores = [log_barrier(model.embed(rows).double(), *factors) for rows in tokens.split(batch_size)]
+    return torch.cat(scores).cpu().numpy()
 
 
 def embeddings_rms(model: GPT, window_tokens: Tokens) -> float:
