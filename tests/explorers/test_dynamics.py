@@ -89,3 +89,34 @@ def test_hardmax_layers_and_leaders_agree(javascript):
         assert seen["C"] == [np.flatnonzero(row).tolist() for row in P]
         ties += sum(len(chosen) > 1 for chosen in seen["C"])
     assert ties > 0
+
+
+def test_attention_presets_show_what_their_names_say():
+    torn = {}
+    for preset in examples.ATTENTION_PRESETS:
+        explorer = AttentionExplorer(**{key: preset[key] for key in ("X", "coupling", "turn")})
+        past, grid = explorer.X[:-1], np.linspace(-2.75, 2.75, 23)
+        blocks = [
+            attention_jacobian_blocks(np.vstack([past, (u, v)]), explorer.M, np.eye(2))[-1] for u in grid for v in grid
+        ]
+        torn[preset["name"]] = min(np.linalg.det(blocks))
+    assert {name for name, least in torn.items() if least < 0} == {
+        "A past that pulls apart",
+        "Two tokens: a fold",
+        "A turned coupling",
+    }
+    assert torn["Negative coupling: never torn"] >= 1
+
+
+def test_hardmax_presets_show_what_their_names_say():
+    leaders = {}
+    for preset in examples.HARDMAX_PRESETS:
+        explorer = HardmaxExplorer(**{key: preset[key] for key in ("Z", "alpha", "ratio", "angle")}, layers=24)
+        leaders[preset["name"]] = (np.flatnonzero(explorer.leaders) + 1).tolist()
+        at_start = [
+            i + 1 for i, row in enumerate(attention(explorer.Z, explorer.A)) if np.flatnonzero(row).tolist() == [i]
+        ]
+        assert (at_start != leaders[preset["name"]]) == (preset["name"] == "An emerging leader")
+    assert leaders["Three leaders"] == [1, 2, 3]
+    assert leaders["A square: four leaders"] == [1, 2, 3, 4]
+    assert leaders["A stretched A changes the leaders"] == [1, 3]

@@ -113,8 +113,8 @@ ATTENTION_PRESETS: list[State] = [
     {
         "name": "A turned coupling",
         "X": [*_PAST, [0.25, -0.25]],
-        "coupling": 1.25,
-        "turn": 60.0,
+        "coupling": 2.0,
+        "turn": 45.0,
         "note": "M need not be symmetric: the curve bends, and eigenvalues of S M become complex.",
     },
 ]
@@ -165,9 +165,9 @@ HARDMAX_PRESETS: list[State] = [
             [2.0, 0.5], [-1.5, 1.5], [-0.5, -2.0], [0.75, 0.5], [-0.5, 0.75], [0.25, -0.75], [-0.75, -0.25], [1.0, -0.5],
         ],
         "alpha": 0.5,
-        "ratio": 8.0,
-        "angle": 45.0,
-        "note": "Questions A z bend towards the long axis of A, so other tokens lie farthest in them.",
+        "ratio": 16.0,
+        "angle": 30.0,
+        "note": "Questions A z bend towards the long axis of A: now z₂ finds z₃ farther than itself, and follows.",
     },
 ]  # fmt: skip
 

@@ -38,27 +38,31 @@ export function makeLayer(W, b = null) {
  *
  * Class t never wins strictly iff convex weights l on other classes give sum l w = w_t and sum l b >= b_t: then the weighted mean of
  * the captors' logits is at least y_t wherever x is. By Caratheodory three captors are enough, so all triangles are tried; of
- * those that imprison t the tightest is returned (largest excess sum l b - b_t, then the largest smallest weight). */
+ * those that imprison t the tightest is returned: largest excess sum l b - b_t, then fewest captors from inside the hull, since
+ * a prisoner makes a poor guard, then the largest smallest weight. */
 export function verdicts(layer) {
+  const inside = layer.points.map((_, t) => !onHull(layer, t));
   return layer.points.map((p, t) => {
     const twin = layer.points.findIndex((q, i) => i !== t && q.every((value, k) => value === p[k]));
     const outdone = layer.points.some((q) => samePlace(p, q) && q[2] > p[2]); // then captivity says more than the tie
     if (twin >= 0 && !outdone) return { verdict: "tied", twin, rivals: [], weights: [], excess: 0 };
-    const captors = tightestCaptors(layer, t);
+    const captors = tightestCaptors(layer, t, inside);
     return captors ? { verdict: "unargmaxable", ...captors } : { verdict: "argmaxable", rivals: [], weights: [], excess: 0 };
   });
 }
 
-function tightestCaptors(layer, t) {
+function tightestCaptors(layer, t, inside) {
   const { points, turn, classes } = layer;
   let best = null;
-  const consider = (rivals, weights) => {
-    const kept = rivals.map((i, k) => [i, weights[k]]).filter(([, weight]) => weight > 0);
+  const consider = (guards, shares) => {
+    const kept = guards.map((i, k) => [i, shares[k]]).filter(([, weight]) => weight > 0);
     const excess = kept.reduce((sum, [i, weight]) => sum + weight * points[i][2], -points[t][2]);
     const least = Math.min(...kept.map(([, weight]) => weight));
-    if (!best || excess > best.excess + 1e-12 || (excess > best.excess - 1e-12 && least > best.least)) {
-      best = { rivals: kept.map(([i]) => i), weights: kept.map(([, weight]) => weight), excess: Math.max(excess, 0), least };
-    }
+    const [rivals, weights] = [0, 1].map((column) => kept.map((pair) => pair[column]));
+    const prisoners = rivals.filter((i) => inside[i]).length;
+    const better = !best ? 1 : excess > best.excess + 1e-12 ? 1 : excess < best.excess - 1e-12 ? -1 : best.prisoners - prisoners;
+    if (better > 0 || (better === 0 && least > best.least))
+      best = { rivals, weights, excess: Math.max(excess, 0), prisoners, least };
   };
   for (let i = 0; i < classes; i++) {
     if (i === t) continue;

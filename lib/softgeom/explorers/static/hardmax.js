@@ -142,7 +142,7 @@ export function render({ model, el }) {
     layer.control.max = K;
     layer.set(shown, `${shown} of ${K}`);
     alpha.set(Math.log2(model.get("alpha")), format(model.get("alpha")));
-    ratio.set(Math.log2(model.get("ratio")), `${format(model.get("ratio"), 1)} : 1`);
+    ratio.set(Math.log2(model.get("ratio")), `${format(model.get("ratio"), model.get("ratio") < 10 ? 1 : 0)} : 1`);
     angle.set(model.get("angle"), `${format(model.get("angle"), 0)}°`);
   }
 
