@@ -48,6 +48,7 @@ def test_feature_sets_of_the_command_line(model, tmp_path, options) -> None:
         (["--features", "norm"], "no final normalisation"),
         (["--bound", "-1"], "low < high"),
         (["--script", "GREEK"], "GREEK"),
+        (["--device", "nonsense"], "nonsense"),
     ],
 )
 def test_errors_are_one_sentence_and_a_non_zero_exit(model, tmp_path, capsys, options, message) -> None:
@@ -56,6 +57,32 @@ def test_errors_are_one_sentence_and_a_non_zero_exit(model, tmp_path, capsys, op
     assert error.startswith("softgeom: ")
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_results_are_not_written_into_a_file(model, capsys) -> None:
+    assert main(["scan", str(model), "--out", str(model)]) == 1
+    assert "is a file: name a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["m.npz", "m.onnx", "m.safetensors", "m.pt", "m.bin"])
+def test_empty_file_is_named(tmp_path, capsys, name) -> None:
+    (tmp_path / name).touch()
+    assert main(["scan", str(tmp_path / name), "--out", str(tmp_path / "out")]) == 1
+    assert f"{name} is empty: fetch" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"W": np.arange(5.0)}, r"'W' in shape (5,), not as a matrix (classes, features)"),
+        ({"W": np.array([[1.0, np.nan]])}, "m.npz: W has a NaN"),
+        ({"W": np.ones((5, 3)), "b": np.ones(4)}, "m.npz: b must have one entry per class (5)"),
+    ],
+)
+def test_a_layer_that_is_none_names_its_file(tmp_path, capsys, arrays, message) -> None:
+    np.savez(tmp_path / "m.npz", **arrays)
+    assert main(["scan", str(tmp_path / "m.npz"), "--out", str(tmp_path / "out")]) == 1
+    assert message in capsys.readouterr().err
 
 
 def test_missing_file_is_named(tmp_path, capsys) -> None:

@@ -22,6 +22,31 @@ def test_dask_cluster_of_two_workers_gives_the_same() -> None:
         assert run_blocks(operator.mul, JOBS, n_jobs=2, backend="dask") == [0, 10, 20, 30, 40]
 
 
+class Sent:
+    """Counts how often it is pickled: each time it travels."""
+
+    count = 0
+
+    def __reduce__(self) -> tuple:
+        Sent.count += 1
+        return (int, (10,))
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_shared_argument_comes_first(backend: str) -> None:
+    jobs = [(n,) for n in range(5)]
+    for n_jobs in (1, 2):
+        assert run_blocks(operator.sub, jobs, n_jobs=n_jobs, backend=backend, shared=10) == [10, 9, 8, 7, 6]  # type: ignore[arg-type]
+
+
+def test_dask_workers_get_the_shared_argument_once() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        jobs = [(n,) for n in range(20)]
+        assert run_blocks(operator.sub, jobs, n_jobs=2, backend="dask", shared=Sent()) == [10 - n for n in range(20)]
+    assert Sent.count <= 4, "sent with every job"
+
+
 def test_environment_chooses_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BACKEND", "nonsense")
     with pytest.raises(ValueError, match="Unknown backend 'nonsense'"):

@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     scan.add_argument("--jobs", type=int, default=1, help="parallel workers (default: 1)")
     scan.add_argument("--backend", choices=["loky", "dask", "threading"], help="how workers run (default: loky)")
     scan.add_argument("--scheduler", help="address of a Dask scheduler")
+    scan.add_argument("--device", help="PyTorch device of the search, such as cuda (default: none, NumPy)")
     scan.add_argument("--seed", type=int, default=0, help="seed of every random choice")
     return parser
 
@@ -65,6 +66,8 @@ def _parser() -> argparse.ArgumentParser:
 def _scan(options: argparse.Namespace) -> int:
     from softgeom.bottleneck.scan import scan
 
+    if options.out.exists() and not options.out.is_dir():
+        raise ValueError(f"--out {options.out} is a file: name a folder for the results.")
     head, features, classes = _load(options)
     layer = head.layer
     print(
@@ -79,6 +82,7 @@ def _scan(options: argparse.Namespace) -> int:
         n_jobs=options.jobs,
         backend=options.backend,
         address=options.scheduler,
+        device=options.device,
         checkpoint=options.out / "blocks",
         progress=True,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any, Literal
 
 from softgeom.progress import track
@@ -24,8 +25,9 @@ def run_blocks(
     backend: Backend | None = None,
     address: str | None = None,
     description: str | None = None,
+    shared: Any = None,
 ) -> list[Any]:
-    """Call ``function(*job)`` for every job and return the results in order.
+    """Call ``function(*job)``, or ``function(shared, *job)``, for every job and return the results in order.
 
     Parameters
     ----------
@@ -41,6 +43,8 @@ def run_blocks(
         Dask scheduler, such as ``tcp://host:8786``; default: the environment variable ``SCHEDULER``, else a local cluster.
     description : str, optional
         Show progress under this heading; silent without one.
+    shared : optional
+        First argument of every call. A Dask worker gets it once, not once a job; other backends share its arrays anyway.
 
     Raises
     ------
@@ -53,7 +57,9 @@ def run_blocks(
         raise ValueError(f"Unknown backend {chosen!r}: use 'loky', 'dask' or 'threading'.")
     n_jobs = n_jobs or available_cores()
     if chosen == "dask":
-        return _run_on_dask(function, blocks, n_jobs, address or os.environ.get("SCHEDULER"))
+        return _run_on_dask(function, blocks, shared, n_jobs, address or os.environ.get("SCHEDULER"))
+    if shared is not None:
+        blocks = [(shared, *job) for job in blocks]
     quiet = description is None
     if n_jobs == 1 or len(blocks) <= 1:
         return [function(*job) for job in track(blocks, description or "", quiet=quiet)]
@@ -77,17 +83,17 @@ def _ignore_interrupts() -> None:
 
 
 def _run_on_dask(
-    function: Callable[..., Any], jobs: list[tuple[Any, ...]], n_jobs: int, address: str | None
+    function: Callable[..., Any], jobs: list[tuple[Any, ...]], shared: Any, n_jobs: int, address: str | None
 ) -> list[Any]:
     try:
         from distributed import Client, LocalCluster
     except ImportError:
         raise ValueError("backend='dask' needs the package 'distributed': pip install 'softgeom[dask]'.") from None
-    if address:
-        with Client(address, timeout=30) as client:
-            return client.gather([client.submit(function, *job, pure=False) for job in jobs])
-    with (
-        LocalCluster(n_workers=n_jobs, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
-        return client.gather([client.submit(function, *job, pure=False) for job in jobs])
+    with ExitStack() as opened:
+        cluster = address or opened.enter_context(
+            LocalCluster(n_workers=n_jobs, threads_per_worker=1, processes=True, dashboard_address=None)
+        )
+        client = opened.enter_context(Client(cluster, timeout=30))
+        # Without a hash: naming 2 GB by their contents takes longer than sending them.
+        first = () if shared is None else (client.scatter(shared, broadcast=True, hash=False),)
+        return client.gather([client.submit(function, *first, *job, pure=False) for job in jobs])

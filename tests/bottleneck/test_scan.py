@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import warnings
 
@@ -321,3 +322,34 @@ def test_blocks_on_two_workers_give_the_same_verdicts(backend) -> None:
         spread = scan(layer, block=100, n_jobs=2, backend=backend)
     assert spread.table.verdict.tolist() == scan(layer, block=100).table.verdict.tolist()
     assert spread.verify()
+
+
+@pytest.mark.parametrize("features", [FEATURES[1], FEATURES[5]], ids=lambda f: f.describe())
+def test_a_device_only_proposes_and_changes_no_verdict(features, monkeypatch) -> None:
+    pytest.importorskip("torch")
+    from softgeom.bottleneck.device import Device
+
+    layer = uniform_layer(60, 3, seed=6)
+    verdicts = scan(layer, features=features).table.verdict.tolist()
+    found = scan(layer, features=features, device="cpu")
+    assert found.table.verdict.tolist() == verdicts
+    assert found.verify()
+    look = Device.look
+    boast = lambda *a, **k: dataclasses.replace(look(*a, **k), margin=np.full(len(a[2]), 1.0))  # noqa: E731
+    monkeypatch.setattr(Device, "look", boast)  # a device that claims every candidate wins
+    deceived = scan(layer, features=features, device="cpu")
+    assert deceived.table.verdict.tolist() == verdicts
+    assert deceived.verify()
+
+
+def test_a_device_that_is_not_there_is_one_sentence(monkeypatch) -> None:
+    torch = pytest.importorskip("torch")
+    layer = uniform_layer(5, 2)
+    missing = ["nonsense"] if torch.cuda.is_available() else ["nonsense", "cuda"]
+    for name in missing:
+        with pytest.raises(ValueError, match=f"PyTorch has no device '{name}' here .*leave device out") as error:
+            scan(layer, device=name)
+        assert "\n" not in str(error.value)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ValueError, match="device='cuda' needs PyTorch: pip install"):
+        scan(layer, device="cuda")

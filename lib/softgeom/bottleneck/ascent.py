@@ -12,13 +12,19 @@ layers that settles nearly everything in the first look, hence at the cost of on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.look import look
 from softgeom.bottleneck.problem import Problem
+
+if TYPE_CHECKING:
+    from softgeom.bottleneck.device import Device
 
 GIVE_UP = 3  # climbs in which a class loses even to its working set before it is left to the proofs
 MOST_STEPS = 80  # of one climb
@@ -44,6 +50,7 @@ def climb(
     steps: int = 20,
     rivals: int = 32,
     temperature: float = 0.05,
+    device: Device | None = None,
 ) -> Candidates:
     """Search a witness for each of ``classes`` (n,).
 
@@ -61,10 +68,16 @@ def climb(
         Rivals that join a working set at each look.
     temperature : float
         Of the smoothing, relative to the spread of the working set's logits.
+    device : Device, optional
+        Where looks and steps run; default NumPy.
     """
+    see, ascend = (
+        (partial(look, problem), partial(_ascend, problem)) if device is None else (device.look, device.ascend)
+    )
+    group_bytes = GROUP_BYTES if device is None else device.group_bytes
     classes = np.asarray(classes, dtype=np.intp)
     Z = problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
-    seen = look(problem, Z, classes, strongest=rivals)
+    seen = see(Z, classes, strongest=rivals)
     margin, taken, looks = seen.margin, np.zeros(len(classes), np.intp), np.ones(len(classes), np.intp)
     working: list[NDArray[np.intp]] = [np.zeros(0, np.intp)] * len(classes)
     left, stuck = seen.losers, np.zeros(len(classes), np.intp)
@@ -74,11 +87,12 @@ def climb(
             break
         for n, stronger in zip(left, strongest, strict=True):
             working[n] = np.union1d(working[n], stronger)
-        trial, lead = _climb_groups(problem, Z[left], classes[left], [working[n] for n in left], steps, temperature)
+        sets = [working[n] for n in left]
+        trial, lead = _climb_groups(ascend, group_bytes, Z[left], classes[left], sets, steps, temperature)
         taken[left] += steps
         steps = min(2 * steps, MOST_STEPS)
         looks[left] += 1
-        seen = look(problem, trial, classes[left], strongest=rivals)
+        seen = see(trial, classes[left], strongest=rivals)
         better = seen.margin > margin[left]
         margin[left[better]], Z[left[better]] = seen.margin[better], trial[better]
         stuck[left] += lead >= 0
@@ -87,8 +101,47 @@ def climb(
     return Candidates(Z, margin, taken, looks, working)
 
 
+def polyak_ascent(
+    xp: Any, A: Any, c: Any, Z: Any, project: Callable[[Any], Any], steps: int, temperature: float
+) -> tuple[Any, Any]:
+    """Polyak steps of g classes at once, in the arrays of ``xp`` (NumPy or PyTorch).
+
+    Parameters
+    ----------
+    xp : module
+        ``numpy`` or ``torch``.
+    A, c : (g, k, D) and (g, k) float32
+        Rows and biases of each class's rivals minus its own: how fast and from where each rival gains on it.
+    Z : (g, D) float32
+        Where to start.
+    project : callable
+        The nearest points of the region.
+    steps, temperature
+        As in ``climb``.
+
+    Returns
+    -------
+    (g, D), (g,)
+        The best point of each class, and the lead of its best rival there: negative where the class wins.
+    """
+    best, best_lead = Z + 0, xp.full_like(Z[:, 0], float("inf"))
+    for _ in range(steps):
+        lead = xp.matmul(A, Z[..., None])[..., 0] + c  # (g, k): rival minus own logit
+        worst = xp.amax(lead, 1)
+        better = worst < best_lead
+        best_lead[better], best[better] = worst[better], Z[better]
+        target = (worst - lead.sum(1) / lead.shape[1]).clip(1e-12) * temperature
+        p = xp.exp((lead - worst[:, None]) / target[:, None])
+        p /= p.sum(1)[:, None]
+        g = xp.matmul(p[:, None], A)[:, 0]  # (g, D): gradient of the smoothed lead
+        step = (worst.clip(0) + target) / xp.einsum("gd,gd->g", g, g).clip(1e-30)
+        Z = project(Z - step[:, None] * g)
+    return best, best_lead
+
+
 def _climb_groups(
-    problem: Problem,
+    ascend: Callable[..., tuple[NDArray[np.float32], NDArray[np.float32]]],
+    group_bytes: int,
     Z: NDArray[np.float32],
     classes: NDArray[np.intp],
     working: list[NDArray[np.intp]],
@@ -101,13 +154,13 @@ def _climb_groups(
     lead = np.full(len(Z), np.inf, np.float32)
     while start < len(order):
         width = int(sizes[order[start]])
-        count = max(1, GROUP_BYTES // (4 * max(1, width) * problem.dimension))
+        count = max(1, group_bytes // (4 * max(1, width) * Z.shape[1]))
         group = order[start : start + count]
         start += len(group)
         width = int(sizes[group].max())
         # Shorter working sets are padded with their first rival: a repeated rival changes no maximum.
         index = np.stack([np.concatenate([working[n], np.full(width - sizes[n], working[n][0])]) for n in group])
-        result[group], lead[group] = _ascend(problem, Z[group], classes[group], index, steps, temperature)
+        result[group], lead[group] = ascend(Z[group], classes[group], index, steps, temperature)
     return result, lead
 
 
@@ -119,20 +172,7 @@ def _ascend(
     steps: int,
     temperature: float,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """``steps`` Polyak steps of g classes against their rivals ``index`` (g, k); the best point of each and its lead."""
-    A = problem.rows(index) - problem.rows(classes)[:, None]  # (g, k, D): how fast each rival gains on the class
+    """Climb with g classes from ``Z`` (g, D) against their rivals ``index`` (g, k)."""
+    A = problem.rows(index) - problem.rows(classes)[:, None]
     c = (problem.b[index] - problem.b[classes][:, None]).astype(np.float32)
-    best, best_lead = Z.copy(), np.full(len(Z), np.inf, np.float32)
-    share = np.float32(1 / index.shape[1])
-    for _ in range(steps):
-        lead = np.matmul(A, Z[..., None])[..., 0] + c  # (g, k): rival minus own logit
-        worst = lead.max(axis=1)
-        better = worst < best_lead
-        best_lead[better], best[better] = worst[better], Z[better]
-        target = np.maximum(worst - share * lead.sum(axis=1), 1e-12) * np.float32(temperature)
-        p = np.exp((lead - worst[:, None]) / target[:, None])
-        p /= p.sum(axis=1, keepdims=True)
-        g = np.matmul(p[:, None], A)[:, 0]  # (g, D): gradient of the smoothed lead
-        step = (np.maximum(worst, 0) + target) / np.maximum(np.einsum("gd,gd->g", g, g), 1e-30)
-        Z = problem.project(Z - step[:, None] * g)
-    return best, best_lead
+    return polyak_ascent(np, A, c, Z, problem.project, steps, temperature)

@@ -24,7 +24,6 @@ class Look:
     """What a look found for n candidates."""
 
     margin: NDArray[np.float64]  # (n,) y_t minus the best rival's logit; inf with one class
-    rival: NDArray[np.intp]  # (n,) the best rival, -1 with one class
     strongest: NDArray[np.intp]  # (losers, k) the k strongest rivals, for those whose margin is not above `enough`
     losers: NDArray[np.intp]  # (losers,) positions of those among the n
 
@@ -59,23 +58,19 @@ def look(
     bias = problem.b.astype(dtype)
     own = np.einsum("nd,nd->n", Z, problem.rows(classes, dtype)) + bias[classes]
     best = np.full(len(Z), -np.inf, dtype)
-    rival = np.full(len(Z), -1, np.intp)
     k = min(strongest, problem.classes - 1)
     pool_logit = np.full((len(Z), 0), -np.inf, dtype)
     pool_index = np.zeros((len(Z), 0), np.intp)
     for tile, Y in _tiles(problem, Z, bias, dtype):
         inside = np.flatnonzero((classes >= tile.start) & (classes < tile.stop))
         Y[inside, classes[inside] - tile.start] = -np.inf
-        top = Y.argmax(axis=1)
-        value = Y[np.arange(len(Y)), top]
-        better = value > best
-        best[better], rival[better] = value[better], top[better] + tile.start
+        np.maximum(best, Y.max(axis=1), out=best)
         if k:
             behind = own - best <= enough
             pool_logit, pool_index = _merge(pool_logit, pool_index, Y, tile.start, k, behind)
     margin = own.astype(np.float64) - best
     losers = np.flatnonzero(~(margin > enough))
-    return Look(margin, rival, pool_index[losers] if k else np.zeros((len(losers), 0), np.intp), losers)
+    return Look(margin, pool_index[losers] if k else np.zeros((len(losers), 0), np.intp), losers)
 
 
 def _tiles(problem: Problem, Z: NDArray[Any], bias: NDArray[Any], dtype: Any) -> Iterator[tuple[slice, NDArray[Any]]]:

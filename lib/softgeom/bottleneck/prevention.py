@@ -55,10 +55,12 @@ def repair(layer: SoftmaxLayer, method: Literal["unit-norm", "bias"] = "unit-nor
 
 
 def freeing_shift(scan: Scan, index: int, margin: float = 1e-6) -> float:
-    """A bias shift that frees an imprisoned class: raising ``b_t`` by less than this provably does not.
+    """``-m + margin``, where m <= 0 is the bound that the captors of an imprisoned class prove on its best margin.
 
-    By the bound of its captors the best margin is at most m <= 0, and a shift s of b_t raises every margin by s; so
-    a shift below -m leaves the class imprisoned. The bound is tight when the captors come from the programme's dual.
+    A shift s of ``b_t`` raises every margin of t by s, so a shift of less than -m provably frees nothing. Whether -m itself
+    suffices depends on the captors: those of the programme's dual prove the best margin itself, and then any ``margin`` above
+    rounding frees the class; those of other routes ("surround", "twin", or the ball around a box) may prove less, and the class needs
+    up to ``-g_t > -m`` for its best margin g_t. Scan the shifted layer to know.
 
     Raises
     ------

@@ -57,6 +57,11 @@ class Problem:
         return isinstance(self.features, Unbounded) and self.layer.b is not None
 
     @property
+    def plain(self) -> bool:
+        """Whether W' is W itself."""
+        return not (self.homogeneous or isinstance(self.features, Ellipsoid))
+
+    @property
     def is_box(self) -> bool:
         """Whether the region is a box (otherwise a ball)."""
         return self.radius is None
@@ -82,8 +87,11 @@ class Problem:
 
     def row_blocks(self, dtype: Any = np.float32) -> list[slice]:
         """Slices that cut the C rows so that a converted block stays small; a single one when nothing is converted."""
-        untouched = self.layer.W.dtype == dtype and not isinstance(self.features, Ellipsoid) and not self.homogeneous
-        size = self.classes if untouched else max(1, BLOCK_BYTES // (self.dimension * np.dtype(dtype).itemsize))
+        size = (
+            self.classes
+            if self.plain and self.layer.W.dtype == dtype
+            else max(1, BLOCK_BYTES // (self.dimension * np.dtype(dtype).itemsize))
+        )
         return [slice(start, min(start + size, self.classes)) for start in range(0, self.classes, size)]
 
     @cached_property
@@ -96,15 +104,20 @@ class Problem:
 
     def project(self, Z: NDArray[Any]) -> NDArray[Any]:
         """The nearest points of the region to Z (..., D)."""
-        if self.low is not None and self.high is not None:
-            low, high = self._corners(Z.dtype)
+        if self.is_box:
+            low, high = self.corners(Z.dtype)
             return np.minimum(np.maximum(Z, low), high)  # np.clip takes longer over the small groups of a climb
-        assert self.radius is not None
-        inside = self.radius * (1 - 1e-6)  # room for rounding, so that the checker finds the point inside
         norms = np.linalg.norm(Z, axis=-1, keepdims=True)
-        return Z * np.minimum(1.0, inside / np.maximum(norms, np.finfo(Z.dtype).tiny)).astype(Z.dtype)
+        return Z * np.minimum(1.0, self.inner_radius / np.maximum(norms, np.finfo(Z.dtype).tiny)).astype(Z.dtype)
 
-    def _corners(self, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    @property
+    def inner_radius(self) -> float:
+        """The ball's radius less room for rounding, so that the checker finds projected points inside."""
+        assert self.radius is not None
+        return self.radius * (1 - 1e-6)
+
+    def corners(self, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The box's corners (D,) in ``dtype``, rounded inwards so that no clipped point lies outside by rounding."""
         return self._corners32 if dtype == np.float32 else self._round_inwards(dtype)
 
     @cached_property
@@ -112,7 +125,6 @@ class Problem:
         return self._round_inwards(np.float32)
 
     def _round_inwards(self, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The box's corners in ``dtype``, rounded inwards so that no clipped point lies outside by rounding."""
         assert self.low is not None
         assert self.high is not None
         low, high = self.low.astype(dtype), self.high.astype(dtype)

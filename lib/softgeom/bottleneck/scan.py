@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from softgeom.bottleneck.archive import block_path, fingerprint, load_findings, save_findings
 from softgeom.bottleneck.ascent import Candidates, climb
 from softgeom.bottleneck.decide import decide
+from softgeom.bottleneck.device import Device, open_device
 from softgeom.bottleneck.lp import chebyshev_radius
 from softgeom.bottleneck.problem import Problem, make_problem
 from softgeom.bottleneck.surround import surround
@@ -154,6 +155,7 @@ def scan(
     n_jobs: int = 1,
     backend: Backend | None = None,
     address: str | None = None,
+    device: str | None = None,
     checkpoint: str | Path | None = None,
     progress: bool = False,
 ) -> Scan:
@@ -173,6 +175,9 @@ def scan(
         Classes per block, the unit of memory, of parallel work and of checkpoints.
     n_jobs, backend, address
         See ``softgeom.parallel.run_blocks``.
+    device : str, optional
+        A PyTorch device such as "cuda" for the search's matrix products; default NumPy. What it finds is certified and what
+        it does not find is decided on the host, so that the evidence does not depend on it.
     checkpoint : path, optional
         Folder for finished blocks; a second call with the same layer and options resumes there.
     progress : bool
@@ -181,21 +186,20 @@ def scan(
     Raises
     ------
     ValueError
-        If a class index is out of range or the feature set does not fit the layer.
+        If a class index is out of range, the feature set does not fit the layer, or the device is not there.
     """
     chosen = _chosen_classes(layer, classes)
     features.check(layer.dimension)
-    task = _Task(
-        layer, features, *find_twins(layer), seed, checkpoint, None if checkpoint is None else fingerprint(layer)
-    )
-    options: dict[str, Any] = {"n_jobs": n_jobs, "backend": backend, "address": address}
+    if device is not None:
+        open_device(device)  # says at once what is missing
+    key = None if checkpoint is None else fingerprint(layer)
+    task = _Task(layer, features, *find_twins(layer), seed, checkpoint, key, device)
+    options: dict[str, Any] = {"shared": task, "n_jobs": n_jobs, "backend": backend, "address": address}
     search_title, decide_title = ("searching for witnesses", "proving the rest") if progress else (None, None)
-    parts = [(task, part) for part in _cut(chosen, block)]
-    searched = run_blocks(search_block, parts, **options, description=search_title)
+    searched = run_blocks(search_block, _cut(chosen, block), **options, description=search_title)
     findings = {f.index: f for part in searched for f in part}
     open_ = np.array([t for t in chosen.tolist() if isinstance(findings[t].evidence, Unknown)], dtype=np.intp)
-    parts = [(task, part) for part in _cut(open_, DECIDE_TOGETHER)]
-    decided = run_blocks(decide_block, parts, **options, description=decide_title)
+    decided = run_blocks(decide_block, _cut(open_, DECIDE_TOGETHER), **options, description=decide_title)
     findings |= {f.index: f for part in decided for f in part}
     return Scan(layer, features, [findings[t] for t in chosen.tolist()])
 
@@ -211,6 +215,7 @@ class _Task:
     seed: int
     checkpoint: str | Path | None
     key: str | None  # fingerprint of the layer, computed once
+    device_name: str | None
 
     @cached_property
     def problem(self) -> Problem:
@@ -219,6 +224,10 @@ class _Task:
     @cached_property
     def checker(self) -> WitnessChecker:
         return WitnessChecker(self.layer, self.features)
+
+    @cached_property
+    def device(self) -> Device | None:
+        return None if self.device_name is None else Device(self.problem, self.device_name)
 
 
 def search_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
@@ -254,7 +263,7 @@ def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
             findings[t] = Finding(t, captors, "twin", 0, bound, np.nan)
     left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
     if len(left):
-        found = climb(task.problem, left)
+        found = climb(task.problem, left, device=task.device)
         margins = _certified(task, left, found)
         radii = task.checker.radius(left, margins)
         for n, margin in enumerate(margins.tolist()):
@@ -271,9 +280,10 @@ def _certified(task: _Task, classes: NDArray[np.intp], found: Candidates) -> NDA
     """Certified margins (n,) of what a search found; -inf where nothing was.
 
     The search's own last look is a float32 product with a known rounding bound: what clears that bound is certified
-    already. Only the rest is multiplied again.
+    already. Only the rest is multiplied again, and all that a device has found.
     """
-    error = None if task.problem.homogeneous else task.checker.look_error(found.Z)
+    trusted = task.device is None and not task.problem.homogeneous
+    error = task.checker.look_error(found.Z) if trusted else None
     margins = np.full(len(classes), -np.inf) if error is None else found.margin - error
     again = np.flatnonzero((found.margin > 0) & ~(margins > 0))
     points = [task.problem.lift(found.Z[n], float(found.margin[n])) for n in again]
@@ -286,7 +296,7 @@ def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     findings = {t: Finding(t, captors, "surround", 0, bound, np.nan) for t, (captors, bound) in surrounded.items()}
     left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
     # Larger working sets than in the search: the programmes start from them.
-    found = climb(task.problem, left, steps=40, rivals=64) if len(left) else None
+    found = climb(task.problem, left, steps=40, rivals=64, device=task.device) if len(left) else None
     for n, t in enumerate(left.tolist()):
         assert found is not None
         evidence, margin, rounds = decide(task.problem, task.checker, t, found.Z[n], found.rivals[n])
@@ -295,8 +305,8 @@ def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     return [findings[t] for t in classes.tolist()]
 
 
-def _cut(classes: NDArray[np.intp], size: int) -> list[NDArray[np.intp]]:
-    return [classes[i : i + size] for i in range(0, len(classes), size)]
+def _cut(classes: NDArray[np.intp], size: int) -> list[tuple[NDArray[np.intp]]]:
+    return [(classes[i : i + size],) for i in range(0, len(classes), size)]
 
 
 def _chosen_classes(layer: SoftmaxLayer, classes: ArrayLike | None) -> NDArray[np.intp]:

@@ -110,7 +110,7 @@ def find_weight(store: TensorStore, config: Mapping[str, Any] | None = None) -> 
             return name
     reason = "" if tied else " (config.json says that the embedding is not tied to the output)"
     raise ValueError(
-        f"{store.label} has no tensor that is known to be a softmax layer{reason}; name one with weight=: "
+        f"{store.label} has no tensor that is known to be a softmax layer{reason}; name one (weight=, or --weight): "
         f"{describe(store, _matrices(store)) or 'it holds no matrices at all'}."
     )
 
@@ -149,8 +149,13 @@ def require(store: TensorStore, name: str, dimensions: tuple[int, ...]) -> str:
     if name in store.names() and len(store.shape(name)) in dimensions:
         return name
     fitting = [other for other in store.names() if len(store.shape(other)) in dimensions]
-    problem = "has no tensor" if name not in store.names() else "has the wrong number of dimensions for tensor"
-    raise ValueError(f"{store.label} {problem} {name!r}; candidates: {describe(store, fitting) or 'none'}.")
+    wanted = "a matrix (classes, features)" if 2 in dimensions and 1 not in dimensions else "a vector (classes)"
+    problem = (
+        f"has tensor {name!r} in shape {store.shape(name)}, not as {wanted}"
+        if name in store.names()
+        else f"has no tensor {name!r}"
+    )
+    raise ValueError(f"{store.label} {problem}; candidates: {describe(store, fitting) or 'none'}.")
 
 
 def _matrices(store: TensorStore) -> list[str]:

@@ -122,11 +122,13 @@ def load_head(
 
 
 def _load_file(path: Path, weight: str | None, bias: str | None, tokens: Tokens) -> Head:
+    if not path.stat().st_size:
+        raise ValueError(f"{path} is empty: fetch or write the file again.")
     if path.suffix == ".onnx":
         head = read_onnx_head(path, weight)
         names = {"weight": head.weight_name}
         strings = _strings(tokens, len(head.W)) or head.tokens
-        return Head(SoftmaxLayer(head.W, head.b, strings), None, Source(path.name, "local", "onnx"), names)
+        return Head(_softmax_layer(head.W, head.b, strings, path), None, Source(path.name, "local", "onnx"), names)
     if path.suffix == ".npz":
         return _load_npz(npz.NpzStore(path), weight, bias, tokens, path)
     if path.suffix == ".safetensors":
@@ -155,7 +157,7 @@ def _load_npz(store: npz.NpzStore, weight: str | None, bias: str | None, tokens:
 
 def _load_llama2c_head(path: Path, tokens: Tokens) -> Head:
     config, weights = read_llama2c(path)
-    layer = SoftmaxLayer(weights["output"], None, _strings(tokens, config.vocab_size))
+    layer = _softmax_layer(weights["output"], None, _strings(tokens, config.vocab_size), path)
     names = {"weight": "tok_embeddings" if config.tied else "output", "gain": "norm"}
     return Head(layer, Ellipsoid.rms_norm(weights["norm"]), Source(path.name, "local", "llama2.c"), names)
 
@@ -201,7 +203,16 @@ def _layer(W: np.ndarray, b: np.ndarray | None, tokens: Tokens, store: TensorSto
             f"{store.label}: {name!r} is {W.shape} but its bias has {b.size} entries, so the matrix is stored transposed; "
             "save W as (classes, features)."
         )
-    return SoftmaxLayer(W, b, _strings(tokens, len(W)))
+    return _softmax_layer(W, b, _strings(tokens, len(W)), store.label)
+
+
+def _softmax_layer(
+    W: np.ndarray, b: np.ndarray | None, tokens: Sequence[str] | None, label: str | Path
+) -> SoftmaxLayer:
+    try:
+        return SoftmaxLayer(W, b, tokens)
+    except ValueError as error:
+        raise ValueError(f"{label}: {error}") from None
 
 
 def _strings(tokens: Tokens, classes: int) -> Sequence[str] | None:

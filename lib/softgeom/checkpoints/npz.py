@@ -58,6 +58,11 @@ class NpzStore:
         """These arrays, or all of them."""
         # The file is opened here because numpy leaves its own handle open when the archive turns out to be broken.
         with self._path.open("rb") as handle:
+            if not zipfile.is_zipfile(handle) and handle.seek(0) == 0 and handle.read(6) != b"\x93NUMPY":
+                raise ValueError(
+                    f"{self._path} is not a whole .npz file: fetch it again, or write it with numpy.savez."
+                )
+            handle.seek(0)
             try:
                 loaded = np.load(handle, allow_pickle=False)
                 if not isinstance(loaded, np.ndarray):

@@ -61,7 +61,9 @@ def read_onnx_head(path: Path, weight: str | None = None) -> OnnxHead:
     try:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf raises its own class, which is no public name
-        raise ValueError(f"{path} is not a whole ONNX file ({type(error).__name__}: {error}).") from error
+        raise ValueError(
+            f"{path} is not a whole ONNX file ({type(error).__name__}: {error}): fetch it again."
+        ) from error
     graph = _Graph(model.graph, path)
     product = graph.product_of(weight) if weight else graph.last_product()
     if product is None:

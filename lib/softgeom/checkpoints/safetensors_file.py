@@ -106,7 +106,9 @@ def _parse_header(read_range: ReadRange, size: int, label: str) -> dict[str, Ent
     if not 2 <= length <= MAX_HEADER:
         raise ValueError(f"{label} is not a safetensors file: its first eight bytes are no plausible header length.")
     if size < 8 + length:
-        raise ValueError(f"{label} is truncated inside its header: {8 + length - size} bytes of it are missing.")
+        raise ValueError(
+            f"{label} is truncated inside its header: {8 + length - size} bytes of it are missing; fetch the file again."
+        )
     try:
         header = json.loads(read_range(8, 8 + length))
         entries = {

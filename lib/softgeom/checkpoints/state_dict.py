@@ -43,7 +43,8 @@ def open_state_dict(path: Path) -> ArrayStore:
             "model.state_dict() alone."
         ) from error
     except (RuntimeError, EOFError, OSError, KeyError, ValueError) as error:
-        raise ValueError(f"{path} is not a whole PyTorch file ({str(error).splitlines()[0]}).") from error
+        reason = str(error).split(". ")[0].split("\n")[0]  # PyTorch adds advice of its own
+        raise ValueError(f"{path} is not a whole PyTorch file ({reason}): fetch or save it again.") from error
     tensors = {name: value for name, value in _unwrap(loaded).items() if isinstance(value, torch.Tensor)}
     if not tensors:
         raise ValueError(f"{path} holds no named tensors: save model.state_dict().")
