@@ -118,7 +118,7 @@ def test_formulas_are_typeset_without_a_network(site, open_page):
         page: page.read_text(encoding="utf-8").count('class="math') for page in (site / "notebooks").glob("*.html")
     }
     page = max(texts, key=texts.__getitem__)
-    tab = open_page(f"notebooks/{page.stem}")
+    tab = open_page(f"{page.parent.name}/{page.stem}")
     assert tab.locator("mjx-container svg").count() >= texts[page] > 3
     assert tab.locator("mjx-merror").count() == 0
 
@@ -148,7 +148,7 @@ def test_the_search_finds_without_a_server(open_page):
     tab.keyboard.type("unargmaxable")
     tab.keyboard.press("Enter")
     tab.locator("#search-results li a").first.wait_for()
-    assert tab.locator("#search-results li").count() > 3
+    assert tab.locator("#search-results li").count() > 1
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -75,7 +75,11 @@ def comparisons_page(profile: str) -> str:
         chosen = [row for row in rows if row.id == entry["id"]]
         counts = ", ".join(f"{n} {v}" for v, n in pd.Series([row.verdict for row in chosen]).value_counts().items())
         notebook = entry["ours"].partition("/")[0]
-        parts += [f"## {entry['title']}\n", f"{evidence(notebook, profile)}. {len(chosen)} numbers: {counts}.\n"]
+        try:
+            proof = evidence(notebook, profile)
+        except FileNotFoundError:  # the rows then say how to make the numbers
+            proof = notebook
+        parts += [f"## {entry['title']}\n", f"{proof}. {len(chosen)} numbers: {counts}.\n"]
         if odd := [row for row in chosen if row.verdict != "equal"]:
             parts.append(readme.markdown(pd.DataFrame([_beside(row) | {"reason": row.reason} for row in odd])) + "\n")
         if equal := [row for row in chosen if row.verdict == "equal"]:
