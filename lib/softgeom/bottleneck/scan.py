@@ -64,9 +64,9 @@ class Scan:
     def table(self) -> pd.DataFrame:
         """One row per class: class, token, verdict, method, steps, margin, radius.
 
-        margin : certified lower bound on the witness's margin; certified upper bound (<= 0) on the best margin of an
-            unargmaxable class; 0 for a tied one.
-        radius : certified lower bound on ``min_i margin_i / ||w_t - w_i||`` at the witness; NaN without one.
+        * margin: certified lower bound on the witness's margin; certified upper bound (<= 0) on the best margin of an
+          unargmaxable class; 0 for a tied one.
+        * radius: certified lower bound on ``min_i margin_i / ||w_t - w_i||`` at the witness; NaN without one.
         """
         rows = [
             (f.index, self.layer.token(f.index), f.evidence.verdict, f.method, f.steps, f.margin, f.radius)
