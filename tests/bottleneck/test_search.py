@@ -124,6 +124,17 @@ def test_surround_proves_planted_classes() -> None:
     assert all(bound <= 0 for _, bound in proven.values())
 
 
+def test_surround_survives_classes_on_an_edge_of_the_hull() -> None:
+    """There the weights crowd on two rivals and their Gram matrix loses its rank."""
+    rng = np.random.default_rng(2)
+    W = rng.normal(size=(300, 80))
+    W[:2] *= 4
+    share = rng.uniform(size=(60, 1))
+    W[200:260] = share * W[0] + (1 - share) * W[1]
+    problem = make_problem(SoftmaxLayer(W.astype(np.float32)), Ball(5.0))
+    assert all(bound <= 0 for _, bound in surround(problem, np.arange(200, 260)).values())
+
+
 def test_programme_and_nearest_point_agree_where_both_apply() -> None:
     """In one dimension a box and a ball are the same set."""
     layer = uniform_layer(15, 1, seed=3)

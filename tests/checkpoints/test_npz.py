@@ -48,7 +48,7 @@ def test_a_layer_without_bias_has_none(tmp_path, layer_arrays):
 def test_unknown_names_list_the_candidates_with_shapes(tmp_path, layer_arrays):
     W, b = layer_arrays
     np.savez(tmp_path / "m.npz", kernel=W, offset=b)
-    with pytest.raises(ValueError, match=r"weight=: kernel \(7, 3\)"):
+    with pytest.raises(ValueError, match=r"--weight\): kernel \(7, 3\)"):
         load_softmax_layer(tmp_path / "m.npz")
     layer = load_softmax_layer(tmp_path / "m.npz", weight="kernel", bias="offset")
     np.testing.assert_array_equal(layer.b, b)

@@ -82,13 +82,14 @@ def _polish(
     root = A * np.sqrt(p[kept])[:, None]
     gram = (root.T @ root).astype(np.float64)
     gram[np.diag_indices_from(gram)] += 1e-6 * np.trace(gram) / len(gram)  # dependent columns must not stop it
-    factor = scipy.linalg.cho_factor(gram, overwrite_a=True, check_finite=False)
+    # Not Cholesky's factors: where few weights carry all, rounding leaves the Gram matrix indefinite.
+    factor = scipy.linalg.lu_factor(gram, overwrite_a=True, check_finite=False)
     target = np.zeros(len(gram))
     target[-1] = 1.0
     A = A.astype(np.float64)
     for _ in range(3):  # the Gram matrix is float32: each pass gains several digits
         residual = target - weights @ A
-        weights = weights * (1 + A @ scipy.linalg.cho_solve(factor, residual, check_finite=False))
+        weights = weights * (1 + A @ scipy.linalg.lu_solve(factor, residual, check_finite=False))
     return Captors(rivals[kept], np.maximum(weights, 0.0))
 
 
