@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from softgeom.bottleneck.archive import block_path, fingerprint, load_findings, save_findings
 from softgeom.bottleneck.ascent import Candidates, climb
@@ -237,7 +238,9 @@ def search_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
 
 def decide_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     """Decide classes (n,) for which the search found no witness."""
-    return _kept(task, "decide", classes, lambda: _decide(task, classes))
+    # Thousands of products too small for two threads: on several, most of the time goes into handing work over.
+    with threadpool_limits(1, "blas"):
+        return _kept(task, "decide", classes, lambda: _decide(task, classes))
 
 
 def _kept(task: _Task, stage: str, classes: NDArray[np.intp], work: Callable[[], list[Finding]]) -> list[Finding]:
