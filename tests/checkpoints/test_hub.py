@@ -73,3 +73,14 @@ def test_without_network_it_says_so_within_two_seconds(monkeypatch):
         load_softmax_layer("someone/model")
     assert time.monotonic() - started < 2
     corpora.hub_reachable.cache_clear()
+
+
+def test_a_hub_that_breaks_off_is_told(hub, monkeypatch):
+    from huggingface_hub import HfApi
+
+    def breaks_off(*_, **__):
+        raise RuntimeError("connection reset")  # the client's transport has errors of its own
+
+    monkeypatch.setattr(HfApi, "model_info", breaks_off)
+    with pytest.raises(ValueError, match=r"asking the hub failed \(RuntimeError: connection reset\); try again"):
+        load_softmax_layer("someone/model")

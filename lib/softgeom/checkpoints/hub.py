@@ -55,6 +55,10 @@ class HubModel:
             raise ValueError(
                 f"no file or folder {repo_id!r} here, and the hub has no such model that this machine may read ({reason})."
             ) from error
+        except Exception as error:  # the client's transport errors derive from no common public class
+            raise ValueError(
+                f"{repo_id}: asking the hub failed ({type(error).__name__}: {error}); try again."
+            ) from error
         self.commit = str(info.sha)
         self._files = {sibling.rfilename for sibling in info.siblings or []}
 
