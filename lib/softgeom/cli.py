@@ -20,9 +20,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from softgeom.checkpoints import Head, classes_in_script, load_head
 from softgeom.layer import Ball, Box, FeatureSet, SoftmaxLayer, Unbounded
+
+_EXAMPLES = 20  # classes that can never win are named on the terminal up to here; verdicts.csv has them all
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +45,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="softgeom", description="The geometry of softmax.")
     commands = parser.add_subparsers(dest="command", required=True)
     scan = commands.add_parser("scan", help="find the outputs that a model can never produce, each proven")
-    scan.add_argument("path", help=".npz, .onnx, .safetensors, .pt, .bin, a model folder or a Hugging Face model id")
+    scan.add_argument(
+        "path",
+        help=".npz, .onnx, .safetensors, .pt, .bin, a model folder, a hub id, or ppocr-v4 (a first model to try)",
+    )
     scan.add_argument("--out", type=Path, default=Path("scan"), help="folder for the results (default: scan)")
     scan.add_argument(
         "--features", choices=["box", "ball", "unbounded", "norm"], default="box", help="where inputs lie"
@@ -96,6 +102,8 @@ def _scan(options: argparse.Namespace) -> int:
     )
     for verdict, count in found.counts.items():
         print(f"{verdict:>13}: {count:,}")
+    if found.counts["unargmaxable"]:
+        print(f"never an output: {_examples(found.table)}")
     claimed = "every verdict" if not found.counts["undecided"] else "every verdict but the undecided"
     print(f"{claimed} proven and re-checked in {seconds:.1f} s; written to {options.out}")
     return 3 if found.counts["undecided"] else 0
@@ -157,6 +165,12 @@ def _summary(
         "fingerprint": fingerprint(layer),
         "versions": {name: version(name) for name in ("softgeom", "numpy", "scipy", "highspy")},
     }
+
+
+def _examples(table: pd.DataFrame) -> str:
+    tokens = table["token"][table["verdict"] == "unargmaxable"]
+    shown = [token if token.isprintable() and token.strip() else repr(token) for token in tokens[:_EXAMPLES]]
+    return " ".join(shown) + (" ..." if len(tokens) > _EXAMPLES else "")
 
 
 def _bias(layer: SoftmaxLayer) -> str:

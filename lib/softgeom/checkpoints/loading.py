@@ -8,6 +8,7 @@
 ``.bin`` (llama2.c)         recognised by its header
 a folder                    Hugging Face model folder, sharded or not
 ``owner/name``              a model on the hub: only the byte ranges of the needed tensors are fetched
+``ppocr-v4``                the text recogniser inside the package rapidocr-onnxruntime
 ==========================  =====================================================================================
 """
 
@@ -27,6 +28,7 @@ from softgeom.checkpoints.folder import find_token_file, open_folder
 from softgeom.checkpoints.hub import HubModel
 from softgeom.checkpoints.llama2c import looks_like_llama2c, read_llama2c
 from softgeom.checkpoints.onnx_graph import read_onnx_head
+from softgeom.checkpoints.ppocr import ppocr_file
 from softgeom.checkpoints.safetensors_file import open_safetensors
 from softgeom.checkpoints.state_dict import open_state_dict
 from softgeom.checkpoints.tensors import TensorStore
@@ -38,6 +40,7 @@ Tokens = str | Path | Sequence[str] | None
 
 _HUB_ID = re.compile(r"[\w][\w.-]*(?:/[\w.-]+)?")
 _PYTORCH = {".pt", ".pth", ".bin", ".ckpt"}
+PPOCR = "ppocr-v4"  # a first model to scan, which one pip install brings
 SUFFIXES = (".npz", ".onnx", ".safetensors", *sorted(_PYTORCH))
 _GEMMA = re.compile(r"gemma")
 
@@ -108,6 +111,8 @@ def load_head(
         truncated file, unknown tensor names (the candidates are listed with their shapes), shapes that do not fit.
     """
     path = Path(path_or_hub_id)
+    if str(path_or_hub_id) == PPOCR and not path.exists():
+        path = ppocr_file()
     if path.is_dir():
         store, config = open_folder(path)
         tokens = tokens if tokens is not None else find_token_file(path)
