@@ -115,7 +115,9 @@ def test_the_front_page_answers_and_leads_to_the_evidence(open_page, screenshot)
 
 def test_formulas_are_typeset_without_a_network(site, open_page):
     texts = {
-        page: page.read_text(encoding="utf-8").count('class="math') for page in (site / "notebooks").glob("*.html")
+        page: page.read_text(encoding="utf-8").count('class="math ')
+        for folder in ("notebooks", "lessons")
+        for page in (site / folder).glob("*.html")
     }
     page = max(texts, key=texts.__getitem__)
     tab = open_page(f"{page.parent.name}/{page.stem}")
