@@ -38,12 +38,13 @@ def main(targets: list[str]) -> int:
         return 0
     rows = pd.read_csv(TABLE).to_dict("records") if TABLE.is_file() else []
     known = {row["target"]: row for row in rows}
+    TABLE.parent.mkdir(parents=True, exist_ok=True)
     for target in targets or TARGETS:
         known[target] = measure(target)
         print(known[target], flush=True)
-    TABLE.parent.mkdir(parents=True, exist_ok=True)
-    frame = pd.DataFrame([known[name] for name in (*TARGETS, *sorted(set(known) - set(TARGETS))) if name in known])
-    frame.to_csv(TABLE, index=False, lineterminator="\n")
+        # Written after each, so that a target that fails takes no earlier measurement with it.
+        names = [name for name in (*TARGETS, *sorted(set(known) - set(TARGETS))) if name in known]
+        pd.DataFrame([known[name] for name in names]).to_csv(TABLE, index=False, lineterminator="\n")
     return 0
 
 
