@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import signal
 import warnings
 
 import pytest
@@ -14,6 +15,10 @@ JOBS = [(n, 10) for n in range(5)]
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_results_keep_the_order_of_the_jobs(backend: str) -> None:
     assert run_blocks(operator.mul, JOBS, n_jobs=2, backend=backend) == [0, 10, 20, 30, 40]  # type: ignore[arg-type]
+
+
+def test_workers_leave_interrupts_to_the_parent() -> None:
+    assert run_blocks(signal.getsignal, [(signal.SIGINT,)] * 2, n_jobs=2, backend="loky") == [signal.SIG_IGN] * 2
 
 
 def test_dask_cluster_of_two_workers_gives_the_same() -> None:
