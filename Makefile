@@ -71,10 +71,10 @@ lock: | $(STAMP)
 # ---- Notebooks -------------------------------------------------------------------------------------------------------------
 
 NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9]*.ipynb)))
-LEAVES    := $(wildcard $(addprefix $(LIB)/,__init__.py paths.py record.py style.py progress.py parallel.py layer.py corpora/*.py))
+LEAVES    := $(wildcard $(addprefix $(LIB)/,__init__.py colours.py source.py progress.py parallel.py layer.py) $(addprefix lib/compendium/,paths.py record.py style.py corpora/*.py))
 CHECKPOINTS := $(wildcard $(LIB)/checkpoints/*.py)
-MODELS      := $(wildcard $(LIB)/language_model/*.py)
-BOTTLENECK  := $(wildcard $(LIB)/bottleneck/*.py) $(CHECKPOINTS)
+MODELS      := $(wildcard $(LIB)/language_model/*.py lib/compendium/models/*.py)
+BOTTLENECK  := $(wildcard $(LIB)/bottleneck/*.py $(LIB)/bottleneck/*/*.py) $(CHECKPOINTS)
 MARGINS     := $(wildcard $(LIB)/margins/*.py) $(MODELS)
 CIRCUITS    := $(wildcard $(LIB)/circuits/*.py) $(MODELS) $(CHECKPOINTS)
 HARDMAX     := $(wildcard $(LIB)/hardmax/*.py)
@@ -88,19 +88,19 @@ smoke:
 # Parameters are checked before anything runs: an unknown, missing or mistyped one stops everything here.
 build/params-$(PROFILE).ok: $(wildcard params/$(PROFILE)/*.yaml) $(wildcard notebooks/*.ipynb) | $(STAMP)
 	@mkdir -p build
-	@$(PY) -m softgeom.compendium check-params --profile $(PROFILE)
+	@$(PY) -m compendium check-params --profile $(PROFILE)
 	@touch $@
 
 $(E)/%.ipynb: notebooks/%.ipynb params/$(PROFILE)/%.yaml $(LEAVES) | $(STAMP) build/params-$(PROFILE).ok
-	@$(PY) -m softgeom.compendium run $* --profile $(PROFILE)
+	@$(PY) -m compendium run $* --profile $(PROFILE)
 
 .PHONY: $(NOTEBOOKS)
 $(NOTEBOOKS): %: $(E)/%.ipynb
 
 # ---- Edges: what each notebook needs beyond its own file, its parameters and the leaves --------------------------------------
 # (chapter A: bottleneck)
-COUNTS := $(addprefix $(LIB)/bottleneck/,arrangement.py rankings.py regions.py stirling.py)
-$(E)/10_braid_counts.ipynb: $(COUNTS) $(LIB)/bottleneck/lowrank.py $(wildcard data/reference/braid_*.csv)
+COUNTS := $(addprefix $(LIB)/bottleneck/counting/,arrangement.py rankings.py regions.py stirling.py)
+$(E)/10_braid_counts.ipynb: $(COUNTS) $(LIB)/bottleneck/counting/lowrank.py $(wildcard data/reference/braid_*.csv)
 $(E)/11_region_geometry.ipynb: $(BOTTLENECK)
 $(E)/12_first_scan.ipynb $(E)/13_random_layers.ipynb: $(BOTTLENECK)
 $(E)/14_trained_layers.ipynb: $(BOTTLENECK) $(LIB)/language_model/tokens.py
@@ -142,23 +142,23 @@ lint: | $(STAMP)
 	$(PY) -m ruff format --check lib tests notebooks benchmarks
 	$(PY) -m nbstripout --verify --extra-keys 'metadata.papermill cell.metadata.papermill' notebooks/*.ipynb notebooks/lessons/*.ipynb
 	$(PY) -m mypy
-	$(PY) -m softgeom.compendium render-readme --check
+	$(PY) -m compendium render-readme --check
 
 check: | $(STAMP)
-	@$(PY) -m softgeom.compendium check --profile $(PROFILE)
+	@$(PY) -m compendium check --profile $(PROFILE)
 
 readme: | $(STAMP)
-	@$(PY) -m softgeom.compendium render-readme
+	@$(PY) -m compendium render-readme
 
 lab: | $(STAMP)
 	$(PY) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/start.ipynb
 
 report: | $(STAMP)
-	@$(PY) -m softgeom.compendium report --profile $(PROFILE)
+	@$(PY) -m compendium report --profile $(PROFILE)
 
 scan: | $(STAMP)
 	@test -n '$(MODEL)' || { echo 'which model? make scan MODEL=path-or-hub-id [OUT=folder]'; exit 1; }
-	@$(PY) -m softgeom.compendium scan '$(MODEL)' --out '$(OUT)'
+	@$(PY) -m compendium scan '$(MODEL)' --out '$(OUT)'
 
 bench: | $(STAMP)
 	$(PY) benchmarks/run.py

@@ -35,11 +35,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from softgeom.bottleneck import scan
-from softgeom.bottleneck.ascent import climb
 from softgeom.bottleneck.examples import hard_layer, normal_layer
-from softgeom.bottleneck.lp import SolverError, chebyshev_radius
 from softgeom.bottleneck.problem import make_problem
-from softgeom.bottleneck.reflect import PATIENCE, reflect_step
+from softgeom.bottleneck.proving.lp import SolverError, chebyshev_radius
+from softgeom.bottleneck.searching.ascent import climb
+from softgeom.bottleneck.searching.reflect import PATIENCE, reflect_step
 from softgeom.layer import Box, SoftmaxLayer
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "bench"

@@ -1,4 +1,4 @@
-"""The import rule: leaves <- chapters <- explorers, compendium; chapters do not import each other."""
+"""The import rule: softgeom <- compendium <- classroom, notebooks; inside softgeom leaves <- chapters <- explorers, command line."""
 
 from __future__ import annotations
 
@@ -9,40 +9,58 @@ import sys
 import pytest
 
 CHAPTERS = {"bottleneck", "margins", "circuits", "hardmax"}
-ABOVE = {"explorers", "lessons", "compendium", "cli"}  # may import everything; nobody imports them
+ABOVE = {"explorers", "cli"}  # may import every chapter; nobody in softgeom imports them
+HOUSES = {
+    "softgeom": {"compendium", "classroom"},
+    "compendium": {"classroom"},
+    "classroom": {"compendium"},
+}  # what each must not import
 
 
 def _imports(path) -> set[str]:
-    """Second component of every `softgeom.x` that a file imports, at any depth of the code."""
+    """Every dotted module that a file imports, at any depth of the code."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module == "softgeom":
-            names = [f"softgeom.{alias.name}" for alias in node.names]
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
-            names = [node.module]
-        else:
-            continue
-        found |= {name.split(".")[1] for name in names if name.startswith("softgeom.")}
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
     return found
 
 
-def _modules(repository):
-    package = repository / "lib" / "softgeom"
+def _chapters(names: set[str]) -> set[str]:
+    """Second component of every `softgeom.x` among the names."""
+    return {name.split(".")[1] for name in names if name.startswith("softgeom.")}
+
+
+def _modules(repository, house):
+    package = repository / "lib" / house
     for path in sorted(package.rglob("*.py")):
-        part = path.relative_to(package).parts[0].removesuffix(".py")
-        yield path, part
+        yield path, path.relative_to(package).parts[0].removesuffix(".py")
 
 
-def test_imports_go_one_way(repository):
-    for path, part in _modules(repository):
-        imported = _imports(path) - {part}
-        if part in ABOVE:
+@pytest.mark.parametrize("house", HOUSES)
+def test_houses_stand_on_each_other_in_one_order(repository, house):
+    for path, _ in _modules(repository, house):
+        above = {name.partition(".")[0] for name in _imports(path)} & HOUSES[house]
+        assert not above, f"{path} imports {above}, which stands above it"
+
+
+def test_chapters_do_not_import_each_other(repository):
+    for path, part in _modules(repository, "softgeom"):
+        imported = _chapters(_imports(path)) - {part}
+        if part in ABOVE or (path.parent.name == "softgeom" and part == "__init__"):
             continue
         assert not imported & ABOVE, f"{path} imports {imported & ABOVE}, which stands above it"
         assert not imported & CHAPTERS, f"{path} imports the chapter {imported & CHAPTERS}"
+
+
+def test_the_library_knows_no_folder_of_the_clone(repository):
+    for path, _ in _modules(repository, "softgeom"):
+        text = path.read_text(encoding="utf-8")
+        for folder in ("notebooks/", "data/processed", "data/raw", "results/", "Makefile"):
+            assert folder not in text, f"{path} names {folder}, a folder of the clone"
 
 
 def test_the_rule_sees_through_every_form_of_import(tmp_path):
@@ -50,7 +68,7 @@ def test_the_rule_sees_through_every_form_of_import(tmp_path):
     path.write_text(
         "import softgeom.margins\nfrom softgeom import circuits\ndef f():\n    from softgeom.hardmax.dynamics import x\n"
     )
-    assert _imports(path) == {"margins", "circuits", "hardmax"}
+    assert _chapters(_imports(path)) == {"margins", "circuits", "hardmax"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from softgeom.compendium import parameters
+from compendium import parameters
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))

@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _scan(options: argparse.Namespace) -> int:
-    from softgeom.bottleneck.scan import scan
+    from softgeom.bottleneck.scanner import scan
 
     if options.out.exists() and not options.out.is_dir():
         raise ValueError(f"--out {options.out} is a file: name a folder for the results.")
@@ -148,7 +148,7 @@ def _summary(
 ) -> dict[str, object]:
     from importlib.metadata import version
 
-    from softgeom.bottleneck.archive import fingerprint
+    from softgeom.bottleneck.certifying.archive import fingerprint
 
     layer = head.layer
     return {

@@ -2,7 +2,7 @@
 
 One function, one list of argument tuples, one list of results in the same order. The default is joblib's ``loky``
 (processes of this machine); ``backend="dask"`` sends the same blocks to the scheduler at ``address``, or to a cluster
-that it starts for the occasion. ``BACKEND`` and ``SCHEDULER`` of the environment are the Makefile's way to choose.
+that it starts for the occasion. ``BACKEND`` and ``SCHEDULER`` of the environment choose when nothing is said.
 """
 
 from __future__ import annotations

@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from softgeom.bottleneck.arrangement import braid_arrangement, count_arrangement_regions, exact_layer, visit_regions
+from softgeom.bottleneck.counting.arrangement import (
+    braid_arrangement,
+    count_arrangement_regions,
+    exact_layer,
+    visit_regions,
+)
 
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
 GENERIC = [[1, 2], [3, -1], [-2, 5], [-4, -4]]

@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from softgeom.bottleneck.lowrank import descend_by_bounds, fit_low_rank, log_probabilities, sufficient_dimension
+from softgeom.bottleneck.counting.lowrank import (
+    descend_by_bounds,
+    fit_low_rank,
+    log_probabilities,
+    sufficient_dimension,
+)
 
 
 @pytest.fixture

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
-from softgeom.bottleneck.planar import (
+from softgeom.bottleneck.counting.rankings import feasible_rankings, rank_classes
+from softgeom.bottleneck.counting.regions import count_regions
+from softgeom.bottleneck.drawing.planar import (
     area,
     argmax_cells,
     bounded_rankings,
@@ -20,8 +22,6 @@ from softgeom.bottleneck.planar import (
     ranking_cells,
     square,
 )
-from softgeom.bottleneck.rankings import feasible_rankings, rank_classes
-from softgeom.bottleneck.regions import count_regions
 
 # Classes 0, 1, 2 at the corners of a triangle, class 3 inside it: Figure 1 of the paper.
 IMPRISONED = [[4, 1], [-3, 3], [-1, -4], [0, 1]]

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
-from softgeom.bottleneck.rankings import (
+from softgeom.bottleneck.counting.rankings import (
     RankingVerdict,
     decide_ranking,
     effective_shape,
     feasible_rankings,
     rank_classes,
 )
-from softgeom.bottleneck.regions import count_regions
+from softgeom.bottleneck.counting.regions import count_regions
 
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
 

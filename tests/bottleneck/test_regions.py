@@ -11,9 +11,14 @@ import pandas as pd
 import pytest
 import softgeom.bottleneck
 import sympy
-from softgeom import paths
-from softgeom.bottleneck.arrangement import braid_arrangement, count_arrangement_regions
-from softgeom.bottleneck.regions import count_regions, count_regions_by_recurrence, log10_factorial, log10_regions
+from compendium import paths
+from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
+from softgeom.bottleneck.counting.regions import (
+    count_regions,
+    count_regions_by_recurrence,
+    log10_factorial,
+    log10_regions,
+)
 
 
 @pytest.mark.parametrize("bias", [True, False])

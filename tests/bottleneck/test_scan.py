@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
+from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Unknown, Witness
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
-from softgeom.bottleneck.scan import COLUMNS, Finding, Scan, scan
-from softgeom.bottleneck.verdict import Captors, EvidenceError, Twin, Unknown, Witness
+from softgeom.bottleneck.scanner import COLUMNS, Finding, Scan, scan
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 FEATURES = [
@@ -327,7 +327,7 @@ def test_blocks_on_two_workers_give_the_same_verdicts(backend) -> None:
 @pytest.mark.parametrize("features", [FEATURES[1], FEATURES[5]], ids=lambda f: f.describe())
 def test_a_device_only_proposes_and_changes_no_verdict(features, monkeypatch) -> None:
     pytest.importorskip("torch")
-    from softgeom.bottleneck.device import Device
+    from softgeom.bottleneck.searching.device import Device
 
     layer = uniform_layer(60, 3, seed=6)
     verdicts = scan(layer, features=features).table.verdict.tolist()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from softgeom.bottleneck.ascent import climb
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
-from softgeom.bottleneck.look import look
-from softgeom.bottleneck.lp import MarginProgramme, SolverError, chebyshev_radius
-from softgeom.bottleneck.nearest import NearestPointProgramme
 from softgeom.bottleneck.problem import make_problem
-from softgeom.bottleneck.reflect import braid_reflect, reflect_step
-from softgeom.bottleneck.surround import surround
+from softgeom.bottleneck.proving.lp import MarginProgramme, SolverError, chebyshev_radius
+from softgeom.bottleneck.proving.nearest import NearestPointProgramme
+from softgeom.bottleneck.proving.surround import surround
+from softgeom.bottleneck.searching.ascent import climb
+from softgeom.bottleneck.searching.look import look
+from softgeom.bottleneck.searching.reflect import braid_reflect, reflect_step
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 
@@ -73,9 +73,9 @@ def test_a_win_outside_the_box_does_not_count() -> None:
 def test_a_look_is_the_plain_product(features, dtype, monkeypatch) -> None:
     import sys
 
-    from softgeom.bottleneck import look as _  # noqa: F401 - the module is patched by name below
+    from softgeom.bottleneck.searching import look as _  # noqa: F401 - the module is patched by name below
 
-    monkeypatch.setattr(sys.modules["softgeom.bottleneck.look"], "TILE_BYTES", 1)  # many tiles
+    monkeypatch.setattr(sys.modules["softgeom.bottleneck.searching.look"], "TILE_BYTES", 1)  # many tiles
     problem = make_problem(normal_layer(700, 3, bias=True), features)
     classes = np.arange(0, 700, 50)
     Z = np.random.default_rng(1).normal(size=(len(classes), problem.dimension)).astype(np.float32)
@@ -197,7 +197,7 @@ def test_ball_witness_lies_in_the_ball() -> None:
 )
 def test_a_device_finds_what_numpy_finds(features, monkeypatch) -> None:
     pytest.importorskip("torch")
-    from softgeom.bottleneck import device
+    from softgeom.bottleneck.searching import device
 
     monkeypatch.setattr(device, "TILE_BYTES", 1)  # many tiles
     problem = make_problem(uniform_layer(700, 3, seed=1), features)
@@ -215,7 +215,7 @@ def test_a_device_finds_what_numpy_finds(features, monkeypatch) -> None:
 
 def test_one_class_and_half_precision_on_a_device() -> None:
     pytest.importorskip("torch")
-    from softgeom.bottleneck.device import Device
+    from softgeom.bottleneck.searching.device import Device
 
     one = make_problem(SoftmaxLayer([[1.0, 2.0]]), Box(1.0))
     assert climb(one, np.array([0]), device=Device(one, "cpu")).margin[0] == np.inf

@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-from softgeom.bottleneck.rankings import rank_classes
-from softgeom.bottleneck.spatial import (
+from softgeom.bottleneck.counting.rankings import rank_classes
+from softgeom.bottleneck.drawing.spatial import (
     Piece,
     Plane,
     braid_normals,

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from softgeom.bottleneck.stirling import (
+from softgeom.bottleneck.counting.stirling import (
     associated_stirling,
     log_stirling_tail,
     stirling_polynomial_sum,

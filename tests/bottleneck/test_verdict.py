@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from softgeom.bottleneck.exact import solve_nonnegative
-from softgeom.bottleneck.hull import certify_captivity
-from softgeom.bottleneck.rounding import gamma
-from softgeom.bottleneck.verdict import Captors, EvidenceError, Twin, Witness, check_evidence
-from softgeom.bottleneck.witness import WitnessChecker
+from softgeom.bottleneck.certifying.hull import certify_captivity
+from softgeom.bottleneck.certifying.rounding import gamma
+from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Witness, check_evidence
+from softgeom.bottleneck.certifying.witness import WitnessChecker
+from softgeom.bottleneck.proving.exact import solve_nonnegative
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 # A square around the origin: four corners win, the centre is inside their hull.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 
+import classroom
 import nbformat
 import pytest
-from softgeom import lessons
 
 pytestmark = pytest.mark.browser
 
@@ -37,14 +37,14 @@ def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(repository, jupyter
     idle.wait_for()
     outputs = _save_and_read(tab, folder / f"{NAME}.ipynb")
     assert not [output for output in outputs if output["output_type"] == "error" or output.get("name") == "stderr"]
-    asked = len(lessons.LESSONS["rankings"].EXERCISES) + len(lessons.LESSONS["rankings"].PREDICTIONS)
+    asked = len(classroom.LESSONS["rankings"].EXERCISES) + len(classroom.LESSONS["rankings"].PREDICTIONS)
     assert str(outputs).count("**Your turn.**") == asked
     tab.locator(".softgeom [aria-live]").scroll_into_view_if_needed()
     tab.locator(".softgeom .sg-region").first.wait_for()
     tab.wait_for_timeout(500)  # JupyterLab draws the cells that scrolled into view a little later
     screenshot(tab, "lesson")
 
-    cell = tab.locator(".jp-CodeCell", has_text='lessons.check("rankings-2", answer)')
+    cell = tab.locator(".jp-CodeCell", has_text='classroom.check("rankings-2", answer)')
     cell.scroll_into_view_if_needed()
     for answer, says in (("20", "counts every pair twice"), ("'ten'", "whole number"), ("10", "10 pairs, 10 lines")):
         cell.locator(".cm-content").click()

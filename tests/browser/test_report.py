@@ -11,8 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from softgeom import paths
-from softgeom.compendium import report, runner
+from compendium import paths, report, runner
 from softgeom.explorers import NAMES
 
 pytestmark = pytest.mark.browser

@@ -99,7 +99,7 @@ class FakeHub:
 @pytest.fixture
 def hub(monkeypatch):
     """A hub at 127.0.0.1 with the repository `someone/model`."""
-    from softgeom import corpora
+    from compendium import corpora
 
     hub = FakeHub("")
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(hub))

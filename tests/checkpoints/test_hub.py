@@ -61,7 +61,7 @@ def test_an_unknown_model_is_told(hub):
 
 
 def test_without_network_it_says_so_within_two_seconds(monkeypatch):
-    from softgeom import corpora
+    from compendium import corpora
 
     for name in ("HTTPS_PROXY", "https_proxy"):
         monkeypatch.delenv(name, raising=False)

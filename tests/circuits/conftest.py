@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from compendium.models import load_trained
 from softgeom.circuits import Anatomy, dissect, relative_error
-from softgeom.language_model import GPT, GPTConfig, Llama, LlamaConfig, load_trained
+from softgeom.language_model import GPT, GPTConfig, Llama, LlamaConfig
 
 
 def _shaken(model: torch.nn.Module, seed: int) -> torch.nn.Module:

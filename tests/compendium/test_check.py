@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 import yaml
-from softgeom.compendium import __main__ as command_line
-from softgeom.compendium import check
+from compendium import __main__ as command_line
+from compendium import check
 
 
 @pytest.fixture

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 import yaml
-from softgeom import record
-from softgeom.compendium import __main__ as command_line
-from softgeom.compendium import manifest
+from compendium import __main__ as command_line
+from compendium import manifest, record
 
 
 def test_every_recorded_output_is_listed_with_its_caption(compendium, write_notebook, capsys):

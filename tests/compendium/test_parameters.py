@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from softgeom.compendium import parameters
+from compendium import parameters
 
 CELL = (
     'seed: int = 0  # seed\nrate: float = 0.5  # rate\nname: str = "x"  # name\nfast: bool = True\nprofile: str = "lab"'

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from softgeom import record, style
-from softgeom.compendium import readme
+from compendium import readme, record, style
 
 
 @pytest.fixture

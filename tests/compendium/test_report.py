@@ -6,9 +6,9 @@ import json
 
 import pandas as pd
 import pytest
-from softgeom.compendium import __main__ as command_line
-from softgeom.compendium import registers, report
-from softgeom.compendium.check import Comparison
+from compendium import __main__ as command_line
+from compendium import registers, report
+from compendium.check import Comparison
 
 PICTURE = {"output_type": "display_data", "data": {"image/png": ""}, "metadata": {}}
 TEXT = {"output_type": "stream", "name": "stdout", "text": "a line"}

@@ -6,8 +6,8 @@ import json
 import sys
 
 import pytest
-from softgeom.compendium import __main__ as command_line
-from softgeom.compendium import runner
+from compendium import __main__ as command_line
+from compendium import runner
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # papermill's and jupyter's own
 
@@ -33,7 +33,7 @@ def test_runs_with_this_interpreter_and_the_profile_s_parameters(compendium, not
     )
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(compendium / "jupyter"))
     notebook(
-        "import sys, pathlib, softgeom.paths as p\n"
+        "import sys, pathlib, compendium.paths as p\n"
         "pathlib.Path('seen.txt').write_text(f'{number} {profile} {sys.executable} {p.root()}')"
     )
     output = runner.run("10_demo", "smoke")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from softgeom.bottleneck import count_regions, scan
-from softgeom.bottleneck.arrangement import braid_arrangement, count_arrangement_regions
-from softgeom.bottleneck.planar import argmax_cells, square
-from softgeom.bottleneck.rankings import effective_shape
+from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
+from softgeom.bottleneck.counting.rankings import effective_shape
+from softgeom.bottleneck.drawing.planar import argmax_cells, square
 from softgeom.layer import SoftmaxLayer, Unbounded
 
 RUN = """

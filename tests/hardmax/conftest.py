@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from softgeom.corpora.reviews import generated_reviews
+from compendium.corpora.reviews import generated_reviews
 from softgeom.hardmax import reviews as prepare
 from softgeom.hardmax.reviews import Bags
 

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from compendium.models.released import ABSENT, load_released_llama
+from softgeom import source as hub
 from softgeom.checkpoints import load_llama2c
-from softgeom.corpora import source as hub
 from softgeom.language_model import Llama, LlamaConfig, PieceTokenizer, generate
 from softgeom.language_model.llama import from_llama2c
-from softgeom.language_model.released import ABSENT, load_released_llama
 
 SIZES = LlamaConfig(
     d_vocab=19, d_model=24, n_heads=4, n_kv_heads=2, n_layers=2, d_mlp=20, n_ctx=12, tie_embeddings=False

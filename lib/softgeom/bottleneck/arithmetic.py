@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.scan import Scan
-from softgeom.bottleneck.verdict import Witness
+from softgeom.bottleneck.certifying.verdict import Witness
+from softgeom.bottleneck.scanner import Scan
 from softgeom.layer import Ellipsoid
 
 Format = Literal["float32", "bfloat16", "float16"]

@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.scan import Scan
-from softgeom.bottleneck.verdict import Captors
+from softgeom.bottleneck.certifying.verdict import Captors
+from softgeom.bottleneck.scanner import Scan
 from softgeom.layer import SoftmaxLayer
 
 

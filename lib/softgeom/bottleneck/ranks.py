@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.ascent import climb
-from softgeom.bottleneck.decide import decide
+from softgeom.bottleneck.certifying.twins import find_twins
+from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Witness
+from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.problem import make_problem
-from softgeom.bottleneck.twins import find_twins
-from softgeom.bottleneck.verdict import Captors, Evidence, Witness
-from softgeom.bottleneck.witness import WitnessChecker
+from softgeom.bottleneck.proving.decide import decide
+from softgeom.bottleneck.searching.ascent import climb
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
 
 

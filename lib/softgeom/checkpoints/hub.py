@@ -146,7 +146,7 @@ class HubModel:
 
 
 def _require_network(repo_id: str) -> None:
-    from softgeom.corpora import hub_reachable
+    from softgeom.source import hub_reachable
 
     if not hub_reachable():
         raise ValueError(

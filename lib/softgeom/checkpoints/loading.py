@@ -33,8 +33,8 @@ from softgeom.checkpoints.safetensors_file import open_safetensors
 from softgeom.checkpoints.state_dict import open_state_dict
 from softgeom.checkpoints.tensors import TensorStore
 from softgeom.checkpoints.token_strings import read_tokens
-from softgeom.corpora import Source
 from softgeom.layer import Ellipsoid, SoftmaxLayer
+from softgeom.source import Source
 
 Tokens = str | Path | Sequence[str] | None
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softgeom.checkpoints.onnx_graph import read_onnx_head
-from softgeom.corpora import Source
 from softgeom.layer import SoftmaxLayer
+from softgeom.source import Source
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from softgeom import style
+from softgeom import colours
 
 FOLDER = Path(__file__).parent / "static"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(?P<file>[\w]+\.js)";\n', re.MULTILINE)
@@ -31,10 +31,10 @@ def page_module(name: str) -> str:
 
 @cache
 def stylesheet() -> str:
-    """The explorers' CSS, with the class colours of `softgeom.style`."""
-    light = " ".join(f"--sg-class-{i}: {colour};" for i, colour in enumerate(style.COLOURS))
+    """The explorers' CSS, with the class colours of `softgeom.colours`."""
+    light = " ".join(f"--sg-class-{i}: {colour};" for i, colour in enumerate(colours.COLOURS))
     # Black on a dark page is invisible: it becomes the only other neutral that stands apart from the seven colours.
-    dark = f"--sg-class-{style.COLOURS.index(style.BLACK)}: #C9D1D9;"
+    dark = f"--sg-class-{colours.COLOURS.index(colours.BLACK)}: #C9D1D9;"
     rules = [
         f".softgeom {{ {light} }}",
         f"@media (prefers-color-scheme: dark) {{ .softgeom {{ {dark} }} }}",

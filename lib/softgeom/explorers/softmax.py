@@ -17,7 +17,7 @@ import anywidget
 import pandas as pd
 import traitlets
 
-from softgeom.bottleneck.arrangement import braid_arrangement, count_arrangement_regions
+from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from softgeom.explorers import examples, scripts
 from softgeom.explorers.traits import Numbers
 from softgeom.layer import SoftmaxLayer, Unbounded
@@ -70,7 +70,7 @@ class SoftmaxExplorer(anywidget.AnyWidget):
 
     @property
     def verdicts(self) -> pd.DataFrame:
-        """The table of `softgeom.bottleneck.scan` for the layer as it stands, the whole plane being its features."""
+        """The table of `softgeom.bottleneck.scanner` for the layer as it stands, the whole plane being its features."""
         from softgeom.bottleneck import scan
 
         return scan(self.layer, features=Unbounded()).table

@@ -1,0 +1,89 @@
+"""The teacher's desk: finds the exercise by its name, reads the answer, and always answers with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from classroom import leaders, rankings, tearing, winning
+from classroom.exercise import Exercise, Feedback, Prediction, ReadingError, is_missing
+
+LESSONS = {"rankings": rankings, "winning": winning, "tearing": tearing, "leaders": leaders}
+
+
+def check(name: str, answer: Any) -> Feedback:
+    """Judge an answer to an exercise.
+
+    Parameters
+    ----------
+    name : str
+        Lesson and number, such as "rankings-3".
+    answer : anything
+        What the learner wrote; whatever it is, the result is a sentence and no error.
+
+    Raises
+    ------
+    ValueError
+        When there is no exercise of that name.
+    """
+    exercise = _find(name, "EXERCISES")
+
+    def judge(value: Any) -> Feedback:
+        fault = exercise.find_fault(value)
+        if fault is not None:
+            return Feedback(fault, right=False, heading="Not yet.")
+        return Feedback(exercise.remark(value), right=True, heading="Right.")
+
+    invitation = "Replace the `...` above by your answer and run the cell again. A wrong answer costs nothing."
+    return _respond(exercise.read, answer, invitation, judge)
+
+
+def reveal(name: str, guess: Any) -> Feedback:
+    """Compare a prediction, such as "rankings-guess", with what the library finds; without a guess nothing is revealed.
+
+    Raises
+    ------
+    ValueError
+        When there is no prediction of that name.
+    """
+    prediction = _find(name, "PREDICTIONS")
+    invitation = "Write a guess first, any guess: you will remember the answer better for it."
+    return _respond(
+        prediction.read, guess, invitation, lambda value: Feedback(prediction.compare(value), heading="Compare.")
+    )
+
+
+def hint(name: str, number: int = 1) -> Feedback:
+    """Give the hint of that number (from 1) for an exercise.
+
+    Raises
+    ------
+    ValueError
+        When there is no exercise of that name.
+    """
+    hints = _find(name, "EXERCISES").hints
+    if number not in range(1, len(hints) + 1):
+        count = "one hint" if len(hints) == 1 else f"{len(hints)} hints, numbered from 1"
+        return Feedback(f"{name} has {count}; after them comes the solution, in the collapsed cell below the check.")
+    more = f" There is another: `classroom.hint({name!r}, {number + 1})`." if number < len(hints) else ""
+    return Feedback(hints[number - 1] + more, heading=f"Hint {number}.")
+
+
+def _respond(read: Callable[[Any], Any], answer: Any, invitation: str, judge: Callable[[Any], Feedback]) -> Feedback:
+    if is_missing(answer):
+        return Feedback(invitation, heading="Your turn.")
+    try:
+        value = read(answer)
+    except ReadingError as problem:
+        return Feedback(str(problem), right=False, heading="I cannot read that.")
+    return judge(value)
+
+
+def _find(name: str, kind: str) -> Any:
+    lesson, _, rest = str(name).partition("-")
+    if lesson not in LESSONS:
+        raise ValueError(f"There is no lesson {lesson!r}: the lessons are {', '.join(LESSONS)}.")
+    found: dict[str, Exercise | Prediction] = getattr(LESSONS[lesson], kind)
+    if rest not in found:
+        raise ValueError(f"There is no {name!r}: {lesson} has {', '.join(f'{lesson}-{key}' for key in found)}.")
+    return found[rest]

@@ -1,0 +1,169 @@
+"""Lesson 1, rankings and regions: which orders of its classes a layer y = W x + b can realise (001, Sections 3.1 and 3.2, Appendix C).
+
+Four classes A, B, C, D with two features; a ranking is written from the least to the most probable class.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
+from softgeom.bottleneck.counting.rankings import rank_classes
+from softgeom.bottleneck.counting.regions import count_regions
+from softgeom.layer import SoftmaxLayer
+
+from classroom import reading
+from classroom.exercise import Exercise, Prediction
+
+LAYER = SoftmaxLayer([[1.5, 1.0], [-1.25, 1.5], [-1.5, -1.0], [0.75, -1.75]], tokens="ABCD")
+BIAS = np.array([0.5, -0.75, 1.0, 0.25])  # shifts the tie lines so that no three pairs meet in one point by accident
+FEATURES = np.array([0.5, 1.0])  # the x of the first exercise
+FIVE = SoftmaxLayer([[1.75, 0.25], [0.5, 1.5], [-1.5, 1.0], [-1.0, -1.25], [0.75, -1.5]], tokens="ABCDE")
+
+
+def realised(W: np.ndarray, b: np.ndarray | None = None) -> int:
+    """How many rankings a layer W (C, d), b (C,) realises, counted exactly; 0 when two classes always tie."""
+    lines = braid_arrangement(W, b)
+    return 0 if lines is None else count_arrangement_regions(lines)
+
+
+def _compare_counts(b: np.ndarray | None) -> Prediction:
+    def compare(guess: int) -> str:
+        count, orders = realised(LAYER.W, b), math.factorial(LAYER.classes)
+        lost = f"{orders - count} of {orders} orders never occur, whatever $x$ is."
+        return f"You predicted {guess}; counting the regions exactly gives **{count}**. " + lost
+
+    return Prediction(reading.whole_number(0), compare)
+
+
+PREDICTIONS = {"guess": _compare_counts(None), "guess_bias": _compare_counts(BIAS)}
+
+
+def _order_fault(answer: tuple[str, ...]) -> str | None:
+    right = tuple(LAYER.token(i) for i in rank_classes(LAYER.logits(FEATURES)))
+    if answer == right:
+        return None
+    if answer == right[::-1]:
+        return "These are the right neighbours in the wrong direction: begin with the *least* probable class."
+    if answer[-1] != right[-1]:
+        return f"The last name is the winner, and {answer[-1]} does not have the largest logit at this $x$."
+    return "The winner is right, but two of the others stand in the wrong order: compare their logits again."
+
+
+def _lines_fault(answer: int) -> str | None:
+    lines = len(braid_arrangement(FIVE.W) or [])
+    if answer == lines:
+        return None
+    if answer == 2 * lines:
+        return "That counts every pair twice: the classes tie on the same line whichever of them you name first."
+    if answer == FIVE.classes:
+        return "A line belongs to a *pair* of classes, not to a class."
+    return f"That is too {'few' if answer < lines else 'many'}: list the pairs of classes, each pair once."
+
+
+def _five_fault(answer: int) -> str | None:
+    count, lines = realised(FIVE.W), len(braid_arrangement(FIVE.W) or [])
+    if answer == count:
+        return None
+    if answer == math.factorial(FIVE.classes):
+        return "That is the number of all orders; two features do not reach them all."
+    if answer == lines:
+        return "That is the number of lines. Walk round a circle about the origin: how often do you cross each line?"
+    return f"That is too {'few' if answer < count else 'many'}: count the wedges between lines through the origin."
+
+
+def _square_fault(W: np.ndarray) -> str | None:
+    lines = braid_arrangement(W)
+    if lines is None:
+        return "Two of your rows are equal, so two classes tie everywhere and nothing is ranked strictly."
+    count, wanted = count_arrangement_regions(lines), 8
+    if count == wanted:
+        return None
+    detail = f"This layer has {len(lines)} different tie lines and realises {count} rankings. "
+    return detail + (
+        "Make more of the tie lines fall together: a line belongs to the direction of a difference of two rows."
+        if count > wanted
+        else "Too many tie lines fall together: the rows need not lie on one line."
+    )
+
+
+def _bias_fault(b: np.ndarray) -> str | None:
+    count = realised(LAYER.W, b)
+    if count == count_regions(LAYER.classes, 2, bias=True):
+        return None
+    # No two of the six lines are parallel, so they meet in four triple points and three others, or all in one.
+    return (
+        f"The layer still realises {count} rankings, as without a bias: your lines still all meet in one point "
+        "(a bias $b_i = w_i \\cdot p + k$ only moves that point to $-p$)."
+    )
+
+
+def _features_fault(answer: int) -> str | None:
+    orders = math.factorial(FIVE.classes)
+    smallest = next(d for d in range(1, FIVE.classes + 1) if count_regions(FIVE.classes, d, bias=False) == orders)
+    if answer == smallest:
+        return None
+    if answer > smallest:
+        return "With that many features all orders occur, but fewer features suffice."
+    count = count_regions(FIVE.classes, answer, bias=False)
+    return f"With {answer} feature{'s' * (answer > 1)} a layer in general position realises {count} of the {orders} orders."
+
+
+EXERCISES = {
+    "1": Exercise(
+        reading.order("ABCD"),
+        _order_fault,
+        lambda _: "The logits decide; softmax keeps their order, so no exponential is needed.",
+        (
+            "Compute the four logits $y = W x$: one dot product for each row.",
+            "`rankings.LAYER.logits(rankings.FEATURES)` computes them. Sort from smallest to largest.",
+        ),
+    ),
+    "2": Exercise(
+        reading.whole_number(0),
+        _lines_fault,
+        lambda n: f"{n} pairs, {n} lines: $|C| (|C| - 1) / 2$.",
+        ("Two classes tie where $(w_i - w_j) \\cdot x = 0$: one line for each pair of classes.",),
+    ),
+    "3": Exercise(
+        reading.whole_number(0),
+        _five_fault,
+        lambda n: (
+            f"{n} wedges, twice the number of lines: in two features the count grows like $C^2$, the orders like $C!$."
+        ),
+        (
+            "Without a bias all tie lines pass through the origin, so every region is a wedge.",
+            "A circle about the origin crosses each line twice, and between two crossings lies one wedge.",
+        ),
+    ),
+    "4": Exercise(
+        reading.array((4, 2), "W"),
+        _square_fault,
+        lambda _: (
+            f"The formula's {count_regions(4, 2, bias=False)} holds in *general position*; "
+            "parallel differences of rows merge tie lines."
+        ),
+        (
+            "Two tie lines coincide when $w_i - w_j$ is parallel to $w_k - w_l$.",
+            "Think of a four-sided figure with two pairs of parallel sides, and of its diagonals.",
+        ),
+    ),
+    "5": Exercise(
+        reading.array((4,), "b"),
+        _bias_fault,
+        lambda _: "The lines no longer share a point, and bounded regions have appeared between them.",
+        (
+            "Try a bias in the explorer first: click a class and use the keys + and -.",
+            "Four numbers without a pattern will do; a constant will not.",
+        ),
+    ),
+    "6": Exercise(
+        reading.whole_number(1, 100),
+        _features_fault,
+        lambda d: (
+            f"All orders need $d \\ge |C| - 1$, here {d}. A language model has 50,000 classes and some hundred features."
+        ),
+        ("`count_regions(5, d, bias=False)` gives the count for d features; compare it with 5!.",),
+    ),
+}

@@ -1,0 +1,194 @@
+"""Readers: from what a learner wrote to a value, or a sentence that says what kind of answer is expected.
+
+Each function here makes a reader, a function of one argument that raises `ReadingError`. They are generous in form (a list, tuple or
+array; 12 or 12.0) and strict in meaning (no text for a number, no NaN, no truth value for a count).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from classroom.exercise import ReadingError
+
+Reader = Callable[[Any], Any]
+
+LARGEST = 1e6  # of a coordinate: beyond it a figure shows nothing, and squares lose the small differences that are asked about
+
+
+def number(unit: str = "a number") -> Reader:
+    """A finite real number as a float; `unit` says in the message what it is."""
+
+    def read(answer: Any) -> float:
+        value = _scalar(answer)
+        if value is None:
+            raise ReadingError(f"Write {unit}, such as 0.5, without quotes or brackets; this is {_describe(answer)}.")
+        if not np.isfinite(value):
+            raise ReadingError(f"Write {unit}: this one is not finite.")
+        return value
+
+    return read
+
+
+def whole_number(low: int = 0, high: int | None = None) -> Reader:
+    """An integer between `low` and `high`; 12.0 counts as 12, True does not count as 1."""
+
+    def read(answer: Any) -> int:
+        value = _scalar(answer)
+        if value is None or not np.isfinite(value) or value != round(value):
+            what = _describe(answer) if value is None else f"{answer!r:.20}"
+            raise ReadingError(f"Write a whole number, such as {low + 3}, without quotes; this is {what}.")
+        if value < low or (high is not None and value > high):
+            limits = f"at least {low}" if high is None else f"between {low} and {high}"
+            raise ReadingError(f"The answer is a whole number {limits}.")
+        return int(value)
+
+    return read
+
+
+def truth() -> Reader:
+    """True or False."""
+
+    def read(answer: Any) -> bool:
+        if not isinstance(answer, (bool, np.bool_)):
+            raise ReadingError(f"Write True or False, without quotes; this is {_describe(answer)}.")
+        return bool(answer)
+
+    return read
+
+
+def choice(*options: str) -> Reader:
+    """One of a few words, in quotes; capitals do not matter."""
+
+    def read(answer: Any) -> str:
+        if not isinstance(answer, str) or answer.strip().lower() not in options:
+            raise ReadingError(f"Write one of {', '.join(repr(option) for option in options)}, in quotes.")
+        return answer.strip().lower()
+
+    return read
+
+
+def array(shape: tuple[int | tuple[int, int], ...], what: str) -> Reader:
+    """Finite numbers of a shape; an entry (low, high) of `shape` allows that many. `what` names the object in messages."""
+
+    def read(answer: Any) -> np.ndarray:
+        try:
+            if isinstance(answer, (str, bytes, dict, set, frozenset)):
+                raise TypeError
+            value = np.array(answer)
+            if value.dtype.kind not in "iuf":
+                raise TypeError
+        except (TypeError, ValueError):
+            raise ReadingError(
+                f"Write {what} as {_example(shape)}: numbers only, rows of equal length; this is {_describe(answer)}."
+            ) from None
+        if value.ndim != len(shape) or not all(_fits(n, asked) for n, asked in zip(value.shape, shape, strict=True)):
+            seen = f"has {_shape_text(value.shape)}" if value.ndim else "is a single number"
+            raise ReadingError(
+                f"{_capital(what)} must have the shape {_shape_text(shape)}, such as {_example(shape)}; yours {seen}."
+            )
+        value = value.astype(float)
+        if not np.all(np.abs(value) <= LARGEST):  # also refuses NaN
+            raise ReadingError(f"{_capital(what)} must be finite numbers, none beyond a million.")
+        return value
+
+    return read
+
+
+def members(names: Sequence[Any]) -> Reader:
+    """A set of names, in any order: {"A", "C"}, ["A", "C"], "AC", or a single name; the empty set is allowed."""
+
+    def read(answer: Any) -> frozenset[Any]:
+        return frozenset(_named(answer, names, "a set"))
+
+    return read
+
+
+def order(names: Sequence[str]) -> Reader:
+    """All the names, each once, in an order: "DBAC" or ["D", "B", "A", "C"]."""
+
+    def read(answer: Any) -> tuple[str, ...]:
+        if isinstance(answer, (set, frozenset)):
+            raise ReadingError('A set in braces has no order: write a text such as "BA", or a list.')
+        value = tuple(_named(answer, names, "an order"))
+        if len(value) != len(names) or len(set(value)) != len(names):
+            raise ReadingError(
+                f"Each of {', '.join(names)} must appear exactly once; you wrote {', '.join(value) or 'none'}."
+            )
+        return value
+
+    return read
+
+
+def _named(answer: Any, names: Sequence[Any], kind: str) -> list[Any]:
+    letters = isinstance(names[0], str)
+    example = repr({names[0], names[-1]} if kind == "a set" else [names[-1], names[0]])
+    message = (
+        f"Write {kind} of {'names' if letters else 'numbers'} from {', '.join(map(str, names))}, such as {example}"
+    )
+    if isinstance(answer, (np.ndarray, np.generic)):
+        answer = answer.tolist()
+    if letters and isinstance(answer, str):
+        parts: Iterable[Any] = [letter for letter in answer.upper() if letter not in " ,;<>"]
+    elif isinstance(answer, (list, tuple, set, frozenset, range)):
+        parts = [part.strip().upper() if letters and isinstance(part, str) else part for part in answer]
+    elif not letters and _scalar(answer) is not None:
+        parts = [answer]
+    elif isinstance(answer, dict) and not answer:  # {} is meant as the empty set
+        parts = []
+    else:
+        raise ReadingError(f"{message}; this is {_describe(answer)}.")
+    found = []
+    for part in parts:
+        value = part if letters else _scalar(part)
+        if not isinstance(value, (str, float)) or value not in tuple(
+            names
+        ):  # a tuple: "AB" is a part of the text "ABC"
+            raise ReadingError(f"{message}; {part!r:.40} is none of them.")
+        found.append(names[tuple(names).index(value)])
+    return found
+
+
+def _scalar(answer: Any) -> float | None:
+    """The number that `answer` is, None when it is no real number."""
+    if isinstance(answer, np.ndarray) and answer.ndim == 0:
+        answer = answer.item()
+    if isinstance(answer, (bool, np.bool_, str, bytes)):
+        return None
+    if not hasattr(answer, "__float__") or isinstance(answer, np.ndarray):
+        return None
+    try:
+        return float(answer)
+    except (TypeError, ValueError):
+        return None
+    except OverflowError:  # an integer of more than 308 digits
+        return float("inf")
+
+
+def _describe(answer: Any) -> str:
+    names = {"str": "a text", "list": "a list", "tuple": "a tuple", "dict": "a dictionary", "set": "a set", "bool": "a truth value", "ndarray": "an array", "float": "a number", "int": "a number", "function": "a function", "complex": "a complex number"}  # fmt: skip
+    return names.get(type(answer).__name__, f"of type {type(answer).__name__}")
+
+
+def _fits(n: int, asked: int | tuple[int, int]) -> bool:
+    return asked[0] <= n <= asked[1] if isinstance(asked, tuple) else n == asked
+
+
+def _shape_text(shape: tuple[Any, ...]) -> str:
+    parts = [f"{n[0]} to {n[1]}" if isinstance(n, tuple) else str(n) for n in shape]
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+def _example(shape: tuple[Any, ...]) -> str:
+    sizes = [n[0] if isinstance(n, tuple) else n for n in shape]
+    row = "[" + ", ".join("0.5" for _ in range(sizes[-1])) + "]"
+    return (
+        row if len(sizes) == 1 else "[" + row + (", " + row if sizes[0] == 2 else ", ..." if sizes[0] > 2 else "") + "]"
+    )
+
+
+def _capital(text: str) -> str:
+    """For the beginning of a sentence; a letter that stands for itself stays as it is, since b is not B."""
+    return text if len(text) == 1 else text[:1].upper() + text[1:]

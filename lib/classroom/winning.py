@@ -1,0 +1,200 @@
+"""Lesson 2, who can win: which classes can come first for some features, and the proof when one cannot (001, Sections 3.1 to 3.3).
+
+`PRISON` is a triangle with a class inside; `SEVEN` has five corners and two prisoners; in `OWN_ROW` class D wins, but not at its own row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from softgeom.bottleneck import Box, Captors, EvidenceError, SoftmaxLayer, Unbounded, scan
+from softgeom.bottleneck.certifying.verdict import check_evidence
+from softgeom.layer import FeatureSet
+
+from classroom import reading
+from classroom.exercise import Exercise, Prediction
+
+PRISON = SoftmaxLayer([[0.0, 2.0], [-2.0, -2.0], [2.0, -2.0], [0.5, 0.0]], tokens="ABCD")
+PRISON_BIAS = (1.0, 0.0, 0.5)  # of A, B, C, when the bias of D is asked for
+SEVEN = SoftmaxLayer(
+    [[2.0, 0.5], [0.25, 2.0], [-1.75, 0.75], [-0.75, -1.75], [1.25, -1.25], [1.0, 1.125], [-0.75, -0.5]],
+    tokens="ABCDEFG",
+)
+OWN_ROW = SoftmaxLayer([[3.0, -1.5], [0.0, 2.0], [-2.5, -1.0], [1.5, 0.875]], tokens="ABCD")
+LATE = SoftmaxLayer([[1.0], [-1.0], [1.25]], [0, 0, -2], tokens="ABC")  # one feature; C wins for large x only
+CROWD = SoftmaxLayer(np.random.default_rng(0).normal(size=(100, 2)))
+
+ROUGHLY = 1e-3  # how well a convex combination, worked out by hand, must reproduce a row
+
+
+def winners(layer: SoftmaxLayer, features: FeatureSet | None = None) -> frozenset[str]:
+    """The names of the classes that are proven to win somewhere; all of R^d is searched unless `features` says otherwise."""
+    table = scan(layer, features=features or Unbounded()).table
+    return frozenset(table.loc[table["verdict"] == "argmaxable", "token"])
+
+
+def captor_weights() -> np.ndarray:
+    """The convex weights (3,) of A, B, C that make up the row of D in `PRISON`, from the scan's evidence."""
+    evidence = scan(PRISON, features=Unbounded()).evidence(3)
+    assert isinstance(evidence, Captors)
+    weights = np.zeros(3)
+    weights[evidence.rivals] = evidence.weights / evidence.weights.sum()
+    return weights
+
+
+def smallest_half_width() -> int:
+    """The smallest whole L for which class C of `LATE` wins in the box |x| <= L."""
+    return next(L for L in range(1, 1000) if "C" in winners(LATE, Box(float(L))))
+
+
+def _compare_prisoner(guess: bool) -> str:
+    can = "D" in winners(PRISON)
+    verdict = "D wins somewhere" if can else "**no features let D win**"
+    return f"You predicted {guess}; the scan proves that {verdict}. " + ("You saw it." if can == guess else "Read on.")
+
+
+def _compare_crowd(guess: int) -> str:
+    count = len(winners(CROWD))
+    return f"You predicted {guess} of {CROWD.classes}; the scan finds **{count}**: only the corners of the crowd."
+
+
+PREDICTIONS = {
+    "guess": Prediction(reading.truth(), _compare_prisoner),
+    "guess_crowd": Prediction(reading.whole_number(0, CROWD.classes), _compare_crowd),
+}
+
+
+def _never_fault(answer: frozenset[str]) -> str | None:
+    never = frozenset(SEVEN.tokens or ()) - winners(SEVEN)
+    wrong, missed = answer - never, never - answer
+    if wrong:
+        return f"You name {_count(len(wrong), 'class', 'classes')} that can win somewhere: look for the corners again."
+    if missed:
+        return "What you name is right, but somebody is still missing." if answer else "Somebody here can never win."
+    return None
+
+
+def _witness_fault(x: np.ndarray) -> str | None:
+    logits = OWN_ROW.logits(x)
+    best = logits.max()
+    if logits[3] == best and np.sum(logits == best) == 1:
+        return None
+    if logits[3] == best:
+        return "There D ties with another class for the first place: move x a little."
+    first = OWN_ROW.token(int(np.argmax(logits)))
+    return f"There {first} wins, and D is {best - logits[3]:.3g} behind."
+
+
+def _witness_remark(x: np.ndarray) -> str:
+    first = OWN_ROW.token(int(np.argmax(OWN_ROW.logits(OWN_ROW.W[3]))))
+    return f"D is a corner of the hull, so some direction favours it. It need not be its own row: at $x = w_D$ it is {first} that wins."
+
+
+def _weights_fault(weights: np.ndarray) -> str | None:
+    if weights.min() < 0:
+        return "A weight is negative: what lies between the captors has none."
+    if abs(weights.sum() - 1) > ROUGHLY:
+        return f"The weights sum to {weights.sum():.4g}; those of a mean sum to one."
+    mixture = weights @ PRISON.W[:3]
+    if np.abs(mixture - PRISON.W[3]).max() > ROUGHLY:
+        return f"With these weights the mixture of A, B and C is ({mixture[0]:.4g}, {mixture[1]:.4g}), which is not the row of D."
+    try:
+        check_evidence(PRISON, Unbounded(), 3, Captors(np.arange(3), weights))
+    except EvidenceError:
+        return "Nearly: the mixture is close to the row of D, but rounding spoils the proof. Use the exact fractions."
+    return None
+
+
+def _threshold_fault(answer: float) -> str | None:
+    right = float(captor_weights() @ PRISON_BIAS)
+    if abs(answer - right) <= ROUGHLY:
+        return None
+    if abs(answer - max(PRISON_BIAS)) <= ROUGHLY:
+        return "That is more than enough: D need not beat the best bias of its captors, only their weighted mean."
+    if abs(answer - np.mean(PRISON_BIAS)) <= ROUGHLY:
+        return "That is the plain mean of the biases; the captors do not weigh the same."
+    can = "D" in winners(SoftmaxLayer(PRISON.W, [*PRISON_BIAS, answer], PRISON.tokens))
+    return (
+        "With that bias D wins somewhere, but a smaller one would do." if can else "With that bias D still never wins."
+    )
+
+
+def _all_fault(b: np.ndarray) -> str | None:
+    stuck = sorted(frozenset(SEVEN.tokens or ()) - winners(SoftmaxLayer(SEVEN.W, b, SEVEN.tokens)))
+    return f"With this bias {', '.join(stuck)} cannot win." if stuck else None
+
+
+def _box_fault(answer: int) -> str | None:
+    if answer == smallest_half_width():
+        return None
+    if answer > smallest_half_width():
+        return "C wins in that box, but also in a smaller one."
+    if any(row[2] == row.max() for row in LATE.logits([[-answer], [answer]])):
+        return "At the border of that box C only ties for the first place, and a tie is no win."
+    return "In that box C never wins: compare its logit with A's at the border."
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"
+
+
+EXERCISES = {
+    "1": Exercise(
+        reading.members("ABCDEFG"),
+        _never_fault,
+        lambda _: (
+            "Without a bias a class can win if and only if its vector is a corner of the convex hull of all of them."
+        ),
+        ("Imagine a rubber band round all seven points. Which of them does it touch?",),
+    ),
+    "2": Exercise(
+        reading.array((2,), "x"),
+        _witness_fault,
+        _witness_remark,
+        (
+            "Draw the line through A and B. On which side of it is D?",
+            "Take x perpendicular to $w_A - w_B$: then A and B tie, and D decides.",
+        ),
+    ),
+    "3": Exercise(
+        reading.array((3,), "the weights"),
+        _weights_fault,
+        lambda _: (
+            "This is a proof: whatever $x$ is, the logit of D is the mean of three others with these weights, so it never exceeds "
+            "the largest of them. The library re-checked it without any solver."
+        ),
+        (
+            "Three unknowns, three equations: two for the coordinates, and the weights sum to one.",
+            "`np.linalg.solve` solves them; stack a row of ones under the transposed rows of A, B and C.",
+        ),
+    ),
+    "4": Exercise(
+        reading.number("the bias"),
+        _threshold_fault,
+        lambda _: (
+            "It is the same weighted mean as in your proof, now of the biases: D must rise above the roof that they span."
+        ),
+        (
+            "Your proof says $y_D = \\sum_i l_i y_i$ without biases. What do the biases add on each side?",
+            "Compute $l_A b_A + l_B b_B + l_C b_C$.",
+        ),
+    ),
+    "5": Exercise(
+        reading.array((7,), "b"),
+        _all_fault,
+        lambda _: (
+            "Every class wins somewhere. The recipe $b_i = -\\|w_i\\|^2 / 2$ always works: then the nearest row wins."
+        ),
+        (
+            "Which classes need help, the inner ones or the outer ones?",
+            "Make $y_i$ a falling function of the distance: expand $-\\|x - w_i\\|^2 / 2$ and see which part is linear in x.",
+        ),
+    ),
+    "6": Exercise(
+        reading.whole_number(1, 10**6),
+        _box_fault,
+        lambda _: (
+            "With a bias the verdict depends on which features can occur, so every scan has to say its feature set."
+        ),
+        ("C has the steepest logit and a negative bias: from which x on is $1.25 x - 2$ larger than $x$?",),
+    ),
+}

@@ -1,0 +1,101 @@
+"""Command line of the compendium's tools; the Makefile is its only regular user."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from compendium import check, manifest, parameters, paths, readme, runner
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; every failure that a user can cause ends in one sentence and status 1."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.action(options)
+    except runner.NotebookError as error:
+        print(f"\n{error}", file=sys.stderr)
+    except (ValueError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+    except KeyError as error:
+        print(f"error: {error.args[0]}", file=sys.stderr)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m compendium", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+
+    def command(name: str, action, help: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=help)
+        sub.add_argument("--profile", default="default", help="smoke, default or paper")
+        sub.set_defaults(action=action)
+        return sub
+
+    command("run", _run, "execute one notebook").add_argument("name")
+    command("check-params", _check_params, "check every parameter file of a profile")
+    command("check", _check, "compare results with the papers' numbers")
+    render = command("render-readme", _render_readme, "write recorded numbers into README.md")
+    render.add_argument("--check", action="store_true", help="only say whether README.md is up to date")
+    command("report", _report, "build the site from the executed notebooks")
+    scan = command("scan", _scan, "scan a model and write its report as a notebook")
+    scan.add_argument("model")
+    scan.add_argument("--out", default="scans/model")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    runner.run(options.name, options.profile)
+    return 0
+
+
+def _check_params(options: argparse.Namespace) -> int:
+    names = sorted(path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb"))
+    for name in names:
+        parameters.read(name, options.profile)
+    stray = {path.stem for path in paths.params_file(options.profile, "x").parent.glob("*.yaml")} - set(names)
+    if stray:
+        raise ValueError(f"params/{options.profile} has files without a notebook: {', '.join(sorted(stray))}")
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    rows = check.compare(options.profile)
+    print(check.render(rows))
+    return int(any(row.verdict == "DIFFERENT" for row in rows))
+
+
+def _render_readme(options: argparse.Namespace) -> int:
+    page, listing = paths.root() / "README.md", paths.root() / "codecheck.yml"
+    fresh = {page: readme.render(page.read_text(encoding="utf-8"), options.profile)}
+    fresh[listing] = manifest.render(options.profile)
+    for path, text in fresh.items():
+        if not options.check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            raise ValueError(f"{path.name} does not show the committed results: run `make readme`")
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from compendium import report  # Sphinx and pandas' readers are not needed by the other commands
+
+    page = report.build(options.profile)
+    print(f"the report: {page.relative_to(paths.root())}")
+    return 0
+
+
+def _scan(options: argparse.Namespace) -> int:
+    # A path is the caller's, so it is resolved here; a hub id is left alone.
+    local = Path(options.model).expanduser()
+    model = str(local.resolve()) if local.exists() else options.model
+    out = Path(options.out).expanduser().resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    runner.execute(paths.notebook("scan"), out / "scan.ipynb", {"model": model, "out": str(out), "profile": "lab"})
+    print(f"verdicts, summary and report: {options.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

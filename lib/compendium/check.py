@@ -1,0 +1,128 @@
+"""The papers' numbers against ours: `data/reference/comparisons.yaml` says which table is compared with which.
+
+An entry::
+
+    - id: braid-with-bias
+      title: Rankings with a bias (001, Table 2)
+      paper: braid_regions_with_bias.csv        # in data/reference
+      ours: 10_braid_counts/with_bias.csv       # in results/<profile>
+      keys: [classes, dimension]                # columns that identify a number
+      paper_column: regions
+      our_column: regions
+      tolerance: 0                              # relative
+      exceptions:                               # differences that are known, each with its reason and the range it must keep to
+        - where: {classes: 3, dimension: 1}
+          reason: why
+          low: 1
+          high: 2
+
+A difference that is not listed fails; so does a listed one that left its range, matches no number, or is no difference any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from compendium import paths
+
+_FIELDS = {"id", "title", "paper", "ours", "keys", "paper_column", "our_column", "tolerance", "exceptions"}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One number of a paper beside ours.
+
+    `verdict` is `equal`, `explained` (a listed difference within its range) or `DIFFERENT` (everything that fails).
+    """
+
+    id: str
+    title: str
+    where: dict[str, Any]
+    paper: float | None
+    ours: float | None
+    tolerance: float
+    verdict: str
+    reason: str = ""
+
+
+def specification() -> list[dict[str, Any]]:
+    """Entries of `comparisons.yaml`, checked for unknown and missing fields."""
+    path = paths.root() / "data" / "reference" / "comparisons.yaml"
+    entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+    for entry in entries:
+        if odd := sorted(set(entry) - _FIELDS):
+            raise ValueError(f"{path.name}, {entry.get('id')}: unknown field {', '.join(odd)}")
+        if missing := sorted(_FIELDS - {"exceptions"} - set(entry)):
+            raise ValueError(f"{path.name}, {entry.get('id')}: missing field {', '.join(missing)}")
+    return entries
+
+
+def compare(profile: str) -> list[Comparison]:
+    """Every number of every entry, in order."""
+    return [row for entry in specification() for row in _compare(entry, profile)]
+
+
+def _compare(entry: dict[str, Any], profile: str) -> Iterator[Comparison]:
+    on, tolerance = list(entry["keys"]), float(entry["tolerance"])
+
+    def row(where: dict[str, Any], paper: Any, ours: Any, verdict: str, reason: str = "") -> Comparison:
+        return Comparison(entry["id"], entry["title"], where, paper, ours, tolerance, verdict, reason)
+
+    theirs = pd.read_csv(paths.root() / "data" / "reference" / entry["paper"])
+    path = paths.root() / "results" / profile / entry["ours"]
+    if not path.is_file():
+        notebook = entry["ours"].split("/")[0]
+        yield row({}, None, None, "DIFFERENT", f"no results/{profile}/{entry['ours']}: run `make {notebook}` first")
+        return
+    ours = pd.read_csv(path).set_index(on)[entry["our_column"]].to_dict()
+    unused = list(entry.get("exceptions") or [])
+    for record in theirs.dropna(subset=[entry["paper_column"]]).to_dict("records"):
+        where = {str(key): record[key] for key in on}
+        value = ours.get(tuple(where.values()) if len(on) > 1 else where[on[0]])
+        listed = next((item for item in unused if item["where"].items() <= where.items()), None)
+        verdict, reason = _judge(record[entry["paper_column"]], value, tolerance, listed)
+        if listed is not None and listed["where"] == where:
+            unused.remove(listed)
+        yield row(where, record[entry["paper_column"]], value, verdict, reason)
+    for item in unused:
+        if not any(item["where"].items() <= {k: r[k] for k in on}.items() for r in theirs.to_dict("records")):
+            yield row(item["where"], None, None, "DIFFERENT", "the listed exception matches no number of the paper")
+
+
+def _judge(paper: float, ours: float | None, tolerance: float, listed: dict[str, Any] | None) -> tuple[str, str]:
+    if ours is None:
+        return "DIFFERENT", "we have no such number"
+    equal = ours == paper or abs(ours - paper) <= tolerance * abs(paper)
+    if listed is None:
+        return ("equal", "") if equal else ("DIFFERENT", "")
+    if equal:
+        return "DIFFERENT", "the listed exception is stale: the numbers agree"
+    if not listed["low"] <= ours <= listed["high"]:
+        return "DIFFERENT", f"outside the listed range {listed['low']} to {listed['high']}"
+    return "explained", listed["reason"]
+
+
+def render(rows: list[Comparison]) -> str:
+    """The comparison as a table for the terminal, closing with one line of counts."""
+    lines = []
+    for title in dict.fromkeys(row.title for row in rows):
+        lines.append(f"\n{title}")
+        lines.append(f"  {'where':44}{'paper':>14}{'ours':>14}{'tolerance':>11}  verdict")
+        for row in (r for r in rows if r.title == title):
+            where = ", ".join(f"{key} {value}" for key, value in row.where.items())
+            numbers = f"{_number(row.paper):>14}{_number(row.ours):>14}{row.tolerance:>11g}"
+            lines.append(f"  {where:44}{numbers}  {row.verdict}{f': {row.reason}' if row.reason else ''}")
+    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("equal", "explained", "DIFFERENT")}
+    lines.append(f"\n{len(rows)} numbers: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return str(int(value)) if float(value).is_integer() else f"{value:.6g}"

@@ -1,0 +1,140 @@
+"""Film reviews with a sentiment label: IMDb (Maas et al. 2011), or generated reviews around planted sentiment words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
+
+from compendium import paths
+
+HUB_ID = "stanfordnlp/imdb"
+PARTS = ("train", "test", "unsupervised")
+
+PLANTED_WORDS: dict[str, tuple[str, ...]] = {
+    "positive": ("wonderful", "excellent", "delightful", "moving", "masterpiece", "brilliant"),
+    "negative": ("awful", "boring", "waste", "dreadful", "clumsy", "torture"),
+}
+_NEUTRAL_WORDS = """
+film movie story scene actor character plot camera director script music role part time people world life man woman
+child house city year night day hand voice face eye door street car train letter table window summer winter river
+mountain village school family friend doctor soldier king queen sister brother mother father island forest garden
+morning evening minute hour series episode theatre stage costume colour light shadow silence sound picture frame
+""".split()
+_GENERATED = {"train": 2000, "test": 2000, "unsupervised": 2000}  # reviews per part of the stand-in
+_SENTIMENT_SHARE = 0.10  # of a generated review's words carry sentiment ...
+_AGREEMENT = 0.80  # ... and this share of them agrees with the label: easy, but not trivial
+
+
+@dataclass(frozen=True)
+class Reviews:
+    """Reviews by part, and where they came from.
+
+    Attributes
+    ----------
+    train, test, unsupervised
+        Columns `text` and `label` (0 negative, 1 positive, -1 unlabelled); `rating` and `source_file` where the
+        source has them.
+    source
+        Origin.
+    planted
+        Words that carry the sentiment by construction (`{"positive": ..., "negative": ...}`); None for real reviews.
+    """
+
+    train: pd.DataFrame
+    test: pd.DataFrame
+    unsupervised: pd.DataFrame
+    source: Source
+    planted: dict[str, tuple[str, ...]] | None = None
+
+
+def load_reviews() -> Reviews:
+    """IMDb from the data folder (`imdb/{train,test,unsupervised}.parquet`), else from the hub, else the generated
+    stand-in.
+
+    Raises
+    ------
+    ValueError
+        When local files lack a column, are empty, or hold labels other than 0 and 1 in a labelled part.
+    """
+    folder = find_imdb()
+    if folder is None:
+        return generated_reviews()
+    train, test, unsupervised = (_read(folder / f"{part}.parquet", labelled=part != "unsupervised") for part in PARTS)
+    return Reviews(train, test, unsupervised, announce(imdb_source(folder, "imdb/*.parquet")))
+
+
+def find_imdb() -> Path | None:
+    """Folder with IMDb as parquet, fetched from the hub when it is nowhere on this machine; None when it cannot be had."""
+    folder = paths.find_data("imdb")
+    if folder is None and fetched("IMDb", lambda: _fetch_from_hub(paths.downloads_dir() / "imdb")):
+        folder = paths.downloads_dir() / "imdb"
+    return folder
+
+
+def imdb_source(folder: Path, detail: str) -> Source:
+    """The source of files in an IMDb folder, with the hub's commit when they were fetched."""
+    origin = read_origin(folder)
+    return Source("IMDb reviews", "hub" if origin else "local", detail, revision=origin.get("commit", ""))
+
+
+def generated_reviews(seed: int = 0) -> Reviews:
+    """Reviews of 20 to 120 words: neutral film vocabulary, and sentiment words of which most agree with the label."""
+    rng = np.random.default_rng(seed)
+    frames = {}
+    for part, count in _GENERATED.items():
+        labels = rng.permutation(np.arange(count) % 2)
+        texts = [_generate(rng, bool(label)) for label in labels]
+        frames[part] = pd.DataFrame({"text": texts, "label": labels if part != "unsupervised" else -1})
+    text = "\n".join(frames["train"]["text"])
+    source = Source(
+        "generated reviews",
+        "embedded",
+        detail="film words around planted sentiment words, because neither the data folder nor the hub has IMDb",
+        sha256=sha256_of(text.encode()),
+    )
+    return Reviews(**frames, source=announce(source), planted=PLANTED_WORDS)
+
+
+def _generate(rng: np.random.Generator, positive: bool) -> str:
+    length = int(rng.integers(20, 121))
+    ranks = np.arange(1, len(_NEUTRAL_WORDS) + 1)
+    words = rng.choice(_NEUTRAL_WORDS, size=length, p=(1 / ranks) / (1 / ranks).sum()).tolist()  # Zipf's law
+    for position in np.flatnonzero(rng.random(length) < _SENTIMENT_SHARE):
+        agrees = rng.random() < _AGREEMENT
+        words[position] = str(rng.choice(PLANTED_WORDS["positive" if positive == agrees else "negative"]))
+    return " ".join(words) + "."
+
+
+def _read(path: Path, *, labelled: bool) -> pd.DataFrame:
+    if not path.is_file():
+        raise ValueError(
+            f"{path.parent.name}/{path.name} is missing: the folder must hold {', '.join(PARTS)} as .parquet"
+        )
+    frame = pd.read_parquet(path)
+    where = f"{path.parent.name}/{path.name}"
+    if missing := sorted({"text", "label"} - set(frame.columns)):
+        raise ValueError(f"{where} has no column {' nor '.join(missing)}; it has {', '.join(frame.columns)}")
+    if frame.empty:
+        raise ValueError(f"{where} holds no review")
+    if labelled and (odd := sorted(set(frame["label"].unique()) - {0, 1})):
+        raise ValueError(f"{where}: labels must be 0 or 1, found {', '.join(map(str, odd[:5]))}")
+    return frame
+
+
+def _fetch_from_hub(folder: Path) -> None:
+    """Download the three parts into the layout of the data folder; complete or not at all."""
+    from datasets import load_dataset
+    from huggingface_hub import HfApi
+
+    commit = HfApi().dataset_info(HUB_ID).sha or "main"
+    parts = load_dataset(HUB_ID, revision=commit)
+    incomplete = folder.with_name(f"{folder.name}.incomplete")
+    incomplete.mkdir(parents=True, exist_ok=True)
+    for part in PARTS:
+        parts[part].to_pandas().to_parquet(incomplete / f"{part}.parquet")
+    write_origin(incomplete, repository=HUB_ID, commit=commit)
+    incomplete.rename(folder)

@@ -1,0 +1,143 @@
+"""Running text for language models: WikiText-103, SimpleBooks-92, IMDb reviews, or Python's own language reference."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
+
+from compendium import paths
+from compendium.corpora.reviews import find_imdb, imdb_source
+
+PARTS = ("train", "validation", "test")
+_HELD_OUT = 0.05  # validation and test each take this share from the end of a text that has no split of its own
+
+# name -> (reader's name, file stem in the data folder, hub repository, hub configuration)
+_SPLIT_CORPORA = {
+    "wikitext-103": ("WikiText-103", "wikitext/wikitext-103", "Salesforce/wikitext", "wikitext-103-v1"),
+    "simplebooks-92": ("SimpleBooks-92", "simplebooks/simplebooks-92", None, None),  # no copy on the hub is known to us
+}
+NAMES = ("imdb", *_SPLIT_CORPORA, "python-reference")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text in three parts (empty where the source lacks one), and where it came from."""
+
+    train: str
+    validation: str
+    test: str
+    source: Source
+
+
+def load_text(name: str, parts: tuple[str, ...] = PARTS) -> Text:
+    """Text by name, from the data folder, else from the hub, else the embedded stand-in.
+
+    Parameters
+    ----------
+    name
+        `"wikitext-103"`, `"simplebooks-92"`, `"imdb"` (the unlabelled reviews; the last blocks of them are
+        validation and test), or `"python-reference"` (the stand-in itself).
+    parts
+        The parts that must not be empty: a folder with validation and test only does not serve for training.
+
+    Raises
+    ------
+    ValueError
+        When the name is unknown, or a local file is empty.
+    """
+    if name not in NAMES:
+        raise ValueError(f"no corpus is called {name!r}: choose one of {', '.join(NAMES)}")
+    if name == "imdb":
+        return _imdb() or python_reference(instead_of="IMDb reviews")
+    if name == "python-reference":
+        return python_reference()
+    title, stem, repository, configuration = _SPLIT_CORPORA[name]
+    for folder in (paths.data_dir(), paths.downloads_dir()):
+        if text := _local(title, folder / stem, parts):
+            return text
+    downloads = paths.downloads_dir() / stem
+    if (
+        repository
+        and fetched(title, lambda: _fetch_from_hub(downloads, repository, configuration))
+        and (text := _local(title, downloads, parts))
+    ):
+        return text
+    return python_reference(instead_of=title)
+
+
+def python_reference(instead_of: str = "") -> Text:
+    """The Python language reference that ships with every CPython: about 460,000 characters.
+
+    It differs between patch releases, so its hash is part of the source.
+    """
+    from pydoc_data.topics import topics
+
+    text = "\n\n".join(topics[key] for key in sorted(topics))
+    source = Source(
+        "Python language reference",
+        "embedded",
+        detail=f"pydoc_data.topics of Python {platform.python_version()}"
+        + (f", instead of {instead_of}" if instead_of else ""),
+        sha256=sha256_of(text.encode()),
+    )
+    train, validation, test = _cut(text)
+    return Text(train, validation, test, announce(source))
+
+
+def _cut(text: str) -> tuple[str, str, str]:
+    first, second = (int(len(text) * (1 - k * _HELD_OUT)) for k in (2, 1))
+    return text[:first], text[first:second], text[second:]
+
+
+def _imdb() -> Text | None:
+    folder = find_imdb()
+    path = folder / "unsupervised.parquet" if folder else None
+    if folder is None or path is None or not path.is_file():
+        return None
+    frame = pd.read_parquet(path, columns=["text"])
+    # Consecutive file numbers belong to the same film: the held-out parts are whole blocks from the end, not a
+    # random draw.
+    texts = frame["text"].str.replace(r"(?:<br\s*/?>\s*)+", "\n", regex=True)
+    bounds = [int(len(texts) * (1 - k * _HELD_OUT)) for k in (2, 1)]
+    train, validation, test = (
+        "\n\n".join(texts[a:b]) for a, b in ((0, bounds[0]), (bounds[0], bounds[1]), (bounds[1], None))
+    )
+    return Text(train, validation, test, announce(imdb_source(folder, "imdb/unsupervised.parquet")))
+
+
+def _local(title: str, stem: Path, parts: tuple[str, ...]) -> Text | None:
+    """Text from `stem.{train,valid,test}.txt`, or None when a needed part is not there."""
+    files = {"train": "train", "validation": "valid", "test": "test"}
+    found: dict[str, str] = {}
+    for part, suffix in files.items():
+        path = stem.with_name(f"{stem.name}.{suffix}.txt")
+        if path.is_file():
+            found[part] = path.read_text(encoding="utf-8")
+            if not found[part].strip():
+                raise ValueError(f"{path.parent.name}/{path.name} is empty")
+        elif part in parts:
+            return None
+    origin = read_origin(stem.parent)
+    source = Source(
+        title, "hub" if origin else "local", f"{stem.parent.name}/{stem.name}.*.txt", origin.get("commit", "")
+    )
+    return Text(found.get("train", ""), found.get("validation", ""), found.get("test", ""), announce(source))
+
+
+def _fetch_from_hub(stem: Path, repository: str, configuration: str | None) -> None:
+    from datasets import load_dataset
+    from huggingface_hub import HfApi
+
+    commit = HfApi().dataset_info(repository).sha or "main"
+    corpus = load_dataset(repository, configuration, revision=commit)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    for part, suffix in (("train", "train"), ("validation", "valid"), ("test", "test")):
+        path = stem.with_name(f"{stem.name}.{suffix}.txt")
+        temporary = path.with_suffix(".incomplete")
+        temporary.write_text("".join(corpus[part]["text"]), encoding="utf-8")
+        temporary.replace(path)
+    write_origin(stem.parent, repository=repository, configuration=configuration or "", commit=commit)

@@ -1,0 +1,61 @@
+"""Llama-type models that others trained and released: from the data folder, else from the hub, else none."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from softgeom.language_model.llama import Llama
+from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
+
+from compendium import paths
+
+logger = logging.getLogger("softgeom")
+
+# Both have the llama2.c format, 0.23 and 0.26 million parameters, and share their 512 pieces.
+_LOCAL = ("AI Dreams 260K", "models/aidreams260K.bin", "models/tok512.bin")
+_HUB = ("TinyStories 260K", "models/stories260K/stories260K.bin", "models/stories260K/tok512.bin")
+_REPOSITORY = "karpathy/tinyllamas"
+
+ABSENT = Source(
+    "no Llama-type model", "embedded", "none in the data folder, and the hub does not answer: the trained GPT alone"
+)
+
+
+def load_released_llama() -> tuple[Llama | None, Source]:
+    """The first Llama-type model that can be had, and where it came from; `None` and `ABSENT` when there is none.
+
+    `ABSENT` counts as a stand-in, so that results without the second model never replace those with it.
+
+    Raises
+    ------
+    ValueError
+        If a file is there but is not what it should be: a damaged model must not turn into an absent one.
+    """
+    from softgeom.checkpoints import load_llama2c
+
+    if hub_needed := _find(_LOCAL) is None and _find(_HUB) is None:
+        fetched("stories260K", _fetch_from_hub)
+    for title, model, tokenizer in (_LOCAL, _HUB):
+        if found := _find((title, model, tokenizer)):
+            origin = read_origin(found[0].parent)
+            kind = "hub" if origin else "local"
+            source = Source(title, kind, model, origin.get("commit", ""), sha256_of(found[0].read_bytes()))
+            return load_llama2c(*found), announce(source)
+    assert hub_needed
+    return None, announce(ABSENT)
+
+
+def _find(files: tuple[str, str, str]) -> tuple[Path, Path] | None:
+    model, tokenizer = (paths.find_data(relative) for relative in files[1:])
+    return (model, tokenizer) if model and tokenizer else None
+
+
+def _fetch_from_hub() -> None:
+    from huggingface_hub import HfApi, hf_hub_download
+
+    commit = HfApi().model_info(_REPOSITORY).sha or "main"
+    folder = paths.downloads_dir() / "models"
+    for relative in _HUB[1:]:
+        hf_hub_download(_REPOSITORY, relative.removeprefix("models/"), revision=commit, local_dir=folder)
+    write_origin(folder / "stories260K", repository=_REPOSITORY, commit=commit)

@@ -1,0 +1,72 @@
+"""The models that the compendium looks inside: the GPT trained in it, and a released Llama-type model where there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from softgeom.language_model.gpt import Decoder
+from softgeom.source import Source
+from torch import Tensor
+
+from compendium.models.released import load_released_llama
+from compendium.models.store import load_trained
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model with its tokenizer, ready to read a sentence or to speak."""
+
+    name: str
+    model: Decoder  # in float64
+    tokenizer: Any  # encode, decode, strings
+    source: Source
+
+    def read(self, text: str) -> Tensor:
+        """Tokens of a text, (1, T); the model's context cuts it."""
+        ids = torch.as_tensor([int(i) for i in self.tokenizer.encode(text)], dtype=torch.long)
+        return ids[None, : self.model.config.n_ctx]
+
+    @torch.no_grad()
+    def speak(self, count: int, length: int, prompt: Tensor, seed: int, temperature: float = 1.0) -> Tensor:
+        """Continue a prompt `count` times, each next token drawn from the softmax: (P,) -> (count, P + length).
+
+        All texts grow together, one pass per token; the context cuts their length.
+        """
+        generator = torch.Generator().manual_seed(seed)
+        texts = prompt.repeat(count, 1)
+        for _ in range(min(length, self.model.config.n_ctx - len(prompt))):
+            probabilities = (self.model(texts)[:, -1] / temperature).softmax(-1)
+            texts = torch.cat((texts, torch.multinomial(probabilities, 1, generator=generator)), dim=1)
+        return texts
+
+
+def load_subjects(profile: str, gpt: str = "gpt") -> tuple[list[Subject], list[Source]]:
+    """The GPT of a profile and, where it can be had, the Llama-type model; and the sources of both.
+
+    Parameters
+    ----------
+    profile : str
+        As for `load_trained`.
+    gpt : str
+        Name under which the GPT was kept.
+
+    Returns
+    -------
+    subjects : list of Subject
+        One or two.
+    sources : list of Source
+        Includes the stand-in that says that there is no Llama-type model, when there is none.
+    """
+    trained = load_trained(gpt, profile)
+    corpus = Source(**trained.about["source"])
+    subjects = [Subject("GPT", _exact(trained.model), trained.tokenizer, corpus)]
+    llama, source = load_released_llama()
+    if llama is not None:
+        subjects.append(Subject("Llama", _exact(llama), llama.tokenizer, source))
+    return subjects, [corpus, source]
+
+
+def _exact(model: Any) -> Any:
+    return model.double().requires_grad_(False).eval()

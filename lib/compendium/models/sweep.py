@@ -1,0 +1,263 @@
+"""The training experiment of 003, Section 7: one GPT for each margin penalty lambda, equal in everything else.
+
+An :class:`Experiment` is a complete description of one run; its key is a hash, its folder keeps the trained model, the
+prior and what happened, so that a sweep that was killed goes on where it stopped and later notebooks read the models.
+All random numbers of a run come from its seed: the weights at the start, the prior's M at the start and the batches of
+every step are the same for every lambda.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
+from softgeom.language_model import (
+    GPT,
+    DivergedError,
+    GPTConfig,
+    Tokens,
+    TrainingConfig,
+    configuration_hash,
+    load_model,
+    resolve_device,
+    save_model,
+    train,
+    window_losses,
+)
+from softgeom.margins.barrier import log_barrier
+from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
+from softgeom.margins.perturb import Perturbation, embedding_rms, perturber
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One run of the sweep."""
+
+    group: str  # "sweep", or the name of the ablation
+    gpt: GPTConfig
+    training: TrainingConfig
+    prior: PriorConfig
+    corpus: str  # hash of the encoded corpus
+
+    @property
+    def key(self) -> str:
+        """Name of the run's folder; two groups may share a run."""
+        return configuration_hash(self.gpt, self.training, self.prior, self.corpus)
+
+    def columns(self) -> dict[str, Any]:
+        """What a table needs to tell runs apart."""
+        return {
+            "key": self.key,
+            "group": self.group,
+            "penalty_weight": self.training.penalty_weight,
+            "seed": self.training.seed,
+            "coupling": self.prior.coupling,
+            "rank": self.prior.rank,
+            "quadratic": self.prior.quadratic,
+        }
+
+
+def penalty_grid(base: Experiment, weights: Sequence[float], seeds: Sequence[int]) -> list[Experiment]:
+    """Every lambda with every seed, the seeds outermost: a sweep that is cut short has whole seeds."""
+    return [
+        replace(base, group="sweep", training=replace(base.training, penalty_weight=weight, seed=seed))
+        for seed in seeds
+        for weight in weights
+    ]
+
+
+def ablations(base: Experiment, weight: float, seeds: Sequence[int], stride: int = 1) -> list[Experiment]:
+    """Other readings of the prior at one lambda: positive and negative coupling, the quadratic term, a full M.
+
+    Parameters
+    ----------
+    base : Experiment
+        Gives everything else.
+    weight : float
+        Lambda.
+    seeds : sequence of int
+        Seeds of each ablation.
+    stride : int
+        Positions left out of the full matrix's mean, whose determinants are the dearest.
+    """
+    readings = {
+        "positive coupling": replace(base.prior, coupling="positive"),
+        "negative coupling": replace(base.prior, coupling="negative"),
+        "quadratic term": replace(base.prior, quadratic=True),
+        "full M": replace(base.prior, rank=0, stride=stride),
+    }
+    return [
+        replace(base, group=name, prior=prior, training=replace(base.training, penalty_weight=weight, seed=seed))
+        for seed in seeds
+        for name, prior in readings.items()
+    ]
+
+
+def run_experiment(
+    experiment: Experiment, tokens: Tokens, validation: Tokens, folder: Path, device: str = "auto"
+) -> dict[str, Any]:
+    """Train one run, or read it when it is finished.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What to train.
+    tokens, validation : (n,) integers
+        The corpus whose hash the experiment carries.
+    folder : Path
+        Of the whole sweep; the run has a folder named by its key in it.
+    device : str
+        As for :func:`softgeom.language_model.train`.
+
+    Returns
+    -------
+    dict
+        The columns of the experiment, ``evaluations`` (a list of dictionaries) and ``diverged_at`` (a step, or None).
+    """
+    place = folder / experiment.key
+    if not (place / "outcome.json").is_file():
+        _train_into(experiment, tokens, validation, place, device)
+    outcome = json.loads((place / "outcome.json").read_text(encoding="utf-8"))
+    return experiment.columns() | outcome
+
+
+def load_experiment(folder: Path, key: str) -> tuple[GPT, EmbeddingPrior]:
+    """The trained model and prior of a finished run, in evaluation.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the run is not there: the message names the notebook that makes it.
+    """
+    place = folder / key
+    if not (place / "outcome.json").is_file():
+        raise FileNotFoundError(
+            f"run {key} of the margin sweep has no checkpoint in data/processed: run notebook 23_margin_sweep first."
+        )
+    described = json.loads((place / "experiment.json").read_text(encoding="utf-8"))
+    prior = EmbeddingPrior(PriorConfig(**described["prior"]), seed=described["training"]["seed"])
+    prior.load_state_dict(load_file(place / "prior.safetensors"))
+    return load_model(place).eval(), prior.eval()
+
+
+def measure_losses(
+    folder: Path,
+    key: str,
+    window_tokens: Tokens,
+    perturbations: Sequence[Perturbation],
+    seed: int = 0,
+    direction: str = "unit",
+    device: str = "auto",
+) -> NDArray[np.float64]:
+    """Mean loss of each window for one run: clean first, then under each perturbation.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the sweep.
+    key : str
+        Of the run.
+    window_tokens : (n, T + 1) integers
+        From :func:`softgeom.language_model.windows`.
+    perturbations : sequence of Perturbation
+        Relative ones are in units of the root mean square of this model's embeddings of these windows.
+    seed : int
+        Seeds the perturbations; the draw of a window is the same for every run and level.
+    direction : str
+        As for :func:`softgeom.margins.perturb.add_drift`.
+    device : str
+        As for :func:`softgeom.language_model.train`.
+
+    Returns
+    -------
+    (1 + perturbations, n) float64, in nats.
+    """
+    model = load_experiment(folder, key)[0].to(resolve_device(device))
+    rms = embeddings_rms(model, window_tokens)
+    conditions = [None, *(perturber(perturbation, rms, seed, direction) for perturbation in perturbations)]
+    return np.stack([window_losses(model, window_tokens, perturb=change).mean(1) for change in conditions])
+
+
+@torch.no_grad()
+def window_scores(
+    model: GPT, prior: EmbeddingPrior, window_tokens: Tokens, batch_size: int = 16
+) -> NDArray[np.float64]:
+    """Barrier scores of every position of the windows, in double precision, where the model is.
+
+    Parameters
+    ----------
+    model : GPT
+        Its embeddings are scored.
+    prior : EmbeddingPrior
+        Left as it is.
+    window_tokens : (n, T + 1) integers
+        From :func:`softgeom.language_model.windows`.
+    batch_size : int
+        Windows at a time: each takes T matrices of the prior's rank.
+
+    Returns
+    -------
+    (n, T) float64, in nats.
+    """
+    factors = [W.to(model.W_E.device, torch.float64) for W in prior.factors()]
+    tokens = torch.from_numpy(window_tokens[:, :-1].astype(np.int64)).to(model.W_E.device)
+    scores = [log_barrier(model.embed(rows).double(), *factors) for rows in tokens.split(batch_size)]
+    return torch.cat(scores).cpu().numpy()
+
+
+def embeddings_rms(model: GPT, window_tokens: Tokens) -> float:
+    """Root mean square of a model's embeddings of a text: frequent tokens count as often as they occur."""
+    tokens = torch.from_numpy(window_tokens[:, :-1].astype(np.int64)).to(model.W_E.device)
+    return embedding_rms(model.embed(tokens))
+
+
+def evaluations_table(outcomes: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """All evaluations of all runs, one row each, with the columns of their experiments."""
+    return pd.DataFrame(
+        [
+            {name: value for name, value in outcome.items() if name not in ("evaluations", "diverged_at")} | evaluation
+            for outcome in outcomes
+            for evaluation in outcome["evaluations"]
+        ]
+    )
+
+
+def _train_into(experiment: Experiment, tokens: Tokens, validation: Tokens, place: Path, device: str) -> None:
+    seed = experiment.training.seed
+    model = GPT(experiment.gpt, seed=seed)
+    prior = EmbeddingPrior(experiment.prior, seed=seed)
+    checkpoint = place.with_name(f"{place.name}.checkpoint")
+    diverged_at = None
+    try:
+        result = train(
+            model, tokens, validation, experiment.training, penalty=prior, checkpoint=checkpoint, device=device
+        )
+        evaluations = result.evaluations
+    except DivergedError as error:
+        # A diverged run is a finding of the sweep, and its last good model is kept.
+        diverged_at, evaluations = error.step, []
+    incomplete = place.with_name(f"{place.name}.part")
+    shutil.rmtree(incomplete, ignore_errors=True)
+    save_model(incomplete, model.cpu())
+    save_file(
+        {name: tensor.contiguous().cpu() for name, tensor in prior.state_dict().items()},
+        incomplete / "prior.safetensors",
+    )
+    _write(incomplete / "experiment.json", asdict(experiment))
+    _write(incomplete / "outcome.json", {"evaluations": evaluations, "diverged_at": diverged_at})
+    shutil.rmtree(place, ignore_errors=True)
+    incomplete.replace(place)
+    checkpoint.unlink(missing_ok=True)
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

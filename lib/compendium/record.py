@@ -1,0 +1,301 @@
+"""What a notebook found: tables, figures, values and claims, written with everything needed to judge and repeat them.
+
+Committed per run, under `results/<profile>/<notebook>/`: the tables as CSV, and `record.json` with parameters, data sources,
+package versions, device, values and claims. Commit, wall time and host change at each run, so they go to
+`executed/<profile>/<notebook>.json`, which git ignores: an identical rerun leaves the repository clean. A run on stand-in data
+writes into a `stand-in` subfolder of its own, never over results from real data.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from softgeom.source import Source
+
+from compendium import paths
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+VERDICTS = ("reproduced", "corrected", "not reproduced", "not testable here", "beyond the paper")
+STAND_IN = "stand-in"
+
+_FLOAT_FORMAT = "%.10g"  # all digits that mean something, and none of those that differ between processors
+_PACKAGES = ("numpy", "scipy", "pandas", "matplotlib", "sympy", "highspy", "scikit-learn", "torch", "onnxruntime")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a source document and what became of it.
+
+    Attributes
+    ----------
+    id
+        `<paper>-<item>`, such as `001-table-2`.
+    source
+        Paper and place, such as `001, Table 2`.
+    statement
+        The claim in one sentence.
+    verdict
+        One of `VERDICTS`.
+    value, low, high
+        The measured value and its interval, where the claim has one.
+    reason
+        Why the verdict is what it is; required unless the claim was simply reproduced.
+    """
+
+    id: str
+    source: str
+    statement: str
+    verdict: str
+    value: float | int | str | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ValueError(
+                f"claim {self.id}: the verdict {self.verdict!r} is unknown; choose one of {', '.join(VERDICTS)}"
+            )
+        if self.verdict in {"corrected", "not reproduced", "not testable here"} and not self.reason:
+            raise ValueError(f"claim {self.id}: a verdict {self.verdict!r} needs its reason")
+
+
+def start(name: str, variables: Mapping[str, Any], sources: Iterable[Source] = ()) -> Run:
+    """Open the record of a notebook.
+
+    Parameters
+    ----------
+    name
+        Name of the notebook, such as `10_braid_counts`.
+    variables
+        The notebook's `globals()`; the names assigned in its cell tagged `parameters` are recorded, and `profile` is read.
+    sources
+        Where its data came from. One stand-in among them sends all results to the `stand-in` subfolder.
+
+    Raises
+    ------
+    ValueError
+        When a parameter of the notebook is missing from `variables`.
+    """
+    names = parameter_defaults(paths.notebook(name))
+    if missing := [key for key in names if key not in variables]:
+        raise ValueError(f"{name}: the parameters {', '.join(missing)} are not defined; run the parameters cell first")
+    parameters = {key: variables[key] for key in names if key != "profile"}
+    return Run(name, str(variables["profile"]), parameters, tuple(sources))
+
+
+class Run:
+    """The open record of one notebook; `start` makes it, `save` closes it."""
+
+    def __init__(self, name: str, profile: str, parameters: dict[str, Any], sources: tuple[Source, ...]):
+        self.name, self.profile, self.parameters, self.sources = name, profile, parameters, sources
+        self.stand_in = any(source.stand_in for source in sources)
+        suffix = (STAND_IN,) if self.stand_in else ()
+        self.results = paths.results_dir(profile, name).joinpath(*suffix)
+        self.figures = paths.figures_dir(profile).joinpath(*suffix)
+        self._tables: dict[str, str] = {}
+        self._figures: dict[str, dict[str, str]] = {}
+        self._values: dict[str, dict[str, Any]] = {}
+        self._claims: dict[str, Claim] = {}
+        self._started = time.time()
+
+    def table(self, name: str, frame: pd.DataFrame, caption: str = "") -> pd.DataFrame:
+        """Write a table as CSV and return it, so that the cell also shows it. The index is written only when it is named."""
+        if not isinstance(frame, pd.DataFrame):
+            raise TypeError(f"table {name!r} must be a pandas DataFrame, not {type(frame).__name__}")
+        self.results.mkdir(parents=True, exist_ok=True)
+        named = any(level is not None for level in frame.index.names)
+        frame.to_csv(
+            self.results / f"{name}.csv", index=named, float_format=_FLOAT_FORMAT, lineterminator="\n", encoding="utf-8"
+        )
+        self._tables[name] = caption
+        return frame
+
+    def figure(self, name: str, fig: Figure, *, caption: str, alt: str) -> None:
+        """Write a figure as PNG and PDF, with its data sources printed under it and its parameters in the metadata."""
+        from compendium import style
+
+        metadata = {"notebook": self.name, "parameters": self.parameters, "sources": [asdict(s) for s in self.sources]}
+        note = "data: " + "; ".join(dict.fromkeys(map(str, self.sources))) if self.sources else ""
+        style.save_figure(fig, self.figures / f"{self.name}-{name}", alt=alt, note=note, metadata=metadata)
+        self._figures[name] = {"caption": caption, "alt": alt}
+
+    def value(self, name: str, value: Any, *, about: str = "", low: Any = None, high: Any = None) -> Any:
+        """Record one number (or text) under a name, with its interval, and return it."""
+        entry = {"value": _plain(value), "about": about, "low": _plain(low), "high": _plain(high)}
+        self._values[name] = {key: item for key, item in entry.items() if item not in (None, "")}
+        return value
+
+    def claim(
+        self,
+        id: str,
+        *,
+        source: str,
+        statement: str,
+        verdict: str,
+        value: Any = None,
+        low: Any = None,
+        high: Any = None,
+        reason: str = "",
+    ) -> Claim:
+        """Record a claim of a source document that this notebook tested, and return it."""
+        claim = Claim(id, source, statement, verdict, _plain(value), _plain(low), _plain(high), reason)
+        self._claims[id] = claim
+        return claim
+
+    def save(self) -> Path:
+        """Write `record.json` and the note on this execution; return the folder of the results."""
+        self.results.mkdir(parents=True, exist_ok=True)
+        record = {
+            "notebook": self.name,
+            "profile": self.profile,
+            "parameters": {key: _plain(value) for key, value in self.parameters.items()},
+            "sources": [asdict(source) for source in self.sources],
+            "versions": _versions(),
+            "device": _device(),
+            "values": self._values,
+            "claims": [asdict(claim) for claim in self._claims.values()],
+            "tables": self._tables,
+            "figures": self._figures,
+        }
+        _write_json(self.results / "record.json", record)
+        execution = {
+            "results": self.results.relative_to(paths.root()).as_posix(),
+            "commit": _commit(),
+            "seconds": round(time.time() - self._started, 1),
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "host": platform.platform(),
+            "python": platform.python_version(),
+            "cores": os.cpu_count(),
+        }
+        executed = paths.executed_dir(self.profile)
+        executed.mkdir(parents=True, exist_ok=True)
+        _write_json(executed / f"{self.name}.json", execution)
+        return self.results
+
+
+def parameter_defaults(notebook: Path) -> dict[str, Any]:
+    """Names and default values in the cell tagged `parameters`; the values are literals, read without running anything."""
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        if "parameters" not in cell["metadata"].get("tags", []):
+            continue
+        found: dict[str, Any] = {}
+        for statement in ast.parse("".join(cell["source"])).body:
+            match statement:
+                case ast.AnnAssign(target=ast.Name(id=key), value=ast.expr() as value):
+                    found[key] = ast.literal_eval(value)
+                case ast.Assign(targets=[ast.Name(id=key)], value=value):
+                    found[key] = ast.literal_eval(value)
+        return found
+    return {}
+
+
+def find_results(name: str, profile: str) -> Path:
+    """Folder of a notebook's results: what ran last in this clone, else the committed run of the profile or of `default`.
+
+    Raises
+    ------
+    FileNotFoundError
+        When the notebook has never run: the message says how to run it.
+    """
+    execution = paths.executed_dir(profile) / f"{name}.json"
+    if execution.is_file():
+        folder = paths.root() / json.loads(execution.read_text(encoding="utf-8"))["results"]
+        if (folder / "record.json").is_file():
+            return folder
+    # Notebooks run by hand (profile "lab") may build on the committed runs.
+    for other in dict.fromkeys((profile, "default") if profile == "lab" else (profile,)):
+        for folder in (paths.results_dir(other, name), paths.results_dir(other, name) / STAND_IN):
+            if (folder / "record.json").is_file():
+                return folder
+    raise FileNotFoundError(
+        f"no results of notebook {name} in profile {profile!r}: run `make {name} PROFILE={profile}` first"
+    )
+
+
+def load_table(name: str, table: str, profile: str) -> pd.DataFrame:
+    """A table that an earlier notebook recorded.
+
+    Raises
+    ------
+    FileNotFoundError
+        When the notebook never ran, or recorded no such table (the message lists those it has).
+    """
+    path = find_results(name, profile) / f"{table}.csv"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.csv"))) or "none"
+        raise FileNotFoundError(f"notebook {name} recorded no table {table!r}; it has: {known}")
+    return pd.read_csv(path)
+
+
+def load_record(name: str, profile: str) -> dict[str, Any]:
+    """The `record.json` of an earlier notebook."""
+    return json.loads((find_results(name, profile) / "record.json").read_text(encoding="utf-8"))
+
+
+def load_sources(name: str, profile: str) -> list[Source]:
+    """Data sources of an earlier notebook, to be passed on by the notebooks that build on it."""
+    return [Source(**entry) for entry in load_record(name, profile)["sources"]]
+
+
+def _plain(value: Any) -> Any:
+    """A JSON-serialisable equal of a number, text or flat container; non-finite floats become text."""
+    if hasattr(value, "item") and getattr(value, "size", 1) == 1:
+        value = value.item()
+    if isinstance(value, float):
+        return float(_FLOAT_FORMAT % value) if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": ".".join(platform.python_version_tuple()[:2])}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package).partition("+")[0]
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _device() -> str:
+    torch = sys.modules.get("torch")  # asked only when the notebook itself uses torch: importing it takes seconds
+    if torch is not None and torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return "cpu"
+
+
+def _commit() -> str:
+    try:
+        answer = subprocess.run(
+            ["git", "describe", "--always", "--dirty"], cwd=paths.root(), capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return answer.stdout.strip() or "unknown"
+
+
+def _write_json(path: Path, content: Any) -> None:
+    temporary = path.with_suffix(".json.part")
+    temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.replace(path)

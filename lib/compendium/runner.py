@@ -1,0 +1,117 @@
+"""Execute one notebook with the parameters of a profile: this environment's kernel, an honest exit status, and a report that stays.
+
+papermill writes its output even when a cell fails. The run therefore goes to `NAME.failed.ipynb`, and only a complete one is renamed to
+`NAME.ipynb`, which is the file that make looks for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from compendium import parameters, paths
+
+_KERNEL = "python3"
+_START_TIMEOUT = 120  # seconds until a kernel must answer: two cores may be busy
+
+
+class NotebookError(RuntimeError):
+    """A cell raised; the message is the cell's error, and the report stays at the path it names."""
+
+
+def run(name: str, profile: str) -> Path:
+    """Execute `notebooks/NAME.ipynb` into `executed/PROFILE/NAME.ipynb`.
+
+    Raises
+    ------
+    ParameterError
+        When the parameters do not fit; nothing has run then.
+    NotebookError
+        When a cell raised or the kernel died.
+    """
+    values = parameters.read(name, profile) | {parameters.INJECTED: profile}
+    return execute(paths.notebook(name), paths.executed_dir(profile) / f"{name}.ipynb", values)
+
+
+def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
+    """Execute a notebook with given parameter values; `output` appears only when every cell succeeded."""
+    _prepare_environment()
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+    from traitlets.config import Config
+
+    _check_kernel()
+    output.parent.mkdir(parents=True, exist_ok=True)
+    report = output.with_suffix(".failed.ipynb")
+    config = Config()
+    config.KernelManager.transport_encryption = "auto"  # and no warning about an unencrypted kernel at every start
+    logging.getLogger("papermill").setLevel(logging.ERROR)
+    started = time.monotonic()
+    print(f"{notebook.stem}: running", flush=True)
+    try:
+        papermill.execute_notebook(
+            notebook,
+            report,
+            parameters=values,
+            kernel_name=_KERNEL,
+            cwd=paths.root(),
+            progress_bar=False,
+            log_output=False,
+            stdout_file=sys.stdout,
+            stderr_file=sys.stderr,
+            start_timeout=_START_TIMEOUT,
+            config=config,
+        )
+    except papermill.PapermillExecutionError as error:
+        raise NotebookError(_explain(notebook, report, f"{error.ename}: {error.evalue}", error)) from None
+    except DeadKernelError:
+        raise NotebookError(_explain(notebook, report, "the kernel died (out of memory, or killed)", None)) from None
+    report.replace(output)
+    print(f"{notebook.stem}: done in {time.monotonic() - started:.0f} s", flush=True)
+    return output
+
+
+def _explain(notebook: Path, report: Path, message: str, error: Any) -> str:
+    trace = "\n".join(re.sub(r"\x1b\[[0-9;]*m", "", line) for line in error.traceback) if error is not None else ""
+    place = os.path.relpath(report, paths.root())
+    cell = f" in cell {error.cell_index}" if error is not None else ""
+    return f"{trace}\n\n{notebook.name} failed{cell}; the report is {place}\n{message}".lstrip()
+
+
+def _prepare_environment() -> None:
+    """Keep other people's kernels, start-up files and thread settings out of the run."""
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+    os.environ.pop("JUPYTER_PATH", None)
+    ipython = paths.root() / "build" / "ipython"
+    ipython.mkdir(parents=True, exist_ok=True)
+    os.environ["IPYTHONDIR"] = str(ipython)
+    os.environ.setdefault("PYTHONHASHSEED", "0")
+    os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // _parallel_jobs()))
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
+        os.environ.setdefault(variable, threads)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+def _parallel_jobs() -> int:
+    """How many notebooks make runs at a time, so that they share the cores instead of fighting for them."""
+    match = re.search(r"(?:^|\s)-j(\d+)", os.environ.get("MAKEFLAGS", ""))
+    return int(match.group(1)) if match else 1
+
+
+def _check_kernel() -> None:
+    from jupyter_client.kernelspec import KernelSpecManager
+
+    command = KernelSpecManager().get_kernel_spec(_KERNEL).argv[0]
+    expected = {Path(sys.executable).name, "python", "python3", f"python{sys.version_info[0]}.{sys.version_info[1]}"}
+    if Path(command).is_absolute() and Path(command) != Path(sys.executable):
+        raise NotebookError(
+            f"the kernel {_KERNEL!r} would run {command}, not this environment's Python: remove that kernel specification"
+        )
+    if not Path(command).is_absolute() and command not in expected:
+        raise NotebookError(f"the kernel {_KERNEL!r} would run {command!r}, which is not Python")

@@ -1,0 +1,204 @@
+"""Certified margins: does this feature vector make this class win, whatever rounding did?
+
+For a point in the coordinates of the evidence (x, or u for an ellipsoid) and a class t the checker returns a number
+that is at most ``min_{i != t} (w_t - w_i).x + b_t - b_i`` in exact arithmetic, and -inf when the point is not certainly
+inside the feature set. A positive number is a proof that t is argmaxable.
+
+Three routes, each for what the one before left open: float32 products (when the layer is that narrow), float64
+products, exact fractions for the rivals that float64 cannot separate. Each product carries ``gamma_n |w|.|x|``
+(rounding.py), bounded by norms so that it costs nothing next to the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.certifying.rounding import INFLATE, gamma, underflow
+from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer
+
+TILE_BYTES = 32 * 2**20  # logits held at once
+CLOSE_RIVALS = 256  # a candidate with more rivals within float64 rounding than this is a tie for all purposes
+
+
+class WitnessChecker:
+    """Re-checks witnesses of one layer and one feature set; holds row norms so that they are computed once."""
+
+    def __init__(self, layer: SoftmaxLayer, features: FeatureSet) -> None:
+        features.check(layer.dimension)
+        self.layer, self.features = layer, features
+
+    def certify(self, points: NDArray[Any], classes: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return certified lower bounds (n,) on the margins of ``classes`` (n,) at ``points`` (n, d).
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit the layer.
+        """
+        points, classes = np.asarray(points), np.asarray(classes, dtype=np.intp)
+        if points.shape != (len(classes), self.layer.dimension):
+            raise ValueError(
+                f"{len(classes)} witnesses need shape {(len(classes), self.layer.dimension)}, not {points.shape}."
+            )
+        margins = np.full(len(classes), -np.inf)
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow ends as -inf: not certified
+            inside = self._inside(points.astype(np.float64))
+            if self.layer.classes == 1:  # nobody to beat
+                return np.where(inside, np.inf, -np.inf)
+            for dtype in (np.float32, np.float64) if self._is_narrow(points) else (np.float64,):
+                open_ = np.flatnonzero(inside & ~(margins > 0))
+                if len(open_):
+                    margins[open_] = np.maximum(margins[open_], self._margins(points[open_], classes[open_], dtype))
+            near = (
+                inside & ~(margins > 0) & (margins + self._doubt(points) > 0)
+            )  # fractions only where rounding decides
+        for n in np.flatnonzero(near):
+            margins[n] = max(margins[n], self._exact_margin(points[n], int(classes[n])))
+        return margins
+
+    def certify_many(self, points: Sequence[NDArray[Any]], classes: Sequence[int]) -> NDArray[np.float64]:
+        """``certify`` for points (d,) of mixed dtypes, those of one dtype together."""
+        margins = np.full(len(points), -np.inf)
+        wide = np.array([point.dtype == np.float64 for point in points], dtype=bool)
+        for chosen in (np.flatnonzero(wide), np.flatnonzero(~wide)):
+            if len(chosen):
+                stacked = np.stack([points[int(n)] for n in chosen])
+                margins[chosen] = self.certify(stacked, np.array([classes[int(n)] for n in chosen], dtype=np.intp))
+        return margins
+
+    def radius(self, classes: NDArray[np.intp], margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Lower bounds (n,) on ``min_i margin_i / ||w_t - w_i||``, from ``||w_t - w_i|| <= ||w_t|| + max_i ||w_i||``."""
+        own = np.linalg.norm(self.layer.W[classes].astype(np.float64), axis=1) * (1 + gamma(self.layer.dimension + 4))
+        span = (own + self._norms[0]) * INFLATE
+        return np.divide(margins, span, out=np.full(len(span), np.inf), where=span > 0)
+
+    def _doubt(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        """How far above its certified lower bound the margin of a point can be after float64 products (n,)."""
+        x, moved = self._features_of(points)
+        return 8 * self._error(x, moved, np.float64)
+
+    def rounding_slack(self, point: NDArray[Any]) -> float:
+        """How far apart two float64 logits at one point (d,) must be to be certainly in that order."""
+        return float(self._doubt(np.asarray(point)[None])[0])
+
+    def look_error(self, points: NDArray[Any]) -> NDArray[np.float64] | None:
+        """What to take off the margins of a float32 look at these x to certify them; None where that is not valid."""
+        if not self._is_narrow(points):
+            return None
+        error = 2 * self._error(points, np.zeros(len(points)), np.float32) * INFLATE
+        return np.where(self._inside(points.astype(np.float64)), error, np.inf)
+
+    def _is_narrow(self, points: NDArray[Any]) -> bool:
+        """Whether float32 represents W, b and the points exactly."""
+        arrays = [self.layer.W, points] + ([] if self.layer.b is None else [self.layer.b])
+        return all(a.dtype in (np.float16, np.float32) for a in arrays) and not isinstance(self.features, Ellipsoid)
+
+    def _inside(self, p: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which points certainly lie in the feature set."""
+        finite = np.isfinite(p).all(axis=1)
+        if isinstance(self.features, Box):
+            low, high = self.features.bounds(self.layer.dimension)
+            return np.asarray(finite & ~np.logical_or(p < low, p > high).any(axis=1))
+        if isinstance(self.features, Ball | Ellipsoid):
+            squares = np.einsum("nd,nd->n", p, p) * (1 + gamma(p.shape[1] + 2)) + underflow(p.shape[1])
+            return np.asarray(finite & (squares <= self.features.radius**2 * (1 - gamma(4))))
+        return np.asarray(finite)
+
+    def _features_of(self, points: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """x for each point, and how far (2-norm) rounding may have moved it: (n, d), (n,)."""
+        if not isinstance(self.features, Ellipsoid):
+            return points, np.zeros(len(points))
+        u = points.astype(np.float64)
+        centre = u.mean(axis=1, keepdims=True) if self.features.centred else 0.0
+        x = self.features.bias + self.features.gain * (u - centre)
+        # Mean and difference are each off by at most gamma times the mean of |u| and |u|; sqrt(d) mean|u| <= ||u||.
+        size = np.linalg.norm(self.features.bias) + 2 * np.abs(self.features.gain).max() * np.linalg.norm(u, axis=1)
+        return x, gamma(u.shape[1] + 4) * size * INFLATE + underflow(u.shape[1])
+
+    @cached_property
+    def _norms(self) -> tuple[float, float]:
+        """Upper bounds on the largest row norm and on the largest |b|."""
+        size = max(1, TILE_BYTES // (8 * self.layer.dimension))
+        largest = 0.0
+        for start in range(0, self.layer.classes, size):
+            rows = self.layer.W[start : start + size].astype(np.float64)
+            largest = max(largest, float(np.einsum("nd,nd->n", rows, rows).max()))
+        b = 0.0 if self.layer.b is None else float(np.abs(self.layer.b.astype(np.float64)).max())
+        d = self.layer.dimension
+        return float(np.sqrt(largest * (1 + gamma(d + 2)) + underflow(d))) * INFLATE, b
+
+    def _error(self, x: NDArray[Any], moved: NDArray[np.float64], dtype: Any) -> NDArray[np.float64]:
+        """A bound on the error of every logit computed at each x (n,)."""
+        d = self.layer.dimension
+        w_norm, b_norm = self._norms
+        x_norm = np.sqrt(np.einsum("nd,nd->n", x, x, dtype=np.float64)) * INFLATE
+        return (gamma(d + 2, dtype) * (w_norm * x_norm + b_norm) + w_norm * moved) * INFLATE + underflow(d + 2, dtype)
+
+    def _margins(self, points: NDArray[Any], classes: NDArray[np.intp], dtype: Any) -> NDArray[np.float64]:
+        x, moved = self._features_of(points)
+        own, best = self._own_and_best(np.ascontiguousarray(x, dtype=dtype), classes, dtype)
+        margin = own.astype(np.float64) - best.astype(np.float64)
+        margin -= 2 * self._error(x, moved, dtype) * INFLATE
+        margin -= np.abs(margin) * 4 * np.finfo(np.float64).eps
+        return np.where(np.isnan(margin), -np.inf, margin)
+
+    def _own_and_best(
+        self, x: NDArray[Any], classes: NDArray[np.intp], dtype: Any
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The logits of each class and of its best rival at x (n, d), from the same product."""
+        layer, n = self.layer, np.arange(len(classes))
+        own, best = np.full(len(classes), np.nan, dtype), np.full(len(classes), -np.inf, dtype)
+        width = max(256, TILE_BYTES // (max(len(x), layer.dimension) * np.dtype(dtype).itemsize))
+        for start in range(0, layer.classes, width):
+            Y = x @ layer.W[start : start + width].astype(dtype, copy=False).T
+            if layer.b is not None:
+                Y += layer.b[start : start + width].astype(dtype, copy=False)
+            here = n[(classes >= start) & (classes < start + Y.shape[1])]
+            own[here] = Y[here, classes[here] - start]
+            Y[here, classes[here] - start] = -np.inf
+            np.maximum(best, Y.max(axis=1), out=best)  # a NaN stays a NaN: never certified
+        return own, best
+
+    def _exact_margin(self, point: NDArray[Any], t: int) -> float:
+        """The margin with the close rivals taken in fractions and all others bounded in float64, rounded down."""
+        x, moved = self._features_of(point[None])
+        x64 = x[0].astype(np.float64)
+        logits = _float_logits(self.layer, x64)
+        error = float(self._error(x64[None], moved, np.float64)[0])
+        gap = logits[t] - np.delete(logits, t)
+        rivals = np.delete(np.arange(self.layer.classes), t)
+        close = rivals[~(gap > 4 * error)]
+        if len(close) > CLOSE_RIVALS:
+            return -np.inf
+        far = [float(gap[gap > 4 * error].min()) - 3 * error] if len(close) < len(rivals) else []
+        exact_x = self._exact_features(point)
+        exact = [_exact_logit(self.layer, t, exact_x) - _exact_logit(self.layer, int(i), exact_x) for i in close]
+        smallest = min([*exact, *(Fraction(f) for f in far)], default=Fraction(0))
+        value = float(smallest)  # nearest float; a positive fraction below the smallest float counts as positive
+        return max(value * (1 - 1e-15), 5e-324) if smallest > 0 else min(value, 0.0)
+
+    def _exact_features(self, point: NDArray[Any]) -> list[Fraction]:
+        u = [Fraction(float(v)) for v in point]
+        if not isinstance(self.features, Ellipsoid):
+            return u
+        centre = sum(u, Fraction(0)) / len(u) if self.features.centred else Fraction(0)
+        gain, bias = self.features.gain.tolist(), self.features.bias.tolist()
+        return [Fraction(c) + Fraction(g) * (v - centre) for c, g, v in zip(bias, gain, u, strict=True)]
+
+
+def _float_logits(layer: SoftmaxLayer, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """All logits (C,) at one x in float64, by blocks of rows."""
+    size = max(1, TILE_BYTES // (8 * layer.dimension))
+    blocks = [layer.W[i : i + size].astype(np.float64) @ x for i in range(0, layer.classes, size)]
+    return np.concatenate(blocks) + layer.bias.astype(np.float64)
+
+
+def _exact_logit(layer: SoftmaxLayer, i: int, x: list[Fraction]) -> Fraction:
+    terms = (Fraction(w) * v for w, v in zip(layer.W[i].astype(float).tolist(), x, strict=True) if w and v)
+    return sum(terms, Fraction(0) if layer.b is None else Fraction(float(layer.b[i])))

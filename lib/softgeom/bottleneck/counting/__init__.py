@@ -1,0 +1,1 @@
+"""How many rankings a layer can realise: arrangements, their regions, and closed forms."""

@@ -1,0 +1,1 @@
+"""Regions and arrangements as polygons that can be drawn, in exact arithmetic where the plane allows it."""

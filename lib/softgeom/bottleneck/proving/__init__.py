@@ -1,0 +1,1 @@
+"""Weights which show that no feature makes a class win, found by programmes and by entropy."""

@@ -1,0 +1,128 @@
+"""Convex weights for many captive classes at once, by maximum entropy.
+
+A class deep inside the hull of the others needs no vertex of a linear programme: among the weights p >= 0 that sum to one,
+those of largest entropy relative to ``exp(b / T)`` with ``sum_i p_i w_i = w_t`` are ``p_i ~ exp((w_i.z + b_i) / T)``, and z
+minimises the smooth convex function
+
+    F(z) = T log sum_i exp(((w_i - w_t).z + b_i - b_t) / T),       -grad F(z) = v = w_t - sum_i p_i w_i.
+
+All classes share the rivals and hence each step is two matrix products, preconditioned by the rivals' covariance.
+F has a minimum only where the class is inside the hull; elsewhere z runs away and the weights prove nothing, which the
+checker (hull.py) finds out. What it proves is cheap: a few looks at a sample of the rivals.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.certifying.hull import certify_captivity
+from softgeom.bottleneck.certifying.verdict import Captors
+from softgeom.bottleneck.problem import Problem
+
+SAMPLE = 6  # rivals per dimension: a point near the centre of a cloud lies in the hull of 3 d of its points or so
+LEAST = 400  # few dimensions make many captives: a larger sample catches more of them and costs little
+TEMPERATURES = (3.0, 1.0)  # in units of the bias's spread; the higher converges faster, the lower has more room
+STEPS = 24
+NEAR = 0.5  # |grad F| relative to its first value: a class that came no nearer is not worth a check
+FORGET = 1e-9  # a weight below this fraction of the largest is lost in the sums; without it the evidence is shorter
+
+
+def surround(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -> dict[int, tuple[Captors, float]]:
+    """Proven captors of those ``classes`` (n,) that lie deep inside the hull of the others.
+
+    Parameters
+    ----------
+    problem : Problem
+        The layer over its region.
+    classes : (n,) integer array
+        Classes for which no witness was found.
+    seed : int
+        Seeds the sample of rivals.
+
+    Returns
+    -------
+    dict
+        Class -> its captors and the bound <= 0 that they certify; classes without a proof are absent.
+    """
+    rng = np.random.default_rng(seed)
+    d = problem.layer.dimension
+    others = np.setdiff1d(np.arange(problem.classes), classes)
+    rivals = np.sort(rng.choice(others, min(len(others), max(SAMPLE * (d + 1), LEAST)), replace=False))
+    proven: dict[int, tuple[Captors, float]] = {}
+    if len(rivals) < d + 1:
+        return proven
+    W = problem.rows(rivals)[:, :d]
+    bias = problem.layer.bias.astype(np.float64) if problem.homogeneous else problem.b
+    b = (bias[rivals] - bias[rivals].mean()).astype(np.float32)
+    spread, precision = float(b.std()), _precision(W)
+    for factor in TEMPERATURES if spread else (1.0,):
+        left = np.array([t for t in classes.tolist() if t not in proven], dtype=np.intp)
+        if not len(left):
+            break
+        own = problem.rows(left)[:, :d]
+        p, gap = _minimise(W, own, b / np.float32(factor * (spread or 1.0)), precision)
+        for n in np.flatnonzero(gap < NEAR):
+            captors = _polish(W, own[n], rivals, p[n])
+            t = int(left[n])
+            bound = certify_captivity(problem.layer, problem.features, t, captors.rivals, captors.weights)
+            if bound <= 0:
+                proven[t] = captors, bound
+    return proven
+
+
+def _polish(
+    W: NDArray[np.float32], own: NDArray[np.float32], rivals: NDArray[np.intp], p: NDArray[np.float32]
+) -> Captors:
+    """One Newton step: weights ``p (1 + A^T mu)`` with ``A = [w_i - w_t ; 1]`` and mu such that v vanishes."""
+    kept = p > FORGET * p.max()
+    A = np.column_stack([W[kept] - own, np.ones(int(kept.sum()), np.float32)])  # (k, d + 1)
+    weights = p[kept].astype(np.float64)
+    root = A * np.sqrt(p[kept])[:, None]
+    gram = (root.T @ root).astype(np.float64)
+    gram[np.diag_indices_from(gram)] += 1e-6 * np.trace(gram) / len(gram)  # dependent columns must not stop it
+    # Not Cholesky's factors: where few weights carry all, rounding leaves the Gram matrix indefinite.
+    factor = scipy.linalg.lu_factor(gram, overwrite_a=True, check_finite=False)
+    target = np.zeros(len(gram))
+    target[-1] = 1.0
+    A = A.astype(np.float64)
+    for _ in range(3):  # the Gram matrix is float32: each pass gains several digits
+        residual = target - weights @ A
+        weights = weights * (1 + A @ scipy.linalg.lu_solve(factor, residual, check_finite=False))
+    return Captors(rivals[kept], np.maximum(weights, 0.0))
+
+
+def _precision(W: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Inverse covariance of the rivals (d, d), with a ridge for dependent columns."""
+    centred = W - W.mean(axis=0)
+    covariance = (centred.T @ centred).astype(np.float64) / len(W)
+    ridge = 1e-6 * np.trace(covariance) / len(covariance) + np.finfo(np.float32).tiny
+    return np.linalg.inv(covariance + ridge * np.eye(len(covariance))).astype(np.float32)
+
+
+def _minimise(
+    W: NDArray[np.float32], own: NDArray[np.float32], b: NDArray[np.float32], precision: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Weights (n, k) after preconditioned descent on F at T = 1 (z is scaled by T), and |grad F| beside its start (n,)."""
+
+    def state(z: NDArray[np.float32]) -> tuple[NDArray[np.float32], ...]:
+        lead = z @ W.T + b
+        top = lead.max(axis=1, keepdims=True)
+        p = np.exp(lead - top)
+        total = p.sum(axis=1, keepdims=True)
+        value = (top + np.log(total))[:, 0] - np.einsum("nd,nd->n", z, own)
+        p /= total
+        return value, p, own - p @ W
+
+    z = np.zeros_like(own)
+    step = np.full(len(own), 0.5, np.float32)
+    value, p, v = state(z)
+    first = np.maximum(np.linalg.norm(v, axis=1), np.finfo(np.float32).tiny)
+    for _ in range(STEPS):
+        trial = z + step[:, None] * (v @ precision)
+        trial_value, trial_p, trial_v = state(trial)
+        good = trial_value <= value + 1e-6 * np.abs(value)
+        step = np.where(good, step * np.float32(1.3), step * np.float32(0.4))
+        z[good], value[good], p[good], v[good] = trial[good], trial_value[good], trial_p[good], trial_v[good]
+    return p, np.linalg.norm(v, axis=1) / first

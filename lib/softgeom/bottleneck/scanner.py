@@ -1,0 +1,330 @@
+"""Scan a layer: which classes can never win, each verdict with evidence that anyone can re-check.
+
+    scan = softgeom.bottleneck.scanner(SoftmaxLayer(W, b))     # paper 001, Figure 4: search first, then prove
+    scan.table                                             # one row per class
+    scan.evidence(17)                                      # a witness, captors, a twin, or a bound
+    scan.verify()                                          # every verdict again, without a solver
+
+Blocks of classes are independent. First each is searched (ascent.py) and certified (witness.py); then the classes
+without a witness, in new blocks, are surrounded (surround.py) or decided by a programme (decide.py). With ``checkpoint=folder`` a finished block is written at once and a killed
+scan goes on where it was, with the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+
+from softgeom.bottleneck.certifying.archive import block_path, fingerprint, load_findings, save_findings
+from softgeom.bottleneck.certifying.twins import find_twins
+from softgeom.bottleneck.certifying.verdict import (
+    Captors,
+    Evidence,
+    EvidenceError,
+    Finding,
+    Twin,
+    Unknown,
+    Witness,
+    check_evidence,
+)
+from softgeom.bottleneck.certifying.witness import WitnessChecker
+from softgeom.bottleneck.problem import Problem, make_problem
+from softgeom.bottleneck.proving.decide import decide
+from softgeom.bottleneck.proving.lp import chebyshev_radius
+from softgeom.bottleneck.proving.surround import surround
+from softgeom.bottleneck.searching.ascent import Candidates, climb
+from softgeom.bottleneck.searching.device import Device, open_device
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer
+from softgeom.parallel import Backend, run_blocks
+
+DECIDE_TOGETHER = 128  # classes without a witness that share their sample of rivals and a block of the checkpoint
+COLUMNS = ["class", "token", "verdict", "method", "steps", "margin", "radius"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """The verdicts on some or all classes of a layer over a feature set."""
+
+    layer: SoftmaxLayer
+    features: FeatureSet
+    findings: list[Finding]
+    _position: dict[int, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_position", {f.index: n for n, f in enumerate(self.findings)})
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per class: class, token, verdict, method, steps, margin, radius.
+
+        * margin: certified lower bound on the witness's margin; certified upper bound (<= 0) on the best margin of an
+          unargmaxable class; 0 for a tied one.
+        * radius: certified lower bound on ``min_i margin_i / ||w_t - w_i||`` at the witness; NaN without one.
+        """
+        rows = [
+            (f.index, self.layer.token(f.index), f.evidence.verdict, f.method, f.steps, f.margin, f.radius)
+            for f in self.findings
+        ]
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of classes of each verdict."""
+        verdicts = [f.evidence.verdict for f in self.findings]
+        return {name: verdicts.count(name) for name in ("argmaxable", "tied", "unargmaxable", "undecided")}
+
+    def evidence(self, index: int) -> Evidence:
+        """The evidence for a class.
+
+        Raises
+        ------
+        ValueError
+            If the class was not scanned.
+        """
+        if int(index) not in self._position:
+            raise ValueError(f"Class {index} is not among the {len(self.findings)} scanned classes.")
+        return self.findings[self._position[int(index)]].evidence
+
+    def chebyshev_radius(self, index: int) -> float:
+        """The radius of the largest ball in a class's region, by the paper's programme (eqs. 5-6) with all rows.
+
+        Negative when the region is empty by that much. One solve takes from milliseconds to minutes.
+
+        Raises
+        ------
+        ValueError
+            If the features are no box: the programme is stated for one.
+        """
+        if not isinstance(self.features, Box):
+            raise ValueError("The Chebyshev programme is stated for a box; this scan's features are another set.")
+        low, high = self.features.bounds(self.layer.dimension)
+        return chebyshev_radius(self.layer.W, self.layer.b, int(index), low, high)[0]
+
+    def verify(self) -> bool:
+        """Re-check every verdict from the layer and the evidence alone, without a solver.
+
+        Raises
+        ------
+        EvidenceError
+            At the first class whose evidence does not prove its verdict; the message names it.
+        """
+        checker = WitnessChecker(self.layer, self.features)
+        witnesses = [f for f in self.findings if isinstance(f.evidence, Witness)]
+        for start in range(0, len(witnesses), 1024):
+            block = witnesses[start : start + 1024]
+            margins = checker.certify_many([f.evidence.point for f in block], [f.index for f in block])  # type: ignore[union-attr]
+            for f, margin in zip(block, margins, strict=True):
+                if not margin > 0:
+                    check_evidence(self.layer, self.features, f.index, f.evidence)
+        for f in self.findings:
+            if not isinstance(f.evidence, Witness):
+                check_evidence(self.layer, self.features, f.index, f.evidence)
+        return True
+
+    def save(self, path: str | Path) -> None:
+        """Write verdicts and evidence to one ``.npz`` (the layer itself is not stored, its fingerprint is)."""
+        save_findings(path, self.layer, self.features, self.findings)
+
+    @classmethod
+    def load(cls, path: str | Path, layer: SoftmaxLayer) -> Scan:
+        """Read what ``save`` wrote; call ``verify`` to trust it.
+
+        Raises
+        ------
+        ValueError
+            If the file is no saved scan, is damaged, or belongs to another layer.
+        """
+        features, findings = load_findings(path, layer)
+        return cls(layer, features, findings)
+
+
+def scan(
+    layer: SoftmaxLayer,
+    classes: ArrayLike | None = None,
+    *,
+    features: FeatureSet = Box(100.0),  # noqa: B008 - frozen
+    seed: int = 0,
+    block: int = 1024,
+    n_jobs: int = 1,
+    backend: Backend | None = None,
+    address: str | None = None,
+    device: str | None = None,
+    checkpoint: str | Path | None = None,
+    progress: bool = False,
+) -> Scan:
+    """Decide for each class whether some feature vector of the set makes it the strict winner.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        Weights (C, d), bias (C,) or none.
+    classes : integers, optional
+        The classes to decide; default all.
+    features : Box, Ball, Unbounded or Ellipsoid
+        Where the layer's inputs may lie.
+    seed : int
+        Seeds every random choice (none is needed at present: the same call gives the same table).
+    block : int
+        Classes per block, the unit of memory, of parallel work and of checkpoints.
+    n_jobs, backend, address
+        See ``softgeom.parallel.run_blocks``.
+    device : str, optional
+        A PyTorch device such as "cuda" for the search's matrix products; default NumPy. What it finds is certified and what
+        it does not find is decided on the host, so that the evidence does not depend on it.
+    checkpoint : path, optional
+        Folder for finished blocks; a second call with the same layer and options resumes there.
+    progress : bool
+        Print how far the scan is, when it takes longer than some seconds.
+
+    Raises
+    ------
+    ValueError
+        If a class index is out of range, the feature set does not fit the layer, or the device is not there.
+    """
+    chosen = _chosen_classes(layer, classes)
+    features.check(layer.dimension)
+    if device is not None:
+        open_device(device)  # says at once what is missing
+    key = None if checkpoint is None else fingerprint(layer)
+    task = _Task(layer, features, *find_twins(layer), seed, checkpoint, key, device)
+    options: dict[str, Any] = {"shared": task, "n_jobs": n_jobs, "backend": backend, "address": address}
+    search_title, decide_title = ("searching for witnesses", "proving the rest") if progress else (None, None)
+    searched = run_blocks(search_block, _cut(chosen, block), **options, description=search_title)
+    findings = {f.index: f for part in searched for f in part}
+    open_ = np.array([t for t in chosen.tolist() if isinstance(findings[t].evidence, Unknown)], dtype=np.intp)
+    decided = run_blocks(decide_block, _cut(open_, DECIDE_TOGETHER), **options, description=decide_title)
+    findings |= {f.index: f for part in decided for f in part}
+    return Scan(layer, features, [findings[t] for t in chosen.tolist()])
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What every block of one scan shares."""
+
+    layer: SoftmaxLayer
+    features: FeatureSet
+    tied: dict[int, int]
+    dominated: dict[int, int]
+    seed: int
+    checkpoint: str | Path | None
+    key: str | None  # fingerprint of the layer, computed once
+    device_name: str | None
+
+    @cached_property
+    def problem(self) -> Problem:
+        return make_problem(self.layer, self.features)
+
+    @cached_property
+    def checker(self) -> WitnessChecker:
+        return WitnessChecker(self.layer, self.features)
+
+    @cached_property
+    def device(self) -> Device | None:
+        return None if self.device_name is None else Device(self.problem, self.device_name)
+
+
+def search_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
+    """Twins and witnesses of one block of classes (n,); a class without either is filed as unknown."""
+    return _kept(task, "search", classes, lambda: _search(task, classes))
+
+
+def decide_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
+    """Decide classes (n,) for which the search found no witness."""
+    # Thousands of products too small for two threads: on several, most of the time goes into handing work over.
+    with threadpool_limits(1, "blas"):
+        return _kept(task, "decide", classes, lambda: _decide(task, classes))
+
+
+def _kept(task: _Task, stage: str, classes: NDArray[np.intp], work: Callable[[], list[Finding]]) -> list[Finding]:
+    """The findings of a block: from the checkpoint folder if it is there, else computed and written there."""
+    if task.checkpoint is None:
+        return work()
+    path = block_path(task.checkpoint, f"{task.key} {stage} {task.seed}", task.features, classes)
+    if path.is_file():
+        return load_findings(path, task.layer, task.key)[1]
+    findings = work()
+    save_findings(path, task.layer, task.features, findings, task.key)
+    return findings
+
+
+def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
+    findings: dict[int, Finding] = {}
+    for t in classes.tolist():
+        if t in task.tied:
+            findings[t] = Finding(t, Twin(task.tied[t]), "twin", 0, 0.0, np.nan)
+        elif t in task.dominated:
+            captors = Captors(np.array([task.dominated[t]]), np.ones(1))
+            bound = check_evidence(task.layer, task.features, t, captors)
+            findings[t] = Finding(t, captors, "twin", 0, bound, np.nan)
+    left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
+    if len(left):
+        found = climb(task.problem, left, device=task.device)
+        margins = _certified(task, left, found)
+        radii = task.checker.radius(left, margins)
+        for n, margin in enumerate(margins.tolist()):
+            t, steps = int(left[n]), int(found.steps[n])
+            if margin > 0:
+                point = task.problem.lift(found.Z[n], float(found.margin[n]))
+                findings[t] = Finding(t, Witness(point), "ascent" if steps else "look", steps, margin, float(radii[n]))
+            else:
+                findings[t] = Finding(t, Unknown(np.inf, "not found by search"), "ascent", steps, np.inf, np.nan)
+    return [findings[t] for t in classes.tolist()]
+
+
+def _certified(task: _Task, classes: NDArray[np.intp], found: Candidates) -> NDArray[np.float64]:
+    """Certified margins (n,) of what a search found; -inf where nothing was.
+
+    The search's own last look is a float32 product with a known rounding bound: what clears that bound is certified
+    already. Only the rest is multiplied again, and all that a device has found.
+    """
+    trusted = task.device is None and not task.problem.homogeneous
+    error = task.checker.look_error(found.Z) if trusted else None
+    margins = np.full(len(classes), -np.inf) if error is None else found.margin - error
+    again = np.flatnonzero((found.margin > 0) & ~(margins > 0))
+    points = [task.problem.lift(found.Z[n], float(found.margin[n])) for n in again]
+    margins[again] = task.checker.certify_many(points, classes[again].tolist())
+    return np.where(found.margin > 0, margins, -np.inf)
+
+
+def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
+    surrounded = surround(task.problem, classes, task.seed)
+    findings = {t: Finding(t, captors, "surround", 0, bound, np.nan) for t, (captors, bound) in surrounded.items()}
+    left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
+    # Larger working sets than in the search: the programmes start from them.
+    found = climb(task.problem, left, steps=40, rivals=64, device=task.device) if len(left) else None
+    for n, t in enumerate(left.tolist()):
+        assert found is not None
+        evidence, margin, rounds = decide(task.problem, task.checker, t, found.Z[n], found.rivals[n])
+        radius = task.checker.radius(left[[n]], np.array([margin]))[0] if isinstance(evidence, Witness) else np.nan
+        findings[t] = Finding(t, evidence, "programme", rounds, margin, float(radius))
+    return [findings[t] for t in classes.tolist()]
+
+
+def _cut(classes: NDArray[np.intp], size: int) -> list[tuple[NDArray[np.intp]]]:
+    return [(classes[i : i + size],) for i in range(0, len(classes), size)]
+
+
+def _chosen_classes(layer: SoftmaxLayer, classes: ArrayLike | None) -> NDArray[np.intp]:
+    if classes is None:
+        return np.arange(layer.classes)
+    chosen = np.atleast_1d(np.asarray(classes))
+    if chosen.dtype == bool:
+        chosen = np.flatnonzero(chosen)
+    if chosen.ndim != 1 or not (np.issubdtype(chosen.dtype, np.integer) or not len(chosen)):
+        raise ValueError("classes must be a list of class numbers.")
+    if len(chosen) and (chosen.min() < 0 or chosen.max() >= layer.classes):
+        raise ValueError(f"classes must lie between 0 and {layer.classes - 1}, not {chosen.min()} to {chosen.max()}.")
+    if len(np.unique(chosen)) != len(chosen):
+        raise ValueError("classes must not repeat: each is decided once.")
+    return chosen.astype(np.intp)
+
+
+__all__ = ["COLUMNS", "EvidenceError", "Finding", "Scan", "decide_block", "scan", "search_block"]

@@ -1,0 +1,1 @@
+"""Looking for a feature that makes a class win."""

@@ -1,0 +1,178 @@
+"""Witness search for many classes at once: ascent on the margin against a small working set of rivals.
+
+The margin ``m_t(z) = min_{i != t} (w'_t - w'_i).z + b'_t - b'_i`` is concave. One look at all rivals (look.py) costs
+as much per class as thousands of steps against a few, so each class climbs against its k strongest rivals only:
+
+    p = softmax(rival logits / temperature),   g = w'_t - sum_i p_i w'_i,   z <- project(z + (target - m) g / ||g||^2),
+
+a Polyak step on the smoothed margin, and then looks at everybody once; rivals that turn out stronger join its working
+set. The first candidate is the far point of the region in the direction from the mean row to the class's own: in most
+layers that settles nearly everything in the first look, hence at the cost of one ``W @ W.T``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.searching.look import look
+
+if TYPE_CHECKING:
+    from softgeom.bottleneck.searching.device import Device
+
+GIVE_UP = 3  # climbs in which a class loses even to its working set before it is left to the proofs
+MOST_STEPS = 80  # of one climb
+GROUP_BYTES = 2**20  # working sets climbed together: small enough for the second-level cache
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The best points that a search found for n classes."""
+
+    Z: NDArray[np.float32]  # (n, D)
+    margin: NDArray[np.float64]  # (n,) in float32 arithmetic, against all rivals
+    steps: NDArray[np.intp]  # (n,) steps of ascent until the point was found
+    looks: NDArray[np.intp]  # (n,) looks at all rivals: their mean is the cost of the search in units of one W @ W.T
+    rivals: list[NDArray[np.intp]]  # per class the working set; empty for classes that won at the first look
+
+
+def climb(
+    problem: Problem,
+    classes: NDArray[np.intp],
+    *,
+    rounds: int = 8,
+    steps: int = 20,
+    rivals: int = 32,
+    temperature: float = 0.05,
+    device: Device | None = None,
+) -> Candidates:
+    """Search a witness for each of ``classes`` (n,).
+
+    Parameters
+    ----------
+    problem : Problem
+        The layer over its region.
+    classes : (n,) integer array
+        The classes to search for.
+    rounds : int
+        Looks at all rivals after the first one.
+    steps : int
+        Steps of the first climb; each later one has twice as many, up to ``MOST_STEPS``: most losers need little.
+    rivals : int
+        Rivals that join a working set at each look.
+    temperature : float
+        Of the smoothing, relative to the spread of the working set's logits.
+    device : Device, optional
+        Where looks and steps run; default NumPy.
+    """
+    see, ascend = (
+        (partial(look, problem), partial(_ascend, problem)) if device is None else (device.look, device.ascend)
+    )
+    group_bytes = GROUP_BYTES if device is None else device.group_bytes
+    classes = np.asarray(classes, dtype=np.intp)
+    Z = problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
+    seen = see(Z, classes, strongest=rivals)
+    margin, taken, looks = seen.margin, np.zeros(len(classes), np.intp), np.ones(len(classes), np.intp)
+    working: list[NDArray[np.intp]] = [np.zeros(0, np.intp)] * len(classes)
+    left, stuck = seen.losers, np.zeros(len(classes), np.intp)
+    strongest = seen.strongest
+    for _ in range(rounds):
+        if not len(left):
+            break
+        for n, stronger in zip(left, strongest, strict=True):
+            working[n] = np.union1d(working[n], stronger)
+        sets = [working[n] for n in left]
+        trial, lead = _climb_groups(ascend, group_bytes, Z[left], classes[left], sets, steps, temperature)
+        taken[left] += steps
+        steps = min(2 * steps, MOST_STEPS)
+        looks[left] += 1
+        seen = see(trial, classes[left], strongest=rivals)
+        better = seen.margin > margin[left]
+        margin[left[better]], Z[left[better]] = seen.margin[better], trial[better]
+        stuck[left] += lead >= 0
+        hopeful = stuck[left[seen.losers]] < GIVE_UP
+        left, strongest = left[seen.losers][hopeful], seen.strongest[hopeful]
+    return Candidates(Z, margin, taken, looks, working)
+
+
+def polyak_ascent(
+    xp: Any, A: Any, c: Any, Z: Any, project: Callable[[Any], Any], steps: int, temperature: float
+) -> tuple[Any, Any]:
+    """Polyak steps of g classes at once, in the arrays of ``xp`` (NumPy or PyTorch).
+
+    Parameters
+    ----------
+    xp : module
+        ``numpy`` or ``torch``.
+    A, c : (g, k, D) and (g, k) float32
+        Rows and biases of each class's rivals minus its own: how fast and from where each rival gains on it.
+    Z : (g, D) float32
+        Where to start.
+    project : callable
+        The nearest points of the region.
+    steps, temperature
+        As in ``climb``.
+
+    Returns
+    -------
+    (g, D), (g,)
+        The best point of each class, and the lead of its best rival there: negative where the class wins.
+    """
+    best, best_lead = Z + 0, xp.full_like(Z[:, 0], float("inf"))
+    for _ in range(steps):
+        lead = xp.matmul(A, Z[..., None])[..., 0] + c  # (g, k): rival minus own logit
+        worst = xp.amax(lead, 1)
+        better = worst < best_lead
+        best_lead[better], best[better] = worst[better], Z[better]
+        target = (worst - lead.sum(1) / lead.shape[1]).clip(1e-12) * temperature
+        p = xp.exp((lead - worst[:, None]) / target[:, None])
+        p /= p.sum(1)[:, None]
+        g = xp.matmul(p[:, None], A)[:, 0]  # (g, D): gradient of the smoothed lead
+        step = (worst.clip(0) + target) / xp.einsum("gd,gd->g", g, g).clip(1e-30)
+        Z = project(Z - step[:, None] * g)
+    return best, best_lead
+
+
+def _climb_groups(
+    ascend: Callable[..., tuple[NDArray[np.float32], NDArray[np.float32]]],
+    group_bytes: int,
+    Z: NDArray[np.float32],
+    classes: NDArray[np.intp],
+    working: list[NDArray[np.intp]],
+    steps: int,
+    temperature: float,
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Climb for all classes, those with working sets of similar size together: points (n, D), leads of the best rival (n,)."""
+    sizes = np.array([len(rivals) for rivals in working])
+    order, result, start = np.argsort(sizes, kind="stable"), Z.copy(), 0
+    lead = np.full(len(Z), np.inf, np.float32)
+    while start < len(order):
+        width = int(sizes[order[start]])
+        count = max(1, group_bytes // (4 * max(1, width) * Z.shape[1]))
+        group = order[start : start + count]
+        start += len(group)
+        width = int(sizes[group].max())
+        # Shorter working sets are padded with their first rival: a repeated rival changes no maximum.
+        index = np.stack([np.concatenate([working[n], np.full(width - sizes[n], working[n][0])]) for n in group])
+        result[group], lead[group] = ascend(Z[group], classes[group], index, steps, temperature)
+    return result, lead
+
+
+def _ascend(
+    problem: Problem,
+    Z: NDArray[np.float32],
+    classes: NDArray[np.intp],
+    index: NDArray[np.intp],
+    steps: int,
+    temperature: float,
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Climb with g classes from ``Z`` (g, D) against their rivals ``index`` (g, k)."""
+    A = problem.rows(index) - problem.rows(classes)[:, None]
+    c = (problem.b[index] - problem.b[classes][:, None]).astype(np.float32)
+    return polyak_ascent(np, A, c, Z, problem.project, steps, temperature)

@@ -1,0 +1,64 @@
+"""Whatever is written, the desk answers with a sentence: a nudge, a complaint about the form, or a judgement; only names can be wrong."""
+
+from __future__ import annotations
+
+import classroom
+import numpy as np
+import pytest
+from classroom.exercise import is_missing
+
+NAMES = [f"{lesson}-{number}" for lesson, module in classroom.LESSONS.items() for number in module.EXERCISES]
+GUESSES = [f"{lesson}-{key}" for lesson, module in classroom.LESSONS.items() for key in module.PREDICTIONS]
+ODD = [
+    "banana", "", -1, 0, 2.5, 10**400, 1j, True, np.nan, [], {}, {1: 2}, set(), (1, 2), [[1, 2], [3]], [["x"]], np.zeros(2),
+    np.zeros((4, 2)), np.ones((4, 2)), np.zeros(7), np.full((4, 2), np.inf), [1e6] * 4, [[1e6, -1e6]] * 4, object(), len, b"A", range(3), [None],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_answer_gets_a_sentence(name):
+    for answer in ODD:
+        feedback = classroom.check(name, answer)
+        assert feedback.text.endswith((".", "?")), (answer, feedback)
+        assert "\n" not in feedback.text
+
+
+@pytest.mark.parametrize("name", GUESSES)
+def test_every_guess_gets_a_sentence(name):
+    for answer in ODD:
+        assert classroom.reveal(name, answer).text.endswith((".", "!"))
+
+
+@pytest.mark.parametrize("missing", [..., None, "", " ... ", [..., 1], [[1, None]]])
+def test_nothing_written_gets_a_nudge_and_reveals_nothing(missing):
+    assert is_missing(missing)
+    for name in NAMES:
+        feedback = classroom.check(name, missing)
+        assert (feedback.right, feedback.heading) == (None, "Your turn.")
+    for name in GUESSES:
+        assert "guess first" in classroom.reveal(name, missing).text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hints_come_one_at_a_time_and_end(name):
+    hints = classroom.LESSONS[name.split("-")[0]].EXERCISES[name.split("-")[1]].hints
+    for number in range(1, len(hints) + 1):
+        given = classroom.hint(name, number)
+        assert given.text.startswith(hints[number - 1])
+        assert (f"{number + 1})" in given.text) == (number < len(hints))
+    assert "solution" in classroom.hint(name, len(hints) + 1).text
+    assert "solution" in classroom.hint(name, 0).text
+
+
+def test_each_lesson_has_its_exercises():
+    for module in classroom.LESSONS.values():
+        assert 4 <= len(module.EXERCISES) <= 6
+        assert module.PREDICTIONS
+
+
+@pytest.mark.parametrize("ask", [classroom.check, classroom.reveal])
+def test_unknown_names_list_the_known_ones(ask):
+    with pytest.raises(ValueError, match="the lessons are rankings, winning"):
+        ask("ranking-1", 3)
+    with pytest.raises(ValueError, match="rankings has rankings-"):
+        ask("rankings-99", 3)

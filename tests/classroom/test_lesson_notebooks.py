@@ -1,0 +1,94 @@
+"""The lessons run from top to bottom: unanswered, with their own solutions checked, and with nonsense for answers."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import classroom
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+FILES = {"rankings": "1_rankings_and_regions", "winning": "2_who_can_win", "tearing": "3_where_attention_tears", "leaders": "4_leaders"}  # fmt: skip
+NONSENSE = ['"banana"', "[1, 2, 3]", "lambda: 3", 'float("nan")', "{1: 2}", "[[1, 2], [3]]"]
+
+
+@pytest.fixture
+def execute(monkeypatch, tmp_path):
+    """`execute(notebook)` runs it in a kernel of this environment, away from anybody's start-up files; an error in a cell raises."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
+    monkeypatch.delenv("JUPYTER_PATH", raising=False)
+
+    def execute_(notebook):
+        NotebookClient(notebook, kernel_name="python3", timeout=60, startup_timeout=120).execute()
+        return [_text(output) for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+
+    return execute_
+
+
+def _text(output) -> str:
+    data = output.get("data", {})
+    return data.get("text/markdown") or data.get("text/plain") or output.get("text", "")
+
+
+def _read(repository, name: str):
+    return nbformat.read(repository / "notebooks" / "lessons" / f"{FILES[name]}.ipynb", as_version=4)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_lesson_runs_unanswered_and_its_solutions_are_right(repository, execute, name):
+    notebook = _read(repository, name)
+    numbers = list(classroom.LESSONS[name].EXERCISES)
+    pairs = ", ".join(f"{number}: solution_{number}" for number in numbers)
+    notebook.cells.append(nbformat.v4.new_code_cell(f"{{k: classroom.check(f'{name}-{{k}}', v) for k, v in {{{pairs}}}.items()}}"))  # fmt: skip
+    notebook.cells.append(nbformat.v4.new_code_cell("import sys; 'torch' in sys.modules"))
+    started = time.monotonic()
+    texts = execute(notebook)
+    assert time.monotonic() - started < 60
+    expected = len(numbers) + len(classroom.LESSONS[name].PREDICTIONS)
+    assert sum("**Your turn.**" in text for text in texts) == expected
+    assert len(re.findall(r"\d: Right\.", texts[-2])) == len(numbers), texts[-2]
+    assert texts[-1] == "False"
+
+
+def test_nonsense_gets_sentences_and_no_tracebacks(repository, execute):
+    notebook = _read(repository, "rankings")
+    asked = [cell for cell in notebook.cells if re.search(r"^(answer|guess) = \.\.\.$", cell.source, re.MULTILINE)]
+    for number, cell in enumerate(asked):
+        cell.source = cell.source.replace("= ...", f"= {NONSENSE[number % len(NONSENSE)]}")
+    texts = execute(notebook)
+    assert len(asked) == len(classroom.LESSONS["rankings"].EXERCISES) + len(classroom.LESSONS["rankings"].PREDICTIONS)
+    assert sum("**I cannot read that.**" in text for text in texts) == len(asked)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_lesson_has_its_parts(repository, name):
+    cells = _read(repository, name).cells
+    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    for part in ("# Lesson", "**You will learn**", "**You need**", "about 45 minutes", "## What to take away"):
+        assert part in text
+    opening = text[text.index("**You will learn**") : text.index("**You need**")]
+    assert opening.count("\n- ") == 3
+    solutions = [cell for cell in cells if "solution" in cell.metadata.get("tags", [])]
+    assert len(solutions) == len(classroom.LESSONS[name].EXERCISES)
+    assert all(cell.metadata["jupyter"] == {"source_hidden": True} for cell in solutions)
+    assert all(
+        cell.source.startswith("# Solution") for cell in solutions
+    )  # JupyterLab shows a collapsed cell's first line
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    for number in classroom.LESSONS[name].EXERCISES:
+        assert f'classroom.check("{name}-{number}", answer)' in code
+    for key in classroom.LESSONS[name].PREDICTIONS:
+        assert f'classroom.reveal("{name}-{key}", guess)' in code
+    assert "Explorer(" in code
+
+
+def test_the_start_page_runs(repository, execute):
+    notebook = nbformat.read(repository / "notebooks" / "start.ipynb", as_version=4)
+    assert any("SoftmaxExplorer" in text for text in execute(notebook))
+    for cell in notebook.cells:
+        for target in re.findall(r"\]\(([^)#:]+)\)", cell.source):
+            assert (repository / "notebooks" / target).exists(), target

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from compendium import corpora
+from compendium.models import Trained, find_trained, load_encoded, load_trained, models_dir, save_trained
+from safetensors.torch import load_file, save_file
+from softgeom.language_model import GPT, load_model, save_model, train_tokenizer
+
+TEXT = "a small text about a small model.\n" * 20
+
+
+@pytest.fixture(autouse=True)
+def processed(tmp_path, monkeypatch):
+    monkeypatch.setattr("compendium.paths.processed_dir", lambda: tmp_path / "processed")
+    return tmp_path / "processed"
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_model_comes_back_as_it_was(tiny, tmp_path, tied, dtype) -> None:
+    model = GPT(replace(tiny, tie_embeddings=tied), seed=8).to(dtype)
+    save_model(tmp_path / "m", model)
+    loaded = load_model(tmp_path / "m")
+    tokens = torch.arange(10)[None]
+    assert loaded.config == model.config
+    assert torch.equal(loaded(tokens), model(tokens))
+
+
+def test_weights_of_another_configuration_are_refused(tiny, tmp_path) -> None:
+    save_model(tmp_path / "m", GPT(tiny))
+    weights = load_file(tmp_path / "m" / "model.safetensors")
+    weights["W_U"] = torch.zeros(30, 12)
+    save_file(weights, tmp_path / "m" / "model.safetensors")
+    with pytest.raises(ValueError, match=r"another configuration .*W_U has shape \(30, 12\), expected \(29, 12\)"):
+        load_model(tmp_path / "m")
+
+
+def test_the_name_means_the_model_trained_last(tiny) -> None:
+    tokenizer = train_tokenizer(TEXT, 270)
+    for key, seed in (("aaa", 1), ("bbb", 2)):
+        save_trained("gpt", "default", key, Trained(GPT(tiny, seed=seed), tokenizer, {"seed": seed}))
+    assert load_trained("gpt", "default").about == {"seed": 2}
+    assert load_trained("gpt", "default", "aaa").about == {"seed": 1}
+    found = find_trained("gpt", "default", "aaa")
+    assert found is not None
+    assert torch.equal(found.model.W_E, GPT(tiny, seed=1).W_E)
+    assert found.tokenizer.decode(found.tokenizer.encode(TEXT)) == TEXT
+    assert load_trained("gpt", "default").about == {"seed": 1}  # finding it made it the current one
+    assert load_trained("gpt", "lab").about == {"seed": 1}
+    assert not list(models_dir("default").glob("*.part"))
+
+
+def test_a_missing_model_names_the_notebook() -> None:
+    assert find_trained("gpt", "smoke", "ccc") is None
+    with pytest.raises(FileNotFoundError, match="01_language_models"):
+        load_trained("gpt", "smoke")
+
+
+def test_a_corpus_is_encoded_once(monkeypatch) -> None:
+    source = corpora.Source("test text", "local")
+    text = corpora.Text(TEXT * 3, TEXT, TEXT, source)
+    first = load_encoded("imdb", 280, characters=500, text=text)
+    monkeypatch.setattr("compendium.models.encoded.train_tokenizer", None)  # a second training would raise
+    again = load_encoded("imdb", 280, characters=500, text=text)
+    assert again.key == first.key
+    assert again.tokenizer.decode(again.train) == (TEXT * 3)[:500]
+    with pytest.raises(TypeError):
+        load_encoded("imdb", 280, characters=501, text=text)
+
+
+def test_an_empty_part_is_refused() -> None:
+    text = corpora.Text(TEXT, "", TEXT, corpora.Source("test text", "local"))
+    with pytest.raises(ValueError, match="the validation part of imdb is empty"):
+        load_encoded("imdb", 280, text=text)

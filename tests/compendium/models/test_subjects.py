@@ -1,0 +1,45 @@
+"""A model with its tokenizer: reading cuts at the context, speaking draws from the softmax."""
+
+import torch
+from compendium.corpora import Source
+from compendium.models.subjects import Subject
+from softgeom.language_model import GPT, GPTConfig, train_tokenizer
+
+
+def _subject() -> Subject:
+    tokenizer = train_tokenizer("a rose is a rose is a rose", 260)
+    config = GPTConfig(d_vocab=len(tokenizer), d_model=8, n_heads=2, n_layers=1, d_mlp=12, n_ctx=6)
+    model = GPT(config).double().requires_grad_(False)
+    return Subject("tiny", model, tokenizer, Source("tiny", "computed"))
+
+
+def test_reading_is_cut_by_the_context():
+    subject = _subject()
+    assert subject.read("a rose is a rose").shape == (1, 6)
+    assert subject.tokenizer.decode(subject.read("a")[0].tolist()) == "a"
+
+
+def test_texts_continue_the_prompt_and_differ_by_seed():
+    subject = _subject()
+    prompt = subject.read("a ")[0, :1]
+    texts = subject.speak(3, 50, prompt, seed=0)
+    assert texts.shape == (3, 6)
+    assert (texts[:, 0] == prompt[0]).all()
+    assert torch.equal(texts, subject.speak(3, 50, prompt, seed=0))
+    assert not torch.equal(texts, subject.speak(3, 50, prompt, seed=1))
+
+
+def test_next_tokens_come_with_the_frequencies_of_the_softmax():
+    subject = _subject()
+    with torch.no_grad():
+        subject.model.W_U[7] = 40 * subject.model.ln_final(subject.model.W_E[[5]])[0]  # make one token stand out
+    prompt = torch.tensor([5])
+    probability = float(subject.model(prompt[None])[0, -1].softmax(-1)[7])
+    drawn = subject.speak(2000, 1, prompt, seed=0)[:, -1]
+    assert 0.01 < probability < 1 - 1e-9 or (drawn == 7).all()
+    assert (
+        abs(float((drawn == 7).double().mean()) - probability)
+        < 5 * (probability * (1 - probability) / 2000) ** 0.5 + 1e-9
+    )
+    hot = subject.speak(2000, 1, prompt, seed=0, temperature=1e4)[:, -1]
+    assert (hot == 7).double().mean() < 0.1

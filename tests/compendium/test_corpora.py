@@ -1,0 +1,201 @@
+"""Data sources: folder first, then hub, then a stand-in that says so; bad files get one clear sentence."""
+
+from __future__ import annotations
+
+import http.server
+import logging
+import os
+import threading
+import time
+import types
+
+import pandas as pd
+import pytest
+from compendium import corpora
+from compendium.corpora import reviews as reviews_module
+from softgeom import source as source_module
+
+
+@pytest.fixture
+def imdb_folder(compendium):
+    folder = compendium / "data" / "raw" / "imdb"
+    folder.mkdir()
+    for part, label in (("train", [0, 1]), ("test", [1, 0]), ("unsupervised", [-1, -1])):
+        frame = pd.DataFrame({"text": [f"{part} one<br /><br />end", f"{part} two"], "label": label})
+        frame.to_parquet(folder / f"{part}.parquet")
+    return folder
+
+
+def test_local_reviews_are_preferred(imdb_folder):
+    found = corpora.load_reviews()
+    assert found.source.kind == "local"
+    assert not found.source.stand_in
+    assert found.planted is None
+    assert found.test["label"].tolist() == [1, 0]
+
+
+def test_fetched_files_keep_their_commit(imdb_folder):
+    source_module.write_origin(imdb_folder, repository=reviews_module.HUB_ID, commit="abc123")
+    assert corpora.load_reviews().source.revision == "abc123"
+    assert corpora.load_reviews().source.kind == "hub"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda frame: frame.drop(columns="label"), r"train\.parquet has no column label; it has text"),
+        (lambda frame: frame.iloc[:0], r"train\.parquet holds no review"),
+        (lambda frame: frame.assign(label=[0, 7]), r"train\.parquet: labels must be 0 or 1, found 7"),
+    ],
+)
+def test_bad_review_files_get_one_sentence(imdb_folder, spoil, message):
+    path = imdb_folder / "train.parquet"
+    spoil(pd.read_parquet(path)).to_parquet(path)
+    with pytest.raises(ValueError, match=message):
+        corpora.load_reviews()
+
+
+def test_missing_part_is_named(imdb_folder):
+    (imdb_folder / "test.parquet").unlink()
+    with pytest.raises(ValueError, match=r"imdb/test\.parquet is missing"):
+        corpora.load_reviews()
+
+
+def test_stand_in_reviews_are_announced_balanced_and_reproducible(compendium, caplog):
+    source_module._announced.clear()
+    with caplog.at_level(logging.WARNING, logger="softgeom"):
+        first = corpora.load_reviews()
+    assert first.source.stand_in
+    assert "embedded stand-in" in caplog.text
+    assert first.train["label"].mean() == 0.5
+    assert corpora.load_reviews().source.sha256 == first.source.sha256
+    assert first.planted == corpora.PLANTED_WORDS
+
+
+def test_planted_words_agree_with_the_label_more_often_than_not(compendium):
+    train = corpora.load_reviews().train
+    positive = train["text"].str.count("|".join(corpora.PLANTED_WORDS["positive"]))
+    negative = train["text"].str.count("|".join(corpora.PLANTED_WORDS["negative"]))
+    agreement = ((positive > negative) == (train["label"] == 1))[positive != negative].mean()
+    assert 0.85 < agreement < 1.0
+
+
+def test_unknown_text_lists_the_names(compendium):
+    with pytest.raises(ValueError, match=r"no corpus is called 'wiki': choose one of imdb, wikitext-103"):
+        corpora.load_text("wiki")
+
+
+def test_folder_without_training_part_serves_evaluation_only(compendium):
+    folder = compendium / "data" / "raw" / "wikitext"
+    folder.mkdir()
+    (folder / "wikitext-103.valid.txt").write_text("valid", encoding="utf-8")
+    (folder / "wikitext-103.test.txt").write_text("test", encoding="utf-8")
+    assert corpora.load_text("wikitext-103", ("validation", "test")).test == "test"
+    assert corpora.load_text("wikitext-103").source.stand_in
+
+
+def test_empty_text_file_is_refused(compendium):
+    folder = compendium / "data" / "raw" / "wikitext"
+    folder.mkdir()
+    (folder / "wikitext-103.test.txt").write_text(" \n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"wikitext/wikitext-103\.test\.txt is empty"):
+        corpora.load_text("wikitext-103", ("test",))
+
+
+def test_text_of_reviews_keeps_order_and_loses_html(imdb_folder):
+    text = corpora.load_text("imdb")
+    assert text.train + text.validation + text.test == "unsupervised one\nendunsupervised two"
+
+
+def test_python_reference_is_split_without_loss(compendium):
+    text = corpora.load_text("python-reference")
+    whole = text.train + text.validation + text.test
+    assert len(whole) > 300_000
+    assert 0.88 < len(text.train) / len(whole) < 0.92
+    assert text.source.sha256 == source_module.sha256_of(whole.encode())
+
+
+class TestHub:
+    """The hub is asked once, briefly, and never when the caller said not to."""
+
+    @pytest.fixture(autouse=True)
+    def _fresh_probe(self, monkeypatch):
+        monkeypatch.setenv("HF_HUB_OFFLINE", "")
+        for proxy in ("HTTPS_PROXY", "https_proxy"):
+            monkeypatch.delenv(proxy, raising=False)
+        corpora.hub_reachable.cache_clear()
+        yield
+        corpora.hub_reachable.cache_clear()
+
+    def test_offline_is_noticed_within_two_seconds(self, monkeypatch, caplog):
+        monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # the discard port: nothing listens there
+        started = time.monotonic()
+        assert corpora.hub_reachable() is False
+        assert time.monotonic() - started < 2
+        assert os.environ["HF_HUB_OFFLINE"] == "1"
+        assert "127.0.0.1 does not answer" in caplog.text
+
+    def test_offline_by_request_makes_no_probe(self, monkeypatch):
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+        monkeypatch.setattr(source_module, "_connects", lambda address: pytest.fail("the hub was asked"))
+        assert corpora.hub_reachable() is False
+
+    def test_a_fetched_corpus_is_kept_with_its_commit(self, compendium, hub):
+        hub({part: {"text": [part, "two"], "label": [0, 1]} for part in ("train", "test", "unsupervised")})
+        first, second = corpora.load_reviews(), corpora.load_reviews()
+        assert first.source == second.source
+        assert (first.source.kind, first.source.revision) == ("hub", "abc123")
+        assert first.test["text"].tolist() == ["test", "two"]
+        assert not list((compendium / "data" / "raw").glob("*.incomplete"))
+
+    def test_a_fetched_text_is_kept_with_its_commit(self, hub):
+        hub({part: {"text": [f"{part} one\n", "two\n"]} for part in ("train", "validation", "test")})
+        text = corpora.load_text("wikitext-103")
+        assert (text.source.kind, text.source.revision) == ("hub", "abc123")
+        assert text.validation == "validation one\ntwo\n"
+
+    def test_a_hub_that_breaks_off_leaves_the_stand_in(self, hub, caplog):
+        hub(ConnectionError("reset"))
+        assert corpora.load_reviews().source.stand_in
+        assert corpora.load_text("wikitext-103").source.stand_in
+        assert "IMDb could not be fetched (ConnectionError: reset)" in caplog.text
+
+    @pytest.fixture
+    def hub(self, compendium, monkeypatch):
+        """Let the hub's clients hand out given parts, or raise a given error."""
+        import datasets
+        import huggingface_hub
+
+        def serve(content):
+            def load_dataset(repository, configuration=None, *, revision):
+                if isinstance(content, Exception):
+                    raise content
+                parts = {part: datasets.Dataset.from_dict(columns) for part, columns in content.items()}
+                return datasets.DatasetDict(parts)
+
+            monkeypatch.setenv("HF_HUB_OFFLINE", "")  # the temporary compendium is offline
+            info = types.SimpleNamespace(sha="abc123")
+            monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+            monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda self, repository: info)
+            monkeypatch.setattr(source_module, "_connects", lambda address: True)
+
+        return serve
+
+    def test_a_hub_that_answers_is_found(self, monkeypatch):
+        server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+            assert corpora.hub_reachable() is True
+        finally:
+            server.shutdown()
+            server.server_close()
+
+
+def test_real_imdb_has_the_published_shape(real_data):
+    if not (real_data / "imdb").is_dir():
+        pytest.skip("no IMDb in the data folder")
+    found = corpora.load_reviews()
+    assert abs(len(found.train) - 25_000) <= 20
+    assert abs(len(found.test) - 25_000) <= 20
+    assert len(found.unsupervised) == 50_000

@@ -1,0 +1,107 @@
+"""Records: an identical rerun changes nothing, a stand-in never overwrites real results, bad claims are refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from compendium import record
+from compendium.corpora import Source
+
+REAL = Source("IMDb reviews", "local")
+STAND_IN = Source("generated reviews", "embedded")
+PARAMETERS = 'seed: int = 0  # seed\nrate: float = 0.5\nprofile: str = "lab"'
+
+
+@pytest.fixture
+def start(compendium, write_notebook):
+    write_notebook("10_demo", PARAMETERS)
+    return lambda *sources, **changes: record.start(
+        "10_demo", {"seed": 1, "rate": 0.5, "profile": "smoke", "other": object()} | changes, sources
+    )
+
+
+def _fill(run):
+    run.table("numbers", pd.DataFrame({"x": [1, 2], "y": [0.1, 1 / 3]}), caption="two numbers")
+    run.value("fraction", np.float64(1 / 3), about="a third", low=0.3, high=0.4)
+    run.claim("001-x", source="001, X", statement="x holds", verdict="reproduced", value=np.int64(3))
+    return run.save()
+
+
+def test_everything_is_written_with_its_parameters(start, compendium):
+    folder = _fill(start(REAL))
+    assert folder == compendium / "results" / "smoke" / "10_demo"
+    written = json.loads((folder / "record.json").read_text())
+    assert written["parameters"] == {"seed": 1, "rate": 0.5}
+    assert written["sources"][0]["kind"] == "local"
+    assert written["values"]["fraction"] == {"value": 0.3333333333, "about": "a third", "low": 0.3, "high": 0.4}
+    assert written["claims"][0]["value"] == 3
+    assert (folder / "numbers.csv").read_text() == "x,y\n1,0.1\n2,0.3333333333\n"
+
+
+def test_identical_rerun_leaves_identical_bytes(start):
+    folder = _fill(start(REAL))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    _fill(start(REAL))
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_what_changes_at_each_run_stays_out_of_the_results(start, compendium):
+    folder = _fill(start(REAL))
+    execution = json.loads((compendium / "executed" / "smoke" / "10_demo.json").read_text())
+    assert {"commit", "seconds", "host", "finished"} <= set(execution)
+    assert not {"commit", "seconds", "host", "finished"} & set(json.loads((folder / "record.json").read_text()))
+
+
+def test_stand_in_writes_beside_and_never_over(start):
+    real, beside = _fill(start(REAL)), _fill(start(REAL, STAND_IN))
+    assert beside == real / "stand-in"
+    assert json.loads((real / "record.json").read_text())["sources"] == [record.asdict(REAL)]
+
+
+def test_later_notebooks_read_what_ran_last(start):
+    _fill(start(REAL))
+    run = start(STAND_IN)
+    run.table("numbers", pd.DataFrame({"x": [7]}))
+    run.save()
+    assert record.load_table("10_demo", "numbers", "smoke")["x"].tolist() == [7]
+    assert record.load_sources("10_demo", "smoke") == [STAND_IN]
+    _fill(start(REAL))
+    assert record.load_table("10_demo", "numbers", "smoke")["x"].tolist() == [1, 2]
+
+
+def test_notebooks_run_by_hand_build_on_the_committed_runs(start):
+    _fill(start(REAL, profile="default"))
+    assert record.load_table("10_demo", "numbers", "lab")["x"].tolist() == [1, 2]
+
+
+def test_missing_results_name_the_command(start):
+    with pytest.raises(FileNotFoundError, match="no results of notebook 10_demo in profile 'smoke': run `make 10_demo"):
+        record.load_table("10_demo", "numbers", "smoke")
+    _fill(start(REAL))
+    with pytest.raises(FileNotFoundError, match="recorded no table 'letters'; it has: numbers"):
+        record.load_table("10_demo", "letters", "smoke")
+
+
+def test_parameters_must_be_defined(compendium, write_notebook):
+    write_notebook("10_demo", PARAMETERS)
+    with pytest.raises(ValueError, match="parameters rate are not defined; run the parameters cell first"):
+        record.start("10_demo", {"seed": 1, "profile": "smoke"})
+
+
+@pytest.mark.parametrize(
+    ("verdict", "message"),
+    [("true", "verdict 'true' is unknown"), ("not reproduced", "a verdict 'not reproduced' needs its reason")],
+)
+def test_claims_need_a_known_verdict_and_a_reason(start, verdict, message):
+    with pytest.raises(ValueError, match=message):
+        start(REAL).claim("001-x", source="001", statement="x", verdict=verdict)
+
+
+def test_values_that_json_lacks_become_text(start):
+    run = start(REAL)
+    run.value("infinite", float("inf"))
+    folder = run.save()
+    assert json.loads((folder / "record.json").read_text())["values"]["infinite"]["value"] == "inf"
