@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+
 from softgeom.hardmax import hardmax_step
 from softgeom.hardmax.reviews import Bags
 from softgeom.hardmax.sentiment import Classifier, Recipe, logits, random_start

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
+
 from compendium import corpora
 from softgeom.language_model import GPT, GPTConfig, TrainingConfig, resolve_device, train, train_tokenizer
 from softgeom.margins import log_barrier, series_log_barrier, stochastic_log_barrier

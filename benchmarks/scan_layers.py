@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
 from softgeom.bottleneck import scan
 from softgeom.bottleneck.examples import hard_layer, normal_layer
 from softgeom.bottleneck.problem import make_problem

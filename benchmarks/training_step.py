@@ -21,6 +21,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 import torch.nn.functional as F
+
 from softgeom.language_model import GPT, GPTConfig, resolve_device
 from softgeom.margins import log_barrier
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig

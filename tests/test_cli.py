@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+
 from softgeom.bottleneck import Scan, SoftmaxLayer
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.cli import main

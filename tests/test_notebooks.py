@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from compendium import parameters
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,7 +44,7 @@ def test_opens_with_a_title_and_closes_with_a_record(path):
     assert _source(first).startswith("# ")
     code = _cells(path, "code")
     assert ".save()" in _source(code[-1])
-    assert f'"{path.stem}"' in "".join(map(_source, code)), "record.start must name its own notebook"
+    assert f'"{path.stem}"' in "".join(map(_source, code)), "open_book must name its own notebook"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -7,6 +7,7 @@ import signal
 import warnings
 
 import pytest
+
 from softgeom.parallel import available_cores, run_blocks
 
 JOBS = [(n, 10) for n in range(5)]

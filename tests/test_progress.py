@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 
 import pytest
+
 from softgeom import progress
 from softgeom.parallel import run_blocks
 

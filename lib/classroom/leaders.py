@@ -6,13 +6,13 @@ Tokens are counted from 1 here, as in the explorer: token 1 is row 0. A is the i
 from __future__ import annotations
 
 import numpy as np
+
+from classroom import reading
+from classroom.exercise import Exercise, Prediction
 from softgeom.hardmax.cases import constructed_cases
 from softgeom.hardmax.dynamics import attention, hardmax_step, trajectory
 from softgeom.hardmax.hypotheses import violated_hypotheses
 from softgeom.hardmax.leaders import TheoremCheck, check_theorem, leader_history
-
-from classroom import reading
-from classroom.exercise import Exercise, Prediction
 
 START = np.array(
     [[2.0, 0.5], [-1.5, 1.5], [-0.5, -2.0], [0.75, 0.5], [-0.5, 0.75], [0.25, -0.75], [-0.75, -0.25], [1.0, -0.5]]

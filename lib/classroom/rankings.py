@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
+from classroom import reading
+from classroom.exercise import Exercise, Prediction
 from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from softgeom.bottleneck.counting.rankings import rank_classes
 from softgeom.bottleneck.counting.regions import count_regions
 from softgeom.layer import SoftmaxLayer
-
-from classroom import reading
-from classroom.exercise import Exercise, Prediction
 
 LAYER = SoftmaxLayer([[1.5, 1.0], [-1.25, 1.5], [-1.5, -1.0], [0.75, -1.75]], tokens="ABCD")
 BIAS = np.array([0.5, -0.75, 1.0, 0.25])  # shifts the tie lines so that no three pairs meet in one point by accident

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import brentq
-from softgeom.margins.jacobian import attention_jacobian_blocks
-from softgeom.margins.scalar import attention_moments, margin, mass, preimages
 
 from classroom import reading
 from classroom.exercise import Exercise, Prediction
+from softgeom.margins.jacobian import attention_jacobian_blocks
+from softgeom.margins.scalar import attention_moments, margin, mass, preimages
 
 PAIR = np.array([-1.0, 1.0])  # a past of two tokens
 PAIR_COUPLING = 2.0

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import numpy as np
-from softgeom.bottleneck import Box, Captors, EvidenceError, SoftmaxLayer, Unbounded, scan
-from softgeom.bottleneck.certifying.verdict import check_evidence
-from softgeom.layer import FeatureSet
 
 from classroom import reading
 from classroom.exercise import Exercise, Prediction
+from softgeom.bottleneck import Box, Captors, EvidenceError, SoftmaxLayer, Unbounded, scan
+from softgeom.bottleneck.certifying.verdict import check_evidence
+from softgeom.layer import FeatureSet
 
 PRISON = SoftmaxLayer([[0.0, 2.0], [-2.0, -2.0], [2.0, -2.0], [0.5, 0.0]], tokens="ABCD")
 PRISON_BIAS = (1.0, 0.0, 0.5)  # of A, B, C, when the bias of D is asked for

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from compendium import paths, readme
-from compendium.record import STAND_IN
+from compendium.book import STAND_IN
 
 _HEAD: dict[str, Any] = {
     "version": "https://codecheck.org.uk/spec/config/1.0/",

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from compendium import paths
-from compendium.record import parameter_defaults
+from compendium.book import parameter_defaults
 
 INJECTED = "profile"  # given by the runner, never by a file
 PROFILES = ("smoke", "default", "paper")

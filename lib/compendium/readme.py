@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from compendium import paths
-from compendium.record import STAND_IN
+from compendium.book import STAND_IN
 
 _MARKER = re.compile(r"<!-- (value|table|claims): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->", re.DOTALL)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from compendium import check, paths, readme, record
+from compendium import book, check, paths, readme
 
 PAPERS = {
     "001": "Low-rank softmax and unargmaxable classes",
@@ -24,7 +24,7 @@ _NEGATIVE = ("corrected", "not reproduced", "not testable here", "beyond the pap
 
 def claims_page(profile: str) -> str:
     """Every tested claim with its verdict, value, reason and evidence, by source document."""
-    frame = record.load_table("90_summary", "claims", profile).fillna("")
+    frame = book.load_table("90_summary", "claims", profile).fillna("")
     parts = [
         "# Register of claims\n",
         "Every claim of the four sources that a notebook tested. Each row leads to the notebook, to its figures, and to its numbers.\n",
@@ -50,7 +50,7 @@ def claims_page(profile: str) -> str:
 
 def corrections_page(profile: str) -> str:
     """What a reader of the papers should know: where they are corrected, not reproduced, out of reach, or extended."""
-    frame = record.load_table("90_summary", "claims", profile).fillna("")
+    frame = book.load_table("90_summary", "claims", profile).fillna("")
     parts = ["# Corrections and negative results\n"]
     for verdict in _NEGATIVE:
         chosen = frame[frame["verdict"] == verdict]
@@ -90,7 +90,7 @@ def provenance_page(names: list[str], profile: str) -> str:
     """Of every notebook: parameters, data, commit, and the files that it wrote."""
     parts = ["# Provenance of every figure and table\n"]
     for name in names:
-        recorded, folder = record.load_record(name, profile), _site_results(name, profile)
+        recorded, folder = book.load_record(name, profile), _site_results(name, profile)
         rows = [
             {"file": f'<a href="{image(name, key)}">{name}-{key}.png</a>', "what it shows": value["caption"]}
             for key, value in recorded["figures"].items()
@@ -107,10 +107,10 @@ def provenance_page(names: list[str], profile: str) -> str:
 
 def provenance(name: str, profile: str) -> str:
     """One paragraph: profile, parameters, data, device, and the commit and seconds of the execution that is shown."""
-    recorded = record.load_record(name, profile)
+    recorded = book.load_record(name, profile)
     path = paths.executed_dir(profile) / f"{name}.json"
     execution = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    sources = "; ".join(dict.fromkeys(str(record.Source(**source)) for source in recorded["sources"])) or "none"
+    sources = "; ".join(dict.fromkeys(str(book.Source(**source)) for source in recorded["sources"])) or "none"
     parameters = ", ".join(f"`{key}` = {value}" for key, value in recorded["parameters"].items()) or "none"
     run = f"commit `{execution.get('commit', 'unknown')}`, {execution.get('seconds', '?')} s on {recorded['device']}"
     return f"Profile `{profile}`; {run}. Data: {sources}. Parameters: {parameters}."
@@ -118,7 +118,7 @@ def provenance(name: str, profile: str) -> str:
 
 def evidence(name: str, profile: str, up: str = "") -> str:
     """Links to a notebook, each of its figures and its record; `up` leads from the page to the site's top folder."""
-    figures = list(record.load_record(name, profile)["figures"])
+    figures = list(book.load_record(name, profile)["figures"])
     links = [f"[{name}]({up}notebooks/{name}.ipynb)"]
     if figures:
         numbered = (f'<a href="{up}{image(name, key)}">{number}</a>' for number, key in enumerate(figures, 1))
@@ -133,7 +133,7 @@ def image(name: str, key: str) -> str:
 
 
 def _site_results(name: str, profile: str) -> str:
-    return record.find_results(name, profile).relative_to(paths.root()).as_posix()
+    return book.find_results(name, profile).relative_to(paths.root()).as_posix()
 
 
 def _finding(row: Any) -> list[str]:

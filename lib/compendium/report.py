@@ -14,7 +14,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from compendium import paths, record, registers
+from compendium import book, paths, registers
 
 _MATHJAX = "mathjax@3.2.2"  # version 4 loads its fonts on demand and so needs a network for blackboard letters
 _CHAPTERS = {"Foundations": "0", "Bottleneck": "1", "Margins": "2", "Circuits": "3", "Hardmax": "4", "Summary": "9"}
@@ -115,8 +115,8 @@ def _with_figures(cells: list[dict[str, Any]], name: str, profile: str) -> list[
 
     They are the same figures in the same order, but the recorded ones name their data and have a file of their own.
     """
-    figures = record.load_record(name, profile)["figures"]
-    aside = record.STAND_IN if record.find_results(name, profile).name == record.STAND_IN else ""
+    figures = book.load_record(name, profile)["figures"]
+    aside = book.STAND_IN if book.find_results(name, profile).name == book.STAND_IN else ""
     folder = Path("../figures") / profile / aside
     if sum(_is_picture(output) for cell in cells for output in cell.get("outputs", [])) != len(figures):
         raise ValueError(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from softgeom.bottleneck.counting.arrangement import (
     braid_arrangement,
     count_arrangement_regions,

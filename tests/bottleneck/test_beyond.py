@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from softgeom.bottleneck.arithmetic import round_to, survives
 from softgeom.bottleneck.certifying.verdict import Captors, Witness
 from softgeom.bottleneck.examples import normal_layer, uniform_layer

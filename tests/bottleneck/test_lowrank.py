@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from softgeom.bottleneck.counting.lowrank import (
     descend_by_bounds,
     fit_low_rank,

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
+
 from softgeom.bottleneck.counting.rankings import feasible_rankings, rank_classes
 from softgeom.bottleneck.counting.regions import count_regions
 from softgeom.bottleneck.drawing.planar import (

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
+
 from softgeom.bottleneck.counting.rankings import (
     RankingVerdict,
     decide_ranking,

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import softgeom.bottleneck
 import sympy
+
+import softgeom.bottleneck
 from compendium import paths
 from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from softgeom.bottleneck.counting.regions import (

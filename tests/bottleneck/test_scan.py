@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
+
 from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Unknown, Witness
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
 from softgeom.bottleneck.scanner import COLUMNS, Finding, Scan, scan

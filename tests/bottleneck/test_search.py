@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.proving.lp import MarginProgramme, SolverError, chebyshev_radius

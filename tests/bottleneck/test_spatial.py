@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from softgeom.bottleneck.counting.rankings import rank_classes
 from softgeom.bottleneck.drawing.spatial import (
     Piece,

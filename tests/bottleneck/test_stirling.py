@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+
 from softgeom.bottleneck.counting.stirling import (
     associated_stirling,
     log_stirling_tail,

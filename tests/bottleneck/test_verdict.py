@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.certifying.rounding import gamma
 from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Witness, check_evidence

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 
-import classroom
 import nbformat
 import pytest
+
+import classroom
 
 pytestmark = pytest.mark.browser
 

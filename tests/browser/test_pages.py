@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from softgeom.explorers import NAMES, page
 
 pytestmark = pytest.mark.browser

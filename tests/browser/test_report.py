@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from compendium import paths, report, runner
 from softgeom.explorers import NAMES
 

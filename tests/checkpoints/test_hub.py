@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+
 from softgeom.checkpoints import load_head, load_softmax_layer
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

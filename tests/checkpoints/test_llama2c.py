@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from softgeom.checkpoints import load_head, load_softmax_layer, read_llama2c, read_llama2c_tokenizer
 
 # dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len

@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+
 from softgeom.checkpoints import load_head, load_softmax_layer
 
 

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
+
 from softgeom.checkpoints import load_softmax_layer
 from softgeom.checkpoints.safetensors_file import SafetensorsStore, open_safetensors
 

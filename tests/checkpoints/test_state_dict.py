@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from softgeom.checkpoints import load_softmax_layer
 
 torch = pytest.importorskip("torch")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from softgeom.checkpoints import classes_in_script
 from softgeom.checkpoints.token_strings import read_tokens
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from softgeom.circuits import Anatomy, relative_error, run
 
 

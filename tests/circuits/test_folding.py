@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+
 from softgeom.circuits import centre_writers, change_basis, commuting_basis, fold_norms, on_sphere, radius, run
 from softgeom.circuits import run_post_norm as post
 from softgeom.circuits.anatomy import attend

@@ -1,6 +1,7 @@
 """The glossary is computed: it must catch a wrong shape."""
 
 import pytest
+
 from softgeom.circuits import fold_norms, glossary
 
 

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from softgeom.circuits import Normalisation, centring, fold, on_sphere, radius, scale
 
 EPS = 1e-5

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
+
 from softgeom.circuits import (
     fewest_neurons,
     fold_norms,

@@ -3,6 +3,7 @@
 import itertools
 
 import torch
+
 from softgeom.circuits import decisions, dissect, run, token_log_probabilities
 from softgeom.language_model import GPT, GPTConfig
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from softgeom.circuits import fold_norms, logit_lens, logit_shares, run, shares_above_average, writers
 
 

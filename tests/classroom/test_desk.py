@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import classroom
 import numpy as np
 import pytest
+
+import classroom
 from classroom.exercise import is_missing
 
 NAMES = [f"{lesson}-{number}" for lesson, module in classroom.LESSONS.items() for number in module.EXERCISES]

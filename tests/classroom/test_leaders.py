@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import classroom
 import numpy as np
 import pytest
+
+import classroom
 from classroom import leaders
 
 FAR = [[2, 0], [-2, 0]]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import time
 
-import classroom
 import nbformat
 import pytest
 from nbclient import NotebookClient
+
+import classroom
 
 FILES = {"rankings": "1_rankings_and_regions", "winning": "2_who_can_win", "tearing": "3_where_attention_tears", "leaders": "4_leaders"}  # fmt: skip
 NONSENSE = ['"banana"', "[1, 2, 3]", "lambda: 3", 'float("nan")', "{1: 2}", "[[1, 2], [3]]"]

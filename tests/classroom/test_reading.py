@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from classroom import reading
 from classroom.exercise import ReadingError
 

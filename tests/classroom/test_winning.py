@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import classroom
 import numpy as np
 import pytest
+
+import classroom
 from classroom import winning
 from softgeom.layer import SoftmaxLayer
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 import yaml
+
 from compendium import __main__ as command_line
 from compendium import check
 

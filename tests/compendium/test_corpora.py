@@ -11,6 +11,7 @@ import types
 
 import pandas as pd
 import pytest
+
 from compendium import corpora
 from compendium.corpora import reviews as reviews_module
 from softgeom import source as source_module

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pandas as pd
 import yaml
+
 from compendium import __main__ as command_line
-from compendium import manifest, record
+from compendium import book, manifest
 
 
 def test_every_recorded_output_is_listed_with_its_caption(compendium, write_notebook, capsys):
     write_notebook("10_demo", 'profile: str = "lab"')
     (compendium / "README.md").write_text("# nothing to render\n")
-    run = record.start("10_demo", {"profile": "default"})
+    run = book.open_book("10_demo", {"profile": "default"})
     run.table("pairs", pd.DataFrame({"a": [1]}), caption="pairs of things")
     run.save()
     assert yaml.safe_load(manifest.render())["manifest"] == [

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from compendium import readme, record, style
+
+from compendium import book, readme, style
 
 
 @pytest.fixture
 def recorded(compendium, write_notebook):
     write_notebook("10_demo", 'profile: str = "lab"')
-    run = record.start("10_demo", {"profile": "default"})
+    run = book.open_book("10_demo", {"profile": "default"})
     run.value("count", 12345.678)
     run.table("pairs", pd.DataFrame({"a": [1], "b": ["x|y"], "c": [0.123456]}))
     run.claim("001-one", source="001, Table 1", statement="One holds.", verdict="corrected", reason="Almost.")

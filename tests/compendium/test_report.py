@@ -6,6 +6,7 @@ import json
 
 import pandas as pd
 import pytest
+
 from compendium import __main__ as command_line
 from compendium import registers, report
 from compendium.check import Comparison

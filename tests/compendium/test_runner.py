@@ -6,6 +6,7 @@ import json
 import sys
 
 import pytest
+
 from compendium import __main__ as command_line
 from compendium import runner
 

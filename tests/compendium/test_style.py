@@ -12,8 +12,9 @@ mpl.use("Agg")
 import itertools
 
 import matplotlib.pyplot as plt
-from compendium import style
 from PIL import Image
+
+from compendium import style
 
 
 @pytest.fixture

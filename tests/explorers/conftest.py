@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from softgeom.explorers import scripts
 
 JavaScript = Callable[..., Any]

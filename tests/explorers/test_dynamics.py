@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from softgeom.explorers import AttentionExplorer, HardmaxExplorer, examples
 from softgeom.hardmax.dynamics import TIE_TOLERANCE, attention
 from softgeom.margins.jacobian import attend, attention_jacobian_blocks

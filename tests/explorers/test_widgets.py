@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 import traitlets
+
 from softgeom.bottleneck import count_regions
 from softgeom.explorers import NAMES, AttentionExplorer, HardmaxExplorer, SoftmaxExplorer, examples, page, scripts
 

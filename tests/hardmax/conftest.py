@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from compendium.corpora.reviews import generated_reviews
 from softgeom.hardmax import reviews as prepare
 from softgeom.hardmax.reviews import Bags

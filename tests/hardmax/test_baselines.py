@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from softgeom.hardmax.baselines import HASH_BITS, _phrases, _weighted, fit_bag_of_words, fit_teacher
 from softgeom.hardmax.reviews import Bags, tokenise
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+
 from softgeom.hardmax import (
     HypothesisWarning,
     attention,

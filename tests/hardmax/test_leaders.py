@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from softgeom.hardmax import check_theorem, clusters, leader_history, leaders, limit, trajectory
 from softgeom.hardmax.cases import constructed_cases
 from softgeom.hardmax.leaders import _distance_to_hull, _faces

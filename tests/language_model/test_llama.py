@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+
 from compendium.models.released import ABSENT, load_released_llama
 from softgeom import source as hub
 from softgeom.checkpoints import load_llama2c

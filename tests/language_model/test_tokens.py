@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from softgeom.language_model import BytePairTokenizer, train_tokenizer, windows
 
 TEXT = "the cat sat on the mat, the other cat on the other mat.\nAnd a naïve dog — 42 of them — sat there.\n" * 30

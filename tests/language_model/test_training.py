@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+
 from softgeom.language_model import (
     GPT,
     DivergedError,

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from softgeom.margins import attention_jacobian_blocks, log_barrier, signed_log_barrier
 from softgeom.margins.barrier import EXACT_METHODS, cheapest_exact_method
 

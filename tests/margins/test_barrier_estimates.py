@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from softgeom.margins import log_barrier, series_log_barrier, stochastic_log_barrier
 
 

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from softgeom.margins import constrained, scalar
 
 PAST, C, LEVEL = np.array([-0.9, 1.0]), 1.0, 0.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from softgeom.margins import attention_jacobian_blocks, depth
 
 T, D, LAYERS = 4, 3, 2

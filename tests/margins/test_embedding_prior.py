@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from softgeom.margins.intervals import Interval, draw_subsamples, median_interval
 
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from softgeom.margins.perturb import (
     Perturbation,
     add_drift,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import kstest, norm
+
 from softgeom.margins import log_density, prior, residual_map, sample_sequence, scalar
 
 ONE = np.array([[1.0]])

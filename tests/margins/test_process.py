@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sympy
+
 from softgeom.margins import process, scalar
 
 R = sympy.Rational

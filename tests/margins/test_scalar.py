@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
+
 from softgeom.margins import attention_jacobian_blocks, log_density, scalar
 
 PAST = np.array([-1.0, 1.0])

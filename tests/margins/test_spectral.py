@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from softgeom.margins import attention_jacobian_blocks, eigenvalue_margin, singular_value_margin, spectral_radius_margin
 
 

@@ -4,11 +4,10 @@ The choice is made once, logged, carried by a `Source`, and printed on every fig
 touches: a stand-in is never silent.
 """
 
-from softgeom.source import Source as Source
-from softgeom.source import hub_reachable as hub_reachable
-
 from compendium.corpora.reviews import PLANTED_WORDS as PLANTED_WORDS
 from compendium.corpora.reviews import Reviews as Reviews
 from compendium.corpora.reviews import load_reviews as load_reviews
 from compendium.corpora.text import Text as Text
 from compendium.corpora.text import load_text as load_text
+from softgeom.source import Source as Source
+from softgeom.source import hub_reachable as hub_reachable

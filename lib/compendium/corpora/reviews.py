@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
 
 from compendium import paths
+from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
 
 HUB_ID = "stanfordnlp/imdb"
 PARTS = ("train", "test", "unsupervised")

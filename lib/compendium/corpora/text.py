@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
 
 from compendium import paths
 from compendium.corpora.reviews import find_imdb, imdb_source
+from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
 
 PARTS = ("train", "validation", "test")
 _HELD_OUT = 0.05  # validation and test each take this share from the end of a text that has no split of its own

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from softgeom.language_model.configuration import configuration_hash
-from softgeom.language_model.tokens import BytePairTokenizer, Tokens, train_tokenizer
 
 from compendium import corpora, paths
+from softgeom.language_model.configuration import configuration_hash
+from softgeom.language_model.tokens import BytePairTokenizer, Tokens, train_tokenizer
 
 _MERGE_CHARACTERS = 20_000_000  # merges are learned from this much text: more changes few merges and costs minutes
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from compendium import paths
 from softgeom.language_model.llama import Llama
 from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
-
-from compendium import paths
 
 logger = logging.getLogger("softgeom")
 

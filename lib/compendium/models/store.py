@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compendium import paths
 from softgeom.language_model.gpt import GPT
 from softgeom.language_model.saved import load_model, save_model
 from softgeom.language_model.tokens import BytePairTokenizer
-
-from compendium import paths
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from softgeom.language_model.gpt import Decoder
-from softgeom.source import Source
 from torch import Tensor
 
 from compendium.models.released import load_released_llama
 from compendium.models.store import load_trained
+from softgeom.language_model.gpt import Decoder
+from softgeom.source import Source
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
+
 from softgeom.language_model import (
     GPT,
     DivergedError,

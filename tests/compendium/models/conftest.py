@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from softgeom.language_model import GPTConfig, TrainingConfig
 
 torch = pytest.importorskip("torch")

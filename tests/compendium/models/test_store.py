@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+
 from compendium import corpora
 from compendium.models import Trained, find_trained, load_encoded, load_trained, models_dir, save_trained
-from safetensors.torch import load_file, save_file
 from softgeom.language_model import GPT, load_model, save_model, train_tokenizer
 
 TEXT = "a small text about a small model.\n" * 20

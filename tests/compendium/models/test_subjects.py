@@ -1,6 +1,7 @@
 """A model with its tokenizer: reading cuts at the context, speaking draws from the softmax."""
 
 import torch
+
 from compendium.corpora import Source
 from compendium.models.subjects import Subject
 from softgeom.language_model import GPT, GPTConfig, train_tokenizer

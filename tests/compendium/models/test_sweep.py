@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from softgeom.language_model import GPT, DivergedError, GPTConfig, TrainingConfig, window_losses, windows
+
 from compendium.models import sweep
+from softgeom.language_model import GPT, DivergedError, GPTConfig, TrainingConfig, window_losses, windows
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
 from softgeom.margins.perturb import Perturbation
 

@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from compendium import record
+
+from compendium import book
 from compendium.corpora import Source
 
 REAL = Source("IMDb reviews", "local")
@@ -18,7 +19,7 @@ PARAMETERS = 'seed: int = 0  # seed\nrate: float = 0.5\nprofile: str = "lab"'
 @pytest.fixture
 def start(compendium, write_notebook):
     write_notebook("10_demo", PARAMETERS)
-    return lambda *sources, **changes: record.start(
+    return lambda *sources, **changes: book.open_book(
         "10_demo", {"seed": 1, "rate": 0.5, "profile": "smoke", "other": object()} | changes, sources
     )
 
@@ -58,7 +59,7 @@ def test_what_changes_at_each_run_stays_out_of_the_results(start, compendium):
 def test_stand_in_writes_beside_and_never_over(start):
     real, beside = _fill(start(REAL)), _fill(start(REAL, STAND_IN))
     assert beside == real / "stand-in"
-    assert json.loads((real / "record.json").read_text())["sources"] == [record.asdict(REAL)]
+    assert json.loads((real / "record.json").read_text())["sources"] == [book.asdict(REAL)]
 
 
 def test_later_notebooks_read_what_ran_last(start):
@@ -66,29 +67,29 @@ def test_later_notebooks_read_what_ran_last(start):
     run = start(STAND_IN)
     run.table("numbers", pd.DataFrame({"x": [7]}))
     run.save()
-    assert record.load_table("10_demo", "numbers", "smoke")["x"].tolist() == [7]
-    assert record.load_sources("10_demo", "smoke") == [STAND_IN]
+    assert book.load_table("10_demo", "numbers", "smoke")["x"].tolist() == [7]
+    assert book.load_sources("10_demo", "smoke") == [STAND_IN]
     _fill(start(REAL))
-    assert record.load_table("10_demo", "numbers", "smoke")["x"].tolist() == [1, 2]
+    assert book.load_table("10_demo", "numbers", "smoke")["x"].tolist() == [1, 2]
 
 
 def test_notebooks_run_by_hand_build_on_the_committed_runs(start):
     _fill(start(REAL, profile="default"))
-    assert record.load_table("10_demo", "numbers", "lab")["x"].tolist() == [1, 2]
+    assert book.load_table("10_demo", "numbers", "lab")["x"].tolist() == [1, 2]
 
 
 def test_missing_results_name_the_command(start):
     with pytest.raises(FileNotFoundError, match="no results of notebook 10_demo in profile 'smoke': run `make 10_demo"):
-        record.load_table("10_demo", "numbers", "smoke")
+        book.load_table("10_demo", "numbers", "smoke")
     _fill(start(REAL))
     with pytest.raises(FileNotFoundError, match="recorded no table 'letters'; it has: numbers"):
-        record.load_table("10_demo", "letters", "smoke")
+        book.load_table("10_demo", "letters", "smoke")
 
 
 def test_parameters_must_be_defined(compendium, write_notebook):
     write_notebook("10_demo", PARAMETERS)
     with pytest.raises(ValueError, match="parameters rate are not defined; run the parameters cell first"):
-        record.start("10_demo", {"seed": 1, "profile": "smoke"})
+        book.open_book("10_demo", {"seed": 1, "profile": "smoke"})
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from softgeom.source import Source
 
 from compendium import paths
+from softgeom.source import Source
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ class Claim:
             raise ValueError(f"claim {self.id}: a verdict {self.verdict!r} needs its reason")
 
 
-def start(name: str, variables: Mapping[str, Any], sources: Iterable[Source] = ()) -> Run:
+def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source] = ()) -> Run:
     """Open the record of a notebook.
 
     Parameters
@@ -100,7 +100,7 @@ def start(name: str, variables: Mapping[str, Any], sources: Iterable[Source] = (
 
 
 class Run:
-    """The open record of one notebook; `start` makes it, `save` closes it."""
+    """The open record of one notebook; `open_book` makes it, `save` closes it."""
 
     def __init__(self, name: str, profile: str, parameters: dict[str, Any], sources: tuple[Source, ...]):
         self.name, self.profile, self.parameters, self.sources = name, profile, parameters, sources
