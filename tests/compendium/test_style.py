@@ -61,3 +61,34 @@ def test_colours_stay_apart_in_grey():
 
     values = sorted(luminance(colour) for colour in style.COLOURS[:5])
     assert min(b - a for a, b in itertools.pairwise(values)) > 0.01
+
+
+def test_a_headline_wraps_inside_the_figure_and_above_its_axes(draw):
+    fig = draw()
+    style.headline(fig, "Ninety of ninety numbers of the table agree with the paper, whatever route is taken")
+    fig.canvas.draw()
+    (title,) = [text for text in fig.texts if text.get_text()]
+    box, frame = title.get_window_extent(), fig.bbox
+    assert title.get_text().count("\n") == 1
+    assert frame.x0 <= box.x0 < box.x1 <= frame.x1
+    assert box.y0 >= fig.axes[0].get_tightbbox().y1 - 1  # constrained layout made room
+
+
+def test_a_long_headline_is_set_smaller_and_an_empty_one_refused(draw):
+    short, long = draw(), draw()
+    style.headline(short, "A line falls")
+    style.headline(long, "word " * 21)
+    sizes = [fig.texts[0].get_fontsize() for fig in (short, long)]
+    assert sizes[0] > sizes[1]
+    assert long.texts[0].get_text().count("\n") == 1
+    with pytest.raises(ValueError, match="this one is empty"):
+        style.headline(short, " ")
+
+
+@pytest.mark.parametrize("colour", [*style.COLOURS, style.GREY])
+def test_labels_in_every_colour_of_the_palette_can_be_read(colour):
+    red, green, blue = mpl.colors.to_rgb(style.legible(colour))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)]
+    contrast = 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+    assert contrast >= 4.45  # hexadecimal digits round the channels
+    assert contrast < 4.9 or style.legible(colour) == colour.lower()  # and no darker than needed
