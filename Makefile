@@ -5,6 +5,7 @@
 
 PROFILE  ?= default
 DATA     ?= $(SOFTGEOM_DATA)
+PARAMS   ?=
 USE_CONDA ?=
 PYTHON   ?= python3
 MODEL    ?=
@@ -25,6 +26,7 @@ endif
 
 export SOFTGEOM_DATA := $(DATA)
 export SOFTGEOM_PROFILE := $(PROFILE)
+export PARAMS
 export PYTHONNOUSERSITE := 1
 unexport JUPYTER_PATH PYTHONPATH
 
@@ -35,9 +37,9 @@ unexport JUPYTER_PATH PYTHONPATH
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
-	@echo '  make all             every figure and table (PROFILE=smoke|default|paper; DATA=folder with raw data; -j2 for two at a time)'
+	@echo '  make all             every figure and table (PROFILE=smoke|default|hour|paper; DATA=folder with raw data; -j2 for two at a time)'
 	@echo '  make test            the test suite'
-	@echo 'One notebook:          make 10_braid_counts'
+	@echo 'One notebook:          make 10_braid_counts, or with other values, into results/own: make 10_braid_counts PARAMS="seed=1 contexts=20"'
 	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder'
 	@echo 'Reading and teaching:  make lab (JupyterLab), make report (a site in build/html)'
 	@echo 'Checking:              make check (papers against ours), smoke, lint, test-browser, bench'
@@ -79,23 +81,36 @@ MARGINS     := $(wildcard $(LIB)/margins/*.py) $(MODELS)
 CIRCUITS    := $(wildcard $(LIB)/circuits/*.py) $(MODELS) $(CHECKPOINTS)
 HARDMAX     := $(wildcard $(LIB)/hardmax/*.py)
 
-all: $(NOTEBOOKS:%=$(E)/%.ipynb)
+all: $(if $(strip $(PARAMS)),only-one-notebook-takes-params) $(NOTEBOOKS:%=$(E)/%.ipynb)
 	@echo "$(words $(NOTEBOOKS)) notebooks up to date: results/$(PROFILE), figures/$(PROFILE), executed/$(PROFILE)"
 
 smoke:
 	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) all PROFILE=smoke
 
-# Parameters are checked before anything runs: an unknown, missing or mistyped one stops everything here.
-build/params-$(PROFILE).ok: $(wildcard params/$(PROFILE)/*.yaml) $(wildcard notebooks/*.ipynb) | $(STAMP)
-	@mkdir -p build
+# Parameters are checked before anything runs: an unknown, missing or mistyped one stops everything here. Each notebook's values in this profile go
+# into a file of their own, rewritten only when they change, so that a changed column concerns only the runs that read it.
+RESOLVED := build/params/$(PROFILE)
+$(RESOLVED)/.ok: $(wildcard params/*.yaml params/$(PROFILE).yaml) $(wildcard notebooks/*.ipynb) | $(STAMP)
 	@$(PY) -m compendium check-params --profile $(PROFILE)
 	@touch $@
+$(RESOLVED)/%.json: $(RESOLVED)/.ok ;
+.PRECIOUS: $(RESOLVED)/%.json
 
-$(E)/%.ipynb: notebooks/%.ipynb params/$(PROFILE)/%.yaml $(LEAVES) | $(STAMP) build/params-$(PROFILE).ok
-	@$(PY) -m compendium run $* --profile $(PROFILE)
+$(E)/%.ipynb: notebooks/%.ipynb $(RESOLVED)/%.json $(LEAVES) | $(STAMP)
+	@PARAMS= $(PY) -m compendium run $* --profile $(PROFILE)
 
+.PHONY: only-one-notebook-takes-params
+only-one-notebook-takes-params:
+	@echo 'PARAMS changes one notebook: make 10_braid_counts PARAMS="seed=1"'; exit 1
+
+# With PARAMS the notebook runs into executed/own, results/own and figures/own, every time it is asked for.
 .PHONY: $(NOTEBOOKS)
+ifeq ($(strip $(PARAMS)),)
 $(NOTEBOOKS): %: $(E)/%.ipynb
+else
+$(NOTEBOOKS): | $(STAMP) $(RESOLVED)/.ok
+	@$(PY) -m compendium run $@ --profile $(PROFILE)
+endif
 
 # ---- Edges: what each notebook needs beyond its own file, its parameters and the leaves --------------------------------------
 # (chapter A: bottleneck)
@@ -164,4 +179,4 @@ bench: | $(STAMP)
 	$(PY) benchmarks/run.py
 
 clean:
-	rm -rf executed build results/smoke results/lab figures/smoke figures/lab .pytest_cache .mypy_cache .ruff_cache
+	rm -rf executed build results/smoke results/lab results/own figures/smoke figures/lab figures/own .pytest_cache .mypy_cache .ruff_cache

@@ -21,7 +21,7 @@ def repository() -> Path:
 @pytest.fixture
 def compendium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty compendium in a temporary folder: paths.root() points there and no data folder is set."""
-    for folder in ("notebooks", "params/smoke", "params/default", "data/reference", "data/raw"):
+    for folder in ("notebooks", "params/own", "data/reference", "data/raw"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "Makefile").touch()
     monkeypatch.setenv("SOFTGEOM_ROOT", str(tmp_path))

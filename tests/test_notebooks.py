@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compendium import parameters
+from compendium import parameters, profiles
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -48,7 +48,7 @@ def test_opens_with_a_title_and_closes_with_a_record(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-@pytest.mark.parametrize("profile", parameters.PROFILES)
+@pytest.mark.parametrize("profile", profiles.BUILT_IN)
 def test_parameter_files_fit(path, profile):
     parameters.read(path.stem, profile)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -29,12 +30,22 @@ def _parser() -> argparse.ArgumentParser:
 
     def command(name: str, action, help: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=help)
-        sub.add_argument("--profile", default="default", help="smoke, default or paper")
+        sub.add_argument(
+            "--profile",
+            default="default",
+            help="smoke, default, hour, paper, or own/NAME for the file params/own/NAME.yaml",
+        )
         sub.set_defaults(action=action)
         return sub
 
-    command("run", _run, "execute one notebook").add_argument("name")
-    command("check-params", _check_params, "check every parameter file of a profile")
+    command("run", _run, "execute one notebook; the environment variable PARAMS changes parameters").add_argument(
+        "name"
+    )
+    command(
+        "check-params",
+        _check_params,
+        "check the parameters of every notebook in a profile and write them to build/params",
+    )
     command("check", _check, "compare results with the papers' numbers")
     render = command("render-readme", _render_readme, "write recorded numbers into README.md")
     render.add_argument("--check", action="store_true", help="only say whether README.md is up to date")
@@ -46,17 +57,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    runner.run(options.name, options.profile)
+    runner.run(options.name, options.profile, os.environ.get("PARAMS", ""))
     return 0
 
 
 def _check_params(options: argparse.Namespace) -> int:
-    names = sorted(path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb"))
-    for name in names:
-        parameters.read(name, options.profile)
-    stray = {path.stem for path in paths.params_file(options.profile, "x").parent.glob("*.yaml")} - set(names)
-    if stray:
-        raise ValueError(f"params/{options.profile} has files without a notebook: {', '.join(sorted(stray))}")
+    parameters.write_resolved(options.profile)
     return 0
 
 

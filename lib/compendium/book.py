@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from compendium import paths
+from compendium import paths, profiles
 from softgeom.source import Source
 
 if TYPE_CHECKING:
@@ -206,25 +206,24 @@ def parameter_defaults(notebook: Path) -> dict[str, Any]:
 
 
 def find_results(name: str, profile: str) -> Path:
-    """Folder of a notebook's results: what ran last in this clone, else the committed run of the profile or of `default`.
+    """Folder of a notebook's results: what ran last in this clone, else the committed run; the profile first, then what it builds on.
 
     Raises
     ------
     FileNotFoundError
         When the notebook has never run: the message says how to run it.
     """
-    execution = paths.executed_dir(profile) / f"{name}.json"
-    if execution.is_file():
-        folder = paths.root() / json.loads(execution.read_text(encoding="utf-8"))["results"]
-        if (folder / "record.json").is_file():
-            return folder
-    # Notebooks run by hand (profile "lab") may build on the committed runs.
-    for other in dict.fromkeys((profile, "default") if profile == "lab" else (profile,)):
+    for other in profiles.lineage(profile):
+        execution = paths.executed_dir(other) / f"{name}.json"
+        if execution.is_file():
+            folder = paths.root() / json.loads(execution.read_text(encoding="utf-8"))["results"]
+            if (folder / "record.json").is_file():
+                return folder
         for folder in (paths.results_dir(other, name), paths.results_dir(other, name) / STAND_IN):
             if (folder / "record.json").is_file():
                 return folder
     raise FileNotFoundError(
-        f"no results of notebook {name} in profile {profile!r}: run `make {name} PROFILE={profile}` first"
+        f"no results of notebook {name} in profile {profile!r}: run `make {name} PROFILE={profiles.lineage(profile)[-1]}` first"
     )
 
 

@@ -1,24 +1,35 @@
-"""Parameters of a notebook: one flat YAML file per notebook and profile, checked against the notebook before anything runs.
+"""Parameters of a notebook: one file, the profiles as columns, checked against the notebook before anything runs.
+
+A row of `params/NN_name.yaml` is a parameter: a single value holds in every profile, a mapping gives columns::
+
+    seed:       0
+    classes:    {smoke: 150, default: 1000, paper: 10000}
+    dimensions: {smoke: [2, 4], default: [2, 4, 8, 16]}
+
+A profile states only what differs: what it leaves out, it takes from `default`. Two ways to change something without touching a tracked file, both
+with folders of results of their own (see `compendium.profiles`): `make 13_random_layers PARAMS="classes=500 dimensions=[2,4]"`, and a profile of
+one's own, `params/own/mine.yaml`, a mapping from notebooks to the parameters that differ.
 
 papermill only logs a misspelt parameter and YAML reads `1e-3` as text; here both are errors.
 """
 
 from __future__ import annotations
 
+import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from compendium import paths
+from compendium import paths, profiles
 from compendium.book import parameter_defaults
 
 INJECTED = "profile"  # given by the runner, never by a file
-PROFILES = ("smoke", "default", "paper")
 
 
 class ParameterError(ValueError):
-    """A parameter file that does not fit its notebook."""
+    """A parameter that does not fit its notebook."""
 
 
 def read(name: str, profile: str) -> dict[str, Any]:
@@ -27,32 +38,59 @@ def read(name: str, profile: str) -> dict[str, Any]:
     Raises
     ------
     ParameterError
-        When the file is missing or no flat mapping, or a parameter is unknown, missing or of another type than its default.
+        When the file or the profile is missing, or a parameter is unknown, missing or of another type than its default.
     """
-    path = paths.params_file(profile, name)
-    where = f"params/{profile}/{path.name}"
-    if not path.is_file():
-        known = ", ".join(sorted(folder.name for folder in path.parent.parent.glob("*/"))) or "none"
-        raise ParameterError(
-            f"{where} does not exist: every notebook has one file per profile (profiles here: {known})"
-        )
-    try:
-        given = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
-        raise ParameterError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(given, dict):
-        raise ParameterError(f"{where} must be a mapping of parameter names to values")
-    defaults = defaults_of(paths.notebook(name))
-    if INJECTED not in defaults:
+    expected = defaults_of(paths.notebook(name))
+    if INJECTED not in expected:
         raise ParameterError(f"notebooks/{name}.ipynb has no parameter {INJECTED!r} in a cell tagged 'parameters'")
-    expected = {key: value for key, value in defaults.items() if key != INJECTED}
-    if unknown := sorted(set(given) - set(expected)):
-        raise ParameterError(f"{where}: unknown parameter {', '.join(unknown)}; the notebook has {', '.join(expected)}")
-    if missing := sorted(set(expected) - set(given)):
+    del expected[INJECTED]
+    columns = "default" if profiles.is_own(profile) else profile
+    if columns not in profiles.BUILT_IN:
+        raise ParameterError(
+            f"there is no profile {profile!r}: choose one of {', '.join(profiles.BUILT_IN)}, or write params/own/{profile}.yaml "
+            f"and take PROFILE=own/{profile}"
+        )
+    path = paths.params_file(name)
+    where = f"params/{path.name}"
+    if not path.is_file():
+        raise ParameterError(f"{where} does not exist: every notebook has one, with a row for each parameter")
+    rows = _mapping(path, where)
+    _same_names(rows, expected, where)
+    for row, value in rows.items():
+        _check_columns(value, f"{where}: {row}")
+    values = {row: _column(value, columns) for row, value in rows.items()}
+    if missing := [key for key in expected if key not in values]:
         raise ParameterError(f"{where}: missing parameter {', '.join(missing)}")
-    for key, value in given.items():
-        given[key] = _fit(value, expected[key], f"{where}: {key}")
-    return given
+    given = {key: _fit(values[key], expected[key], f"{where}: {key}") for key in values}
+    return given | _own(name, profile, expected) if profiles.is_own(profile) else given
+
+
+def override(text: str, name: str) -> dict[str, Any]:
+    """Values of `PARAMS="classes=500 dimensions=[2,4] sentence='two words'"`, checked against the notebook.
+
+    Raises
+    ------
+    ParameterError
+        When the text is no list of NAME=VALUE, or a name or type does not fit.
+    """
+    expected = {key: value for key, value in defaults_of(paths.notebook(name)).items() if key != INJECTED}
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ParameterError(f"PARAMS={text!r} cannot be read ({error}): write NAME=VALUE NAME=VALUE") from None
+    found: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise ParameterError(f'PARAMS: {word!r} is not NAME=VALUE; write, for example, PARAMS="seed=1"')
+        try:
+            found[key] = yaml.safe_load(value) if value else ""
+        except yaml.YAMLError:
+            found[key] = value
+        if isinstance(expected.get(key), str) and not isinstance(found[key], str):
+            found[key] = value  # `start=10` is the text 10 where a text is asked for
+    _same_names(found, expected, "PARAMS")
+    return {key: _fit(value, expected[key], f"PARAMS: {key}") for key, value in found.items()}
 
 
 def defaults_of(notebook: Path) -> dict[str, Any]:
@@ -69,13 +107,91 @@ def defaults_of(notebook: Path) -> dict[str, Any]:
     return parameter_defaults(notebook)
 
 
+def write_resolved(profile: str) -> list[Path]:
+    """Check every notebook's parameters in a profile and write them to `build/params/PROFILE/NAME.json`; return the files.
+
+    A file is rewritten only when its content changes: so make sees which notebooks a changed column concerns.
+
+    Raises
+    ------
+    ParameterError
+        When parameters do not fit, or a file belongs to no notebook.
+    """
+    names = sorted(path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb"))
+    if stray := sorted({path.stem for path in paths.params_file("x").parent.glob("*.yaml")} - set(names)):
+        raise ParameterError(f"params has files without a notebook: {', '.join(stray)}")
+    resolved = {name: read(name, profile) for name in names}
+    if profiles.is_own(profile) and (odd := sorted(set(_mapping(*_own_file(profile))) - set(names))):
+        raise ParameterError(f"params/{profile}.yaml: there is no notebook {', '.join(odd)}")
+    folder = paths.root() / "build" / "params" / profile
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, values in resolved.items():
+        path, text = folder / f"{name}.json", json.dumps(values, ensure_ascii=False, indent=1) + "\n"
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+    return [folder / f"{name}.json" for name in names]
+
+
+def _mapping(path: Path, where: str) -> dict[str, Any]:
+    try:
+        given = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise ParameterError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(given, dict):
+        raise ParameterError(f"{where} must be a mapping of names to values")
+    return given
+
+
+def _own_file(profile: str) -> tuple[Path, str]:
+    where = f"params/{profile}.yaml"
+    path = paths.root() / where
+    if not path.is_file():
+        raise ParameterError(
+            f"{where} does not exist: a profile of your own is a file of that name, a mapping from notebooks to parameters"
+        )
+    return path, where
+
+
+def _own(name: str, profile: str, expected: dict[str, Any]) -> dict[str, Any]:
+    path, where = _own_file(profile)
+    given = _mapping(path, where).get(name) or {}
+    if not isinstance(given, dict):
+        raise ParameterError(f"{where}: {name} must be a mapping of parameter names to values")
+    _same_names(given, expected, f"{where}: {name}")
+    return {key: _fit(value, expected[key], f"{where}: {name}: {key}") for key, value in given.items()}
+
+
+def _same_names(given: dict[str, Any], expected: dict[str, Any], where: str) -> None:
+    if unknown := sorted(str(key) for key in given if key not in expected):
+        raise ParameterError(f"{where}: unknown parameter {', '.join(unknown)}; the notebook has {', '.join(expected)}")
+
+
+def _check_columns(value: Any, where: str) -> None:
+    if not isinstance(value, dict):
+        return
+    if odd := sorted(str(key) for key in value if key not in profiles.BUILT_IN):
+        raise ParameterError(f"{where}: there is no profile {', '.join(odd)}; there are {', '.join(profiles.BUILT_IN)}")
+    if "default" not in value:
+        raise ParameterError(f"{where}: the column default is missing, from which the other profiles inherit")
+
+
+def _column(value: Any, profile: str) -> Any:
+    return value.get(profile, value["default"]) if isinstance(value, dict) else value
+
+
 def _fit(value: Any, default: Any, where: str) -> Any:
-    """The value, if it has the default's type; an integer may stand for a float."""
+    """The value, if it has the default's type; an integer may stand for a float, and lists are checked entry by entry."""
+    if isinstance(default, list) and isinstance(value, list):
+        return [_fit(entry, default[0], f"{where}: entry {number}") for number, entry in enumerate(value, start=1)]
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is type(default):
         return value
-    hint = "; write floats with a point, such as 1.0e-3" if isinstance(value, str) and _is_number(value) else ""
+    hint = ""
+    if isinstance(value, str) and _is_number(value):
+        hint = "; write floats with a point, such as 1.0e-3"
+    elif isinstance(default, list):
+        hint = "; write lists as [2, 4, 8]"
     raise ParameterError(
         f"{where} must be of type {type(default).__name__}, not {type(value).__name__} ({value!r}){hint}"
     )

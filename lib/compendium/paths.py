@@ -4,7 +4,7 @@ Data goes one way, and each stage has one folder::
 
     data/raw -> data/processed -> results/<profile>/NN_name -> figures/<profile> -> README.md
 
-A *profile* (`smoke`, `default`, `paper`, or `lab` for notebooks run by hand) keeps runs of different size apart.
+A *profile* (see `compendium.profiles`) keeps runs of different size apart.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def notebook(name: str) -> Path:
     return root() / "notebooks" / f"{name}.ipynb"
 
 
-def params_file(profile: str, name: str) -> Path:
-    """The parameters of one notebook in one profile."""
-    return root() / "params" / profile / f"{name}.yaml"
+def params_file(name: str) -> Path:
+    """The parameters of one notebook, the profiles as columns."""
+    return root() / "params" / f"{name}.yaml"
 
 
 def results_dir(profile: str, name: str) -> Path:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from compendium import parameters, paths
+from compendium import parameters, paths, profiles
 
 _KERNEL = "python3"
 _START_TIMEOUT = 120  # seconds until a kernel must answer: two cores may be busy
@@ -24,8 +24,8 @@ class NotebookError(RuntimeError):
     """A cell raised; the message is the cell's error, and the report stays at the path it names."""
 
 
-def run(name: str, profile: str) -> Path:
-    """Execute `notebooks/NAME.ipynb` into `executed/PROFILE/NAME.ipynb`.
+def run(name: str, profile: str, overrides: str = "") -> Path:
+    """Execute `notebooks/NAME.ipynb` into `executed/PROFILE/NAME.ipynb`; with overrides (`PARAMS=`) into `executed/own/PROFILE/`.
 
     Raises
     ------
@@ -34,7 +34,10 @@ def run(name: str, profile: str) -> Path:
     NotebookError
         When a cell raised or the kernel died.
     """
-    values = parameters.read(name, profile) | {parameters.INJECTED: profile}
+    values = parameters.read(name, profile)
+    if changed := parameters.override(overrides, name):
+        values, profile = values | changed, profiles.overridden(profile)
+    values[parameters.INJECTED] = profile
     return execute(paths.notebook(name), paths.executed_dir(profile) / f"{name}.ipynb", values)
 
 

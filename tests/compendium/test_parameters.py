@@ -1,53 +1,133 @@
-"""Parameter files: everything that does not fit is one sentence, before anything runs."""
+"""Parameter files: profiles are columns that inherit from default; everything that does not fit is one sentence, before anything runs."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from compendium import parameters
+from compendium import parameters, profiles
 
-CELL = (
-    'seed: int = 0  # seed\nrate: float = 0.5  # rate\nname: str = "x"  # name\nfast: bool = True\nprofile: str = "lab"'
-)
+CELL = """
+seed: int = 0  # seed
+rate: float = 0.5  # rate
+name: str = "x"  # name
+fast: bool = True
+sizes: list[int] = [1]
+weights: list[float] = [0.0]
+profile: str = "lab"
+"""
+GOOD = "seed: {smoke: 3, default: 4}\nrate: 1\nname: y\nfast: false\nsizes: {default: [1, 2], paper: [8]}\nweights: [0, 0.5]\n"
 
 
 @pytest.fixture
 def read(compendium, write_notebook):
     write_notebook("10_demo", CELL)
 
-    def read(text: str):
-        (compendium / "params" / "smoke" / "10_demo.yaml").write_text(text)
-        return parameters.read("10_demo", "smoke")
+    def read(text: str, profile: str = "smoke"):
+        (compendium / "params" / "10_demo.yaml").write_text(text)
+        return parameters.read("10_demo", profile)
 
     return read
 
 
-def test_good_file(read):
-    given = read("seed: 3\nrate: 1\nname: y\nfast: false\n")
-    assert given == {"seed": 3, "rate": 1.0, "name": "y", "fast": False}
-    assert type(given["rate"]) is float
+def test_a_profile_states_only_what_differs(read):
+    assert read(GOOD, "smoke") == {
+        "seed": 3, "rate": 1.0, "name": "y", "fast": False, "sizes": [1, 2], "weights": [0.0, 0.5]
+    }  # fmt: skip
+    assert read(GOOD, "hour")["seed"] == read(GOOD, "paper")["seed"] == 4
+    assert read(GOOD, "paper")["sizes"] == [8]
+    assert [type(value) for value in read(GOOD)["weights"]] == [float, float]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("fast", "fats", r"10_demo\.yaml: unknown parameter fats; the notebook has seed, rate"),
+        ("rate: 1\nname: y\nfast: false\n", "", r"10_demo\.yaml: missing parameter rate, name, fast"),
+        ("rate: 1", "rate: 1e-3", r"rate must be of type float, not str \('1e-3'\); write floats"),
+        ("smoke: 3", "smoke: true", r"seed must be of type int, not bool"),
+        ("smoke: 3", "smok: 3", r"seed: there is no profile smok; there are smoke, default, hour, paper"),
+        (", default: 4", "", r"seed: the column default is missing"),
+        ("[1, 2]", '"1,2"', r"sizes must be of type list, not str \('1,2'\); write lists as \[2, 4, 8\]"),
+        ("[1, 2]", "[1, two]", r"sizes: entry 2 must be of type int, not str"),
+        ("seed: {", "seed: [", r"10_demo\.yaml is not valid YAML"),
+        (GOOD, "- 1\n", r"must be a mapping of names to values"),
+    ],
+)
+def test_bad_files_get_one_sentence(read, old, new, message):
+    with pytest.raises(parameters.ParameterError, match=message):
+        read(GOOD.replace(old, new))
+
+
+def test_a_profile_of_ones_own_needs_only_what_it_changes(read, compendium):
+    own = compendium / "params" / "own" / "mine.yaml"
+    own.write_text("10_demo: {seed: 9}\n")
+    assert read(GOOD, "own/mine") == read(GOOD, "default") | {"seed": 9}
+    own.write_text("11_other: {seed: 9}\n")
+    assert read(GOOD, "own/mine") == read(GOOD, "default")
+    with pytest.raises(parameters.ParameterError, match=r"params/own/mine\.yaml: there is no notebook 11_other"):
+        parameters.write_resolved("own/mine")
+    own.write_text("10_demo: {sede: 9}\n")
+    with pytest.raises(parameters.ParameterError, match=r"own/mine\.yaml: 10_demo: unknown parameter sede"):
+        read(GOOD, "own/mine")
+    with pytest.raises(parameters.ParameterError, match=r"params/own/yours\.yaml does not exist"):
+        read(GOOD, "own/yours")
+    with pytest.raises(parameters.ParameterError, match=r"no profile 'mine'.*PROFILE=own/mine"):
+        read(GOOD, "mine")
+
+
+def test_overrides_on_the_command_line(read):
+    read(GOOD)
+    assert parameters.override("", "10_demo") == {}
+    found = parameters.override("seed=5 rate=2 sizes=[3,4] name='two words' fast=false", "10_demo")
+    assert found == {"seed": 5, "rate": 2.0, "sizes": [3, 4], "name": "two words", "fast": False}
+    assert parameters.override("name=10", "10_demo") == {"name": "10"}
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("seed: 3\nrate: 1.0\nname: y\nfast: true\nsede: 1\n", r"unknown parameter sede; the notebook has seed, rate"),
-        ("seed: 3\n", r"10_demo\.yaml: missing parameter fast, name, rate"),
-        ("seed: 3\nrate: 1e-3\nname: y\nfast: true\n", r"rate must be of type float, not str \('1e-3'\); write floats"),
-        ("seed: true\nrate: 1.0\nname: y\nfast: true\n", r"seed must be of type int, not bool"),
-        ("seed: [1\n", r"10_demo\.yaml is not valid YAML"),
-        ("- 1\n", r"must be a mapping of parameter names to values"),
+        ("sede=5", "PARAMS: unknown parameter sede; the notebook has seed"),
+        ("profile=paper", "PARAMS: unknown parameter profile"),
+        ("seed=five", "PARAMS: seed must be of type int, not str"),
+        ("sizes=3", r"PARAMS: sizes must be of type list, not int \(3\); write lists as"),
+        ("seed 5", r"PARAMS: 'seed' is not NAME=VALUE"),
+        ("name='open", r"cannot be read \(No closing quotation\)"),
     ],
 )
-def test_bad_files_get_one_sentence(read, text, message):
+def test_bad_overrides_get_one_sentence(read, text, message):
+    read(GOOD)
     with pytest.raises(parameters.ParameterError, match=message):
-        read(text)
+        parameters.override(text, "10_demo")
 
 
-def test_missing_file_and_notebook_are_named(compendium, write_notebook):
+def test_missing_files_notebooks_and_strays_are_named(compendium, write_notebook):
     write_notebook("10_demo", CELL)
-    with pytest.raises(parameters.ParameterError, match=r"params/paper/10_demo\.yaml does not exist"):
+    with pytest.raises(parameters.ParameterError, match=r"params/10_demo\.yaml does not exist"):
         parameters.read("10_demo", "paper")
-    (compendium / "params" / "smoke" / "11_gone.yaml").write_text("a: 1")
+    (compendium / "params" / "11_gone.yaml").write_text("a: 1")
     with pytest.raises(parameters.ParameterError, match="there is no notebook 11_gone; there are 10_demo"):
         parameters.read("11_gone", "smoke")
+    with pytest.raises(parameters.ParameterError, match="params has files without a notebook: 11_gone"):
+        parameters.write_resolved("smoke")
+
+
+def test_only_changed_values_are_written_again(read):
+    read(GOOD)
+    smoke, paper = parameters.write_resolved("smoke")[0], parameters.write_resolved("paper")[0]
+    before = smoke.stat().st_mtime_ns, paper.stat().st_mtime_ns
+    read(GOOD.replace("paper: [8]", "paper: [9]"))
+    parameters.write_resolved("smoke"), parameters.write_resolved("paper")
+    assert smoke.stat().st_mtime_ns == before[0]
+    assert paper.stat().st_mtime_ns > before[1]
+    assert json.loads(paper.read_text())["sizes"] == [9]
+
+
+def test_lineage():
+    assert profiles.lineage("smoke") == ("smoke",)
+    assert profiles.lineage("lab") == ("lab", "default")
+    assert profiles.lineage(profiles.overridden("smoke")) == ("own/smoke", "smoke")
+    assert profiles.lineage("own/mine") == ("own/mine", "default")
+    with pytest.raises(ValueError, match=r"what differs in 'own/mine' belongs into params/own/mine\.yaml"):
+        profiles.overridden("own/mine")

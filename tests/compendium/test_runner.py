@@ -20,7 +20,7 @@ def notebook(compendium, write_notebook, monkeypatch):
 
     def write(*cells):
         write_notebook("10_demo", 'number: int = 1  # a number\nprofile: str = "lab"  # where', *cells)
-        (compendium / "params" / "smoke" / "10_demo.yaml").write_text("number: 5\n")
+        (compendium / "params" / "10_demo.yaml").write_text("number: 5\n")
 
     return write
 
@@ -54,10 +54,19 @@ def test_a_failure_keeps_its_report_and_ends_with_the_error(compendium, notebook
 
 def test_a_misfit_parameter_stops_before_the_kernel_starts(compendium, notebook, capsys, monkeypatch):
     notebook("pass")
-    (compendium / "params" / "smoke" / "10_demo.yaml").write_text("nummer: 5\n")
+    (compendium / "params" / "10_demo.yaml").write_text("nummer: 5\n")
     monkeypatch.setattr(runner, "execute", lambda *_: pytest.fail("the notebook was executed"))
     assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == 1
-    assert capsys.readouterr().err.startswith("error: params/smoke/10_demo.yaml: unknown parameter nummer")
+    assert capsys.readouterr().err.startswith("error: params/10_demo.yaml: unknown parameter nummer")
+
+
+def test_overrides_run_into_a_folder_of_their_own(compendium, notebook, monkeypatch):
+    notebook("from pathlib import Path\nPath('seen.txt').write_text(f'{number} {profile}')")
+    monkeypatch.setenv("PARAMS", "number=7")
+    assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == 0
+    assert (compendium / "seen.txt").read_text() == "7 own/smoke"
+    assert (compendium / "executed" / "own" / "smoke" / "10_demo.ipynb").is_file()
+    assert not (compendium / "executed" / "smoke").exists()
 
 
 def test_cores_are_shared_between_parallel_jobs(monkeypatch):

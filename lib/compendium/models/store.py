@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compendium import paths
+from compendium import paths, profiles
 from softgeom.language_model.gpt import GPT
 from softgeom.language_model.saved import load_model, save_model
 from softgeom.language_model.tokens import BytePairTokenizer
@@ -64,7 +64,7 @@ def load_trained(name: str, profile: str, key: str | None = None) -> Trained:
     FileNotFoundError
         If there is no such model: the message names the notebook that trains it.
     """
-    for place in (profile, "default", "smoke") if profile == "lab" else (profile,):
+    for place in (*profiles.lineage(profile), *(["smoke"] if profile == profiles.LAB else [])):
         wanted = key or _pointed(name, place)
         folder = models_dir(place) / f"{name}-{wanted}"
         if wanted and (folder / "about.json").is_file():

@@ -1,0 +1,43 @@
+"""Profiles: runs of different size, kept apart by folders of the same name (`results/PROFILE`, `figures/PROFILE`, `executed/PROFILE`).
+
+Built in are `smoke` (minutes, for tests), `default` (20 minutes), `hour` and `paper` (full scale). Two more kinds are never committed: `lab`, which is
+what a notebook run by hand takes, and `own/NAME`: a reader's own file `params/own/NAME.yaml`, or a built-in profile with `PARAMS=` in force.
+"""
+
+from __future__ import annotations
+
+BUILT_IN = ("smoke", "default", "hour", "paper")
+LAB = "lab"
+_OWN = "own/"
+
+
+def is_own(profile: str) -> bool:
+    """Whether a profile is a reader's own file."""
+    return profile.startswith(_OWN) and not is_override(profile)
+
+
+def is_override(profile: str) -> bool:
+    """Whether a profile is a built-in one with `PARAMS=` in force, such as `own/smoke`."""
+    return profile.startswith(_OWN) and profile.removeprefix(_OWN) in BUILT_IN
+
+
+def overridden(profile: str) -> str:
+    """The profile that a run with `PARAMS=` writes to: `own/smoke` for `smoke`.
+
+    Raises
+    ------
+    ValueError
+        For a profile that is not built in: what differs is stated in its own file.
+    """
+    if profile not in BUILT_IN:
+        raise ValueError(
+            f"PARAMS changes {', '.join(BUILT_IN)}; what differs in {profile!r} belongs into params/{profile}.yaml"
+        )
+    return _OWN + profile
+
+
+def lineage(profile: str) -> tuple[str, ...]:
+    """Profiles in which results are looked for, nearest first: `own/smoke` builds on `smoke`, and `lab` on `default`."""
+    if is_override(profile):
+        return (profile, profile.removeprefix(_OWN))
+    return (profile, "default") if profile == LAB or is_own(profile) else (profile,)
