@@ -12,13 +12,13 @@ from softgeom.parallel import run_blocks
 
 def test_short_work_prints_nothing(capsys):
     assert list(progress.track(range(3), "short")) == [0, 1, 2]
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""
 
 
 def test_long_work_says_what_and_how_far(capsys, monkeypatch):
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
     assert list(progress.track(range(4), "long work")) == [0, 1, 2, 3]
-    out = capsys.readouterr().out
+    out = capsys.readouterr().err
     assert "long work: 100%" in out
     assert "4/4" in out
     assert out.isascii()
@@ -29,6 +29,6 @@ def test_blocks_report_under_their_heading_only_when_asked(capsys, monkeypatch, 
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
     jobs = [(n, 2) for n in range(3)]
     assert run_blocks(operator.mul, jobs, n_jobs=n_jobs, backend=backend) == [0, 2, 4]
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""
     assert run_blocks(operator.mul, jobs, n_jobs=n_jobs, backend=backend, description="blocks") == [0, 2, 4]
-    assert "blocks: 100%" in capsys.readouterr().out
+    assert "blocks: 100%" in capsys.readouterr().err

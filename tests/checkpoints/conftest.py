@@ -88,6 +88,10 @@ class FakeHub:
     files: dict[str, bytes] = field(default_factory=dict)
     requested: list[tuple[str, int, int]] = field(default_factory=list)
     honours_ranges: bool = True
+    commit: str | None = COMMIT
+    content_range: str | None = ""  # what is said instead of the truth; None leaves the header out
+    claimed_size: int = 0
+    lies_about: str = "model.safetensors"
 
     def add_folder(self, folder: Path) -> None:
         self.files.update({file.name: file.read_bytes() for file in folder.iterdir()})
@@ -97,7 +101,7 @@ class FakeHub:
 
 
 @pytest.fixture
-def hub(monkeypatch):
+def hub(monkeypatch, tmp_path_factory):
     """A hub at 127.0.0.1 with the repository `someone/model`."""
     from compendium import corpora
 
@@ -107,6 +111,7 @@ def hub(monkeypatch):
     for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_ENDPOINT", hub.url)
+    monkeypatch.setenv("SOFTGEOM_CACHE", str(tmp_path_factory.mktemp("cache")))
     # The client reads HF_HUB_OFFLINE once, at its import, which another test of the session may have done offline.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     corpora.hub_reachable.cache_clear()
@@ -124,7 +129,7 @@ def _handler(hub: FakeHub):
             path = self.path.split("?")[0]
             if path.startswith("/api/models/someone/model"):
                 siblings = [{"rfilename": name} for name in hub.files]
-                self._send(200, json.dumps({"id": "someone/model", "sha": COMMIT, "siblings": siblings}).encode())
+                self._send(200, json.dumps({"id": "someone/model", "sha": hub.commit, "siblings": siblings}).encode())
             elif path.startswith(f"/someone/model/resolve/{COMMIT}/"):
                 self._send_file(path.rsplit("/", 1)[1])
             else:
@@ -138,7 +143,9 @@ def _handler(hub: FakeHub):
             first, last = self.headers["Range"].removeprefix("bytes=").split("-")
             start, stop = int(first), min(int(last) + 1, len(content))
             hub.requested.append((name, start, stop))
-            self._send(206, content[start:stop], {"Content-Range": f"bytes {start}-{stop - 1}/{len(content)}"})
+            size = hub.claimed_size if name == hub.lies_about and hub.claimed_size else len(content)
+            told = hub.content_range if hub.content_range != "" else f"bytes {start}-{stop - 1}/{size}"
+            self._send(206, content[start:stop], {} if told is None else {"Content-Range": told})
 
         def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None):
             self.send_response(status)

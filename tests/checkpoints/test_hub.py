@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from softgeom.checkpoints import load_head, load_softmax_layer
+from softgeom.checkpoints import load_head, load_softmax_layer, transfer
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -77,11 +77,65 @@ def test_without_network_it_says_so_within_two_seconds(monkeypatch):
 
 
 def test_a_hub_that_breaks_off_is_told(hub, monkeypatch):
-    from huggingface_hub import HfApi
-
     def breaks_off(*_, **__):
-        raise RuntimeError("connection reset")  # the client's transport has errors of its own
+        raise transfer.TransferError("the connection broke 3 times")
 
-    monkeypatch.setattr(HfApi, "model_info", breaks_off)
-    with pytest.raises(ValueError, match=r"asking the hub failed \(RuntimeError: connection reset\); try again"):
+    monkeypatch.setattr("softgeom.checkpoints.hub.fetch", breaks_off)
+    with pytest.raises(ValueError, match=r"asking the hub failed: the connection broke 3 times; try again"):
+        load_softmax_layer("someone/model")
+
+
+def test_what_has_arrived_is_not_asked_for_again(hub, model_folders):
+    folder, W, _ = model_folders["gpt2"]
+    hub.add_folder(folder)
+    load_softmax_layer("someone/model")
+    first = hub.bytes_of("model.safetensors")
+    np.testing.assert_array_equal(load_softmax_layer("someone/model").W, W)
+    assert hub.bytes_of("model.safetensors") - first < 2  # its size alone
+
+
+def test_a_damaged_cache_entry_is_fetched_again(hub, model_folders):
+    folder, W, _ = model_folders["gpt2"]
+    hub.add_folder(folder)
+    load_softmax_layer("someone/model")
+    for path in transfer.cache_dir().rglob("model.safetensors.*"):
+        path.write_bytes(path.read_bytes()[:-1] + b"x")
+    np.testing.assert_array_equal(load_softmax_layer("someone/model").W, W)
+
+
+@pytest.mark.parametrize("sha", ["\x1b[31m", "main", None, "0123"])
+def test_a_hub_that_names_no_commit_is_refused(hub, monkeypatch, sha):
+    hub.commit = sha
+    with pytest.raises(ValueError, match="the hub names no commit for revision 'main'") as caught:
+        load_softmax_layer("someone/model")
+    assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize("told", [None, "garbage", "bytes 5-9/100", "bytes 0-0/x", "bytes 0-0/99999999999999999999999"])
+def test_a_range_that_is_not_the_one_asked_for_is_refused(hub, model_folders, told):
+    hub.add_folder(model_folders["gpt2"][0])
+    hub.content_range = told
+    with pytest.raises(ValueError, match="the server sent other bytes than the range"):
+        load_softmax_layer("someone/model")
+
+
+def test_an_impossible_size_is_refused(hub, model_folders):
+    hub.add_folder(model_folders["gpt2"][0])
+    hub.claimed_size = 2**50
+    with pytest.raises(ValueError, match="claims an impossible size of 1,125,899,906,842,624 bytes"):
+        load_softmax_layer("someone/model")
+
+
+def test_a_vocabulary_of_fifty_gigabytes_is_not_fetched(hub, model_folders):
+    hub.add_folder(model_folders["gpt2"][0])
+    hub.files["tokenizer.json"] = b"{}"
+    hub.claimed_size, hub.lies_about = 50 * 10**9, "tokenizer.json"
+    with pytest.raises(ValueError, match=r"tokenizer\.json has 50,000,000,000 bytes, more than"):
+        load_head("someone/model")
+
+
+def test_a_listing_nested_too_deeply_is_one_sentence(hub):
+    hub.files["config.json"] = b"[" * 200_000
+    hub.files["model.safetensors"] = b""
+    with pytest.raises(ValueError, match=r"config\.json is no usable JSON file: it is nested too deeply"):
         load_softmax_layer("someone/model")

@@ -3,22 +3,30 @@
 The softmax layer of a 70-billion-parameter model is one gigabyte of its 140. Each file is asked for its size and header by two small
 range requests; then W, b and the final norm are read where they stand. The commit that the revision resolves to is fixed
 first, so that all requests see one version, and is recorded with the layer. `HF_ENDPOINT` and the hub client's token and
-proxy settings are honoured.
+proxy settings are honoured. What `transfer` allows a server, in bytes and in seconds, is all that it gets.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import re
 from typing import Any
+from urllib.parse import quote
 
 from softgeom.checkpoints.folder import INDEXED, SINGLE, shard_openers, weight_map
+from softgeom.checkpoints.json_text import parse_json
 from softgeom.checkpoints.safetensors_file import SafetensorsStore
 from softgeom.checkpoints.tensors import MergedStore, TensorStore
 from softgeom.checkpoints.token_strings import TOKEN_FILES
+from softgeom.checkpoints.transfer import Answer, RangeCache, TransferError, cache_dir, fetch
+from softgeom.progress import track
 
-_CHUNK = 64 * 2**20  # bytes a request: a broken connection costs this much and no more
-_TIMEOUT = 30.0  # seconds without an answer
+_BLOCK = 64 * 2**20  # bytes a request: a broken connection costs this much and no more
+_MAX_JSON = 64 * 2**20  # bytes of a listing, a configuration or an index; the largest known are under 10 MB
+_MAX_VOCABULARY = 256 * 2**20
+_MAX_FILE = 2**44  # bytes: what claims to be larger than 16 TB is no file of weights
+_SHOWN = 16 * 2**20  # bytes from which a transfer shows progress
 
 
 class HubModel:
@@ -39,28 +47,31 @@ class HubModel:
     Raises
     ------
     ValueError
-        When the hub cannot be reached (noticed within a second or so) or has no such model.
+        When the hub cannot be reached (noticed within a second or so), has no such model, or sends what is no answer.
     """
 
     def __init__(self, repo_id: str, revision: str | None = None):
         _require_network(repo_id)
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+        from huggingface_hub.errors import HFValidationError
+        from huggingface_hub.utils import validate_repo_id
 
-        self.repo_id, self._endpoint = repo_id, os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+        self.repo_id, self._endpoint = repo_id, os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
         try:
-            info = HfApi(endpoint=self._endpoint).model_info(repo_id, revision=revision, timeout=_TIMEOUT)
-        except (HfHubHTTPError, HFValidationError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise ValueError(
-                f"no file or folder {repo_id!r} here, and the hub has no such model that this machine may read ({reason})."
-            ) from error
-        except Exception as error:  # the client's transport errors derive from no common public class
-            raise ValueError(
-                f"{repo_id}: asking the hub failed ({type(error).__name__}: {error}); try again."
-            ) from error
-        self.commit = str(info.sha)
-        self._files = {sibling.rfilename for sibling in info.siblings or []}
+            validate_repo_id(repo_id)
+        except HFValidationError as error:
+            raise ValueError(f"{_no_such_model(repo_id)} ({_first_line(error)}).") from error
+        listing = self._listing(revision or "main")
+        commit, siblings = listing.get("sha"), listing.get("siblings")
+        if not isinstance(commit, str) or not re.fullmatch(r"[0-9a-f]{40}", commit):
+            raise ValueError(f"{repo_id}: the hub names no commit for revision {revision or 'main'!r}; try again.")
+        self.commit = commit
+        names = (
+            [entry.get("rfilename") for entry in siblings or [] if isinstance(entry, dict)]
+            if isinstance(siblings, list)
+            else []
+        )
+        self._files = {name for name in names if isinstance(name, str)}
+        self._cache = RangeCache(cache_dir() / "hub" / quote(repo_id, safe="") / commit)
 
     def open(self) -> tuple[TensorStore, dict[str, Any]]:
         """The repository's tensors and its `config.json` (empty where there is none).
@@ -85,7 +96,7 @@ class HubModel:
     def token_file(self) -> tuple[str, bytes] | None:
         """Name and content of the vocabulary, or None."""
         name = next((name for name in TOKEN_FILES if name in self._files), None)
-        return (name, self._whole(name)) if name else None
+        return (name, self._whole(name, _MAX_VOCABULARY)) if name else None
 
     def _open_file(self, name: str) -> SafetensorsStore:
         return SafetensorsStore(
@@ -95,54 +106,95 @@ class HubModel:
             {"repository": self.repo_id, "commit": self.commit},
         )
 
-    def _url(self, name: str) -> str:
-        from huggingface_hub import hf_hub_url
+    def _listing(self, revision: str) -> dict[str, Any]:
+        """What the hub says about the repository at a revision: its commit and the names of its files."""
+        url = f"{self._endpoint}/api/models/{quote(self.repo_id)}/revision/{quote(revision, safe='')}"
+        try:
+            answer = self._fetch(url, {}, _MAX_JSON)
+        except TransferError as error:
+            raise ValueError(f"{self.repo_id}: asking the hub failed: {error}; try again.") from error
+        if answer.status in (401, 403, 404):
+            raise ValueError(f"{_no_such_model(self.repo_id)} (it answered {answer.status} for revision {revision!r}).")
+        if answer.status != 200:
+            raise ValueError(f"{self.repo_id}: asking the hub failed: it answered {answer.status}; try again.")
+        listing = parse_json(answer.body, f"the hub's answer about {self.repo_id}")
+        return listing if isinstance(listing, dict) else {}
 
-        return hf_hub_url(self.repo_id, name, revision=self.commit, endpoint=self._endpoint)
-
-    def _get(self, name: str, byte_range: str) -> Any:
+    @staticmethod
+    def _fetch(url: str, headers: dict[str, str], cap: int, status: int = 200, progress: Any = None) -> Answer:
         from huggingface_hub.utils import build_hf_headers, get_session
 
-        headers = {**build_hf_headers(), "Range": f"bytes={byte_range}", "Accept-Encoding": "identity"}
+        # The client leaves the token out where a redirection leads to another host.
+        return fetch(
+            url, {**build_hf_headers(), **headers}, cap, session=get_session(), status=status, progress=progress
+        )
+
+    def _get(self, name: str, start: int, stop: int, progress: Any = None) -> tuple[bytes, int]:
+        """Bytes [start, stop) of a file, and the size that the server gives the file."""
+        from huggingface_hub import hf_hub_url
+
+        url, asked = (
+            hf_hub_url(self.repo_id, name, revision=self.commit, endpoint=self._endpoint),
+            f"{start}-{stop - 1}",
+        )
         try:
-            answer = get_session().get(self._url(name), headers=headers, timeout=_TIMEOUT, follow_redirects=True)
-        except OSError as error:
-            raise ValueError(f"{self.repo_id}/{name}: the connection broke ({error}); try again.") from error
-        except Exception as error:  # the client's transport errors derive from no common public class
-            raise ValueError(f"{self.repo_id}/{name}: the request failed ({type(error).__name__}: {error}).") from error
-        if answer.status_code != 206:
+            answer = self._fetch(url, {"Range": f"bytes={asked}"}, stop - start, 206, progress)
+        except TransferError as error:
+            raise ValueError(f"{self.repo_id}/{name}: {error}; try again.") from error
+        if answer.status != 206:
             raise ValueError(
-                f"{self.repo_id}/{name}: the server answered {answer.status_code} to a request for bytes {byte_range}, so the "
+                f"{self.repo_id}/{name}: the server answered {answer.status} to a request for bytes {asked}, so the "
                 "layer cannot be read without the whole file; download the model and pass its folder."
             )
-        return answer
+        told = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", answer.headers.get("content-range", "").strip())
+        if told is None or (int(told[1]), int(told[2]) + 1) != (start, start + len(answer.body)) or not answer.body:
+            raise ValueError(f"{self.repo_id}/{name}: the server sent other bytes than the range {asked}; try again.")
+        return answer.body, int(told[3])
 
     def _size(self, name: str) -> int:
-        return int(self._get(name, "0-0").headers["content-range"].rsplit("/", 1)[1])
+        size = self._get(name, 0, 1)[1]
+        if size > _MAX_FILE:
+            raise ValueError(f"{self.repo_id}/{name}: the server claims an impossible size of {size:,} bytes.")
+        return size
 
     def _read_range(self, name: str, start: int, stop: int) -> bytes:
-        parts = []
-        for position in range(start, stop, _CHUNK):
-            wanted = min(stop, position + _CHUNK) - position
-            content = self._get(name, f"{position}-{position + wanted - 1}").content
-            if len(content) != wanted:
-                raise ValueError(
-                    f"{self.repo_id}/{name}: {wanted - len(content)} of {wanted} bytes did not arrive; try again."
-                )
-            parts.append(content)
-        return b"".join(parts)
+        blocks = [(first, min(stop, first + _BLOCK)) for first in range(start, stop, _BLOCK)]
+        if stop - start < _SHOWN:
+            return b"".join(self._block(name, *block) for block in blocks)
+        with track(None, f"fetching {name}", stop - start, unit="B") as bar:
+            return b"".join(self._block(name, *block, progress=bar.update) for block in blocks)
 
-    def _whole(self, name: str) -> bytes:
-        return self._read_range(name, 0, self._size(name))
+    def _block(self, name: str, start: int, stop: int, progress: Any = None) -> bytes:
+        key = f"{quote(name, safe='')}.{start}-{stop}"
+        if (kept := self._cache.read(key, stop - start)) is not None:
+            return kept
+        content, _ = self._get(name, start, stop, progress)
+        if len(content) != stop - start:
+            raise ValueError(
+                f"{self.repo_id}/{name}: {stop - start - len(content)} of {stop - start} bytes did not arrive; try again."
+            )
+        self._cache.keep(key, content)
+        return content
+
+    def _whole(self, name: str, most: int) -> bytes:
+        size = self._size(name)
+        if size > most:
+            raise ValueError(
+                f"{self.repo_id}/{name} has {size:,} bytes, more than the {most:,} that such a file may have."
+            )
+        return self._read_range(name, 0, size)
 
     def _json(self, name: str) -> dict[str, Any]:
-        import json
-
-        try:
-            content = json.loads(self._whole(name))
-        except ValueError as error:
-            raise ValueError(f"{self.repo_id}/{name} is no JSON file ({error}).") from error
+        content = parse_json(self._whole(name, _MAX_JSON), f"{self.repo_id}/{name}")
         return content if isinstance(content, dict) else {}
+
+
+def _no_such_model(repo_id: str) -> str:
+    return f"no file or folder {repo_id!r} here, and the hub has no such model that this machine may read"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
 
 
 def _require_network(repo_id: str) -> None:

@@ -1,0 +1,207 @@
+"""Bytes from a server that may be slow, broken or hostile: every answer has a size, a deadline and a second chance.
+
+A request runs in a thread of its own, because a server that sends a byte a second, or a name server that never answers, passes every
+time-out of a client. The caller waits for chunks, and gives up by its own clock:
+
+- no more bytes are taken than were asked for, whatever the server sends or claims (endless bodies, compressed bombs);
+- within each `WINDOW` seconds at least `LEAST_RATE` bytes a second must arrive, or the rest of the answer;
+- a connection that breaks is tried again after a pause, `TRIES` times in all; an answer that is refused is not.
+
+Ranges of a file at a fixed commit never change, so what has arrived is kept in a cache folder and not asked for again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import queue
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+WINDOW = 10.0  # seconds without the least rate before an answer is given up
+LEAST_RATE = 2_000.0  # bytes a second: a slow telephone line
+TRIES = 3
+PAUSE = 0.5  # seconds before the second try; doubled before each further one
+
+_AGAIN = {408, 425, 429, 500, 502, 503, 504}  # answers of a server that may do better in a moment
+
+
+class TransferError(ValueError):
+    """A transfer that failed; the message says how, the caller says of what."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, headers (names in lower case) and the whole body of an answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def fetch(
+    url: str,
+    headers: Mapping[str, str],
+    cap: int,
+    *,
+    session: Any,
+    status: int = 200,
+    progress: Callable[[int], None] | None = None,
+) -> Answer:
+    """GET a URL, at most `cap` bytes of body, by a client with httpx's interface.
+
+    Parameters
+    ----------
+    url, headers
+        The request; `Accept-Encoding: identity` is added, and a body that is compressed all the same is refused.
+    cap
+        Bytes that the caller expects at most; a longer body is refused as soon as it is seen.
+    session
+        An `httpx.Client`, with its proxies and certificates.
+    status
+        The status that is hoped for (206 for a range): the body of any other answer is left unread.
+    progress
+        Called with the number of bytes of each chunk.
+
+    Raises
+    ------
+    TransferError
+        When the server is silent or slower than the least rate, sends more than `cap` bytes or a compressed body, or breaks the
+        connection `TRIES` times.
+    """
+    pause, started = PAUSE, time.monotonic()
+    for left in range(TRIES - 1, -1, -1):
+        try:
+            answer = _Request(url, {**headers, "Accept-Encoding": "identity"}, session).collect(cap, status, progress)
+        except _BrokenError as error:
+            if not left or time.monotonic() - started > WINDOW:
+                raise TransferError(f"the connection broke {TRIES - left} times ({error})") from error
+        else:
+            if answer.status not in _AGAIN or not left or time.monotonic() - started > WINDOW:
+                return answer
+        time.sleep(pause)
+        pause *= 2
+    raise AssertionError("unreachable")
+
+
+class _BrokenError(Exception):
+    """The connection ended before the answer did: worth another try."""
+
+
+class _Request:
+    """One GET in a thread that is left behind when its server is; chunks come through a queue."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], session: Any):
+        self._chunks: queue.Queue[Any] = queue.Queue(maxsize=64)
+        self._given_up = threading.Event()
+        threading.Thread(target=self._run, args=(url, dict(headers), session), daemon=True).start()
+
+    def _run(self, url: str, headers: dict[str, str], session: Any) -> None:
+        try:
+            with session.stream("GET", url, headers=headers, timeout=WINDOW, follow_redirects=True) as answer:
+                self._put((answer.status_code, {key.lower(): value for key, value in answer.headers.items()}))
+                for chunk in answer.iter_raw():  # as they arrive: a buffer would hide how slowly they do
+                    if not self._put(chunk):
+                        return
+            self._put(None)
+        except Exception as error:  # the client's transport errors derive from no common public class
+            self._put(error)
+
+    def _put(self, item: Any) -> bool:
+        """Hand over an item; False when nobody waits for it any more."""
+        while not self._given_up.is_set():
+            with suppress(queue.Full):
+                self._chunks.put(item, timeout=0.2)
+                return True
+        return False
+
+    def collect(self, cap: int, wanted: int, progress: Callable[[int], None] | None) -> Answer:
+        try:
+            return self._collect(cap, wanted, progress)
+        finally:
+            self._given_up.set()
+
+    def _collect(self, cap: int, wanted: int, progress: Callable[[int], None] | None) -> Answer:
+        status, headers = self._next(time.monotonic() + WINDOW, "did not answer")
+        if status != wanted:
+            return Answer(status, headers, b"")
+        if headers.get("content-encoding", "identity") not in ("identity", ""):
+            raise TransferError("the server sends compressed bytes, which were not asked for")
+        body, mark, arrived = bytearray(), time.monotonic(), 0
+        while (chunk := self._next(mark + WINDOW, "stopped sending")) is not None:
+            body += chunk
+            arrived += len(chunk)
+            if len(body) > cap:
+                raise TransferError(f"the server sends more than the {cap:,} bytes that were expected")
+            if progress is not None:
+                progress(len(chunk))
+            if arrived >= LEAST_RATE * WINDOW:
+                mark, arrived = time.monotonic(), 0
+        return Answer(status, headers, bytes(body))
+
+    def _next(self, until: float, what: str) -> Any:
+        """The next item, or the failure that came in its place; whatever the server does, not later than `until`."""
+        try:
+            item = self._chunks.get(timeout=max(0.0, until - time.monotonic()))
+        except queue.Empty:
+            raise TransferError(
+                f"the server {what}: less than {LEAST_RATE / 1000:.0f} kB a second for {WINDOW:.0f} seconds"
+            ) from None
+        if isinstance(item, Exception):
+            if "timeout" in type(item).__name__.lower():
+                raise TransferError(f"the server {what} for {WINDOW:.0f} seconds") from item
+            raise _BrokenError(f"{type(item).__name__}: {item}".partition("\n")[0]) from item
+        return item
+
+
+class RangeCache:
+    """Byte ranges that never change, as files of a folder: written whole or not at all, and checked when read.
+
+    Parameters
+    ----------
+    folder
+        Made when the first range is kept. A folder that cannot be written to keeps nothing; that is no failure.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+
+    def read(self, name: str, size: int) -> bytes | None:
+        """What was kept under a name; None when there is nothing of that size, or it was damaged (then it is removed)."""
+        path = self._folder / name
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        digest, body = content[:32], content[32:]
+        if len(body) == size and hashlib.sha256(body).digest() == digest:
+            return body
+        path.unlink(missing_ok=True)
+        return None
+
+    def keep(self, name: str, body: bytes) -> None:
+        """Keep a range under a name of letters, digits, dots and dashes."""
+        with suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as part:
+                try:
+                    part.write(hashlib.sha256(body).digest() + body)
+                    part.flush()
+                    os.fsync(part.fileno())
+                except OSError:
+                    Path(part.name).unlink(missing_ok=True)
+                    raise
+            Path(part.name).replace(self._folder / name)
+
+
+def cache_dir() -> Path:
+    """Folder of downloads: `$SOFTGEOM_CACHE`, else `softgeom` in the user's cache folder."""
+    if chosen := os.environ.get("SOFTGEOM_CACHE"):
+        return Path(chosen).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "softgeom"
