@@ -33,7 +33,7 @@ unexport JUPYTER_PATH PYTHONPATH
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-browser lint lab scan bench check readme report lock clean
+.PHONY: help env all smoke test test-browser lint lab scan bench check readme report pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
@@ -156,11 +156,16 @@ lint: | $(STAMP)
 	$(PY) -m ruff check lib tests notebooks benchmarks
 	$(PY) -m ruff format --check lib tests notebooks benchmarks
 	$(PY) -m nbstripout --verify --extra-keys 'metadata.papermill cell.metadata.papermill' notebooks/*.ipynb notebooks/lessons/*.ipynb
+	$(PY) -m compendium check-claims
 	$(PY) -m mypy
 	$(PY) -m compendium render-readme --check
 
 check: | $(STAMP)
 	@$(PY) -m compendium check --profile $(PROFILE)
+
+# Where a sentence of a source stands: make pointer PAPER=003 SENTENCE='as its text has it'
+pointer: | $(STAMP)
+	@$(PY) -m compendium pointer '$(PAPER)' '$(SENTENCE)'
 
 readme: | $(STAMP)
 	@$(PY) -m compendium render-readme

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from compendium import check, manifest, parameters, paths, readme, runner
+from compendium import check, claims, manifest, parameters, paths, readme, runner
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -50,6 +50,10 @@ def _parser() -> argparse.ArgumentParser:
     render = command("render-readme", _render_readme, "write recorded numbers into README.md")
     render.add_argument("--check", action="store_true", help="only say whether README.md is up to date")
     command("report", _report, "build the site from the executed notebooks")
+    command("check-claims", _check_claims, "check the register, its pointers, and what notebooks pass to it")
+    pointer = command("pointer", _pointer, "find the pointer of a sentence of a source")
+    pointer.add_argument("paper")
+    pointer.add_argument("sentence")
     scan = command("scan", _scan, "scan a model and write its report as a notebook")
     scan.add_argument("model")
     scan.add_argument("--out", default="scans/model")
@@ -63,6 +67,25 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check_params(options: argparse.Namespace) -> int:
     parameters.write_resolved(options.profile)
+    return 0
+
+
+def _check_claims(options: argparse.Namespace) -> int:
+    register, faults = claims.read(paths.root() / "claims")
+    notebooks = sorted(paths.notebook("x").parent.glob("[0-9]*.ipynb"))
+    misuses, unknown = claims.check(register, notebooks)
+    faults += claims.faults_of_pointers(register) + misuses
+    for line in unknown:
+        print(f"note: {line}")
+    if faults:
+        raise ValueError("\n".join(faults))
+    print(f"{len(register)} claims, {sum(len(claim.examples) for claim in register.values())} examples: all sound")
+    return 0
+
+
+def _pointer(options: argparse.Namespace) -> int:
+    found, times = claims.find(options.paper, options.sentence)
+    print(f"sentence: {found}" + (f"  # occurs {times} times" if times > 1 else ""))
     return 0
 
 

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from compendium import paths, profiles
+from compendium import claims, paths, profiles
+from compendium.claims import Judgement
 from softgeom.source import Source
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Run:
         self._tables: dict[str, str] = {}
         self._figures: dict[str, dict[str, str]] = {}
         self._values: dict[str, dict[str, Any]] = {}
-        self._claims: dict[str, Claim] = {}
+        self._claims: dict[str, Claim | Judgement] = {}
         self._started = time.time()
 
     def table(self, name: str, frame: pd.DataFrame, caption: str = "") -> pd.DataFrame:
@@ -141,21 +142,32 @@ class Run:
         self._values[name] = {key: item for key, item in entry.items() if item not in (None, "")}
         return value
 
-    def claim(
-        self,
-        id: str,
-        *,
-        source: str,
-        statement: str,
-        verdict: str,
-        value: Any = None,
-        low: Any = None,
-        high: Any = None,
-        reason: str = "",
+    def claim(self, id: str, **evidence: Any) -> Judgement | Claim:
+        """Judge a claim of the register by its rule from the evidence; record verdict, evidence and finding, and return them.
+
+        Parameters
+        ----------
+        id
+            Of a claim in `claims/*.yaml`.
+        **evidence
+            A number, truth value or text for each name of its rule; None where something could not be measured.
+
+        Raises
+        ------
+        ValueError
+            When the register has no such claim, or evidence is missing, misspelt or NaN.
+        """
+        if "statement" in evidence:  # the signature that typed its verdicts, until every chapter has moved
+            return self._typed_claim(id, **evidence)
+        judgement = claims.load()[id].rule.judge(id, evidence, stand_in=self.stand_in)
+        self._claims[id] = judgement
+        return judgement
+
+    def _typed_claim(
+        self, id: str, *, source: str, statement: str, verdict: str, reason: str = "", **values: Any
     ) -> Claim:
-        """Record a claim of a source document that this notebook tested, and return it."""
-        claim = Claim(id, source, statement, verdict, _plain(value), _plain(low), _plain(high), reason)
-        self._claims[id] = claim
+        plain = {key: _plain(value) for key, value in values.items()}
+        self._claims[id] = claim = Claim(id, source, statement, verdict, reason=reason, **plain)
         return claim
 
     def save(self) -> Path:
@@ -169,7 +181,7 @@ class Run:
             "versions": _versions(),
             "device": _device(),
             "values": self._values,
-            "claims": [asdict(claim) for claim in self._claims.values()],
+            "claims": [_plain(asdict(claim)) for claim in self._claims.values()],
             "tables": self._tables,
             "figures": self._figures,
         }

@@ -101,6 +101,69 @@ def test_claims_need_a_known_verdict_and_a_reason(start, verdict, message):
         start(REAL).claim("001-x", source="001", statement="x", verdict=verdict)
 
 
+RULED = """
+paper: "001"
+title: A paper
+claims:
+  - id: 001-figure-1
+    place: Figure 1
+    kind: experiment
+    statement: It gains.
+    sentence: {paper: "001", start: 0, length: 3, digest: 0123456789abcdef}
+    notebook: 10_demo
+    rule:
+      evidence: {gain: in nats, seeds: how many}
+      verdicts: {reproduced: gain < 0, not reproduced: otherwise}
+      why: zero is no gain
+      says: "{gain:+.1f} nats over {seeds} seeds"
+    examples:
+      reproduced: {gain: -1, seeds: 3}
+      not reproduced: {gain: 0, seeds: 3}
+"""
+
+
+@pytest.fixture
+def ruled(start, compendium):
+    (compendium / "claims").mkdir()
+    (compendium / "claims" / "001.yaml").write_text(RULED, encoding="utf-8")
+    return start
+
+
+def test_a_notebook_passes_evidence_and_the_rule_decides(ruled):
+    run = ruled(REAL)
+    shown = run.claim("001-figure-1", gain=np.float64(-0.25), seeds=np.int64(3))
+    assert str(shown) == "reproduced: -0.2 nats over 3 seeds"
+    assert shown._repr_markdown_() == "`001-figure-1` **reproduced**. -0.2 nats over 3 seeds"
+    written = json.loads((run.save() / "record.json").read_text())["claims"]
+    assert written == [
+        {
+            "id": "001-figure-1",
+            "verdict": "reproduced",
+            "evidence": {"gain": -0.25, "seeds": 3},
+            "says": "-0.2 nats over 3 seeds",
+            "note": "",
+        }
+    ]
+
+
+def test_on_a_stand_in_no_experiment_is_judged(ruled):
+    shown = ruled(REAL, STAND_IN).claim("001-figure-1", gain=-0.25, seeds=3)
+    assert str(shown) == "not testable at this scale (on stand-in data): -0.2 nats over 3 seeds"
+
+
+@pytest.mark.parametrize(
+    ("id", "evidence", "message"),
+    [
+        ("001-figure-2", {"gain": 1}, "claims/ has no claim '001-figure-2'; near it are 001-figure-1"),
+        ("001-figure-1", {"gain": 1}, "claim 001-figure-1: the evidence seeds is missing"),
+        ("001-figure-1", {"gain": 1, "seed": 1}, "claim 001-figure-1: its rule has no evidence seed"),
+    ],
+)
+def test_evidence_that_does_not_fit_the_rule_is_refused(ruled, id, evidence, message):
+    with pytest.raises(ValueError, match=message):
+        ruled(REAL).claim(id, **evidence)
+
+
 def test_values_that_json_lacks_become_text(start):
     run = start(REAL)
     run.value("infinite", float("inf"))

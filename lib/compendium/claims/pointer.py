@@ -1,0 +1,117 @@
+"""Pointers to a source's own sentence: they hold the source fast without copying it.
+
+A position counts the ASCII letters and digits of the source's text, in lower case, from 0: line breaks, hyphens, ligatures and mathematical
+signs do not move it. `digest` holds the first 16 hexadecimal digits of the SHA-256 of the sentence, written so. The sources are not part of the
+repository; where their texts lie (`$SOFTGEOM_PAPERS`, or `shared/papers` beside the clone, as `<paper>_*.txt`), pointers are checked.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from compendium import paths
+
+_DIGITS = 16  # of the digest: enough to notice any slip
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """Where a sentence stands: `length` letters and digits of `paper` from `start` on, with their digest."""
+
+    paper: str
+    start: int
+    length: int
+    digest: str
+
+    def __str__(self) -> str:
+        return f'{{paper: "{self.paper}", start: {self.start}, length: {self.length}, digest: {self.digest}}}'
+
+    @property
+    def holds(self) -> bool:
+        """Whether the source has, at this place, the sentence of this digest."""
+        found = _positions(self.paper)[0][self.start : self.start + self.length]
+        return len(found) == self.length and _digest(found) == self.digest
+
+
+def papers_dir() -> Path | None:
+    """Folder of the sources' texts, None when they are not here.
+
+    Raises
+    ------
+    FileNotFoundError
+        When `$SOFTGEOM_PAPERS` names no folder.
+    """
+    if chosen := os.environ.get("SOFTGEOM_PAPERS"):
+        folder = Path(chosen).expanduser()
+        if not folder.is_dir():
+            raise FileNotFoundError(f"the folder of papers {chosen!r} (from SOFTGEOM_PAPERS) does not exist")
+        return folder
+    beside = paths.root().parent / "shared" / "papers"
+    return beside if beside.is_dir() else None
+
+
+def has(paper: str) -> bool:
+    """Whether the text of the paper is here."""
+    folder = papers_dir()
+    return folder is not None and any(folder.glob(f"{paper}_*.txt"))
+
+
+def find(paper: str, sentence: str) -> tuple[Pointer, int]:
+    """The pointer of a pasted sentence, and how often the sentence occurs (the pointer names its first place).
+
+    Raises
+    ------
+    FileNotFoundError
+        When the paper is not here.
+    ValueError
+        When the sentence is not in it.
+    """
+    wanted = "".join(filter(_counts, sentence.lower()))
+    if not wanted:
+        raise ValueError("the sentence has no letters or digits")
+    whole, _ = _positions(paper)
+    start = whole.find(wanted)
+    if start < 0:
+        raise ValueError(
+            f"paper {paper} has no such sentence: paste it as its text has it, without footnotes or captions inside"
+        )
+    return Pointer(paper, start, len(wanted), _digest(wanted)), whole.count(wanted)
+
+
+def sentence(pointer: Pointer) -> str:
+    """The source's own words at a pointer, on one line."""
+    _, places = _positions(pointer.paper)
+    text = _text(pointer.paper)
+    last = places[min(pointer.start + pointer.length, len(places)) - 1]
+    closing = text[last + 1 : last + 2] if text[last + 1 : last + 2] in {".", ")", "]", "?", "!"} else ""
+    return " ".join(text[places[pointer.start] : last + 1].split()) + closing
+
+
+def _counts(character: str) -> bool:
+    return character.isascii() and character.isalnum()
+
+
+def _digest(sentence: str) -> str:
+    return hashlib.sha256(sentence.encode()).hexdigest()[:_DIGITS]
+
+
+@functools.cache
+def _text(paper: str) -> str:
+    folder = papers_dir()
+    files = sorted(folder.glob(f"{paper}_*.txt")) if folder else []
+    if not files:
+        raise FileNotFoundError(
+            f"the text of paper {paper} is not here: set SOFTGEOM_PAPERS to the folder that has {paper}_*.txt"
+        )
+    return files[0].read_text(encoding="utf-8")
+
+
+@functools.cache
+def _positions(paper: str) -> tuple[str, list[int]]:
+    """Letters and digits of a paper in lower case, and the place of each in its text."""
+    kept = [(letter, place) for place, raw in enumerate(_text(paper)) for letter in raw.lower() if _counts(letter)]
+    return "".join(letter for letter, _ in kept), [place for _, place in kept]

@@ -1,0 +1,233 @@
+"""The register: what each source says, in our words, with the rule that decides; one file a paper, `claims/<paper>.yaml`.
+
+The fields of a file and of a claim stand in CONTRIBUTING.md. Everything that can be wrong is found when the register is read, each fault
+in one sentence, before anything runs; pointers are held against the sources by `faults_of_pointers`, where the sources are at hand.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from compendium import paths
+from compendium.claims import pointer
+from compendium.claims.pointer import Pointer
+from compendium.claims.rule import VERDICTS, Rule, listed, read_rule
+
+_FILE = {"paper", "title", "roots", "claims"}
+_REQUIRED = {"id", "place", "kind", "statement", "notebook", "rule", "examples"}
+_OPTIONAL = {"sentence", "hypotheses", "root"}
+_POINTER = {"paper": str, "start": int, "length": int, "digest": str}
+_ID = re.compile(r"[A-Za-z0-9]+([.-][A-Za-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of a source, or (kind `ours`) a question of our own.
+
+    `sentences` point to the source's own words, `hypotheses` say under which it states them, `root` names the cause that rows share, `notebook`
+    passes the evidence, and `examples` hold, for every verdict of the rule, evidence that must lead to it.
+    """
+
+    id: str
+    paper: str
+    place: str
+    kind: str
+    statement: str
+    notebook: str
+    rule: Rule
+    examples: tuple[tuple[str, dict[str, Any]], ...]
+    sentences: tuple[Pointer, ...] = ()
+    hypotheses: str = ""
+    root: str = ""
+
+
+@dataclass(frozen=True)
+class Register(Mapping[str, Claim]):
+    """All claims by id, in the order of the papers; `titles` of the papers and `roots`, each with its meaning."""
+
+    claims: dict[str, Claim]
+    titles: dict[str, str]
+    roots: dict[str, str]
+
+    def __getitem__(self, id: str) -> Claim:
+        if id not in self.claims:
+            near = [other for other in self.claims if other.startswith(id[:6])] or list(self.claims)
+            raise ValueError(f"claims/ has no claim {id!r}; near it are {listed(near[:8]) or 'none'}")
+        return self.claims[id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.claims)
+
+    def __len__(self) -> int:
+        return len(self.claims)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self.claims
+
+
+def load(folder: Path | None = None) -> Register:
+    """The register of a folder, of the clone's own by default.
+
+    Raises
+    ------
+    ValueError
+        When anything in it is wrong: one line for each fault.
+    """
+    folder = folder or paths.root() / "claims"
+    return _load(folder, tuple(path.stat().st_mtime_ns for path in sorted(folder.glob("*.yaml"))))
+
+
+@functools.lru_cache(maxsize=1)
+def _load(folder: Path, changed: tuple[int, ...]) -> Register:
+    register, faults = read(folder)
+    if faults:
+        raise ValueError("\n".join(faults))
+    return register
+
+
+def read(folder: Path) -> tuple[Register, list[str]]:
+    """The claims of a folder that are sound, and every fault in one sentence that begins with the file's name."""
+    claims: dict[str, Claim] = {}
+    titles: dict[str, str] = {}
+    roots: dict[str, str] = {}
+    faults: list[str] = []
+    entries: list[tuple[str, str, Any]] = []
+    for path in sorted(folder.glob("*.yaml")):
+        content, found = _read_file(path)
+        faults += [f"{path.name}: {fault}" for fault in found]
+        if not found:
+            faults += [
+                f"{path.name}: the root {name} stands in two files" for name in content["roots"] if name in roots
+            ]
+            titles[content["paper"]] = str(content["title"])
+            roots |= {str(name): " ".join(str(meaning).split()) for name, meaning in content["roots"].items()}
+            entries += [(path.name, content["paper"], entry) for entry in content["claims"]]
+    for file, paper, entry in entries:
+        claim, found = _read_claim(entry, paper, roots)
+        name = entry.get("id", "a claim without id") if isinstance(entry, dict) else "an entry"
+        if claim is not None and claim.id in claims:
+            found = ["its id stands twice"]
+        faults += [f"{file}, {name}: {fault}" for fault in found]
+        if claim is not None and not found:
+            claims[claim.id] = claim
+    named = Counter(entry.get("root") for _, _, entry in entries if isinstance(entry, dict))
+    faults += [f"the root {name} is named by no claim" for name in roots if not named[name]]
+    return Register(claims, titles, roots), faults
+
+
+def faults_of_pointers(register: Mapping[str, Claim]) -> list[str]:
+    """One sentence for every pointer at which the source, where it is at hand, has another sentence."""
+    return [
+        f"{claim.id}: paper {place.paper} has no sentence of digest {place.digest} at {place.start}; `make pointer` finds the right place"
+        for claim in register.values()
+        for place in claim.sentences
+        if pointer.has(place.paper) and not place.holds
+    ]
+
+
+def _read_file(path: Path) -> tuple[dict[str, Any], list[str]]:
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
+    except yaml.YAMLError as error:
+        return {}, [f"is no YAML ({' '.join(str(error).split())})"]
+    if not isinstance(content, dict):
+        return {}, ["must hold the fields paper, title, roots and claims"]
+    faults = [f"unknown field {name}" for name in sorted(map(str, set(content) - _FILE))]
+    faults += [f"missing field {name}" for name in sorted(_FILE - {"roots"} - set(content))]
+    content["roots"] = content.get("roots") or {}
+    if not faults and content["paper"] != path.stem:
+        faults.append(f'its paper must be "{path.stem}" as the file is named, in quotes, not {content["paper"]!r}')
+    if not isinstance(content["roots"], dict) or not isinstance(content.get("claims", []), list):
+        faults.append("roots must be a mapping and claims a list")
+    return content, faults
+
+
+def _read_claim(entry: Any, paper: str, roots: Mapping[str, str]) -> tuple[Claim | None, list[str]]:
+    if not isinstance(entry, dict):
+        return None, [f"{entry!r} is no claim"]
+    faults = [f"unknown field {name}" for name in sorted(map(str, set(entry) - _REQUIRED - _OPTIONAL))]
+    faults += [f"missing field {name}" for name in sorted(_REQUIRED - {key for key in entry if entry[key]})]
+    kind = str(entry.get("kind") or "")
+    if kind and kind not in VERDICTS:
+        faults.append(f"unknown kind {kind!r}; choose among {listed(VERDICTS)}")
+    if faults:
+        return None, faults
+    id = str(entry["id"])
+    if not id.startswith(f"{paper}-") or not _ID.fullmatch(id):
+        faults.append(f"its id must be {paper}- and letters, digits, points and hyphens")
+    if (root := entry.get("root", "")) and root not in roots:
+        faults.append(f"unknown root {root!r}; the files name {listed(roots) or 'none'}")
+    if not paths.notebook(str(entry["notebook"])).is_file():
+        faults.append(f"notebooks/{entry['notebook']}.ipynb does not exist")
+    sentences = _read_pointers(entry.get("sentence"), kind, faults)
+    rule, found = read_rule(kind, entry["rule"])
+    faults += found
+    examples = _read_examples(entry["examples"], faults)
+    if rule is not None and not faults:
+        faults += _faults_of_examples(id, rule, examples)
+    if rule is None or faults:
+        return None, faults
+    place, statement, hypotheses = (
+        " ".join(str(entry.get(key, "")).split()) for key in ("place", "statement", "hypotheses")
+    )
+    notebook = str(entry["notebook"])
+    claim = Claim(id, paper, place, kind, statement, notebook, rule, examples, sentences, hypotheses, root)
+    return claim, []
+
+
+def _read_pointers(entry: Any, kind: str, faults: list[str]) -> tuple[Pointer, ...]:
+    found = entry if isinstance(entry, list) else [entry] if entry is not None else []
+    if kind == "ours" and found:
+        faults.append("a claim of kind ours points to no sentence: no source states it")
+    if kind != "ours" and not found:
+        faults.append("missing field sentence: what a source states points to the source's words")
+    for place in found:
+        if not isinstance(place, dict) or {k: type(v) for k, v in place.items()} != _POINTER:
+            faults.append(
+                'its sentence must be {paper: "...", start: number, length: number, digest: "..."}, as `make pointer` prints it'
+            )
+            return ()
+    return tuple(Pointer(**place) for place in found)
+
+
+def _read_examples(entry: Any, faults: list[str]) -> tuple[tuple[str, dict[str, Any]], ...]:
+    if not isinstance(entry, dict):
+        faults.append("its examples must be a mapping (verdict: evidence)")
+        return ()
+    pairs = [(v, e) for v, found in entry.items() for e in (found if isinstance(found, list) else [found])]
+    faults += [
+        f"its example of {verdict!r} must be a mapping of evidence" for verdict, e in pairs if not isinstance(e, dict)
+    ]
+    return tuple(pairs)
+
+
+def _faults_of_examples(id: str, rule: Rule, examples: tuple[tuple[str, dict[str, Any]], ...]) -> list[str]:
+    named = {verdict for verdict, _ in examples}
+    faults = [f"no example leads to its verdict {verdict!r}" for verdict in rule.outcomes if verdict not in named]
+    for expected, evidence in examples:
+        try:
+            found = rule.judge(id, evidence).verdict
+        except ValueError as error:
+            faults.append(f"its example of {expected!r}: {str(error).removeprefix(f'claim {id}: ')}")
+            continue
+        if found != expected:
+            faults.append(f"its example of {expected!r} leads to {found!r}")
+    return faults
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """YAML in which a key that stands twice is an error, not a silent replacement."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=deep) for key, _ in node.value]
+        if twice := [key for key, count in Counter(map(str, keys)).items() if count > 1]:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
+        return super().construct_mapping(node, deep=deep)

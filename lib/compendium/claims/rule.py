@@ -1,0 +1,217 @@
+"""Rules: what evidence a claim needs, the condition that each verdict takes, and the sentence that says what was found.
+
+The verdicts differ with the kind of a claim. A theorem holds or fails, printed numbers agree or not, an experiment is reproduced or
+not; what no source states (`ours`) is found or not, and never counts for or against a source. An experiment is judged only at a scale that
+can tell: its rule's `adequate` says which, and on stand-in data none is judged.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compendium.claims.condition import Condition, parse
+
+NOT_TESTABLE = "not testable at this scale"
+OTHERWISE = "otherwise"
+VERDICTS = {
+    "theorem": ("holds", "holds under its hypotheses", "fails"),
+    "numbers": ("agree", "agree in medians", "contradicted"),
+    "experiment": ("reproduced", "not reproduced", NOT_TESTABLE),
+    "ours": ("found", "not found", NOT_TESTABLE),
+}  # kind -> its verdicts, the best for the claim first
+_GATED = ("experiment", "ours")  # kinds that a scale can be too small for
+_FIELDS = {"evidence", "verdicts", "why", "says", "adequate"}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What became of a claim: verdict, the evidence that decided, the finding in words, and why it could not be judged, if so.
+
+    A notebook's cell that ends in it shows verdict and finding.
+    """
+
+    id: str
+    verdict: str
+    evidence: dict[str, Any]
+    says: str
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verdict}{f' ({self.note})' if self.note else ''}: {self.says}"
+
+    def _repr_markdown_(self) -> str:
+        return f"`{self.id}` **{self.verdict}**{f' ({self.note})' if self.note else ''}. {self.says}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The rule of one claim; `read_rule` makes it from the register and checks it.
+
+    Attributes
+    ----------
+    kind
+        Key of `VERDICTS`.
+    evidence
+        Name of each piece of evidence that a notebook must pass, with its meaning.
+    verdicts
+        Verdict and its condition, in the order in which they are asked; the last has none and is the rest.
+    why
+        The reason of the thresholds.
+    says
+        The finding as a format string over the evidence.
+    adequate
+        The scale that the claim needs; None where any will do.
+    """
+
+    kind: str
+    evidence: dict[str, str]
+    verdicts: tuple[tuple[str, Condition | None], ...]
+    why: str
+    says: str
+    adequate: Condition | None = None
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """Every verdict that the rule can give."""
+        named = tuple(verdict for verdict, _ in self.verdicts)
+        return named + ((NOT_TESTABLE,) if self.adequate is not None and NOT_TESTABLE not in named else ())
+
+    def judge(self, id: str, evidence: Mapping[str, Any], *, stand_in: bool = False) -> Judgement:
+        """Verdict and finding from the evidence.
+
+        Parameters
+        ----------
+        id
+            The claim's, for messages.
+        evidence
+            A number, truth value or text for every name of the rule. None says that something could not be measured: an experiment that
+            needs it is then not testable.
+        stand_in
+            Whether the data are a stand-in: no experiment is then judged.
+
+        Raises
+        ------
+        ValueError
+            When evidence is missing, misspelt, not a number, or NaN.
+        """
+        if unknown := sorted(set(evidence) - set(self.evidence)):
+            raise ValueError(
+                f"claim {id}: its rule has no evidence {listed(unknown)}; it takes {listed(self.evidence)}"
+            )
+        if missing := [name for name in self.evidence if name not in evidence]:
+            raise ValueError(
+                f"claim {id}: the evidence {listed(missing)} is missing; its rule takes {listed(self.evidence)}"
+            )
+        values = {name: _scalar(id, name, evidence[name]) for name in self.evidence}
+        verdict, note = self._decide(id, values, stand_in)
+        return Judgement(id, verdict, values, self._render(id, values), note)
+
+    def _decide(self, id: str, values: Mapping[str, Any], stand_in: bool) -> tuple[str, str]:
+        if stand_in and self.kind == "experiment":
+            return NOT_TESTABLE, "on stand-in data"
+        asked = [self.adequate, *(condition for _, condition in self.verdicts)]
+        needed = frozenset().union(*(condition.names for condition in asked if condition is not None))
+        if absent := sorted(name for name in needed if values[name] is None):
+            if self.kind in _GATED:
+                return NOT_TESTABLE, f"not measured: {listed(absent)}"
+            raise ValueError(
+                f"claim {id}: the evidence {listed(absent)} is None, and a claim of kind {self.kind} is always judged"
+            )
+        try:
+            if self.adequate is not None and not self.adequate(values):
+                return NOT_TESTABLE, f"needs {self.adequate.text}"
+            return next(verdict for verdict, condition in self.verdicts if condition is None or condition(values)), ""
+        except ValueError as error:
+            raise ValueError(f"claim {id}: {error}") from None
+
+    def _render(self, id: str, values: Mapping[str, Any]) -> str:
+        try:
+            return _Telling().vformat(self.says, (), values)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"claim {id}: `says` cannot be written from this evidence ({error})") from None
+
+
+def read_rule(kind: str, entry: Any) -> tuple[Rule | None, list[str]]:
+    """The rule of a register's entry and everything that is wrong with it, each in one sentence; no rule when there is a fault."""
+    if not isinstance(entry, dict):
+        return None, ["its rule is missing"]
+    faults = [f"its rule has the unknown field {name}" for name in sorted(set(entry) - _FIELDS)]
+    faults += [
+        f"its rule lacks {name}" for name in sorted(_FIELDS - {"adequate"} - {key for key in entry if entry[key]})
+    ]
+    if faults:
+        return None, faults
+    if not isinstance(entry["evidence"], dict) or not isinstance(entry["verdicts"], dict):
+        return None, ["its rule's evidence and verdicts must be mappings (name: meaning, verdict: condition)"]
+    evidence = {str(name): str(meaning) for name, meaning in entry["evidence"].items()}
+    faults += [f"its evidence {name!r} is no Python name" for name in evidence if not name.isidentifier()]
+    conditions: list[tuple[str, Condition | None]] = []
+    known = VERDICTS[kind]
+    for verdict, text in entry["verdicts"].items():
+        if verdict not in known:
+            faults.append(f"a claim of kind {kind} has no verdict {verdict!r}; choose among {listed(known)}")
+        conditions.append((verdict, None if text == OTHERWISE else _condition(str(text), evidence, faults)))
+    if [text == OTHERWISE for text in entry["verdicts"].values()].count(True) != 1 or conditions[-1][1] is not None:
+        faults.append(f"its last verdict, and no other, must be `{OTHERWISE}`")
+    adequate = None
+    if "adequate" in entry:
+        adequate = _condition(str(entry["adequate"]), evidence, faults)
+        if kind not in _GATED:
+            faults.append(f"a claim of kind {kind} is judged at every scale and takes no `adequate`")
+    says = " ".join(str(entry["says"]).split())
+    faults += _faults_of_telling(says, evidence)
+    why = " ".join(str(entry["why"]).split())
+    rule = Rule(kind, evidence, tuple(conditions), why, says, adequate)
+    return (None if faults else rule), faults
+
+
+def listed(names: Iterable[str]) -> str:
+    """The names as a sentence lists them."""
+    return ", ".join(names)
+
+
+def _condition(text: str, evidence: Mapping[str, str], faults: list[str]) -> Condition | None:
+    try:
+        condition = parse(text)
+    except ValueError as error:
+        faults.append(str(error))
+        return None
+    if strange := sorted(condition.names - set(evidence)):
+        faults.append(
+            f"the condition {text!r} names {listed(strange)}, which is not among its evidence ({listed(evidence)})"
+        )
+    return condition
+
+
+def _faults_of_telling(says: str, evidence: Mapping[str, str]) -> list[str]:
+    try:
+        fields = [name for _, name, _, _ in string.Formatter().parse(says) if name is not None]
+    except ValueError as error:
+        return [f"its `says` is no format string ({error})"]
+    return [f"its `says` names {name!r}, which is not among its evidence" for name in fields if name not in evidence]
+
+
+def _scalar(id: str, name: str, value: Any) -> Any:
+    """The value as Python's own number, truth value or text; numbers of NumPy and of one-element arrays included."""
+    if hasattr(value, "item") and getattr(value, "size", 1) == 1:
+        value = value.item()
+    if value is not None and not isinstance(value, bool | int | float | str):
+        raise ValueError(
+            f"claim {id}: the evidence {name} must be a number, a truth value or a text, not {type(value).__name__}"
+        )
+    if isinstance(value, float) and math.isnan(value):
+        raise ValueError(
+            f"claim {id}: the evidence {name} is NaN; pass None where something cannot be measured at this size"
+        )
+    return value
+
+
+class _Telling(string.Formatter):
+    """`str.format` that says "not measured" for None."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return "not measured" if value is None else super().format_field(value, format_spec)

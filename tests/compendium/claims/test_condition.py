@@ -1,0 +1,81 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compendium.claims import parse
+
+_numbers = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
+
+
+@given(a=_numbers, b=_numbers, flag=st.booleans())
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a < b",
+        "a <= b < 10 * a",
+        "not a == b or flag",
+        "flag and abs(a) >= 2 * max(a, b, 0) - 1",
+        "min(a, b) != -b ** 2 + 1 / 3",
+        "flag",
+        "True",
+    ],
+)
+def test_a_condition_means_what_python_means(text, a, b, flag):
+    assert parse(text)({"a": a, "b": b, "flag": flag}) is eval(text, {"a": a, "b": b, "flag": flag})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a.__class__ == b",
+        "open('x')",
+        "__import__('os').system('true')",
+        "[a]",
+        "a if b else c",
+        "(lambda: a)()",
+        "a < 'text'",
+        "a in b",
+        "a is b",
+        "a % 2 == 0",
+        "max(a, key=b) > 0",
+        "abs(*a) > 0",
+        "(a := 3) > 2",
+        "f'{a}' == b",
+        "a < 3j",
+        "a[0] > 1",
+    ],
+)
+def test_whatever_could_do_more_than_compare_is_refused(text):
+    with pytest.raises(ValueError, match="which no condition may"):
+        parse(text)
+
+
+@pytest.mark.parametrize("text", ["a <", "", "a = 3", "a; b", "a\nb"])
+def test_what_does_not_parse_is_said(text):
+    with pytest.raises(ValueError, match="does not parse"):
+        parse(text)
+
+
+def test_names_are_those_that_must_be_passed():
+    assert parse("abs(low) < high and max > 2").names == {"low", "high", "max"}
+
+
+@pytest.mark.parametrize(
+    ("text", "evidence", "message"),
+    [
+        ("a + 1", {"a": 1.0}, "neither True nor False"),
+        ("a and b", {"a": 1, "b": True}, "asks whether a = 1 is true"),
+        ("a < 2", {"a": "text"}, "which is no number"),
+        ("a < 2", {}, "needs a, which was not passed"),
+        ("1 / a > 0", {"a": 0}, "cannot be calculated: division by zero"),
+    ],
+)
+def test_evidence_that_does_not_fit_is_one_sentence(text, evidence, message):
+    with pytest.raises(ValueError, match=message):
+        parse(text)(evidence)
+
+
+def test_infinite_ends_compare():
+    assert parse("high > 1e300")({"high": math.inf}) is True

@@ -1,0 +1,120 @@
+import pytest
+
+from compendium import claims
+
+
+def test_a_sound_claim_is_read_whole(entry, write):
+    register, faults = claims.read(write(entry))
+    assert not faults
+    claim = register["003-figure-1"]
+    assert (claim.paper, claim.kind, claim.root, claim.notebook) == ("003", "experiment", "fold", "24_robustness")
+    assert claim.rule.outcomes == ("reproduced", "not reproduced", "not testable at this scale")
+    assert register.titles == {"003": "A paper"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"verdict": "holds"}, "003.yaml, 003-figure-1: unknown field verdict"),
+        ({"statement": ""}, "003.yaml, 003-figure-1: missing field statement"),
+        ({"kind": "rumour"}, "unknown kind 'rumour'; choose among theorem, numbers, experiment, ours"),
+        ({"id": "001-figure-1"}, "its id must be 003- and letters"),
+        ({"id": "003-figure 1"}, "its id must be 003- and letters"),
+        ({"root": "flod"}, "unknown root 'flod'; the files name fold"),
+        ({"notebook": "24_robust"}, "notebooks/24_robust.ipynb does not exist"),
+        ({"sentence": None}, "missing field sentence"),
+        ({"sentence": {"paper": "003", "start": "4", "length": 8, "digest": "0"}}, "its sentence must be {paper:"),
+        ({"kind": "ours"}, "a claim of kind ours points to no sentence"),
+        ({"rule": None}, "missing field rule"),
+        ({"examples": {"reproduced": {"gain": 0}}}, "no example leads to its verdict 'not reproduced'"),
+        ({"examples": {"reproduced": {"gain": 0}}}, "its example of 'reproduced': the evidence low, high, scale is"),
+        ({"examples": [1]}, "its examples must be a mapping"),
+        ({"examples": {"reproduced": 3}}, "its example of 'reproduced' must be a mapping of evidence"),
+        (
+            {"examples": {"reproduced": {"gain": 0, "low": -1, "high": 1, "scale": 3}}},
+            "its example of 'reproduced' leads to 'not reproduced'",
+        ),
+    ],
+)
+def test_every_fault_of_a_claim_is_one_sentence(entry, write, change, message):
+    register, faults = claims.read(write(entry | change))
+    assert not register
+    assert any(message in fault for fault in faults), faults
+    assert all("\n" not in fault for fault in faults)
+    with pytest.raises(ValueError, match=r"003\.yaml"):
+        claims.load(write(entry | change))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"paper": 3}, '003.yaml: its paper must be "003" as the file is named, in quotes, not 3'),
+        ({"author": "x"}, "003.yaml: unknown field author"),
+        ({"claims": {}}, "003.yaml: roots must be a mapping and claims a list"),
+        ({"claims": ["text"]}, "003.yaml, an entry: 'text' is no claim"),
+        ({"roots": {"fold": "A fold.", "scale": "Scale."}}, "the root scale is named by no claim"),
+    ],
+)
+def test_every_fault_of_a_file_is_one_sentence(entry, write, fields, message):
+    assert message in claims.read(write(entry, **fields))[1]
+
+
+def test_an_id_stands_once(entry, write):
+    assert claims.read(write(entry, entry))[1] == ["003.yaml, 003-figure-1: its id stands twice"]
+
+
+def test_a_key_stands_once(entry, write):
+    path = write(entry) / "003.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("  place:", "  kind: ours\n  place:"), encoding="utf-8")
+    assert "the key 'kind' stands twice" in claims.read(path.parent)[1][0]
+
+
+def test_what_is_no_yaml_is_named(tmp_path):
+    (tmp_path / "003.yaml").write_text("claims: [", encoding="utf-8")
+    assert claims.read(tmp_path)[1][0].startswith("003.yaml: is no YAML")
+
+
+def test_an_unknown_claim_is_answered_with_those_near_it(entry, write):
+    with pytest.raises(ValueError, match="claims/ has no claim '003-figure-2'; near it are 003-figure-1"):
+        claims.load(write(entry))["003-figure-2"]
+
+
+def test_an_edited_register_is_read_again(entry, write):
+    assert "003-figure-1" in claims.load(write(entry))
+    folder = write(entry | {"id": "003-figure-9"})
+    assert "003-figure-9" in claims.load(folder)
+
+
+# ---- the register of this clone ----------------------------------------------------------------------------------------------
+
+
+def _examples():
+    from pathlib import Path
+
+    register, _ = claims.read(Path(__file__).parents[3] / "claims")
+    return [
+        pytest.param(claim, verdict, evidence, id=f"{claim.id} {verdict}")
+        for claim in register.values()
+        for verdict, evidence in claim.examples
+    ]
+
+
+def test_the_register_is_sound(repository):
+    assert claims.read(repository / "claims")[1] == []
+
+
+@pytest.mark.parametrize(("claim", "verdict", "evidence"), _examples())
+def test_each_rule_gives_each_verdict(claim, verdict, evidence):
+    assert claim.rule.judge(claim.id, evidence).verdict == verdict
+    assert {named for named, _ in claim.examples} == set(claim.rule.outcomes)
+
+
+def test_every_pointer_finds_its_sentence(repository):
+    if claims.papers_dir() is None:
+        pytest.skip("the sources' texts are not here (SOFTGEOM_PAPERS)")
+    assert claims.faults_of_pointers(claims.load(repository / "claims")) == []
+
+
+def test_notebooks_pass_what_the_register_takes(repository):
+    notebooks = sorted((repository / "notebooks").glob("[0-9]*.ipynb"))
+    assert claims.check(claims.load(repository / "claims"), notebooks)[0] == []

@@ -1,0 +1,121 @@
+import numpy as np
+import pytest
+
+from compendium.claims import NOT_TESTABLE, VERDICTS, read_rule
+
+
+@pytest.fixture
+def rule(entry):
+    found, faults = read_rule("experiment", entry["rule"])
+    assert not faults
+    return found
+
+
+SOUND = {"gain": -0.2, "low": -0.3, "high": -0.1, "scale": 3}
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "note"),
+    [
+        ({}, "reproduced", ""),
+        ({"high": 0.0}, "not reproduced", ""),
+        ({"scale": 2}, NOT_TESTABLE, "needs scale > 2"),
+        ({"high": None}, NOT_TESTABLE, "not measured: high"),
+    ],
+)
+def test_evidence_decides(rule, change, verdict, note):
+    found = rule.judge("x", SOUND | change)
+    assert (found.verdict, found.note) == (verdict, note)
+
+
+def test_on_stand_in_data_no_experiment_is_judged(rule):
+    assert rule.judge("x", SOUND, stand_in=True).verdict == NOT_TESTABLE
+
+
+def test_a_theorem_is_judged_on_stand_in_data_too(entry):
+    entry["rule"] |= {"verdicts": {"holds": "high < 0", "fails": "otherwise"}}
+    del entry["rule"]["adequate"]
+    rule, _ = read_rule("theorem", entry["rule"])
+    assert rule.judge("x", SOUND, stand_in=True).verdict == "holds"
+    with pytest.raises(ValueError, match="the evidence high is None, and a claim of kind theorem is always judged"):
+        rule.judge("x", SOUND | {"high": None})
+
+
+def test_the_finding_is_written_from_evidence(rule):
+    found = rule.judge("x", SOUND | {"gain": np.float32(-0.25), "scale": np.array([3])})
+    assert found.says == "-0.25 nats [-0.30, -0.10]"
+    assert type(found.evidence["gain"]) is float
+    assert type(found.evidence["scale"]) is int
+    assert rule.judge("x", SOUND | {"gain": None}).says.startswith("not measured nats")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hihg": 0}, "claim x: its rule has no evidence hihg; it takes gain, low, high, scale"),
+        ({"high": float("nan")}, "claim x: the evidence high is NaN"),
+        ({"high": [1]}, "claim x: the evidence high must be a number, a truth value or a text, not list"),
+        ({"high": np.zeros(2)}, "not ndarray"),
+        ({"high": "0"}, "claim x: the condition 'high < 0' calculates with high = '0', which is no number"),
+        ({"gain": "much"}, "claim x: `says` cannot be written from this evidence"),
+    ],
+)
+def test_evidence_that_does_not_fit_is_one_sentence(rule, change, message):
+    with pytest.raises(ValueError) as error:
+        rule.judge("x", SOUND | change)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_missing_evidence_is_named(rule):
+    with pytest.raises(ValueError, match="claim x: the evidence low, high is missing; its rule takes gain"):
+        rule.judge("x", {"gain": 1, "scale": 3})
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("verdicts", {"holds": "high < 0", "not reproduced": "otherwise"}, "has no verdict 'holds'; choose among"),
+        ("verdicts", {"reproduced": "high < 0"}, "its last verdict, and no other, must be `otherwise`"),
+        ("verdicts", {"not reproduced": "otherwise", "reproduced": "high < 0"}, "its last verdict, and no other"),
+        ("verdicts", {"reproduced": "hihg < 0", "not reproduced": "otherwise"}, "names hihg, which is not among its"),
+        ("verdicts", {"reproduced": "high <", "not reproduced": "otherwise"}, "does not parse"),
+        ("verdicts", {"reproduced": "open('x')", "not reproduced": "otherwise"}, "which no condition may"),
+        ("verdicts", ["reproduced"], "must be mappings"),
+        ("adequate", "size > 2", "names size, which is not among its evidence"),
+        ("says", "{gian}", "its `says` names 'gian', which is not among its evidence"),
+        ("says", "{gain.__class__}", "its `says` names 'gain.__class__'"),
+        ("says", "{gain", "its `says` is no format string"),
+        ("why", "", "its rule lacks why"),
+        ("reason", "x", "its rule has the unknown field reason"),
+        ("evidence", {"not a name": "x"}, "is no Python name"),
+    ],
+)
+def test_every_fault_of_a_rule_is_named(entry, field, value, message):
+    entry["rule"][field] = value
+    rule, faults = read_rule("experiment", entry["rule"])
+    assert rule is None
+    assert any(message in fault for fault in faults), faults
+
+
+def test_only_what_a_scale_can_be_too_small_for_has_a_gate(entry):
+    entry["rule"]["verdicts"] = {"holds": "high < 0", "fails": "otherwise"}
+    assert "takes no `adequate`" in read_rule("theorem", entry["rule"])[1][0]
+
+
+def test_no_rule_at_all_is_named():
+    assert read_rule("theorem", None) == (None, ["its rule is missing"])
+
+
+def test_a_bare_field_of_a_format_is_refused(entry):
+    entry["rule"]["says"] = "{}"
+    assert "its `says` names ''" in read_rule("experiment", entry["rule"])[1][0]
+
+
+def test_every_kind_has_a_verdict_against_it():
+    assert {kind: verdicts[0] for kind, verdicts in VERDICTS.items()} == {
+        "theorem": "holds",
+        "numbers": "agree",
+        "experiment": "reproduced",
+        "ours": "found",
+    }
