@@ -25,7 +25,7 @@ _FILE = {"paper", "title", "roots", "claims"}
 _REQUIRED = {"id", "place", "kind", "statement", "notebook", "rule", "examples"}
 _OPTIONAL = {"sentence", "hypotheses", "root"}
 _POINTER = {"paper": str, "start": int, "length": int, "digest": str}
-_ID = re.compile(r"[A-Za-z0-9]+([.-][A-Za-z0-9]+)*")
+_ID = re.compile(r"[A-Za-z0-9]+([._-][A-Za-z0-9]+)*")
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _read_claim(entry: Any, paper: str, roots: Mapping[str, str]) -> tuple[Claim
         return None, faults
     id = str(entry["id"])
     if not id.startswith(f"{paper}-") or not _ID.fullmatch(id):
-        faults.append(f"its id must be {paper}- and letters, digits, points and hyphens")
+        faults.append(f"its id must be {paper}- and letters, digits, points, hyphens, underscores")
     if (root := entry.get("root", "")) and root not in roots:
         faults.append(f"unknown root {root!r}; the files name {listed(roots) or 'none'}")
     if not paths.notebook(str(entry["notebook"])).is_file():
