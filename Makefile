@@ -73,7 +73,7 @@ lock: | $(STAMP)
 # ---- Notebooks -------------------------------------------------------------------------------------------------------------
 
 NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9]*.ipynb)))
-LEAVES    := $(wildcard $(addprefix $(LIB)/,__init__.py colours.py source.py progress.py parallel.py layer.py) $(addprefix lib/compendium/,paths.py book.py style.py corpora/*.py))
+LEAVES    := $(wildcard $(addprefix $(LIB)/,__init__.py colours.py source.py progress.py parallel.py layer.py rounding.py features/*.py) $(addprefix lib/compendium/,paths.py book.py style.py corpora/*.py))
 CHECKPOINTS := $(wildcard $(LIB)/checkpoints/*.py)
 MODELS      := $(wildcard $(LIB)/language_model/*.py lib/compendium/models/*.py)
 BOTTLENECK  := $(wildcard $(LIB)/bottleneck/*.py $(LIB)/bottleneck/*/*.py) $(CHECKPOINTS)

@@ -1,17 +1,8 @@
-"""A softmax layer and the set of features that it may be fed.
+"""A softmax layer.
 
 The layer is the affine map ``y = W x + b`` before the softmax: weights ``W`` (C, d), bias ``b`` (C,) or none, one row
-per class. A *feature set* says which ``x`` can occur; whether a class can ever win depends on it as soon as there is
-a bias (paper 001, Section 3.2.1).
-
-==============  =========================================================  ======================================
-feature set     x                                                          where it comes from
-==============  =========================================================  ======================================
-``Box``         ``low <= x <= high`` coordinate by coordinate              paper 001, eq. (6); Swish, ReLU, tanh
-``Ball``        ``||x||_2 <= radius``                                      any normalised encoder
-``Unbounded``   all of R^d                                                 convex hulls; Demeter et al. (2020)
-``Ellipsoid``   ``bias + gain * u``, ``||u||_2 <= radius``                 a final LayerNorm or RMSNorm
-==============  =========================================================  ======================================
+per class. A *feature set* (``softgeom.features``) says which ``x`` can occur; whether a class can ever win depends on it
+as soon as there is a bias (paper 001, Section 3.2.1).
 
 Narrow dtypes stay as given: a float16 matrix is never widened as a whole.
 """
@@ -25,6 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
+from softgeom.rounding import as_floats
+
 Floats = NDArray[np.floating[Any]]
 
 
@@ -35,7 +29,7 @@ class SoftmaxLayer:
     Parameters
     ----------
     W : (C, d) array
-        One row per class. float16, float32 and float64 are kept; anything else becomes float64.
+        One row per class. float16, float32 and float64 are kept; anything else becomes float64, where that is exact.
     b : (C,) array, optional
         Bias; ``None`` for a layer that has none.
     tokens : sequence of C strings, optional
@@ -44,7 +38,7 @@ class SoftmaxLayer:
     Raises
     ------
     ValueError
-        If shapes disagree, an entry is NaN or infinite, or there is no class or no feature.
+        If shapes disagree, an entry is NaN or infinite or no float64 (int64 2^53 + 1), or there is no class or feature.
     """
 
     W: Floats
@@ -88,148 +82,10 @@ class SoftmaxLayer:
         return np.asarray(X, float) @ self.W.astype(float).T + self.bias.astype(float)
 
 
-@dataclass(frozen=True)
-class Box:
-    """``low <= x <= high``, each a number or one number per coordinate; ``low`` defaults to ``-high``.
-
-    ``Box(100.0)`` is the paper's set; ``Box(100.0, low=-0.2785)`` suits features that come out of a Swish.
-    """
-
-    high: float | tuple[float, ...] = 100.0
-    low: float | tuple[float, ...] | None = None
-
-    def __post_init__(self) -> None:
-        high = _scalar_or_tuple(self.high)
-        low = _scalar_or_tuple(-np.asarray(high) if self.low is None else self.low)
-        if not np.all(np.isfinite(high)) or not np.all(np.isfinite(low)):
-            raise ValueError("The bounds of a Box must be finite; use Unbounded() for features without bounds.")
-        if np.ndim(low) and np.ndim(high) and len(np.atleast_1d(low)) != len(np.atleast_1d(high)):
-            raise ValueError(f"A Box has {np.size(low)} lower bounds but {np.size(high)} upper bounds.")
-        if np.any(np.asarray(low) >= np.asarray(high)):
-            raise ValueError("A Box needs low < high in every coordinate (high > 0 when low is left out).")
-        object.__setattr__(self, "high", high)
-        object.__setattr__(self, "low", low)
-
-    def check(self, dimension: int) -> None:
-        """Raise ValueError unless the set lives in R^dimension."""
-        for name in ("low", "high"):
-            if np.size(getattr(self, name)) not in (1, dimension):
-                raise ValueError(
-                    f"The Box has {np.size(getattr(self, name))} {name} bounds; W has {dimension} columns."
-                )
-
-    def bounds(self, dimension: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The lower and the upper corner, each (d,)."""
-        self.check(dimension)
-        return (
-            np.broadcast_to(np.asarray(self.low, float), dimension),
-            np.broadcast_to(self.high, dimension).astype(float),
-        )
-
-    def describe(self) -> str:
-        """A short name for tables and file names' metadata."""
-        low, high = np.asarray(self.low, float), np.asarray(self.high, float)
-        if low.ndim or high.ndim:
-            return f"box of {max(low.size, high.size)} intervals"
-        return f"|x| <= {high:g}" if low == -high else f"{low:g} <= x <= {high:g}"
-
-
-@dataclass(frozen=True)
-class Ball:
-    """``||x||_2 <= radius``."""
-
-    radius: float
-
-    def __post_init__(self) -> None:
-        if not np.isfinite(self.radius) or self.radius <= 0:
-            raise ValueError(f"The radius of a Ball must be a positive number, not {self.radius}.")
-
-    def check(self, dimension: int) -> None:
-        """Every dimension will do."""
-
-    def describe(self) -> str:
-        """A short name for tables."""
-        return f"||x|| <= {self.radius:g}"
-
-
-@dataclass(frozen=True)
-class Unbounded:
-    """All of R^d: a class can win unless its (w, b) lies in or below the convex hull of the others'."""
-
-    def check(self, dimension: int) -> None:
-        """Every dimension will do."""
-
-    def describe(self) -> str:
-        """A short name for tables."""
-        return "unbounded"
-
-
-@dataclass(frozen=True, eq=False)
-class Ellipsoid:
-    """``x = bias + gain * u`` with ``||u||_2 <= radius``: what leaves a final normalisation.
-
-    Parameters
-    ----------
-    gain, bias : (d,) arrays
-        Of the normalisation; its layer's effective bias is ``W bias + b``, so GPT-2 has one although it stores none.
-    radius : float, optional
-        sqrt(d) for LayerNorm and RMSNorm, the default.
-    centred : bool
-        LayerNorm also subtracts the mean: ``sum(u) = 0``.
-    """
-
-    gain: NDArray[np.float64]
-    bias: NDArray[np.float64]
-    radius: float
-    centred: bool
-
-    def __init__(
-        self, gain: ArrayLike, bias: ArrayLike | None = None, *, radius: float | None = None, centred: bool = False
-    ) -> None:
-        gain = np.array(gain, dtype=float)
-        if gain.ndim != 1 or not len(gain):
-            raise ValueError(f"gain must be a vector with one entry per feature, not shape {gain.shape}.")
-        bias = np.zeros_like(gain) if bias is None else np.array(bias, dtype=float)
-        if bias.shape != gain.shape:
-            raise ValueError(f"gain and bias of the normalisation differ in shape: {gain.shape} and {bias.shape}.")
-        _require_finite(gain, "gain")
-        _require_finite(bias, "bias")
-        radius = float(np.sqrt(len(gain))) if radius is None else float(radius)
-        if not np.isfinite(radius) or radius <= 0:
-            raise ValueError(f"The radius of an Ellipsoid must be a positive number, not {radius}.")
-        for name, value in (("gain", gain), ("bias", bias), ("radius", radius), ("centred", bool(centred))):
-            object.__setattr__(self, name, value)
-
-    @classmethod
-    def layer_norm(cls, gain: ArrayLike, bias: ArrayLike | None = None) -> Ellipsoid:
-        """The outputs of ``LayerNorm``: centred, ``||u|| <= sqrt(d)``."""
-        return cls(gain, bias, centred=True)
-
-    @classmethod
-    def rms_norm(cls, gain: ArrayLike) -> Ellipsoid:
-        """The outputs of ``RMSNorm``: ``||u|| <= sqrt(d)``."""
-        return cls(gain)
-
-    def check(self, dimension: int) -> None:
-        """Raise ValueError unless the set lives in R^dimension."""
-        if len(self.gain) != dimension:
-            raise ValueError(f"The normalisation has {len(self.gain)} gains; W has {dimension} columns.")
-
-    def describe(self) -> str:
-        """A short name for tables."""
-        return "LayerNorm ellipsoid" if self.centred else "RMSNorm ellipsoid"
-
-
-FeatureSet = Box | Ball | Unbounded | Ellipsoid
-
-
 def _as_floats(array: ArrayLike, name: str) -> Floats:
-    try:
-        given = np.asarray(array)
-        kept = given.dtype in (np.float16, np.float32, np.float64) and given.dtype.isnative
-        return given if kept else given.astype(float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array of real numbers: {error}.") from None
+    given = np.asarray(array)
+    kept = given.dtype in (np.float16, np.float32, np.float64) and given.dtype.isnative
+    return given if kept else as_floats(given, name)
 
 
 def _as_bias(b: ArrayLike, classes: int) -> Floats:
@@ -253,8 +109,4 @@ def _require_finite(array: Floats, name: str) -> None:
             )
 
 
-def _scalar_or_tuple(bound: ArrayLike) -> float | tuple[float, ...]:
-    bound = np.asarray(bound, dtype=float)
-    if bound.ndim > 1:
-        raise ValueError(f"The bounds of a Box are numbers or vectors, not arrays of shape {bound.shape}.")
-    return float(bound) if bound.ndim == 0 else tuple(bound.tolist())
+__all__ = ["Ball", "Box", "Ellipsoid", "FeatureSet", "Floats", "SoftmaxLayer", "Unbounded"]

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softgeom.bottleneck.certifying.hull import certify_captivity
-from softgeom.bottleneck.certifying.rounding import gamma
 from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Witness, check_evidence
 from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.proving.exact import solve_nonnegative
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
+from softgeom.rounding import gamma
 
 # A square around the origin: four corners win, the centre is inside their hull.
 SQUARE = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0], [0.0, 0.0]])

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.verdict import Witness
 from softgeom.bottleneck.scanner import Scan
-from softgeom.layer import Ellipsoid
 
 Format = Literal["float32", "bfloat16", "float16"]
 
@@ -60,8 +59,4 @@ def survives(scan: Scan, form: Format) -> dict[int, bool]:
 
 def _feature(scan: Scan, point: NDArray[np.floating]) -> NDArray[np.float64]:
     """x of a witness, whatever coordinates its evidence is in."""
-    u = np.asarray(point, dtype=np.float64)
-    if not isinstance(scan.features, Ellipsoid):
-        return u
-    centre = u.mean() if scan.features.centred else 0.0
-    return np.asarray(scan.features.bias + scan.features.gain * (u - centre))
+    return np.asarray(scan.features.features_at(np.asarray(point, dtype=np.float64)[None])[0][0], dtype=np.float64)

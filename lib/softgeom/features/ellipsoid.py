@@ -1,0 +1,174 @@
+"""What leaves a final normalisation: ``x = bias + gain * u`` with ``||u||_2 <= radius``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softgeom.features.ball import ball_holds_down, inside_ball, positive_radius
+from softgeom.features.feature_set import FeatureSet, Region, hexed, scale_exactly, unhexed
+from softgeom.rounding import INFLATE, as_floats, gamma, norm_up, underflow
+
+BLOCK_BYTES = 64 * 2**20  # rows converted to float64 at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoid(FeatureSet):
+    """``x = bias + gain * u`` with ``||u||_2 <= radius``: what leaves a final normalisation.
+
+    Parameters
+    ----------
+    gain, bias : (d,) arrays
+        Of the normalisation; its layer's effective bias is ``W bias + b``, so GPT-2 has one although it stores none.
+    radius : float, optional
+        sqrt(d) for LayerNorm and RMSNorm, the default.
+    centred : bool
+        LayerNorm also subtracts the mean: ``u - mean(u)`` takes the place of u.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a number is not finite, float64 would change it, or the radius is not positive.
+    """
+
+    kind = "ellipsoid"
+    gain: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    radius: float
+    centred: bool
+
+    def __init__(
+        self, gain: ArrayLike, bias: ArrayLike | None = None, *, radius: float | None = None, centred: bool = False
+    ) -> None:
+        gain = as_floats(gain, "gain")
+        if gain.ndim != 1 or not len(gain):
+            raise ValueError(f"gain must be a vector with one entry per feature, not shape {gain.shape}.")
+        bias = np.zeros_like(gain) if bias is None else as_floats(bias, "bias")
+        if bias.shape != gain.shape:
+            raise ValueError(f"gain and bias of the normalisation differ in shape: {gain.shape} and {bias.shape}.")
+        for name, values in (("gain", gain), ("bias", bias)):
+            if not np.isfinite(values).all():
+                first = int(np.flatnonzero(~np.isfinite(values))[0])
+                raise ValueError(f"{name} has a NaN or infinite entry, the first at [{first}]: repair it first.")
+        radius = float(np.sqrt(len(gain))) if radius is None else positive_radius(radius, "an Ellipsoid")
+        for name, value in (("gain", gain), ("bias", bias), ("radius", radius), ("centred", bool(centred))):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def layer_norm(cls, gain: ArrayLike, bias: ArrayLike | None = None) -> Ellipsoid:
+        """The outputs of ``LayerNorm``: centred, ``||u|| <= sqrt(d)``."""
+        return cls(gain, bias, centred=True)
+
+    @classmethod
+    def rms_norm(cls, gain: ArrayLike) -> Ellipsoid:
+        """The outputs of ``RMSNorm``: ``||u|| <= sqrt(d)``."""
+        return cls(gain)
+
+    def check(self, dimension: int) -> None:
+        """Raise ValueError unless the set lives in R^dimension."""
+        if len(self.gain) != dimension:
+            raise ValueError(f"The normalisation has {len(self.gain)} gains; W has {dimension} columns.")
+
+    def describe(self) -> str:
+        """Which normalisation, its features, and the digest of its numbers."""
+        name = "LayerNorm" if self.centred else "RMSNorm"
+        return f"{name} ellipsoid of {len(self.gain)} features ({self.digest()})"
+
+    def fields(self) -> dict[str, Any]:
+        """``gain``, ``bias``, ``radius``, ``centred``."""
+        vectors = {"gain": hexed(self.gain), "bias": hexed(self.bias)}
+        return {**vectors, "radius": hexed(self.radius), "centred": self.centred}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Ellipsoid:
+        """The ellipsoid with these ``fields``."""
+        if not isinstance(fields["centred"], bool):
+            raise TypeError("centred is neither true nor false")
+        named = {"radius": unhexed(fields["radius"]), "centred": fields["centred"]}
+        return cls(unhexed(fields["gain"]), unhexed(fields["bias"]), **named)
+
+    def contains(self, Z: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Z are points u: those certainly in the ball."""
+        return inside_ball(Z, self.radius)
+
+    def contains_exactly(self, z: Sequence[Fraction]) -> bool:
+        """``sum u_k^2 <= radius^2``."""
+        return sum((v * v for v in z), Fraction(0)) <= Fraction(self.radius) ** 2
+
+    @property
+    def own_coordinates(self) -> bool:
+        """Points are u."""
+        return True
+
+    def features_at(self, Z: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """``bias + gain * (u - mean(u))`` and a bound on its rounding."""
+        u = Z.astype(np.float64)
+        centre = u.mean(axis=1, keepdims=True) if self.centred else 0.0
+        x = self.bias + self.gain * (u - centre)
+        # Mean and difference are each off by at most gamma times the mean of |u| and |u|; sqrt(d) mean|u| <= ||u||.
+        size = norm_up(self.bias) + 2 * np.abs(self.gain).max() * norm_up(u)
+        lost = underflow(u.shape[1]) * (2 + np.abs(self.gain).max())  # below the normal range, then times the gain
+        return x, gamma(u.shape[1] + 4) * size * INFLATE + lost
+
+    def features_exactly(self, z: Sequence[Fraction]) -> list[Fraction]:
+        """``bias + gain * (u - mean(u))``."""
+        centre = sum(z, Fraction(0)) / len(z) if self.centred else Fraction(0)
+        gain, bias = self.gain.tolist(), self.bias.tolist()
+        return [Fraction(c) + Fraction(g) * (v - centre) for c, g, v in zip(bias, gain, z, strict=True)]
+
+    def support_bound(self, v: NDArray[np.float64], error: NDArray[np.float64]) -> tuple[float, float]:
+        """``bias.v + radius ||gain * v||`` (the product centred), every term rounded up."""
+        gain, d = np.abs(self.gain), len(v)
+        scaled = self.gain * v
+        lost = np.where(scaled.any() | (gain * (np.abs(v) + error)).any() | bool(v.any()), underflow(3), 0.0)
+        slip = gain * error * INFLATE + gamma(d + 4) * (np.abs(scaled) + np.abs(scaled).mean()) + lost
+        centred = scaled - scaled.mean() if self.centred else scaled
+        norms = float(norm_up(np.abs(centred))) + float(norm_up(slip))
+        reach = self.radius * norms + (underflow(1) if norms else 0.0)
+        along = float(np.abs(self.bias) @ (np.abs(v) + error)) + (underflow(2 * d) if self.bias.any() else 0.0)
+        most = float(self.bias @ v + np.abs(self.bias) @ error) + reach
+        return most + (underflow(2 * d) if self.bias.any() else 0.0), along + reach
+
+    def holds_down(self, v: Sequence[Fraction], c: Fraction) -> bool:
+        """``radius ||v|| <= -c`` for effective v, squared."""
+        return ball_holds_down(self.radius, v, c)
+
+    def region(self, dimension: int, has_bias: bool) -> Region:
+        """The ball of u."""
+        return Region(radius=self.radius)
+
+    def effective_rows(self, rows: NDArray[Any], dtype: Any) -> NDArray[Any]:
+        """``w * gain``, centred."""
+        effective = rows.astype(np.float64) * self.gain
+        if self.centred:
+            effective -= effective.mean(axis=-1, keepdims=True)
+        return effective.astype(dtype, copy=False)
+
+    def effective_bias(self, W: NDArray[Any], b: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``b + W bias``, by blocks of rows."""
+        size = max(1, BLOCK_BYTES // (8 * W.shape[1]))
+        blocks = [W[i : i + size].astype(np.float64) @ self.bias for i in range(0, len(W), size)]
+        return b + np.concatenate(blocks)
+
+    def reduce_exactly(self, w: Sequence[Fraction], b: Fraction) -> tuple[list[Fraction], Fraction]:
+        """``w * gain``, centred, and ``b + w.bias``."""
+        row = [value * Fraction(g) for value, g in zip(w, self.gain.tolist(), strict=True)]
+        mean = sum(row, Fraction(0)) / len(row) if self.centred else Fraction(0)
+        shift = sum((value * Fraction(c) for value, c in zip(w, self.bias.tolist(), strict=True) if c), b)
+        return [value - mean for value in row] if self.centred else row, shift
+
+    @property
+    def extent(self) -> float:
+        """The largest coordinate of any x, so that the rows keep their size; about, for a scale."""
+        with np.errstate(over="ignore"):
+            return float(np.abs(self.bias).max() + np.abs(self.gain).max() * self.radius)
+
+    def scaled(self, power: int) -> Ellipsoid:
+        """gain, bias and radius such that x and u are both in units of ``2^power``."""
+        bias, radius = scale_exactly(self.bias, power), float(scale_exactly(self.radius, power))
+        return Ellipsoid(self.gain, bias, radius=radius, centred=self.centred)

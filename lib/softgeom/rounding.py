@@ -1,0 +1,84 @@
+"""Bounds on rounding errors, the ground on which every verdict stands, and conversions that change nothing.
+
+Standard model (Higham 2002, Section 3.1): a sum of n products computed in any order, with or without fused
+multiply-add, is off by at most ``gamma_n |w|.|x|`` with ``gamma_n = n u / (1 - n u)``, u the unit roundoff, plus
+what underflow loses. All bounds here are inflated by a factor that covers the rounding of the bound itself.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+INFLATE = 1 + 1e-9  # a bound is itself a short float64 computation: its relative error is far below this
+
+
+def gamma(n: int, dtype: Any = np.float64) -> float:
+    """``n u / (1 - n u)`` for the dtype's unit roundoff u, inflated; infinite when n u reaches 1/2."""
+    nu = n * float(np.finfo(dtype).eps) / 2
+    return nu / (1 - nu) * INFLATE if nu < 0.5 else float("inf")
+
+
+def underflow(n: int, dtype: Any = np.float64) -> float:
+    """What n operations can lose below the normal range, even where subnormals are flushed to zero."""
+    return 4.0 * n * float(np.finfo(dtype).tiny)
+
+
+def exponent(size: float) -> int:
+    """The e with ``2^(e-1) <= size < 2^e``; 0 for zero and for what is not finite."""
+    return int(np.frexp(size)[1]) if np.isfinite(size) else 0
+
+
+def norm_up(V: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Upper bounds on the 2-norms of V (..., n) at any scale: squares neither overflow nor vanish."""
+    largest = np.abs(V).max(axis=-1, initial=0.0)
+    power = np.frexp(np.where(np.isfinite(largest), largest, 0.0))[1]
+    scaled = np.ldexp(V, -power[..., None])  # exact, or off by an underflow that the last term covers
+    n = V.shape[-1]
+    squares = np.einsum("...n,...n->...", scaled, scaled) * (1 + gamma(n + 2)) + underflow(n)
+    bound = np.ldexp(np.sqrt(squares) * INFLATE, power) + underflow(1)
+    return np.where(largest > 0, bound, 0.0)
+
+
+def as_floats(given: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Numbers as float64 where each is one exactly.
+
+    Raises
+    ------
+    ValueError
+        If an entry is no real number, or would change: int64 2^53 + 1, most longdoubles, Fraction(1, 3).
+    """
+    array = np.asarray(given)
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} must be an array of real numbers, not complex ones.")
+    try:
+        floats = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be an array of real numbers: {error}.") from None
+    for place in np.argwhere(_may_change(array, floats)):
+        value, kept = array[tuple(place)], float(floats[tuple(place)])
+        if np.isfinite(kept) and _fraction(value) != Fraction(kept):
+            where = f" at {[int(i) for i in place]}" if array.ndim else ""
+            raise ValueError(
+                f"{name} holds {value}{where}, which float64 would round to {kept!r}: "
+                "a proof about rounded numbers would be about another layer; round it yourself first."
+            )
+    return floats
+
+
+def _may_change(array: NDArray[Any], floats: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Entries whose conversion to float64 may have changed them (all that are looked at one by one)."""
+    if array.dtype.kind in "iu":
+        return np.asarray(np.abs(floats) >= 2.0**53)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        return np.asarray(floats.astype(array.dtype) != array)
+    return np.full(array.shape, array.dtype.kind == "O")
+
+
+def _fraction(value: Any) -> Fraction:
+    if isinstance(value, np.floating):
+        return Fraction(*value.as_integer_ratio())
+    return Fraction(int(value)) if isinstance(value, np.integer) else Fraction(value)

@@ -1,0 +1,153 @@
+"""Feature sets: what they print, store, contain and support, in float64 and in fractions, at any scale."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
+from softgeom.rounding import as_floats, norm_up
+
+SETS = [
+    Box(100.0),
+    Box(100.0001),
+    Box(2.0, low=-0.2785),
+    Box((1.0, 2.0, 3.0)),
+    Box((1.0, 2.0, 3.0000000000000004)),
+    Box(5.0, low=0.0),
+    Ball(3.0),
+    Ball(3.0000000000000004),
+    Unbounded(),
+    Ellipsoid([1.0, 0.5, 2.0], [0.1, 0, 0]),
+    Ellipsoid([1.0, 0.5, 2.0], [0.1, 0, 5e-324]),
+    Ellipsoid([1.0, 0.5, 2.0], [0.1, 0, 0], centred=True),
+]
+ids = pytest.mark.parametrize("features", SETS, ids=lambda f: f.describe())
+
+
+def test_no_two_sets_print_alike() -> None:
+    assert len({features.describe() for features in SETS}) == len(SETS)
+    assert len(set(SETS)) == len(SETS)
+    assert Box(100).describe() == "|x| <= 100"
+    assert Box(100.0001).describe() == "|x| <= 100.0001"
+
+
+@ids
+def test_a_set_survives_json_to_the_last_bit(features) -> None:
+    assert FeatureSet.from_json(json.loads(json.dumps(features.to_json()))) == features
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        [],
+        {},
+        {"set": "cube"},
+        {"set": ["box"]},
+        {"set": "box", "low": "0x1p0"},
+        {"set": "ball", "radius": "one"},
+        {"set": "ball", "radius": "-0x1p0"},
+        {"set": "ball", "radius": "0x1p5000"},
+        {"set": "ellipsoid", "gain": ["0x1p0"], "bias": ["0x0p0"], "radius": "0x1p0", "centred": 1},
+    ],
+)
+def test_what_is_no_set_is_refused_in_a_sentence(stored) -> None:
+    with pytest.raises(ValueError, match=r"^[^\n]+$"):
+        FeatureSet.from_json(stored)
+
+
+def scaled_to(features: FeatureSet, power: int) -> FeatureSet:
+    return features.scaled(-power)
+
+
+@ids
+@given(seed=st.integers(0, 10**6), power=st.sampled_from([0, 0, -900, -500, 500, 900]))
+@settings(max_examples=20, deadline=None)
+def test_what_is_certainly_inside_is_inside(features, seed: int, power: int) -> None:
+    if power < 0 and features == SETS[10]:  # its bias cannot be scaled
+        return
+    rng = np.random.default_rng(seed)
+    there = scaled_to(features, power)
+    Z = np.ldexp(rng.normal(size=(6, 3)) * (features.extent or 1.0) * 10.0 ** rng.uniform(-1.5, 0.3, (6, 1)), power)
+    for z, inside in zip(Z, there.contains(Z), strict=True):
+        exact = there.contains_exactly([Fraction(v) for v in z])
+        assert exact or not inside
+        if inside != exact:  # only rounding may turn a point away
+            assert not there.contains_exactly([Fraction(v) * Fraction(1 + 1e-9) for v in z])
+
+
+@ids
+@given(seed=st.integers(0, 10**6), power=st.sampled_from([0, -300, -500, -560]))
+@settings(max_examples=20, deadline=None)
+def test_support_is_never_underrated(features, seed: int, power: int) -> None:
+    """`support <= bound` means that `holds_down(v, -bound)`; products of tiny numbers must not vanish from the bound."""
+    if power and features == SETS[10]:
+        return
+    rng = np.random.default_rng(seed)
+    there = scaled_to(features, power)
+    v = np.ldexp(rng.normal(size=3) * (rng.random(3) < 0.8), power)
+    bound, size = there.support_bound(v, np.zeros(3))
+    if np.isfinite(bound):
+        room = Fraction(bound) + Fraction(size) * Fraction(1, 10**14)
+        row, shift = there.reduce_exactly([Fraction(value) for value in v], Fraction(0))
+        assert there.holds_down(row, shift - room)
+        tight = Fraction(bound) - Fraction(size + 1e-300) * Fraction(1, 10**6)
+        assert not there.holds_down(row, shift - tight) or not v.any()
+    else:
+        assert isinstance(there, Unbounded)
+        assert v.any()
+
+
+@ids
+def test_effective_rows_are_the_exact_ones_rounded(features) -> None:
+    w, b = np.array([0.3, -1.7, 2.9]), 0.7
+    row, shift = features.reduce_exactly([Fraction(v) for v in w], Fraction(b))
+    np.testing.assert_allclose(features.effective_rows(w[None], np.float64)[0], [float(v) for v in row], rtol=1e-14)
+    assert features.effective_bias(w[None], np.array([b]))[0] == pytest.approx(float(shift), rel=1e-14)
+    z = [Fraction(1, 3), Fraction(-1, 5), Fraction(2, 7)]
+    x = features.features_exactly(z)
+    logit = sum((Fraction(p) * q for p, q in zip(w, x, strict=True)), Fraction(b))
+    assert logit == sum((p * q for p, q in zip(row, z, strict=True)), shift)
+    at, moved = features.features_at(np.array([[float(v) for v in z]]))
+    assert np.linalg.norm(at[0] - [float(v) for v in x]) <= moved[0] + 1e-15
+
+
+def test_norms_at_the_ends_of_float64() -> None:
+    for power in (-1070, -600, 0, 600, 1000):
+        V = np.ldexp([[3.0, 4.0], [0.0, 0.0]], power)
+        assert Fraction(norm_up(V)[0]) >= Fraction(5) * Fraction(2) ** power
+        assert norm_up(V)[0] <= np.ldexp(5.0 * (1 + 1e-8), power) + 1e-306
+        assert norm_up(V)[1] == 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        2**53 + 1,
+        np.int64(2**53 + 1),
+        np.uint64(2**64 - 1),
+        10**30 + 1,
+        np.nextafter(np.longdouble(1), np.longdouble(2)),
+        Fraction(1, 3),
+        [1, 2**53 + 1],
+    ],
+    ids=str,
+)
+def test_conversions_that_change_a_number_are_refused(given) -> None:
+    if np.finfo(np.longdouble).nmant == 52 and isinstance(given, np.longdouble):
+        pytest.skip("longdouble is float64 here")
+    with pytest.raises(ValueError, match=r"bias holds .* which float64 would round to"):
+        as_floats(given, "bias")
+
+
+def test_conversions_that_change_nothing_are_made() -> None:
+    np.testing.assert_array_equal(as_floats([2**53, -(2**60), 3], "x"), [2.0**53, -(2.0**60), 3.0])
+    assert as_floats(np.longdouble("0.5"), "x") == 0.5
+    assert as_floats(Fraction(1, 4), "x") == 0.25
+    with pytest.raises(ValueError, match="not complex"):
+        as_floats(1j, "x")
