@@ -8,11 +8,11 @@ that it starts for the occasion. ``BACKEND`` and ``SCHEDULER`` of the environmen
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any, Literal
 
+from softgeom.orphans import end_with_parent, sweep_shared_memory
 from softgeom.progress import track
 
 Backend = Literal["loky", "dask", "threading"]
@@ -66,8 +66,12 @@ def run_blocks(
     import joblib
 
     # One BLAS thread per worker: several workers with several threads each would fight for the same cores.
-    # An interrupt is the parent's to handle; workers that also react to it bury its message under their tracebacks.
-    inner = {"inner_max_num_threads": 1, "initializer": _ignore_interrupts} if chosen == "loky" else {}
+    inner = (
+        {"inner_max_num_threads": 1, "initializer": end_with_parent, "initargs": (os.getpid(),)}
+        if chosen == "loky"
+        else {}
+    )
+    sweep_shared_memory()
     with joblib.parallel_config(chosen, n_jobs=n_jobs, **inner):
         results = joblib.Parallel(return_as="generator")(joblib.delayed(function)(*job) for job in blocks)
         return list(track(results, description or "", len(blocks), quiet=quiet))
@@ -76,10 +80,6 @@ def run_blocks(
 def available_cores() -> int:
     """Cores that this process may use (the affinity mask where the system has one)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _run_on_dask(

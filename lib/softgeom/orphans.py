@@ -1,0 +1,59 @@
+"""Nothing outlives its parent: workers end when the process that started them is gone, and its shared memory is swept up.
+
+A killed parent cannot tell its workers to stop. So each worker looks, once a second, whether its parent is still there. What joblib put
+into shared memory for them is removed by joblib's own tracker, unless that was killed too: then the next run removes it, by the
+process number in the folder's name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+_SECONDS = 1.0
+_FOLDER = re.compile(r"joblib_memmapping_folder_(\d+)_")
+
+
+def end_with_parent(parent: int) -> None:
+    """Let this process leave interrupts to the process `parent`, and end within a second or two of its end.
+
+    An interrupt is the parent's to handle; a worker that also reacts to it buries its message under a traceback.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_watch, args=(parent,), daemon=True, name="softgeom-parent-watch").start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_SECONDS)
+    os._exit(1)
+
+
+def sweep_shared_memory() -> list[Path]:
+    """Remove joblib's shared-memory folders of this user whose processes are gone; return what was removed."""
+    removed = []
+    for place in dict.fromkeys((Path("/dev/shm"), Path(tempfile.gettempdir()))):
+        for folder in place.glob("joblib_memmapping_folder_*"):
+            match = _FOLDER.match(folder.name)
+            with suppress(OSError):
+                if match and not _is_alive(int(match[1])) and folder.stat().st_uid == os.getuid():
+                    shutil.rmtree(folder)
+                    removed.append(folder)
+    return removed
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True

@@ -1,0 +1,93 @@
+"""Workers and shared memory of a parent that was ended, in whatever way, are gone within seconds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from softgeom import orphans
+
+pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
+
+PARENT = """
+import os, sys, time
+from softgeom.parallel import run_blocks
+
+if __name__ == "__main__":
+    run_blocks(time.sleep, [(60,)] * 4, n_jobs=2)
+"""
+
+
+def _descendants(pid: int) -> set[int]:
+    parents = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has just ended
+            continue
+    found, fresh = set(), {pid}
+    while fresh:
+        fresh = {child for child, parent in parents.items() if parent in fresh} - found
+        found |= fresh
+    return found
+
+
+def _alive(pids: set[int]) -> set[int]:
+    def state(pid: int) -> str:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return "X"
+
+    return {pid for pid in pids if state(pid) not in "XZ"}
+
+
+def _wait(condition, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.1)
+    return condition()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_workers_end_with_their_parent(tmp_path, how):
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    parent = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        assert _wait(lambda: len(_descendants(parent.pid)) >= 3, 60), "two workers and a tracker"
+        time.sleep(1.0)  # until both have begun to sleep
+        workers = _descendants(parent.pid)
+        parent.send_signal(how)
+        parent.wait(10)
+        assert _wait(lambda: not _alive(workers), 5), "still there after 5 seconds"
+    finally:
+        for pid in _alive(_descendants(parent.pid) | {parent.pid}):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_shared_memory_of_the_dead_is_swept_and_of_the_living_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(orphans.tempfile, "gettempdir", lambda: str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    dead, living, other = (
+        tmp_path / name
+        for name in (
+            f"joblib_memmapping_folder_{ended.pid}_abc",
+            f"joblib_memmapping_folder_{os.getpid()}_abc",
+            "joblib_memmapping_folder_x",
+        )
+    )
+    for folder in (dead, living, other):
+        folder.mkdir()
+    assert orphans.sweep_shared_memory() == [dead]
+    assert living.is_dir()
+    assert other.is_dir()
