@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softgeom.hardmax.dynamics import hardmax_step, softmax_step
+from softgeom.hardmax.fixed_argmax import mean_after_layers
 from softgeom.hardmax.reviews import Bags
 
 TRAINING_TIES = 1e-6  # relative tie tolerance in single precision: a few units of rounding
@@ -88,7 +89,11 @@ class Classifier(nn.Module):
         return states
 
     def forward(self, words: Tensor, counts: Tensor, layers: int | None = None) -> Tensor:
-        return self.read(self.states(F.embedding(words, self.embedding), counts, layers)[-1], counts)
+        Z = F.embedding(words, self.embedding)
+        if torch.is_grad_enabled() and self.recipe.attention == "hard":  # training: exact ties do not matter, time does
+            depth = self.recipe.layers if layers is None else layers
+            return mean_after_layers(Z, counts, self.alpha, depth) @ self.w + self.v
+        return self.read(self.states(Z, counts, layers)[-1], counts)
 
 
 def random_start(size: int, recipe: Recipe) -> Tensor:
