@@ -25,7 +25,9 @@ def long_way(Z, counts, alpha, layers):
     return (counts[..., None] * Z).sum(1) / counts.sum(1, keepdim=True)
 
 
-@given(seed=st.integers(0, 10**6), d=st.sampled_from([1, 2, 5, 9]), alpha=st.floats(0.05, 4.0), layers=st.integers(0, 6))
+@given(
+    seed=st.integers(0, 10**6), d=st.sampled_from([1, 2, 5, 9]), alpha=st.floats(0.05, 4.0), layers=st.integers(0, 6)
+)
 @settings(max_examples=30, deadline=None)
 def test_value_and_gradients_equal_those_of_the_layers(seed, d, alpha, layers):
     Z, counts = reviews(seed, d)

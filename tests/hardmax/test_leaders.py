@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial import ConvexHull
 
-from softgeom.hardmax import check_theorem, clusters, leader_history, leaders, limit, trajectory
+from softgeom.hardmax import Limit, check_theorem, clusters, leader_history, leaders, limit, trajectory
 from softgeom.hardmax.cases import constructed_cases
-from softgeom.hardmax.leaders import _distance_to_hull, _faces
+from softgeom.hardmax.leaders import _distance_to_hull, _faces, _judge
 
 CASES = {case.name: case for case in constructed_cases()}
 
@@ -62,6 +63,42 @@ def test_the_face_check_can_fail():
     assert projection > 0.1
     sites[3] = [2.0, 0.0]
     assert _faces(sites, vertex, np.eye(2))[0] > 0.1
+
+
+def end_at(points, leaders):
+    """A check of tokens that have stood still from the start, some of them called leaders."""
+    points = np.array(points, dtype=float)
+    first = np.where(np.isin(np.arange(len(points)), leaders), 0, -1)
+    return _judge(Limit(points, 1, 0.0, True), first, points, 1.0, np.eye(points.shape[1]))
+
+
+def test_a_leader_inside_the_polytope_is_found_out():
+    square = [[1, 1], [-1, 1], [-1, -1], [1, -1]]
+    assert end_at(square, [0, 1, 2, 3]).holds
+    inside = end_at([*square, [0.2, 0.1]], [0, 1, 2, 3, 4])
+    assert not inside.leaders_are_extreme
+    assert not inside.polytope_has_a_vertex_per_leader
+    assert not inside.holds
+    assert inside.extremeness[4] < 1e-9
+    on_an_edge = end_at([*square, [1, 0]], [0, 1, 2, 3, 4])
+    assert not on_an_edge.leaders_are_extreme
+    assert end_at([*square, [1, 0]], [0, 1, 2, 3]).leaders_are_extreme
+
+
+def test_a_corner_without_a_leader_is_found_out():
+    three_of_four = end_at([[1, 1], [-1, 1], [-1, -1], [1, -1]], [0, 1, 2])
+    assert not three_of_four.polytope_has_a_vertex_per_leader
+    assert not three_of_four.holds
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_extreme_sites_are_the_vertices_that_qhull_finds(seed):
+    check = check_theorem(np.random.default_rng(seed).normal(size=(40, 3)), np.eye(3), 1.0)
+    assert set(ConvexHull(check.sites).vertices) == set(np.flatnonzero(check.extremeness > 1e-6))
+
+
+def test_one_site_is_extreme():
+    assert end_at([[1, 2]], [0]).holds
 
 
 def test_duplicates_leave_no_leader():

@@ -12,6 +12,7 @@ leaders are recorded over layers, and limits are compared as clusters, not by in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import nnls
@@ -80,14 +81,40 @@ class TheoremCheck:
     )
     gap: float  # smallest relative gap between the scores of two places in all layers watched: small means a near-tie
 
+    @cached_property
+    def extremeness(self) -> np.ndarray:
+        """(m,) distance of each site from the hull of all other sites, relative: 0 for a site that is no vertex of the polytope."""
+        scale = np.linalg.norm(self.sites, axis=1).max() or 1.0
+        if len(self.sites) == 1:
+            return np.array([np.inf])
+        others = (np.delete(self.sites, i, axis=0) for i in range(len(self.sites)))
+        return np.array([_distance_to_hull(s, rest) for s, rest in zip(self.sites, others, strict=True)]) / scale
+
+    @property
+    def leaders_are_apart(self) -> bool:
+        """No two leaders end at one point."""
+        at_vertices = self.labels[self.leaders]
+        return len(np.unique(at_vertices)) == len(at_vertices)
+
+    @property
+    def leaders_are_extreme(self) -> bool:
+        """Every leader ends at an extreme point of the polytope: outside the hull of all other limits."""
+        return bool((self.extremeness[self.is_vertex] > TOUCHING).all())
+
+    @property
+    def polytope_has_a_vertex_per_leader(self) -> bool:
+        """The hull of all limits has as many extreme points as there are leaders."""
+        return int((self.extremeness > TOUCHING).sum()) == int(self.leaders.sum())
+
     @property
     def holds(self) -> bool:
         """Every statement, within `TOUCHING`."""
-        at_vertices = self.labels[self.leaders]
         return bool(
             self.limit.converged
             and self.leaders.any()
-            and len(np.unique(at_vertices)) == len(at_vertices)  # distinct vertices
+            and self.leaders_are_apart
+            and self.leaders_are_extreme
+            and self.polytope_has_a_vertex_per_leader
             and max(self.leader_drift, self.outside, self.projection) <= TOUCHING
         )
 
