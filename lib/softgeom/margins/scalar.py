@@ -115,3 +115,9 @@ def oriented_mass(past: Array, c: float, s: float) -> float:
     """Integrate N(e; 0, s^2) e' without the absolute value: the degree of e, one for every past and coupling."""
     levels = np.concatenate([[-np.inf], residual(critical_points(past, c), past, c), [np.inf]])
     return float(np.diff(norm.cdf(levels, scale=s)).sum())
+
+
+def positive_mass(past: Array, c: float, s: float) -> float:
+    """Integrate the conditional density over next tokens with a positive margin only: (mass + 1) / 2, since orientations sum to one."""
+    levels = np.concatenate([[-np.inf], residual(critical_points(past, c), past, c), [np.inf]])
+    return float(np.diff(norm.cdf(levels, scale=s)).clip(min=0.0).sum())

@@ -1,0 +1,72 @@
+"""Random sequences on the line: which are excluded, and how their density goes with their variance (003, Section 3.4, Figure 3.3).
+
+A sequence is excluded if a position has a margin 1 - c Var_i <= 0.  The source's figure says nothing about which position it
+means nor about the scale of its sequences, so both are arguments: ``READINGS`` names the positions that count, and scaling the
+tokens by t at coupling c is the same as coupling c t^2.
+
+Shapes: sequences (N, T) -> (N,).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm, spearmanr
+
+from softgeom.margins.scalar import sequence_log_density, sequence_moments
+
+Array = NDArray[np.float64]
+
+READINGS = {"any position": slice(None), "last position": slice(-1, None)}
+
+
+class Association(NamedTuple):
+    """A rank correlation with its 95% interval, and how many sequences it is over."""
+
+    correlation: float
+    low: float
+    high: float
+    sequences: int
+
+
+def margins(sequences: Array, c: float) -> Array:
+    """Compute 1 - c Var_i at every position: (N, T)."""
+    return 1.0 - c * sequence_moments(sequences, c).variance
+
+
+def excluded(sequences: Array, c: float, reading: str = "any position") -> NDArray[np.bool_]:
+    """Whether a position that counts lies on the degeneracy boundary or beyond it."""
+    return np.asarray((margins(sequences, c)[:, READINGS[reading]] <= 0).any(axis=1))
+
+
+def largest_variance(sequences: Array, c: float, reading: str = "any position") -> Array:
+    """Largest attention-weighted variance among the positions that count."""
+    return np.asarray(sequence_moments(sequences, c).variance[:, READINGS[reading]].max(axis=1))
+
+
+def density_association(sequences: Array, c: float, s: float, reading: str = "any position") -> Association:
+    """Spearman's rank correlation of log-density and variance over the sequences that are not excluded.
+
+    The interval is Fisher's, with the variance 1.06 / (n - 3) of a rank correlation (Fieller, Hartley and Pearson 1957).
+
+    Raises
+    ------
+    ValueError
+        Fewer than four sequences are left.
+    """
+    valid = sequences[~excluded(sequences, c)]
+    if len(valid) < 4:
+        raise ValueError(f"{len(valid)} sequences are inside the boundary: a correlation needs four at least.")
+    correlation = float(spearmanr(largest_variance(valid, c, reading), sequence_log_density(valid, c, s)).statistic)
+    half = norm.ppf(0.975) * np.sqrt(1.06 / (len(valid) - 3))
+    low, high = np.tanh(np.arctanh(correlation) + np.array([-half, half]))
+    return Association(correlation, float(low), float(high), len(valid))
+
+
+def dominance(sequences: Array, c: float) -> NDArray[np.bool_]:
+    """Whether the position of smallest margin is the one with the largest barrier term -log |1 - c Var_i|."""
+    m = margins(sequences, c)
+    with np.errstate(divide="ignore"):
+        return np.asarray(m.argmin(axis=1) == (-np.log(np.abs(m))).argmax(axis=1))
