@@ -227,7 +227,9 @@ class _StrictLoader(yaml.SafeLoader):
     """YAML in which a key that stands twice is an error, not a silent replacement."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=deep) for key, _ in node.value]
+        # "<<" takes in another mapping and is no key of this one: rows that need the same scale write its evidence once.
+        own = [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
+        keys = [self.construct_object(key, deep=deep) for key in own]
         if twice := [key for key, count in Counter(map(str, keys)).items() if count > 1]:
             raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
         return super().construct_mapping(node, deep=deep)

@@ -38,7 +38,9 @@ def draw_densities(past: Any, s: float) -> Figure:
     density.set(ylabel="density", ylim=(0, 1.12 * max(peaks.values())), title="Density given the past")
     factor.axhline(0, color="black", lw=1)
     factor.text(3.95, 0.05, "degeneracy boundary", ha="right")
-    factor.set(ylabel="factor $1 - c\\,$Var$(x)$", title="What the change of variables multiplies by", ylim=(-0.1, 1.75))
+    factor.set(
+        ylabel="factor $1 - c\\,$Var$(x)$", title="What the change of variables multiplies by", ylim=(-0.1, 1.75)
+    )
     style.headline(
         fig,
         f"Positive coupling flattens the next token's density, negative coupling sharpens it: peaks {peaks['positive']:.2f}, "
@@ -91,11 +93,15 @@ def _draw_small_noise(ax: Axes, past: Any, c: float, points: int) -> None:
         ax.semilogx(scales, [scalar.mass(past, coupling, t) for t in scales], color=colour, lw=2)
         roots = len(scalar.preimages(0.0, past, coupling))
         ax.plot(scales[0], roots, "s", color=colour, ms=6, clip_on=False)
-        ax.text(scales[0] * 1.3, roots + 0.06, f"{roots} fixed point{'s' * (roots > 1)}, $c = {coupling:g}$", color=colour)
+        ax.text(
+            scales[0] * 1.3, roots + 0.06, f"{roots} fixed point{'s' * (roots > 1)}, $c = {coupling:g}$", color=colour
+        )
     ax.set(xlabel="noise scale $s$", ylabel="mass", title="Vanishing noise", ylim=(0.8, 3.4))
 
 
-def draw_population(sequences: Any, curves: pd.DataFrame, crossing: Mapping[str, float], target: float, s: float) -> Figure:
+def draw_population(
+    sequences: Any, curves: pd.DataFrame, crossing: Mapping[str, float], target: float, s: float
+) -> Figure:
     """Figure 3.3: the excluded share against the lost scale, and log-density against the margin of random sequences, both signs."""
     fig, axes = style.figure("page", height=3.8, ncols=3)
     ax = axes[0]
@@ -133,7 +139,9 @@ def _draw_cloud(ax: Axes, sequences: Any, c: float, s: float, colour: str) -> No
         ax.plot(extreme[out], np.full(out.sum(), floor), "|", color="black", ms=6)
         ax.axvline(0, color="black", lw=0.8)
         ax.text(-0.05, floor + 0.6, f"{out.sum()}\nexcluded", ha="right", va="bottom")
-    ax.set(xlabel="factor farthest from 1", ylabel="log-density (nats)", title=f"$c = {c:g}$: {out.mean():.0%} excluded")
+    ax.set(
+        xlabel="factor farthest from 1", ylabel="log-density (nats)", title=f"$c = {c:g}$: {out.mean():.0%} excluded"
+    )
 
 
 def draw_interior_point(
@@ -157,8 +165,7 @@ def draw_interior_point(
     free = scalar.preimages(0.0, past, c)[0]
     free = np.array([free, scalar.preimages(0.0, np.append(past, free), c)[0]])
     ax.plot(*free, "X", color="black", ms=9)
-    ax.annotate("squared error alone\nends in the\nforbidden region", free, (0.15, -1.0), textcoords="offset points", color="black",
-                xytext=(8, -44))
+    ax.annotate("squared error alone\nends in the\nforbidden region", free, (8, -44), textcoords="offset points")
     for (side, points), colour in zip(paths.items(), (style.BLUE, style.GREEN), strict=True):
         trace = np.array([starts[side], *[p.tail for p in points]])
         ax.plot(*trace.T, "-o", color=colour, ms=4, lw=2)
@@ -167,13 +174,23 @@ def draw_interior_point(
         for position, dash in ((0, "-"), (1, "--")):
             margin = [p.margins[position] for p in points]
             fall.semilogx(weights, margin, dash, marker="o", ms=4, color=colour)
-        fall.text(weights[0], points[0].margins.max() + 0.012, f"path from the {side}", color=style.legible(colour), va="bottom")
+        fall.text(
+            weights[0],
+            points[0].margins.max() + 0.012,
+            f"path from the {side}",
+            color=style.legible(colour),
+            va="bottom",
+        )
     ax.text(-2.7, -0.35, "a margin\nbelow ½", color=style.legible(style.RED))
     ax.set(xlabel="token $x_3$", ylabel="token $x_4$", aspect="equal", title="Contours: squared error; stars: optima")
     fall.axhline(level, color=style.RED, lw=1.4)
     fall.text(weights[-1], level + 0.008, "constraint", color=style.legible(style.RED), ha="right", va="bottom")
     fall.invert_xaxis()
-    fall.set(xlabel="weight of the barrier", ylabel="margin (full: $x_3$, dashed: $x_4$)", title="The barrier lets go, the constraint stays")
+    fall.set(
+        xlabel="weight of the barrier",
+        ylabel="margin (full: $x_3$, dashed: $x_4$)",
+        title="The barrier lets go, the constraint stays",
+    )
     style.headline(
         fig,
         "The log-barrier leads to the best tokens that keep a margin of ½: each piece of the allowed region has an optimum of its own",
