@@ -7,13 +7,16 @@ import torch
 
 from softgeom.circuits import (
     FactoredMatrix,
+    dissect,
     offset_profile,
     ov_circuit,
     qk_circuit,
+    relative_error,
     rotation,
     run,
     scores_by_offset,
     token_ov_circuit,
+    weights_as_printed,
     writes_by_ov,
 )
 
@@ -86,3 +89,14 @@ def test_the_offset_profile_is_the_mean_over_all_pairs(anatomy, tokens, error):
     W_QK = qk_circuit(anatomy.blocks[0], 1, 2, anatomy.rotary_base).full()
     pairs = states @ W_QK @ states.T / math.sqrt(anatomy.sizes["K"])
     assert error(found[1, 1][None], pairs.mean()[None]) < 1e-9
+
+
+def test_both_printed_lines_are_one_causal_softmax(model):
+    anatomy = dissect(model, "a model")
+    block, x = anatomy.blocks[0], torch.randn(1, 6, anatomy.sizes["D"], dtype=torch.float64)
+    first, second = weights_as_printed(block, x)
+    assert relative_error(second, first) < 1e-12
+    assert (first.triu(1) == 0).all()
+    torch.testing.assert_close(first.sum(-1), torch.ones_like(first[..., 0]))
+    by_hand = (x[0, 3] @ block.W_Q[1] @ (x[0, :4] @ block.W_K[1]).T / block.W_Q.shape[-1] ** 0.5).softmax(-1)
+    torch.testing.assert_close(first[0, 1, 3, :4], by_hand)

@@ -7,6 +7,9 @@ import torch
 import torch.nn.functional as F
 
 from softgeom.circuits import (
+    busiest_neurons,
+    dissect,
+    explained_by_token,
     fewest_neurons,
     fold_norms,
     matched_keys,
@@ -14,6 +17,7 @@ from softgeom.circuits import (
     promoted_tokens,
     run,
     share_of_active,
+    share_of_detectors,
     strongest_inputs,
     sum_over_neurons,
 )
@@ -60,3 +64,25 @@ def test_measures_of_sparsity_count_equal_neurons(anatomy, active, expected):
     torch.testing.assert_close(participation(activations, block), torch.full((2,), expected, dtype=torch.float64))
     assert fewest_neurons(activations, block, 0.99).tolist() == [active, active]
     assert share_of_active(activations, 0.5).tolist() == [active / 8] * 2
+
+
+def test_a_neuron_that_detects_a_token_is_explained_and_noise_is_not():
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(0, 5, (400,), generator=generator)
+    noise = torch.randn(400, 3, generator=generator, dtype=torch.float64)
+    detector = (tokens == 2).double()[:, None] + 0.1 * noise[:, :1]
+    half = torch.arange(400) < 200
+    explained = explained_by_token(torch.cat([detector, noise], 1), tokens, half)
+    assert explained[0] > 0.9
+    assert explained[1:].max() < 0.1
+    share, _ = share_of_detectors(torch.cat([detector, noise], 1), tokens, half, generator)
+    assert share == 0.25
+
+
+def test_busiest_neurons_take_the_layers_in_turn(model):
+    anatomy = dissect(model, "a model")
+    internals = run(anatomy, torch.arange(8)[None] % len(anatomy.W_E))
+    chosen = busiest_neurons(anatomy, internals, 3)
+    assert [layer for layer, _ in chosen][:2] == [0, 1]
+    sizes = internals.layers[0].mlp_post[0].abs() * anatomy.blocks[0].W_out.norm(dim=-1)
+    assert chosen[0] == (0, int(sizes.amax(0).argmax()))

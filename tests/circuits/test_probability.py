@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from softgeom.circuits import decisions, dissect, run, token_log_probabilities
+from softgeom.circuits import decisions, dissect, p_of_draws, run, token_log_probabilities
 from softgeom.language_model import GPT, GPTConfig
 
 
@@ -51,3 +51,10 @@ def test_a_bias_moves_the_boundary_and_an_equal_row_is_none():
     found = decisions(torch.tensor([[1.0]], dtype=torch.float64), W, torch.tensor([0.5, 0.0, 0.5], dtype=torch.float64))
     torch.testing.assert_close(found.margin, torch.tensor([1.0], dtype=torch.float64))
     assert int(found.rival) == 2
+
+
+def test_draws_from_the_softmax_pass_and_others_do_not():
+    p = torch.tensor([0.5, 0.3, 0.15, 0.05, 1e-9])
+    assert p_of_draws(torch.tensor([50, 30, 15, 5, 0]), p) > 0.9
+    assert p_of_draws(torch.tensor([30, 50, 15, 5, 0]), p) < 1e-3
+    assert p_of_draws(torch.tensor([3, 0, 0, 0, 0]), torch.tensor([1.0, 0, 0, 0, 0])) == 1

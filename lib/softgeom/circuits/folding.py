@@ -7,7 +7,7 @@ every LayerNorm would have subtracted it anyway, so it becomes an RMSNorm. `chan
 of the heads.
 
 A norm after each block (post-norm, the original transformer) cannot be folded this way: the skip connection reads it
-too. `run_post_norm` computes that variant, for the comparison.
+too. `placement.run_post_norm` computes that variant, for the comparison.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from softgeom.circuits.anatomy import Anatomy, BlockAnatomy, attend
+from softgeom.circuits.anatomy import Anatomy, BlockAnatomy
 from softgeom.circuits.layernorm import Division, Normalisation, fold
 
 
@@ -79,18 +79,6 @@ def change_basis(block: BlockAnatomy, M: Tensor) -> BlockAnatomy:
         W_K=block.W_K @ inverse,
         b_K=torch.einsum("hk,hkl->hl", block.b_K, inverse),
     )
-
-
-def run_post_norm(anatomy: Anatomy, tokens: Tensor) -> list[Tensor]:
-    """Streams of the post-norm variant, x <- N1(x + attention(x)), x <- N2(x + FFN(x)): 2 L + 1 states (B, T, D)."""
-    anatomy.check_tokens(tokens)
-    states = [anatomy.W_E[tokens]]
-    for block in anatomy.blocks:
-        heads = attend(block, states[-1], anatomy.rotary_base)["head_out"].sum(2)
-        states.append(block.ln1(states[-1] + heads))
-        ffn = block.activations(states[-1])[1] @ block.W_out + block.b_out
-        states.append(block.ln2(states[-1] + ffn))
-    return states
 
 
 def _fold_block(block: BlockAnatomy) -> BlockAnatomy:

@@ -107,6 +107,21 @@ def scores_by_offset(block: BlockAnatomy, attn_in: Tensor, rotary_base: float) -
     return scores
 
 
+def weights_as_printed(block: BlockAnatomy, attn_in: Tensor) -> tuple[Tensor, Tensor]:
+    """The two lines of the notes' display for attention weights, softmax over positions up to i, without rotary positions: 2 of (B, H, T, T).
+
+    softmax(x_i W_Q (X W_K)^T / sqrt(K)) through queries and keys, and softmax(x_i W_QK X^T / sqrt(K)) through the circuit W_QK = W_Q W_K^T.
+    """
+    K, T = block.W_Q.shape[-1], attn_in.shape[1]
+    queries, keys = (torch.einsum("btd,hdk->bhtk", attn_in, W) for W in (block.W_Q, block.W_K))
+    by_circuit = torch.einsum("btd,hde,bse->bhts", attn_in, block.W_Q @ block.W_K.mT, attn_in)
+    ahead = torch.ones(T, T, dtype=torch.bool).triu(1)
+    first, second = (
+        (scores / math.sqrt(K)).masked_fill(ahead, -torch.inf).softmax(-1) for scores in (queries @ keys.mT, by_circuit)
+    )
+    return first, second
+
+
 def writes_by_ov(block: BlockAnatomy, attn_in: Tensor, pattern: Tensor) -> Tensor:
     """Each head's write from its circuit, sum_j a_ij x_j W_OV: (B, T, D), (B, H, T, T) -> (B, T, H, D).
 

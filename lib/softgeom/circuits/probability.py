@@ -44,3 +44,21 @@ def decisions(states: Tensor, W_U: Tensor, b_U: Tensor | None = None) -> Decisio
     distances = torch.where(normals > 0, gaps / normals.where(normals > 0, torch.ones_like(normals)), torch.inf)
     margin, rival = distances.min(-1)
     return Decisions(winner, rival, top[..., 1], margin)
+
+
+def p_of_draws(counts: Tensor, probabilities: Tensor, least: float = 5.0) -> float:
+    """P-value of a chi-square test that tokens drawn `counts` (V) times come from `probabilities` (V).
+
+    Tokens expected fewer than `least` times share one cell, as the test's approximation asks; when even that cell is expected less often, it joins the
+    rarest of the others.
+    """
+    from scipy.stats import chisquare
+
+    expected = probabilities.double() / probabilities.double().sum() * counts.sum()
+    common = expected >= least
+    seen, meant = (torch.cat([v[common].double(), v[~common].double().sum()[None]]) for v in (counts, expected))
+    if meant[-1] < least and len(meant) > 1:
+        rarest = int(meant[:-1].argmin())
+        seen[rarest], meant[rarest] = seen[rarest] + seen[-1], meant[rarest] + meant[-1]
+        seen, meant = seen[:-1], meant[:-1]
+    return float(chisquare(seen.numpy(), meant.numpy()).pvalue) if len(meant) > 1 else 1.0
