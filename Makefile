@@ -33,7 +33,7 @@ unexport JUPYTER_PATH PYTHONPATH
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-browser lint lab scan bench check readme report pointer lock clean
+.PHONY: help env all smoke test test-browser lint lab scan bench check readme report claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
@@ -42,7 +42,7 @@ help:
 	@echo 'One notebook:          make 10_braid_counts, or with other values, into results/own: make 10_braid_counts PARAMS="seed=1 contexts=20"'
 	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder'
 	@echo 'Reading and teaching:  make lab (JupyterLab), make report (a site in build/html)'
-	@echo 'Checking:              make check (papers against ours), smoke, lint, test-browser, bench'
+	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, bench'
 	@echo 'Upkeep:                make env (.venv; USE_CONDA=1 takes conda), readme, lock, clean'
 
 # ---- Environment -----------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ $(E)/40_clustering_theorem.ipynb $(E)/42_sentiment.ipynb: $(HARDMAX)
 $(E)/43_leader_explanations.ipynb: $(E)/42_sentiment.ipynb $(HARDMAX)
 
 # (summary: reads what all others recorded)
-$(E)/90_summary.ipynb: $(filter-out $(E)/90_summary.ipynb,$(NOTEBOOKS:%=$(E)/%.ipynb))
+$(E)/90_summary.ipynb: $(wildcard claims/*.yaml) $(filter-out $(E)/90_summary.ipynb,$(NOTEBOOKS:%=$(E)/%.ipynb))
 
 # ---- Everything else -------------------------------------------------------------------------------------------------------
 
@@ -162,6 +162,10 @@ lint: | $(STAMP)
 
 check: | $(STAMP)
 	@$(PY) -m compendium check --profile $(PROFILE)
+
+# Claims beside the sources' own sentences, with rule and verdict: make claims, or make claims ONLY='003 24_robustness 004-theorem-2'
+claims: | $(STAMP)
+	@$(PY) -m compendium claims $(ONLY)
 
 # Where a sentence of a source stands: make pointer PAPER=003 SENTENCE='as its text has it'
 pointer: | $(STAMP)

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from compendium import check, claims, manifest, parameters, paths, readme, runner
+from compendium import check, claims, findings, manifest, parameters, paths, readme, runner, telling
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,10 +46,14 @@ def _parser() -> argparse.ArgumentParser:
         _check_params,
         "check the parameters of every notebook in a profile and write them to build/params",
     )
-    command("check", _check, "compare results with the papers' numbers")
+    command("check", _check, "compare results with the papers' numbers, and verdicts with the committed ones")
     render = command("render-readme", _render_readme, "write recorded numbers into README.md")
     render.add_argument("--check", action="store_true", help="only say whether README.md is up to date")
     command("report", _report, "build the site from the executed notebooks")
+    chosen = command("claims", _claims, "print claims: the source's sentence beside ours, the rule, the verdict")
+    chosen.add_argument(
+        "chosen", nargs="*", help="papers (003), notebooks (24_robustness) or ids; all when none is named"
+    )
     command("check-claims", _check_claims, "check the register, its pointers, and what notebooks pass to it")
     pointer = command("pointer", _pointer, "find the pointer of a sentence of a source")
     pointer.add_argument("paper")
@@ -67,6 +71,11 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check_params(options: argparse.Namespace) -> int:
     parameters.write_resolved(options.profile)
+    return 0
+
+
+def _claims(options: argparse.Namespace) -> int:
+    print(telling.told(options.chosen))
     return 0
 
 
@@ -92,7 +101,9 @@ def _pointer(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     rows = check.compare(options.profile)
     print(check.render(rows))
-    return int(any(row.verdict == "DIFFERENT" for row in rows))
+    changes, counts = findings.changes(options.profile)
+    print("\n".join(["", *changes, counts]))
+    return int(any(row.verdict == "DIFFERENT" for row in rows) or bool(changes))
 
 
 def _render_readme(options: argparse.Namespace) -> int:

@@ -1,0 +1,171 @@
+"""Findings: the register's claims with what recorded evidence makes of them.
+
+Verdicts are computed here from the evidence in the records, by the rules of today: a rule that changes needs no new run. Rows that share a
+root count once: a cause that shows in five places is one finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from compendium import book, claims, paths
+from compendium.claims import VERDICTS, Claim, Judgement, Register
+from compendium.committed import SHOWN, all_shown, notebooks
+
+KINDS = {
+    "theorem": "Theorems and formulas",
+    "numbers": "Printed numbers",
+    "experiment": "Experiments",
+    "ours": "Our own questions",
+}  # kind of a claim -> its heading
+_COLUMNS = ["id", "paper", "place", "kind", "root", "statement", "verdict", "finding", "note", "notebook"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim and its judgement, from which profile, and whether on stand-in data."""
+
+    claim: Claim
+    judgement: Judgement
+    profile: str
+    stand_in: bool
+
+    @property
+    def verdict(self) -> str:
+        return self.judgement.verdict
+
+    @property
+    def counts_as(self) -> str:
+        """What rows must share to count once: the root, where there is one."""
+        return self.claim.root or self.claim.id
+
+
+def of_run(profile: str) -> tuple[list[Finding], list[str]]:
+    """Findings of what ran last in a profile (else of its committed run), and what is wrong, one sentence each."""
+    records = []
+    for name in notebooks():
+        try:
+            folder = book.find_results(name, profile)
+        except FileNotFoundError:
+            continue
+        records.append((book.load_record(name, profile), folder.name == book.STAND_IN))
+    return _findings(records)
+
+
+def of_committed(profiles: tuple[str, ...] = SHOWN) -> tuple[list[Finding], list[str]]:
+    """Findings of the committed runs that pages show, and what is wrong, one sentence each."""
+    return _findings([(run.record, run.stand_in) for run in all_shown(profiles)])
+
+
+def table(findings: Iterable[Finding]) -> pd.DataFrame:
+    """One row a claim: what the source says, what was found."""
+    rows = [
+        {
+            "id": f.claim.id,
+            "paper": f.claim.paper,
+            "place": f.claim.place,
+            "kind": f.claim.kind,
+            "root": f.claim.root,
+            "statement": f.claim.statement,
+            "verdict": f.verdict,
+            "finding": f.judgement.says,
+            "note": f.judgement.note,
+            "notebook": f.claim.notebook,
+        }
+        for f in findings
+    ]
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def count(findings: Iterable[Finding]) -> pd.DataFrame:
+    """How many findings of each kind have each verdict; rows of one kind that share root and verdict count once."""
+    distinct = {(f.claim.kind, f.verdict, f.counts_as) for f in findings}
+    rows = [
+        {"kind": kind, "verdict": verdict, "claims": sum(d[:2] == (kind, verdict) for d in distinct)}
+        for kind, verdicts in VERDICTS.items()
+        for verdict in verdicts
+    ]
+    return pd.DataFrame(rows, columns=["kind", "verdict", "claims"])
+
+
+def by_root(findings: Iterable[Finding], register: Register) -> dict[str, list[Finding]]:
+    """The findings of each root that more than one row names, in the register's order."""
+    groups: dict[str, list[Finding]] = {root: [] for root in register.roots}
+    for finding in findings:
+        if finding.claim.root:
+            groups[finding.claim.root].append(finding)
+    return {root: rows for root, rows in groups.items() if len(rows) > 1}
+
+
+def _findings(records: Iterable[tuple[Mapping[str, Any], bool]]) -> tuple[list[Finding], list[str]]:
+    register = claims.load()
+    found: dict[str, Finding] = {}
+    faults: list[str] = []
+    for record, stand_in in records:
+        name, profile = record["notebook"], record["profile"]
+        for row in record["claims"]:
+            if "evidence" not in row:
+                continue  # typed by the signature before
+            again = f"run `make {name} PROFILE={profile}`"
+            if row["id"] not in register or register[row["id"]].notebook != name:
+                faults.append(
+                    f"{name} recorded {row['id']} in profile {profile}, which is not its claim any more: {again}"
+                )
+                continue
+            evidence = {key: _number(value) for key, value in row["evidence"].items()}
+            claim = register[row["id"]]
+            try:
+                judgement = claim.rule.judge(claim.id, evidence, stand_in=stand_in)
+            except ValueError as error:
+                faults.append(f"{error}; recorded in profile {profile}: {again}")
+                continue
+            found[claim.id] = Finding(claim, judgement, profile, stand_in)
+    return [found[id] for id in register if id in found], faults
+
+
+def _number(value: Any) -> Any:
+    """JSON has no infinity: records hold it as text."""
+    return float(value) if value in ("inf", "-inf") else value
+
+
+def baseline_of(profile: str) -> pd.DataFrame | None:
+    """The committed verdicts of a profile, `results/<profile>/verdicts.csv`; None when none were committed."""
+    path = paths.results_dir(profile, "verdicts.csv")
+    return pd.read_csv(path, keep_default_na=False, dtype=str) if path.is_file() else None
+
+
+def baseline(findings: Iterable[Finding]) -> str:
+    """The content of `verdicts.csv`: verdict and finding of every claim that was judged on real data."""
+    frame = table(f for f in findings if not f.stand_in)
+    return frame[["id", "verdict", "finding"]].to_csv(index=False, lineterminator="\n")
+
+
+def changes(profile: str) -> tuple[list[str], str]:
+    """Claims whose verdict differs from the committed one, a sentence each, and a line of counts.
+
+    Findings on stand-in data are not compared: the committed verdicts are those of real data.
+    """
+    findings, faults = of_run(profile)
+    known = baseline_of(profile)
+    if known is None:
+        return faults, f"{len(findings)} claims; no verdicts are committed for profile {profile}"
+    before = dict(zip(known["id"], known["verdict"], strict=True))
+    compared = [f for f in findings if not f.stand_in]
+    moved = [
+        f"{f.claim.id} ({f.claim.notebook}): {before[f.claim.id]} -> {f.verdict}; {f.judgement.says}"
+        for f in compared
+        if f.claim.id in before and before[f.claim.id] != f.verdict
+    ]
+    new = [f"{f.claim.id} ({f.claim.notebook}): new, {f.verdict}" for f in compared if f.claim.id not in before]
+    gone = [f"{id}: had the verdict {before[id]}, and has no evidence" for id in before if id not in _ids(findings)]
+    aside = len(findings) - len(compared)
+    told = f"{len(compared)} verdicts compared with results/{profile}/verdicts.csv: {len(moved)} changed, {len(new)} new, {len(gone)} gone"
+    return faults + moved + new + gone, told + (f"; {aside} on stand-in data not compared" if aside else "")
+
+
+def _ids(findings: Iterable[Finding]) -> set[str]:
+    return {finding.claim.id for finding in findings}

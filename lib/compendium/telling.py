@@ -1,0 +1,70 @@
+"""`make claims`: each claim in the terminal, the source's own sentence beside our words, the rule, and what the committed results say."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from compendium import claims, findings
+from compendium.claims import Claim, Register, pointer
+from compendium.findings import Finding
+
+_WIDTH = 110
+_LABELS = 12  # characters
+
+
+def told(chosen: Sequence[str] = ()) -> str:
+    """The chosen claims, all of them when none is named.
+
+    Parameters
+    ----------
+    chosen
+        Papers (`003`), notebooks (`24_robustness`) or ids of claims.
+
+    Raises
+    ------
+    ValueError
+        When a word is none of them.
+    """
+    register = claims.load()
+    found, faults = findings.of_committed()
+    known = {finding.claim.id: finding for finding in found}
+    blocks = [_block(claim, register, known.get(claim.id)) for claim in _chosen(register, chosen)]
+    return "\n\n".join([*blocks, *faults])
+
+
+def _chosen(register: Register, words: Sequence[str]) -> Iterable[Claim]:
+    for word in words:
+        if word not in register and not any(word in (claim.paper, claim.notebook) for claim in register.values()):
+            papers, notebooks = register.titles, sorted({claim.notebook for claim in register.values()})
+            raise ValueError(
+                f"{word!r} is no claim, paper ({', '.join(papers)}) or notebook with claims ({', '.join(notebooks)})"
+            )
+    return [c for c in register.values() if not words or {c.id, c.paper, c.notebook} & set(words)]
+
+
+def _block(claim: Claim, register: Register, finding: Finding | None) -> str:
+    rule = claim.rule
+    lines = [f"{claim.id}  [{claim.kind}]  {claim.place}"]
+    for place in claim.sentences:
+        here = pointer.has(place.paper)
+        lines.append(_line("source", claims.sentence(place) if here else "(its text is not here: SOFTGEOM_PAPERS)"))
+    lines.append(_line("we say", claim.statement))
+    lines.append(_line("under", claim.hypotheses))
+    lines.append(_line("cause", register.roots.get(claim.root, "")))
+    if rule.adequate is not None:
+        lines.append(_line("needs", f"{rule.adequate.text}, else {claims.NOT_TESTABLE}"))
+    lines += [_line(verdict, c.text if c else "otherwise", 4) for verdict, c in rule.verdicts]
+    lines.append(_line("why", rule.why))
+    if finding is None:
+        lines.append(_line("result", f"none committed: make {claim.notebook}"))
+    else:
+        note = f" ({finding.judgement.note})" if finding.judgement.note else ""
+        lines.append(_line("result", f"{finding.verdict.upper()}{note}: {finding.judgement.says}"))
+        lines.append(_line("from", f"{claim.notebook}, profile {finding.profile}"))
+    return "\n".join(line for line in lines if line)
+
+
+def _line(label: str, text: str, indent: int = 2) -> str:
+    head = f"{'':{indent}}{label:<{_LABELS - indent}}  " if text else ""
+    return textwrap.fill(text, _WIDTH, initial_indent=head, subsequent_indent=" " * (_LABELS + 2)) if text else ""
