@@ -106,7 +106,7 @@ def test_the_register_is_sound(repository):
 @pytest.mark.parametrize(("claim", "verdict", "evidence"), _examples())
 def test_each_rule_gives_each_verdict(claim, verdict, evidence):
     assert claim.rule.judge(claim.id, evidence).verdict == verdict
-    assert {named for named, _ in claim.examples} == set(claim.rule.outcomes)
+    assert {named for named, _ in claim.examples} >= set(claim.rule.outcomes)  # and more where evidence may be None
 
 
 def test_every_pointer_finds_its_sentence(repository):
