@@ -44,9 +44,9 @@ def test_every_dependency_is_locked(repository):
     assert "://" not in lock  # the index is the user's choice
 
 
-def test_every_dependency_is_explained_in_the_readme(repository):
-    readme = (repository / "README.md").read_text().lower()
-    unexplained = {name for name in _declared(repository) if f"`{name}`" not in readme}
+def test_every_dependency_is_explained(repository):
+    page = (repository / "docs" / "dependencies.md").read_text(encoding="utf-8").lower()
+    unexplained = {name for name in _declared(repository) if f"`{name}`" not in page}
     assert not unexplained
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from compendium import check, claims, findings, manifest, parameters, paths, readme, runner, telling
+from compendium import check, claims, findings, parameters, paths, rendered, runner, telling
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,8 +47,12 @@ def _parser() -> argparse.ArgumentParser:
         "check the parameters of every notebook in a profile and write them to build/params",
     )
     command("check", _check, "compare results with the papers' numbers, and verdicts with the committed ones")
-    render = command("render-readme", _render_readme, "write recorded numbers into README.md")
-    render.add_argument("--check", action="store_true", help="only say whether README.md is up to date")
+    render = command(
+        "render-readme",
+        _render_readme,
+        "write recorded numbers into README.md and docs, the gallery, the verdicts, codecheck.yml",
+    )
+    render.add_argument("--check", action="store_true", help="only say which of them are not up to date")
     command("report", _report, "build the site from the executed notebooks")
     chosen = command("claims", _claims, "print claims: the source's sentence beside ours, the rule, the verdict")
     chosen.add_argument(
@@ -107,14 +111,10 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _render_readme(options: argparse.Namespace) -> int:
-    page, listing = paths.root() / "README.md", paths.root() / "codecheck.yml"
-    fresh = {page: readme.render(page.read_text(encoding="utf-8"), options.profile)}
-    fresh[listing] = manifest.render(options.profile)
-    for path, text in fresh.items():
-        if not options.check:
-            path.write_text(text, encoding="utf-8")
-        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
-            raise ValueError(f"{path.name} does not show the committed results: run `make readme`")
+    if not options.check:
+        rendered.write()
+    elif stale := rendered.stale():
+        raise ValueError(f"{', '.join(stale)} do not show the committed results: run `make readme`")
     return 0
 
 

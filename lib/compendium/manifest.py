@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from compendium import paths, readme
-from compendium.book import STAND_IN
+from compendium import paths
+from compendium.committed import all_shown
 
 _HEAD: dict[str, Any] = {
     "version": "https://codecheck.org.uk/spec/config/1.0/",
@@ -18,20 +18,13 @@ _HEAD: dict[str, Any] = {
 }
 
 
-def render(profile: str = "default") -> str:
-    """The manifest of a profile's committed outputs, ordered by notebook."""
+def render() -> str:
+    """The manifest of the committed outputs that pages show, ordered by notebook."""
     entries = []
-    for name in sorted(path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb")):
-        try:
-            recorded = readme.committed_record(name, profile)
-        except KeyError:
-            continue
-        folder = recorded["folder"].relative_to(paths.root()).as_posix()
-        figures = paths.figures_dir(profile) / (STAND_IN if folder.endswith(STAND_IN) else "")
-        place = figures.relative_to(paths.root()).as_posix()
+    for run in all_shown():
         entries += [
-            {"file": f"{place}/{name}-{key}.png", "comment": figure["caption"]}
-            for key, figure in recorded["figures"].items()
+            {"file": run.figure(key), "comment": figure["caption"]} for key, figure in run.record["figures"].items()
         ]
-        entries += [{"file": f"{folder}/{key}.csv", "comment": caption} for key, caption in recorded["tables"].items()]
+        folder = run.results.relative_to(paths.root()).as_posix()
+        entries += [{"file": f"{folder}/{key}.csv", "comment": text} for key, text in run.record["tables"].items()]
     return yaml.safe_dump({**_HEAD, "manifest": entries}, sort_keys=False, allow_unicode=True, width=120)

@@ -1,112 +1,97 @@
-"""Numbers and tables of the README come from `results/`: no number there is typed by hand.
+"""Numbers, tables and pictures of the README and of `docs/` come from `results/`: no number there is typed by hand.
 
 Markers in the text, each kept and its content replaced::
 
     <!-- value: 12_first_scan/unargmaxable --> 200 <!-- /value -->            a recorded value (optional format: `... | ,.0f`)
     <!-- table: 10_braid_counts/real_sizes --> ... <!-- /table -->            a recorded table (optional columns: `... | a, b`)
     <!-- table: bench/targets --> ... <!-- /table -->                         a benchmark's table, from results/bench
-    <!-- claims: 001 --> ... <!-- /claims -->                                 the claims of one paper: notebook, figures, verdict
+    <!-- cost: all --> 20 minutes <!-- /cost -->                              what a make target costs (`... | disk`: in GB), from results/bench
+    <!-- figure: 11_region_geometry/slices --> ... <!-- /figure -->           a recorded figure with its alternative text
+    <!-- verdicts: all --> ... <!-- /verdicts -->                             verdicts by kind, of all papers or of one (`... 003`)
+
+What is shown is the committed run of the largest profile (`compendium.committed`).
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Any
 
 import pandas as pd
 
-from compendium import paths
-from compendium.book import STAND_IN
+from compendium import findings, paths
+from compendium.committed import shown
 
-_MARKER = re.compile(r"<!-- (value|table|claims): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->", re.DOTALL)
+_MARKER = re.compile(
+    r"<!-- (value|table|cost|figure|verdicts): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->", re.DOTALL
+)
 
 
-def render(text: str, profile: str = "default") -> str:
-    """The text with every marker's content renewed from the committed results of a profile.
+def render(text: str, up: str = "") -> str:
+    """The text with every marker's content renewed; `up` leads from its page to the top of the repository (`../`).
 
     Raises
     ------
     KeyError
-        When a marker names a notebook, value or table that was never recorded.
+        When a marker names a notebook, value, table or figure that was never recorded.
     """
 
     def renew(match: re.Match[str]) -> str:
         kind, what, option, _ = match.groups()
-        content = {"value": _value, "table": _table, "claims": _claims}[kind](what, option or "", profile)
+        if kind == "figure":
+            content = _figure(what, up)
+        else:
+            content = {"value": _value, "table": _table, "cost": _cost, "verdicts": _verdicts}[kind](what, option or "")
         opening = f"<!-- {kind}: {what}{f' | {option}' if option else ''} -->"
         return f"{opening}{content}<!-- /{kind} -->"
 
     return _MARKER.sub(renew, text)
 
 
-def committed_record(name: str, profile: str) -> dict[str, Any]:
-    """The committed record of a notebook: from real data where there is one, else from the stand-in."""
-    folder = paths.results_dir(profile, name)
-    for path in (folder / "record.json", folder / STAND_IN / "record.json"):
-        if path.is_file():
-            return json.loads(path.read_text(encoding="utf-8")) | {"folder": path.parent}
-    raise KeyError(f"README.md names {name}, which has no committed results in profile {profile!r}: run `make {name}`")
-
-
-def _value(what: str, option: str, profile: str) -> str:
+def _value(what: str, option: str) -> str:
     name, _, key = what.rpartition("/")
-    values = committed_record(name, profile)["values"]
+    values = shown(name).record["values"]
     if key not in values:
-        raise KeyError(f"README.md names the value {what}; {name} recorded {', '.join(values) or 'none'}")
+        raise KeyError(f"a page names the value {what}; {name} recorded {', '.join(values) or 'none'}")
     return format(values[key]["value"], option)
 
 
-def _table(what: str, option: str, profile: str) -> str:
+def _table(what: str, option: str) -> str:
     name, _, key = what.rpartition("/")
-    folder = paths.root() / "results" / "bench" if name == "bench" else committed_record(name, profile)["folder"]
+    folder = paths.root() / "results" / "bench" if name == "bench" else shown(name).results
     path = folder / f"{key}.csv"
     if not path.is_file():
-        raise KeyError(f"README.md names the table {what}, which {name} did not record")
+        raise KeyError(f"a page names the table {what}, which {name} did not record")
     frame = pd.read_csv(path)
     if option:
         frame = frame[[column.strip() for column in option.split(",")]]
     return "\n" + markdown(frame) + "\n"
 
 
-def _claims(what: str, option: str, profile: str) -> str:
-    rows, last = [], ""
-    for claim, name in all_claims(profile):
-        if claim["id"].startswith(f"{what}-"):
-            reason = "" if claim["verdict"] == "reproduced" else claim["reason"]
-            rows.append(
-                {
-                    "notebook and figures": _evidence(name, profile) if name != last else "",
-                    "claim": f"{claim['source']}: {claim['statement']}",
-                    "verdict": f"**{claim['verdict']}**" + (f": {reason}" if reason else ""),
-                }
-            )
-            last = name
-    return "\n" + markdown(pd.DataFrame(rows)) + "\n" if rows else "\n"
+def _cost(what: str, option: str) -> str:
+    targets = pd.read_csv(paths.root() / "results" / "bench" / "targets.csv").set_index("target")
+    if what not in targets.index:
+        raise KeyError(f"a page names the cost of {what}; results/bench/targets.csv has {', '.join(targets.index)}")
+    if option == "disk":
+        return f"{targets.loc[what, 'disk (GB)']:.1f} GB"
+    return f"{targets.loc[what, 'minutes']:.0f} minutes"
 
 
-def _evidence(name: str, profile: str) -> str:
-    """Links to a notebook and to each of its committed figures, numbered."""
-    recorded = committed_record(name, profile)
-    aside = f"{STAND_IN}/" if recorded["folder"].name == STAND_IN else ""
-    figures = [
-        f"[{number}](figures/{profile}/{aside}{name}-{key}.png)" for number, key in enumerate(recorded["figures"], 1)
-    ]
-    return f"[{name}](notebooks/{name}.ipynb)" + (f", figures {' '.join(figures)}" if figures else "")
+def _figure(what: str, up: str) -> str:
+    name, _, key = what.rpartition("/")
+    run = shown(name)
+    if key not in run.record["figures"]:
+        raise KeyError(f"a page names the figure {what}; {name} recorded {', '.join(run.record['figures']) or 'none'}")
+    alt = " ".join(run.record["figures"][key]["alt"].split()).replace("[", "(").replace("]", ")")
+    return f"\n![{alt}]({up}{run.figure(key)})\n"
 
 
-def all_claims(profile: str) -> list[tuple[dict[str, Any], str]]:
-    """Every committed claim with the notebook that tested it, ordered by notebook."""
-    names = sorted(path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb"))
-    found = []
-    for name in names:
-        try:
-            record = committed_record(name, profile)
-        except KeyError:
-            continue
-        found += [(claim, name) for claim in record["claims"]]
-    return found
+def _verdicts(what: str, option: str) -> str:
+    from compendium.entries import table_of_counts
+
+    found, _ = findings.of_committed()
+    return "\n" + table_of_counts([f for f in found if what in ("all", f.claim.paper)]) + "\n"
 
 
 def markdown(frame: pd.DataFrame) -> str:

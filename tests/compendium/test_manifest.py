@@ -19,7 +19,7 @@ def test_every_recorded_output_is_listed_with_its_caption(compendium, write_note
         {"file": "results/default/10_demo/pairs.csv", "comment": "pairs of things"}
     ]
     assert command_line.main(["render-readme", "--check"]) == 1
-    assert "codecheck.yml does not show the committed results" in capsys.readouterr().err
+    assert "codecheck.yml, docs/gallery/README.md" in capsys.readouterr().err
     assert command_line.main(["render-readme"]) == 0
     assert command_line.main(["render-readme", "--check"]) == 0
 

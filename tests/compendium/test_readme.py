@@ -11,35 +11,52 @@ from compendium import book, readme, style
 @pytest.fixture
 def recorded(compendium, write_notebook):
     write_notebook("10_demo", 'profile: str = "lab"')
-    run = book.open_book("10_demo", {"profile": "default"})
-    run.value("count", 12345.678)
-    run.table("pairs", pd.DataFrame({"a": [1], "b": ["x|y"], "c": [0.123456]}))
-    run.claim("001-one", source="001, Table 1", statement="One holds.", verdict="corrected", reason="Almost.")
-    run.claim("001-two", source="001, Table 2", statement="Two holds.", verdict="reproduced", reason="By counting.")
-    run.figure("pairs", style.figure("column")[0], caption="Pairs.", alt="An empty plane.")
-    run.save()
+    for profile, count in (("default", 12345.678), ("paper", 1.0)):
+        run = book.open_book("10_demo", {"profile": profile})
+        run.value("count", count)
+        run.table("pairs", pd.DataFrame({"a": [1], "b": ["x|y"], "c": [0.123456]}))
+        run.figure("pairs", style.figure("column")[0], caption="Pairs.", alt="An empty\nplane [none].")
+        run.save()
 
 
-def test_values_tables_and_claims_are_filled_in(recorded):
+def test_values_tables_and_figures_are_filled_in(recorded):
     text = (
         "n = <!-- value: 10_demo/count | ,.0f -->old<!-- /value -->.\n"
-        "<!-- table: 10_demo/pairs | a, b -->\nold\n<!-- /table -->\n<!-- claims: 001 --><!-- /claims -->"
+        "<!-- table: 10_demo/pairs | a, b -->\nold\n<!-- /table -->\n"
+        "<!-- figure: 10_demo/pairs --><!-- /figure --><!-- verdicts: all --><!-- /verdicts -->"
     )
-    fresh = readme.render(text)
+    fresh = readme.render(text, "../")
     assert "n = <!-- value: 10_demo/count | ,.0f -->12,346<!-- /value -->." in fresh
     assert "| a | b |\n| --- | --- |\n| 1 | x\\|y |" in fresh
-    links = "[10_demo](notebooks/10_demo.ipynb), figures [1](figures/default/10_demo-pairs.png)"
-    assert f"| {links} | 001, Table 1: One holds. | **corrected**: Almost. |" in fresh
-    assert "|  | 001, Table 2: Two holds. | **reproduced** |" in fresh
-    assert readme.render(fresh) == fresh
+    assert "\n![An empty plane (none).](../figures/default/10_demo-pairs.png)\n" in fresh
+    assert "| Experiments | none | 0 |" in fresh
+    assert readme.render(fresh, "../") == fresh
+
+
+def test_the_largest_committed_profile_is_shown(recorded, compendium):
+    run = book.open_book("10_demo", {"profile": "hour"})
+    run.value("count", 7)
+    run.save()
+    assert readme.render("<!-- value: 10_demo/count -->old<!-- /value -->").count("-->7<") == 1
+
+
+def test_costs_are_those_measured(compendium):
+    (compendium / "results" / "bench").mkdir(parents=True)
+    (compendium / "results" / "bench" / "targets.csv").write_text("target,minutes,disk (GB)\nall,19.7,2.42\n")
+    text = "<!-- cost: all -->x<!-- /cost --> <!-- cost: all | disk --><!-- /cost -->"
+    assert "-->20 minutes<!--" in readme.render(text)
+    assert "-->2.4 GB<!--" in readme.render(text)
+    with pytest.raises(KeyError, match=r"the cost of none; results/bench/targets.csv has all"):
+        readme.render("<!-- cost: none --><!-- /cost -->")
 
 
 @pytest.mark.parametrize(
     ("marker", "message"),
     [
         ("<!-- value: 10_demo/cuont -->1<!-- /value -->", "10_demo recorded count"),
-        ("<!-- value: 11_gone/count -->1<!-- /value -->", "11_gone, which has no committed results"),
+        ("<!-- value: 11_gone/count -->1<!-- /value -->", "11_gone has no committed results"),
         ("<!-- table: 10_demo/none -->1<!-- /table -->", "the table 10_demo/none"),
+        ("<!-- figure: 10_demo/none -->1<!-- /figure -->", "the figure 10_demo/none; 10_demo recorded pairs"),
     ],
 )
 def test_names_that_were_never_recorded_are_errors(recorded, marker, message):

@@ -1,0 +1,89 @@
+"""One claim on a page: a line that unfolds, the same in the gallery of the repository and in the register of the site."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from compendium import findings
+from compendium.claims import NOT_TESTABLE, Claim, Register
+from compendium.findings import Finding
+
+PENDING = "no result committed"
+_LINE = 150  # characters of a statement on the line that unfolds
+_MARKUP = re.compile(r"([\\`*_\[\]|$~])")
+
+
+def entry(claim: Claim, finding: Finding | None, register: Register, *, evidence: str = "") -> str:
+    """The claim as an HTML `details` element with the claim's id as its anchor; what unfolds is Markdown.
+
+    Parameters
+    ----------
+    claim, finding
+        What is claimed, and what became of it; None where no evidence is committed.
+    register
+        Gives the meaning of roots.
+    evidence
+        Links to the notebook and its figures, as Markdown.
+    """
+    verdict = finding.verdict if finding else PENDING
+    summary = f"<b>{verdict}</b> · {html.escape(claim.place, quote=False)}: {html.escape(shortened(claim.statement), quote=False)}"
+    attributes = (
+        f'id="{claim.id}" class="claim" data-paper="{claim.paper}" data-kind="{claim.kind}" data-verdict="{verdict}"'
+    )
+    rule = claim.rule
+    asked = [
+        f"{verdict} when `{condition.text}`" if condition else f"else {verdict}" for verdict, condition in rule.verdicts
+    ]
+    gate = f"{NOT_TESTABLE} unless `{rule.adequate.text}`; " if rule.adequate else ""
+    body = [
+        ("Stated" if claim.kind != "ours" else "Asked", plain(claim.statement)),
+        ("Under", plain(claim.hypotheses)),
+        ("Found", _found(finding)),
+        ("Rule", gate + "; ".join(asked) + ". " + plain(rule.why)),
+        ("Evidence", "; ".join(f"`{name}`: {plain(meaning)}" for name, meaning in rule.evidence.items())),
+        ("Cause shared with others", plain(register.roots.get(claim.root, ""))),
+        ("See", evidence),
+    ]
+    lines = "\n".join(f"- *{label}.* {text}" for label, text in body if text)
+    return (
+        f"<details {attributes}><summary>{summary}</summary>\n\n`{claim.id}`, {kind_of(claim)}\n\n{lines}\n\n</details>"
+    )
+
+
+def kind_of(claim: Claim) -> str:
+    """The kind of a claim, as a reader says it."""
+    return {"theorem": "theorem or formula", "numbers": "printed numbers", "ours": "our own question"}.get(
+        claim.kind, claim.kind
+    )
+
+
+def shortened(statement: str) -> str:
+    """The statement's beginning, whole words only, where it is longer than a line."""
+    if len(statement) <= _LINE:
+        return statement
+    return statement[: statement.rindex(" ", 0, _LINE)].rstrip(",;:") + " ..."
+
+
+def plain(text: str) -> str:
+    """Text in which Markdown and HTML see no markup."""
+    return _MARKUP.sub(r"\\\1", html.escape(text, quote=False))
+
+
+def table_of_counts(found: list[Finding]) -> str:
+    """Verdicts by kind as a Markdown table: a row for each kind; rows of the register that share a cause count once."""
+    counts = findings.count(found)
+    lines = ["| kind | verdicts | rows of the register |", "| --- | --- | --- |"]
+    for kind, heading in findings.KINDS.items():
+        some = counts[(counts["kind"] == kind) & (counts["claims"] > 0)]
+        told = ", ".join(f"**{n}** {verdict}" for verdict, n in some[["verdict", "claims"]].itertuples(index=False))
+        lines.append(f"| {heading} | {told or 'none'} | {sum(f.claim.kind == kind for f in found)} |")
+    return "\n".join(lines)
+
+
+def _found(finding: Finding | None) -> str:
+    if finding is None:
+        return PENDING
+    note = f" ({plain(finding.judgement.note)})" if finding.judgement.note else ""
+    stand_in = ", on stand-in data" if finding.stand_in else ""
+    return f"**{finding.verdict}**{note}: {plain(finding.judgement.says)} (profile {finding.profile}{stand_in})"

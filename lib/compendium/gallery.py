@@ -1,0 +1,139 @@
+"""The gallery: pages for any git host, with every committed figure, its caption, and the claims that it belongs to.
+
+`docs/gallery/README.md` is the first view: verdicts by kind, the causes that several rows share, what does not hold as it stands, and a
+contact sheet. One page a paper follows. All links are relative, all of it is rendered from the register and the committed records.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+
+from compendium import claims, findings, paths
+from compendium.claims import NOT_TESTABLE, Register
+from compendium.committed import Committed, all_shown
+from compendium.entries import entry, plain, shortened, table_of_counts
+from compendium.findings import Finding
+
+FOLDER = "docs/gallery"
+FOUNDATIONS = "data-and-models"
+_CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004"}  # first digit of a notebook -> paper
+_UP = "../../"  # from a page to the top of the repository
+_HOLDS = {"holds", "agree", "reproduced"}
+
+
+def pages() -> dict[str, str]:
+    """Every page: its path in the repository and its text."""
+    register = claims.load()
+    found, _ = findings.of_committed()
+    known = {finding.claim.id: finding for finding in found}
+    runs = [run for run in all_shown() if not run.name.startswith("9")]
+    papers = {paper: [run for run in runs if _page(run.name) == paper] for paper in [*register.titles, FOUNDATIONS]}
+    result = {f"{FOLDER}/README.md": _index(register, found, papers)}
+    for paper, chosen in papers.items():
+        result[f"{FOLDER}/{paper}.md"] = _paper(paper, chosen, register, known)
+    return result
+
+
+def title_of(name: str) -> str:
+    """The heading of a notebook, without a full stop."""
+    for cell in json.loads(paths.notebook(name).read_text(encoding="utf-8"))["cells"]:
+        for line in "".join(cell["source"]).splitlines():
+            if line.startswith("# ") and cell["cell_type"] == "markdown":
+                return line.removeprefix("# ").rstrip(".")
+    return name
+
+
+def picture(run: Committed, key: str, up: str = _UP) -> str:
+    """A committed figure as Markdown, with its alternative text."""
+    alt = " ".join(run.record["figures"][key]["alt"].split()).replace("[", "(").replace("]", ")")
+    return f"![{alt}]({up}{run.figure(key)})"
+
+
+def _index(register: Register, found: list[Finding], papers: dict[str, list[Committed]]) -> str:
+    shared = findings.by_root(found, register)
+    parts = [
+        "# Gallery: what four sources say, and what was found",
+        _STATED,
+        table_of_counts(found),
+        _legend(found),
+        "## Causes that several rows share",
+        "\n".join(
+            f"- **{plain(register.roots[root])}** {len(rows)} rows: {', '.join(map(_linked, rows))}."
+            for root, rows in shared.items()
+        )
+        or "None.",
+        "## What does not hold as it stands",
+        "Claims of the sources, apart from those above.",
+    ]
+    for kind, heading in findings.KINDS.items():
+        rows = [f for f in found if f.claim.kind == kind != "ours" and f.verdict not in {*_HOLDS, NOT_TESTABLE}]
+        if rows := [f for f in rows if f.claim.root not in shared]:
+            parts += [
+                f"### {heading}",
+                "\n".join(f"- {_linked(f)}: {plain(shortened(f.claim.statement))}" for f in rows),
+            ]
+    parts += ["## Pages"]
+    for paper, runs in papers.items():
+        name = f"{paper}: {register.titles[paper]}" if paper in register.titles else _FOUNDATIONS_TITLE
+        parts += [f"### [{name}]({paper}.md)", _contact_sheet(paper, runs)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _paper(paper: str, runs: list[Committed], register: Register, known: dict[str, Finding]) -> str:
+    chosen = [claim for claim in register.values() if claim.paper == paper]
+    title = f"{paper}: {register.titles[paper]}" if paper in register.titles else _FOUNDATIONS_TITLE
+    parts = [f"# {title}", "[All papers](README.md)"]
+    if chosen:
+        parts.append(table_of_counts([known[claim.id] for claim in chosen if claim.id in known]))
+    recorded = {run.name: run for run in runs}
+    for name in sorted({*recorded, *(claim.notebook for claim in chosen)}):
+        parts += [f'<a id="{name}"></a>', f"## [{plain(title_of(name))}]({_UP}notebooks/{name}.ipynb)"]
+        if name in recorded:
+            parts += _figures(recorded[name])
+        rows = [claim for claim in chosen if claim.notebook == name]
+        parts += [entry(claim, known.get(claim.id), register) for claim in rows if claim.kind != "ours"]
+        if own := [claim for claim in rows if claim.kind == "ours"]:
+            parts.append("**Our own questions**, which no source states:")
+            parts += [entry(claim, known.get(claim.id), register) for claim in own]
+    return "\n\n".join(parts) + "\n"
+
+
+def _figures(run: Committed) -> list[str]:
+    data = (
+        "; ".join(dict.fromkeys(f"{source['name']} ({source['kind']})" for source in run.record["sources"])) or "none"
+    )
+    parts = [f"Notebook `{run.name}`, profile {run.profile}, data: {plain(data)}."]
+    for key, figure in run.record["figures"].items():
+        parts += [picture(run, key), f"*{plain(figure['caption'])}*"]
+    return parts
+
+
+def _contact_sheet(paper: str, runs: list[Committed]) -> str:
+    """The first figure of each notebook, small, leading to its place on the paper's page."""
+    return "\n".join(
+        f'<a href="{paper}.md#{run.name}"><img src="{_UP}{run.figure(next(iter(run.record["figures"])))}" width="32%" '
+        f'alt="{html.escape(title_of(run.name))}"></a>'
+        for run in runs
+        if run.record["figures"]
+    )
+
+
+def _linked(finding: Finding) -> str:
+    return f"[{finding.claim.paper}, {plain(finding.claim.place)}]({finding.claim.paper}.md#{finding.claim.id}) **{finding.verdict}**"
+
+
+def _legend(found: list[Finding]) -> str:
+    profiles = sorted({finding.profile for finding in found})
+    return f"Shown: {len(found)} claims from the committed results of profile {' and '.join(profiles) or '(none)'}. {_RULES}"
+
+
+def _page(name: str) -> str:
+    return _CHAPTERS.get(name[0], FOUNDATIONS)
+
+
+_FOUNDATIONS_TITLE = "Data and models"
+_STATED = """Every verdict here is computed: a notebook passes evidence, a rule that stands beside the claim decides
+([`claims/`](../../claims)). A theorem holds or fails, printed numbers agree or not, an experiment is reproduced or not, and only at a scale that
+can tell. Rows that share a cause count once. What no source states is ours, and counts for or against nobody."""
+_RULES = "A line unfolds to the statement, the rule with its reason, and the notebook. Rendered by `make readme`; nothing on these pages is typed."

@@ -1,0 +1,136 @@
+"""The gallery: figures with captions, claims that unfold, causes first, every link leading somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import yaml
+
+from compendium import gallery, rendered
+
+POINTER = {"paper": "001", "start": 0, "length": 3, "digest": "0123456789abcdef"}
+
+
+def _entry(id, **more):
+    return {
+        "id": id,
+        "place": "Section 2",
+        "kind": "theorem",
+        "statement": "For all a < b | c the *map* folds; " + "and so on " * 20,
+        "sentence": POINTER,
+        "notebook": "10_demo",
+        "rule": {
+            "evidence": {"gap": "largest error"},
+            "verdicts": {"holds": "gap < 1e-10", "fails": "otherwise"},
+            "why": "rounding only",
+            "says": "error {gap:.0e}",
+        },
+        "examples": {"holds": {"gap": 0}, "fails": {"gap": 1}},
+    } | more
+
+
+OURS = {
+    "kind": "ours",
+    "rule": {
+        "evidence": {"gap": "largest error"},
+        "verdicts": {"found": "gap < 1", "not found": "otherwise"},
+        "why": "one",
+        "says": "{gap}",
+    },
+    "examples": {"found": {"gap": 0}, "not found": {"gap": 1}},
+}
+
+
+@pytest.fixture
+def pages(compendium, write_notebook):
+    path = write_notebook("10_demo", 'profile: str = "lab"')
+    notebook = json.loads(path.read_text())
+    notebook["cells"].insert(0, {"cell_type": "markdown", "metadata": {}, "source": ["# Fold_the map.\n", "text"]})
+    path.write_text(json.dumps(notebook))
+    ours = _entry("001-own", **OURS)
+    del ours["sentence"]
+    entries = [_entry("001-a", root="fold"), _entry("001-b", root="fold"), _entry("001-c"), ours, _entry("001-d")]
+    content = {"paper": "001", "title": "A paper", "roots": {"fold": "It folds."}, "claims": entries}
+    (compendium / "claims").mkdir()
+    (compendium / "claims" / "001.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    rows = [{"id": f"001-{id}", "evidence": {"gap": gap}} for id, gap in (("a", 1), ("b", 1), ("c", 1), ("own", 0))]
+    record = {
+        "notebook": "10_demo",
+        "profile": "default",
+        "claims": rows,
+        "tables": {},
+        "sources": [{"name": "IMDb", "kind": "local"}],
+        "figures": {"hull": {"caption": "A hull.", "alt": "A triangle\nwith [a] point."}},
+    }
+    folder = compendium / "results" / "default" / "10_demo"
+    folder.mkdir(parents=True)
+    (folder / "record.json").write_text(json.dumps(record))
+    return gallery.pages()
+
+
+def test_the_first_view_says_causes_once_and_what_does_not_hold(pages):
+    front = pages["docs/gallery/README.md"]
+    assert "| Theorems and formulas | **2** fails | 3 |" in front
+    assert "| Our own questions | **1** found | 1 |" in front
+    assert "- **It folds.** 2 rows: [001, Section 2](001.md#001-a) **fails**, [001, Section 2](001.md#001-b)" in front
+    below = front.partition("## What does not hold")[2].partition("## Pages")[0]
+    assert re.findall(r"001\.md#001-\w+", below) == ["001.md#001-c"]
+    assert (
+        'href="001.md#10_demo"><img src="../../figures/default/10_demo-hull.png" width="32%" alt="Fold_the map"'
+        in front
+    )
+
+
+def test_a_page_shows_figures_and_claims_that_unfold(pages):
+    page = pages["docs/gallery/001.md"]
+    assert "## [Fold\\_the map](../../notebooks/10_demo.ipynb)" in page
+    assert "![A triangle with (a) point.](../../figures/default/10_demo-hull.png)\n\n*A hull.*" in page
+    entry = page.partition('<details id="001-c"')[2].partition("</details>")[0]
+    assert "<summary><b>fails</b> · Section 2: For all a &lt; b | c the *map* folds;" in entry
+    assert "</summary>" in entry.splitlines()[0]
+    assert len(entry.splitlines()[0]) < 320
+    assert "- *Stated.* For all a &lt; b \\| c the \\*map\\* folds;" in entry
+    assert "- *Found.* **fails**: error 1e+00 (profile default)" in entry
+    assert "- *Rule.* holds when `gap < 1e-10`; else fails. rounding only" in entry
+    assert "**no result committed**" not in entry
+    assert "<b>no result committed</b>" in page.partition('<details id="001-d"')[2].partition("</details>")[0]
+    assert page.index("001-own") > page.index("**Our own questions**") > page.index("001-d")
+
+
+def test_a_page_that_is_none_any_more_goes(pages, compendium):
+    (compendium / "README.md").write_text("# no marker\n")
+    rendered.write()
+    assert rendered.stale() == []
+    old = compendium / "docs" / "gallery" / "009.md"
+    old.write_text("old")
+    (compendium / "results" / "default" / "verdicts.csv").write_text("id,verdict,finding\n")
+    assert rendered.stale() == ["docs/gallery/009.md", "results/default/verdicts.csv"]
+    rendered.write()
+    assert not old.exists()
+    assert "001-c,fails,error 1e+00" in (compendium / "results" / "default" / "verdicts.csv").read_text()
+
+
+def test_links_of_the_committed_pages_lead_somewhere(repository):
+    """Files and anchors, in the README and under docs: what a reader can click."""
+    pages = [repository / "README.md", *sorted((repository / "docs").rglob("*.md"))]
+    texts = {page.resolve(): page.read_text(encoding="utf-8") for page in pages}
+    dead = []
+    for page, text in texts.items():
+        for link in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", text):
+            address, _, anchor = "".join(link).partition("#")
+            if re.match(r"[a-z]+:", address):
+                continue
+            target = (page.parent / address).resolve() if address else page
+            if not target.exists():
+                dead.append(f"{page.name}: {address}")
+            elif anchor and target in texts and anchor not in _anchors(texts[target]):
+                dead.append(f"{page.name}: {address}#{anchor}")
+    assert dead == []
+
+
+def _anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return slugs | set(re.findall(r'id="([^"]+)"', text))
