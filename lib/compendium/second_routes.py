@@ -5,8 +5,14 @@ A complex step loses no digits to cancellation, automatic differentiation none a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+
+from softgeom.margins.jacobian import appendix_a_blocks, attention_jacobian_blocks
 
 Array = NDArray[np.float64]
 
@@ -40,3 +46,51 @@ def attention_jacobian(X: Array, W_Q: Array, W_K: Array, W_V: Array, causal: str
         return torch.stack(rows)
 
     return np.asarray(torch.autograd.functional.jacobian(layer, torch.as_tensor(X)))
+
+
+# name -> (mask, whether values are a random W_V, closed form)
+BLOCK_FORMS = {
+    "Theorem 1: I - S M": ("strict", False, lambda X, Q, K, V: attention_jacobian_blocks(X, Q, K)),
+    "with values: I - W_V S M": ("strict", True, attention_jacobian_blocks),
+    "Appendix A as printed, eq. (53)": ("inclusive", True, appendix_a_blocks),
+    "Appendix A as printed, eq. (54)": ("inclusive", False, lambda X, Q, K, V: appendix_a_blocks(X, Q, K)),
+    "Appendix A with the key term": (
+        "inclusive",
+        True,
+        lambda *layer: attention_jacobian_blocks(*layer, causal="inclusive"),
+    ),
+}
+
+
+class Comparison(NamedTuple):
+    """Gaps of the closed forms, largest entry above the block diagonal, and of the log-determinant's factorisation."""
+
+    formulas: pd.DataFrame
+    above_diagonal: float
+    determinant: float
+    smallest_inclusive_volume: float  # least |det| over all blocks of inclusive layers with random values
+
+
+def compare_blocks(layers: Iterable[tuple[Array, Array, Array, Array]]) -> Comparison:
+    """Put every closed form of a Jacobian block beside automatic differentiation, on layers (X, W_Q, W_K, W_V)."""
+    gaps: dict[str, list[float]] = {name: [] for name in BLOCK_FORMS}
+    above, determinants, volumes = [], [], []
+    for X, W_Q, W_K, W_V in layers:
+        T, d = X.shape
+        future = np.triu(np.ones((T, T), dtype=bool), 1)
+        for causal in ("strict", "inclusive"):
+            for values, V in ((False, np.eye(d)), (True, W_V)):
+                full = attention_jacobian(X, W_Q, W_K, V, causal)
+                truth = np.einsum("icie->ice", full)
+                for name, (mask, with_values, form) in BLOCK_FORMS.items():
+                    if (mask, with_values) == (causal, values):
+                        gaps[name].append(np.abs(form(X, W_Q, W_K, V) - truth).max())
+                above.append(np.abs(full.transpose(0, 2, 1, 3)[future]).max())
+                if causal == "inclusive" and not values:  # singular for every input: its first block is zero
+                    continue
+                blocks = np.linalg.slogdet(attention_jacobian_blocks(X, W_Q, W_K, V, causal=causal))[1]
+                determinants.append(abs(np.linalg.slogdet(full.reshape(T * d, T * d))[1] - blocks.sum()))
+                if causal == "inclusive":
+                    volumes.append(np.exp(blocks.min()))
+    rows = [{"formula": name, "median_gap": np.median(g), "largest_gap": max(g)} for name, g in gaps.items()]
+    return Comparison(pd.DataFrame(rows), float(max(above)), float(max(determinants)), float(min(volumes)))

@@ -28,13 +28,14 @@ def draw_densities(past: Any, s: float) -> Figure:
         peaks[sign] = p.max()
         name = "no coupling" if sign == "zero" else f"$c = {c:g}$"
         density.plot(x, p, color=colour, ls=dash, lw=2)
-        density.text(0.55, p.max(), f"{name}: {p.max():.2f}", color=colour, va="center")
+        density.text(1.05, p.max() if sign != "positive" else 0.25, f"{name}: {p.max():.2f}", color=colour, va="center")
         factor.plot(x, margin, color=colour, ls=dash, lw=2)
         at = margin[np.abs(x).argmin()]
         factor.text(0, at + 0.05, name, color=colour, ha="center", va="bottom")
     for axis in (density, factor):
-        axis.plot(past, np.zeros_like(past), "|", color="black", ms=12, clip_on=False)
-        axis.set_xlabel("next token $x$ (ticks: the past)")
+        axis.set_xlabel("next token $x$")
+    density.plot(past, np.zeros_like(past), "|", color="black", ms=12, clip_on=False)
+    density.text(0, 0.03, "the past", ha="center")
     density.set(ylabel="density", ylim=(0, 1.12 * max(peaks.values())), title="Density given the past")
     factor.axhline(0, color="black", lw=1)
     factor.text(3.95, 0.05, "degeneracy boundary", ha="right")
@@ -82,7 +83,15 @@ def _draw_mass_curves(ax: Axes, s: float, points: int) -> None:
         curve = [scalar.mass(p, c, s) for c in couplings]
         ax.plot(couplings, curve, color=colour)
         ax.plot(4 / gap**2, 1.0, "o", color=colour, ms=5)
-        ax.text(4.9, curve[-1] + 0.03, f"{gap:g} apart", color=style.legible(colour), ha="right", va="bottom")
+        below = gap == 4.0  # the highest curve has room under it, the others above
+        ax.text(
+            4.9,
+            curve[-1] + (-0.06 if below else 0.1),
+            f"{gap:g} apart",
+            color=style.legible(colour),
+            ha="right",
+            va="top" if below else "bottom",
+        )
     ax.axhline(1, color="black", lw=0.6)
     ax.set(xlabel="coupling $c$", ylabel="mass", title="Mass leaves 1 at $4/|x_1 - x_2|^2$")
 
@@ -107,17 +116,18 @@ def draw_population(
     ax = axes[0]
     for reading, colour in zip(population.READINGS, (style.BLUE, style.ORANGE), strict=True):
         ax.plot(curves["scale"], 100 * curves[reading], color=colour, lw=2)
-        ax.plot(crossing[reading], 100 * target, "o", color=colour)
-        ax.annotate(
-            f"{reading}: {crossing[reading]:.2f}",
-            (crossing[reading], 100 * target),
-            (-6, 7) if reading == "any position" else (8, -14),
-            textcoords="offset points",
+        ax.plot([crossing[reading]] * 2, [0, 100 * target], "-o", color=colour, lw=0.8, markevery=[1])
+        side = "right" if reading == "any position" else "left"
+        ax.text(
+            crossing[reading] + (-0.03 if side == "right" else 0.03),
+            1,
+            f"{crossing[reading]:.2f}",
             color=style.legible(colour),
-            ha="right" if reading == "any position" else "left",
+            ha=side,
         )
+        ax.text(2.0, 100 * curves[reading].iloc[-1] - 1.5, reading, color=style.legible(colour), ha="right", va="top")
     ax.axhline(100 * target, color="black", lw=0.8, ls="--")
-    ax.text(curves["scale"].iloc[-1], 100 * target + 1, f"paper: {target:.1%}", ha="right")
+    ax.text(0.15, 100 * target + 1, f"paper: {target:.1%}")
     ax.set(xlabel="standard deviation of the tokens ($c = 1$)", ylabel="excluded sequences (%)", title="The lost scale")
     for axis, sign in zip(axes[1:], ("positive", "negative"), strict=True):
         _draw_cloud(axis, sequences, SIGNS[sign], s, _SIGN_COLOURS[sign])
@@ -175,20 +185,16 @@ def draw_interior_point(
             margin = [p.margins[position] for p in points]
             fall.semilogx(weights, margin, dash, marker="o", ms=4, color=colour)
         fall.text(
-            weights[0],
-            points[0].margins.max() + 0.012,
-            f"path from the {side}",
-            color=style.legible(colour),
-            va="bottom",
+            weights[-1], margin[-1] + 0.012, f"$x_4$, path from the {side}", color=style.legible(colour), ha="right"
         )
     ax.text(-2.7, -0.35, "a margin\nbelow ½", color=style.legible(style.RED))
     ax.set(xlabel="token $x_3$", ylabel="token $x_4$", aspect="equal", title="Contours: squared error; stars: optima")
     fall.axhline(level, color=style.RED, lw=1.4)
-    fall.text(weights[-1], level + 0.008, "constraint", color=style.legible(style.RED), ha="right", va="bottom")
+    fall.text(weights[-1], level + 0.012, "constraint; $x_3$ ends on it", color=style.legible(style.RED), ha="right")
     fall.invert_xaxis()
     fall.set(
         xlabel="weight of the barrier",
-        ylabel="margin (full: $x_3$, dashed: $x_4$)",
+        ylabel="margin (line: $x_3$, dashes: $x_4$)",
         title="The barrier lets go, the constraint stays",
     )
     style.headline(
