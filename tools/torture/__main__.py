@@ -1,53 +1,72 @@
-"""Try every hostile file in a process of its own and write the table: `python -m torture [--out TABLE.csv] [--only WORDS]`."""
+"""Try every hostile file, or every hostile hub, in a process of its own and write the table.
+
+`python -m torture files|hub [--out TABLE.csv] [--only WORDS]`; the exit code is 1 when any case is answered wrongly.
+"""
 
 from __future__ import annotations
 
 import argparse
 import csv
+import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from softgeom.cli import main as softgeom
-from torture import hostile_files, trial
+from torture import hostile_files, hostile_hub, trial
 
 
 def main() -> int:
-    """Exit code 1 when any case is answered wrongly."""
+    """Run one family of cases."""
     parser = argparse.ArgumentParser(prog="torture", description=__doc__)
+    parser.add_argument("family", choices=["files", "hub"])
     parser.add_argument("--out", type=Path, help="table of every case")
     parser.add_argument("--only", default="", help="cases whose names hold these words")
     options = parser.parse_args()
-    trial.warm_up(softgeom)
+    trial.warm_up()
     rows = []
-    for case in hostile_files.cases():
-        if options.only not in case.name:
-            continue
-        with tempfile.TemporaryDirectory() as place:
-            outcome = trial.run(softgeom, ["scan", *case.write(Path(place))], Path(place))
-        miss = outcome.miss(case.expect, case.declared)
+    for case, outcome, place in (_try_files if options.family == "files" else _try_hub)(options.only):
+        miss = outcome.miss(case.expect, getattr(case, "declared", 0))
         last = (outcome.error.strip() or outcome.out.strip()).splitlines()[-1:]
-        said = "".join(last).replace(place, "...").encode("ascii", "backslashreplace").decode()
-        rows.append(
-            {
-                "case": _printable(case.name),
-                "expected": case.expect,
-                "exit": outcome.code,
-                "miss": miss,
-                "said": said[:200],
-            }
-        )
+        said = _printable("".join(last).replace(place, "..."))
+        name = _printable(case.name)
+        rows.append({"case": name, "expected": case.expect, "exit": outcome.code, "miss": miss, "said": said[:200]})
         if miss:
-            print(f"{_printable(case.name)}: {miss}: {said[:160]}", flush=True)
+            print(f"{name}: {miss}: {said[:160]}", flush=True)
     missed = sum(bool(row["miss"]) for row in rows)
-    print(f"{len(rows)} hostile inputs, {missed} answered wrongly")
+    print(f"{len(rows)} hostile cases, {missed} answered wrongly")
     if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        with options.out.open("w", encoding="utf-8", newline="") as file:
-            table = csv.DictWriter(file, rows[0], lineterminator="\n")
-            table.writeheader()
-            table.writerows(rows)
+        _write(options.out, rows)
     return int(missed > 0)
+
+
+def _try_files(only: str) -> Iterator[tuple[hostile_files.Case, trial.Outcome, str]]:
+    for case in hostile_files.cases():
+        if only in case.name:
+            with tempfile.TemporaryDirectory() as place:
+                arguments = ["scan", *case.write(Path(place))]
+                yield case, trial.run(softgeom, arguments, Path(place)), place
+
+
+def _try_hub(only: str) -> Iterator[tuple[hostile_hub.Case, trial.Outcome, str]]:
+    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HF_HUB_OFFLINE"):
+        os.environ.pop(name, None)
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    for case in hostile_hub.cases():
+        if only in case.name:
+            with tempfile.TemporaryDirectory() as place, hostile_hub.serve(case) as address:
+                os.environ |= {"HF_ENDPOINT": address, "SOFTGEOM_CACHE": place}
+                yield case, trial.run(softgeom, ["scan", "someone/model"], Path(place)), address
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, rows[0], lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
 
 
 def _printable(text: str) -> str:

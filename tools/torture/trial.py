@@ -47,8 +47,10 @@ class Outcome:
         return ", ".join(fault for fault in faults if fault)
 
 
-def warm_up(main: Callable[[Sequence[str]], int]) -> None:
+def warm_up() -> None:
     """Import what the command imports on its way, so that each fork starts from there; a scan in this process would start threads."""
+    import huggingface_hub
+    import huggingface_hub.utils  # noqa: F401
     import onnx  # noqa: F401
     import pandas  # noqa: F401
 
