@@ -13,6 +13,7 @@ from softgeom.bottleneck.counting.fraction import dimension_for_half, log10_frac
 from softgeom.bottleneck.counting.output_space import meets_region
 from softgeom.bottleneck.counting.polynomials import CLASSES, closed_form, summed_recurrence
 from softgeom.bottleneck.counting.positions import SPECIAL_LAYERS, WITH_ONES, random_layer
+from softgeom.bottleneck.counting.price import costs_by_rank, mutual_information
 from softgeom.bottleneck.counting.rankings import effective_shape, feasible_rankings
 
 
@@ -66,3 +67,17 @@ def test_special_layers_never_realise_more_than_the_formula():
         assert realised <= (count_regions(4, dimension, counts) if dimension else 0)
         assert realised <= count_regions(4, 2, b is not None)
     assert effective_shape(WITH_ONES)[0] == 2
+
+
+def test_costs_fall_from_the_mutual_information_to_zero():
+    rng = np.random.default_rng(5)
+    P = rng.dirichlet(np.full(4, 2.0), size=6)
+    costs = costs_by_rank(P, rng, starts=3)
+    assert mutual_information(P) == pytest.approx(
+        -(P.mean(axis=0) * np.log(P.mean(axis=0))).sum() + (P * np.log(P)).sum() / len(P)
+    )
+    with_bias = costs[costs.bias].set_index("dimension").divergence
+    assert with_bias[0] == pytest.approx(mutual_information(P), abs=1e-9)
+    assert with_bias[4] < 1e-9
+    assert (np.diff(with_bias[:4]) < 0).all()
+    assert costs.second_route.max() < 1e-8

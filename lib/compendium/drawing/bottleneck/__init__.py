@@ -1,8 +1,16 @@
 """Figures of the bottleneck chapter (notebooks 10 to 17): each function takes what was computed and returns a figure with its headline."""
 
 from compendium.drawing.bottleneck.counted import draw_costs, draw_fractions
+from compendium.drawing.bottleneck.planes import draw_construction, draw_effect_of_bias, draw_unargmaxable_class
+from compendium.drawing.bottleneck.reflections import draw_reflection_step
+from compendium.drawing.bottleneck.slices import draw_slices
 
 __all__ = [
+    "draw_construction",
     "draw_costs",
+    "draw_effect_of_bias",
     "draw_fractions",
+    "draw_reflection_step",
+    "draw_slices",
+    "draw_unargmaxable_class",
 ]

@@ -29,10 +29,10 @@ def draw_fractions(grid: pd.DataFrame, models: pd.DataFrame) -> Figure:
     _draw_map(left, grid)
     _draw_digits(right, models)
     gpt2 = next(models[models.model == "GPT-2"].itertuples())
+    power = f"{gpt2.log10_factorial - gpt2.log10_regions_with_bias:,.0f}".replace(",", "{,}")
     style.headline(
         fig,
-        f"Of all rankings of GPT-2's {gpt2.classes:,} tokens its softmax layer realises one in "
-        f"$10^{{{gpt2.log10_factorial - gpt2.log10_regions_with_bias:,.0f}}}$".replace(",", "{,}", 0),
+        f"Of all rankings of GPT-2's {gpt2.classes:,} tokens its softmax layer realises one in $10^{{{power}}}$",
     )
     return fig
 
@@ -50,12 +50,22 @@ def draw_costs(costs: pd.DataFrame, ceiling: float, target: str) -> Figure:
         What the table is, for the panel's title.
     """
     fig, ax = style.figure("column", 3.7)
-    for bias, colour, marker, label in ((False, style.ORANGE, "s", "without a bias"), (True, style.BLUE, "o", "with a bias")):
+    for bias, colour, marker, label in (
+        (False, style.ORANGE, "s", "without a bias"),
+        (True, style.BLUE, "o", "with a bias"),
+    ):
         part = costs[costs.bias == bias]
         ax.plot(part.dimension, part.divergence, color=colour, marker=marker)
         name = part.iloc[1]
-        place = (8, 4) if not bias else (-4, -16)
-        ax.annotate(label, (name.dimension, name.divergence), place, textcoords="offset points", color=style.legible(colour))
+        place, side = ((8, 4), "left") if not bias else ((-6, -12), "right")
+        ax.annotate(
+            label,
+            (name.dimension, name.divergence),
+            place,
+            textcoords="offset points",
+            ha=side,
+            color=style.legible(colour),
+        )
     ax.axhline(ceiling, color=style.GREY, linestyle=":", linewidth=1)
     words = "what the context tells (mutual information)"
     ax.text(costs.dimension.max(), ceiling, words, color=style.INK, va="bottom", ha="right", fontsize=9)
