@@ -6,15 +6,15 @@ root count once: a cause that shows in five places is one finding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from compendium import book, claims, paths
+from compendium import claims, paths
 from compendium.claims import VERDICTS, Claim, Judgement, Register
-from compendium.committed import SHOWN, all_shown, notebooks
+from compendium.runs import SHOWN, NotebookRun, all_committed, all_last
 
 KINDS = {
     "theorem": "Theorems and formulas",
@@ -46,19 +46,12 @@ class Finding:
 
 def of_run(profile: str) -> tuple[list[Finding], list[str]]:
     """Findings of what ran last in a profile (else of its committed run), and what is wrong, one sentence each."""
-    records = []
-    for name in notebooks():
-        try:
-            folder = book.find_results(name, profile)
-        except FileNotFoundError:
-            continue
-        records.append((book.load_record(name, profile), folder.name == book.STAND_IN))
-    return _findings(records)
+    return of(all_last(profile))
 
 
 def of_committed(profiles: tuple[str, ...] = SHOWN) -> tuple[list[Finding], list[str]]:
     """Findings of the committed runs that pages show, and what is wrong, one sentence each."""
-    return _findings([(run.record, run.stand_in) for run in all_shown(profiles)])
+    return of(all_committed(profiles))
 
 
 def table(findings: Iterable[Finding]) -> pd.DataFrame:
@@ -101,29 +94,29 @@ def by_root(findings: Iterable[Finding], register: Register) -> dict[str, list[F
     return {root: rows for root, rows in groups.items() if len(rows) > 1}
 
 
-def _findings(records: Iterable[tuple[Mapping[str, Any], bool]]) -> tuple[list[Finding], list[str]]:
+def of(runs: Iterable[NotebookRun]) -> tuple[list[Finding], list[str]]:
+    """Findings of some notebooks' runs, in the register's order, and what is wrong, one sentence each."""
     register = claims.load()
     found: dict[str, Finding] = {}
     faults: list[str] = []
-    for record, stand_in in records:
-        name, profile = record["notebook"], record["profile"]
-        for row in record["claims"]:
+    for run in runs:
+        again = f"run `make {run.name} PROFILE={run.profile}`"
+        for row in run.record["claims"]:
             if "evidence" not in row:
                 continue  # typed by the signature before
-            again = f"run `make {name} PROFILE={profile}`"
-            if row["id"] not in register or register[row["id"]].notebook != name:
+            if row["id"] not in register or register[row["id"]].notebook != run.name:
                 faults.append(
-                    f"{name} recorded {row['id']} in profile {profile}, which is not its claim any more: {again}"
+                    f"{run.name} recorded {row['id']} in profile {run.profile}, which is not its claim any more: {again}"
                 )
                 continue
             evidence = {key: _number(value) for key, value in row["evidence"].items()}
             claim = register[row["id"]]
             try:
-                judgement = claim.rule.judge(claim.id, evidence, stand_in=stand_in)
+                judgement = claim.rule.judge(claim.id, evidence, stand_in=run.stand_in)
             except ValueError as error:
-                faults.append(f"{error}; recorded in profile {profile}: {again}")
+                faults.append(f"{error}; recorded in profile {run.profile}: {again}")
                 continue
-            found[claim.id] = Finding(claim, judgement, profile, stand_in)
+            found[claim.id] = Finding(claim, judgement, run.profile, run.stand_in)
     return [found[id] for id in register if id in found], faults
 
 

@@ -11,9 +11,9 @@ import json
 
 from compendium import claims, findings, paths
 from compendium.claims import NOT_TESTABLE, Register
-from compendium.committed import Committed, all_shown
 from compendium.entries import entry, plain, shortened, table_of_counts
 from compendium.findings import Finding
+from compendium.runs import NotebookRun, all_committed
 
 FOLDER = "docs/gallery"
 FOUNDATIONS = "data-and-models"
@@ -27,7 +27,7 @@ def pages() -> dict[str, str]:
     register = claims.load()
     found, _ = findings.of_committed()
     known = {finding.claim.id: finding for finding in found}
-    runs = [run for run in all_shown() if not run.name.startswith("9")]
+    runs = [run for run in all_committed() if not run.name.startswith("9")]
     papers = {paper: [run for run in runs if _page(run.name) == paper] for paper in [*register.titles, FOUNDATIONS]}
     result = {f"{FOLDER}/README.md": _index(register, found, papers)}
     for paper, chosen in papers.items():
@@ -44,13 +44,13 @@ def title_of(name: str) -> str:
     return name
 
 
-def picture(run: Committed, key: str, up: str = _UP) -> str:
+def picture(run: NotebookRun, key: str, up: str = _UP) -> str:
     """A committed figure as Markdown, with its alternative text."""
     alt = " ".join(run.record["figures"][key]["alt"].split()).replace("[", "(").replace("]", ")")
     return f"![{alt}]({up}{run.figure(key)})"
 
 
-def _index(register: Register, found: list[Finding], papers: dict[str, list[Committed]]) -> str:
+def _index(register: Register, found: list[Finding], papers: dict[str, list[NotebookRun]]) -> str:
     shared = findings.by_root(found, register)
     parts = [
         "# Gallery: what four sources say, and what was found",
@@ -80,7 +80,7 @@ def _index(register: Register, found: list[Finding], papers: dict[str, list[Comm
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _paper(paper: str, runs: list[Committed], register: Register, known: dict[str, Finding]) -> str:
+def _paper(paper: str, runs: list[NotebookRun], register: Register, known: dict[str, Finding]) -> str:
     chosen = [claim for claim in register.values() if claim.paper == paper]
     title = f"{paper}: {register.titles[paper]}" if paper in register.titles else _FOUNDATIONS_TITLE
     parts = [f"# {title}", "[All papers](README.md)"]
@@ -99,17 +99,14 @@ def _paper(paper: str, runs: list[Committed], register: Register, known: dict[st
     return "\n\n".join(parts) + "\n"
 
 
-def _figures(run: Committed) -> list[str]:
-    data = (
-        "; ".join(dict.fromkeys(f"{source['name']} ({source['kind']})" for source in run.record["sources"])) or "none"
-    )
-    parts = [f"Notebook `{run.name}`, profile {run.profile}, data: {plain(data)}."]
+def _figures(run: NotebookRun) -> list[str]:
+    parts = [f"Notebook `{run.name}`, profile {run.profile}, data: {plain(run.sources)}."]
     for key, figure in run.record["figures"].items():
         parts += [picture(run, key), f"*{plain(figure['caption'])}*"]
     return parts
 
 
-def _contact_sheet(paper: str, runs: list[Committed]) -> str:
+def _contact_sheet(paper: str, runs: list[NotebookRun]) -> str:
     """The first figure of each notebook, small, leading to its place on the paper's page."""
     return "\n".join(
         f'<a href="{paper}.md#{run.name}"><img src="{_UP}{run.figure(next(iter(run.record["figures"])))}" width="32%" '

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from compendium import paths
-from compendium.committed import all_shown
+from compendium.runs import all_committed
 
 _HEAD: dict[str, Any] = {
     "version": "https://codecheck.org.uk/spec/config/1.0/",
@@ -21,7 +21,7 @@ _HEAD: dict[str, Any] = {
 def render() -> str:
     """The manifest of the committed outputs that pages show, ordered by notebook."""
     entries = []
-    for run in all_shown():
+    for run in all_committed():
         entries += [
             {"file": run.figure(key), "comment": figure["caption"]} for key, figure in run.record["figures"].items()
         ]

@@ -9,7 +9,7 @@ Markers in the text, each kept and its content replaced::
     <!-- figure: 11_region_geometry/slices --> ... <!-- /figure -->           a recorded figure with its alternative text
     <!-- verdicts: all --> ... <!-- /verdicts -->                             verdicts by kind, of all papers or of one (`... 003`)
 
-What is shown is the committed run of the largest profile (`compendium.committed`).
+What is shown is the committed run of the largest profile (`compendium.runs`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import Any
 import pandas as pd
 
 from compendium import findings, paths
-from compendium.committed import shown
+from compendium.entries import table_of_counts
+from compendium.runs import committed
 
 _MARKER = re.compile(
     r"<!-- (value|table|cost|figure|verdicts): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->", re.DOTALL
@@ -51,7 +52,7 @@ def render(text: str, up: str = "") -> str:
 
 def _value(what: str, option: str) -> str:
     name, _, key = what.rpartition("/")
-    values = shown(name).record["values"]
+    values = committed(name).record["values"]
     if key not in values:
         raise KeyError(f"a page names the value {what}; {name} recorded {', '.join(values) or 'none'}")
     return format(values[key]["value"], option)
@@ -59,7 +60,7 @@ def _value(what: str, option: str) -> str:
 
 def _table(what: str, option: str) -> str:
     name, _, key = what.rpartition("/")
-    folder = paths.root() / "results" / "bench" if name == "bench" else shown(name).results
+    folder = paths.root() / "results" / "bench" if name == "bench" else committed(name).results
     path = folder / f"{key}.csv"
     if not path.is_file():
         raise KeyError(f"a page names the table {what}, which {name} did not record")
@@ -73,14 +74,13 @@ def _cost(what: str, option: str) -> str:
     targets = pd.read_csv(paths.root() / "results" / "bench" / "targets.csv").set_index("target")
     if what not in targets.index:
         raise KeyError(f"a page names the cost of {what}; results/bench/targets.csv has {', '.join(targets.index)}")
-    if option == "disk":
-        return f"{targets.loc[what, 'disk (GB)']:.1f} GB"
-    return f"{targets.loc[what, 'minutes']:.0f} minutes"
+    column, unit, digits = ("disk (GB)", "GB", 1) if option == "disk" else ("minutes", "minutes", 0)
+    return f"{targets[column].to_dict()[what]:.{digits}f} {unit}"
 
 
 def _figure(what: str, up: str) -> str:
     name, _, key = what.rpartition("/")
-    run = shown(name)
+    run = committed(name)
     if key not in run.record["figures"]:
         raise KeyError(f"a page names the figure {what}; {name} recorded {', '.join(run.record['figures']) or 'none'}")
     alt = " ".join(run.record["figures"][key]["alt"].split()).replace("[", "(").replace("]", ")")
@@ -88,8 +88,6 @@ def _figure(what: str, up: str) -> str:
 
 
 def _verdicts(what: str, option: str) -> str:
-    from compendium.entries import table_of_counts
-
     found, _ = findings.of_committed()
     return "\n" + table_of_counts([f for f in found if what in ("all", f.claim.paper)]) + "\n"
 

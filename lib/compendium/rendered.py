@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from compendium import findings, gallery, manifest, paths, readme
-from compendium.committed import SHOWN
+from compendium.runs import SHOWN
 
 
 def fresh() -> dict[Path, str]:

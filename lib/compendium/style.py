@@ -110,7 +110,7 @@ def legible(colour: str, contrast: float = 4.5) -> str:
     """
     from matplotlib.colors import to_hex, to_rgb
 
-    channels = to_rgb(colour)
+    channels: tuple[float, ...] = to_rgb(colour)
     while 1.05 / (_luminance(channels) + 0.05) < contrast:
         channels = tuple(0.97 * channel for channel in channels)
     return to_hex(channels)

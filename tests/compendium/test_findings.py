@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from compendium import __main__ as command_line
-from compendium import claims, committed, findings, telling
+from compendium import claims, findings, runs, telling
 
 POINTER = {"paper": "001", "start": 0, "length": 3, "digest": "0123456789abcdef"}
 
@@ -125,26 +125,26 @@ def test_stand_ins_judge_theorems_only(register, record):
 
 def test_the_larger_committed_profile_is_shown(register, record):
     record(a=-1)
-    assert committed.shown("10_demo").profile == "default"
+    assert runs.committed("10_demo").profile == "default"
     record("hour", a=1)
-    assert committed.shown("10_demo").profile == "hour"
+    assert runs.committed("10_demo").profile == "hour"
     assert _verdicts(findings.of_committed()[0]) == {"a": "not reproduced"}
     record("paper", a=-1)  # never shown: its results are not committed
-    assert committed.shown("10_demo").profile == "hour"
+    assert runs.committed("10_demo").profile == "hour"
 
 
 def test_real_data_go_before_a_stand_in(register, record):
     record(a=-1, aside="stand-in")
-    assert committed.shown("10_demo").stand_in
+    assert runs.committed("10_demo").stand_in
     record(a=-1)
-    assert not committed.shown("10_demo").stand_in
+    assert not runs.committed("10_demo").stand_in
 
 
 def test_what_was_never_run_is_named(register):
     with pytest.raises(
         KeyError, match="10_demo has no committed results in profile hour or default: run `make 10_demo`"
     ):
-        committed.shown("10_demo")
+        runs.committed("10_demo")
 
 
 def test_the_check_names_every_verdict_that_moved(register, record, compendium, capsys):

@@ -118,3 +118,13 @@ def test_every_pointer_finds_its_sentence(repository):
 def test_notebooks_pass_what_the_register_takes(repository):
     notebooks = sorted((repository / "notebooks").glob("[0-9]*.ipynb"))
     assert claims.check(claims.load(repository / "claims"), notebooks)[0] == []
+
+
+def test_the_example_of_the_contributors_page_is_sound(repository, tmp_path):
+    page = (repository / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    example = page.partition("```yaml\n")[2].partition("```")[0]
+    head = 'paper: "003"\ntitle: A paper\nroots: {fold: A fold.}\nclaims:\n'
+    (tmp_path / "003.yaml").write_text(head + example, encoding="utf-8")
+    register, faults = claims.read(tmp_path)
+    assert faults == []
+    assert len(register) == 1
