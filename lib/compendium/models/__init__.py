@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from compendium.models.encoded import EncodedText, load_encoded
 from compendium.models.released import load_released_llama
-from compendium.models.store import Trained, find_trained, load_trained, models_dir, save_trained
+from compendium.models.store import load_trained, trained_gpt
 from compendium.models.subjects import Subject, load_subjects
+from compendium.models.trained import Trained
 
 __all__ = [
     "EncodedText",
     "Subject",
     "Trained",
-    "find_trained",
     "load_encoded",
     "load_released_llama",
     "load_subjects",
     "load_trained",
-    "models_dir",
-    "save_trained",
+    "trained_gpt",
 ]

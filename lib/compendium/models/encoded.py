@@ -1,22 +1,19 @@
 """A corpus as a language model reads it: three vectors of tokens and the tokenizer, encoded once and kept.
 
-Kept in ``data/processed/corpora/<name>-<hash>``, where the hash names text, vocabulary size and length, so that a
-notebook that asks again, or another one, reads arrays instead of encoding half a gigabyte.
+Kept in `data/processed/corpora`, so that a notebook that asks again, or another one, reads arrays instead of encoding half a gigabyte.
 """
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from compendium import corpora, paths
+from compendium.keeping import Shelf
 from softgeom.language_model.configuration import configuration_hash
-from softgeom.language_model.tokens import BytePairTokenizer, Tokens, train_tokenizer
-
-_MERGE_CHARACTERS = 20_000_000  # merges are learned from this much text: more changes few merges and costs minutes
+from softgeom.language_model.tokens import BytePairTokenizer, Tokens, encode_parts
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class EncodedText:
     test: Tokens
     tokenizer: BytePairTokenizer
     source: corpora.Source
-    key: str  # hash of text and tokenizer settings
+    key: str  # hash of text and vocabulary size: names the corpus in tables
 
 
 def load_encoded(
@@ -63,24 +60,20 @@ def load_encoded(
     for part, content in parts.items():
         if not content.strip():
             raise ValueError(f"the {part} part of {name} is empty: a language model needs text in all three parts.")
-    key = configuration_hash(name, d_vocab, parts)
-    folder = paths.processed_dir() / "corpora" / f"{name}-{key}"
-    if not (folder / "tokens.npz").is_file():
-        _encode(parts, d_vocab, folder)
+    tokens, tokenizer = _shelf().keep(encode_parts, parts, d_vocab, label=name)
+    return EncodedText(**tokens, tokenizer=tokenizer, source=text.source, key=configuration_hash(name, d_vocab, parts))
+
+
+def _shelf() -> Shelf[tuple[dict[str, Tokens], BytePairTokenizer]]:
+    return Shelf(paths.processed_dir() / "corpora", _write, _read)
+
+
+def _write(folder: Path, encoded: tuple[dict[str, Tokens], BytePairTokenizer]) -> None:
+    tokens, tokenizer = encoded
+    np.savez(folder / "tokens.npz", **tokens)
+    tokenizer.save(folder / "tokenizer.json")
+
+
+def _read(folder: Path) -> tuple[dict[str, Tokens], BytePairTokenizer]:
     with np.load(folder / "tokens.npz", allow_pickle=False) as arrays:
-        tokens = {part: arrays[part] for part in parts}
-    return EncodedText(
-        **tokens, tokenizer=BytePairTokenizer.load(folder / "tokenizer.json"), source=text.source, key=key
-    )
-
-
-def _encode(parts: dict[str, str], d_vocab: int, folder: Path) -> None:
-    tokenizer = train_tokenizer(parts["train"][:_MERGE_CHARACTERS], d_vocab)
-    incomplete = folder.with_name(folder.name + ".part")
-    shutil.rmtree(incomplete, ignore_errors=True)
-    incomplete.mkdir(parents=True)
-    train, validation, test = (tokenizer.encode(parts[part]) for part in ("train", "validation", "test"))
-    np.savez(incomplete / "tokens.npz", train=train, validation=validation, test=test)
-    tokenizer.save(incomplete / "tokenizer.json")
-    shutil.rmtree(folder, ignore_errors=True)
-    incomplete.replace(folder)
+        return dict(arrays), BytePairTokenizer.load(folder / "tokenizer.json")

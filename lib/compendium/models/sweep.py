@@ -1,17 +1,15 @@
 """The training experiment of 003, Section 7: one GPT for each margin penalty lambda, equal in everything else.
 
-An :class:`Experiment` is a complete description of one run; its key is a hash, its folder keeps the trained model, the
-prior and what happened, so that a sweep that was killed goes on where it stopped and later notebooks read the models.
+An :class:`Experiment` is a complete description of one run and its key a hash of it, which names the run in tables; the trained model, the prior
+and what happened are kept (`compendium.keeping`), so that a sweep that was killed goes on where it stopped and later notebooks read the models.
 All random numbers of a run come from its seed: the weights at the start, the prior's M at the start and the batches of
 every step are the same for every lambda.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +17,17 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
 
+from compendium.keeping import Shelf
+from compendium.models import margin_run
+from compendium.models.margin_run import MarginRun
 from softgeom.language_model import (
     GPT,
-    DivergedError,
     GPTConfig,
     Tokens,
     TrainingConfig,
     configuration_hash,
-    load_model,
     resolve_device,
-    save_model,
-    train,
     window_losses,
 )
 from softgeom.margins.barrier import log_barrier
@@ -51,7 +47,7 @@ class Experiment:
 
     @property
     def key(self) -> str:
-        """Name of the run's folder; two groups may share a run."""
+        """Name of the run, a hash of its description; two groups may share a run."""
         return configuration_hash(self.gpt, self.training, self.prior, self.corpus)
 
     def columns(self) -> dict[str, Any]:
@@ -115,7 +111,7 @@ def run_experiment(
     tokens, validation : (n,) integers
         The corpus whose hash the experiment carries.
     folder : Path
-        Of the whole sweep; the run has a folder named by its key in it.
+        Where the whole sweep is kept.
     device : str
         As for :func:`softgeom.language_model.train`.
 
@@ -124,11 +120,9 @@ def run_experiment(
     dict
         The columns of the experiment, ``evaluations`` (a list of dictionaries) and ``diverged_at`` (a step, or None).
     """
-    place = folder / experiment.key
-    if not (place / "outcome.json").is_file():
-        _train_into(experiment, tokens, validation, place, device)
-    outcome = json.loads((place / "outcome.json").read_text(encoding="utf-8"))
-    return experiment.columns() | outcome
+    arguments = (experiment.gpt, experiment.training, experiment.prior, tokens, validation, device)
+    run = _shelf(folder).keep(margin_run.train_margin_run, *arguments, label=experiment.key, resumes=True)
+    return experiment.columns() | {"evaluations": run.evaluations, "diverged_at": run.diverged_at}
 
 
 def load_experiment(folder: Path, key: str) -> tuple[GPT, EmbeddingPrior]:
@@ -137,17 +131,10 @@ def load_experiment(folder: Path, key: str) -> tuple[GPT, EmbeddingPrior]:
     Raises
     ------
     FileNotFoundError
-        If the run is not there: the message names the notebook that makes it.
+        If the run is not there, or was made by other code: the message names the notebook that makes it.
     """
-    place = folder / key
-    if not (place / "outcome.json").is_file():
-        raise FileNotFoundError(
-            f"run {key} of the margin sweep has no checkpoint in data/processed: run notebook 23_margin_sweep first."
-        )
-    described = json.loads((place / "experiment.json").read_text(encoding="utf-8"))
-    prior = EmbeddingPrior(PriorConfig(**described["prior"]), seed=described["training"]["seed"])
-    prior.load_state_dict(load_file(place / "prior.safetensors"))
-    return load_model(place).eval(), prior.eval()
+    run = _shelf(folder).recall(key, maker="23_margin_sweep")
+    return run.model, run.prior
 
 
 def measure_losses(
@@ -232,33 +219,5 @@ def evaluations_table(outcomes: Sequence[dict[str, Any]]) -> pd.DataFrame:
     )
 
 
-def _train_into(experiment: Experiment, tokens: Tokens, validation: Tokens, place: Path, device: str) -> None:
-    seed = experiment.training.seed
-    model = GPT(experiment.gpt, seed=seed)
-    prior = EmbeddingPrior(experiment.prior, seed=seed)
-    checkpoint = place.with_name(f"{place.name}.checkpoint")
-    diverged_at = None
-    try:
-        result = train(
-            model, tokens, validation, experiment.training, penalty=prior, checkpoint=checkpoint, device=device
-        )
-        evaluations = result.evaluations
-    except DivergedError as error:
-        # A diverged run is a finding of the sweep, and its last good model is kept.
-        diverged_at, evaluations = error.step, []
-    incomplete = place.with_name(f"{place.name}.part")
-    shutil.rmtree(incomplete, ignore_errors=True)
-    save_model(incomplete, model.cpu())
-    save_file(
-        {name: tensor.contiguous().cpu() for name, tensor in prior.state_dict().items()},
-        incomplete / "prior.safetensors",
-    )
-    _write(incomplete / "experiment.json", asdict(experiment))
-    _write(incomplete / "outcome.json", {"evaluations": evaluations, "diverged_at": diverged_at})
-    shutil.rmtree(place, ignore_errors=True)
-    incomplete.replace(place)
-    checkpoint.unlink(missing_ok=True)
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+def _shelf(folder: Path) -> Shelf[MarginRun]:
+    return Shelf(folder, margin_run.write, margin_run.read)

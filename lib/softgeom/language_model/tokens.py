@@ -6,6 +6,7 @@ al. 2016). A corpus of tokens is one long vector; a window of T + 1 consecutive 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tokenizers import trainers as bpe_trainers
 Tokens = NDArray[np.int32]
 
 END = "<|end|>"  # ends a document, so that a window may span two of them
+_MERGE_CHARACTERS = 20_000_000  # merges are learned from this much text: more changes few merges and costs minutes
 _CHUNK = 20_000  # characters handed to the encoder at a time: long enough to be fast, short enough to run in parallel
 
 
@@ -49,6 +51,10 @@ class BytePairTokenizer:
     def strings(self) -> list[str]:
         """Each token as text, by id (a lone byte of a longer character shows as the replacement character)."""
         return [self.decode([token]) for token in range(len(self))]
+
+    def fingerprint(self) -> str:
+        """SHA-256 of everything that decides how it encodes."""
+        return hashlib.sha256(self._inner.to_str(pretty=False).encode()).hexdigest()
 
     def save(self, path: Path) -> None:
         """Write the tokenizer as JSON."""
@@ -83,6 +89,29 @@ def train_tokenizer(text: str, d_vocab: int) -> BytePairTokenizer:
     )
     inner.train_from_iterator(_split(text), trainer)
     return BytePairTokenizer(inner)
+
+
+def encode_parts(
+    parts: dict[str, str], d_vocab: int, learn_from: str = "train"
+) -> tuple[dict[str, Tokens], BytePairTokenizer]:
+    """Learn merges from one part of a corpus and encode all of them.
+
+    Parameters
+    ----------
+    parts : dict
+        Name -> text.
+    d_vocab : int
+        Most tokens of the vocabulary; a small text may give fewer.
+    learn_from : str
+        The part whose first 20 million characters teach the merges.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`train_tokenizer`.
+    """
+    tokenizer = train_tokenizer(parts[learn_from][:_MERGE_CHARACTERS], d_vocab)
+    return {part: tokenizer.encode(text) for part, text in parts.items()}, tokenizer
 
 
 def windows(tokens: Tokens, length: int, count: int | None = None) -> Tokens:

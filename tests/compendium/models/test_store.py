@@ -7,8 +7,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from compendium import corpora
-from compendium.models import Trained, find_trained, load_encoded, load_trained, models_dir, save_trained
-from softgeom.language_model import GPT, load_model, save_model, train_tokenizer
+from compendium.models import load_encoded, load_trained, trained, trained_gpt
+from softgeom.language_model import GPT, load_model, save_model
 
 TEXT = "a small text about a small model.\n" * 20
 
@@ -39,23 +39,24 @@ def test_weights_of_another_configuration_are_refused(tiny, tmp_path) -> None:
         load_model(tmp_path / "m")
 
 
-def test_the_name_means_the_model_trained_last(tiny) -> None:
-    tokenizer = train_tokenizer(TEXT, 270)
-    for key, seed in (("aaa", 1), ("bbb", 2)):
-        save_trained("gpt", "default", key, Trained(GPT(tiny, seed=seed), tokenizer, {"seed": seed}))
-    assert load_trained("gpt", "default").about == {"seed": 2}
-    assert load_trained("gpt", "default", "aaa").about == {"seed": 1}
-    found = find_trained("gpt", "default", "aaa")
-    assert found is not None
-    assert torch.equal(found.model.W_E, GPT(tiny, seed=1).W_E)
-    assert found.tokenizer.decode(found.tokenizer.encode(TEXT)) == TEXT
-    assert load_trained("gpt", "default").about == {"seed": 1}  # finding it made it the current one
-    assert load_trained("gpt", "lab").about == {"seed": 1}
-    assert not list(models_dir("default").glob("*.part"))
+def test_the_name_means_the_model_trained_last(tiny, quick, monkeypatch) -> None:
+    source = corpora.Source("test text", "local")
+    encoded = load_encoded("imdb", 270, text=corpora.Text(TEXT * 3, TEXT * 3, TEXT, source))
+    sizes = replace(tiny, d_vocab=len(encoded.tokenizer))
+    first, second = (trained_gpt("gpt", "default", encoded, sizes, replace(quick, seed=seed)) for seed in (1, 2))
+    assert load_trained("gpt", "default").about == second.about
+    assert first.about["seed"] == 1
+    monkeypatch.setattr(trained, "train", None)  # a further training would raise
+    again = trained_gpt("gpt", "default", encoded, sizes, replace(quick, seed=1))
+    assert torch.equal(again.model.W_E, first.model.W_E)
+    assert load_trained("gpt", "default").about == first.about  # finding it made it the current one
+    assert load_trained("gpt", "lab").about == first.about
+    assert load_trained("gpt", "own/default").tokenizer.decode(encoded.train) == TEXT * 3
+    with pytest.raises(TypeError):
+        trained_gpt("gpt", "default", encoded, sizes, replace(quick, seed=3))
 
 
 def test_a_missing_model_names_the_notebook() -> None:
-    assert find_trained("gpt", "smoke", "ccc") is None
     with pytest.raises(FileNotFoundError, match="01_language_models"):
         load_trained("gpt", "smoke")
 
@@ -64,7 +65,7 @@ def test_a_corpus_is_encoded_once(monkeypatch) -> None:
     source = corpora.Source("test text", "local")
     text = corpora.Text(TEXT * 3, TEXT, TEXT, source)
     first = load_encoded("imdb", 280, characters=500, text=text)
-    monkeypatch.setattr("compendium.models.encoded.train_tokenizer", None)  # a second training would raise
+    monkeypatch.setattr("softgeom.language_model.tokens.train_tokenizer", None)  # a second training would raise
     again = load_encoded("imdb", 280, characters=500, text=text)
     assert again.key == first.key
     assert again.tokenizer.decode(again.train) == (TEXT * 3)[:500]

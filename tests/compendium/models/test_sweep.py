@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from compendium.models import sweep
+from compendium.models import margin_run, sweep
 from softgeom.language_model import GPT, DivergedError, GPTConfig, TrainingConfig, window_losses, windows
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
 from softgeom.margins.perturb import Perturbation
@@ -56,9 +55,10 @@ def test_lambda_zero_leaves_the_prior_as_it_started(tmp_path) -> None:
 
 def test_a_finished_run_is_read_and_not_trained_again(tmp_path, monkeypatch) -> None:
     first = run(BASE, tmp_path)
-    monkeypatch.setattr(sweep, "train", None)
+    monkeypatch.setattr(margin_run, "train", None)
     assert run(BASE, tmp_path) == first
-    assert [path.name for path in tmp_path.iterdir()] == [BASE.key]  # no checkpoint and nothing half-written is left
+    (entry,) = (path for path in tmp_path.iterdir() if path.is_dir())  # no checkpoint and nothing half-written is left
+    assert sorted(path.name for path in tmp_path.iterdir()) == [entry.name, f"{BASE.key}.json"]
     table = sweep.evaluations_table([first])
     assert table["step"].tolist() == [3, 6]
     assert set(table["key"]) == {BASE.key}
@@ -68,11 +68,11 @@ def test_a_diverged_run_is_a_finding(tmp_path, monkeypatch) -> None:
     def diverge(*_, **__):
         raise DivergedError(17, "loss", None)
 
-    monkeypatch.setattr(sweep, "train", diverge)
+    monkeypatch.setattr(margin_run, "train", diverge)
     outcome = run(BASE, tmp_path)
     assert outcome["diverged_at"] == 17
     assert outcome["evaluations"] == []
-    assert json.loads((tmp_path / BASE.key / "outcome.json").read_text())["diverged_at"] == 17
+    assert run(BASE, tmp_path)["diverged_at"] == 17
 
 
 def test_a_missing_run_names_its_notebook(tmp_path) -> None:

@@ -1,0 +1,128 @@
+"""The code behind a computation: the modules of this repository that it reaches through imports, hashed without their prose.
+
+Imports are read from the syntax tree, at any depth of the code, and followed inside `lib/`. A name imported from a package is followed to the module
+that defines it, so that one name of a chapter does not stand for the whole chapter; a package that is imported as such stands for all it imports.
+Comments, docstrings and layout do not count: an edit of prose changes no hash.
+
+Standard library only: make asks this module for its edges before any environment exists.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+LIB = Path(__file__).resolve().parent.parent
+
+
+def find(module: str, lib: Path | None = None) -> Path | None:
+    """The file of a module of this repository; None for any other."""
+    base = (lib or LIB).joinpath(*module.split("."))
+    for path in (base / "__init__.py", base.with_suffix(".py")):
+        if path.is_file():
+            return path
+    return None
+
+
+def reached(modules: Iterable[str], lib: Path | None = None) -> dict[str, Path]:
+    """These modules and all that they reach through imports, by name, sorted."""
+    found: dict[str, Path] = {}
+    waiting = list(modules)
+    while waiting:
+        module = waiting.pop()
+        path = find(module, lib)
+        if path is None or module in found:
+            continue
+        found[module] = path
+        waiting += imported(parse(path), lib, module if path.name == "__init__.py" else module.rpartition(".")[0])
+    return dict(sorted(found.items()))
+
+
+def imported(tree: ast.Module, lib: Path | None = None, package: str = "") -> set[str]:
+    """Modules of this repository that a syntax tree imports; `package` is what its relative imports start from."""
+    found: set[str] = set()
+    for node in _executed(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, package)
+            found |= {_home(base, alias.name, lib) for alias in node.names}
+    return {module for module in found if find(module, lib)}
+
+
+def foreign(paths: Iterable[Path]) -> set[str]:
+    """Top-level names of everything that files import from outside: `numpy`, `torch`, and the standard library."""
+    found: set[str] = set()
+    for path in paths:
+        for node in _executed(parse(path)):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+    return {name for name in found if find(name) is None}
+
+
+def digest(path: Path) -> str:
+    """Sixteen hexadecimal digits of what a Python file says to the machine."""
+    return _digest(path, path.stat().st_mtime_ns)
+
+
+def parse(path: Path) -> ast.Module:
+    """The syntax tree of a module, or of the code cells of a notebook."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        cells = (cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code")
+        text = "\n".join("".join(cell["source"]) for cell in cells)
+    return ast.parse(text, filename=str(path))
+
+
+@functools.cache
+def _digest(path: Path, _changed: int) -> str:
+    tree = parse(path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body
+            if body and isinstance(body[0], ast.Expr) and isinstance(getattr(body[0].value, "value", None), str):
+                node.body = body[1:] or [ast.Pass()]
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
+
+
+def _executed(tree: ast.Module) -> Iterable[ast.AST]:
+    """Every node but those below `if TYPE_CHECKING`, which never run."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+        else:
+            waiting += ast.iter_child_nodes(node)
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    parts = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+    return ".".join([*parts, *([node.module] if node.module else [])])
+
+
+def _home(package: str, name: str, lib: Path | None) -> str:
+    """The module in which `from package import name` ends: a submodule, the module behind a re-export, or the package itself."""
+    if find(f"{package}.{name}", lib):
+        return f"{package}.{name}"
+    path = find(package, lib)
+    if path is None or path.name != "__init__.py":
+        return package
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    return _home(_absolute(node, package), alias.name, lib)
+        elif isinstance(node, ast.Dict):  # a table of names that are imported when they are first asked for
+            for key, value in zip(node.keys, node.values, strict=True):
+                lazy = f"{package}.{value.value}" if isinstance(value, ast.Constant) else ""
+                if isinstance(key, ast.Constant) and key.value == name and find(lazy, lib):
+                    return lazy
+    return package

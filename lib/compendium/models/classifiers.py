@@ -1,0 +1,106 @@
+"""The sentiment classifiers of the hardmax chapter: trained several at a time, kept in `data/processed/hardmax`, handed from notebook 42 to 43."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compendium import paths
+from compendium.keeping import Shelf
+from softgeom import parallel
+from softgeom.hardmax.reviews import Bags
+from softgeom.hardmax.sentiment import Recipe
+from softgeom.hardmax.training import Trained, train
+from softgeom.progress import track
+
+_MAKER = "42_sentiment"
+
+
+@dataclass(frozen=True)
+class TestReviews:
+    """The reviews on which handed models are examined, as the models read them."""
+
+    bags: Bags
+    labels: np.ndarray  # (N,) 0 or 1
+    vocabulary: np.ndarray  # (W,) words
+    polarity: np.ndarray  # (W,) weight of each word in the bag-of-words baseline
+
+
+def train_all(jobs: Sequence[tuple[Any, ...]], at_once: int = 6) -> list[Trained]:
+    """Models for the argument lists of `softgeom.hardmax.training.train`; those that are kept already are read.
+
+    Parameters
+    ----------
+    jobs
+        Tuples (recipe, bags, targets, size[, polarity[, held_out]]).
+    at_once
+        Models between two lines of progress.
+    """
+    models = []
+    for start in track(range(0, len(jobs), at_once), "training"):
+        part = [(paths.processed_dir(), *job) for job in jobs[start : start + at_once]]
+        models += parallel.run_blocks(_train_one, part)
+    return models
+
+
+def hand_over(name: str, thing: Trained | TestReviews) -> str:
+    """Keep a model, or the reviews, under a name for notebook 43; returns the name."""
+    shelf = _models(paths.processed_dir()) if isinstance(thing, Trained) else _reviews(paths.processed_dir())
+    shelf.keep(_as_it_is, thing, label=name)
+    return name
+
+
+def handed_model(name: str) -> Trained:
+    """A model that notebook 42 handed over."""
+    return _models(paths.processed_dir()).recall(name, _MAKER)
+
+
+def handed_reviews(name: str) -> TestReviews:
+    """The reviews that notebook 42 handed over."""
+    return _reviews(paths.processed_dir()).recall(name, _MAKER)
+
+
+def _train_one(processed: Path, recipe: Recipe, *arguments: Any) -> Trained:
+    bags, targets, size, polarity, held_out = (*arguments, None, None)[:5]
+    polarity = polarity if recipe.start == "polarity" else None  # other starts do not look at it
+    return _models(processed).keep(train, recipe, bags, targets, size, polarity, held_out, label="classifier")
+
+
+def _as_it_is(thing: Any) -> Any:
+    return thing
+
+
+def _models(processed: Path) -> Shelf[Trained]:
+    return Shelf(processed / "hardmax", _write_model, _read_model)
+
+
+def _reviews(processed: Path) -> Shelf[TestReviews]:
+    return Shelf(processed / "hardmax", _write_reviews, _read_reviews)
+
+
+def _write_model(folder: Path, model: Trained) -> None:
+    arrays = {"embedding": model.embedding, "w": model.w, "v": model.v, "alpha": model.alpha}
+    np.savez(folder / "model.npz", curve=np.array(model.curve).reshape(-1, 3), **arrays)
+    (folder / "recipe.json").write_text(json.dumps(asdict(model.recipe), indent=1) + "\n", encoding="utf-8")
+
+
+def _read_model(folder: Path) -> Trained:
+    recipe = Recipe(**json.loads((folder / "recipe.json").read_text(encoding="utf-8")))
+    with np.load(folder / "model.npz", allow_pickle=False) as f:
+        curve = [(int(epoch), float(loss), float(score)) for epoch, loss, score in f["curve"]]
+        return Trained(recipe, f["embedding"], f["w"], float(f["v"]), float(f["alpha"]), curve)
+
+
+def _write_reviews(folder: Path, test: TestReviews) -> None:
+    bags = {"words": test.bags.words, "counts": test.bags.counts}
+    np.savez(folder / "reviews.npz", labels=test.labels, vocabulary=test.vocabulary, polarity=test.polarity, **bags)
+
+
+def _read_reviews(folder: Path) -> TestReviews:
+    with np.load(folder / "reviews.npz", allow_pickle=False) as f:
+        return TestReviews(Bags(f["words"], f["counts"]), f["labels"], f["vocabulary"], f["polarity"])

@@ -1,0 +1,63 @@
+"""One run of the margin sweep (003, Section 7): a GPT and its prior trained together, written to a folder, read again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from safetensors.torch import load_file, save_file
+
+from softgeom.language_model.configuration import TrainingConfig
+from softgeom.language_model.gpt import GPT, GPTConfig
+from softgeom.language_model.saved import load_model, save_model
+from softgeom.language_model.tokens import Tokens
+from softgeom.language_model.training import DivergedError, train
+from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
+
+
+@dataclass(frozen=True)
+class MarginRun:
+    """What a run ended with."""
+
+    model: GPT
+    prior: EmbeddingPrior
+    evaluations: list[dict[str, float]]
+    diverged_at: int | None  # a step; the last good model is kept then, and there are no evaluations
+
+
+def train_margin_run(
+    gpt: GPTConfig,
+    training: TrainingConfig,
+    prior_config: PriorConfig,
+    tokens: Tokens,
+    validation: Tokens,
+    device: str,
+    *,
+    checkpoint: Path | None,
+) -> MarginRun:
+    """Train one model under the margin penalty; weights, prior and batches all come from the training's seed."""
+    model = GPT(gpt, seed=training.seed)
+    prior = EmbeddingPrior(prior_config, seed=training.seed)
+    try:
+        result = train(model, tokens, validation, training, penalty=prior, checkpoint=checkpoint, device=device)
+    except DivergedError as error:  # a finding of the sweep, not its end
+        return MarginRun(model.cpu(), prior.cpu(), [], error.step)
+    return MarginRun(model.cpu(), prior.cpu(), result.evaluations, None)
+
+
+def write(folder: Path, run: MarginRun) -> None:
+    """Weights as safetensors, the rest as JSON."""
+    save_model(folder, run.model)
+    tensors = {name: tensor.contiguous().cpu() for name, tensor in run.prior.state_dict().items()}
+    save_file(tensors, folder / "prior.safetensors")
+    outcome = {"evaluations": run.evaluations, "diverged_at": run.diverged_at, "prior": asdict(run.prior.config)}
+    (folder / "outcome.json").write_text(json.dumps(outcome, indent=1) + "\n", encoding="utf-8")
+
+
+def read(folder: Path) -> MarginRun:
+    """What `write` wrote; model and prior in evaluation."""
+    outcome = json.loads((folder / "outcome.json").read_text(encoding="utf-8"))
+    prior = EmbeddingPrior(PriorConfig(**outcome.pop("prior")))
+    prior.load_state_dict(load_file(folder / "prior.safetensors"))
+    return MarginRun(load_model(folder).eval(), prior.eval(), **outcome)

@@ -1,0 +1,62 @@
+"""The code behind a function: imports are followed through every form, prose does not count."""
+
+from __future__ import annotations
+
+import pytest
+
+from compendium import codebase
+
+
+@pytest.fixture
+def lib(tmp_path):
+    def write(name: str, text: str) -> None:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    write("house/__init__.py", "from house.front import open_door as enter\nLAZY = {'late': 'attic'}\n")
+    write("house/front.py", "import numpy\ndef open_door():\n    from house.cellar import key\n    return key\n")
+    write("house/cellar.py", "from house import hall\nkey = 1\n")
+    write("house/hall.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import house.attic\n")
+    write("house/attic.py", "from . import garden\n")
+    write("house/garden.py", "")
+    write("yard.py", "import scipy.linalg\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("from house import enter", ["house.cellar", "house.front", "house.hall"]),
+        ("import house.front", ["house.cellar", "house.front", "house.hall"]),
+        ("from house import hall", ["house.hall"]),
+        ("from house import late", ["house.attic", "house.garden"]),
+        ("from house.attic import garden as g", ["house.attic", "house.garden"]),
+        ("import house", ["house", "house.cellar", "house.front", "house.hall"]),
+        ("def f():\n    import yard", ["yard"]),
+        ("import numpy", []),
+    ],
+)
+def test_imports_are_followed_to_the_defining_modules(lib, statement, expected):
+    (lib / "start.py").write_text(statement)
+    assert list(codebase.reached(["start"], lib)) == sorted([*expected, "start"])
+
+
+def test_packages_from_outside(lib):
+    assert codebase.foreign([lib / "house" / "front.py", lib / "yard.py"]) >= {"numpy", "scipy"}
+
+
+def test_prose_changes_no_hash_and_a_sign_does(tmp_path):
+    path = tmp_path / "m.py"
+    path.write_text('"""One."""\ndef f(x):\n    """Two."""\n    return x + 1  # three\n')
+    first = codebase.digest(path)
+    path.write_text('"""Uno, and much more of it."""\n\n\ndef f(x):\n    # drei\n    return (x\n            + 1)\n')
+    assert codebase.digest(path) == first
+    path.write_text("def f(x):\n    return x - 1\n")
+    assert codebase.digest(path) != first
+
+
+def test_the_training_of_a_model_reaches_the_model(repository):
+    modules = codebase.reached(["compendium.models.trained"])
+    assert {"softgeom.language_model.gpt", "softgeom.language_model.training"} <= set(modules)
+    assert "compendium.style" not in modules

@@ -1,0 +1,266 @@
+"""Keeping: the key covers inputs, parameters and code; what is damaged is set aside and computed again, and said so."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from compendium import codebase, keeping, making
+from compendium.keeping import Shelf
+
+MODULES = {
+    "keptdemo/__init__.py": "",
+    "keptdemo/work.py": "from keptdemo.middle import scale\nfrom keptdemo import log\n\n"
+    "def compute(x, factor, *, checkpoint=None):\n    log.calls.append(checkpoint)\n    return {'y': scale(x) * factor}\n",
+    "keptdemo/middle.py": "from keptdemo.far import SIGN\n\ndef scale(x):\n    return SIGN * x\n",
+    "keptdemo/far.py": "SIGN = 1\n",
+    "keptdemo/log.py": "calls = []\n",
+}
+
+
+@pytest.fixture
+def lib(tmp_path, monkeypatch):
+    root = tmp_path / "lib"
+    for name, text in MODULES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    past = time.time() - 100
+    for path in root.rglob("*.py"):
+        os.utime(path, (past, past))
+    monkeypatch.syspath_prepend(root)
+    monkeypatch.setattr(codebase, "LIB", root)
+    _forget()
+    yield root
+    _forget()
+
+
+def _forget():
+    for name in [name for name in sys.modules if name.split(".")[0] == "keptdemo"]:
+        del sys.modules[name]
+
+
+def _change(path, text):
+    """Change a module as if it had been another one before this process started."""
+    path.write_text(text)
+    os.utime(path, (time.time() - 50, time.time() - 50))
+    _forget()
+
+
+def _write(folder, thing):
+    np.savez(folder / "arrays.npz", **thing)
+
+
+def _read(folder):
+    with np.load(folder / "arrays.npz") as arrays:
+        return dict(arrays)
+
+
+@pytest.fixture
+def keep(lib, tmp_path):
+    shelf = Shelf(tmp_path / "kept", _write, _read)
+
+    def keep(x=(1.0, 2.0), factor=3, **options):
+        from keptdemo.work import compute
+
+        return shelf.keep(compute, np.array(x), factor, label="demo", **options)["y"].tolist()
+
+    keep.shelf = shelf
+    return keep
+
+
+def _calls():
+    from keptdemo import log
+
+    return len(log.calls)
+
+
+def test_equal_computations_are_read(keep):
+    assert keep() == keep() == [3.0, 6.0]
+    assert _calls() == 1
+    assert keep(factor=4) == [4.0, 8.0]
+    assert keep(x=[1.0, 2.5]) == [3.0, 7.5]
+    assert _calls() == 3
+    assert not [path for path in keep.shelf.folder.iterdir() if path.name.startswith(".")]
+
+
+def test_code_two_imports_away_gives_a_new_key_and_new_numbers(keep, lib, caplog):
+    assert keep() == [3.0, 6.0]
+    _change(lib / "keptdemo" / "far.py", "SIGN = -1\n")
+    with caplog.at_level(logging.WARNING, "softgeom"):
+        assert keep() == [-3.0, -6.0]
+    assert "demo: computed again, since code changed: keptdemo.far" in caplog.text
+    entries = sorted(path for path in keep.shelf.folder.iterdir() if path.is_dir())
+    assert len(entries) == 2
+    codes = [json.loads((entry / "made.json").read_text())["code"]["keptdemo.far"] for entry in entries]
+    assert len(set(codes)) == 2, "what is kept says which code made it"
+
+
+def test_prose_changes_nothing(keep, lib):
+    keep()
+    _change(lib / "keptdemo" / "far.py", '"""Far away."""\n\nSIGN = 1  # one\n')
+    assert keep() == [3.0, 6.0]
+    assert _calls() == 0  # the modules were forgotten, and nothing has been computed since
+
+
+def test_code_that_changed_under_a_running_process_is_computed_and_not_kept(keep, lib, caplog):
+    keep()
+    (lib / "keptdemo" / "far.py").write_text("SIGN = 5\n")
+    future = time.time() + 5
+    os.utime(lib / "keptdemo" / "far.py", (future, future))
+    assert keep() == [3.0, 6.0], "the code that runs is the one that was loaded"
+    assert "keptdemo.far changed after this process started" in caplog.text
+    assert _calls() == 2
+    assert len([path for path in keep.shelf.folder.iterdir() if path.is_dir()]) == 1
+
+
+@pytest.mark.parametrize("harm", ["cut", "flipped", "gone", "unreadable"])
+def test_damage_is_set_aside_computed_again_and_said(keep, caplog, harm):
+    keep()
+    (entry,) = (path for path in keep.shelf.folder.iterdir() if path.is_dir())
+    arrays = entry / "arrays.npz"
+    content = bytearray(arrays.read_bytes())
+    if harm == "cut":
+        arrays.write_bytes(content[:-20])
+    elif harm == "flipped":
+        content[60] ^= 255
+        arrays.write_bytes(content)
+    elif harm == "gone":
+        arrays.unlink()
+    else:
+        (entry / "made.json").write_text("{")
+    with pytest.raises(FileNotFoundError, match="kept/demo is missing or damaged: run notebook 01_x again"):
+        keep.shelf.recall("demo", "01_x")
+    assert keep() == [3.0, 6.0]
+    assert _calls() == 2
+    assert f"{entry.name} is damaged" in caplog.text
+    assert (keep.shelf.folder / f"{entry.name}.damaged-1").is_dir()
+
+
+def test_recall_gives_the_last_and_refuses_what_other_code_made(keep, lib):
+    keep(), keep(factor=4), keep()
+    assert keep.shelf.recall("demo", "01_x")["y"].tolist() == [3.0, 6.0]
+    with pytest.raises(FileNotFoundError, match="kept/other is not kept in data/processed: run notebook 01_x first"):
+        keep.shelf.recall("other", "01_x")
+    _change(lib / "keptdemo" / "middle.py", "from keptdemo.far import SIGN\n\ndef scale(x):\n    return SIGN * x * 2\n")
+    with pytest.raises(
+        FileNotFoundError, match=r"made by other code than keptdemo\.middle is now: run notebook 01_x again"
+    ):
+        keep.shelf.recall("demo", "01_x")
+
+
+def test_a_full_disk_names_the_place_and_leaves_nothing(keep):
+    keep()
+
+    def full(folder, thing):
+        (folder / "arrays.npz").write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    from keptdemo.work import compute
+
+    with pytest.raises(OSError, match=r"could not be kept in .*kept \(No space left on device\); what was kept before"):
+        Shelf(keep.shelf.folder, full, _read).keep(compute, np.array([9.0]), 1, label="demo")
+    assert not [path for path in keep.shelf.folder.iterdir() if path.name.startswith(".")]
+    assert keep() == [3.0, 6.0]
+
+
+def test_a_checkpoint_carries_the_key_and_goes_when_the_work_is_done(keep, tmp_path):
+    keep(resumes=True)
+    from keptdemo import log
+
+    (path,) = log.calls
+    assert path.parent == tmp_path / "kept"
+    assert path.name.startswith("demo-")
+    assert not path.exists()
+
+
+def test_what_has_no_content_is_refused(keep, tmp_path):
+    from keptdemo.work import compute
+
+    with pytest.raises(TypeError, match=r"a PosixPath cannot be part of a key"):
+        keep.shelf.keep(compute, tmp_path, 1, label="demo")
+    with pytest.raises(TypeError, match=r"what is kept must be computed by a module in lib/"):
+        keep.shelf.keep(_read, 1, label="demo")
+    with pytest.raises(ValueError, match="label 'a b'"):
+        keep.shelf.keep(compute, 1, 1, label="a b")
+
+
+@dataclass(frozen=True)
+class Settings:
+    rate: float
+    sizes: tuple[int, ...]
+
+
+def test_descriptions_tell_values_apart():
+    things = [
+        0,
+        0.0,
+        "0",
+        False,
+        None,
+        [0],
+        np.zeros(1),
+        np.zeros(1, np.float32),
+        np.zeros((1, 1)),
+        Settings(0.1, (1,)),
+    ]
+    things += [Settings(0.1, (2,)), Settings(0.2, (1,)), "a" * 300, "b" * 300, {"a": 1}, {"a": 2}]
+    texts = [json.dumps(making.describe(thing)) for thing in things]
+    assert len(set(texts)) == len(texts)
+    assert making.describe(np.float64(0.5)) == making.describe(0.5)
+
+
+def test_a_sign_flipped_in_the_training_loop_trains_again(repository, tmp_path):
+    """The whole way: the model that notebook 01 trains, at its smallest, in a copy of the library."""
+    lib = tmp_path / "lib"
+    for house in ("softgeom", "compendium"):
+        shutil.copytree(repository / "lib" / house, lib / house, ignore=shutil.ignore_patterns("__pycache__"))
+    for marker in ("Makefile", "notebooks", "params"):
+        (tmp_path / marker).mkdir()
+    script = """
+from compendium import corpora
+from compendium.models import load_encoded, trained_gpt
+from softgeom.language_model import GPTConfig, TrainingConfig
+text = "the cat sat on the mat. " * 60
+encoded = load_encoded("imdb", 260, text=corpora.Text(text, text, text, corpora.Source("a text", "local")))
+gpt = GPTConfig(d_vocab=len(encoded.tokenizer), d_model=8, n_heads=1, n_layers=1, d_mlp=8, n_ctx=8)
+config = TrainingConfig(steps=8, batch_size=4, warmup_steps=1, evaluate_every=8, evaluation_windows=4)
+print("loss", trained_gpt("gpt", "smoke", encoded, gpt, config).about["losses"][-1])
+"""
+
+    def run() -> tuple[str, str]:
+        environment = os.environ | {"PYTHONPATH": str(lib), "SOFTGEOM_ROOT": str(tmp_path), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout.splitlines()[-1], done.stdout + done.stderr
+
+    loss, said = run()
+    assert "step 8" in said
+    again, said = run()
+    assert again == loss
+    assert "step 8" not in said, "the second run reads the model"
+    training = lib / "softgeom" / "language_model" / "training.py"
+    training.write_text(training.read_text().replace("loss.backward()", "(-loss).backward()"))
+    flipped, said = run()
+    assert "gpt: computed again, since code changed: softgeom.language_model.training" in said
+    assert float(flipped.split()[1]) > float(loss.split()[1]), "it climbed instead of descending"
+
+
+def test_a_log_says_what_was_read_and_what_was_computed(keep, tmp_path, monkeypatch, lib):
+    monkeypatch.setenv("SOFTGEOM_KEEPING_LOG", str(tmp_path / "log"))
+    keep(), keep()
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [line["how"] for line in lines] == ["computed", "read"]
+    assert keeping.changed_code(lines[0]["code"]) == []
+    _change(lib / "keptdemo" / "far.py", "SIGN = -1\n")
+    assert keeping.changed_code(lines[0]["code"]) == ["keptdemo.far"]
