@@ -64,9 +64,3 @@ def test_ctc_merges_repeats_and_then_drops_blanks():
     tokens = ["<blank>", "a", "b"]
     assert ppocr.ctc_decode(np.array([0, 1, 1, 0, 1, 2, 2, 0]), tokens) == "aab"
     assert ppocr.ctc_decode(np.array([0, 0]), tokens) == ""
-
-
-def test_a_missing_package_is_told(monkeypatch):
-    monkeypatch.setattr(ppocr.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"not installed: pip install 'softgeom\[ocr\]'"):
-        ppocr.ppocr_file()

@@ -68,7 +68,21 @@ def test_a_truncated_file_says_what_is_missing(tmp_path, layer_arrays):
         ({"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, 80]}}, "cannot fill 80 bytes"),
         ({"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [-84, 0]}}, "outside the data"),
         ({"W": {"dtype": "F32"}}, "header cannot be read"),
-        ({"W": {"dtype": "F8_E4M3", "shape": [7, 3], "data_offsets": [0, 21]}}, "no exact NumPy form"),
+        ({"W": {"dtype": "F32", "shape": [7, 3.0], "data_offsets": [0, 84]}}, "3.0 is no whole number"),
+        ({"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, float("inf")]}}, "inf is no whole number"),
+        ({"W": {"dtype": "F32", "shape": [5, 4], "data_offsets": [4, 84]}}, "leaves a hole before it"),
+        ({"W": {"dtype": "F32", "shape": [5, 4], "data_offsets": [0, 80]}}, "4 bytes behind its last tensor"),
+        (
+            {
+                "W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, 84]},
+                "b": {"dtype": "F32", "shape": [7], "data_offsets": [56, 84]},
+            },
+            "overlaps the one before it",
+        ),
+        ({"W": {"dtype": "I8", "shape": [7, 12], "data_offsets": [0, 84]}}, "int8 codes, not weights"),
+        ({"W": {"dtype": "U8", "shape": [7, 12], "data_offsets": [0, 84]}}, "uint8 codes, not weights"),
+        ({"W": {"dtype": "BOOL", "shape": [7, 12], "data_offsets": [0, 84]}}, "holds booleans"),
+        ({"W": {"dtype": "F8_E4M3", "shape": [7, 12], "data_offsets": [0, 84]}}, "no exact NumPy form"),
     ],
 )
 def test_impossible_headers_are_refused(tmp_path, header, message):
@@ -81,4 +95,19 @@ def test_impossible_headers_are_refused(tmp_path, header, message):
 def test_a_hostile_header_length_allocates_nothing(tmp_path):
     (tmp_path / "m.safetensors").write_bytes((2**62).to_bytes(8, "little") + bytes(100))
     with pytest.raises(ValueError, match="not a safetensors file"):
+        load_softmax_layer(tmp_path / "m.safetensors")
+
+
+def test_a_name_that_occurs_twice_is_refused(tmp_path):
+    entry = '{"dtype": "F32", "shape": [7, 3], "data_offsets": [0, 84]}'
+    text = f'{{"W": {entry}, "W": {entry}}}'.encode()
+    (tmp_path / "m.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(84))
+    with pytest.raises(ValueError, match="a name occurs twice"):
+        load_softmax_layer(tmp_path / "m.safetensors")
+
+
+def test_a_deeply_nested_header_is_refused(tmp_path):
+    text = b'{"W": ' + b"[" * 100_000
+    (tmp_path / "m.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)
+    with pytest.raises(ValueError, match="header cannot be read"):
         load_softmax_layer(tmp_path / "m.safetensors")

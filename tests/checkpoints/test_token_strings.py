@@ -7,7 +7,7 @@ import json
 import pytest
 
 from softgeom.checkpoints import classes_in_script
-from softgeom.checkpoints.token_strings import read_tokens
+from softgeom.checkpoints.labels import read_tokens
 
 
 def test_byte_level_bpe_is_decoded_as_its_own_library_does(tmp_path):

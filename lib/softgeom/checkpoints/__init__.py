@@ -9,4 +9,5 @@ from softgeom.checkpoints.loading import load_head as load_head
 from softgeom.checkpoints.loading import load_softmax_layer as load_softmax_layer
 from softgeom.checkpoints.ppocr import ppocr_head as ppocr_head
 from softgeom.checkpoints.ppocr import ppocr_source as ppocr_source
+from softgeom.checkpoints.released import RELEASED as RELEASED
 from softgeom.checkpoints.token_strings import classes_in_script as classes_in_script

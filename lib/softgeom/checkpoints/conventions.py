@@ -22,7 +22,7 @@ HEADS = (
     "vocab_projector.weight",  # DistilBERT
     "generator_lm_head.weight",  # ELECTRA
     "embed_out.weight",  # GPT-NeoX
-    "output.weight",  # original Llama, torchtune
+    "output.weight",  # original Llama, torchtune, GGUF
     "W",
     "weight",
 )
@@ -43,6 +43,7 @@ EMBEDDINGS = (
     "embeddings.word_embeddings.weight",
     "transformer.word_embeddings.weight",  # BLOOM
     "word_embeddings.weight",
+    "token_embd.weight",  # GGUF
 )
 BIASES = (
     "final_logits_bias",
@@ -68,6 +69,7 @@ NORMS = (
     "ln_f",
     "model.norm",  # Llama
     "norm",
+    "output_norm",  # GGUF
     "model.decoder.layer_norm",  # pre-norm encoder-decoders
     "model.decoder.final_layer_norm",  # OPT
     "decoder.final_layer_norm",  # T5
@@ -134,7 +136,7 @@ def find_norm(store: TensorStore, config: Mapping[str, Any] | None = None) -> No
     if not stems:
         return None
     shift = f"{stems[0]}.bias" if f"{stems[0]}.bias" in present else None
-    centred = shift is not None or (config or {}).get("model_type") in _LAYER_NORM_WITHOUT_SHIFT
+    centred = shift is not None or str((config or {}).get("model_type")) in _LAYER_NORM_WITHOUT_SHIFT
     return NormNames(f"{stems[0]}.weight", shift, "layernorm" if centred else "rmsnorm")
 
 

@@ -51,7 +51,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file; ValueError when it is none."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no JSON file ({error}).") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path} holds no JSON object.")

@@ -5,10 +5,13 @@
 ``.onnx``                   the last product with a constant before the softmax or the output
 ``.safetensors``            names of the Hugging Face model families, or weight= and bias=
 ``.pt .pth .bin .ckpt``     PyTorch state dict, read with weights_only
+``.pkl``                    a pickled dictionary of arrays, read by an allow-list
+``.gguf``                   llama.cpp, dequantised (package gguf)
 ``.bin`` (llama2.c)         recognised by its header
 a folder                    Hugging Face model folder, sharded or not
 ``owner/name``              a model on the hub: only the byte ranges of the needed tensors are fetched
-``ppocr-v4``                the text recogniser inside the package rapidocr-onnxruntime
+a name of `released.py`     such as ppocr-v6: a file of a published package, fetched once and by hash
+an object in memory         torch.nn.Linear, a Transformers model, a matrix, a SoftmaxLayer
 ==========================  =====================================================================================
 """
 
@@ -17,31 +20,35 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from softgeom.checkpoints import conventions, npz
+from softgeom.checkpoints.activation import Activation, named_activation
+from softgeom.checkpoints.choosing import choose
 from softgeom.checkpoints.folder import find_token_file, open_folder
+from softgeom.checkpoints.gguf_file import GgufStore
 from softgeom.checkpoints.hub import HubModel
+from softgeom.checkpoints.labels import LabelsError, fit_labels, labels_beside, read_labels, read_tokens
+from softgeom.checkpoints.live import is_model, live_layer
 from softgeom.checkpoints.llama2c import looks_like_llama2c, read_llama2c
-from softgeom.checkpoints.onnx_graph import read_onnx_head
-from softgeom.checkpoints.ppocr import ppocr_file
+from softgeom.checkpoints.onnx_head import read_onnx_head
+from softgeom.checkpoints.plain_pickle import open_plain_pickle
+from softgeom.checkpoints.released import RELEASED
 from softgeom.checkpoints.safetensors_file import open_safetensors
 from softgeom.checkpoints.state_dict import open_state_dict
-from softgeom.checkpoints.tensors import TensorStore
-from softgeom.checkpoints.token_strings import read_tokens
-from softgeom.layer import Ellipsoid, SoftmaxLayer
+from softgeom.checkpoints.tensors import TensorStore, plain, weights_of
+from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
 from softgeom.source import Source
 
 Tokens = str | Path | Sequence[str] | None
 
 _HUB_ID = re.compile(r"[\w][\w.-]*(?:/[\w.-]+)?")
 _PYTORCH = {".pt", ".pth", ".bin", ".ckpt"}
-PPOCR = "ppocr-v4"  # a first model to scan, which one pip install brings
-SUFFIXES = (".npz", ".onnx", ".safetensors", *sorted(_PYTORCH))
+SUFFIXES = (".npz", ".onnx", ".safetensors", ".gguf", ".pkl", *sorted(_PYTORCH))
 _GEMMA = re.compile(r"gemma")
 
 
@@ -59,16 +66,43 @@ class Head:
         Where the layer was read, on the hub with the commit that the revision resolved to.
     names : dict
         The tensors that were taken: `weight`, and `bias`, `gain`, `shift` where there are any.
+    activation : Activation or None
+        What stands in front of the layer, where the file shows it.
+    notes : tuple of str
+        How the layer, its bias and its names were found, and what the reader should know about them.
+    is_embedding : bool
+        The matrix is an input embedding, and nothing shows that the model also ends with it.
     """
 
     layer: SoftmaxLayer
     features: Ellipsoid | None
     source: Source
     names: dict[str, str]
+    activation: Activation | None = None
+    notes: tuple[str, ...] = ()
+    is_embedding: bool = False
+
+    def feature_set(self, bound: float = 100.0) -> tuple[FeatureSet, str]:
+        """Where the model's own features lie, and why; the box of the bound is the outer set where nothing else is known."""
+        step = self.activation
+        if self.features is not None:
+            return self.features, "the final normalisation confines the features to an ellipsoid"
+        if step is None:
+            return Box(bound), f"nothing in the file bounds the features: the box of {bound:g} is an assumption"
+        if step.gain is not None:
+            make = (
+                Ellipsoid.layer_norm(step.gain, step.shift)
+                if step.name == "LayerNorm"
+                else Ellipsoid.rms_norm(step.gain)
+            )
+            return make, f"{step.name} in front of the layer confines the features to an ellipsoid"
+        low, high = max(step.low, -bound), min(step.high, bound)
+        outer = "" if high < bound and low > -bound else f"; {bound:g} is assumed where it gives no bound"
+        return Box(high, low=low), f"{step.name} in front of the layer gives {low:g} <= x <= {high:g}{outer}"
 
 
 def load_softmax_layer(
-    path_or_hub_id: str | Path,
+    model: Any,
     *,
     weight: str | None = None,
     bias: str | None = None,
@@ -76,29 +110,38 @@ def load_softmax_layer(
     revision: str | None = None,
 ) -> SoftmaxLayer:
     """The softmax layer of a model; parameters and errors as `load_head`."""
-    return load_head(path_or_hub_id, weight=weight, bias=bias, tokens=tokens, revision=revision).layer
+    return load_head(model, weight=weight, bias=bias, tokens=tokens, revision=revision).layer
 
 
 def load_head(
-    path_or_hub_id: str | Path,
+    model: Any,
     *,
     weight: str | None = None,
     bias: str | None = None,
     tokens: Tokens = None,
     revision: str | None = None,
+    without_bias: bool = False,
+    labels_confirmed: bool = False,
+    cache: Path | None = None,
 ) -> Head:
     """The softmax layer of a model with the set of its features and its origin.
 
     Parameters
     ----------
-    path_or_hub_id : str or Path
-        A file or folder (see the table above), or the id of a model on the hub.
+    model : str, Path, torch.nn.Module, array or SoftmaxLayer
+        A file, folder or name (see the table above), the id of a model on the hub, or an object in memory.
     weight, bias : str, optional
-        Names of the tensors, where the model uses none of the known names.
+        Names of the tensors, where the model uses none of the known names. A named weight takes its sibling bias.
     tokens : path or sequence of str, optional
-        Token strings, or the vocabulary file that holds them; found beside the model where its format has a place for it.
+        Token strings, or the vocabulary file that holds them; found in or beside the model where it has a place for it.
     revision : str, optional
         Branch, tag or commit on the hub.
+    without_bias : bool
+        Leave out a bias that is there.
+    labels_confirmed : bool
+        Take names whose number does not fit the classes.
+    cache : Path, optional
+        Where fetched packages are kept.
 
     Returns
     -------
@@ -110,105 +153,212 @@ def load_head(
         With one sentence that says what is wrong where and what to do: no such file and no hub, an unknown format, a
         truncated file, unknown tensor names (the candidates are listed with their shapes), shapes that do not fit.
     """
-    path = Path(path_or_hub_id)
-    if str(path_or_hub_id) == PPOCR and not path.exists():
-        path = ppocr_file()
+    asked = _Asked(weight, bias, tokens, without_bias, labels_confirmed)
+    if is_model(model):
+        layer, where, activation = live_layer(model)
+        layer = replace_tokens(layer, tokens, labels_confirmed)
+        return Head(layer, None, Source(where, "memory"), {"weight": where}, activation, (where,))
+    path = Path(model)
+    if str(model) in RELEASED and not path.exists():
+        return _load_released(str(model), asked, cache)
     if path.is_dir():
         store, config = open_folder(path)
-        tokens = tokens if tokens is not None else find_token_file(path)
-        return _assemble(store, config, weight, bias, tokens, _local(path, store))
+        return _assemble(store, config, asked, _local(path, store), vocabulary=find_token_file(path))
     if path.is_file():
-        return _load_file(path, weight, bias, tokens)
-    if not _HUB_ID.fullmatch(str(path_or_hub_id)) or path.suffix in SUFFIXES:
+        return _load_file(path, asked)
+    if not _HUB_ID.fullmatch(str(model)) or path.suffix in SUFFIXES:
         raise ValueError(
-            f"there is no file or folder {str(path_or_hub_id)!r}; a model on the hub is called owner/name."
+            f"there is no file or folder {plain(str(model))!r}; a model on the hub is called owner/name, released ones "
+            f"{', '.join(RELEASED)}."
         )
-    return _load_from_hub(HubModel(str(path_or_hub_id), revision), weight, bias, tokens)
+    return _load_from_hub(HubModel(str(model), revision), asked)
 
 
-def _load_file(path: Path, weight: str | None, bias: str | None, tokens: Tokens) -> Head:
+def replace_tokens(layer: SoftmaxLayer, tokens: Tokens, confirmed: bool = False) -> SoftmaxLayer:
+    """The layer with other names of its classes; None leaves them."""
+    if tokens is None:
+        return layer
+    return SoftmaxLayer(layer.W, layer.b, _named(tokens, layer.classes, "tokens", confirmed)[0])
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the caller says about the layer."""
+
+    weight: str | None
+    bias: str | None
+    tokens: Tokens
+    without_bias: bool
+    labels_confirmed: bool
+
+
+def _load_released(name: str, asked: _Asked, cache: Path | None) -> Head:
+    released = RELEASED[name]
+    path, labels = released.fetch(cache)
+    head = _load_file(path, asked if asked.tokens is not None or labels is None else replace(asked, tokens=labels))
+    activation = named_activation(released.activation) if released.activation else head.activation
+    return replace(head, source=released.source, activation=activation)
+
+
+def _load_file(path: Path, asked: _Asked) -> Head:
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty: fetch or write the file again.")
     if path.suffix == ".onnx":
-        head = read_onnx_head(path, weight)
-        names = {"weight": head.weight_name}
-        strings = _strings(tokens, len(head.W)) or head.tokens
-        return Head(_softmax_layer(head.W, head.b, strings, path), None, Source(path.name, "local", "onnx"), names)
+        return _load_onnx(path, asked)
     if path.suffix == ".npz":
-        return _load_npz(npz.NpzStore(path), weight, bias, tokens, path)
+        return _load_npz(npz.NpzStore(path), asked, path)
+    if path.suffix == ".gguf":
+        gguf = GgufStore(path)
+        head = _assemble(gguf, {}, asked, _local(path, gguf), strings=gguf.tokens)
+        return replace(head, notes=(*head.notes, *gguf.notes))
     if path.suffix == ".safetensors":
         store: TensorStore = open_safetensors(path)
+    elif path.suffix == ".pkl":
+        store = open_plain_pickle(path)
     elif path.suffix == ".bin" and looks_like_llama2c(path):
-        return _load_llama2c_head(path, tokens)
+        return _load_llama2c_head(path, asked)
     elif path.suffix in _PYTORCH:
         store = open_state_dict(path)
     else:
         raise ValueError(f"{path} has no known format: {', '.join(SUFFIXES)}, a model folder, or a hub id.")
-    return _assemble(store, {}, weight, bias, tokens, _local(path, store))
+    return _assemble(store, {}, asked, _local(path, store), beside=path)
 
 
-def _load_npz(store: npz.NpzStore, weight: str | None, bias: str | None, tokens: Tokens, path: Path) -> Head:
-    found = None if weight else npz.find_names(store)
+def _load_onnx(path: Path, asked: _Asked) -> Head:
+    if asked.bias is not None:
+        raise ValueError("an ONNX graph shows its bias itself: leave --bias out (--no-bias ignores the bias).")
+    found = read_onnx_head(path, asked.weight)
+    W = weights_of(found.W, str(path), found.weight_name)
+    b = None if found.b is None or asked.without_bias else found.b
+    notes = [*found.notes, f"W is {plain(found.weight_name)}, {'with' if b is not None else 'without'} bias"]
+    if found.b is not None and asked.without_bias:
+        notes.append("its bias is left out, as asked")
+    tokens, how = None, None
+    if asked.tokens is None and found.tokens is not None:
+        try:
+            tokens, how = fit_labels(found.tokens, len(W), "the metadata entry 'character'")
+            how = f"names from the metadata entry 'character'{how}"
+        except LabelsError as error:
+            notes.append(f"no names: {error}")
+    if tokens is None:
+        tokens, how = _names(asked, len(W), path)
+    names = {"weight": plain(found.weight_name)}
+    layer = _softmax_layer(W, b, tokens, path)
+    return Head(
+        layer, None, Source(path.name, "local", "onnx"), names, found.activation, (*notes, *([how] if how else []))
+    )
+
+
+def _load_npz(store: npz.NpzStore, asked: _Asked, path: Path) -> Head:
+    found = None if asked.weight else npz.find_names(store)
+    if asked.tokens is None and (stored := npz.stored_tokens(store)) is not None:
+        asked = replace(asked, tokens=stored)
     if found is None:
-        return _assemble(store, {}, weight, bias, tokens, _local(path, store))
+        return _assemble(store, {}, asked, _local(path, store), beside=path)
     name, transposed, known_bias = found
-    bias = bias or known_bias
-    W = store.read(conventions.require(store, name, (2,)))
+    bias = None if asked.without_bias else asked.bias or known_bias
+    W = _weights(store, conventions.require(store, name, (2,)))
     names = {"weight": name} | ({"bias": bias} if bias else {})
-    b = store.read(conventions.require(store, bias, (1, 2))) if bias else None
-    layer = _layer(W.T if transposed else W, b, tokens, store, name)
-    return Head(layer, None, _local(path, store), names)
-
-
-def _load_llama2c_head(path: Path, tokens: Tokens) -> Head:
-    config, weights = read_llama2c(path)
-    layer = _softmax_layer(weights["output"], None, _strings(tokens, config.vocab_size), path)
-    names = {"weight": "tok_embeddings" if config.tied else "output", "gain": "norm"}
-    return Head(layer, Ellipsoid.rms_norm(weights["norm"]), Source(path.name, "local", "llama2.c"), names)
-
-
-def _load_from_hub(model: HubModel, weight: str | None, bias: str | None, tokens: Tokens) -> Head:
-    store, config = model.open()
-    source = Source(model.repo_id, "hub", store.provenance.get("format", "safetensors"), revision=model.commit)
-    vocabulary = model.token_file() if tokens is None else None
-    if vocabulary is None:
-        return _assemble(store, config, weight, bias, tokens, source)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / vocabulary[0]
-        file.write_bytes(vocabulary[1])
-        return _assemble(store, config, weight, bias, file, source)
-
-
-def _assemble(
-    store: TensorStore,
-    config: Mapping[str, Any],
-    weight: str | None,
-    bias: str | None,
-    tokens: Tokens,
-    source: Source,
-) -> Head:
-    """Choose the tensors by name, read them and nothing else, and put the layer together."""
-    weight = conventions.require(store, weight, (2,)) if weight else conventions.find_weight(store, config)
-    classes = store.shape(weight)[0]
-    bias = conventions.require(store, bias, (1, 2)) if bias else conventions.find_bias(store, classes)
-    layer = _layer(store.read(weight), store.read(bias) if bias else None, tokens, store, weight)
-    names = {"weight": weight} | ({"bias": bias} if bias else {})
-    norm = conventions.find_norm(store, config)
-    if norm is None or store.shape(norm.gain) != (layer.dimension,):
-        return Head(layer, None, source, names)
-    gain = store.read(norm.gain).astype(float) + (1.0 if _GEMMA.match(str(config.get("model_type", ""))) else 0.0)
-    shift = store.read(norm.shift) if norm.shift else None
-    ellipsoid = Ellipsoid.layer_norm(gain, shift) if norm.kind == "layernorm" else Ellipsoid.rms_norm(gain)
-    return Head(layer, ellipsoid, source, names | {"gain": norm.gain} | ({"shift": norm.shift} if norm.shift else {}))
-
-
-def _layer(W: np.ndarray, b: np.ndarray | None, tokens: Tokens, store: TensorStore, name: str) -> SoftmaxLayer:
+    b = _weights(store, conventions.require(store, bias, (1, 2))) if bias else None
+    W = W.T if transposed else W
     if b is not None and b.size == W.shape[1] != W.shape[0]:
         raise ValueError(
             f"{store.label}: {name!r} is {W.shape} but its bias has {b.size} entries, so the matrix is stored transposed; "
             "save W as (classes, features)."
         )
-    return _softmax_layer(W, b, _strings(tokens, len(W)), store.label)
+    tokens, how = _names(asked, len(W), path)
+    return Head(_softmax_layer(W, b, tokens, path), None, _local(path, store), names, notes=(how,) if how else ())
+
+
+def _load_llama2c_head(path: Path, asked: _Asked) -> Head:
+    config, weights = read_llama2c(path)
+    tokens, how = _names(asked, config.vocab_size, None)
+    layer = _softmax_layer(weights["output"], None, tokens, path)
+    names = {"weight": "tok_embeddings" if config.tied else "output", "gain": "norm"}
+    ellipsoid = Ellipsoid.rms_norm(weights["norm"])
+    return Head(layer, ellipsoid, Source(path.name, "local", "llama2.c"), names, notes=(how,) if how else ())
+
+
+def _load_from_hub(model: HubModel, asked: _Asked) -> Head:
+    store, config = model.open()
+    source = Source(model.repo_id, "hub", store.provenance.get("format", "safetensors"), revision=model.commit)
+    vocabulary = model.token_file() if asked.tokens is None else None
+    if vocabulary is None:
+        return _assemble(store, config, asked, source)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / vocabulary[0]
+        file.write_bytes(vocabulary[1])
+        return _assemble(store, config, asked, source, vocabulary=file)
+
+
+def _assemble(
+    store: TensorStore,
+    config: Mapping[str, Any],
+    asked: _Asked,
+    source: Source,
+    *,
+    vocabulary: Path | None = None,
+    beside: Path | None = None,
+    strings: Sequence[str] | None = None,
+) -> Head:
+    """Choose the tensors by name, read them and nothing else, and put the layer together."""
+    choice = choose(store, config, asked.weight, asked.bias, without_bias=asked.without_bias)
+    W = _weights(store, choice.weight)
+    W = W.T if choice.transposed else W
+    b = _weights(store, choice.bias) if choice.bias else None
+    notes = list(choice.why)
+    if choice.is_embedding:
+        notes.append(
+            f"{choice.weight} is an input embedding and nothing shows that the model ends with it: the verdicts are about nearest "
+            "rows, not about outputs"
+        )
+    if asked.tokens is None and strings is not None and len(strings) == len(W):
+        tokens: Sequence[str] | None = strings
+        notes.append("names from the file's own vocabulary")
+    elif asked.tokens is None and vocabulary is not None:
+        tokens, how = _own_names(vocabulary, len(W))
+        notes.append(how)
+    else:
+        tokens, found_how = _names(asked, len(W), beside)
+        notes += [found_how] if found_how else []
+    layer = _softmax_layer(W, b, tokens, store.label)
+    names = {"weight": choice.weight} | ({"bias": choice.bias} if choice.bias else {})
+    head = Head(layer, None, source, names, notes=tuple(notes), is_embedding=choice.is_embedding)
+    norm = conventions.find_norm(store, config)
+    if norm is None or store.shape(norm.gain) != (layer.dimension,):
+        return head
+    gain = _weights(store, norm.gain).astype(float) + (1.0 if _GEMMA.match(str(config.get("model_type", ""))) else 0.0)
+    shift = _weights(store, norm.shift) if norm.shift else None
+    ellipsoid = Ellipsoid.layer_norm(gain, shift) if norm.kind == "layernorm" else Ellipsoid.rms_norm(gain)
+    names |= {"gain": norm.gain} | ({"shift": norm.shift} if norm.shift else {})
+    return replace(head, features=ellipsoid, names=names)
+
+
+def _weights(store: TensorStore, name: str) -> np.ndarray:
+    return weights_of(store.read(name), store.label, name)
+
+
+def _own_names(vocabulary: Path, classes: int) -> tuple[Sequence[str] | None, str]:
+    """The names of a model folder's vocabulary; none, and why, where it names other classes than these."""
+    try:
+        return read_tokens(vocabulary, classes), f"names from {vocabulary.name}"
+    except LabelsError as error:
+        return None, f"no names: {error}"
+
+
+def _names(asked: _Asked, classes: int, beside: Path | None) -> tuple[Sequence[str] | None, str | None]:
+    if asked.tokens is not None:
+        return _named(asked.tokens, classes, "tokens", asked.labels_confirmed)
+    found = labels_beside(beside, classes) if beside is not None else None
+    return found if found is not None else (None, None)
+
+
+def _named(tokens: Tokens, classes: int, label: str, confirmed: bool) -> tuple[Sequence[str], str]:
+    if isinstance(tokens, str | Path):
+        return read_labels(tokens, classes, confirmed=confirmed)
+    assert tokens is not None
+    fitted, how = fit_labels([str(token) for token in tokens], classes, label, confirmed=confirmed)
+    return fitted, f"names as given{how}"
 
 
 def _softmax_layer(
@@ -218,15 +368,6 @@ def _softmax_layer(
         return SoftmaxLayer(W, b, tokens)
     except ValueError as error:
         raise ValueError(f"{label}: {error}") from None
-
-
-def _strings(tokens: Tokens, classes: int) -> Sequence[str] | None:
-    if isinstance(tokens, str | Path):
-        path = Path(tokens)
-        if not path.is_file():
-            raise ValueError(f"there is no vocabulary file {str(path)!r}.")
-        return read_tokens(path, classes)
-    return tokens
 
 
 def _local(path: Path, store: TensorStore) -> Source:

@@ -1,16 +1,28 @@
-"""Softmax layers in NumPy's `.npz`: our own, Nematus' and Marian's names.
+"""NumPy's `.npz`, read member by member: our own, Nematus' and Marian's names.
 
 `W` or `weight` (C, d) with `b` or `bias` (C,) is the plain form. Nematus ties the output to the decoder's embedding
 `Wemb_dec` (C, d) with `ff_logit_b` (C,), or unties it as `ff_logit_W` (d, C); Marian has `Wemb` (all tied),
 `decoder_Wemb` or `decoder_ff_logit_out_W` (d, C) with `decoder_ff_logit_out_b` (1, C).
+
+Shapes come from the members' headers; only the arrays that the layer needs are read. What a header declares is compared with the length of its
+member, and that with its compressed length, before anything is allocated.
 """
 
 from __future__ import annotations
 
+import math
+import struct
+import warnings
 import zipfile
+import zlib
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
+
+from softgeom.checkpoints.tensors import plain
 
 # (weight, whether it is stored as (d, C), bias): the untied output first, since an embedding stands beside it unused.
 CONVENTIONS: tuple[tuple[str, bool, str], ...] = (
@@ -23,6 +35,28 @@ CONVENTIONS: tuple[tuple[str, bool, str], ...] = (
     ("ff_logit_W", True, "ff_logit_b"),
     ("Wemb_dec", False, "ff_logit_b"),
 )
+_DEFLATE_LIMIT = 1040  # deflate expands a byte to at most 1032
+_HEADER_LIMIT = 10_000  # characters, as NumPy's own
+_DAMAGE = (
+    ValueError,
+    EOFError,
+    OSError,
+    KeyError,
+    SyntaxError,
+    RecursionError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    info: zipfile.ZipInfo
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+    start: int  # bytes of the member's header
 
 
 class NpzStore:
@@ -36,42 +70,91 @@ class NpzStore:
     Raises
     ------
     ValueError
-        When the file is no `.npz`, is cut short, or holds Python objects instead of numbers.
+        When the file is no `.npz`, is cut short, declares more than it holds, or holds anything but plain arrays.
     """
 
     def __init__(self, path: Path):
         self.label = str(path)
         self.provenance = {"format": "npz"}
         self._path = path
-        self._shapes = {name: array.shape for name, array in self._load().items()}
+        with path.open("rb") as handle:
+            if handle.read(6) == b"\x93NUMPY":
+                raise ValueError(f"{path} holds one unnamed array: write the layer with numpy.savez(path, W=W, b=b).")
+            handle.seek(0)
+            if not zipfile.is_zipfile(handle):
+                raise ValueError(f"{path} is not a whole .npz file: fetch it again, or write it with numpy.savez.")
+        try:
+            with zipfile.ZipFile(path) as archive:
+                self._entries = self._list(archive)
+        except _DAMAGE as error:
+            raise self._damaged(error) from error
 
     def names(self) -> list[str]:
-        return list(self._shapes)
+        return list(self._entries)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return self._shapes[name]
+        return self._entries[name].shape
 
     def read(self, name: str) -> np.ndarray:
-        return self._load(name)[name]
+        entry = self._entries[name]
+        try:
+            with zipfile.ZipFile(self._path) as archive, archive.open(entry.info) as member:
+                content = member.read()  # its length was checked; the checksum is compared at its end
+        except _DAMAGE as error:
+            raise self._damaged(error) from error
+        values = np.frombuffer(content, entry.dtype, offset=entry.start)
+        return values.reshape(entry.shape, order="F" if entry.fortran else "C")
 
-    def _load(self, *wanted: str) -> dict[str, np.ndarray]:
-        """These arrays, or all of them."""
-        # The file is opened here because numpy leaves its own handle open when the archive turns out to be broken.
-        with self._path.open("rb") as handle:
-            if not zipfile.is_zipfile(handle) and handle.seek(0) == 0 and handle.read(6) != b"\x93NUMPY":
-                raise ValueError(
-                    f"{self._path} is not a whole .npz file: fetch it again, or write it with numpy.savez."
-                )
-            handle.seek(0)
-            try:
-                loaded = np.load(handle, allow_pickle=False)
-                if not isinstance(loaded, np.ndarray):
-                    return {name: loaded[name] for name in wanted or loaded.files}
-            except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-                raise ValueError(
-                    f"{self._path} is not a whole .npz file of numbers ({error}); write it with numpy.savez."
-                ) from error
-        raise ValueError(f"{self._path} holds one unnamed array: write the layer with numpy.savez(path, W=W, b=b).")
+    def _list(self, archive: zipfile.ZipFile) -> dict[str, _Entry]:
+        entries: dict[str, _Entry] = {}
+        for info in archive.infolist():
+            name = info.filename.removesuffix(".npy")
+            if info.flag_bits & 0x1:
+                raise ValueError(f"{plain(name)!r} is encrypted")
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError(f"{plain(name)!r} is compressed by a method that NumPy does not write")
+            if info.file_size > _DEFLATE_LIMIT * max(info.compress_size, 1):
+                raise ValueError(f"{plain(name)!r} declares {info.file_size} bytes, which its content cannot hold")
+            if name == info.filename:
+                raise ValueError(f"{plain(name)!r} is no array")
+            if name in entries:
+                raise ValueError(f"{plain(name)!r} occurs twice")
+            self._compare_headers(archive, info)
+            entries[name] = self._header(archive, info)
+        return entries
+
+    def _compare_headers(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+        """A member is described twice, in front of it and at the end of the file: both must agree."""
+        assert archive.fp is not None
+        archive.fp.seek(info.header_offset)
+        fields = struct.unpack("<4sHHHHHIIIHH", archive.fp.read(30))
+        flags, method, checksum, sizes = fields[2], fields[3], fields[6], fields[7:9]
+        agree = (flags, method) == (info.flag_bits, info.compress_type)
+        if not flags & 0x8:  # else the sizes follow the member
+            agree &= checksum == info.CRC and all(
+                said in (true, 0xFFFFFFFF)
+                for said, true in zip(sizes, (info.compress_size, info.file_size), strict=True)
+            )
+        if not agree:
+            raise ValueError(f"its directory and the member {plain(info.filename)!r} contradict each other")
+
+    def _header(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Entry:
+        name = plain(info.filename)
+        with archive.open(info) as member, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers written by Python 2
+            version = npy.read_magic(member)
+            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            shape, fortran, dtype = read(member, max_header_size=_HEADER_LIMIT)
+            start = member.tell()
+        if dtype.hasobject:
+            raise ValueError(f"{name!r} holds Python objects, which allow_pickle=False refuses")
+        if math.prod(shape) * dtype.itemsize != info.file_size - start:
+            raise ValueError(f"{name!r} of shape {shape} and type {dtype} cannot fill {info.file_size - start} bytes")
+        return _Entry(info, tuple(int(n) for n in shape), bool(fortran), dtype, start)
+
+    def _damaged(self, error: BaseException) -> ValueError:
+        reason = plain(str(error).split("\n")[0]) or type(error).__name__
+        return ValueError(f"{self._path} is not a whole .npz file of numbers ({reason}); write it with numpy.savez.")
 
 
 def find_names(store: NpzStore) -> tuple[str, bool, str | None] | None:
@@ -92,3 +175,21 @@ def find_names(store: NpzStore) -> tuple[str, bool, str | None] | None:
         if weight in present:
             return weight, transposed, bias if bias in present else None
     return None
+
+
+def stored_tokens(store: NpzStore) -> tuple[str, ...] | None:
+    """Token strings from an array named ``tokens`` beside the weights; None where there is none.
+
+    Raises
+    ------
+    ValueError
+        When the array is no list of strings.
+    """
+    if "tokens" not in store.names():
+        return None
+    shape, array = store.shape("tokens"), store.read("tokens")
+    if len(shape) != 1 or array.dtype.kind not in "US":
+        raise ValueError(
+            f"{store.label}: the array 'tokens' must be a list of strings, one a class, not {array.dtype} {shape}."
+        )
+    return tuple(token.decode("utf-8", "replace") if isinstance(token, bytes) else token for token in array.tolist())

@@ -1,206 +1,200 @@
-"""The softmax layer of an ONNX graph: the last matrix product with a constant, before the softmax or the output.
+"""An ONNX graph to walk in: producers, consumers, and constants that are decoded only when asked for.
 
-Walking back from each output through operators that do not mix classes (Softmax, Reshape, Transpose, ...), a constant
-that is added is the bias b and the first MatMul or Gemm with a constant operand is W. Constants are initialisers (also external
-ones) or Constant nodes, possibly behind Identity, Cast or Transpose. Only W and b are decoded. Metadata `character`
-(PaddleOCR's recognisers) names the classes: blank, then the characters, then the space.
+A constant is an initialiser (also one in a file beside the model) or a Constant node, possibly behind operators that only
+rewrite it: Identity, Cast, Transpose, Reshape, Squeeze, Unsqueeze, Flatten, and DequantizeLinear, whose scale and zero point give
+the real numbers that the runtime multiplies with. Every walk keeps what it has visited, so that a graph with a cycle ends as any other.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-_PASS_THROUGH = {
-    "Softmax", "LogSoftmax", "Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Dropout",
-    "ArgMax", "TopK", "Slice", "Gather",
-}  # fmt: skip
-_FOLDABLE = {"Identity", "Cast", "Transpose"}
+from softgeom.checkpoints.tensors import plain
+
+_REWRITES = {"Identity", "Cast", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "DequantizeLinear"}
+_LISTED = 20  # more candidates than this do not help anybody to choose one
+_PACKED_PER_BYTE = 8  # no type of the format packs more numbers into a byte
 
 
-@dataclass(frozen=True)
-class OnnxHead:
-    """What the graph says about its last layer.
-
-    Attributes
-    ----------
-    W : ndarray (C, d)
-    b : ndarray (C,) or None
-    tokens : tuple of str or None
-        From the metadata entry `character`, where it fits C.
-    weight_name : str
-        The constant that W is.
-    """
-
-    W: np.ndarray
-    b: np.ndarray | None
-    tokens: tuple[str, ...] | None
-    weight_name: str
-
-
-def read_onnx_head(path: Path, weight: str | None = None) -> OnnxHead:
-    """W, b and the class names of an ONNX file's last layer.
+class OnnxGraph:
+    """The graph of one ONNX file.
 
     Parameters
     ----------
     path : Path
-        The file; external data are read from its folder, and only those of the layer.
-    weight : str, optional
-        The name of the constant that is W, where the last product is not the one meant.
+        The file; external data are read from its folder, and only those of constants that are asked for.
 
     Raises
     ------
     ValueError
-        When the file is no ONNX graph or has no such product: its constant matrices are listed with their shapes.
+        When the file is no ONNX graph.
     """
-    import onnx
 
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except Exception as error:  # protobuf raises its own class, which is no public name
-        raise ValueError(
-            f"{path} is not a whole ONNX file ({type(error).__name__}: {error}): fetch it again."
-        ) from error
-    graph = _Graph(model.graph, path)
-    product = graph.product_of(weight) if weight else graph.last_product()
-    if product is None:
-        what = f"no matrix product with the constant {weight!r}" if weight else "no matrix product with a constant"
-        raise ValueError(f"{path} has {what} before its output; candidates: {graph.describe_matrices()}.")
-    W, name, b = product
-    metadata = {entry.key: entry.value for entry in model.metadata_props}
-    return OnnxHead(W, b, _characters(metadata.get("character"), len(W)), name)
+    def __init__(self, path: Path):
+        import onnx
 
-
-class _Graph:
-    """Producers, consumers and constants of one ONNX graph."""
-
-    def __init__(self, graph: Any, path: Path):
-        self._path = path
-        self._outputs = [output.name for output in graph.output]
-        self._producer = {name: node for node in graph.node for name in node.output}
-        self._consumers: dict[str, list[Any]] = {}
-        for node in graph.node:
+        try:
+            model = onnx.load(str(path), load_external_data=False)
+        except Exception as error:  # protobuf raises its own class, which is no public name
+            raise ValueError(
+                f"{path} is not a whole ONNX file ({type(error).__name__}: {error}): fetch it again."
+            ) from error
+        self.path, self.model = path, model
+        self.metadata = {entry.key: entry.value for entry in model.metadata_props}
+        self.outputs = [output.name for output in model.graph.output]
+        self.widths = {value.name: _last_size(value) for value in (*model.graph.output, *model.graph.value_info)}
+        self.nodes = list(model.graph.node)
+        self.producer = {name: node for node in self.nodes for name in node.output if name}
+        self.consumers: dict[str, list[Any]] = {}
+        for node in self.nodes:
             for name in node.input:
-                self._consumers.setdefault(name, []).append(node)
-        self._tensors = {tensor.name: tensor for tensor in graph.initializer}
-        for node in graph.node:
-            if node.op_type == "Constant":
-                for attribute in node.attribute:
-                    if attribute.name == "value":
-                        self._tensors[node.output[0]] = attribute.t
+                self.consumers.setdefault(name, []).append(node)
+        self._tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+        self._roots: dict[str, str | None] = {}
+        for node in self.nodes:
+            if node.op_type == "Constant" and node.output:
+                for option in node.attribute:
+                    if option.name == "value":
+                        self._tensors[node.output[0]] = option.t
+                    elif option.name in ("value_float", "value_int", "value_floats", "value_ints"):
+                        self._tensors[node.output[0]] = onnx.numpy_helper.from_array(
+                            np.asarray(onnx.helper.get_attribute_value(option)), node.output[0]
+                        )
 
-    def last_product(self) -> tuple[np.ndarray, str, np.ndarray | None] | None:
-        """Walk back from each output in turn; the first that ends in a product with a constant decides."""
-        for output in self._outputs:
-            found = self._walk(output)
-            if found is not None:
-                return found
-        return None
+    def is_constant(self, name: str) -> bool:
+        """Whether the value is a constant, possibly a rewritten one."""
+        return self._root(name) is not None
 
-    def product_of(self, weight: str) -> tuple[np.ndarray, str, np.ndarray | None] | None:
-        """The product that takes this constant, with the bias added to it, if any."""
-        for node in self._consumers.get(weight, []):
-            if node.op_type == "Transpose":
-                return self.product_of(node.output[0])
-            if node.op_type in {"MatMul", "Gemm"}:
-                bias = None
-                for after in self._consumers.get(node.output[0], []):
-                    bias = self._added_constant(after) if after.op_type == "Add" else bias
-                return self._product(node, bias)
-        return None
+    def root(self, name: str) -> str:
+        """The stored constant that a value rewrites (the name itself where it is none)."""
+        return self._root(name) or name
+
+    def constant(self, name: str) -> np.ndarray:
+        """The numbers of a constant.
+
+        Raises
+        ------
+        ValueError
+            When it is no constant or cannot be decoded.
+        """
+        root = self._root(name)
+        if root is None:
+            raise ValueError(f"{self.path}: {plain(name)!r} is no constant.")
+        rewriting = []
+        while name != root:
+            rewriting.append(self.producer[name])
+            name = self.producer[name].input[0]
+        value = self._decode(self._tensors[root])
+        for node in reversed(rewriting):
+            value = self._rewritten(node, value)
+        return value
+
+    def shape_of(self, name: str) -> tuple[int, ...] | None:
+        """The declared shape of a stored constant, before any rewriting; None where there is none."""
+        tensor = self._tensors.get(self.root(name))
+        return None if tensor is None else tuple(int(n) for n in tensor.dims)
+
+    def matrices(self) -> dict[str, tuple[int, ...]]:
+        """Every stored constant with two axes, in the order of the file."""
+        return {name: tuple(t.dims) for name, t in self._tensors.items() if len(t.dims) == 2}
 
     def describe_matrices(self) -> str:
-        shapes = {name: tuple(tensor.dims) for name, tensor in self._tensors.items() if len(tensor.dims) == 2}
-        return ", ".join(f"{name} {shape}" for name, shape in list(shapes.items())[-20:]) or "none"
+        """The last of them, for a message."""
+        return ", ".join(f"{plain(name)} {shape}" for name, shape in list(self.matrices().items())[-_LISTED:]) or "none"
 
-    def _walk(self, name: str) -> tuple[np.ndarray, str, np.ndarray | None] | None:
-        bias: np.ndarray | None = None
-        while name in self._producer:
-            node = self._producer[name]
-            if node.op_type in {"MatMul", "Gemm"}:
-                return self._product(node, bias)
-            if node.op_type == "Add":
-                constant = self._added_constant(node)
-                if constant is None:
-                    return None
-                bias = constant if bias is None else bias + constant
-                name = next(other for other in node.input if not self._is_constant(other))
-            elif node.op_type in _PASS_THROUGH:
-                name = node.input[0]
-            else:
+    def _root(self, name: str) -> str | None:
+        """The stored constant behind a value and its rewriting nodes; None where there is none. Each answer is kept."""
+        visited: dict[str, None] = {}
+        while name not in self._tensors and name not in self._roots:
+            node = self.producer.get(name)
+            if name in visited or node is None or node.op_type not in _REWRITES or not node.input:
+                self._roots |= dict.fromkeys([*visited, name])
                 return None
-        return None
+            visited[name] = None
+            name = node.input[0]
+        root = name if name in self._tensors else self._roots[name]
+        self._roots |= dict.fromkeys(visited, root)
+        return root
 
-    def _added_constant(self, node: Any) -> np.ndarray | None:
-        constants = [name for name in node.input if self._is_constant(name)]
-        return self._constant(constants[0]).reshape(-1) if len(constants) == 1 else None
+    def _rewritten(self, node: Any, value: np.ndarray) -> np.ndarray:
+        options = attributes(node)
+        try:
+            match node.op_type:
+                case "Transpose":
+                    return value.transpose(list(options["perm"].ints) if "perm" in options else None)
+                case "Cast":
+                    import onnx
 
-    def _product(self, node: Any, bias: np.ndarray | None) -> tuple[np.ndarray, str, np.ndarray | None] | None:
-        """y = x B + c with B (d, C) or, from the left, y = A x with A (C, d); Gemm also transposes and scales."""
-        options = {attribute.name: attribute for attribute in node.attribute}
-        left, right = node.input[0], node.input[1]
-        if self._is_constant(right):
-            name, W = right, self._constant(right)
-            W = W if "transB" in options and options["transB"].i else W.T
-        elif self._is_constant(left):
-            name, W = left, self._constant(left)
-            W = W.T if "transA" in options and options["transA"].i else W
-        else:
-            return None
-        if W.ndim != 2:
-            return None
-        if node.op_type == "Gemm":
-            W = W * np.asarray(options["alpha"].f, W.dtype) if "alpha" in options else W
-            if len(node.input) > 2 and self._is_constant(node.input[2]):
-                inner = self._constant(node.input[2]).reshape(-1)
-                inner = inner * np.asarray(options["beta"].f, inner.dtype) if "beta" in options else inner
-                bias = inner if bias is None else bias + inner
-        if bias is not None and bias.size == 1:
-            bias = None  # one number added to every class changes no ranking
-        return np.ascontiguousarray(W), self._root(name), bias
-
-    def _is_constant(self, name: str) -> bool:
-        return self._root(name) in self._tensors
-
-    def _root(self, name: str) -> str:
-        while name not in self._tensors and name in self._producer and self._producer[name].op_type in _FOLDABLE:
-            name = self._producer[name].input[0]
-        return name
-
-    def _constant(self, name: str) -> np.ndarray:
-        if name in self._tensors:
-            return self._decode(self._tensors[name])
-        node = self._producer[name]
-        value = self._constant(node.input[0])
-        if node.op_type == "Transpose":
-            permutation = [list(attribute.ints) for attribute in node.attribute if attribute.name == "perm"]
-            return value.transpose(permutation[0] if permutation else None)
-        if node.op_type == "Cast":
-            import onnx
-
-            return value.astype(onnx.helper.tensor_dtype_to_np_dtype(node.attribute[0].i))
+                    return value.astype(onnx.helper.tensor_dtype_to_np_dtype(options["to"].i))
+                case "Reshape":
+                    return value.reshape([int(n) for n in self.constant(node.input[1])])
+                case "Flatten":
+                    axis = options["axis"].i if "axis" in options else 1
+                    return value.reshape(math.prod(value.shape[:axis]), -1)
+                case "Squeeze":
+                    return value.squeeze()
+                case "Unsqueeze":
+                    return value  # an axis of length one, which no reader here keeps
+                case "DequantizeLinear":
+                    return self._dequantised(node, value, options["axis"].i if "axis" in options else 1)
+        except (ValueError, KeyError, IndexError, TypeError) as error:
+            raise ValueError(f"{self.path}: the constant behind {node.op_type} cannot be read ({error}).") from error
         return value
+
+    def _dequantised(self, node: Any, codes: np.ndarray, axis: int) -> np.ndarray:
+        scale = self.constant(node.input[1])
+        zero = self.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(())
+        return dequantise(codes, scale, zero, axis)
 
     def _decode(self, tensor: Any) -> np.ndarray:
         import onnx
 
+        name, shape = plain(tensor.name), tuple(int(n) for n in tensor.dims)
+        if any(n < 0 for n in shape):
+            raise ValueError(f"{self.path}: the constant {name!r} has an impossible shape {shape}.")
         try:
             if onnx.external_data_helper.uses_external_data(tensor):
-                onnx.external_data_helper.load_external_data_for_tensor(tensor, str(self._path.parent))
+                onnx.external_data_helper.load_external_data_for_tensor(tensor, str(self.path.parent))
+                tensor.data_location = onnx.TensorProto.DEFAULT  # read once: the decoder must not look for it again
+            if math.prod(shape) > _PACKED_PER_BYTE * max(tensor.ByteSize(), 1):
+                raise ValueError(f"its shape {shape} needs more numbers than the file holds")
             return onnx.numpy_helper.to_array(tensor)
         except Exception as error:  # the checker of external data raises several classes of its own
-            raise ValueError(f"{self._path}: the constant {tensor.name!r} cannot be read ({error}).") from error
+            raise ValueError(f"{self.path}: the constant {name!r} cannot be read ({error}).") from error
 
 
-def _characters(listed: str | None, classes: int) -> tuple[str, ...] | None:
-    """CTC order of PaddleOCR: class 0 is the blank, then one character a line, then the space."""
-    if listed is None:
-        return None
-    characters = listed.split("\n")
-    if characters and characters[-1] == "" and len(characters) + 2 > classes:
-        characters.pop()
-    tokens = ("<blank>", *characters, " ")
-    return tokens if len(tokens) == classes else None
+def dequantise(codes: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int) -> np.ndarray:
+    """``(codes - zero) * scale`` in float32, scale and zero point one number, or one along an axis."""
+
+    def along(value: np.ndarray) -> np.ndarray:
+        value = np.asarray(value)
+        if value.size == 1:
+            return value.reshape(())
+        if codes.ndim == 0 or value.size != codes.shape[axis]:
+            raise ValueError(f"{value.size} scales for codes of shape {codes.shape} along axis {axis}")
+        return value.reshape([-1 if n == axis % codes.ndim else 1 for n in range(codes.ndim)])
+
+    return (codes.astype(np.int32) - along(zero).astype(np.int32)).astype(np.float32) * along(scale).astype(np.float32)
+
+
+def attributes(node: Any) -> dict[str, Any]:
+    """A node's attributes by name."""
+    return {option.name: option for option in node.attribute}
+
+
+def inputs(node: Any, wanted: Iterable[int] | None = None) -> Sequence[str]:
+    """The names that a node reads, optional ones left out; fewer than wanted in a damaged graph."""
+    names = list(node.input)
+    chosen = names if wanted is None else [names[n] for n in wanted if n < len(names)]
+    return [name for name in chosen if name]
+
+
+def _last_size(value: Any) -> int | None:
+    """The size of a value's last axis, where the graph declares it."""
+    axes = list(value.type.tensor_type.shape.dim)
+    return int(axes[-1].dim_value) if axes and axes[-1].dim_value > 0 else None

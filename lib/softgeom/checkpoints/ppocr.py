@@ -1,74 +1,60 @@
-"""The recognition head of PP-OCRv4: a softmax layer in production that one pip install brings.
+"""The recognisers of PP-OCR, softmax layers in production that one pip install brings.
 
-`rapidocr-onnxruntime` (Apache-2.0) carries PaddleOCR's Chinese recogniser as an ONNX file: a linear layer with bias, C = 6,625 classes
-(class 0 the CTC blank, then the characters, then the space) over d = 120 features x = Swish(batch norm(.)) at each of
-the positions along a text line. Swish z / (1 + exp(-z)) is never below its minimum -0.27846..., so the image does not
-matter: x_k >= `SWISH_FLOOR` in every coordinate. The package itself is not imported, because its OpenCV wants system libraries; its
+PP-OCRv4 (`rapidocr-onnxruntime`, Apache-2.0) is a linear layer with bias, C = 6,625 classes (class 0 the CTC blank, then the characters,
+then the space) over d = 120 features x = Swish(batch norm(.)) at each of the positions along a text line; v5 and v6 have
+18,385 and 18,710 classes over as many features. Swish z / (1 + exp(-z)) is never below its minimum -0.27846..., so in v4 and v5 the image
+does not matter: x_k >= `SWISH_FLOOR` in every coordinate. No package is imported, because their OpenCV wants system libraries; the
 pre-processing is repeated here in NumPy and Pillow and the model runs in onnxruntime.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
-import importlib.metadata
-import importlib.util
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softgeom.checkpoints.onnx_graph import read_onnx_head
+from softgeom.checkpoints.loading import load_softmax_layer
+from softgeom.checkpoints.onnx_head import read_onnx_head
+from softgeom.checkpoints.released import RELEASED
 from softgeom.layer import SoftmaxLayer
 from softgeom.source import Source
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-PACKAGE = "rapidocr-onnxruntime"
 SWISH_FLOOR = -0.2785  # below the minimum of z / (1 + exp(-z)), -0.278464543, by more than float32 rounding
 HEIGHT = 48  # pixels of every line that the network sees
 MINIMUM_WIDTH = 320  # narrower lines are padded with mid-grey to this width, as the package does
 
 
-def ppocr_file() -> Path:
-    """The recogniser's ONNX file inside the installed package, found without importing the package.
+def ppocr_file(name: str = "ppocr-v4") -> Path:
+    """A recogniser's ONNX file, from the installed package or fetched once; the package is never imported.
 
     Raises
     ------
     ValueError
-        When the package is not installed.
+        When it is neither here nor to be had.
     """
-    found = importlib.util.find_spec("rapidocr_onnxruntime")
-    folders = list(found.submodule_search_locations or []) if found else []
-    files = [file for folder in folders for file in Path(folder, "models").glob("*PP-OCRv4_rec_infer.onnx")]
-    if not files:
-        raise ValueError(
-            f"the package {PACKAGE} with the PP-OCRv4 recogniser is not installed: pip install 'softgeom[ocr]'."
-        )
-    return files[0]
+    return RELEASED[name].fetch()[0]
 
 
-def ppocr_source() -> Source:
+def ppocr_source(name: str = "ppocr-v4") -> Source:
     """Package, version and hash of the model file."""
-    file = ppocr_file()
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    return Source(
-        "PP-OCRv4 recogniser", "package", f"{PACKAGE}, {file.name}", importlib.metadata.version(PACKAGE), digest
-    )
+    return RELEASED[name].source
 
 
-def ppocr_head() -> SoftmaxLayer:
-    """The recogniser's last layer: W (6625, 120), b (6625,) and the string of each class.
+def ppocr_head(name: str = "ppocr-v4") -> SoftmaxLayer:
+    """The recogniser's last layer: for PP-OCRv4 W (6625, 120), b (6625,), and the string of each class.
 
     Raises
     ------
     ValueError
-        When the package is not installed.
+        When the model is neither installed nor to be fetched.
     """
-    head = read_onnx_head(ppocr_file())
-    return SoftmaxLayer(head.W, head.b, head.tokens)
+    return load_softmax_layer(name)
 
 
 class Recogniser:
@@ -78,15 +64,19 @@ class Recogniser:
     ----------
     threads : int
         Threads of one run of the network.
+    model : str or Path
+        A released recogniser's name, or the file of another.
 
     Raises
     ------
     ValueError
-        When onnxruntime or the package with the model is not installed.
+        When onnxruntime is not installed or the model is not to be had.
     """
 
-    def __init__(self, threads: int = 1):
-        self._session, self._names = _session(threads)
+    def __init__(self, threads: int = 1, model: str | Path = "ppocr-v4"):
+        self._session, self._names = _session(
+            ppocr_file(str(model)) if str(model) in RELEASED else Path(model), threads
+        )
 
     def features(self, images: Sequence[Image], batch: int = 16) -> list[np.ndarray]:
         """The features that the softmax layer is fed with.
@@ -161,7 +151,7 @@ def read_lines(features: Iterable[np.ndarray], layer: SoftmaxLayer) -> list[str]
 
 
 @functools.cache
-def _session(threads: int) -> tuple[Any, list[str]]:
+def _session(path: Path, threads: int) -> tuple[Any, list[str]]:
     """The session of the model with the last product's input added to its outputs."""
     try:
         import onnxruntime
@@ -171,9 +161,9 @@ def _session(threads: int) -> tuple[Any, list[str]]:
         ) from error
     import onnx
 
-    model = onnx.load(str(ppocr_file()))
-    product = [node for node in model.graph.node if node.op_type == "MatMul"][-1]
-    model.graph.output.append(onnx.helper.make_empty_tensor_value_info(product.input[0]))
+    model = onnx.load(str(path))
+    features = read_onnx_head(path).features_name
+    model.graph.output.append(onnx.helper.make_empty_tensor_value_info(features))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.add_session_config_entry(
@@ -181,4 +171,4 @@ def _session(threads: int) -> tuple[Any, list[str]]:
     )  # waiting threads leave the cores to others
     options.log_severity_level = 3  # the graph's unused constants are the exporter's business
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session, [product.input[0], model.graph.output[0].name]
+    return session, [features, model.graph.output[0].name]

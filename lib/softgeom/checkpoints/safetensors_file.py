@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from softgeom.checkpoints.tensors import plain
+
 ReadRange = Callable[[int, int], bytes]
 
 MAX_HEADER = 100_000_000  # bytes; the format's own limit, so that a hostile length allocates nothing
@@ -30,7 +32,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "I16": np.dtype("<i2"),
     "I8": np.dtype("i1"),
     "U8": np.dtype("u1"),
-    "BOOL": np.dtype("u1"),
+    "BOOL": np.dtype("?"),
 }
 
 
@@ -110,22 +112,44 @@ def _parse_header(read_range: ReadRange, size: int, label: str) -> dict[str, Ent
             f"{label} is truncated inside its header: {8 + length - size} bytes of it are missing; fetch the file again."
         )
     try:
-        header = json.loads(read_range(8, 8 + length))
+        header = json.loads(read_range(8, 8 + length), object_pairs_hook=_without_duplicates)
         entries = {
-            name: Entry(
+            plain(name, 1000): Entry(
                 str(about["dtype"]),
-                tuple(int(n) for n in about["shape"]),
-                8 + length + int(about["data_offsets"][0]),
-                8 + length + int(about["data_offsets"][1]),
+                tuple(_whole(n) for n in about["shape"]),
+                8 + length + _whole(about["data_offsets"][0]),
+                8 + length + _whole(about["data_offsets"][1]),
             )
             for name, about in header.items()
             if name != "__metadata__"
         }
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-        raise ValueError(f"{label} is not a safetensors file: its header cannot be read ({error}).") from error
-    for name, entry in sorted(entries.items(), key=lambda item: item[1].start):
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{label} is not a safetensors file: its header cannot be read ({plain(error)}).") from error
+    position = 8 + length
+    for name, entry in sorted(entries.items(), key=lambda item: (item[1].start, item[1].stop)):
         _check_entry(name, entry, size, data_start=8 + length, label=label)
+        if entry.start != position:
+            problem = "overlaps the one before it" if entry.start < position else "leaves a hole before it"
+            raise ValueError(f"{label} has an impossible header: tensor {name!r} {problem}.")
+        position = entry.stop
+    if position != size:
+        raise ValueError(
+            f"{label} has {size - position} bytes behind its last tensor, which the format does not allow."
+        )
     return entries
+
+
+def _whole(number: Any) -> int:
+    if type(number) is not int:
+        raise ValueError(f"{number!r} is no whole number")
+    return number
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return found
 
 
 def _check_entry(name: str, entry: Entry, size: int, data_start: int, label: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from softgeom.checkpoints.tensors import ArrayStore
+from softgeom.checkpoints.tensors import ArrayStore, plain
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
 
@@ -42,23 +42,45 @@ def open_state_dict(path: Path) -> ArrayStore:
             f"{path} holds more than tensors, so it was not loaded and nothing of it was executed; save "
             "model.state_dict() alone."
         ) from error
-    except (RuntimeError, EOFError, OSError, KeyError, ValueError) as error:
+    except (RuntimeError, EOFError, OSError, KeyError, ValueError, TypeError, AttributeError, AssertionError) as error:
         reason = str(error).split(". ")[0].split("\n")[0]  # PyTorch adds advice of its own
         raise ValueError(f"{path} is not a whole PyTorch file ({reason}): fetch or save it again.") from error
-    tensors = {name: value for name, value in _unwrap(loaded).items() if isinstance(value, torch.Tensor)}
+    tensors = {str(name): value for name, value in _unwrap(loaded).items() if isinstance(value, torch.Tensor)}
     if not tensors:
         raise ValueError(f"{path} holds no named tensors: save model.state_dict().")
     return _TorchStore(tensors, str(path), {"format": "pytorch"})
 
 
 class _TorchStore(ArrayStore):
-    """Tensors that become arrays one at a time; bfloat16 becomes float32, which holds it exactly."""
+    """Tensors that become arrays one at a time."""
 
     def read(self, name: str) -> np.ndarray:
-        import torch
+        return tensor_array(self._arrays[name], f"{self.label}: {plain(name)!r}")
 
-        tensor = self._arrays[name]
-        return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).detach().numpy()
+
+def tensor_array(tensor: Any, label: str) -> np.ndarray:
+    """A PyTorch tensor as an array on the host; bfloat16 becomes float32, which holds it exactly.
+
+    Raises
+    ------
+    ValueError
+        For what is no dense matrix of real numbers: sparse, quantised, 8-bit floats, on the meta device, or a view that repeats
+        fewer numbers than its shape says.
+    """
+    import torch
+
+    tensor = tensor.detach()
+    if tensor.is_meta:
+        raise ValueError(f"{label} is on the meta device: it has a shape and no numbers.")
+    if tensor.layout != torch.strided:
+        raise ValueError(f"{label} is stored as {tensor.layout}: save tensor.to_dense().")
+    if tensor.is_quantized or (tensor.dtype.itemsize == 1 and tensor.dtype.is_floating_point):
+        raise ValueError(f"{label} holds {tensor.dtype} codes, not weights: dequantise it first.")
+    if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        raise ValueError(
+            f"{label} repeats {tensor.untyped_storage().nbytes()} bytes in the shape {tuple(tensor.shape)}."
+        )
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).cpu().resolve_neg().numpy()
 
 
 def _unwrap(loaded: Any) -> dict[str, Any]:

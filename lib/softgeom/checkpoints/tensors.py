@@ -84,16 +84,61 @@ class MergedStore:
         return list(self._members)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return self._members[name]().shape(name)
+        return self._member(name).shape(name)
 
     def read(self, name: str) -> np.ndarray:
-        return self._members[name]().read(name)
+        return self._member(name).read(name)
+
+    def _member(self, name: str) -> TensorStore:
+        store: TensorStore = self._members[name]()
+        if name not in store.names():
+            raise ValueError(
+                f"{store.label} lacks the tensor {plain(name)!r}, although the index of its folder names it."
+            )
+        return store
+
+
+def plain(text: object, limit: int = 200) -> str:
+    """A name out of a file as a message may show it: one line, no control characters, not longer than a message can bear."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in str(text)[:limit])
+    return shown + ("..." if len(str(text)) > limit else "")
+
+
+def weights_of(array: np.ndarray, label: str, name: str) -> np.ndarray:
+    """The array, after a check that it holds real numbers that a layer multiplies with.
+
+    Raises
+    ------
+    ValueError
+        For integers (codes of a quantised matrix, whose scales stand elsewhere), booleans, complex numbers, dates and text.
+    """
+    kinds = {
+        "b": "booleans",
+        "c": "complex numbers",
+        "M": "dates",
+        "m": "durations",
+        "U": "text",
+        "S": "text",
+        "O": "objects",
+        "V": "records",
+    }
+    kind = array.dtype.kind
+    if kind == "f":
+        return array
+    if kind in "iu":
+        if array.dtype.itemsize == 1:
+            raise ValueError(
+                f"{label}: {plain(name)!r} holds {array.dtype} codes, not weights: the scales of a quantised matrix stand elsewhere; "
+                "dequantise it first, or use the model's float file."
+            )
+        return array.astype(float)
+    raise ValueError(f"{label}: {plain(name)!r} holds {kinds.get(kind, str(array.dtype))}, not real weights.")
 
 
 def describe(store: TensorStore, names: Iterable[str]) -> str:
     """`name (C, d), name (C, d), ...` for an error message, shortened where the list is long."""
     names = list(names)
-    listed = ", ".join(f"{name} {_shape_text(store.shape(name))}" for name in names[:LISTED_CANDIDATES])
+    listed = ", ".join(f"{plain(name)} {_shape_text(store.shape(name))}" for name in names[:LISTED_CANDIDATES])
     hidden = len(names) - LISTED_CANDIDATES
     return listed + (f" and {hidden} more" if hidden > 0 else "")
 

@@ -10,10 +10,8 @@ punctuation. The dropped tokens stay competitors; they are only not asked about.
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,31 +19,6 @@ import numpy as np
 TOKEN_FILES = ("tokenizer.json", "vocab.json", "vocab.txt")
 _WORD_BOUNDARIES = "▁Ġ \t\n"  # how SentencePiece and byte-level vocabularies write a space
 _WRITTEN_WITH_HAN = {"HAN": ("CJK",), "JAPANESE": ("CJK", "HIRAGANA", "KATAKANA")}
-
-
-def read_tokens(path: Path, classes: int) -> tuple[str, ...]:
-    """One string for each class.
-
-    Parameters
-    ----------
-    path : Path
-        `tokenizer.json`, `vocab.json` (string to id) or a text file with one token a line.
-    classes : int
-        C: ids beyond the vocabulary (padding rows) are named `<unused i>`.
-
-    Raises
-    ------
-    ValueError
-        When the file has none of these forms.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-        vocabulary = _from_json(json.loads(text)) if path.suffix == ".json" else dict(enumerate(text.splitlines()))
-    except (UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError(
-            f"{path} is no vocabulary ({error}): pass tokenizer.json, vocab.json or one token a line."
-        ) from error
-    return tuple(vocabulary.get(index, f"<unused {index}>") for index in range(classes))
 
 
 def classes_in_script(tokens: Sequence[str], script: str) -> np.ndarray:
@@ -89,16 +62,15 @@ def _script(character: str) -> str:
     return unicodedata.name(character, "UNNAMED").split()[0]
 
 
-def _from_json(content: Any) -> dict[int, str]:
-    if "model" not in content:  # vocab.json
-        return {int(index): token for token, index in content.items()}
+def vocabulary_of(content: Any) -> dict[int, str]:
+    """Id to string from the content of `tokenizer.json`; KeyError, TypeError and the like where it is none."""
     vocabulary = content["model"]["vocab"]
     if isinstance(vocabulary, list):  # Unigram: [token, score] in the order of the ids
         strings = {index: entry[0] for index, entry in enumerate(vocabulary)}
     else:
         strings = {int(index): token for token, index in vocabulary.items()}
     if _is_byte_level(content.get("decoder")) or _is_byte_level(content.get("pre_tokenizer")):
-        strings = {index: _decode_bytes(token) for index, token in strings.items()}
+        strings = {index: decode_bytes(token) for index, token in strings.items()}
     return strings | {int(added["id"]): added["content"] for added in content.get("added_tokens") or []}
 
 
@@ -119,7 +91,8 @@ def _byte_of_character() -> dict[str, int]:
 _BYTES = _byte_of_character()
 
 
-def _decode_bytes(token: str) -> str:
+def decode_bytes(token: str) -> str:
+    """The text that a token of a byte-level vocabulary stands for."""
     if not all(character in _BYTES for character in token):
         return token
     return bytes(_BYTES[character] for character in token).decode("utf-8", errors="replace")

@@ -1,0 +1,190 @@
+"""What stands in front of a softmax layer, and so where its features lie.
+
+===================  ===========================================  =======================================
+last step before W   what every feature satisfies                 as a feature set
+===================  ===========================================  =======================================
+ReLU                 x >= 0                                       box from 0 to the stated bound
+Swish (SiLU)         x >= -0.2784...                              box from -0.2785
+HardSwish            x >= -3/8                                    box from -0.375
+GELU                 x >= -0.1700 (tanh form: -0.1701)            box from -0.1701
+sigmoid, softmax     0 <= x <= 1                                  box
+tanh, LSTM, GRU      -1 <= x <= 1                                 box
+LayerNorm, RMSNorm   x = shift + gain u, ||u||_2 <= sqrt(d)       ellipsoid
+===================  ===========================================  =======================================
+
+Averages, maxima and reshapes between the two keep an interval. In a graph the step is found by walking back; in a file of tensors alone it
+cannot be seen, except a normalisation with weights of a known name.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from softgeom.checkpoints.onnx_graph import OnnxGraph
+
+_INTERVALS = {
+    "ReLU": (0.0, math.inf),
+    "Swish": (-0.2785, math.inf),  # the minimum is -0.278464543
+    "HardSwish": (-0.375, math.inf),
+    "GELU": (-0.1701, math.inf),  # the minimum is -0.16997, of the tanh form -0.17004
+    "sigmoid": (0.0, 1.0),
+    "softmax": (0.0, 1.0),
+    "tanh": (-1.0, 1.0),
+    "LSTM": (-1.0, 1.0),
+    "GRU": (-1.0, 1.0),
+}
+_BY_OPERATOR = {
+    "Relu": "ReLU",
+    "Sigmoid": "sigmoid",
+    "Tanh": "tanh",
+    "Softmax": "softmax",
+    "HardSwish": "HardSwish",
+    "Gelu": "GELU",
+    "FastGelu": "GELU",
+    "QuickGelu": "Swish",
+    "LSTM": "LSTM",
+    "GRU": "GRU",
+}
+# Operators that only move numbers, pick some, or average them: an interval before is an interval after.
+_KEEPS_INTERVAL = {
+    "Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Dropout", "Slice", "Gather", "GlobalAveragePool",
+    "GlobalMaxPool", "ReduceMean", "ReduceMax", "MaxPool", "DynamicQuantizeLinear", "QuantizeLinear", "DequantizeLinear",
+}  # fmt: skip
+_NORMS = {"LayerNormalization": True, "SimplifiedLayerNormalization": False, "RMSNormalization": False}
+
+
+@dataclass(frozen=True, eq=False)
+class Activation:
+    """The last step before the layer.
+
+    Attributes
+    ----------
+    name : str
+        As the table above names it.
+    low, high : float
+        Of every feature; infinite where there is no bound.
+    gain, shift : (d,) arrays or None
+        Of a normalisation.
+    """
+
+    name: str
+    low: float = -math.inf
+    high: float = math.inf
+    gain: np.ndarray | None = None
+    shift: np.ndarray | None = None
+
+    def scaled(self, factor: float) -> Activation:
+        """After a product with one constant."""
+        low, high = sorted((self.low * factor, self.high * factor))
+        return Activation(self.name, low, high)
+
+
+def named_activation(name: str) -> Activation:
+    """An activation by its name in the table; KeyError for another."""
+    return Activation(name, *_INTERVALS[name])
+
+
+def activation_of(graph: OnnxGraph, value: str) -> Activation | None:
+    """The activation or normalisation that a value comes out of; None where another operator computes it."""
+    factor, visited, rounded = 1.0, set(), False
+    while value not in visited:
+        visited.add(value)
+        node = graph.producer.get(value)
+        if node is None or not node.input:
+            return None
+        if node.op_type in _BY_OPERATOR:
+            found = named_activation(_BY_OPERATOR[node.op_type])
+            if rounded and found.name != "ReLU":  # zero is a code of its own, so only that bound survives the rounding
+                return None
+            return found if factor == 1.0 else found.scaled(factor)
+        if rounded and node.op_type not in _KEEPS_INTERVAL:
+            return None
+        if node.op_type in _NORMS:
+            return _norm(graph, node, _NORMS[node.op_type]) if factor == 1.0 else None
+        if node.op_type == "Mul":
+            if (beta := _swish_slope(graph, node)) is not None:
+                return named_activation("Swish").scaled(factor / beta)
+            constants = [name for name in node.input if graph.is_constant(name)]
+            others = [name for name in node.input if not graph.is_constant(name)]
+            if len(constants) == len(others) == 1 and (number := graph.constant(constants[0])).size == 1:
+                factor, value = factor * float(number.reshape(())), others[0]
+                continue
+            return _written_out_norm(graph, node, None) if factor == 1.0 else None
+        if node.op_type == "Add":
+            return _shifted_norm(graph, node) if factor == 1.0 else None
+        if node.op_type not in _KEEPS_INTERVAL:
+            return None
+        rounded |= "Quantize" in node.op_type
+        value = node.input[0]
+    return None
+
+
+def _swish_slope(graph: OnnxGraph, node: Any) -> float | None:
+    """The beta > 0 of z * sigmoid(beta z), whose values are those of beta = 1 over beta; None for another product."""
+    if len(node.input) != 2:
+        return None
+    for z, gate in (node.input, reversed(node.input)):
+        maker = graph.producer.get(gate)
+        if maker is None or maker.op_type != "Sigmoid" or not maker.input:
+            continue
+        if maker.input[0] == z:
+            return 1.0
+        inner = graph.producer.get(maker.input[0])
+        if inner is not None and inner.op_type == "Mul" and z in inner.input:
+            betas = [graph.constant(name) for name in inner.input if graph.is_constant(name)]
+            if len(betas) == 1 and betas[0].size == 1 and float(betas[0].reshape(())) > 0:
+                return float(betas[0].reshape(()))
+    return None
+
+
+def _norm(graph: OnnxGraph, node: Any, centred: bool) -> Activation | None:
+    if len(node.input) < 2 or not graph.is_constant(node.input[1]):
+        return None
+    gain = graph.constant(node.input[1]).reshape(-1)
+    has_shift = len(node.input) > 2 and node.input[2] and graph.is_constant(node.input[2])
+    shift = graph.constant(node.input[2]).reshape(-1) if has_shift else None
+    return Activation("LayerNorm" if centred else "RMSNorm", gain=gain, shift=shift)
+
+
+def _shifted_norm(graph: OnnxGraph, node: Any) -> Activation | None:
+    """``gain * normalised + shift`` written as Add and Mul."""
+    constants = [name for name in node.input if graph.is_constant(name)]
+    others = [name for name in node.input if not graph.is_constant(name)]
+    if len(constants) != 1 or len(others) != 1:
+        return None
+    inner = graph.producer.get(others[0])
+    return _written_out_norm(graph, inner, constants[0]) if inner is not None and inner.op_type == "Mul" else None
+
+
+def _written_out_norm(graph: OnnxGraph, node: Any, shift: str | None) -> Activation | None:
+    """``gain * (z - mean z) / sqrt(var + eps)`` from ReduceMean, Sub, Pow, Sqrt and Div, as exporters write it."""
+    constants = [name for name in node.input if graph.is_constant(name)]
+    others = [name for name in node.input if not graph.is_constant(name)]
+    quotient = graph.producer.get(others[0]) if len(constants) == len(others) == 1 else None
+    if quotient is None or quotient.op_type != "Div" or len(quotient.input) != 2:
+        return None
+    top, bottom = (graph.producer.get(name) for name in quotient.input)
+    if top is None or bottom is None or top.op_type != "Sub" or bottom.op_type != "Sqrt" or len(top.input) != 2:
+        return None
+    mean = graph.producer.get(top.input[1])
+    if mean is None or mean.op_type != "ReduceMean" or list(mean.input[:1]) != [top.input[0]]:
+        return None
+    if not _is_variance(graph, bottom, quotient.input[0]):
+        return None
+    gain = graph.constant(constants[0]).reshape(-1)
+    return Activation("LayerNorm", gain=gain, shift=None if shift is None else graph.constant(shift).reshape(-1))
+
+
+def _is_variance(graph: OnnxGraph, root: Any, centred: str) -> bool:
+    """Whether a square root is taken of the mean square of a value, plus a constant."""
+    plus = graph.producer.get(root.input[0]) if root.input else None
+    if plus is None or plus.op_type != "Add":
+        return False
+    mean = next((graph.producer.get(name) for name in plus.input if not graph.is_constant(name)), None)
+    square = graph.producer.get(mean.input[0]) if mean is not None and mean.op_type == "ReduceMean" else None
+    return square is not None and square.op_type in {"Pow", "Mul"} and bool(square.input) and square.input[0] == centred

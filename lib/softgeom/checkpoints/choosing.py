@@ -1,0 +1,192 @@
+"""Which matrix of a file of tensors is the softmax layer, which vector its bias, and why.
+
+In this order: the name that the caller gives; the names of the model families (`conventions.py`); the embedding of a model that ties the two; the
+only matrix of the file; the last matrix that has a bias of its own. A bias is the sibling of its matrix (`X.weight` and `X.bias`,
+`X_w` and `X_b`, `X.w_0` and `X.b_0`, `kernel` and `bias`) before it is any vector of a known name. Every choice is told in a sentence, so
+that a reader can object to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from softgeom.checkpoints.conventions import BIASES, EMBEDDINGS, HEADS, find_bias, find_weight, require
+from softgeom.checkpoints.tensors import TensorStore, describe, plain
+
+_SIBLINGS = (
+    ("weight", "bias"),
+    ("kernel", "bias"),
+    ("_w", "_b"),
+    (".w_0", ".b_0"),
+    (".w", ".b"),
+    ("_W", "_b"),
+    ("W", "b"),
+)
+_RECURRENT = re.compile(r"(^|[._])(weight_[ih]h|w_[ih]h|[ih]2h|rnn|lstm|gru)", re.IGNORECASE)
+_HEADED = re.compile(
+    r"LMHead|CausalLM|MaskedLM|ConditionalGeneration|Classification|PreTraining|MTModel|LMModel|Seq2Seq"
+)
+_UNMISTAKABLE = frozenset(HEADS) - {"output.weight", "W", "weight"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Names of the tensors of a layer.
+
+    Attributes
+    ----------
+    weight, bias : str, str or None
+    transposed : bool
+        Whether the file holds W as (d, C).
+    why : tuple of str
+        One sentence a decision.
+    is_embedding : bool
+        The matrix is an input embedding, and nothing shows that the model also ends with it.
+    """
+
+    weight: str
+    bias: str | None
+    transposed: bool
+    why: tuple[str, ...]
+    is_embedding: bool = False
+
+
+def choose(
+    store: TensorStore,
+    config: Mapping[str, Any],
+    weight: str | None = None,
+    bias: str | None = None,
+    *,
+    without_bias: bool = False,
+) -> Choice:
+    """The layer's tensors.
+
+    Parameters
+    ----------
+    store : TensorStore
+        The model's tensors.
+    config : mapping
+        Its `config.json`, empty where there is none.
+    weight, bias : str, optional
+        What the caller says.
+    without_bias : bool
+        Leave out a bias that is there.
+
+    Raises
+    ------
+    ValueError
+        When no matrix stands out, or several heads of known names do: the candidates are listed with their shapes.
+    """
+    if bias is not None and without_bias:
+        raise ValueError("a bias is named and to be left out at once: pass --bias or --no-bias.")
+    given = weight is not None
+    embedding = False
+    if weight is not None:
+        require(store, weight, (2,))
+        why = f"{plain(weight)}, as named"
+    else:
+        weight, why = _found(store, config)
+        embedding = weight in EMBEDDINGS and not _is_headed(config)
+    chosen, transposed, reason = _bias_of(store, weight, bias, without_bias, given)
+    if not transposed and given and store.shape(weight)[0] < store.shape(weight)[1]:
+        rows, columns = store.shape(weight)
+        reason = (*reason, f"fewer classes ({rows}) than features ({columns}): is the matrix stored transposed?")
+    return Choice(weight, chosen, transposed, (why, *reason), embedding)
+
+
+def candidates(store: TensorStore) -> list[tuple[str, tuple[int, ...], str | None]]:
+    """Matrices that could be a softmax layer, likely ones last, as (name, shape, sibling bias)."""
+    matrices = [name for name in store.names() if len(store.shape(name)) == 2 and min(store.shape(name)) > 0]
+    likely = [name for name in matrices if not _RECURRENT.search(name)]
+    with_bias = {name: _sibling(store, name) for name in likely}
+    ordered = sorted(likely, key=lambda name: (with_bias[name] is not None, name in HEADS))
+    return [(name, store.shape(name), with_bias[name]) for name in ordered]
+
+
+def _found(store: TensorStore, config: Mapping[str, Any]) -> tuple[str, str]:
+    heads = [name for name in store.names() if name in _UNMISTAKABLE and len(store.shape(name)) == 2]
+    if len(heads) > 1:
+        raise ValueError(f"{store.label} has several heads; choose one (--weight): {describe(store, heads)}.")
+    try:
+        name = find_weight(store, config)
+        tied = "; the file has no head of its own" if name in EMBEDDINGS else ""
+        return name, f"{name}, a name that model families use{tied}"
+    except ValueError as error:
+        if config.get("tie_word_embeddings") is False:
+            raise
+        refusal = error
+    options = [(name, bias) for name, _, bias in candidates(store)]
+    if len(options) == 1:
+        return options[0][0], f"{plain(options[0][0])}, the only matrix of the file that can be one"
+    biased = [name for name, bias in options if bias]
+    if not biased:
+        raise refusal
+    order = {name: position for position, name in enumerate(store.names())}
+    last = max(biased, key=lambda name: _natural(name) if _sorted(store) else (order[name],))
+    others = [name for name in biased if name != last][-3:]
+    also = f"; others: {', '.join(map(plain, others))} (--weight takes one of them)" if others else ""
+    return last, f"{plain(last)}, the last matrix with a bias of its own{also}"
+
+
+def _bias_of(
+    store: TensorStore, weight: str, bias: str | None, without_bias: bool, given: bool
+) -> tuple[str | None, bool, tuple[str, ...]]:
+    """The bias, whether it shows that the matrix is stored as (d, C), and why."""
+    rows, columns = store.shape(weight)
+    sibling = _sibling(store, weight)
+    if without_bias:
+        return None, False, ((f"its bias {plain(sibling)} is left out, as asked",) if sibling else ())
+    if bias is not None:
+        require(store, bias, (1, 2))
+        return bias, False, (f"with the bias {plain(bias)}, as named",)
+    if sibling is not None:
+        transposed = _size(store, sibling) == columns != rows
+        note = ", whose length says that the matrix is stored as (features, classes)" if transposed else ""
+        return sibling, transposed, (f"with its sibling bias {plain(sibling)}{note} (--no-bias leaves it out)",)
+    known = find_bias(store, rows) if not given or weight in HEADS + EMBEDDINGS else None
+    if known is not None:
+        return known, False, (f"with the bias {plain(known)}",)
+    loose = [name for name in store.names() if name in BIASES and _size(store, name) == columns != rows]
+    if loose:
+        raise ValueError(
+            f"{store.label}: {plain(weight)!r} is {store.shape(weight)} but its bias has {columns} entries, so the matrix is stored "
+            "transposed; save W as (classes, features)."
+        )
+    return None, False, ()
+
+
+def _sibling(store: TensorStore, weight: str) -> str | None:
+    """The bias beside a matrix: same stem, and as many numbers as it has rows or columns."""
+    present = set(store.names())
+    for ending, replacement in _SIBLINGS:
+        if not weight.endswith(ending):
+            continue
+        name = weight[: len(weight) - len(ending)] + replacement
+        if name != weight and name in present and _size(store, name) in store.shape(weight):
+            return name
+    return None
+
+
+def _size(store: TensorStore, name: str) -> int:
+    shape = store.shape(name)
+    return max(shape) if shape and len(shape) <= 2 and min(shape) == (shape[0] if len(shape) == 1 else 1) else -1
+
+
+def _is_headed(config: Mapping[str, Any]) -> bool:
+    """Whether the configuration shows a model that ends with its embedding; without one, a tied model is assumed to."""
+    listed = config.get("architectures")
+    if not isinstance(listed, list) or not listed:
+        return not config or bool(config.get("tie_word_embeddings"))
+    return any(_HEADED.search(str(name)) for name in listed)
+
+
+def _sorted(store: TensorStore) -> bool:
+    """Whether the file lists its tensors by name, as safetensors does, so that their order means nothing."""
+    return store.names() == sorted(store.names())
+
+
+def _natural(name: str) -> tuple[Any, ...]:
+    return tuple((int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name))

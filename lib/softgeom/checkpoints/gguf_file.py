@@ -1,0 +1,85 @@
+"""GGUF files (llama.cpp), read through the package `gguf`: dequantised numbers, token strings, the final RMSNorm.
+
+A quantised matrix is stored in blocks of 32 or 256 codes with a scale each; `gguf.dequantize` gives the real numbers that the runtime's
+products approximate: the runtime also rounds the features to 8 bits, block by block, which a feature set does not show. Output and
+input embedding are one matrix where `output.weight` is absent.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softgeom.checkpoints.token_strings import decode_bytes
+
+_FLOATS = {"F64", "F32", "F16", "BF16"}
+_LARGEST = 2**34  # numbers of one matrix: 128 GB in float64, which no vocabulary has
+
+
+class GgufStore:
+    """The tensors of one GGUF file.
+
+    Attributes
+    ----------
+    label, provenance
+        As in `TensorStore`.
+    tokens : tuple of str or None
+        The vocabulary that the file carries.
+    notes : list of str
+        What was done to the tensors that were read.
+    """
+
+    def __init__(self, path: Path):
+        try:
+            import gguf
+        except ImportError as error:
+            raise ValueError(f"{path} needs the package gguf to be read: pip install 'softgeom[models]'.") from error
+        self.label = str(path)
+        self.provenance = {"format": "gguf"}
+        self.notes: list[str] = []
+        with path.open("rb") as file:
+            if file.read(4) != b"GGUF":
+                raise ValueError(f"{path} is not a GGUF file: it does not begin with GGUF.")
+        try:
+            self._reader: Any = gguf.GGUFReader(path)
+            self._tensors = {str(tensor.name): tensor for tensor in self._reader.tensors}
+        except Exception as error:  # the reader slices a mapped file by what the file says
+            raise ValueError(
+                f"{path} is not a whole GGUF file ({type(error).__name__}: {error}): fetch it again."
+            ) from error
+        self.tokens = self._vocabulary()
+
+    def names(self) -> list[str]:
+        return list(self._tensors)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Rows first: the file lists the fastest axis first."""
+        return tuple(int(n) for n in reversed(self._tensors[name].shape))
+
+    def read(self, name: str) -> np.ndarray:
+        import gguf
+
+        tensor, shape = self._tensors[name], self.shape(name)
+        if int(np.prod(shape, dtype=object)) > _LARGEST:
+            raise ValueError(f"{self.label}: {name!r} has the impossible shape {shape}.")
+        kind = tensor.tensor_type.name
+        try:
+            values = gguf.dequantize(tensor.data, tensor.tensor_type)
+        except NotImplementedError as error:
+            raise ValueError(f"{self.label}: {name!r} is stored as {kind}, which gguf does not dequantise.") from error
+        if kind not in _FLOATS:
+            self.notes.append(
+                f"{name} dequantised from {kind}; the runtime also rounds features to 8 bits, the scan does not"
+            )
+        return np.asarray(values).reshape(shape)
+
+    def _vocabulary(self) -> tuple[str, ...] | None:
+        field = self._reader.get_field("tokenizer.ggml.tokens")
+        if field is None:
+            return None
+        strings = [bytes(field.parts[n]).decode("utf-8", "replace") for n in field.data]
+        kind = self._reader.get_field("tokenizer.ggml.model")
+        byte_level = kind is not None and bytes(kind.parts[kind.data[0]]) == b"gpt2"
+        return tuple(decode_bytes(token) for token in strings) if byte_level else tuple(strings)

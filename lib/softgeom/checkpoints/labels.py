@@ -1,0 +1,176 @@
+"""The names of the classes: from the model, from a file that is named, or from one beside the model that fits.
+
+A list of C names is taken as it is. The networks that read text lines (CTC) have one class more than their dictionary has lines,
+the blank, which comes first, or two, where the space comes last as well. Any other length would give classes names that are not
+theirs: it is refused, unless the caller confirms that the names begin at class 0.
+
+Files: one name a line; JSON with a vocabulary, `id2label`, or any list of C strings in it; a pickle of plain data.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from softgeom.checkpoints.plain_pickle import read_plain_pickle
+from softgeom.checkpoints.tensors import plain
+from softgeom.checkpoints.token_strings import vocabulary_of
+
+BLANK = "<blank>"
+_BESIDE = re.compile(r"label|class|char|vocab|dict|keys|token|config|names", re.IGNORECASE)
+_LOOKED_AT = 40  # files beside a model
+_LARGEST = 64 * 2**20  # bytes of a file of names
+_DEEPEST = 6  # levels of a JSON file that are searched for names
+
+
+class LabelsError(ValueError):
+    """Names that do not fit the classes."""
+
+
+def read_labels(path: str | Path, classes: int, *, confirmed: bool = False) -> tuple[tuple[str, ...], str]:
+    """One string a class, and a sentence that says how the file was understood.
+
+    Parameters
+    ----------
+    path : path
+        The file of names.
+    classes : int
+        C.
+    confirmed : bool
+        Take a list of another length too, from class 0 on.
+
+    Raises
+    ------
+    ValueError
+        When there is no such file, it holds no names, or their number does not fit.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no vocabulary file {str(path)!r}.")
+    if path.stat().st_size > _LARGEST:
+        raise ValueError(f"{path} has {path.stat().st_size} bytes, too many for a list of names.")
+    names = _parsed(path, classes)
+    if isinstance(names, dict):
+        return _by_number(names, classes, path, confirmed=confirmed), f"names from {path.name}"
+    fitted, how = fit_labels(names, classes, str(path), confirmed=confirmed)
+    return fitted, f"names from {path.name}{how}"
+
+
+def read_tokens(path: Path, classes: int) -> tuple[str, ...]:
+    """The vocabulary that a model folder has of its own, where the number of a line is the number of its class.
+
+    Ids beyond the vocabulary (padding rows) are named ``<unused i>``. ValueError when the file is none, or names more classes
+    than there are.
+    """
+    names = _parsed(path, classes)
+    names = dict(enumerate(_without_last_break(names))) if not isinstance(names, dict) else names
+    return _by_number(names, classes, path, confirmed=False)
+
+
+def fit_labels(
+    names: Sequence[str], classes: int, label: str, *, confirmed: bool = False
+) -> tuple[tuple[str, ...], str]:
+    """C names from a list, with the two additions of CTC networks; see `read_labels`."""
+    names = list(names)
+    if names and names[-1] == "" and len(names) + 2 > classes:
+        names.pop()  # the file ends with a line break
+    match classes - len(names):
+        case 0:
+            return tuple(names), ""
+        case 1:
+            return (BLANK, *names), " (one name fewer than classes: the blank comes first)"
+        case 2:
+            return (BLANK, *names, " "), " (two names fewer than classes: the blank comes first, the space last)"
+    if not confirmed:
+        raise LabelsError(
+            f"{label} has {len(names)} names for {classes} classes, so they belong to another model, or begin elsewhere "
+            "(--labels-anyway names class 0 after its first line)."
+        )
+    padded = names[:classes] + [f"<unused {index}>" for index in range(len(names), classes)]
+    return tuple(padded), f" ({len(names)} names for {classes} classes, taken as confirmed)"
+
+
+def labels_beside(model: Path, classes: int) -> tuple[tuple[str, ...], str] | None:
+    """Names from a file in the model's folder, when exactly one set of names fits its classes; else None.
+
+    Looked at are files whose name speaks of labels, classes, characters, a vocabulary, a dictionary, keys or a configuration, or begins
+    as the model's own does.
+    """
+    found: dict[tuple[str, ...], str] = {}
+    places = [path for path in sorted(model.parent.iterdir()) if _may_hold_names(path, model)][:_LOOKED_AT]
+    for path in places:
+        try:
+            names, how = read_labels(path, classes)
+        except ValueError:
+            continue
+        if not any(name.startswith("<unused ") for name in names):
+            found.setdefault(names, f"{how} beside the model")
+    return next(iter(found.items())) if len(found) == 1 else None
+
+
+def _may_hold_names(path: Path, model: Path) -> bool:
+    speaks = _BESIDE.search(path.name) or path.name.startswith(model.stem)
+    return path != model and bool(speaks) and path.suffix in {".txt", ".json", ".pkl"} and path.is_file()
+
+
+def _parsed(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
+    try:
+        return _read(path, classes)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        raise ValueError(
+            f"{path} is no vocabulary ({plain(error)}): pass tokenizer.json, vocab.json or one token a line."
+        ) from error
+
+
+def _by_number(names: dict[int, str], classes: int, path: Path, *, confirmed: bool) -> tuple[str, ...]:
+    """Ids are written down: what has none is a padding row."""
+    beyond = [index for index in names if index >= classes]
+    if beyond and not confirmed:
+        raise LabelsError(
+            f"{path} names class {max(beyond)}, but the layer has {classes} classes: it belongs to another model "
+            "(--labels-anyway takes it all the same)."
+        )
+    return tuple(names.get(index, f"<unused {index}>") for index in range(classes))
+
+
+def _without_last_break(lines: Sequence[str]) -> list[str]:
+    return list(lines[:-1] if lines and lines[-1] == "" else lines)
+
+
+def _read(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
+    if path.suffix == ".pkl":
+        return _from_plain(read_plain_pickle(path), classes)
+    text = path.read_text(encoding="utf-8").removeprefix("\ufeff")
+    if path.suffix == ".json":
+        content = json.loads(text)
+        if isinstance(content, dict) and "model" in content and not isinstance(content["model"], int | str | list):
+            return vocabulary_of(content)
+        return _from_plain(content, classes)
+    # Lines end with line feeds only: some dictionaries hold other line separators as entries.
+    return [line.removesuffix("\r") for line in text.split("\n")] if "\n" in text else [text]
+
+
+def _from_plain(content: Any, classes: int) -> Sequence[str] | dict[int, str]:
+    """The best list of names inside plain data: one that fits the classes, else the outermost."""
+    found = list(_lists_of_names(content, 0))
+    if not found:
+        raise ValueError("it holds no list of names")
+    return next((names for names in found if len(names) == classes), found[0])
+
+
+def _lists_of_names(content: Any, depth: int) -> Iterator[Sequence[str] | dict[int, str]]:
+    if depth > _DEEPEST:
+        return
+    if isinstance(content, list) and content and all(isinstance(item, str) for item in content):
+        yield content
+    elif isinstance(content, dict) and content:
+        if all(isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in content.values()):
+            yield {value: str(name) for name, value in content.items()}
+        elif all(str(key).isdecimal() and isinstance(value, str) for key, value in content.items()):
+            yield {int(key): value for key, value in content.items()}
+        else:
+            for value in content.values():
+                yield from _lists_of_names(value, depth + 1)

@@ -1,0 +1,302 @@
+"""The softmax layer of an ONNX graph: the last product with a constant before the output, however the softmax is written.
+
+From an output back, through whatever keeps the order of the classes: a Softmax or its parts (ReduceMax, Sub, Exp, ReduceSum, Div, Log),
+reshapes, casts, positive scales. A constant that is added on the way is the bias b; a constant that multiplies scales
+the rows. The first MatMul, Gemm, or quantised product with a constant operand is W x. Quantised weights become the real
+numbers that the runtime multiplies with, scale * (code - zero point); quantised *features* stay features.
+
+What stands in front of the layer says where its inputs lie (`activation.py`). Metadata `character` (PaddleOCR's
+recognisers) names the classes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softgeom.checkpoints.activation import Activation, activation_of
+from softgeom.checkpoints.onnx_graph import OnnxGraph, attributes, dequantise, inputs
+
+# Operators through which the order of the classes at one position is unchanged, or that only compute what is subtracted or divided by.
+_ORDER_KEEPING = {
+    "Softmax", "LogSoftmax", "Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Dropout", "ArgMax",
+    "TopK", "Slice", "Gather", "Exp", "Log", "Div", "Sub", "ReduceMax", "ReduceSum", "ReduceLogSumExp", "Sigmoid", "Softplus",
+    "Max", "Clip", "QuantizeLinear", "DequantizeLinear", "Mul", "Add", "Neg", "Expand", "Softcap", "Sum",
+}  # fmt: skip
+_NONLINEAR = {"Softmax", "LogSoftmax", "Exp", "Log", "Sigmoid", "ArgMax", "TopK", "Clip", "Softplus", "Max"}
+_PRODUCTS = {
+    "MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInteger", "QLinearMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OnnxHead:
+    """What the graph says about one product with a constant.
+
+    Attributes
+    ----------
+    W : ndarray (C, d)
+    b : ndarray (C,) or None
+    tokens : tuple of str or None
+        The raw lines of the metadata entry `character`, where there is one.
+    weight_name : str
+        The constant that W is.
+    activation : Activation or None
+        What stands in front of the layer.
+    notes : tuple of str
+        How the layer was found, for the reader.
+    features_name : str
+        The value that the product multiplies: the features x.
+    """
+
+    W: np.ndarray
+    b: np.ndarray | None
+    tokens: tuple[str, ...] | None
+    weight_name: str
+    activation: Activation | None = None
+    notes: tuple[str, ...] = ()
+    features_name: str = ""
+
+
+def read_onnx_head(path: Path, weight: str | None = None) -> OnnxHead:
+    """W, b and what the file says about the classes of an ONNX model's last layer.
+
+    Parameters
+    ----------
+    path : Path
+        The file; external data are read from its folder, and only those of the layer.
+    weight : str, optional
+        The name of the constant that is W, where the last product is not the one meant.
+
+    Raises
+    ------
+    ValueError
+        When the file is no ONNX graph or has no such product: its constant matrices are listed with their shapes.
+    """
+    graph = OnnxGraph(path)
+    found = _product_of(graph, weight) if weight else _last_product(graph)
+    if found is None:
+        what = f"no matrix product with the constant {weight!r}" if weight else "no matrix product with a constant"
+        raise ValueError(f"{path} has {what} before its output; candidates: {graph.describe_matrices()}.")
+    return _head(graph, *found)
+
+
+@dataclass(frozen=True)
+class _After:
+    """``scale * (W x) + shift``: what the graph does to the logits between the product and the softmax."""
+
+    scale: np.ndarray | None = None
+    shift: np.ndarray | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def added(self, constant: np.ndarray) -> _After:
+        value = constant if self.scale is None else constant * self.scale
+        return _After(self.scale, value if self.shift is None else self.shift + value, self.notes)
+
+    def scaled(self, constant: np.ndarray) -> _After:
+        return _After(constant if self.scale is None else self.scale * constant, self.shift, self.notes)
+
+
+def _last_product(graph: OnnxGraph) -> tuple[Any, _After] | None:
+    """From each output in turn; a product whose width is the output's is preferred where the graph declares widths."""
+    spare = None
+    for output in graph.outputs:
+        for node, after in _walk(graph, output):
+            width = graph.widths.get(output)
+            if width is None or _classes(graph, node) == width:
+                return node, after
+            spare = spare or (node, after)
+    return spare
+
+
+def _walk(graph: OnnxGraph, output: str) -> list[tuple[Any, _After]]:
+    """The products with a constant that an output is computed from through order-keeping operators, nearest first."""
+    found: list[tuple[Any, _After]] = []
+    waiting, visited = deque([(output, _After())]), set()
+    while waiting:
+        name, after = waiting.popleft()
+        node = graph.producer.get(name)
+        if node is None or name in visited:
+            continue
+        visited.add(name)
+        if node.op_type in _PRODUCTS:
+            if _operand(graph, node) is not None:
+                found.append((node, after))
+        elif node.op_type in _ORDER_KEEPING:
+            waiting.extend(_before(graph, node, after))
+    return found
+
+
+def _before(graph: OnnxGraph, node: Any, after: _After) -> list[tuple[str, _After]]:
+    """The values that a node reads, each with what the graph does to it from there on."""
+    names = inputs(node)
+    varying = [name for name in names if not graph.is_constant(name)]
+    constants = [name for name in names if graph.is_constant(name)]
+    if node.op_type in _NONLINEAR:
+        return [(name, _After(notes=after.notes)) for name in names[:1]]
+    if node.op_type in {"Add", "Sum"} and len(varying) == 1:
+        for name in constants:
+            after = after.added(graph.constant(name))
+        return [(varying[0], after)]
+    if node.op_type == "Sub" and len(varying) == 1 and names and names[0] == varying[0]:
+        return [(varying[0], after.added(-graph.constant(constants[0])))]
+    if node.op_type in {"Mul", "Div"} and len(varying) == 1 and constants and names[0] == varying[0]:
+        factor = graph.constant(constants[0]).astype(float)
+        return [(varying[0], after.scaled(factor if node.op_type == "Mul" else 1 / factor))]
+    if node.op_type == "Mul":
+        scaled = [(name, _constant_factor(graph, name)) for name in varying]
+        logits = [name for name, factor in scaled if factor is None]
+        factors = [factor for _, factor in scaled if factor is not None]
+        if len(logits) == 1 and len(factors) + len(constants) == len(names) - 1:
+            for factor in [*factors, *(graph.constant(name) for name in constants)]:
+                after = after.scaled(factor)
+            return [(logits[0], after)]
+    if node.op_type in {"Add", "Sum"}:
+        return []  # two varying terms: a residual connection, not a softmax layer
+    return [(name, after) for name in varying]
+
+
+def _constant_factor(graph: OnnxGraph, name: str) -> np.ndarray | None:
+    """The constant part of a positive factor that depends on the features' dynamic scale only; None for anything else."""
+    factor = np.ones(())
+    waiting, visited, dynamic = [name], set(), False
+    while waiting:
+        value = waiting.pop()
+        if value in visited:
+            continue
+        visited.add(value)
+        if graph.is_constant(value):
+            factor = factor * graph.constant(value).astype(float)
+            continue
+        node = graph.producer.get(value)
+        if node is not None and node.op_type == "DynamicQuantizeLinear" and value == node.output[1]:
+            dynamic = True
+        elif node is not None and node.op_type in {"Mul", "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"}:
+            waiting += inputs(node, None if node.op_type == "Mul" else [0])
+        else:
+            return None
+    return factor if dynamic else None
+
+
+def _product_of(graph: OnnxGraph, weight: str) -> tuple[Any, _After] | None:
+    """The product that takes this constant, with what is added to it and scales it."""
+    waiting, visited = [weight], set()
+    while waiting:
+        value = waiting.pop()
+        if value in visited:
+            continue
+        visited.add(value)
+        for node in graph.consumers.get(value, []):
+            if node.op_type in _PRODUCTS and _operand(graph, node) is not None:
+                return node, _forward(graph, node)
+            if graph.root(value) == weight:
+                waiting += list(node.output)
+    return None
+
+
+def _forward(graph: OnnxGraph, product: Any) -> _After:
+    """The constants that are added to a product, or scale it, before anything else happens."""
+    steps: list[tuple[Any, str]] = []
+    name = product.output[0] if product.output else ""
+    visited = set()
+    while name and name not in visited:
+        visited.add(name)
+        users = [node for node in graph.consumers.get(name, []) if node.op_type in {"Add", "Mul", "Cast", "Identity"}]
+        if len(users) != 1 or not users[0].output:
+            break
+        steps.append((users[0], name))
+        name = users[0].output[0]
+    after = _After()
+    for node, read in reversed(steps):
+        following = dict(_before(graph, node, after))
+        after = following.get(read, after)
+    return after
+
+
+def _operand(graph: OnnxGraph, node: Any) -> tuple[str, bool] | None:
+    """The constant matrix of a product and whether it stands on the left; None when both factors vary."""
+    right = 3 if node.op_type == "QLinearMatMul" else 1
+    if len(node.input) > right and graph.is_constant(node.input[right]):
+        return node.input[right], False
+    if node.op_type in {"MatMul", "Gemm"} and len(node.input) > 1 and graph.is_constant(node.input[0]):
+        return node.input[0], True
+    return None
+
+
+def _classes(graph: OnnxGraph, node: Any) -> int | None:
+    operand = _operand(graph, node)
+    if operand is None:
+        return None
+    shape = graph.constant(operand[0]).shape
+    rows = (operand[1] and not _transposed(node, "transA")) or (not operand[1] and _transposed(node, "transB"))
+    return None if len(shape) < 2 else shape[-2 if rows else -1]
+
+
+def _head(graph: OnnxGraph, node: Any, after: _After) -> OnnxHead:
+    """y = x B + c with B (d, C) or, from the left, y = A x with A (C, d); Gemm also transposes and scales."""
+    operand = _operand(graph, node)
+    assert operand is not None
+    name, left = operand
+    stored = graph.constant(name)
+    notes = list(after.notes)
+    if node.op_type in {"MatMulInteger", "QLinearMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}:
+        stored = _real(graph, node, stored)
+        notes.append(f"quantised product {node.op_type}: W is scale * (code - zero point), as the runtime multiplies")
+    while stored.ndim > 2 and stored.shape[0] == 1:
+        stored = stored[0]
+    if stored.ndim != 2:
+        raise ValueError(f"{graph.path}: the constant of the last product has shape {stored.shape}, not two axes.")
+    W = stored if (left and not _transposed(node, "transA")) or (not left and _transposed(node, "transB")) else stored.T
+    b = after.shift
+    options = attributes(node)
+    if "Gemm" in node.op_type:
+        W = W * np.asarray(options["alpha"].f, W.dtype) if "alpha" in options and options["alpha"].f != 1 else W
+        if len(node.input) > 2 and graph.is_constant(node.input[2]):
+            inner = graph.constant(node.input[2])
+            inner = inner * np.asarray(options["beta"].f, inner.dtype) if "beta" in options else inner
+            inner = inner if after.scale is None else inner * after.scale.reshape(-1)
+            b = inner if b is None else b + inner
+    if node.op_type == "DynamicQuantizeMatMul" and len(node.input) > 4 and node.input[4]:
+        b = graph.constant(node.input[4]) if b is None else b + graph.constant(node.input[4])
+    if after.scale is not None:
+        scale = np.asarray(after.scale, float)
+        W = (W * (scale.reshape(-1, 1) if scale.size > 1 else scale.reshape(()))).astype(W.dtype)
+    if b is not None:
+        b = np.asarray(b).reshape(-1)
+        b = None if b.size == 1 else b.astype(W.dtype, copy=False)  # one number added to every class changes no ranking
+    x = node.input[1] if left else node.input[0]
+    notes.insert(
+        0, f"the last product with a constant before {'the output' if graph.outputs else 'the end'}: {node.op_type}"
+    )
+    characters = graph.metadata.get("character")
+    lines = None if characters is None else tuple(characters.split("\n"))
+    return OnnxHead(np.ascontiguousarray(W), b, lines, graph.root(name), activation_of(graph, x), tuple(notes), x)
+
+
+def _real(graph: OnnxGraph, node: Any, codes: np.ndarray) -> np.ndarray:
+    """The real weights behind a quantised product's codes (d, C)."""
+
+    def constant(position: int, otherwise: np.ndarray) -> np.ndarray:
+        if len(node.input) > position and node.input[position]:
+            return graph.constant(node.input[position])
+        return otherwise
+
+    one, zero = np.ones(()), np.zeros(())
+    match node.op_type:
+        case "MatMulInteger":  # its scale is a factor after the product
+            return dequantise(codes, one, constant(3, zero), -1)
+        case "QLinearMatMul":
+            return dequantise(codes, constant(4, one), constant(5, zero), -1)
+        case "DynamicQuantizeMatMul":
+            return dequantise(codes, constant(2, one), constant(3, zero), -1)
+        case _:  # MatMulIntegerToFloat: A, B, a_scale, b_scale, a_zero, b_zero
+            return dequantise(codes, constant(3, one), constant(5, zero), -1)
+
+
+def _transposed(node: Any, option: str) -> bool:
+    options = attributes(node)
+    return option in options and bool(options[option].i)

