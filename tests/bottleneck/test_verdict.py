@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Witness, check_evidence
 from softgeom.bottleneck.certifying.witness import WitnessChecker
-from softgeom.bottleneck.proving.exact import solve_nonnegative
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 from softgeom.rounding import gamma
 
@@ -145,14 +144,6 @@ def test_box_with_a_face_at_zero_needs_only_one_sign_of_v() -> None:
     layer = SoftmaxLayer([[1.0, 1.0], [0.5, 0.25]])
     assert certify_captivity(layer, Box(100.0, low=0.0), 1, np.array([0]), np.ones(1)) <= 0
     assert certify_captivity(layer, Box(100.0), 1, np.array([0]), np.ones(1)) > 0
-
-
-def test_exact_solution_and_inconsistency() -> None:
-    F = Fraction
-    A = [[F(1), F(1), F(1)], [F(0), F(1), F(2)]]
-    assert solve_nonnegative(A, [F(1), F(1)], [F(1, 3)] * 3) == [F(1, 3)] * 3
-    assert solve_nonnegative(A, [F(1), F(3)], [F(1, 3)] * 3) is None  # needs a negative weight
-    assert solve_nonnegative([[F(0)], [F(1)]], [F(1), F(1)], [F(1)]) is None
 
 
 def test_gamma_is_the_classical_bound_and_infinite_when_useless() -> None:

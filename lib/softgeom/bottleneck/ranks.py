@@ -66,7 +66,7 @@ def bound_rank(
 
 def _sparse_evidence(layer: SoftmaxLayer, t: int, features: FeatureSet) -> Evidence:
     """Evidence by a programme, whose captors are few: each set that is taken away should be as small as possible."""
-    tied, dominated = find_twins(layer)
+    tied, dominated = find_twins(layer, features)
     if t in tied or t in dominated:
         return Captors(np.array([{**tied, **dominated}[t]]), np.ones(1))
     problem, checker = make_problem(layer, features), WitnessChecker(layer, features)

@@ -40,12 +40,19 @@ from softgeom.bottleneck.problem import Problem, make_problem
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.proving.lp import chebyshev_radius
 from softgeom.bottleneck.proving.surround import surround
+from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.searching.ascent import Candidates, climb
 from softgeom.bottleneck.searching.device import Device, open_device
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, run_blocks
 
 DECIDE_TOGETHER = 128  # classes without a witness that share their sample of rivals and a block of the checkpoint
+QUIET: dict[str, Any] = {
+    "over": "ignore",
+    "invalid": "ignore",
+    "divide": "ignore",
+}  # a search may run away: it proves nothing
+COMFORT = 8  # sizes of rows and features between 2^-8 and 2^8 are left as they are: tolerances suppose order one
 COLUMNS = ["class", "token", "verdict", "method", "steps", "margin", "radius"]
 
 
@@ -192,7 +199,8 @@ def scan(
     if device is not None:
         open_device(device)  # says at once what is missing
     key = None if checkpoint is None else fingerprint(layer)
-    task = _Task(layer, features, *find_twins(layer), seed, checkpoint, key, device)
+    units = in_units(layer, features, COMFORT)
+    task = _Task(units.layer, units.features, *find_twins(layer, features), seed, checkpoint, key, device)
     options: dict[str, Any] = {"shared": task, "n_jobs": n_jobs, "backend": backend, "address": address}
     search_title, decide_title = ("searching for witnesses", "proving the rest") if progress else (None, None)
     searched = run_blocks(search_block, _cut(chosen, block), **options, description=search_title)
@@ -200,7 +208,20 @@ def scan(
     open_ = np.array([t for t in chosen.tolist() if isinstance(findings[t].evidence, Unknown)], dtype=np.intp)
     decided = run_blocks(decide_block, _cut(open_, DECIDE_TOGETHER), **options, description=decide_title)
     findings |= {f.index: f for part in decided for f in part}
-    return Scan(layer, features, [findings[t] for t in chosen.tolist()])
+    return Scan(layer, features, [_in_given_units(findings[t], units) for t in chosen.tolist()])
+
+
+def _in_given_units(found: Finding, units: Scaled) -> Finding:
+    """A finding about the scaled problem as one about the given layer and features."""
+    if not units.rows and not units.points:
+        return found
+    evidence = found.evidence
+    if isinstance(evidence, Witness):
+        evidence = Witness(units.point_back(evidence.point))
+    elif isinstance(evidence, Unknown):
+        evidence = Unknown(units.margin_back(evidence.bound), evidence.reason)
+    radius = float(np.ldexp(found.radius, units.points)) if np.isfinite(found.radius) else found.radius
+    return Finding(found.index, evidence, found.method, found.steps, units.margin_back(found.margin), radius)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,13 +252,14 @@ class _Task:
 
 def search_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     """Twins and witnesses of one block of classes (n,); a class without either is filed as unknown."""
-    return _kept(task, "search", classes, lambda: _search(task, classes))
+    with np.errstate(**QUIET):
+        return _kept(task, "search", classes, lambda: _search(task, classes))
 
 
 def decide_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     """Decide classes (n,) for which the search found no witness."""
     # Thousands of products too small for two threads: on several, most of the time goes into handing work over.
-    with threadpool_limits(1, "blas"):
+    with threadpool_limits(1, "blas"), np.errstate(**QUIET):
         return _kept(task, "decide", classes, lambda: _decide(task, classes))
 
 

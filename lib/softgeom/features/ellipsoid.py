@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from softgeom.features.ball import ball_holds_down, inside_ball, positive_radius
 from softgeom.features.feature_set import FeatureSet, Region, hexed, scale_exactly, unhexed
-from softgeom.rounding import INFLATE, as_floats, gamma, norm_up, underflow
+from softgeom.rounding import INFLATE, as_floats, exponent, gamma, norm_up, underflow
 
+ORDER_ONE = 20  # a radius between 2^-20 and 2^20 stays as it is
 BLOCK_BYTES = 64 * 2**20  # rows converted to float64 at a time
 
 
@@ -169,6 +170,12 @@ class Ellipsoid(FeatureSet):
             return float(np.abs(self.bias).max() + np.abs(self.gain).max() * self.radius)
 
     def scaled(self, power: int) -> Ellipsoid:
-        """gain, bias and radius such that x and u are both in units of ``2^power``."""
-        bias, radius = scale_exactly(self.bias, power), float(scale_exactly(self.radius, power))
-        return Ellipsoid(self.gain, bias, radius=radius, centred=self.centred)
+        """bias, gain and radius such that x is in units of ``2^power`` and u has a radius of order one."""
+        bias, inner = scale_exactly(self.bias, power), self.coordinate_power(power)
+        gain, radius = scale_exactly(self.gain, power - inner), float(scale_exactly(self.radius, inner))
+        return Ellipsoid(gain, bias, radius=radius, centred=self.centred)
+
+    def coordinate_power(self, power: int) -> int:
+        """That of the radius, 0 where it is of order one as it is."""
+        inner = exponent(self.radius)
+        return inner if abs(inner) > ORDER_ONE else 0

@@ -162,13 +162,17 @@ class FeatureSet(ABC):
 
     @abstractmethod
     def scaled(self, power: int) -> FeatureSet:
-        """The set in units of ``2^power``: ``x = 2^power x'`` and z likewise.
+        """The set in units of ``2^power``: ``x = 2^power x'``, and ``z = 2^q z'`` with q = ``coordinate_power(power)``.
 
         Raises
         ------
         ValueError
             If a number of the set would underflow or overflow.
         """
+
+    def coordinate_power(self, power: int) -> int:
+        """The unit of z in ``scaled(power)``, as a power of two."""
+        return power
 
 
 def scale_exactly(values: NDArray[np.float64] | float, power: int) -> NDArray[np.float64]:

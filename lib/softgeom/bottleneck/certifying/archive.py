@@ -1,7 +1,7 @@
 """Findings in one ``.npz``: plain arrays and one JSON string, nothing that executes when it is read.
 
-Points of one dtype are stacked; captors of all classes are concatenated with their counts. A fingerprint of the layer
-(shape, dtype, SHA-256 of W and b) goes with them, so that evidence is never checked against another layer unnoticed.
+Points of one dtype are stacked; captors of all classes are concatenated with their counts; fractions are text. The SHA-256
+of W and b go with them, so that evidence is never checked against another layer unnoticed. docs/certificates.md is the format.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,32 @@ from numpy.typing import NDArray
 from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Finding, Twin, Unknown, Witness
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
-FORMAT = 2
-KINDS = ("witness32", "witness64", "captors", "twin", "unknown")
+FORMAT = 3
+KINDS = ("witness32", "witness64", "captors", "twin", "unknown", "witness_exact", "captors_exact")
+DTYPES = {
+    "classes": "<i8",
+    "kinds": "|i1",
+    "steps": "<i8",
+    "margins": "<f8",
+    "radii": "<f8",
+    "points32": "<f4",
+    "points64": "<f8",
+    "captor_counts": "<i8",
+    "captors": "<i8",
+    "weights": "<f8",
+    "twins": "<i8",
+    "bounds": "<f8",
+}
+
+
+def identity(layer: SoftmaxLayer) -> dict[str, Any]:
+    """Shape, dtype and SHA-256 (of the little-endian bytes, row by row) of W and of b; null for no b."""
+    return {"W": _digest(layer.W), "b": None if layer.b is None else _digest(layer.b)}
 
 
 def fingerprint(layer: SoftmaxLayer) -> str:
-    """SHA-256 over shape, dtype and entries of W and b."""
-    digest = hashlib.sha256(repr((layer.W.shape, layer.W.dtype.str, layer.b is None)).encode())
-    for start in range(0, layer.classes, 4096):
-        digest.update(np.ascontiguousarray(layer.W[start : start + 4096]).data)
-    if layer.b is not None:
-        digest.update(layer.b.astype(np.float64).tobytes())
-    return digest.hexdigest()
+    """SHA-256 of the layer's identity as JSON."""
+    return hashlib.sha256(json.dumps(identity(layer), sort_keys=True).encode()).hexdigest()
 
 
 def block_path(folder: str | Path, key: str, features: FeatureSet, classes: NDArray[np.intp]) -> Path:
@@ -44,40 +59,47 @@ def block_path(folder: str | Path, key: str, features: FeatureSet, classes: NDAr
 def save_findings(
     path: str | Path, layer: SoftmaxLayer, features: FeatureSet, findings: list[Finding], key: str | None = None
 ) -> None:
-    """Write findings to ``path`` under a temporary name and rename: a killed writer leaves no half file."""
+    """Write findings to ``path`` under a temporary name and rename: a killed writer leaves no half file.
+
+    ``key`` takes the place of the layer's fingerprint where that is known: a block of a scan does not hash W again.
+    """
     kinds = [_kind(f.evidence) for f in findings]
-    points = {
-        name: [f.evidence.point for f, kind in zip(findings, kinds, strict=True) if kind == name]  # type: ignore[union-attr]
-        for name in ("witness32", "witness64")
-    }
-    captors = [f.evidence for f in findings if isinstance(f.evidence, Captors)]
+
+    def chosen(*names: str) -> list[Any]:
+        return [f.evidence for f, kind in zip(findings, kinds, strict=True) if kind in names]
+
+    captors = chosen("captors", "captors_exact")
     head = {
         "format": FORMAT,
         "layer": key or fingerprint(layer),
+        "identity": None if key else identity(layer),
+        "of": layer.classes,
         "features": features.to_json(),
         "methods": [f.method for f in findings],
-        "reasons": [f.evidence.reason for f in findings if isinstance(f.evidence, Unknown)],
+        "reasons": [e.reason for e in chosen("unknown")],
+        "exact_points": [[_text(v) for v in e.point] for e in chosen("witness_exact")],
+        "exact_weights": [[_text(v) for v in e.weights] for e in chosen("captors_exact")],
     }
-    arrays: dict[str, NDArray[Any]] = {
-        "head": np.array(json.dumps(head)),
-        "classes": np.array([f.index for f in findings], dtype=np.int64),
-        "kinds": np.array([KINDS.index(kind) for kind in kinds], dtype=np.int8),
-        "steps": np.array([f.steps for f in findings], dtype=np.int64),
-        "margins": np.array([f.margin for f in findings], dtype=np.float64),
-        "radii": np.array([f.radius for f in findings], dtype=np.float64),
-        "points32": np.array(points["witness32"], dtype=np.float32),
-        "points64": np.array(points["witness64"], dtype=np.float64),
-        "captor_counts": np.array([len(c.rivals) for c in captors], dtype=np.int64),
-        "captors": np.concatenate([c.rivals for c in captors] or [np.zeros(0, np.intp)]).astype(np.int64),
-        "weights": np.concatenate([c.weights for c in captors] or [np.zeros(0)]),
-        "twins": np.array([f.evidence.twin for f in findings if isinstance(f.evidence, Twin)], dtype=np.int64),
-        "bounds": np.array([f.evidence.bound for f in findings if isinstance(f.evidence, Unknown)], dtype=np.float64),
+    arrays = {
+        "classes": [f.index for f in findings],
+        "kinds": [KINDS.index(kind) for kind in kinds],
+        "steps": [f.steps for f in findings],
+        "margins": [f.margin for f in findings],
+        "radii": [f.radius for f in findings],
+        "points32": [e.point for e in chosen("witness32")],
+        "points64": [e.point for e in chosen("witness64")],
+        "captor_counts": [len(e.rivals) for e in captors],
+        "captors": np.concatenate([e.rivals for e in captors] or [np.zeros(0, np.intp)]),
+        "weights": np.concatenate([e.weights for e in chosen("captors")] or [np.zeros(0)]),
+        "twins": [e.twin for e in chosen("twin")],
+        "bounds": [e.bound for e in chosen("unknown")],
     }
+    typed = {name: np.array(values, dtype=DTYPES[name]) for name, values in arrays.items()}
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
+        np.savez(file, allow_pickle=False, head=np.array(json.dumps(head)), **typed)
     temporary.replace(path)
 
 
@@ -98,35 +120,95 @@ def load_findings(path: str | Path, layer: SoftmaxLayer, key: str | None = None)
         head = json.loads(str(arrays["head"]))
         known = head["format"] == FORMAT
         belongs = known and head["layer"] == (key or fingerprint(layer))
-        findings = _findings(arrays, head) if belongs else []
-        features = FeatureSet.from_json(head["features"])
-    except (KeyError, IndexError, TypeError, ValueError, OSError, EOFError, StopIteration, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is no saved scan, or is damaged ({error}): scan the layer again.") from None
+        findings = _findings(arrays, head, layer.dimension) if belongs else []
+        features = FeatureSet.from_json(head["features"]) if belongs else None
+    except (
+        KeyError, IndexError, TypeError, ValueError, OSError, EOFError, StopIteration, ArithmeticError, AttributeError,
+        RecursionError, MemoryError, NotImplementedError, zipfile.BadZipFile, zipfile.LargeZipFile,
+    ) as error:  # fmt: skip
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
+        raise ValueError(f"{path} is no saved scan, or is damaged ({reason}): scan the layer again.") from None
     if not known:
-        raise ValueError(f"{path} was written in format {head['format']}; this version reads format {FORMAT}.")
-    if not belongs:
+        raise ValueError(f"{path} was written in format {head['format']!r:.20}; this version reads format {FORMAT}.")
+    if features is None:
         raise ValueError(f"{path} belongs to another layer: its fingerprint differs from this one's.")
     return features, findings
 
 
-def _findings(arrays: dict[str, NDArray[Any]], head: dict[str, Any]) -> list[Finding]:
-    ends = np.cumsum(arrays["captor_counts"])[:-1]
-    captors = zip(np.split(arrays["captors"], ends), np.split(arrays["weights"], ends), strict=True)
-    supply: dict[str, Iterator[Evidence]] = {
-        "witness32": (Witness(point) for point in arrays["points32"]),
-        "witness64": (Witness(point) for point in arrays["points64"]),
-        "captors": (Captors(rivals.astype(np.intp), weights) for rivals, weights in captors),
-        "twin": (Twin(int(i)) for i in arrays["twins"]),
-        "unknown": (Unknown(float(b), str(r)) for b, r in zip(arrays["bounds"], head["reasons"], strict=True)),
+def _findings(arrays: dict[str, NDArray[Any]], head: dict[str, Any], dimension: int) -> list[Finding]:
+    for name, dtype in DTYPES.items():
+        if arrays[name].dtype.str != dtype:
+            raise ValueError(f"{name} is stored as {arrays[name].dtype.str}, not {dtype}")
+        if name.startswith("points") and len(arrays[name]) and arrays[name].shape[1:] != (dimension,):
+            raise ValueError(f"{name} has shape {arrays[name].shape} for {dimension} features")
+    kinds = [KINDS[kind] for kind in arrays["kinds"].tolist()]
+    ends = np.cumsum(arrays["captor_counts"])
+    if len(arrays["captors"]) != (ends[-1] if len(ends) else 0):
+        raise ValueError("captors and their counts disagree")
+    rivals = iter(np.split(arrays["captors"].astype(np.intp), ends[:-1]) if len(ends) else [])
+    weights, used = arrays["weights"], 0
+    exact_points, exact_weights = iter(head["exact_points"]), iter(head["exact_weights"])
+    supply: dict[str, Iterator[Any]] = {
+        "witness32": iter(arrays["points32"]),
+        "witness64": iter(arrays["points64"]),
+        "twin": iter(arrays["twins"].tolist()),
+        "unknown": zip(arrays["bounds"].tolist(), head["reasons"], strict=True),
     }
-    columns = (arrays["classes"], arrays["kinds"], head["methods"], arrays["steps"], arrays["margins"], arrays["radii"])
+    evidence: list[Evidence] = []
+    for kind in kinds:
+        if kind in ("witness32", "witness64"):
+            evidence.append(Witness(next(supply[kind])))
+        elif kind == "witness_exact":
+            evidence.append(Witness(_fractions(next(exact_points), dimension)))
+        elif kind == "captors":
+            few = next(rivals)
+            evidence.append(Captors(few, weights[used : used + len(few)]))
+            used += len(few)
+        elif kind == "captors_exact":
+            few = next(rivals)
+            evidence.append(Captors(few, _fractions(next(exact_weights), len(few))))
+        elif kind == "twin":
+            evidence.append(Twin(int(next(supply[kind]))))
+        else:
+            bound, reason = next(supply[kind])
+            evidence.append(Unknown(float(bound), str(reason)))
+    left_over = [*supply.values(), rivals, exact_points, exact_weights]
+    if used != len(weights) or any(next(rest, None) is not None for rest in left_over):
+        raise ValueError("it holds evidence that belongs to no class")
+    columns = (arrays["classes"], head["methods"], arrays["steps"], arrays["margins"], arrays["radii"])
     return [
-        Finding(int(index), next(supply[KINDS[kind]]), str(method), int(steps), float(margin), float(radius))
-        for index, kind, method, steps, margin, radius in zip(*columns, strict=True)
+        Finding(int(index), found, str(method), int(steps), float(margin), float(radius))
+        for found, index, method, steps, margin, radius in zip(evidence, *columns, strict=True)
     ]
 
 
 def _kind(evidence: Evidence) -> str:
     if isinstance(evidence, Witness):
+        if evidence.point.dtype == object:
+            return "witness_exact"
         return "witness64" if evidence.point.dtype == np.float64 else "witness32"
-    return {Captors: "captors", Twin: "twin", Unknown: "unknown"}[type(evidence)]
+    if isinstance(evidence, Captors):
+        return "captors_exact" if evidence.weights.dtype == object else "captors"
+    return {Twin: "twin", Unknown: "unknown"}[type(evidence)]
+
+
+def _text(value: Fraction) -> str:
+    return f"{value.numerator:x}/{value.denominator:x}"
+
+
+def _fractions(texts: list[str], size: int) -> NDArray[Any]:
+    if len(texts) != size:
+        raise ValueError(f"{len(texts)} fractions stand where {size} belong")
+    found = np.empty(size, dtype=object)
+    for n, text in enumerate(texts):
+        numerator, denominator = text.split("/")
+        found[n] = Fraction(int(numerator, 16), int(denominator, 16))
+    return found
+
+
+def _digest(array: NDArray[Any]) -> dict[str, Any]:
+    dtype = array.dtype.newbyteorder("<")
+    digest = hashlib.sha256()
+    for start in range(0, len(array), 4096):
+        digest.update(np.ascontiguousarray(array[start : start + 4096], dtype=dtype).data)
+    return {"shape": list(array.shape), "dtype": dtype.str, "sha256": digest.hexdigest()}

@@ -5,7 +5,7 @@ verdict        evidence                                                    check
 =============  ==========================================================  ==========================================
 argmaxable     ``Witness``: features x at which the class wins strictly    rounding bounds, else fractions: witness.py
 unargmaxable   ``Captors``: weights l >= 0 on the rivals that imprison it  the duality bound is <= 0: hull.py
-tied           ``Twin``: a class with the same row and the same bias       equality, entry by entry
+tied           ``Twin``: a class with equal logits on the whole set        equality, entry by entry: twins.py
 undecided      ``Unknown``: the best bound and the reason                  nothing is claimed
 =============  ==========================================================  ==========================================
 
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.hull import certify_captivity
+from softgeom.bottleneck.certifying.twins import are_twins
 from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
@@ -29,7 +30,10 @@ Verdict = Literal["argmaxable", "unargmaxable", "tied", "undecided"]
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """A feature vector at which the class wins: x (d,), or u (d,) with x = bias + gain u for an ellipsoid."""
+    """A feature vector at which the class wins: x (d,), or u (d,) with x = bias + gain u for an ellipsoid.
+
+    Floats, or Fractions (dtype object) where no float wins.
+    """
 
     point: NDArray[Any]
     verdict: Verdict = "argmaxable"
@@ -37,16 +41,19 @@ class Witness:
 
 @dataclass(frozen=True, eq=False)
 class Captors:
-    """Rivals (k,) and weights (k,) >= 0: whatever x is, their weighted mean logit is at least the class's own."""
+    """Rivals (k,) and weights (k,) >= 0: whatever x is, their weighted mean logit is at least the class's own.
+
+    Floats, or Fractions (dtype object) where an equality must hold to the last bit.
+    """
 
     rivals: NDArray[np.intp]
-    weights: NDArray[np.float64]
+    weights: NDArray[Any]
     verdict: Verdict = "unargmaxable"
 
 
 @dataclass(frozen=True, eq=False)
 class Twin:
-    """Another class with the same row and the same bias."""
+    """Another class with the same logit at every x of the feature set."""
 
     twin: int
     verdict: Verdict = "tied"
@@ -107,16 +114,9 @@ def check_evidence(layer: SoftmaxLayer, features: FeatureSet, t: int, evidence: 
             raise EvidenceError(f"Class {t} ({layer.token(t)}): the weights do not prove that it can never win.")
         return bound
     if isinstance(evidence, Twin):
-        if not are_twins(layer, t, evidence.twin):
+        if not are_twins(layer, features, t, evidence.twin):
             raise EvidenceError(
-                f"Class {t} ({layer.token(t)}) is no twin of class {evidence.twin}: rows or biases differ."
+                f"Class {t} ({layer.token(t)}) is no twin of class {evidence.twin}: their logits differ."
             )
         return 0.0
     return evidence.bound
-
-
-def are_twins(layer: SoftmaxLayer, t: int, i: int) -> bool:
-    """Whether two different classes have equal rows and equal biases, so that neither can beat the other."""
-    if t == i or not (0 <= t < layer.classes and 0 <= i < layer.classes):
-        return False
-    return bool(np.array_equal(layer.W[t], layer.W[i]) and layer.bias[t] == layer.bias[i])

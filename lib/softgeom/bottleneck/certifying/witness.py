@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softgeom.bottleneck.scaling import in_units
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import INFLATE, gamma, norm_up, underflow
 
 TILE_BYTES = 32 * 2**20  # logits held at once
-CLOSE_RIVALS = 256  # a candidate with more rivals within float64 rounding than this is a tie for all purposes
+CLOSE_RIVALS = 256  # a candidate with more rivals within float64 rounding than this is left to the proofs
+COMFORT = 40  # sizes between 2^-40 and 2^40 need no scaling: no product of theirs leaves the range of float64
 
 
 class WitnessChecker:
@@ -31,7 +33,8 @@ class WitnessChecker:
 
     def __init__(self, layer: SoftmaxLayer, features: FeatureSet) -> None:
         features.check(layer.dimension)
-        self.layer, self.features = layer, features
+        self._units = in_units(layer, features, COMFORT)
+        self.layer, self.features = self._units.layer, self._units.features
 
     def certify(self, points: NDArray[Any], classes: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return certified lower bounds (n,) on the margins of ``classes`` (n,) at ``points`` (n, d).
@@ -46,9 +49,14 @@ class WitnessChecker:
             raise ValueError(
                 f"{len(classes)} witnesses need shape {(len(classes), self.layer.dimension)}, not {points.shape}."
             )
+        if points.dtype == object:
+            return np.array([self.exact_margin(z, int(t))[0] for z, t in zip(points, classes, strict=True)])
+        kept = np.ones(len(points), dtype=bool)
+        if self._units.coordinates:
+            points, kept = self._units.points_to(points.astype(np.float64))
         margins = np.full(len(classes), -np.inf)
         with np.errstate(over="ignore", invalid="ignore"):  # an overflow ends as -inf: not certified
-            inside = self.features.contains(points.astype(np.float64))
+            inside = self.features.contains(points.astype(np.float64)) & kept
             if self.layer.classes == 1:  # nobody to beat
                 return np.where(inside, np.inf, -np.inf)
             for dtype in (np.float32, np.float64) if self._is_narrow(points) else (np.float64,):
@@ -59,24 +67,44 @@ class WitnessChecker:
                 inside & ~(margins > 0) & (margins + self._doubt(points) > 0)
             )  # fractions only where rounding decides
         for n in np.flatnonzero(near):
-            margins[n] = max(margins[n], self._exact_margin(points[n], int(classes[n])))
-        return margins
+            z = [Fraction(float(value)) for value in points[n]]
+            margins[n] = max(margins[n], self._exact_margin(z, int(classes[n]), CLOSE_RIVALS)[0])
+        return np.array([self._units.margin_back(margin) for margin in margins]) if self._units.margins else margins
+
+    def exact_margin(self, point: NDArray[Any], t: int) -> tuple[float, NDArray[np.intp]]:
+        """Certified margin of class t at one point (d,) of floats or fractions, and the rivals it does not beat.
+
+        Rivals come strongest first. The margin is -inf for a point outside the feature set.
+        """
+        if len(point) != self.layer.dimension or not 0 <= t < self.layer.classes:
+            return -np.inf, np.zeros(0, np.intp)
+        if not all(isinstance(value, Fraction) or np.isfinite(value) for value in point):
+            return -np.inf, np.zeros(0, np.intp)
+        unit = Fraction(2) ** self._units.coordinates
+        z = [(value if isinstance(value, Fraction) else Fraction(float(value))) / unit for value in point]
+        if not self.features.contains_exactly(z):
+            return -np.inf, np.zeros(0, np.intp)
+        margin, stronger = self._exact_margin(z, t, self.layer.classes)
+        return self._units.margin_back(margin), stronger
 
     def certify_many(self, points: Sequence[NDArray[Any]], classes: Sequence[int]) -> NDArray[np.float64]:
         """``certify`` for points (d,) of mixed dtypes, those of one dtype together."""
         margins = np.full(len(points), -np.inf)
-        wide = np.array([point.dtype == np.float64 for point in points], dtype=bool)
-        for chosen in (np.flatnonzero(wide), np.flatnonzero(~wide)):
-            if len(chosen):
-                stacked = np.stack([points[int(n)] for n in chosen])
-                margins[chosen] = self.certify(stacked, np.array([classes[int(n)] for n in chosen], dtype=np.intp))
+        kinds = np.array([np.result_type(point, np.float32).char for point in points])
+        for kind in np.unique(kinds):
+            chosen = np.flatnonzero(kinds == kind)
+            stacked = np.stack([points[int(n)] for n in chosen])
+            margins[chosen] = self.certify(stacked, np.array([classes[int(n)] for n in chosen], dtype=np.intp))
         return margins
 
     def radius(self, classes: NDArray[np.intp], margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Lower bounds (n,) on ``min_i margin_i / ||w_t - w_i||``, from ``||w_t - w_i|| <= ||w_t|| + max_i ||w_i||``."""
-        own = np.linalg.norm(self.layer.W[classes].astype(np.float64), axis=1) * (1 + gamma(self.layer.dimension + 4))
+        own = norm_up(self.layer.W[classes].astype(np.float64))
         span = (own + self._norms[0]) * INFLATE
-        return np.divide(margins, span, out=np.full(len(span), np.inf), where=span > 0)
+        with np.errstate(over="ignore", under="ignore"):
+            margins = np.ldexp(margins, -self._units.margins) if self._units.margins else margins
+            radii = np.divide(margins, span, out=np.full(len(span), np.inf), where=span > 0)
+            return np.ldexp(radii, self._units.points) if self._units.points else radii
 
     def _doubt(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """How far above its certified lower bound the margin of a point can be after float64 products (n,)."""
@@ -142,23 +170,42 @@ class WitnessChecker:
             np.maximum(best, Y.max(axis=1), out=best)  # a NaN stays a NaN: never certified
         return own, best
 
-    def _exact_margin(self, point: NDArray[Any], t: int) -> float:
-        """The margin with the close rivals taken in fractions and all others bounded in float64, rounded down."""
-        x, moved = self.features.features_at(point[None])
-        x64 = x[0].astype(np.float64)
-        logits = _float_logits(self.layer, x64)
-        error = float(self._error(x64[None], moved, np.float64)[0])
-        gap = logits[t] - np.delete(logits, t)
+    def _exact_margin(self, z: list[Fraction], t: int, most: int) -> tuple[float, NDArray[np.intp]]:
+        """The margin with the close rivals taken in fractions and all others bounded in float64, rounded down.
+
+        -inf with more than ``most`` close rivals. Beside it the rivals that are not beaten, strongest first.
+        """
+        if self.layer.classes == 1:
+            return np.inf, np.zeros(0, np.intp)
+        rounded = np.array([_to_float(value) for value in z])
+        with np.errstate(over="ignore", invalid="ignore"):
+            x, moved = self.features.features_at(rounded[None])
+            logits = _float_logits(self.layer, x[0].astype(np.float64))
+            # Twice: the point itself was rounded, by less than the products are.
+            error = 2 * float(self._error(x.astype(np.float64), 2 * moved, np.float64)[0])
+            gap = logits[t] - np.delete(logits, t)
+            far = gap > 4 * error
         rivals = np.delete(np.arange(self.layer.classes), t)
-        close = rivals[~(gap > 4 * error)]
-        if len(close) > CLOSE_RIVALS:
-            return -np.inf
-        far = [float(gap[gap > 4 * error].min()) - 3 * error] if len(close) < len(rivals) else []
-        exact_x = self.features.features_exactly([Fraction(float(v)) for v in point])
-        exact = [_exact_logit(self.layer, t, exact_x) - _exact_logit(self.layer, int(i), exact_x) for i in close]
-        smallest = min([*exact, *(Fraction(f) for f in far)], default=Fraction(0))
-        value = float(smallest)  # nearest float; a positive fraction below the smallest float counts as positive
-        return max(value * (1 - 1e-15), 5e-324) if smallest > 0 else min(value, 0.0)
+        close = rivals[~far]
+        if len(close) > most:
+            return -np.inf, np.zeros(0, np.intp)
+        exact_x = self.features.features_exactly(z)
+        own = _exact_logit(self.layer, t, exact_x)
+        exact = {int(i): own - _exact_logit(self.layer, int(i), exact_x) for i in close}
+        lead = [Fraction(float(gap[far].min()) - 3 * error)] if far.any() else []
+        smallest = min([*exact.values(), *lead])
+        stronger = sorted((i for i, value in exact.items() if value <= 0), key=exact.__getitem__)
+        value = _to_float(smallest)  # nearest float; a positive fraction below the smallest float counts as positive
+        margin = max(value * (1 - 1e-15), 5e-324) if smallest > 0 else min(value, 0.0)
+        return margin, np.array(stronger, dtype=np.intp)
+
+
+def _to_float(value: Fraction) -> float:
+    """The nearest float, the largest where there is none."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float(np.copysign(np.finfo(float).max, 1 if value > 0 else -1))
 
 
 def _float_logits(layer: SoftmaxLayer, x: NDArray[np.float64]) -> NDArray[np.float64]:

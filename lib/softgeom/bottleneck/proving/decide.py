@@ -3,7 +3,8 @@
 Each round solves the programme against the rivals seen so far (box: best margin; ball: least norm), tries its dual
 weights as a proof, looks at all rivals from its point, tries that point as a witness, and adds the strongest rivals.
 The programme is a relaxation, so weights that prove captivity against a few rivals prove it for good. What ends
-without either is undecided, with the best bound that the weights do prove.
+without either is decided in fractions (exact.py); what is too large for them is undecided, with the best bound that the
+weights do prove.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Unknown, Witness
 from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.proving.exact import decide_exactly
 from softgeom.bottleneck.proving.lp import MarginProgramme, SolverError
 from softgeom.bottleneck.proving.nearest import NearestPointProgramme
+from softgeom.bottleneck.proving.simplex import TooLargeError
 from softgeom.bottleneck.searching.look import look
 
 
@@ -69,9 +72,24 @@ def decide(
             if margin > 0:
                 return witness, margin, step
         if last:
-            reason = f"the best margin is within rounding of zero ({value:.1e}): a tie for all purposes"
+            reason = (
+                f"the programme ends at a margin of {value:.1e}, but neither its point nor its weights prove a verdict"
+            )
             break
-    return Unknown(bound, reason), bound, step
+    try:
+        return (*_exactly(problem, checker, t, programme.rivals), step)
+    except TooLargeError as error:
+        return Unknown(bound, f"{reason}; {error}"), bound, step
+
+
+def _exactly(
+    problem: Problem, checker: WitnessChecker, t: int, rivals: NDArray[np.intp]
+) -> tuple[Witness | Captors, float]:
+    """The verdict in fractions and what it certifies."""
+    found = decide_exactly(problem.layer, problem.features, t, rivals)
+    if isinstance(found, Witness):
+        return found, checker.exact_margin(found.point, t)[0]
+    return found, certify_captivity(problem.layer, problem.features, t, found.rivals, found.weights)
 
 
 def _programme(problem: Problem, own: NDArray[np.float64], bias: float) -> MarginProgramme | NearestPointProgramme:

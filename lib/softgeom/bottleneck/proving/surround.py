@@ -97,7 +97,7 @@ def _precision(W: NDArray[np.float32]) -> NDArray[np.float32]:
     """Inverse covariance of the rivals (d, d), with a ridge for dependent columns."""
     centred = W - W.mean(axis=0)
     covariance = (centred.T @ centred).astype(np.float64) / len(W)
-    ridge = 1e-6 * np.trace(covariance) / len(covariance) + np.finfo(np.float32).tiny
+    ridge = 1e-6 * np.trace(covariance) / len(covariance) or 1.0  # equal rows have no covariance at all
     return np.linalg.inv(covariance + ridge * np.eye(len(covariance))).astype(np.float32)
 
 

@@ -1,0 +1,111 @@
+"""A layer and its feature set in units in which both are of order one: powers of two, so that nothing is rounded.
+
+With ``W = 2^p W'``, ``x = 2^q x'`` and ``b = 2^(p+q) b'`` every margin is ``2^(p+q)`` times that of the scaled problem: each
+verdict is the same. Search and solvers have tolerances that suppose sizes of order one, and products of tiny or huge numbers
+would leave the range of float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.rounding import exponent
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """The scaled problem and the powers of two that lead back to the given one."""
+
+    layer: SoftmaxLayer
+    features: FeatureSet
+    rows: int = 0  # p
+    points: int = 0  # q
+    coordinates: int = 0  # of the points that evidence names: q, except for u of an ellipsoid
+
+    @property
+    def margins(self) -> int:
+        """p + q."""
+        return self.rows + self.points
+
+    def point_back(self, z: NDArray[Any]) -> NDArray[Any]:
+        """A point z' (d,) in the given units; as fractions where float64 would change it."""
+        return shift(z, self.coordinates)
+
+    def points_to(self, Z: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Points Z (n, d) in the scaled units, and which of them that leaves exact (n,)."""
+        if not self.coordinates:
+            return Z, np.ones(len(Z), dtype=bool)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            moved = np.ldexp(Z, -self.coordinates)
+            return moved, np.asarray((np.ldexp(moved, self.coordinates) == Z).all(axis=1))
+
+    def margin_back(self, margin: float) -> float:
+        """A lower bound > 0, or an upper bound <= 0, in the given units: the sign is kept, and no bound gets better."""
+        if not self.margins or not np.isfinite(margin) or not margin:
+            return margin
+        with np.errstate(over="ignore", under="ignore"):
+            back = float(np.ldexp(margin, self.margins))
+        if margin > 0:
+            return min(max(back * (1 - 1e-15), 5e-324), float(np.finfo(float).max))
+        return max(back * (1 - 1e-15), -float(np.finfo(float).max))
+
+
+def in_units(layer: SoftmaxLayer, features: FeatureSet, comfort: int) -> Scaled:
+    """The problem in units of order one; as it is when its sizes lie within ``2^-comfort`` and ``2^comfort``.
+
+    Where scaling would lose a bit, because sizes in one layer are too far apart, the problem stays as it is too.
+    """
+    rows = exponent(_largest(layer.W))
+    points = exponent(features.extent)
+    rows = rows if abs(rows) > comfort else 0
+    points = points if abs(points) > comfort else 0
+    if features.extent == 0 and layer.b is not None:  # unbounded: the bias sets the scale of x
+        size = exponent(_largest(layer.b)) - rows
+        points = size if abs(size) > comfort else 0
+    if not rows and not points:
+        return Scaled(layer, features)
+    W = _divided(layer.W, rows)
+    b = None if layer.b is None else _divided(layer.b, rows + points)
+    if W is None or (b is None and layer.b is not None):
+        return Scaled(layer, features)
+    try:
+        inner = features.coordinate_power(points) if points else 0
+        there = features.scaled(points) if points else features
+        return Scaled(SoftmaxLayer(W, b, layer.tokens), there, rows, points, inner)
+    except ValueError:
+        return Scaled(layer, features)
+
+
+def shift(z: NDArray[Any], power: int) -> NDArray[Any]:
+    """``2^power z`` for floats or fractions z (d,): floats where they hold it."""
+    if not power:
+        return z
+    if z.dtype != object:
+        with np.errstate(over="ignore", under="ignore"):
+            moved = np.ldexp(z.astype(np.float64), power)
+            if np.array_equal(np.ldexp(moved, -power), z.astype(np.float64)):
+                return np.asarray(moved)
+    factor = Fraction(2) ** power
+    return np.array(
+        [factor * (value if isinstance(value, Fraction) else Fraction(float(value))) for value in z], object
+    )
+
+
+def _divided(values: NDArray[Any], power: int) -> NDArray[Any] | None:
+    """``values / 2^power`` in the same dtype, else in float64; None where neither is exact."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for dtype in (values.dtype, np.dtype(np.float64)):
+            moved = np.ldexp(values.astype(dtype, copy=False), np.int32(-power)).astype(dtype, copy=False)
+            if np.array_equal(np.ldexp(moved.astype(np.float64), power), values):
+                return moved
+    return None
+
+
+def _largest(values: NDArray[Any]) -> float:
+    return max(abs(float(values.max())), abs(float(values.min())))
