@@ -4,6 +4,7 @@ from compendium.drawing.bottleneck.counted import draw_costs, draw_fractions
 from compendium.drawing.bottleneck.planes import draw_construction, draw_effect_of_bias, draw_unargmaxable_class
 from compendium.drawing.bottleneck.reflections import draw_reflection_step
 from compendium.drawing.bottleneck.slices import draw_slices
+from compendium.drawing.bottleneck.vocabularies import draw_search_flow, draw_vocabulary
 
 __all__ = [
     "draw_construction",
@@ -11,6 +12,8 @@ __all__ = [
     "draw_effect_of_bias",
     "draw_fractions",
     "draw_reflection_step",
+    "draw_search_flow",
     "draw_slices",
     "draw_unargmaxable_class",
+    "draw_vocabulary",
 ]

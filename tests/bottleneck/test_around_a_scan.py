@@ -1,0 +1,63 @@
+"""What is read off a scan or laid beside it: captors, the paper's programme, Qhull, nearest rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
+from softgeom.bottleneck.centres import compare_with_programme
+from softgeom.bottleneck.crowding import nearest_row
+from softgeom.bottleneck.examples import normal_layer, uniform_layer
+from softgeom.bottleneck.hull_truth import winners_by_hull
+from softgeom.bottleneck.jailers import captive_table, heaviest_captors
+
+
+@pytest.fixture(scope="module")
+def scanned():
+    return scan(uniform_layer(60, 4, seed=1))
+
+
+def test_captors_come_by_falling_weight_and_share_the_whole(scanned):
+    table = captive_table(scanned)
+    assert len(table) == scanned.counts["unargmaxable"] > 0
+    index = int(table["class"].iloc[0])
+    rivals, shares = heaviest_captors(scanned, index)
+    assert shares.sum() == pytest.approx(1)
+    assert (np.diff(shares) <= 0).all()
+    assert index not in rivals
+    assert table.captors.iloc[0] == len(rivals)
+
+
+def test_a_class_that_wins_has_no_captors(scanned):
+    winner = int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
+    with pytest.raises(ValueError, match="has no captors"):
+        heaviest_captors(scanned, winner)
+
+
+def test_the_papers_programme_says_what_is_certified(scanned):
+    table = compare_with_programme(scanned, range(60))
+    assert table.agree.all()
+    assert table.bounded.all()
+    assert (table.chebyshev[table.verdict == "unargmaxable"] <= 0).all()
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_qhull_and_scan_name_the_same_winners(d, bias):
+    layer = normal_layer(40, d, bias=bias, seed=d)
+    table = scan(layer, features=Unbounded()).table
+    assert set(table["class"][table.verdict == "argmaxable"]) == winners_by_hull(layer)
+
+
+def test_nearest_rows_are_those_of_all_pairs():
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(700, 5)).astype(np.float32)
+    W[3] = W[4] + np.float32(1e-6)
+    distances = np.linalg.norm(W[:, None].astype(float) - W[None].astype(float), axis=2)
+    np.fill_diagonal(distances, np.inf)
+    np.testing.assert_allclose(nearest_row(W), distances.min(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(nearest_row(W, [3, 9]), distances.min(axis=1)[[3, 9]], rtol=1e-12)
+    assert nearest_row(SoftmaxLayer(np.eye(2)).W)[0] == pytest.approx(np.sqrt(2))
+    with pytest.raises(ValueError, match="two classes"):
+        nearest_row(W[:1])
