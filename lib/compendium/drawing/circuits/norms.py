@@ -1,0 +1,84 @@
+"""Normalisation (notebook 30): where a norm sends states of three coordinates, and how long the stream is before, between and after the blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d import Axes3D
+
+from compendium import style
+
+
+def draw_sphere(cloud: np.ndarray, images: dict[str, np.ndarray]) -> Figure:
+    """States in space (n, 3) and their images: LayerNorm's on a circle, where the plane orthogonal to (1, 1, 1) cuts the sphere; RMSNorm's all over it."""
+    fig, axes = style.figure("page", height=4.6, ncols=2, subplot_kw={"projection": "3d"})
+    for ax, (title, image) in zip(axes, images.items(), strict=True):
+        _draw_globe(ax, plane=title.startswith("LayerNorm"))
+        for start, stop in zip(cloud, image, strict=True):
+            ax.plot(*zip(start, stop, strict=True), color=style.GREY, lw=0.6, alpha=0.6)
+        ax.scatter(*cloud.T, s=14, color="white", edgecolor=style.BLACK, lw=0.8, depthshade=False)
+        ax.scatter(*image.T, s=26, color=style.RED, depthshade=False)
+        ax.set_title(title, y=0.98)
+    fig.text(0.5, 0.075, "open: a state     red: after the norm, before gain and shift", ha="center", fontsize=10)
+    style.headline(fig, "LayerNorm sends all of space to one circle; RMSNorm, without centring, to the whole sphere")
+    return fig
+
+
+def _draw_globe(ax: Axes3D, plane: bool) -> None:
+    """The sphere of radius sqrt(3) as a wire frame; with the plane through the origin orthogonal to (1, 1, 1) and their common circle."""
+    r = np.sqrt(3)
+    u, v = np.mgrid[0 : 2 * np.pi : 31j, 0 : np.pi : 16j]
+    ax.plot_wireframe(
+        r * np.cos(u) * np.sin(v), r * np.sin(u) * np.sin(v), r * np.cos(v), color=style.GREY, lw=0.3, alpha=0.3
+    )
+    if plane:
+        a, b = np.array([1, -1, 0]) / np.sqrt(2), np.array([1, 1, -2]) / np.sqrt(6)
+        s, t = np.meshgrid([-2.2, 2.2], [-2.2, 2.2])
+        ax.plot_surface(*(s * a[i] + t * b[i] for i in range(3)), color=style.SKY, alpha=0.18)
+        angle = np.linspace(0, 2 * np.pi, 200)
+        ax.plot(*(r * (np.cos(angle) * a[i] + np.sin(angle) * b[i]) for i in range(3)), color=style.BLUE, lw=1.6)
+    ax.set_box_aspect((1, 1, 1), zoom=1.05)
+    ax.set(xlim=(-2, 2), ylim=(-2, 2), zlim=(-2, 2), xticks=[-1, 1], yticks=[-1, 1], zticks=[-1, 1])
+    ax.set(xlabel="$z_1$", ylabel="$z_2$", zlabel="$z_3$")
+    ax.tick_params(pad=-3)
+    ax.xaxis.labelpad = ax.yaxis.labelpad = ax.zaxis.labelpad = -8
+    ax.view_init(elev=22, azim=-22)
+
+
+def draw_stream_lengths(lengths: pd.DataFrame) -> Figure:
+    """Mean length of the stream after each half block, by model: as trained (norm before each block), and the same weights with the norm after each block."""
+    names = list(dict.fromkeys(lengths["model"]))
+    fig, axes = style.figure("page", height=3.7, ncols=len(names), squeeze=False, sharey=True)
+    growth, jump = [], []
+    for ax, name in zip(axes[0], names, strict=True):
+        last = lengths.loc[lengths["model"] == name, "half block"].max() / 2
+        for placement, colour, label in (
+            ("pre-norm", style.BLUE, "norm before each block\n(as trained)"),
+            ("post-norm", style.RED, "norm after each block\n(same weights, not trained so)"),
+        ):
+            part = lengths[(lengths["model"] == name) & (lengths["placement"] == placement)]
+            y = part["mean length / sqrt(d)"].to_numpy()
+            ax.plot(part["half block"] / 2, y, "o-", color=colour, lw=2)
+            at = len(y) // 2 if placement == "pre-norm" else -1
+            ax.annotate(
+                label,
+                (part["half block"].iloc[at] / 2, y[at]),
+                (0, -34 if placement == "pre-norm" else 8) if name != "GPT" else (0, -26 if placement != "pre-norm" else 8),
+                textcoords="offset points",
+                ha="right" if at == -1 else "center",
+                color=style.legible(colour),
+                fontsize=9,
+            )  # fmt: skip
+            growth += [f"{y[-1] / y[0]:.1f}-fold in the {name}"] if placement == "pre-norm" else []
+            jump += [y[1] / y[0]] if placement == "post-norm" else []
+        ax.set(title=name, xlabel="block", yscale="log", ylim=(0.06, 3.5), xlim=(-0.1 * last, 1.1 * last))
+        ax.set_yticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
+        ax.minorticks_off()
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    axes[0, 0].set_ylabel("mean length of the stream / $\\sqrt{d}$")
+    style.headline(
+        fig,
+        f"A norm before each block lets the stream grow ({', '.join(growth)}); after each block it is put back on a sphere at once",
+    )
+    return fig

@@ -1,0 +1,113 @@
+"""Predictions (notebooks 01 and 34): what the trained model learned, and how near each prediction was to another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from compendium import style
+
+
+def draw_losses(evaluations: pd.DataFrame, per_position: np.ndarray, tables: Mapping[str, float]) -> Figure:
+    """Left: loss while training beside the losses of counted tables. Right: held-out loss by length of context, positions and their means over doublings."""
+    fig, (left, right) = style.figure("page", height=3.8, ncols=2)
+    last = evaluations["step"].max()
+    for column, colour in (("training", style.ORANGE), ("validation", style.BLUE)):
+        left.plot(evaluations["step"], evaluations[column], color=colour, lw=2)
+    left.text(
+        0.42 * last,
+        evaluations["validation"].iloc[len(evaluations) // 3] + 0.12,
+        "held out",
+        color=style.legible(style.BLUE),
+    )
+    left.text(
+        0.16 * last,
+        evaluations["training"].iloc[len(evaluations) // 5] - 0.5,
+        "training",
+        color=style.legible(style.ORANGE),
+        ha="right",
+    )
+    for (name, loss), dash in zip(tables.items(), ("--", ":"), strict=True):
+        left.axhline(loss, color=style.INK, lw=1, ls=dash)
+        left.text(last, loss, f"table of {name}: {loss:.2f}", ha="right", va="bottom", fontsize=9)
+    left.set(xlabel="step", ylabel="loss (nats per token)", title="Learning")
+    context = np.arange(1, len(per_position) + 1)
+    right.plot(context, per_position, ".", ms=3, color=style.SKY)
+    doublings = np.log2(context).astype(int)  # 1, 2-3, 4-7, ...
+    means = pd.DataFrame({"context": np.log(context), "loss": per_position}).groupby(doublings).mean()
+    right.plot(np.exp(means["context"]), means["loss"], "o-", color=style.BLUE, lw=2)
+    right.text(
+        0.98,
+        0.98,
+        "dots: each position\nline: means of 1, 2-3, 4-7, ...",
+        ha="right",
+        va="top",
+        transform=right.transAxes,
+        fontsize=9,
+    )
+    right.set(xscale="log", xlabel="tokens of context", ylabel="loss (nats per token)", title="What context is worth")
+    right.set_xticks(2**means.index, [str(2**doubling) for doubling in means.index])
+    right.minorticks_off()
+    pairs, ours = list(tables.values())[-1], float(per_position.mean())
+    beaten = "beats" if ours < pairs else "does not beat"
+    late = means["loss"].iloc[2:4].mean() - means["loss"].iloc[-1] if len(means) > 4 else 0.0
+    style.headline(
+        fig,
+        f"This small model {beaten} a table of pairs of tokens ({ours:.2f} against {pairs:.2f} nats); beyond 8 tokens, context gains it {late:+.2f} nats",
+    )
+    return fig
+
+
+def draw_margins(margins: Mapping[str, pd.DataFrame]) -> Figure:
+    """Each prediction of sampled texts: its probability against the distance of the state to the nearest other prediction, over the state's length."""
+    fig, axes = style.figure("page", height=4.0, ncols=len(margins), squeeze=False, sharey=True)
+    told = []
+    for ax, (name, frame) in zip(axes[0], margins.items(), strict=True):
+        other = ~frame["rival is runner-up"].astype(bool)
+        for mask, colour in ((~other, style.BLUE), (other, style.RED)):
+            ax.scatter(frame["probability"][mask], frame["relative"][mask], s=10, color=colour, alpha=0.6, lw=0)
+        middle = float(frame["relative"].median())
+        ax.axhline(middle, color=style.INK, lw=1, ls="--")
+        ax.text(1, middle, f"median {middle:.3f}", ha="right", va="bottom", fontsize=9)
+        ax.text(
+            0.98, 0.03, f"nearest wall: the runner-up's ({(~other).mean():.0%})", color=style.legible(style.BLUE),
+            transform=ax.transAxes, ha="right", va="bottom", fontsize=9,
+        )  # fmt: skip
+        ax.text(
+            0.98, 0.10, f"another token's ({other.mean():.0%})", color=style.legible(style.RED),
+            transform=ax.transAxes, ha="right", va="bottom", fontsize=9,
+        )  # fmt: skip
+        ax.set(title=name, yscale="log", xlabel="probability of the prediction", xlim=(0, 1))
+        told.append(f"{other.mean():.0%} in the {name}")
+    axes[0, 0].set_ylabel("distance to the nearest other prediction\n/ length of the state")
+    style.headline(fig, f"The nearest other prediction is often not the runner-up ({', '.join(told)})")
+    return fig
+
+
+def draw_along(along: pd.DataFrame) -> Figure:
+    """Along the sentence, one bar a token read: how far the state is from the nearest other prediction, with the prediction and that rival beside it."""
+    names = list(dict.fromkeys(along["model"]))
+    longest = along.groupby("model").size().max()
+    fig, axes = style.figure("page", height=1.6 + 0.235 * longest, ncols=len(names), squeeze=False)
+    for ax, name in zip(axes[0], names, strict=True):
+        part = along[along["model"] == name].reset_index(drop=True)
+        ax.barh(part.index, part["margin"], color=style.SKY, height=0.75)
+        for place, row in part.iterrows():
+            ax.text(row["margin"], place, f" {row['predicted']} (not {row['nearest other']})", va="center", fontsize=9)
+        ax.set_yticks(part.index, part["read"], fontsize=9)
+        ax.set(
+            title=f"{name}: token read, and predicted next",
+            xlim=(0, 1.75 * part["margin"].max()),
+            ylim=(longest - 0.4, -0.6),
+        )
+        ax.set_xlabel("distance to the nearest other prediction")
+    closest = along.loc[along["margin"].idxmin()]
+    style.headline(
+        fig,
+        f"How near was another word? Closest after “{closest['read']}” ({closest['model']}): "
+        f"“{closest['predicted']}” wins over “{closest['nearest other']}” by {closest['margin']:.2g}",
+    )
+    return fig
