@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -27,6 +28,14 @@ class Subject:
         """Tokens of a text, (1, T); the model's context cuts it."""
         ids = torch.as_tensor([int(i) for i in self.tokenizer.encode(text)], dtype=torch.long)
         return ids[None, : self.model.config.n_ctx]
+
+    def pieces(self, tokens: Tensor) -> list[str]:
+        """Tokens (T,) as labels for a figure: no blank, no line break, no half of a character."""
+        return [_label(self._strings[int(token)]) for token in tokens]
+
+    @cached_property
+    def _strings(self) -> list[str]:
+        return self.tokenizer.strings()
 
     @torch.no_grad()
     def speak(self, count: int, length: int, prompt: Tensor, seed: int, temperature: float = 1.0) -> Tensor:
@@ -66,6 +75,13 @@ def load_subjects(profile: str, gpt: str = "gpt") -> tuple[list[Subject], list[S
     if llama is not None:
         subjects.append(Subject("Llama", _exact(llama), llama.tokenizer, source))
     return subjects, [corpus, source]
+
+
+def _label(piece: str) -> str:
+    if "\ufffd" in piece:  # a byte of a character that needs several
+        return "‹byte›"
+    text = piece.replace("<s>", "start").strip()
+    return text or ("⏎" if "\n" in piece else "␣")
 
 
 def _exact(model: Any) -> Any:
