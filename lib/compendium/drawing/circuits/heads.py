@@ -31,15 +31,18 @@ def draw_patterns(patterns: np.ndarray, labels: Sequence[str], table: pd.DataFra
             habit = f": {_HABITS[column]}" if row[column] > _A_HABIT else ""
             named += bool(habit)
             ax.set_title(f"L{layer}.H{head}{habit}", fontsize=10)
-            ax.set_yticks(range(T), labels if head == 0 else [], fontsize=6.5)
-            ax.set_xticks(range(T), labels if layer == L - 1 else [], fontsize=6.5, rotation=90)
+            every = range(0, T, 1 + (H * T > 60))
+            ax.set_yticks(every, [labels[i] for i in every] if head == 0 else [""] * len(every), fontsize=8)
+            ax.set_xticks(
+                every, [labels[i] for i in every] if layer == L - 1 else [""] * len(every), fontsize=8, rotation=90
+            )
             ax.tick_params(length=0, pad=1)
             ax.spines[:].set_visible(False)
     assert picture is not None
     fig.colorbar(picture, ax=axes, shrink=0.5, label="attention weight", aspect=40)
     style.headline(
         fig,
-        f"{model}: {named} of {L * H} heads look mostly at the previous token, at the first one, or at themselves",
+        f"Where the {model}'s {L * H} heads look: {named} have a plain habit (the previous token, the first, or themselves)",
     )
     return fig
 
@@ -68,7 +71,7 @@ def draw_copying(table: pd.DataFrame) -> Figure:
         ax.set(title=name, xlim=(-1.3, 1.3), xticks=[-1, 0, 1], yticks=[])
         ax.set_xticklabels(["$-1$\nsuppresses\nwhat it reads", "0", "1\ncopies\nwhat it reads"])
         ax.spines["left"].set_visible(False)
-        ax.invert_yaxis()
+        ax.set_ylim(max(counts) - 0.4, -0.6)
         told.append(f"{(part['copying'] > 0.5).sum()} of {len(part)} heads of the {name}")
     style.headline(
         fig,

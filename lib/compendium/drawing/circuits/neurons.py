@@ -21,15 +21,13 @@ def draw_memory(entries: Sequence[dict], shown: int = 3) -> Figure:
             values = [value for _, value in pairs]
             ax.barh(range(len(pairs)), values, color=colour, height=0.78)
             for place, (text, value) in enumerate(pairs):
-                ax.text(0.02 * max(values), place, f"{text}   {value:.1f}", va="center", fontsize=9)
+                ax.text(0.02 * max(values), place, f"{text}   {value:.2g}", va="center", fontsize=9)
             ax.set(xlim=(0, 1.02 * max(values)), ylim=(shown - 0.4, -0.6), xticks=[], yticks=[])
             ax.spines[:].set_visible(False)
         left.set_title(f"{entry['model']}, layer {entry['layer']}, neuron {entry['neuron']}", fontsize=10, loc="left")
     axes[-1, 0].set_xlabel("what fires the key: activation after these words", fontsize=10)
     axes[-1, 1].set_xlabel("what the value promotes: logit gain per unit (nats)", fontsize=10)
-    style.headline(
-        fig, f"A memory opened: the keys of {len(entries)} busy neurons, and the tokens that their values raise"
-    )
+    style.headline(fig, f"A memory opened: what fires {len(entries)} busy neurons, and which tokens they then raise")
     return fig
 
 
@@ -60,6 +58,6 @@ def draw_sparsity(sparsity: pd.DataFrame) -> Figure:
     share = sparsity["fewest for half, median"] / sparsity["neurons"]
     style.headline(
         fig,
-        f"Few neurons do the work: half of what a layer writes comes from {share.min():.0%} to {share.max():.0%} of its neurons",
+        f"Few neurons do the work: {share.min():.0%} to {share.max():.0%} of them write half of what a layer writes",
     )
     return fig

@@ -12,7 +12,7 @@ from compendium import style
 
 def draw_sphere(cloud: np.ndarray, images: dict[str, np.ndarray]) -> Figure:
     """States in space (n, 3) and their images: LayerNorm's on a circle, where the plane orthogonal to (1, 1, 1) cuts the sphere; RMSNorm's all over it."""
-    fig, axes = style.figure("page", height=4.6, ncols=2, subplot_kw={"projection": "3d"})
+    fig, axes = style.figure("page", height=5.0, ncols=2, subplot_kw={"projection": "3d"})
     for ax, (title, image) in zip(axes, images.items(), strict=True):
         _draw_globe(ax, plane=title.startswith("LayerNorm"))
         for start, stop in zip(cloud, image, strict=True):
@@ -20,8 +20,8 @@ def draw_sphere(cloud: np.ndarray, images: dict[str, np.ndarray]) -> Figure:
         ax.scatter(*cloud.T, s=14, color="white", edgecolor=style.BLACK, lw=0.8, depthshade=False)
         ax.scatter(*image.T, s=26, color=style.RED, depthshade=False)
         ax.set_title(title, y=0.98)
-    fig.text(0.5, 0.075, "open: a state     red: after the norm, before gain and shift", ha="center", fontsize=10)
-    style.headline(fig, "LayerNorm sends all of space to one circle; RMSNorm, without centring, to the whole sphere")
+        ax.text2D(0.5, -0.03, "open: a state     red: after the norm", transform=ax.transAxes, ha="center", fontsize=10)
+    style.headline(fig, "LayerNorm sends space to one circle; RMSNorm, which does not centre, to the whole sphere")
     return fig
 
 
@@ -38,7 +38,7 @@ def _draw_globe(ax: Axes3D, plane: bool) -> None:
         ax.plot_surface(*(s * a[i] + t * b[i] for i in range(3)), color=style.SKY, alpha=0.18)
         angle = np.linspace(0, 2 * np.pi, 200)
         ax.plot(*(r * (np.cos(angle) * a[i] + np.sin(angle) * b[i]) for i in range(3)), color=style.BLUE, lw=1.6)
-    ax.set_box_aspect((1, 1, 1), zoom=1.05)
+    ax.set_box_aspect((1, 1, 1), zoom=1.1)
     ax.set(xlim=(-2, 2), ylim=(-2, 2), zlim=(-2, 2), xticks=[-1, 1], yticks=[-1, 1], zticks=[-1, 1])
     ax.set(xlabel="$z_1$", ylabel="$z_2$", zlabel="$z_3$")
     ax.tick_params(pad=-3)
@@ -50,7 +50,7 @@ def draw_stream_lengths(lengths: pd.DataFrame) -> Figure:
     """Mean length of the stream after each half block, by model: as trained (norm before each block), and the same weights with the norm after each block."""
     names = list(dict.fromkeys(lengths["model"]))
     fig, axes = style.figure("page", height=3.7, ncols=len(names), squeeze=False, sharey=True)
-    growth, jump = [], []
+    growth, least = [], lengths["mean length / sqrt(d)"].min()
     for ax, name in zip(axes[0], names, strict=True):
         last = lengths.loc[lengths["model"] == name, "half block"].max() / 2
         for placement, colour, label in (
@@ -71,9 +71,9 @@ def draw_stream_lengths(lengths: pd.DataFrame) -> Figure:
                 fontsize=9,
             )  # fmt: skip
             growth += [f"{y[-1] / y[0]:.1f}-fold in the {name}"] if placement == "pre-norm" else []
-            jump += [y[1] / y[0]] if placement == "post-norm" else []
-        ax.set(title=name, xlabel="block", yscale="log", ylim=(0.06, 3.5), xlim=(-0.1 * last, 1.1 * last))
-        ax.set_yticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
+        ax.set(title=name, xlabel="block", yscale="log", xlim=(-0.1 * last, 1.1 * last))
+        ax.set_yticks([0.03, 0.1, 0.3, 1, 3], ["0.03", "0.1", "0.3", "1", "3"])
+        ax.set_ylim(0.6 * least, 3.5)
         ax.minorticks_off()
         ax.xaxis.get_major_locator().set_params(integer=True)
     axes[0, 0].set_ylabel("mean length of the stream / $\\sqrt{d}$")

@@ -17,19 +17,12 @@ def draw_losses(evaluations: pd.DataFrame, per_position: np.ndarray, tables: Map
     last = evaluations["step"].max()
     for column, colour in (("training", style.ORANGE), ("validation", style.BLUE)):
         left.plot(evaluations["step"], evaluations[column], color=colour, lw=2)
-    left.text(
-        0.42 * last,
-        evaluations["validation"].iloc[len(evaluations) // 3] + 0.12,
-        "held out",
-        color=style.legible(style.BLUE),
-    )
-    left.text(
-        0.16 * last,
-        evaluations["training"].iloc[len(evaluations) // 5] - 0.5,
-        "training",
-        color=style.legible(style.ORANGE),
-        ha="right",
-    )
+    for column, colour, place in (("training", style.ORANGE, (8, 4)), ("validation", style.BLUE, (-8, -12))):
+        early = evaluations.iloc[len(evaluations) // 4]
+        left.annotate(
+            {"training": "training", "validation": "held out"}[column], (early["step"], early[column]), place,
+            textcoords="offset points", color=style.legible(colour), ha="left" if place[0] > 0 else "right",
+        )  # fmt: skip
     for (name, loss), dash in zip(tables.items(), ("--", ":"), strict=True):
         left.axhline(loss, color=style.INK, lw=1, ls=dash)
         left.text(last, loss, f"table of {name}: {loss:.2f}", ha="right", va="bottom", fontsize=9)
@@ -41,7 +34,7 @@ def draw_losses(evaluations: pd.DataFrame, per_position: np.ndarray, tables: Map
     right.plot(np.exp(means["context"]), means["loss"], "o-", color=style.BLUE, lw=2)
     right.text(
         0.98,
-        0.98,
+        1.0,
         "dots: each position\nline: means of 1, 2-3, 4-7, ...",
         ha="right",
         va="top",
@@ -56,7 +49,7 @@ def draw_losses(evaluations: pd.DataFrame, per_position: np.ndarray, tables: Map
     late = means["loss"].iloc[2:4].mean() - means["loss"].iloc[-1] if len(means) > 4 else 0.0
     style.headline(
         fig,
-        f"This small model {beaten} a table of pairs of tokens ({ours:.2f} against {pairs:.2f} nats); beyond 8 tokens, context gains it {late:+.2f} nats",
+        f"This small model {beaten} a table of pairs of tokens ({ours:.2f} against {pairs:.2f} nats); beyond 8 tokens, more context is worth {late:.2f} nats",
     )
     return fig
 

@@ -67,9 +67,11 @@ def draw_lens(lenses: Mapping[str, tuple[np.ndarray, Sequence[Sequence[str]], Se
         ax.tick_params(length=0)
         ax.set(title=name)
         agree = [np.mean([a == b for a, b in zip(row, tokens[-1], strict=True)]) for row in tokens]
-        told.append(f"{agree[0]:.0%} from the embedding to {agree[-2]:.0%} before the last block ({name})")
+        told.append(f"{agree[-2]:.0%} ({name})")
     axes[-1, 0].set_xlabel("token read")
     assert picture is not None
     fig.colorbar(picture, ax=axes, label="probability of the leading token", shrink=0.6)
-    style.headline(fig, f"The prediction forms on the way up; it is there already for {', '.join(told)}")
+    style.headline(
+        fig, f"The prediction forms on the way up: before the last block, {' and '.join(told)} of the positions have it"
+    )
     return fig
