@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -10,11 +12,11 @@ def test_losses_of_tables_against_loops():
     single = {t: (list(training).count(t) + 1) / (len(training) + size) for t in range(size)}
     unigram, bigram = table_losses(training, held_out, size)
     assert unigram == pytest.approx(-np.mean([np.log(single[t]) for t in held_out[1:]]))
-    pairs = list(zip(training, training[1:], strict=False))
+    pairs = list(itertools.pairwise(training))
 
     def mixed(w):
         p = []
-        for s, t in zip(held_out, held_out[1:], strict=False):
+        for s, t in itertools.pairwise(held_out):
             after = [b for a, b in pairs if a == s]
             p.append(w * (after.count(t) / len(after) if after else 0) + (1 - w) * single[t])
         return -np.mean(np.log(p))
