@@ -33,7 +33,7 @@ unexport JUPYTER_PATH PYTHONPATH
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-browser lint lab scan bench check readme report claims pointer lock clean
+.PHONY: help env all smoke test test-browser lint lab scan bench check readme report site claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
@@ -41,7 +41,7 @@ help:
 	@echo '  make test            the test suite'
 	@echo 'One notebook:          make 10_braid_counts, or with other values, into results/own: make 10_braid_counts PARAMS="seed=1 contexts=20"'
 	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder'
-	@echo 'Reading and teaching:  make lab (JupyterLab), make report (a site in build/html)'
+	@echo 'Reading and teaching:  make lab (JupyterLab), site (from the committed results, in build/html), report (from the run at hand)'
 	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, bench'
 	@echo 'Upkeep:                make env (.venv; USE_CONDA=1 takes conda), readme, lock, clean'
 
@@ -176,6 +176,9 @@ readme: | $(STAMP)
 
 lab: | $(STAMP)
 	$(PY) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/start.ipynb
+
+site: | $(STAMP)
+	@$(PY) -m compendium site
 
 report: | $(STAMP)
 	@$(PY) -m compendium report --profile $(PROFILE)

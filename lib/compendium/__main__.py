@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     pointer = command("pointer", _pointer, "find the pointer of a sentence of a source")
     pointer.add_argument("paper")
     pointer.add_argument("sentence")
+    command("site", _site, "build the site from the committed results; nothing is executed")
     scan = command("scan", _scan, "scan a model and write its report as a notebook")
     scan.add_argument("model")
     scan.add_argument("--out", default="scans/model")
@@ -123,6 +124,13 @@ def _report(options: argparse.Namespace) -> int:
 
     page = report.build(options.profile)
     print(f"the report: {page.relative_to(paths.root())}")
+    return 0
+
+
+def _site(options: argparse.Namespace) -> int:
+    from compendium import report
+
+    print(f"the site: {report.build_committed().relative_to(paths.root())}")
     return 0
 
 

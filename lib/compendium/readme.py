@@ -16,21 +16,25 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
 from compendium import findings, paths
 from compendium.entries import table_of_counts
-from compendium.runs import committed
+from compendium.runs import NotebookRun, committed
 
 _MARKER = re.compile(
     r"<!-- (value|table|cost|figure|verdicts): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->", re.DOTALL
 )
 
 
-def render(text: str, up: str = "") -> str:
+def render(text: str, up: str = "", shown: Sequence[NotebookRun] | None = None) -> str:
     """The text with every marker's content renewed; `up` leads from its page to the top of the repository (`../`).
+
+    Values come from the runs in `shown`, for a notebook that is not among them from its committed run; None shows the committed runs.
+    A picture that the runs in `shown` did not make says so.
 
     Raises
     ------
@@ -38,36 +42,63 @@ def render(text: str, up: str = "") -> str:
         When a marker names a notebook, value, table or figure that was never recorded.
     """
 
-    def renew(match: re.Match[str]) -> str:
+    renderer = _Renderer(up, None if shown is None else {run.name: run for run in shown})
+    return _MARKER.sub(renderer.renew, text)
+
+
+class _Renderer:
+    """Contents of markers from some runs; `runs` None are the committed ones."""
+
+    def __init__(self, up: str, runs: dict[str, NotebookRun] | None):
+        self.up, self.runs = up, runs
+
+    def renew(self, match: re.Match[str]) -> str:
         kind, what, option, _ = match.groups()
-        if kind == "figure":
-            content = _figure(what, up)
-        else:
-            content = {"value": _value, "table": _table, "cost": _cost, "verdicts": _verdicts}[kind](what, option or "")
+        write = {
+            "value": self.value,
+            "table": self.table,
+            "cost": _cost,
+            "figure": self.figure,
+            "verdicts": self.verdicts,
+        }
         opening = f"<!-- {kind}: {what}{f' | {option}' if option else ''} -->"
-        return f"{opening}{content}<!-- /{kind} -->"
+        return f"{opening}{write[kind](what, option or '')}<!-- /{kind} -->"
 
-    return _MARKER.sub(renew, text)
+    def run(self, name: str) -> NotebookRun:
+        return self.runs[name] if self.runs and name in self.runs else committed(name)
 
+    def value(self, what: str, option: str) -> str:
+        name, _, key = what.rpartition("/")
+        values = self.run(name).record["values"]
+        if key not in values:
+            raise KeyError(f"a page names the value {what}; {name} recorded {', '.join(values) or 'none'}")
+        return format(values[key]["value"], option)
 
-def _value(what: str, option: str) -> str:
-    name, _, key = what.rpartition("/")
-    values = committed(name).record["values"]
-    if key not in values:
-        raise KeyError(f"a page names the value {what}; {name} recorded {', '.join(values) or 'none'}")
-    return format(values[key]["value"], option)
+    def table(self, what: str, option: str) -> str:
+        name, _, key = what.rpartition("/")
+        folder = paths.root() / "results" / "bench" if name == "bench" else self.run(name).results
+        path = folder / f"{key}.csv"
+        if not path.is_file():
+            raise KeyError(f"a page names the table {what}, which {name} did not record")
+        frame = pd.read_csv(path)
+        if option:
+            frame = frame[[column.strip() for column in option.split(",")]]
+        return "\n" + markdown(frame) + "\n"
 
+    def figure(self, what: str, option: str) -> str:
+        name, _, key = what.rpartition("/")
+        run = self.run(name)
+        if key not in run.record["figures"]:
+            raise KeyError(
+                f"a page names the figure {what}; {name} recorded {', '.join(run.record['figures']) or 'none'}"
+            )
+        alt = " ".join(run.record["figures"][key]["alt"].split()).replace("[", "(").replace("]", ")")
+        other = "" if self.runs is None or name in self.runs else "\n*From the committed results, not from this run.*\n"
+        return f"\n![{alt}]({self.up}{run.figure(key)})\n{other}"
 
-def _table(what: str, option: str) -> str:
-    name, _, key = what.rpartition("/")
-    folder = paths.root() / "results" / "bench" if name == "bench" else committed(name).results
-    path = folder / f"{key}.csv"
-    if not path.is_file():
-        raise KeyError(f"a page names the table {what}, which {name} did not record")
-    frame = pd.read_csv(path)
-    if option:
-        frame = frame[[column.strip() for column in option.split(",")]]
-    return "\n" + markdown(frame) + "\n"
+    def verdicts(self, what: str, option: str) -> str:
+        found, _ = findings.of_committed() if self.runs is None else findings.of(self.runs.values())
+        return "\n" + table_of_counts([f for f in found if what in ("all", f.claim.paper)]) + "\n"
 
 
 def _cost(what: str, option: str) -> str:
@@ -76,20 +107,6 @@ def _cost(what: str, option: str) -> str:
         raise KeyError(f"a page names the cost of {what}; results/bench/targets.csv has {', '.join(targets.index)}")
     column, unit, digits = ("disk (GB)", "GB", 1) if option == "disk" else ("minutes", "minutes", 0)
     return f"{targets[column].to_dict()[what]:.{digits}f} {unit}"
-
-
-def _figure(what: str, up: str) -> str:
-    name, _, key = what.rpartition("/")
-    run = committed(name)
-    if key not in run.record["figures"]:
-        raise KeyError(f"a page names the figure {what}; {name} recorded {', '.join(run.record['figures']) or 'none'}")
-    alt = " ".join(run.record["figures"][key]["alt"].split()).replace("[", "(").replace("]", ")")
-    return f"\n![{alt}]({up}{run.figure(key)})\n"
-
-
-def _verdicts(what: str, option: str) -> str:
-    found, _ = findings.of_committed()
-    return "\n" + table_of_counts([f for f in found if what in ("all", f.claim.paper)]) + "\n"
 
 
 def markdown(frame: pd.DataFrame) -> str:

@@ -1,158 +1,129 @@
-"""The report's generated pages: claims, corrections, the papers' numbers beside ours, and the provenance of every output.
+"""The site's generated pages: the register of claims, what does not hold, the papers' numbers beside ours, and the provenance of every output.
 
-Everything is read from the records of a profile. Each claim leads to its notebook, its figures and its numbers: a figure is a file of
+Everything is read from the runs that the site shows. Each claim leads to its notebook, its figures and its numbers: a figure is a file of
 the site's `_images`, a table or record one of its `results`. Those are linked in HTML, since Markdown would copy each for every link.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
-from compendium import book, check, paths, readme
-
-PAPERS = {
-    "001": "Low-rank softmax and unargmaxable classes",
-    "002": "Inner workings of transformers",
-    "003": "Support tokens and margins",
-    "004": "Clustering under hardmax",
-}
-_NEGATIVE = ("corrected", "not reproduced", "not testable here", "beyond the paper")
+from compendium import check, claims, findings, paths, readme
+from compendium.claims import NOT_TESTABLE, VERDICTS
+from compendium.entries import PENDING, entry, plain, shortened, table_of_counts
+from compendium.findings import Finding
+from compendium.runs import NotebookRun
 
 
-def claims_page(profile: str) -> str:
-    """Every tested claim with its verdict, value, reason and evidence, by source document."""
-    frame = book.load_table("90_summary", "claims", profile).fillna("")
-    parts = [
-        "# Register of claims\n",
-        "Every claim of the four sources that a notebook tested. Each row leads to the notebook, to its figures, and to its numbers.\n",
-    ]
-    for paper, chosen in frame.groupby(frame["paper"].astype(str).str.zfill(3)):
-        counts = ", ".join(f"{n} {verdict}" for verdict, n in chosen["verdict"].value_counts().items())
-        rows = [
-            {
-                "where": f"**{row.source}**<br>{evidence(str(row.notebook), profile)}",
-                "claim, and what was found": _sentences(str(row.statement), *_finding(row)),
-                "verdict": f'<span class="verdict">{row.verdict}</span>',
-            }
-            for row in chosen.itertuples()
-        ]
-        parts += [
-            f"## {paper}: {PAPERS.get(str(paper), '')}\n",
-            f"{counts}.\n",
-            readme.markdown(pd.DataFrame(rows)),
-            "",
-        ]
+def claims_page(runs: Sequence[NotebookRun]) -> str:
+    """Every claim as a line that unfolds, by paper; the page's script adds filters by paper, kind and verdict."""
+    register = claims.load()
+    found, faults = findings.of(runs)
+    known = {finding.claim.id: finding for finding in found}
+    where = {run.name: run for run in runs}
+    parts = ["# Register of claims\n", _READING, table_of_counts(found), '\n<div id="claim-filters"></div>\n', *faults]
+    for paper, title in register.titles.items():
+        parts.append(f"## {paper}: {plain(title)}\n")
+        for claim in register.values():
+            if claim.paper == paper:
+                links = evidence(where[claim.notebook]) if claim.notebook in where else claim.notebook
+                parts.append(entry(claim, known.get(claim.id), register, evidence=links) + "\n")
     return "\n".join(parts)
 
 
-def corrections_page(profile: str) -> str:
-    """What a reader of the papers should know: where they are corrected, not reproduced, out of reach, or extended."""
-    frame = book.load_table("90_summary", "claims", profile).fillna("")
-    parts = ["# Corrections and negative results\n"]
-    for verdict in _NEGATIVE:
-        chosen = frame[frame["verdict"] == verdict]
-        if len(chosen):
-            parts.append(f"## {verdict.capitalize()}\n")
-        for row in chosen.itertuples():
-            lines = [f"**{row.source}** · {evidence(str(row.notebook), profile)}", f"*Claim.* {row.statement}"]
-            lines += [f"*Found.* {_sentences(*_finding(row))}"]
-            parts.append("\\\n".join(lines) + "\n")
+def corrections_page(runs: Sequence[NotebookRun]) -> str:
+    """What a reader of the sources should know: causes that several rows share, then what does not hold as it stands, by kind."""
+    register = claims.load()
+    found, _ = findings.of(runs)
+    shared = findings.by_root(found, register)
+    parts = ["# Corrections and negative results\n", "## Causes that several rows share\n"]
+    for root, rows in shared.items():
+        parts += [f"**{plain(register.roots[root])}**\n", *map(_line, rows), ""]
+    for kind, heading in findings.KINDS.items():
+        best = VERDICTS[kind][0]
+        rows = [f for f in found if f.claim.kind == kind != "ours" and f.verdict not in (best, NOT_TESTABLE)]
+        if rows := [f for f in rows if f.claim.root not in shared]:
+            parts += [f"## {heading}\n", *map(_line, rows), ""]
+    if rows := [f for f in found if f.claim.kind != "ours" and f.verdict == NOT_TESTABLE]:
+        parts += ["## Not testable at this scale\n", *map(_line, rows), ""]
     return "\n".join(parts)
 
 
-def comparisons_page(profile: str) -> str:
+def comparisons_page(profile: str, runs: Sequence[NotebookRun]) -> str:
     """The papers' tables beside ours: differences in the open, equal numbers folded away."""
-    parts = [
-        "# The papers' numbers beside ours\n",
-        "What `make check` compares. A difference is *explained* when its reason and its range were written down beforehand; any other fails the check.\n",
-    ]
-    rows = check.compare(profile)
-    for entry in check.specification():
-        chosen = [row for row in rows if row.id == entry["id"]]
+    parts = ["# The papers' numbers beside ours\n", _COMPARING]
+    rows, where = check.compare(profile), {run.name: run for run in runs}
+    for specified in check.specification():
+        chosen = [row for row in rows if row.id == specified["id"]]
         counts = ", ".join(f"{n} {v}" for v, n in pd.Series([row.verdict for row in chosen]).value_counts().items())
-        notebook = entry["ours"].partition("/")[0]
-        try:
-            proof = evidence(notebook, profile)
-        except FileNotFoundError:  # the rows then say how to make the numbers
-            proof = notebook
-        parts += [f"## {entry['title']}\n", f"{proof}. {len(chosen)} numbers: {counts}.\n"]
+        notebook = specified["ours"].partition("/")[0]
+        proof = (
+            evidence(where[notebook]) if notebook in where else notebook
+        )  # the rows then say how to make the numbers
+        parts += [f"## {specified['title']}\n", f"{proof}. {len(chosen)} numbers: {counts}.\n"]
         if odd := [row for row in chosen if row.verdict != "equal"]:
             parts.append(readme.markdown(pd.DataFrame([_beside(row) | {"reason": row.reason} for row in odd])) + "\n")
         if equal := [row for row in chosen if row.verdict == "equal"]:
-            parts.append(_folded(f"The {len(equal)} equal numbers", _table_of(equal, entry["keys"])))
+            parts.append(_folded(f"The {len(equal)} equal numbers", _table_of(equal, specified["keys"])))
     return "\n".join(parts)
 
 
-def provenance_page(names: list[str], profile: str) -> str:
+def provenance_page(runs: Sequence[NotebookRun]) -> str:
     """Of every notebook: parameters, data, commit, and the files that it wrote."""
     parts = ["# Provenance of every figure and table\n"]
-    for name in names:
-        recorded, folder = book.load_record(name, profile), _site_results(name, profile)
+    for run in runs:
         rows = [
-            {"file": f'<a href="{image(name, key)}">{name}-{key}.png</a>', "what it shows": value["caption"]}
-            for key, value in recorded["figures"].items()
+            {"file": f'<a href="{image(run, key)}">{run.name}-{key}.png</a>', "what it shows": value["caption"]}
+            for key, value in run.record["figures"].items()
         ]
         rows += [
-            {"file": f'<a href="{folder}/{key}.csv">{key}.csv</a>', "what it shows": value}
-            for key, value in recorded["tables"].items()
+            {"file": f'<a href="{_results(run)}/{key}.csv">{key}.csv</a>', "what it shows": value}
+            for key, value in run.record["tables"].items()
         ]
-        parts += [f"## {name}\n", f"[Notebook](notebooks/{name}.ipynb). {provenance(name, profile)}\n"]
+        parts += [f"## {run.name}\n", f"[Notebook](notebooks/{run.name}.ipynb). {provenance(run)}\n"]
         if rows:
             parts += [readme.markdown(pd.DataFrame(rows)), ""]
     return "\n".join(parts)
 
 
-def provenance(name: str, profile: str) -> str:
-    """One paragraph: profile, parameters, data, device, and the commit and seconds of the execution that is shown."""
-    recorded = book.load_record(name, profile)
-    path = paths.executed_dir(profile) / f"{name}.json"
+def provenance(run: NotebookRun) -> str:
+    """One paragraph: profile, parameters, data, device, and, where this clone ran it, the commit and seconds."""
+    path = paths.executed_dir(run.profile) / f"{run.name}.json"
     execution = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    sources = "; ".join(dict.fromkeys(str(book.Source(**source)) for source in recorded["sources"])) or "none"
-    parameters = ", ".join(f"`{key}` = {value}" for key, value in recorded["parameters"].items()) or "none"
-    run = f"commit `{execution.get('commit', 'unknown')}`, {execution.get('seconds', '?')} s on {recorded['device']}"
-    return f"Profile `{profile}`; {run}. Data: {sources}. Parameters: {parameters}."
+    parameters = ", ".join(f"`{key}` = {value}" for key, value in run.record["parameters"].items()) or "none"
+    told = f"Profile `{run.profile}`, on {run.record['device']}"
+    if execution:
+        told += f", commit `{execution['commit']}`, {execution['seconds']} s"
+    return f"{told}. Data: {run.sources}. Parameters: {parameters}."
 
 
-def evidence(name: str, profile: str, up: str = "") -> str:
+def evidence(run: NotebookRun, up: str = "") -> str:
     """Links to a notebook, each of its figures and its record; `up` leads from the page to the site's top folder."""
-    figures = list(book.load_record(name, profile)["figures"])
-    links = [f"[{name}]({up}notebooks/{name}.ipynb)"]
-    if figures:
-        numbered = (f'<a href="{up}{image(name, key)}">{number}</a>' for number, key in enumerate(figures, 1))
+    links = [f"[{run.name}]({up}notebooks/{run.name}.ipynb)"]
+    if figures := list(run.record["figures"]):
+        numbered = (f'<a href="{up}{image(run, key)}">{number}</a>' for number, key in enumerate(figures, 1))
         links.append(f"figure{'s' * (len(figures) > 1)} {' '.join(numbered)}")
-    links.append(f'<a href="{up}{_site_results(name, profile)}/record.json">numbers</a>')
+    links.append(f'<a href="{up}{_results(run)}/record.json">numbers</a>')
     return ", ".join(links)
 
 
-def image(name: str, key: str) -> str:
+def image(run: NotebookRun, key: str) -> str:
     """Where Sphinx puts a recorded figure that a notebook's page shows."""
-    return f"_images/{name}-{key}.png"
+    return f"_images/{run.name}-{key}.png"
 
 
-def _site_results(name: str, profile: str) -> str:
-    return book.find_results(name, profile).relative_to(paths.root()).as_posix()
+def _results(run: NotebookRun) -> str:
+    return run.results.relative_to(paths.root()).as_posix()
 
 
-def _finding(row: Any) -> list[str]:
-    interval = f" ({_number(row.low)} to {_number(row.high)})" if "" not in (row.low, row.high) else ""
-    return [str(row.reason), f"Value: {_number(row.value)}{interval}" if row.value != "" else ""]
-
-
-def _number(value: Any) -> str:
-    """Four digits of what is not whole; a column of values also holds words, and then its numbers are texts too."""
-    try:
-        number = float(value)
-    except ValueError:
-        return str(value)
-    return str(value) if number.is_integer() and isinstance(value, str) else f"{number:.4g}"
-
-
-def _sentences(*texts: str) -> str:
-    """The texts as sentences of their own: a capital in front, a full stop behind."""
-    return " ".join(text[0].upper() + text[1:].rstrip(".") + "." for text in texts if text)
+def _line(finding: Finding) -> str:
+    claim = finding.claim
+    link = f'<a href="claims.html#{claim.id}">{claim.paper}, {plain(claim.place)}</a>'
+    return f"- {link} **{finding.verdict}**: {plain(shortened(claim.statement))} *{plain(finding.judgement.says)}*"
 
 
 def _beside(row: check.Comparison) -> dict[str, Any]:
@@ -171,3 +142,11 @@ def _table_of(rows: list[check.Comparison], keys: list[str]) -> str:
 
 def _folded(title: str, body: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>\n"
+
+
+_READING = f"""Each line unfolds to the statement in our words, what was found, the rule that decides with its reason, and the notebook. Rows that share a
+cause count once in the table; what no source states is our own question, and counts for or against nobody. A line that says "{PENDING}" waits for its
+notebook.
+"""
+_COMPARING = """What `make check` compares. A difference is *explained* when its reason and its range were written down beforehand; any other fails the check.
+"""

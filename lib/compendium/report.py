@@ -1,6 +1,7 @@
-"""The report: executed notebooks, registers and an API reference as one site that opens from a plain folder.
+"""The site: notebooks, registers, explorers, lessons and an API reference, as one folder that opens without a server.
 
-Pages are assembled as sources in `build/report`, then Sphinx builds them into `build/html`. Nothing is executed: what is shown is what ran.
+`build` shows the run at hand (`make report`), `build_committed` what the clone holds (`make site`, which executes nothing). Pages are assembled as
+sources in `build/report`, then Sphinx builds them into `build/html`.
 """
 
 from __future__ import annotations
@@ -11,163 +12,146 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compendium import book, paths, registers
+from compendium import api_pages, notebook_pages, paths, readme, registers, runs
+from compendium.notebook_pages import markdown_cell
+from compendium.runs import NotebookRun
 
 _MATHJAX = "mathjax@3.2.2"  # version 4 loads its fonts on demand and so needs a network for blackboard letters
 _CHAPTERS = {"Foundations": "0", "Bottleneck": "1", "Margins": "2", "Circuits": "3", "Hardmax": "4", "Summary": "9"}
-_PRACTICAL = {"Three readers", "What it costs", "How it is built", "Troubleshooting"}  # sections of the README
-_LONG = 4  # line breaks of code that a reader of the text still sees unfolded
+_PRACTICAL = {"Three readers", "What it costs"}  # sections of the README that are for those who run things
+_ELSEWHERE = {"More"}  # sections that the site's own navigation replaces
 _LINKS = """Each claim leads to its notebook, figures and numbers in the [register of claims](claims.md). See also the
 [corrections and negative results](corrections.md), the [papers' tables beside ours](comparisons.md), the
 [provenance of every figure](provenance.md), how to [run it yourself](running.md), or drag the figures of the
 [softmax](explorers/softmax.md), [attention](explorers/attention.md) and [hardmax](explorers/hardmax.md) explorers.
+"""
+_LIVE = """<iframe class="explorer" src="_static/explorers/softmax.html" title="Softmax explorer: drag the rows of a layer"></iframe>
+
+Drag a point: which classes can still win? The [explorers](explorers/softmax.md) run without a kernel.
 """
 _WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"  # no table of contents: the figure takes its place
 _HOW_TO = """:::{note}
 Here the lesson can be read. To work through it, with live figures and exercises that answer, run `make lab`. The
 [softmax](../explorers/softmax.md), [attention](../explorers/attention.md) and [hardmax](../explorers/hardmax.md) explorers also work on this site.
 :::"""
-_API = {
-    "Bottleneck": "bottleneck",
-    "Margins": "margins",
-    "Circuits": "circuits",
-    "Hardmax": "hardmax",
-    "Language models": "language_model",
-    "Checkpoints": "checkpoints",
-    "Corpora": "corpora",
-    "Explorers": "explorers",
-    "Lessons": "lessons",
-}
-_LEAVES = ("layer", "paths", "record", "style", "progress", "parallel")
 
 
 def build(profile: str) -> Path:
-    """Assemble the sources and build the site; return its front page.
+    """The site of the run at hand: executed notebooks of a profile; return its front page.
 
     Raises
     ------
     FileNotFoundError
         When a notebook has not been executed in this profile; the message names it and the command.
     """
+    for name in runs.notebooks():
+        if not (paths.executed_dir(profile) / f"{name}.ipynb").is_file():
+            raise FileNotFoundError(
+                f"executed/{profile}/{name}.ipynb is missing: run `make {name} PROFILE={profile}`, or `make all` for everything"
+            )
+    shown = runs.all_last(profile)
+    pages = {run.name: notebook_pages.from_execution(run, profile) for run in shown}
+    return _build(shown, pages, profile, f"The run at hand, profile {profile}.")
+
+
+def build_committed() -> Path:
+    """The site of the committed results; return its front page. Nothing is executed."""
+    shown = runs.all_committed()
+    return _build(shown, {run.name: notebook_pages.from_record(run) for run in shown}, runs.SHOWN[-1], "")
+
+
+def _build(shown: Sequence[NotebookRun], notebooks: dict[str, Any], profile: str, told: str) -> Path:
     source = paths.root() / "build" / "report"
     if source.exists():
         shutil.rmtree(source)
     shutil.copytree(paths.root() / "report", source)
-    names = _executed(profile)
-    _copy_files(profile, source)
-    _notebooks(names, profile, source)
+    _copy_files(shown, source)
+    (source / "notebooks").mkdir()
+    for name, page in notebooks.items():
+        _write(source / "notebooks" / f"{name}.ipynb", json.dumps(page))
     pages = {
-        "claims": registers.claims_page(profile),
-        "comparisons": registers.comparisons_page(profile),
-        "corrections": registers.corrections_page(profile),
-        "provenance": registers.provenance_page(names, profile),
+        "claims": registers.claims_page(shown),
+        "comparisons": registers.comparisons_page(profile, shown),
+        "corrections": registers.corrections_page(shown),
+        "provenance": registers.provenance_page(shown),
         "data": (paths.root() / "data" / "README.md").read_text(encoding="utf-8"),
     }
     explorers, lessons = _explorers(source), _lessons(source)
-    _api_pages(source)
-    front, running = _split_readme((paths.root() / "README.md").read_text(encoding="utf-8"))
+    (source / "api").mkdir()
+    for name, text in api_pages.pages().items():
+        _write(source / "api" / f"{name}.md", text)
+    front, running = split_readme(_rendered("README.md", shown), _rendered("docs/reproducing.md", shown))
     trees = [
-        _tree(title, [f"notebooks/{n}" for n in names if n.startswith(digit)]) for title, digit in _CHAPTERS.items()
+        _tree(title, [f"notebooks/{n}" for n in notebooks if n.startswith(digit)]) for title, digit in _CHAPTERS.items()
     ]
     trees += [_tree("Explorers", explorers), _tree("Lessons", lessons)]
     trees += [_tree("Registers", list(pages)), _tree("Use", ["running", "api/index"])]
     for name, text in (pages | {"running": running, "index": "\n".join([front, *trees])}).items():
         _write(source / f"{name}.md", text)
     _fetch_mathjax(source / "_static")
-    return _sphinx(source, paths.root() / "build" / "html")
+    return _sphinx(source, paths.root() / "build" / "html", _banner(shown, told))
 
 
-def _executed(profile: str) -> list[str]:
-    names = sorted(path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb"))
-    for name in names:
-        if not (paths.executed_dir(profile) / f"{name}.ipynb").is_file():
-            raise FileNotFoundError(
-                f"executed/{profile}/{name}.ipynb is missing: run `make {name} PROFILE={profile}`, or `make all` for everything"
-            )
-    return names
+def _rendered(page: str, shown: Sequence[NotebookRun]) -> str:
+    """A page of the repository with the values and pictures of the runs that the site shows."""
+    path = paths.root() / page
+    return readme.render(path.read_text(encoding="utf-8"), shown=shown) if path.is_file() else ""
 
 
-def _copy_files(profile: str, source: Path) -> None:
+def _banner(shown: Sequence[NotebookRun], told: str) -> str:
+    """What every page must say: which run this is, when it is not the committed one, and which notebooks read a stand-in."""
+    standing = [run.name for run in shown if run.stand_in and not run.name.startswith("9")]
+    if not standing:
+        return told
+    return f"{told} On stand-in data, which judge no experiment: {', '.join(standing)}.".strip()
+
+
+def _copy_files(shown: Sequence[NotebookRun], source: Path) -> None:
     """Figures, as PNG, for the pages; results, as they are, for the links that end in numbers."""
-    _copy_tree(paths.figures_dir("default"), source / "figures" / "default")  # those of the README
-    _copy_tree(paths.figures_dir(profile), source / "figures" / profile)
-    _copy_tree(paths.results_dir(profile, ""), source / "_extra" / "results" / profile)
+    root = paths.root()
+    for run in shown:
+        for key in run.record["figures"]:
+            _copy(root / run.figure(key), source / run.figure(key))
+        for path in run.results.glob("*.*"):
+            _copy(path, source / "_extra" / path.relative_to(root))
+    for picture in re.findall(r"\]\((figures/[^)]+)\)", _rendered("README.md", shown)):  # of a run that is not shown
+        _copy(root / picture, source / picture)
 
 
-def _notebooks(names: list[str], profile: str, source: Path) -> None:
-    folder = source / "notebooks"
-    folder.mkdir()
-    for name in names:
-        notebook = json.loads((paths.executed_dir(profile) / f"{name}.ipynb").read_text(encoding="utf-8"))
-        notebook["cells"] = _read_on(_with_figures(notebook["cells"], name, profile))
-        provenance = (
-            f"---\n**Provenance.** {registers.provenance(name, profile)} {registers.evidence(name, profile, '../')}."
-        )
-        notebook["cells"].append(_markdown_cell("provenance", provenance))
-        (folder / f"{name}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
-
-
-def _with_figures(cells: list[dict[str, Any]], name: str, profile: str) -> list[dict[str, Any]]:
-    """The recorded figures, with caption and alternative text, in place of the pictures that the cells showed while they ran.
-
-    They are the same figures in the same order, but the recorded ones name their data and have a file of their own.
-    """
-    figures = book.load_record(name, profile)["figures"]
-    aside = book.STAND_IN if book.find_results(name, profile).name == book.STAND_IN else ""
-    folder = Path("../figures") / profile / aside
-    if sum(_is_picture(output) for cell in cells for output in cell.get("outputs", [])) != len(figures):
-        raise ValueError(
-            f"executed/{profile}/{name}.ipynb and its record have not the same figures: run `make {name}` again"
-        )
-    result, waiting = [], iter(figures.items())
-    for cell in cells:
-        result.append(cell)
-        for output in [output for output in cell.get("outputs", []) if _is_picture(output)]:
-            cell["outputs"].remove(output)
-            key, figure = next(waiting)
-            place = (folder / f"{name}-{key}.png").as_posix()
-            text = f"```{{figure}} {place}\n:alt: {' '.join(figure['alt'].split())}\n\n{figure['caption']}\n```"
-            result.append(_markdown_cell(f"figure-{key}", text))
-    return result
-
-
-def _is_picture(output: dict[str, Any]) -> bool:
-    return "image/png" in output.get("data", {})
-
-
-def _read_on(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For readers: long code is folded, and of the parameters only those that ran are shown."""
-    tags = [cell["metadata"].get("tags", []) for cell in cells]
-    injected = any("injected-parameters" in found for found in tags)
-    kept = []
-    for cell, found in zip(cells, tags, strict=True):
-        if "parameters" in found and injected:
-            continue
-        if cell["cell_type"] == "code" and "".join(cell["source"]).count("\n") >= _LONG:
-            cell["metadata"]["tags"] = [*found, "hide-input"]
-        kept.append(cell)
-    return kept
-
-
-def _markdown_cell(name: str, text: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "id": name[:64].replace("_", "-"), "metadata": {}, "source": text}
-
-
-def _split_readme(text: str) -> tuple[str, str]:
-    """The front page and the page for those who run things, from the README: the register has its own page, files become links."""
-    text = re.sub(r"<!-- /?(?:value|table|claims)\b.*?-->", "", text)  # the markers have done their work
-    text = re.sub(r"<details>.*?</details>\s*", "", text, flags=re.DOTALL)  # claims: the register shows them at length
-    text = text.replace("](data/README.md)", "](data.md)").replace("](notebooks/lessons/", "](lessons/")
-    text = re.sub(
-        r"\[([^\]]+)\]\((?:CITATION\.cff|CONTRIBUTING\.md|LICENSE|notebooks/start\.ipynb)\)", r"\1", text
-    )  # not here
-    head, *sections = re.split(r"(?m)^(?=## )", text)
+def split_readme(readme_text: str, reproducing: str = "") -> tuple[str, str]:
+    """The front page and the page for those who run things: markers have done their work, links lead to pages of the site."""
+    head, *sections = re.split(r"(?m)^(?=## )", _for_the_site(readme_text))
     practical = [part for part in sections if part.splitlines()[0].removeprefix("## ") in _PRACTICAL]
-    front = [head, *(part for part in sections if part not in practical), _LINKS]
-    return "\n".join(front), "# Running it\n\n" + "\n".join(practical)
+    kept = [part for part in sections if part.splitlines()[0].removeprefix("## ") not in _PRACTICAL | _ELSEWHERE]
+    front = "\n".join([head, _LIVE, *kept, _LINKS])
+    more = re.sub(r"(?m)^# .*\n", "", _for_the_site(reproducing))
+    return front, "# Running it\n\n" + "\n".join([*practical, more])
+
+
+_SITE_PAGES = {
+    "data/README.md": "data.md",
+    "docs/gallery/README.md": "claims.md",
+    "docs/reproducing.md": "running.md",
+    "docs/reproducing.md#other-systems": "running.md#other-systems",
+}
+
+
+def _for_the_site(text: str) -> str:
+    text = re.sub(r"<!-- /?(?:value|table|cost|figure|verdicts)\b.*?-->", "", text)
+
+    def link(match: re.Match[str]) -> str:
+        label, address = match[1], match[2].removeprefix("../")
+        if re.match(r"[a-z]+:|figures/|#", address):
+            return match[0]
+        if address.startswith("notebooks/lessons/"):
+            return f"[{label}]({address.removeprefix('notebooks/')})"
+        return f"[{label}]({_SITE_PAGES[address]})" if address in _SITE_PAGES else label
+
+    return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)]+)\)", link, text)
 
 
 def _tree(title: str, entries: list[str]) -> str:
@@ -201,36 +185,11 @@ def _lessons(source: Path) -> list[str]:
         for cell in notebook["cells"]:
             if "solution" in cell["metadata"].get("tags", []):
                 cell["metadata"]["mystnb"] = {"code_prompt_show": "Show a solution", "code_prompt_hide": "Hide it"}
-        notebook["cells"].insert(1, _markdown_cell("how-to", _HOW_TO))
+        notebook["cells"].insert(1, markdown_cell("how-to", _HOW_TO))
         (source / "lessons" / path.name).write_text(json.dumps(notebook), encoding="utf-8")
     for path in folder.glob("*.md"):
         shutil.copy(path, source / "lessons" / path.name)
     return [f"lessons/{path.stem}" for path in [*sorted(folder.glob("*.ipynb")), *sorted(folder.glob("*.md"))]]
-
-
-def _api_pages(source: Path) -> None:
-    folder = source / "api"
-    folder.mkdir()
-    package = Path(__file__).resolve().parent.parent
-    entries = []
-    for title, name in _API.items():
-        modules = [
-            f"softgeom.{name}.{path.stem}" for path in sorted((package / name).glob("*.py")) if path.stem != "__init__"
-        ]
-        _write(folder / f"{name}.md", _api_page(title, f"softgeom.{name}", modules))
-        entries.append(name)
-    _write(folder / "leaves.md", _api_page("Leaves", "", [f"softgeom.{name}" for name in _LEAVES]))
-    contents = "\n".join([*entries, "leaves"])
-    _write(folder / "index.md", f"# Library\n\n```{{toctree}}\n:maxdepth: 2\n{contents}\n```\n")
-
-
-def _api_page(title: str, package: str, modules: list[str]) -> str:
-    parts = [f"# {title}\n"]
-    if package:
-        parts.append(f"```{{eval-rst}}\n.. automodule:: {package}\n   :no-members:\n```\n")
-    for module in modules:
-        parts += [f"## {module.removeprefix('softgeom.')}\n", f"```{{eval-rst}}\n.. automodule:: {module}\n```\n"]
-    return "\n".join(parts)
 
 
 def _fetch_mathjax(static: Path) -> None:
@@ -255,11 +214,13 @@ def _fetch_mathjax(static: Path) -> None:
     shutil.copy(script, static / "tex-svg.js")
 
 
-def _sphinx(source: Path, output: Path) -> Path:
+def _sphinx(source: Path, output: Path, banner: str) -> Path:
     if output.exists():
         shutil.rmtree(output)
     doctrees = str(output.parent / "doctrees")  # beside the site, not inside it
-    command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-j", "2", "-d", doctrees, str(source), str(output)]
+    command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-j", "2", "-d", doctrees]
+    command += ["-D", f"html_theme_options.announcement={banner}"] if banner else []
+    command += [str(source), str(output)]
     if subprocess.run(command).returncode != 0:
         raise ValueError("Sphinx could not build the report; its messages stand above")
     for path in output.rglob("*.map"):  # a third of the theme, for those who debug its scripts
@@ -268,9 +229,10 @@ def _sphinx(source: Path, output: Path) -> Path:
     return output / "index.html"
 
 
-def _copy_tree(origin: Path, destination: Path) -> None:
-    if origin.is_dir():
-        shutil.copytree(origin, destination, ignore=shutil.ignore_patterns("*.pdf"), dirs_exist_ok=True)
+def _copy(origin: Path, destination: Path) -> None:
+    if origin.is_file():
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(origin, destination)
 
 
 def _write(path: Path, text: str) -> None:

@@ -110,9 +110,9 @@ def legible(colour: str, contrast: float = 4.5) -> str:
     """
     from matplotlib.colors import to_hex, to_rgb
 
-    channels: tuple[float, ...] = to_rgb(colour)
+    channels = to_rgb(colour)
     while 1.05 / (_luminance(channels) + 0.05) < contrast:
-        channels = tuple(0.97 * channel for channel in channels)
+        channels = (0.97 * channels[0], 0.97 * channels[1], 0.97 * channels[2])
     return to_hex(channels)
 
 

@@ -14,3 +14,38 @@ const follow = () => {
 };
 new MutationObserver(follow).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 document.addEventListener("DOMContentLoaded", follow);
+
+// The register: filters by paper, kind and verdict, and a claim that the address names stands open.
+const openNamed = () => {
+  const named = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (named && named.matches("details")) named.open = true;
+};
+const filters = () => {
+  const place = document.getElementById("claim-filters");
+  if (!place) return;
+  const entries = [...document.querySelectorAll("details.claim")];
+  const chosen = {};
+  const count = document.createElement("output");
+  count.setAttribute("aria-live", "polite");
+  const apply = () => {
+    for (const entry of entries)
+      entry.hidden = Object.entries(chosen).some(([key, value]) => value && entry.dataset[key] !== value);
+    const visible = entries.filter((entry) => !entry.hidden);
+    count.textContent = `${visible.length} of ${entries.length} rows`;
+    for (const section of document.querySelectorAll("section section"))
+      section.hidden = !visible.some((entry) => section.contains(entry));
+  };
+  for (const [key, label] of [["paper", "Paper"], ["kind", "Kind"], ["verdict", "Verdict"]]) {
+    const select = document.createElement("select");
+    const values = [...new Set(entries.map((entry) => entry.dataset[key]))];
+    select.append(new Option("all", ""), ...values.map((value) => new Option(value, value)));
+    select.addEventListener("change", () => { chosen[key] = select.value; apply(); });
+    const field = document.createElement("label");
+    field.append(`${label} `, select);
+    place.append(field);
+  }
+  place.append(count);
+  apply();
+};
+document.addEventListener("DOMContentLoaded", () => { filters(); openNamed(); });
+window.addEventListener("hashchange", openNamed);

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-import pandas as pd
 import pytest
+import yaml
 
 from compendium import __main__ as command_line
-from compendium import registers, report
+from compendium import notebook_pages, readme, registers, report, runs
 from compendium.check import Comparison
 
 PICTURE = {"output_type": "display_data", "data": {"image/png": ""}, "metadata": {}}
@@ -19,27 +20,44 @@ def _code(source: str, *outputs: dict, tags: tuple[str, ...] = ()) -> dict:
     return {"cell_type": "code", "metadata": {"tags": list(tags)}, "source": source, "outputs": list(outputs)}
 
 
+FIGURES = {
+    "hull": {"caption": "A hull.", "alt": "a triangle\nwith a point"},
+    "line": {"caption": "A line.", "alt": "a line"},
+}
+RULE = {
+    "evidence": {"gap": "largest error"},
+    "verdicts": {"holds": "gap < 1e-10", "fails": "otherwise"},
+    "why": "rounding only",
+    "says": "error {gap:.0e}",
+}
+
+
 @pytest.fixture
-def recorded(compendium):
-    """A notebook `10_demo` of the profile smoke with two recorded figures and three claims in the summary."""
-    folder = compendium / "results" / "smoke"
-    figures = {
-        "hull": {"caption": "A hull.", "alt": "a triangle\nwith a point"},
-        "line": {"caption": "A line.", "alt": "a line"},
+def shown(compendium, write_notebook):
+    """A notebook `10_demo` of the profile smoke with two recorded figures and the evidence of two claims, one of which fails."""
+    write_notebook("10_demo", 'profile: str = "lab"')
+    rows = [{"id": f"001-{name}", "evidence": {"gap": gap}} for name, gap in (("a", 0), ("b", 1))]
+    record = {
+        "sources": [],
+        "parameters": {"n": 3},
+        "device": "cpu",
+        "figures": FIGURES,
+        "tables": {"t": "a table"},
+        "claims": rows,
     }
-    record = {"sources": [], "parameters": {"n": 3}, "device": "cpu", "figures": figures, "tables": {}}
-    for name in ("10_demo", "90_summary"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "record.json").write_text(json.dumps(record))
-    claims = pd.DataFrame(
-        [
-            ["001-a", 1, "001, Table 2", "All of it.", "reproduced", "90", None, None, "", "10_demo"],
-            ["001-b", 1, "001, Section 3", "None of it.", "corrected", "0.123456", 0.1, 0.2, "some of it", "10_demo"],
-        ],
-        columns=["id", "paper", "source", "statement", "verdict", "value", "low", "high", "reason", "notebook"],
-    )
-    claims.to_csv(folder / "90_summary" / "claims.csv", index=False)
-    return compendium
+    folder = compendium / "results" / "smoke" / "10_demo"
+    folder.mkdir(parents=True)
+    (folder / "record.json").write_text(json.dumps(record | {"notebook": "10_demo", "profile": "smoke"}))
+    place = {"paper": "001", "start": 0, "length": 3, "digest": "0123456789abcdef"}
+    entries = [
+        {"id": f"001-{name}", "place": f"Section {name}", "kind": "theorem", "statement": text, "sentence": place}
+        | {"notebook": "10_demo", "rule": RULE, "examples": {"holds": {"gap": 0}, "fails": {"gap": 1}}}
+        for name, text in (("a", "All of it."), ("b", "None of it."), ("c", "Nothing yet."))
+    ]
+    (compendium / "claims").mkdir()
+    content = {"paper": "001", "title": "A paper", "claims": entries}
+    (compendium / "claims" / "001.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    return runs.all_last("smoke")
 
 
 def test_a_missing_notebook_is_named_with_the_command_that_makes_it(compendium, write_notebook, capsys):
@@ -50,10 +68,9 @@ def test_a_missing_notebook_is_named_with_the_command_that_makes_it(compendium, 
     assert "executed/smoke/10_demo.ipynb is missing: run `make 10_demo PROFILE=smoke`" in message
 
 
-def test_recorded_figures_take_the_places_of_the_pictures_in_order(recorded):
-    cells = report._with_figures(
-        [_code("a", dict(PICTURE), TEXT), _code("b"), _code("c", dict(PICTURE))], "10_demo", "smoke"
-    )
+def test_recorded_figures_take_the_places_of_the_pictures_in_order(shown):
+    cells = [_code("a", dict(PICTURE), TEXT), _code("b"), _code("c", dict(PICTURE))]
+    cells = notebook_pages.with_drawn_figures(cells, shown[0])
     assert [cell["cell_type"] for cell in cells] == ["code", "markdown", "code", "code", "markdown"]
     assert cells[0]["outputs"] == [TEXT]
     assert (
@@ -63,9 +80,21 @@ def test_recorded_figures_take_the_places_of_the_pictures_in_order(recorded):
     assert "10_demo-line.png" in cells[4]["source"]
 
 
-def test_another_number_of_figures_than_was_recorded_is_refused(recorded):
+def test_without_execution_figures_stand_below_the_cells_that_record_them(shown):
+    cells = [
+        _code("x"),
+        _code('%time\nbook.figure("line", fig, caption="")'),
+        _code("for k in z:\n    book.figure(k, f)"),
+    ]
+    cells = notebook_pages.with_recorded_figures(cells, shown[0])
+    assert [cell["cell_type"] for cell in cells] == ["code", "code", "markdown", "code", "markdown"]
+    assert "10_demo-line.png" in cells[2]["source"]
+    assert "10_demo-hull.png" in cells[4]["source"]
+
+
+def test_another_number_of_figures_than_was_recorded_is_refused(shown):
     with pytest.raises(ValueError, match="have not the same figures: run `make 10_demo`"):
-        report._with_figures([_code("a", dict(PICTURE))], "10_demo", "smoke")
+        notebook_pages.with_drawn_figures([_code("a", dict(PICTURE))], shown[0])
 
 
 def test_readers_see_the_parameters_that_ran_and_long_code_folded():
@@ -75,7 +104,7 @@ def test_readers_see_the_parameters_that_ran_and_long_code_folded():
         _code("x\n" * 9),
         _code("x"),
     ]
-    kept = report._read_on(cells)
+    kept = notebook_pages.read_on(cells)
     assert [cell["source"] for cell in kept] == ["n = 2", "x\n" * 9, "x"]
     assert ["hide-input" in cell["metadata"]["tags"] for cell in kept] == [False, True, False]
 
@@ -83,14 +112,20 @@ def test_readers_see_the_parameters_that_ran_and_long_code_folded():
 def test_the_readme_becomes_two_pages_and_leads_nowhere_outside():
     text = (
         "# Title\n\n<!-- value: a/b -->7<!-- /value --> [start](notebooks/start.ipynb)\n\n## Three readers\n\nrun\n\n## Four questions\n\n"
-        "see [data](data/README.md)\n<details><summary>001</summary>\n\nclaims\n</details>\n\n## What it costs\n\nminutes [cite](CITATION.cff)\n"
+        "see [data](data/README.md), [teaching](notebooks/lessons/TEACHING.md), [web](https://x.org), ![a [b] c](figures/default/a.png)\n\n"
+        "## What it costs\n\nminutes [cite](CITATION.cff)\n\n## More\n\nlinks\n"
     )
-    front, running = report._split_readme(text)
-    assert front.startswith("# Title\n\n7 start\n\n\n## Four questions\n\nsee [data](data.md)\n")
+    front, running = report.split_readme(text, "# Reproducing\n\n[data](../data/README.md)\n")
+    assert front.startswith("# Title\n\n7 start\n")
     assert (
-        running.replace("\n", " ").split() == "# Running it ## Three readers run ## What it costs minutes cite".split()
+        "see [data](data.md), [teaching](lessons/TEACHING.md), [web](https://x.org), ![a [b] c](figures/default/a.png)"
+        in front
     )
-    assert "claims\n" not in front
+    assert '<iframe class="explorer"' in front.partition("## Four questions")[0]
+    assert "links" not in front
+    assert (
+        " ".join(running.split()) == "# Running it ## Three readers run ## What it costs minutes cite [data](data.md)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,21 +135,44 @@ def test_an_empty_chapter_has_no_table_of_contents(entries, expected):
     assert report._tree("T", entries) == expected
 
 
-def test_each_claim_leads_to_notebook_figures_and_numbers(recorded):
-    page = registers.claims_page("smoke")
-    assert "1 reproduced, 1 corrected." in page
-    row = next(line for line in page.splitlines() if "Section 3" in line)
+def test_each_claim_unfolds_to_notebook_figures_and_numbers(shown):
+    page = registers.claims_page(shown)
+    assert "| Theorems and formulas | **1** holds, **1** fails | 2 |" in page
+    row = page.partition('<details id="001-b"')[2].partition("</details>")[0]
+    assert 'data-paper="001" data-kind="theorem" data-verdict="fails"' in row
     assert "[10_demo](notebooks/10_demo.ipynb)" in row
     assert '<a href="_images/10_demo-line.png">2</a>' in row
     assert '<a href="results/smoke/10_demo/record.json">numbers</a>' in row
-    assert "None of it. Some of it. Value: 0.1235 (0.1 to 0.2)." in row
+    assert 'id="001-c" class="claim" data-paper="001" data-kind="theorem" data-verdict="no result committed"' in page
 
 
-def test_corrections_leave_out_what_was_reproduced(recorded):
-    page = registers.corrections_page("smoke")
-    assert "## Corrected" in page
-    assert "*Claim.* None of it.\\\n*Found.* Some of it. Value: 0.1235 (0.1 to 0.2)." in page
-    assert "Table 2" not in page
+def test_corrections_leave_out_what_holds(shown):
+    page = registers.corrections_page(shown)
+    assert '<a href="claims.html#001-b">001, Section b</a> **fails**: None of it. *error 1e+00*' in page
+    assert "Section a" not in page
+
+
+def test_provenance_names_every_file(shown):
+    page = registers.provenance_page(shown)
+    assert "Profile `smoke`, on cpu. Data: none. Parameters: `n` = 3." in page
+    assert '<a href="results/smoke/10_demo/t.csv">t.csv</a>' in page
+
+
+def test_a_stand_in_is_named_on_every_page(shown):
+    assert report._banner(shown, "") == ""
+    aside = replace(shown[0], results=shown[0].results / "stand-in")
+    assert (
+        report._banner([aside], "Profile smoke.")
+        == "Profile smoke. On stand-in data, which judge no experiment: 10_demo."
+    )
+
+
+def test_pictures_that_a_run_did_not_make_say_so(shown, compendium):
+    marker = "<!-- figure: 10_demo/hull --><!-- /figure -->"
+    assert "committed results" not in readme.render(marker, shown=shown)
+    (compendium / "results" / "smoke").rename(compendium / "results" / "default")
+    assert "*From the committed results, not from this run.*" in readme.render(marker, shown=[])
+    assert "committed results" not in readme.render(marker)
 
 
 def test_two_keys_make_a_grid_as_papers_print_it():

@@ -1,0 +1,55 @@
+"""The site's reference of the library: the public names of each chapter, grouped by the module that defines them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
+
+_PACKAGES = {
+    "Bottleneck": "bottleneck",
+    "Feature sets": "features",
+    "Margins": "margins",
+    "Circuits": "circuits",
+    "Hardmax": "hardmax",
+    "Language models": "language_model",
+    "Checkpoints": "checkpoints",
+    "Explorers": "explorers",
+}
+_LEAVES = ("layer", "progress", "parallel")
+
+
+def pages() -> dict[str, str]:
+    """Name and text of every page, the table of contents as `index`."""
+    found = {name: _page(title, f"softgeom.{name}") for title, name in _PACKAGES.items()}
+    leaves = "\n".join(_module(f"softgeom.{name}", None) for name in _LEAVES)
+    found["leaves"] = f"# Leaves\n\n{leaves}"
+    contents = "\n".join(found)
+    return found | {"index": f"# Library\n\n```{{toctree}}\n:maxdepth: 2\n{contents}\n```\n"}
+
+
+def _page(title: str, package: str) -> str:
+    module = importlib.import_module(package)
+    parts = [f"# {title}\n", f"```{{eval-rst}}\n.. automodule:: {package}\n   :no-members:\n```\n"]
+    parts += [_module(name, names) for name, names in _public(module)]
+    return "\n".join(parts)
+
+
+def _public(package: ModuleType) -> Iterator[tuple[str, list[str] | None]]:
+    """Modules to show, each with its public names; all of its names (None) where the package does not say which are public."""
+    if not hasattr(package, "__all__"):
+        yield from ((f"{package.__name__}.{module.name}", None) for module in pkgutil.iter_modules(package.__path__))
+        return
+    homes: dict[str, list[str]] = {}
+    for name in package.__all__:
+        home = getattr(getattr(package, name), "__module__", None)
+        if home is not None and home.startswith(f"{package.__name__}."):  # a name from elsewhere is shown there
+            homes.setdefault(home, []).append(name)
+    yield from homes.items()
+
+
+def _module(name: str, names: list[str] | None) -> str:
+    members = f"\n   :members: {', '.join(names)}" if names else ""
+    heading = name.split(".", 2)[-1]
+    return f"## {heading}\n\n```{{eval-rst}}\n.. automodule:: {name}{members}\n```\n"
