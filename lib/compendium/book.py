@@ -20,11 +20,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from compendium import claims, paths, profiles
+from compendium import claims, paths, profiles, rounding
 from compendium.claims import Judgement
 from softgeom.source import Source
 
@@ -121,9 +122,8 @@ class Run:
             raise TypeError(f"table {name!r} must be a pandas DataFrame, not {type(frame).__name__}")
         self.results.mkdir(parents=True, exist_ok=True)
         named = any(level is not None for level in frame.index.names)
-        frame.to_csv(
-            self.results / f"{name}.csv", index=named, float_format=_FLOAT_FORMAT, lineterminator="\n", encoding="utf-8"
-        )
+        text = frame.to_csv(index=named, float_format=_FLOAT_FORMAT, lineterminator="\n")
+        rounding.write_table(self.results / f"{name}.csv", text)
         self._tables[name] = caption
         return frame
 
@@ -133,7 +133,9 @@ class Run:
 
         metadata = {"notebook": self.name, "parameters": self.parameters, "sources": [asdict(s) for s in self.sources]}
         note = "data: " + "; ".join(dict.fromkeys(map(str, self.sources))) if self.sources else ""
-        style.save_figure(fig, self.figures / f"{self.name}-{name}", alt=alt, note=note, metadata=metadata)
+        with TemporaryDirectory() as folder:
+            fresh = style.save_figure(fig, Path(folder) / f"{self.name}-{name}", alt=alt, note=note, metadata=metadata)
+            rounding.move_pictures(fresh, self.figures)
         self._figures[name] = {"caption": caption, "alt": alt}
 
     def value(self, name: str, value: Any, *, about: str = "", low: Any = None, high: Any = None) -> Any:
@@ -185,7 +187,7 @@ class Run:
             "tables": self._tables,
             "figures": self._figures,
         }
-        _write_json(self.results / "record.json", record)
+        rounding.write_record(self.results / "record.json", _json(record))
         execution = {
             "results": self.results.relative_to(paths.root()).as_posix(),
             "commit": _commit(),
@@ -197,7 +199,7 @@ class Run:
         }
         executed = paths.executed_dir(self.profile)
         executed.mkdir(parents=True, exist_ok=True)
-        _write_json(executed / f"{self.name}.json", execution)
+        (executed / f"{self.name}.json").write_text(_json(execution), encoding="utf-8")
         return self.results
 
 
@@ -306,7 +308,5 @@ def _commit() -> str:
     return answer.stdout.strip() or "unknown"
 
 
-def _write_json(path: Path, content: Any) -> None:
-    temporary = path.with_suffix(".json.part")
-    temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.replace(path)
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

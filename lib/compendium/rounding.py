@@ -1,0 +1,106 @@
+"""Results that are equal but for rounding: a rerun on another machine of the same kind leaves the committed files as they are.
+
+Another processor, or another BLAS, moves the last digits of a sum. Such a difference says nothing, but would rewrite half of the tracked
+results. So a fresh table, record or picture replaces the one that is there only where it differs by more than that.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+RELATIVE, ABSOLUTE = 1e-6, 1e-9  # what counts as rounding: far above float64's, far below anything that a reader sees
+_SHADE = (
+    24  # of 255: antialiasing moves with the last digits of a coordinate, a changed digit of a label is ten times that
+)
+_OF_THE_MACHINE = {"versions", "device"}  # of a record: where it was made, not what was found
+_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
+
+
+def same_table(old: str, new: str) -> bool:
+    """Whether two CSV texts hold the same columns, texts and, up to rounding, numbers."""
+    a, b = (pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False) for text in (old, new))
+    if list(a.columns) != list(b.columns) or a.shape != b.shape:
+        return False
+    return all(map(same, a.to_numpy().ravel(), b.to_numpy().ravel()))
+
+
+def same_record(old: str, new: str) -> bool:
+    """Whether two `record.json` say the same up to rounding, wherever they were made."""
+    return same(*({k: v for k, v in json.loads(text).items() if k not in _OF_THE_MACHINE} for text in (old, new)))
+
+
+def same(old: Any, new: Any) -> bool:
+    """Whether two values are equal, numbers up to rounding, in mappings, lists and texts part by part."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return list(old) == list(new) and all(same(old[key], new[key]) for key in old)
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(same, old, new))
+    if isinstance(old, str) and isinstance(new, str):
+        a, b = _NUMBER.split(old), _NUMBER.split(new)
+        return old == new or (a[::2] == b[::2] and all(map(_same_digits, a[1::2], b[1::2])))
+    if isinstance(old, bool) or isinstance(new, bool):
+        return old is new
+    if isinstance(old, int | float) and isinstance(new, int | float):
+        return _near(old, new)
+    return old == new
+
+
+def same_picture(old: Path, new: Path) -> bool:
+    """Whether two PNG files show the same, with the same words inside (title, alternative text, parameters)."""
+    from PIL import Image
+
+    with Image.open(old) as a, Image.open(new) as b:
+        if a.size != b.size or a.mode != b.mode or not same(dict(a.info), dict(b.info)):
+            return False
+        return bool(np.abs(np.asarray(a, dtype=int) - np.asarray(b, dtype=int)).max(initial=0) <= _SHADE)
+
+
+def write_table(path: Path, text: str) -> None:
+    """Write a CSV text unless the file holds the same up to rounding."""
+    _write(path, text, same_table)
+
+
+def write_record(path: Path, text: str) -> None:
+    """Write a record unless the file says the same up to rounding."""
+    _write(path, text, same_record)
+
+
+def move_pictures(fresh: list[Path], folder: Path) -> None:
+    """Move a figure's files, the PNG first, into their folder, unless the PNG that is there shows the same and none is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    there = [folder / path.name for path in fresh]
+    if all(path.is_file() for path in there) and same_picture(there[0], fresh[0]):
+        return
+    for path, destination in zip(fresh, there, strict=True):
+        shutil.move(path, destination)
+
+
+def _write(path: Path, text: str, equal: Any) -> None:
+    try:
+        unchanged = path.is_file() and equal(path.read_text(encoding="utf-8"), text)
+    except ValueError:  # what is there cannot be read: it is replaced
+        unchanged = False
+    if not unchanged:
+        temporary = path.with_name(f"{path.name}.part")
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+
+
+def _same_digits(old: str, new: str) -> bool:
+    if not any(mark in old + new for mark in ".eE"):
+        return old == new  # counts agree exactly
+    return _near(float(old), float(new))
+
+
+def _near(old: float, new: float) -> bool:
+    if isinstance(old, int) and isinstance(new, int):
+        return old == new
+    return old == new or abs(old - new) <= ABSOLUTE + RELATIVE * max(abs(old), abs(new))

@@ -1,0 +1,114 @@
+"""Reruns that differ by rounding leave files alone; anything that a reader could see rewrites them."""
+
+from __future__ import annotations
+
+import json
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compendium import book, rounding
+from compendium.rounding import same
+
+
+@given(st.floats(-1e12, 1e12), st.floats(-0.9e-6, 0.9e-6))
+def test_rounding_is_the_same_in_numbers_cells_and_sentences(x, error):
+    near = x * (1 + error) + 0.5e-9
+    assert same(x, near)
+    assert same({"a": [f"gap {x!r} nats"]}, {"a": [f"gap {near!r} nats"]}) or "e" in f"{x!r}{near!r}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (1.0, 1.00001),
+        (3, 4),
+        (0, False),
+        (True, 1),
+        ("3 of 4", "3 of 5"),
+        ("gap 0.51 nats", "gap 0.52 nats"),
+        ("holds", "fails"),
+        ("a 1.5", "b 1.5"),
+        ([1.0], [1.0, 2.0]),
+        ({"a": 1}, {"b": 1}),
+        (None, 0),
+        (1e-8, 3e-8),
+        ("1", "one"),
+    ],
+)
+def test_what_a_reader_could_see_is_not_rounding(old, new):
+    assert not same(old, new)
+    assert not same(new, old)
+
+
+def test_errors_near_zero_are_rounding():
+    assert same({"says": "right to 2e-16"}, {"says": "right to 3.1e-15"})
+    assert same(2e-16, 0.0)
+    assert same("1", "1.0000000001")
+    assert same("1e-05", "0.00001")
+
+
+def _run(write_notebook, x=1 / 3, colour="tab:blue", label="1.23"):
+    write_notebook("10_demo", 'profile: str = "lab"')
+    run = book.open_book("10_demo", {"profile": "smoke"})
+    run.table("numbers", pd.DataFrame({"n": [1, 2], "x": [x, 2.0], "word": ["a", "b"]}), caption="numbers")
+    run.value("x", x)
+    fig, ax = plt.subplots()
+    ax.plot([0, 1], [x, 1], color=colour)
+    ax.set_title(label)
+    run.figure("line", fig, caption="A line.", alt=f"a line from {x:.15f}")
+    plt.close(fig)
+    return run.save()
+
+
+@pytest.fixture
+def files(compendium, write_notebook):
+    """Runs once, and then says which files a second run rewrote."""
+    folder = _run(write_notebook)
+    record = json.loads((folder / "record.json").read_text())
+    record["versions"]["numpy"] = "another machine's"
+    (folder / "record.json").write_text(json.dumps(record))
+    tracked = [*folder.iterdir(), *(compendium / "figures" / "smoke").iterdir()]
+    before = {path: path.read_bytes() for path in tracked}
+
+    def rewritten(**changes):
+        _run(write_notebook, **changes)
+        return sorted(path.name for path in tracked if path.read_bytes() != before[path])
+
+    return rewritten
+
+
+def test_a_rerun_on_another_machine_rewrites_nothing(files):
+    assert files(x=1 / 3 + 1e-12) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"colour": "tab:green"}, ["10_demo-line.pdf", "10_demo-line.png"]),
+        ({"label": "1.24"}, ["10_demo-line.pdf", "10_demo-line.png"]),
+        ({"x": 0.35}, ["10_demo-line.pdf", "10_demo-line.png", "numbers.csv", "record.json"]),
+    ],
+)
+def test_what_changed_is_rewritten(files, changes, names):
+    assert files(**changes) == names
+
+
+def test_what_cannot_be_read_is_replaced(tmp_path):
+    for name, write in (("a.csv", rounding.write_table), ("a.json", rounding.write_record)):
+        (tmp_path / name).write_text("{" if name == "a.json" else "")
+        write(tmp_path / name, '{"a": 1}')
+        assert (tmp_path / name).read_text() == '{"a": 1}'
+
+
+def test_a_missing_half_of_a_figure_is_made_again(compendium, write_notebook):
+    _run(write_notebook)
+    (pdf,) = (compendium / "figures" / "smoke").glob("*.pdf")
+    pdf.unlink()
+    _run(write_notebook)
+    assert pdf.is_file()
+    assert np.frombuffer(pdf.read_bytes()[:4], "S4")[0] == b"%PDF"
