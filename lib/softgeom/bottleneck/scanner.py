@@ -47,6 +47,7 @@ from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, run_blocks
 
 DECIDE_TOGETHER = 128  # classes without a witness that share their sample of rivals and a block of the checkpoint
+FEW = 64  # up to so many classes a programme with all rivals takes less time than a search
 QUIET: dict[str, Any] = {
     "over": "ignore",
     "invalid": "ignore",
@@ -286,7 +287,7 @@ def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
             findings[t] = Finding(t, captors, "twin", 0, bound, np.nan)
     left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
     if len(left):
-        found = climb(task.problem, left, device=task.device)
+        found = climb(task.problem, left, rounds=1 if task.layer.classes <= FEW else 8, device=task.device)
         margins = _certified(task, left, found)
         radii = task.checker.radius(left, margins)
         for n, margin in enumerate(margins.tolist()):
@@ -318,8 +319,9 @@ def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     surrounded = surround(task.problem, classes, task.seed)
     findings = {t: Finding(t, captors, "surround", 0, bound, np.nan) for t, (captors, bound) in surrounded.items()}
     left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
-    # Larger working sets than in the search: the programmes start from them.
-    found = climb(task.problem, left, steps=40, rivals=64, device=task.device) if len(left) else None
+    # Larger working sets than in the search: the programmes start from them; few rivals need no choice.
+    rounds = 0 if task.layer.classes <= FEW else 8
+    found = climb(task.problem, left, rounds=rounds, steps=40, rivals=64, device=task.device) if len(left) else None
     for n, t in enumerate(left.tolist()):
         assert found is not None
         evidence, margin, rounds = decide(task.problem, task.checker, t, found.Z[n], found.rivals[n])

@@ -12,13 +12,14 @@ import itertools
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
 Region = tuple[Literal["box"], Integers, Integers] | tuple[Literal["ball"], Fraction] | tuple[Literal["unbounded"]]
+PRIME = 2**31 - 1
 CHUNK = 2000  # sets of columns tried together: most captives end at the first
 
 
@@ -133,17 +134,25 @@ def _solve(B: Integers, y: Integers) -> tuple[Integers, Integers]:
 
 def _independent_rows(A: Integers) -> list[int]:
     """Indices of a maximal set of independent rows."""
-    basis: list[list[Fraction]] = []
+    kept = _independent_modulo(A.tolist(), PRIME)
+    return kept if len(kept) == len(A) else _independent_modulo(A.tolist(), None)
+
+
+def _independent_modulo(rows: list[list[int]], prime: int | None) -> list[int]:
+    """The same modulo a prime, where what is independent is so over the rationals too; or over the rationals."""
+    basis: list[tuple[int, list[Any]]] = []
     kept = []
-    for i, row in enumerate(A.tolist()):
-        rest = [Fraction(value) for value in row]
-        for other in basis:
-            lead = next(j for j, value in enumerate(other) if value)
-            if rest[lead]:
-                factor = rest[lead] / other[lead]
+    for i, row in enumerate(rows):
+        rest = [Fraction(value) for value in row] if prime is None else row
+        for lead, other in basis:
+            if factor := rest[lead]:
                 rest = [a - factor * b for a, b in zip(rest, other, strict=True)]
-        if any(rest):
-            basis.append(rest)
+                rest = rest if prime is None else [value % prime for value in rest]
+        lead = next((j for j, value in enumerate(rest) if value), None)
+        if lead is not None:
+            inverse = 1 / rest[lead] if prime is None else pow(rest[lead], -1, prime)
+            rest = [value * inverse for value in rest]
+            basis.append((lead, rest if prime is None else [value % prime for value in rest]))
             kept.append(i)
     return kept
 
