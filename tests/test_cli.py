@@ -32,6 +32,7 @@ def test_scan_writes_verdicts_summary_and_evidence(model, tmp_path, capsys) -> N
     assert summary["feature_set"] == "|x| <= 100"
     with np.load(model) as file:
         assert Scan.load(out / "evidence.npz", SoftmaxLayer(file["W"], file["b"])).verify()
+    assert (out / "card.html").read_text().startswith("<!doctype html>")
     never = table.token[table.verdict == "unargmaxable"]
     assert f"never an output: {' '.join(never[:20])}" in capsys.readouterr().out
     assert list((out / "blocks").glob("*.npz"))
@@ -48,13 +49,20 @@ def test_feature_sets_of_the_command_line(model, tmp_path, options) -> None:
     ("options", "message"),
     [
         (["--features", "norm"], "no final normalisation"),
-        (["--bound", "-1"], "low < high"),
+        (["--low", "200"], "low < high"),
+        (["--low", "0", "--features", "ball"], "--low has no meaning with --features ball"),
+        (["--bound", "3", "--features", "unbounded"], "--bound has no meaning"),
+        (["--classes", "3-x"], "no class number"),
+        (["--classes", "40"], "between 0 and 39"),
+        (["--fail-on", "nonsense"], "--fail-on"),
+        (["--out", ""], "--out is empty"),
         (["--script", "GREEK"], "GREEK"),
         (["--device", "nonsense"], "nonsense"),
     ],
 )
 def test_errors_are_one_sentence_and_a_non_zero_exit(model, tmp_path, capsys, options, message) -> None:
-    assert main(["scan", str(model), "--out", str(tmp_path / "out"), *options]) == 1
+    place = [] if "--out" in options else ["--out", str(tmp_path / "out")]
+    assert main(["scan", str(model), *place, *options]) == 1
     error = capsys.readouterr().err
     assert error.startswith("softgeom: ")
     assert message in error

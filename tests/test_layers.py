@@ -9,7 +9,7 @@ import sys
 import pytest
 
 CHAPTERS = {"bottleneck", "margins", "circuits", "hardmax"}
-ABOVE = {"explorers", "cli"}  # may import every chapter; nobody in softgeom imports them
+ABOVE = {"explorers", "commands", "cli"}  # may import every chapter; nobody in softgeom imports them
 HOUSES = {
     "softgeom": {"compendium", "classroom"},
     "compendium": {"classroom"},

@@ -119,7 +119,7 @@ def test_the_step_before_the_layer_bounds_its_features(tmp_path, layer_arrays, b
     nodes = [*before, node("MatMul", ["h", "W"], ["y"])]
     path = _save(tmp_path / "m.onnx", nodes, {"W": layer_arrays[0].T, **constants})
     features, _ = load_head(path).feature_set()
-    assert (features.low, features.high) == pytest.approx((low, high))
+    assert (features.low, features.high) == pytest.approx((low, high), rel=1e-5)
     probe = _save(tmp_path / "probe.onnx", before, constants, outputs=("h",))
     x = np.random.default_rng(0).uniform(-9, 9, (200, 3)).astype(np.float32)
     h = ReferenceEvaluator(str(probe)).run(None, {"x": x})[0]
@@ -197,3 +197,11 @@ def test_declared_sizes_are_compared_with_the_file(tmp_path):
         onnx.save(model, str(path))
         with pytest.raises(ValueError, match=message):
             load_softmax_layer(path)
+
+
+def test_outputs_with_a_layer_each_are_several_heads(tmp_path):
+    nodes = [node("MatMul", ["x", "W"], ["y"]), node("MatMul", ["x", "V"], ["z"])]
+    path = _save(tmp_path / "m.onnx", nodes, {"W": W, "V": 2 * W[:, :5]}, outputs=("y", "z"))
+    with pytest.raises(ValueError, match=r"several heads.*W \(3, 7\), V \(3, 5\)"):
+        load_softmax_layer(path)
+    assert load_softmax_layer(path, weight="V").classes == 5

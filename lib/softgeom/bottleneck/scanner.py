@@ -69,6 +69,31 @@ class Scan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_position", {f.index: n for n, f in enumerate(self.findings)})
 
+    def __repr__(self) -> str:
+        counted = ", ".join(f"{count:,} {verdict}" for verdict, count in self.counts.items() if count)
+        return f"Scan({len(self):,} of {self.layer.classes:,} classes, {self.features.describe()}: {counted or 'nothing asked'})"
+
+    def _repr_html_(self) -> str:
+        from softgeom.bottleneck.card import card
+
+        facts = [f"{self.layer.classes:,} classes over {self.layer.dimension} features, {self.features.describe()}."]
+        return card(self.table, self.counts, "Which outputs can be the answer?", facts, whole=False)
+
+    def __len__(self) -> int:
+        """Number of classes that were asked about."""
+        return len(self.findings)
+
+    def __getitem__(self, class_: int | str) -> Finding:
+        """The finding for a class, by number or by token (the first class of that name)."""
+        if isinstance(class_, str):
+            tokens = self.layer.tokens or ()
+            if class_ not in tokens:
+                raise KeyError(f"the layer has no class {class_!r}")
+            class_ = tokens.index(class_)
+        if int(class_) not in self._position:
+            raise KeyError(f"class {class_} is not among the {len(self)} scanned classes")
+        return self.findings[self._position[int(class_)]]
+
     @property
     def table(self) -> pd.DataFrame:
         """One row per class: class, token, verdict, method, steps, margin, radius.
@@ -81,7 +106,12 @@ class Scan:
             (f.index, self.layer.token(f.index), f.evidence.verdict, f.method, f.steps, f.margin, f.radius)
             for f in self.findings
         ]
-        return pd.DataFrame(rows, columns=COLUMNS)
+        # Tokens as objects: a byte-level vocabulary may hold unpaired surrogates, which a column of strings refuses.
+        table = pd.DataFrame(
+            [(*row[:1], *row[2:]) for row in rows], columns=[name for name in COLUMNS if name != "token"]
+        )
+        table.insert(1, "token", pd.Series([row[1] for row in rows], dtype=object))
+        return table
 
     @property
     def counts(self) -> dict[str, int]:

@@ -5,7 +5,7 @@ last step before W   what every feature satisfies                 as a feature s
 ===================  ===========================================  =======================================
 ReLU                 x >= 0                                       box from 0 to the stated bound
 Swish (SiLU)         x >= -0.2784...                              box from -0.2785
-HardSwish            x >= -3/8                                    box from -0.375
+HardSwish            x >= -3/8                                    box from -0.3751
 GELU                 x >= -0.1700 (tanh form: -0.1701)            box from -0.1701
 sigmoid, softmax     0 <= x <= 1                                  box
 tanh, LSTM, GRU      -1 <= x <= 1                                 box
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _INTERVALS = {
     "ReLU": (0.0, math.inf),
     "Swish": (-0.2785, math.inf),  # the minimum is -0.278464543
-    "HardSwish": (-0.375, math.inf),
+    "HardSwish": (-0.3751, math.inf),  # the minimum is -3/8
     "GELU": (-0.1701, math.inf),  # the minimum is -0.16997, of the tanh form -0.17004
     "sigmoid": (0.0, 1.0),
     "softmax": (0.0, 1.0),
@@ -79,7 +79,8 @@ class Activation:
     shift: np.ndarray | None = None
 
     def scaled(self, factor: float) -> Activation:
-        """After a product with one constant."""
+        """After a product with one constant, whose float32 rounding is allowed for."""
+        factor *= 1 + 1e-6
         low, high = sorted((self.low * factor, self.high * factor))
         return Activation(self.name, low, high)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,12 @@ Tokens = str | Path | Sequence[str] | None
 _HUB_ID = re.compile(r"[\w][\w.-]*(?:/[\w.-]+)?")
 _PYTORCH = {".pt", ".pth", ".bin", ".ckpt"}
 SUFFIXES = (".npz", ".onnx", ".safetensors", ".gguf", ".pkl", *sorted(_PYTORCH))
+_OPENERS: dict[str, Callable[[Path], TensorStore]] = {
+    ".npz": npz.NpzStore,
+    ".gguf": GgufStore,
+    ".safetensors": open_safetensors,
+    ".pkl": open_plain_pickle,
+}
 _GEMMA = re.compile(r"gemma")
 
 
@@ -205,23 +211,27 @@ def _load_file(path: Path, asked: _Asked) -> Head:
         raise ValueError(f"{path} is empty: fetch or write the file again.")
     if path.suffix == ".onnx":
         return _load_onnx(path, asked)
-    if path.suffix == ".npz":
-        return _load_npz(npz.NpzStore(path), asked, path)
-    if path.suffix == ".gguf":
-        gguf = GgufStore(path)
-        head = _assemble(gguf, {}, asked, _local(path, gguf), strings=gguf.tokens)
-        return replace(head, notes=(*head.notes, *gguf.notes))
-    if path.suffix == ".safetensors":
-        store: TensorStore = open_safetensors(path)
-    elif path.suffix == ".pkl":
-        store = open_plain_pickle(path)
-    elif path.suffix == ".bin" and looks_like_llama2c(path):
+    if path.suffix == ".bin" and looks_like_llama2c(path):
         return _load_llama2c_head(path, asked)
-    elif path.suffix in _PYTORCH:
-        store = open_state_dict(path)
-    else:
-        raise ValueError(f"{path} has no known format: {', '.join(SUFFIXES)}, a model folder, or a hub id.")
+    store = open_store(path)
+    if isinstance(store, npz.NpzStore):
+        return _load_npz(store, asked, path)
+    if isinstance(store, GgufStore):
+        head = _assemble(store, {}, asked, _local(path, store), strings=store.tokens)
+        return replace(head, notes=(*head.notes, *store.notes))
     return _assemble(store, {}, asked, _local(path, store), beside=path)
+
+
+def open_store(path: Path) -> TensorStore:
+    """The named tensors of a local file or model folder; ValueError for a format without names or an unknown one."""
+    if path.is_dir():
+        return open_folder(path)[0]
+    if path.suffix in _PYTORCH:
+        return open_state_dict(path)
+    opener = _OPENERS.get(path.suffix)
+    if opener is None:
+        raise ValueError(f"{path} has no known format: {', '.join(SUFFIXES)}, a model folder, or a hub id.")
+    return opener(path)
 
 
 def _load_onnx(path: Path, asked: _Asked) -> Head:

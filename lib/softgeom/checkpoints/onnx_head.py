@@ -20,6 +20,7 @@ import numpy as np
 
 from softgeom.checkpoints.activation import Activation, activation_of
 from softgeom.checkpoints.onnx_graph import OnnxGraph, attributes, dequantise, inputs
+from softgeom.checkpoints.tensors import plain
 
 # Operators through which the order of the classes at one position is unchanged, or that only compute what is subtracted or divided by.
 _ORDER_KEEPING = {
@@ -78,11 +79,20 @@ def read_onnx_head(path: Path, weight: str | None = None) -> OnnxHead:
         When the file is no ONNX graph or has no such product: its constant matrices are listed with their shapes.
     """
     graph = OnnxGraph(path)
+    return _head(graph, *_found(graph, weight))
+
+
+def last_product(graph: OnnxGraph, weight: str | None = None) -> Any:
+    """The node that multiplies features with W; errors as `read_onnx_head`."""
+    return _found(graph, weight)[0]
+
+
+def _found(graph: OnnxGraph, weight: str | None) -> tuple[Any, _After]:
     found = _product_of(graph, weight) if weight else _last_product(graph)
     if found is None:
         what = f"no matrix product with the constant {weight!r}" if weight else "no matrix product with a constant"
-        raise ValueError(f"{path} has {what} before its output; candidates: {graph.describe_matrices()}.")
-    return _head(graph, *found)
+        raise ValueError(f"{graph.path} has {what} before its output; candidates: {graph.describe_matrices()}.")
+    return found
 
 
 @dataclass(frozen=True)
@@ -102,15 +112,20 @@ class _After:
 
 
 def _last_product(graph: OnnxGraph) -> tuple[Any, _After] | None:
-    """From each output in turn; a product whose width is the output's is preferred where the graph declares widths."""
-    spare = None
+    """The product that the outputs end with; one whose width is the output's is preferred where the graph declares widths."""
+    chosen: dict[str, tuple[Any, _After]] = {}
     for output in graph.outputs:
-        for node, after in _walk(graph, output):
-            width = graph.widths.get(output)
-            if width is None or _classes(graph, node) == width:
-                return node, after
-            spare = spare or (node, after)
-    return spare
+        found = _walk(graph, output)
+        width = graph.widths.get(output)
+        fitting = [step for step in found if width is None or _classes(graph, step[0]) == width]
+        if found:
+            node, after = (fitting or found)[0]
+            operand = _operand(graph, node)
+            chosen.setdefault(graph.root(operand[0]) if operand else output, (node, after))
+    if len(chosen) > 1:
+        heads = ", ".join(f"{plain(name)} {graph.shape_of(name)}" for name in chosen)
+        raise ValueError(f"{graph.path} has several heads, one an output; choose one (--weight): {heads}.")
+    return next(iter(chosen.values()), None)
 
 
 def _walk(graph: OnnxGraph, output: str) -> list[tuple[Any, _After]]:

@@ -1,0 +1,150 @@
+"""A scan on one page: counts, scripts, the classes that can never win, a picture, and how to check it. No file beside it is needed."""
+
+from __future__ import annotations
+
+import html
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from softgeom.bottleneck.verdict_table import escape_token
+
+COLOURS = {"argmaxable": "#0b5394", "tied": "#7a5c00", "unargmaxable": "#b02318", "undecided": "#5f5f5f"}
+_WORST = 60  # classes listed by name
+_MANY = 2_000  # tokens in the roll of those that can never win
+
+_STYLE = """
+.softgeom-card{font:15px/1.45 system-ui,sans-serif;color:#1d1d1f;max-width:60rem;margin:1.5rem auto;padding:0 1rem}
+.softgeom-card h1{font-size:1.4rem;margin:.2rem 0}.softgeom-card h2{font-size:1.05rem;margin:1.4rem 0 .3rem}
+.softgeom-card table{border-collapse:collapse}.softgeom-card td,.softgeom-card th{padding:.15rem .8rem .15rem 0;text-align:right}
+.softgeom-card td:first-child,.softgeom-card th:first-child{text-align:left}
+.softgeom-card .roll{font-size:1.15rem;word-break:break-all;line-height:1.7}.softgeom-card code{background:#f2f2f4;padding:.1rem .3rem}
+"""
+
+
+def script_of(token: str) -> str:
+    """The script of a token's first letter, by the first word of its Unicode name; `other` without a letter."""
+    letter = next((c for c in token if c.isalpha()), None)
+    name = unicodedata.name(letter, "OTHER").split()[0] if letter else "OTHER"
+    return {"CJK": "Han", "IDEOGRAPHIC": "Han"}.get(name, name.capitalize())
+
+
+def by_script(table: pd.DataFrame) -> pd.DataFrame:
+    """Classes and unargmaxable classes of each script, the most frequent scripts first."""
+    scripts = [script_of(token) for token in table["token"]]
+    lost = Counter(s for s, verdict in zip(scripts, table["verdict"], strict=True) if verdict == "unargmaxable")
+    rows = [(script, count, lost[script]) for script, count in Counter(scripts).most_common()]
+    return pd.DataFrame(rows, columns=["script", "classes", "unargmaxable"])
+
+
+def card(
+    table: pd.DataFrame, counts: Mapping[str, int], title: str, facts: Sequence[str] = (), *, whole: bool = True
+) -> str:
+    """HTML of a scan.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``Scan.table``.
+    counts : mapping
+        ``Scan.counts``.
+    title : str
+        The model's name.
+    facts : sequence of str
+        Sentences under the title: the feature set, where the layer was found, how to verify.
+    whole : bool
+        A document of its own, rather than a piece for a notebook.
+    """
+    lost = table[table["verdict"] == "unargmaxable"].sort_values("margin")
+    parts = [
+        f"<h1>{_text(title)}</h1>",
+        f"<p><b>{_headline(counts)}</b></p>",
+        "".join(f"<p>{_text(fact)}</p>" for fact in facts),
+        _counts(counts),
+        _picture(table),
+    ]
+    if len(lost):
+        parts.append(_scripts(table))
+        worst = lost.head(_WORST)
+        rows = "".join(
+            f"<tr><td>{_text(escape_token(token))}</td><td>{t}</td><td>{margin:.4g}</td></tr>"
+            for t, token, margin in zip(worst["class"], worst["token"], worst["margin"], strict=True)
+        )
+        parts.append(
+            f"<h2>Deepest inside</h2><table><tr><th>token</th><th>class</th><th>margin at most</th></tr>{rows}</table>"
+        )
+        roll = " ".join(_text(escape_token(token)) for token in lost["token"][:_MANY])
+        more = f" and {len(lost) - _MANY:,} more" if len(lost) > _MANY else ""
+        parts.append(f'<h2>Never an output</h2><p class="roll">{roll}{more}</p>')
+    body = f'<style>{_STYLE}</style><div class="softgeom-card">{"".join(parts)}</div>'
+    if not whole:
+        return body
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{_text(title)}</title>'
+    return f"<!doctype html><html lang=en><head>{head}</head><body>{body}</body></html>\n"
+
+
+def _headline(counts: Mapping[str, int]) -> str:
+    total = sum(counts.values())
+    if counts["unargmaxable"]:
+        return f"{counts['unargmaxable']:,} of {total:,} outputs can never be the answer, each proven."
+    if counts["undecided"]:
+        return f"No output is proven lost; {counts['undecided']:,} of {total:,} are undecided."
+    tied = f" but for {counts['tied']:,} that tie with a twin" if counts["tied"] else ""
+    return f"Every one of the {total:,} outputs can be the answer{tied}, each proven."
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    rows = "".join(
+        f'<tr><td style="color:{COLOURS[name]}">{name}</td><td>{number:,}</td></tr>' for name, number in counts.items()
+    )
+    return f"<table>{rows}</table>"
+
+
+def _scripts(table: pd.DataFrame) -> str:
+    counted = by_script(table)
+    rows = "".join(
+        f"<tr><td>{_text(script)}</td><td>{classes:,}</td><td>{lost:,}</td><td>{lost / classes:.0%}</td></tr>"
+        for script, classes, lost in counted[counted["unargmaxable"] > 0].head(20).itertuples(index=False)
+    )
+    return (
+        f"<h2>By script</h2><table><tr><th>script</th><th>classes</th><th>never</th><th>share</th></tr>{rows}</table>"
+    )
+
+
+def _picture(table: pd.DataFrame) -> str:
+    """Certified margins on a logarithmic axis: those that can never win to the left, those that can to the right."""
+    margins = table["margin"].to_numpy(float)
+    sides = {
+        "unargmaxable": -margins[table["verdict"] == "unargmaxable"],
+        "argmaxable": margins[table["verdict"] == "argmaxable"],
+    }
+    powers = {name: np.log10(np.maximum(values[values > 0], 1e-9)) for name, values in sides.items()}
+    drawn = [values for values in powers.values() if len(values)]
+    if not drawn:
+        return ""
+    low, high = math.floor(min(v.min() for v in drawn)), math.ceil(max(v.max() for v in drawn)) + 1e-9
+    bins = np.linspace(low, high, 41)
+    tallest = max(np.histogram(values, bins)[0].max() for values in drawn)
+    width, height, bars = 800, 190, []
+    for name, values in powers.items():
+        for n, count in enumerate(np.histogram(values, bins)[0]):
+            tall = 150 * math.log1p(count) / math.log1p(tallest)
+            place = 410 + n * 9.4 if name == "argmaxable" else 390 - (n + 1) * 9.4
+            if count:
+                bars.append(
+                    f'<rect x="{place:.1f}" y="{160 - tall:.1f}" width="8.4" height="{tall:.1f}" fill="{COLOURS[name]}"/>'
+                )
+    labels = (
+        f'<text x="10" y="182" font-size="14" fill="{COLOURS["unargmaxable"]}">trails always, by at least 1e{low:+.0f} ... 1e{high:+.0f} '
+        f'(outwards)</text><text x="790" y="182" font-size="14" text-anchor="end" fill="{COLOURS["argmaxable"]}">leads somewhere, by as much</text>'
+    )
+    title = "<title>Histogram of certified margins, counts on a logarithmic scale</title>"
+    return f'<svg viewBox="0 0 {width} {height}" style="max-width:100%" role="img">{title}{"".join(bars)}{labels}</svg>'
+
+
+def _text(text: object) -> str:
+    return html.escape(str(text))

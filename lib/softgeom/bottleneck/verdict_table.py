@@ -1,0 +1,78 @@
+"""The table of verdicts as a file that any spreadsheet and any terminal can bear, and that reads back equal.
+
+Vocabularies hold everything: line breaks, quotes, ``NA``, the empty string, escape sequences, ``=1+1``. In ``verdicts.csv`` a token stands as it
+is, except that control characters, line separators, unpaired surrogates and backslashes are written as backslash escapes
+(``\\\\n``, ``\\\\x1b``, ``\\\\u2028``, ``\\\\\\\\``), and so is a first character that a spreadsheet would take for a formula (``=``, ``+``, ``-``, ``@``). `read_verdicts` undoes
+this and takes no word for a missing value.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import os
+import re
+import unicodedata
+from pathlib import Path
+
+import pandas as pd
+
+_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, invisible formats, surrogates, line and paragraph separators
+_FORMULAS = "=+-@"
+_ESCAPE = re.compile(r"\\(\\|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
+_NUMBERS = {"class": "int64", "steps": "int64", "margin": "float64", "radius": "float64"}
+
+
+def escape_token(token: str) -> str:
+    """The token as the table and the terminal show it: one line, no control characters, no formula."""
+    first, rest = token[:1], token[1:]
+    return (_code(first) if first and first in _FORMULAS else _plain(first)) + _plain(rest)
+
+
+def unescape_token(text: str) -> str:
+    """What `escape_token` was given."""
+    return _ESCAPE.sub(lambda match: "\\" if match[1] == "\\" else chr(int(match[1][1:], 16)), text)
+
+
+def write_verdicts(table: pd.DataFrame, path: str | Path) -> None:
+    """Write ``Scan.table``; beside it ``.parquet`` with the raw tokens, where pyarrow is installed."""
+    path = Path(path)
+    escaped = table.assign(
+        token=pd.Series([escape_token(token) for token in table["token"]], index=table.index, dtype=object)
+    )
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    escaped.to_csv(temporary, index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    temporary.replace(path)
+    encodable = not any(0xD800 <= ord(c) <= 0xDFFF for token in table["token"] for c in token)
+    if importlib.util.find_spec("pyarrow") is not None and encodable:
+        table.to_parquet(path.with_suffix(".parquet"), index=False)
+
+
+def read_verdicts(path: str | Path) -> pd.DataFrame:
+    """The table that `write_verdicts` was given, token for token.
+
+    Raises
+    ------
+    ValueError
+        When the file is no table of verdicts.
+    """
+    try:
+        table = pd.read_csv(
+            path, keep_default_na=False, na_values={"margin": [""], "radius": [""]}, dtype={"token": str}
+        )
+        table = table.astype({name: kind for name, kind in _NUMBERS.items() if name in table})
+        table["token"] = pd.Series([unescape_token(token) for token in table["token"]], dtype=object)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no table of verdicts ({error}).") from error
+    return table
+
+
+def _plain(text: str) -> str:
+    return "".join(_code(c) if c == "\\" or unicodedata.category(c) in _CATEGORIES else c for c in text)
+
+
+def _code(character: str) -> str:
+    if character == "\\":
+        return "\\\\"
+    point = ord(character)
+    return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"

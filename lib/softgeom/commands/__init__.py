@@ -1,0 +1,55 @@
+"""The command line: one file a verb.
+
+==========  ==================================================================================================
+inspect     which layers a file holds, their names, biases and activations, as commands to copy
+scan        which outputs the model can never produce, each verdict proven
+verify      every proof of a folder of results again, without a solver
+explain     why a class can never win, or an input at which it does
+diff        what changed between two scans
+prune       the same model without outputs that can never be the answer
+repair      a layer in which every class can win
+survey      several models in one table
+==========  ==================================================================================================
+
+Results go to standard output, progress and errors to standard error; `boundary.py` lists the exit codes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+
+from softgeom.commands.boundary import guarded
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    parsed = _parser().parse_args(arguments)
+    return guarded(lambda: _run(parsed))
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    logger = logging.getLogger("softgeom")
+    if not logger.handlers and not logging.getLogger().handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("softgeom: %(message)s"))
+        logger.addHandler(handler)
+    return int(parsed.run(parsed))
+
+
+def _parser() -> argparse.ArgumentParser:
+    from softgeom import __version__
+    from softgeom.commands import completion, diff, explain, inspect, prune, repair, scan, survey, verify
+
+    parser = argparse.ArgumentParser(
+        prog="softgeom",
+        description="The geometry of softmax: what can this model never say?",
+        epilog="A first model to try: softgeom scan g2pm",
+    )
+    parser.add_argument("--version", action="version", version=f"softgeom {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for module in (inspect, scan, verify, explain, diff, prune, repair, survey, completion):
+        module.add(commands)
+    return parser

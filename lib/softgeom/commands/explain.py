@@ -1,0 +1,92 @@
+"""``softgeom explain MODEL CLASS``: its captors, or an input at which it wins, and how hard it is to say."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from softgeom.bottleneck.certifying.verdict import Captors, Twin, Witness
+from softgeom.bottleneck.scanner import Scan, scan
+from softgeom.bottleneck.verdict_table import escape_token
+from softgeom.commands import options as asked
+from softgeom.commands.boundary import DONE
+from softgeom.layer import Ellipsoid, SoftmaxLayer
+
+_SHOWN = 12  # captors and rivals by name
+
+
+def add(commands: Any) -> None:
+    """The command's options."""
+    parser = commands.add_parser("explain", help="why a class can never win, or an input at which it does")
+    asked.add_model(parser)
+    parser.add_argument("class_", metavar="CLASS", help="its token, or its number")
+    asked.add_features(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Decide one class and say what its evidence says."""
+    head = asked.read_head(options)
+    features, _ = asked.read_features(options, head)
+    t = find_class(head.layer, options.class_)
+    found = scan(head.layer, [t], features=features)
+    found.verify()
+    print("\n".join(explanation(found, t)))
+    return DONE
+
+
+def find_class(layer: SoftmaxLayer, name: str) -> int:
+    """A class by its token (as the table writes it, too), else by its number; ValueError when there is none."""
+    tokens = layer.tokens or ()
+    matches = [t for t, token in enumerate(tokens) if name in (token, escape_token(token))]
+    if matches:
+        return matches[0]
+    if name.isascii() and name.isdecimal() and int(name) < layer.classes:
+        return int(name)
+    raise ValueError(
+        f"the model has no class {name!r}: pass a token of its vocabulary or a number below {layer.classes}."
+    )
+
+
+def explanation(found: Scan, t: int) -> list[str]:
+    """What the evidence for a class says, in sentences."""
+    layer, evidence = found.layer, found.evidence(t)
+    finding = next(f for f in found.findings if f.index == t)
+    name = f"class {t} ({escape_token(layer.token(t))!r})"
+    lines = [f"{name}: {evidence.verdict} on {found.features.describe()}"]
+    if isinstance(evidence, Captors):
+        order = np.argsort(-evidence.weights)[:_SHOWN]
+        share = evidence.weights / evidence.weights.sum()
+        listed = ", ".join(f"{escape_token(layer.token(int(evidence.rivals[n])))} {share[n]:.1%}" for n in order)
+        lines.append(
+            f"  whatever the features, a weighted mean of {len(share)} other logits is at least its own: {listed}"
+        )
+        lines.append(f"  so some captor always leads it by at least {-finding.margin:.4g}")
+    elif isinstance(evidence, Twin):
+        lines.append(
+            f"  class {evidence.twin} ({escape_token(layer.token(evidence.twin))!r}) has the same row and bias: they always tie"
+        )
+    elif isinstance(evidence, Witness):
+        point = np.asarray(evidence.point, float)
+        x = found.features.bias + found.features.gain * point if isinstance(found.features, Ellipsoid) else point
+        logits = layer.logits(x)
+        rivals = [i for i in np.argsort(-logits) if i != t][:3]
+        listed = ", ".join(escape_token(layer.token(int(i))) for i in rivals)
+        lines.append(
+            f"  it wins by {finding.margin:.4g} at an input of norm {np.linalg.norm(x):.4g}; next come {listed}"
+        )
+        lines.append(f"  it still wins anywhere within {finding.radius:.4g} of that input")
+    W = layer.W.astype(float)
+    norms = np.linalg.norm(W, axis=1)
+    lines.append(
+        f"  its row has norm {norms[t]:.4g}: {np.mean(norms < norms[t]):.0%} of all rows are shorter; its bias is {float(layer.bias[t]):.4g}"
+    )
+    x = W[t]
+    nearest = int(np.argmax(layer.logits(x * 10 / max(norms[t], 1e-30))))
+    if nearest != t:
+        lines.append(
+            f"  where the features point along its own row, {escape_token(layer.token(nearest))!r} is said instead"
+        )
+    return lines

@@ -1,0 +1,59 @@
+"""``softgeom inspect MODEL``: what the file holds that could be a softmax layer, as commands to copy."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+from softgeom.checkpoints import load_head
+from softgeom.checkpoints.listing import list_candidates
+from softgeom.checkpoints.tensors import plain
+from softgeom.commands.boundary import DONE
+
+
+def add(commands: Any) -> None:
+    """The command's options."""
+    parser = commands.add_parser("inspect", help="list what a file holds that could be a softmax layer")
+    parser.add_argument("model", help="a file, folder, hub id or released model")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """The layer that a scan would take, then the other candidates."""
+    model = str(options.model)
+    try:
+        head = load_head(model)
+    except ValueError as error:
+        head, refusal = None, str(error)
+    candidates = list_candidates(Path(model)) if Path(model).exists() else []
+    if options.json:
+        chosen = (
+            None
+            if head is None
+            else {"tensors": head.names, "shape": list(head.layer.W.shape), "notes": list(head.notes)}
+        )
+        listed = [{"weight": name, "shape": list(shape), "bias": bias} for name, shape, bias in candidates]
+        print(json.dumps({"model": model, "layer": chosen, "candidates": listed}))
+        return DONE
+    if head is not None:
+        layer = head.layer
+        print(
+            f"{plain(model)}: {layer.classes:,} classes, {layer.dimension} features, {'no' if layer.b is None else 'with'} bias"
+        )
+        for note in (*head.notes, head.feature_set()[1], "no names of the classes" if layer.tokens is None else ""):
+            print(f"  {note}" if note else "", end="\n" if note else "")
+        print(f"softgeom scan {shlex.quote(model)} --features auto")
+    elif not candidates:
+        raise ValueError(refusal)
+    else:
+        print(f"{plain(model)}: {refusal}")
+    for name, shape, bias in candidates[::-1]:
+        if head is None or name != head.names.get("weight"):
+            print(
+                f"softgeom scan {shlex.quote(model)} --weight {shlex.quote(plain(name))}  # {shape}{', bias ' + plain(bias) if bias else ''}"
+            )
+    return DONE

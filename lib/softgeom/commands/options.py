@@ -1,0 +1,182 @@
+"""What several commands ask alike: the model, its layer, its names, where its features lie, which classes."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+
+from softgeom.checkpoints import Head, classes_in_script, load_head
+from softgeom.checkpoints.released import RELEASED
+from softgeom.layer import Ball, Box, FeatureSet, Unbounded
+
+BOUND = 100.0  # the paper's
+_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+def add_model(parser: argparse.ArgumentParser, name: str = "model") -> None:
+    """The model and how its layer is found."""
+    parser.add_argument(
+        name,
+        help=".npz .onnx .safetensors .gguf .pkl .pt .bin, a model folder, a hub id, or a released model: "
+        + ", ".join(RELEASED),
+    )
+    layer = parser.add_argument_group("the layer")
+    layer.add_argument("--weight", help="name of the weight tensor; its sibling bias is taken along")
+    layer.add_argument("--bias", help="name of the bias tensor, where it is not the sibling of the weight")
+    layer.add_argument("--no-bias", action="store_true", help="leave the bias out")
+    layer.add_argument(
+        "--tokens", "--labels", dest="tokens", help="file of class names: one a line, JSON, tokenizer.json"
+    )
+    layer.add_argument("--labels-anyway", action="store_true", help="take names whose number does not fit the classes")
+    layer.add_argument("--revision", help="branch, tag or commit on the hub")
+
+
+def add_features(parser: argparse.ArgumentParser) -> None:
+    """Where the layer's inputs lie."""
+    features = parser.add_argument_group("where the layer's inputs lie")
+    features.add_argument(
+        "--features",
+        choices=["box", "auto", "norm", "ball", "unbounded"],
+        default="box",
+        help="auto: what the step before the layer allows (ReLU, Swish, tanh, a normalisation), inside the box",
+    )
+    features.add_argument("--bound", type=_positive, help=f"of the box, or radius of the ball (default: {BOUND:g})")
+    features.add_argument(
+        "--low", type=_number, help="lower bound of the box where it differs, such as -0.2785 after Swish"
+    )
+    features.add_argument("--inputs", type=Path, help=".npy file (n, features): report how far real features reach")
+
+
+def add_classes(parser: argparse.ArgumentParser) -> None:
+    """Which classes are asked about; all others stay rivals."""
+    asked = parser.add_argument_group("which classes (all others stay rivals)")
+    asked.add_argument("--classes", help="numbers and ranges, such as 0-99,7340")
+    asked.add_argument("--script", help="tokens written in this script alone, such as CYRILLIC or HAN")
+
+
+def add_work(parser: argparse.ArgumentParser) -> None:
+    """How the work is done."""
+    work = parser.add_argument_group("how the work is done")
+    work.add_argument("--jobs", type=_count, default=1, help="parallel workers (default: 1)")
+    work.add_argument("--backend", choices=["loky", "dask", "threading"], help="how workers run (default: loky)")
+    work.add_argument("--scheduler", help="address of a Dask scheduler")
+    work.add_argument("--device", help="PyTorch device of the search, such as cuda (default: none, NumPy)")
+    work.add_argument("--seed", type=int, default=0, help="seed of every random choice")
+
+
+def read_head(options: argparse.Namespace, model: str | None = None) -> Head:
+    """The layer that the options name."""
+    return load_head(
+        options.model if model is None else model,
+        weight=options.weight,
+        bias=options.bias,
+        tokens=options.tokens,
+        revision=options.revision,
+        without_bias=options.no_bias,
+        labels_confirmed=options.labels_anyway,
+    )
+
+
+def read_features(options: argparse.Namespace, head: Head) -> tuple[FeatureSet, str | None]:
+    """The feature set that the options ask for, and why, where the model decided it.
+
+    Raises
+    ------
+    ValueError
+        When an option is given that the chosen set has no use for: it would be dropped silently.
+    """
+    kind, bound = options.features, options.bound
+    for name, given, fits in (
+        ("--low", options.low, kind == "box"),
+        ("--bound", bound, kind in ("box", "auto", "ball")),
+    ):
+        if given is not None and not fits:
+            raise ValueError(f"{name} has no meaning with --features {kind}: leave one of them out.")
+    bound = BOUND if bound is None else bound
+    if kind == "auto":
+        return head.feature_set(bound)
+    if kind == "norm":
+        if head.features is None:
+            raise ValueError("the model has no final normalisation of a known name: use auto, box, ball or unbounded.")
+        return head.features, None
+    if kind == "ball":
+        return Ball(bound), None
+    return (Unbounded() if kind == "unbounded" else Box(bound, low=options.low)), None
+
+
+def read_classes(options: argparse.Namespace, head: Head) -> np.ndarray | None:
+    """The classes that the options ask about; None for all."""
+    if options.classes and options.script:
+        raise ValueError("--classes and --script both choose classes: leave one of them out.")
+    if options.classes:
+        return parse_classes(options.classes, head.layer.classes)
+    if not options.script:
+        return None
+    if head.layer.tokens is None:
+        raise ValueError("--script needs the token strings: pass --tokens with the model's vocabulary file.")
+    return classes_in_script(head.layer.tokens, options.script)
+
+
+def parse_classes(text: str, classes: int) -> np.ndarray:
+    """``0-3,17`` as [0, 1, 2, 3, 17]; ValueError when a part is no number or no class."""
+    chosen: set[int] = set()
+    for part in text.replace(" ", "").split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            raise ValueError(f"--classes {text!r}: {part!r} is no class number and no range such as 0-99.")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not first <= last < classes:
+            raise ValueError(f"--classes {text!r}: {part!r} does not lie between 0 and {classes - 1}.")
+        chosen |= set(range(first, last + 1))
+    return np.array(sorted(chosen))
+
+
+def read_inputs(path: Path, dimension: int) -> dict[str, float]:
+    """Extremes of real features (n, d) from an .npy file, read piece by piece.
+
+    Raises
+    ------
+    ValueError
+        When the file is none, or its rows are no features of this layer.
+    """
+    try:
+        X = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"--inputs {path} is no .npy file ({error}).") from error
+    if not isinstance(X, np.ndarray) or X.ndim < 2 or X.shape[-1] != dimension or X.dtype.kind != "f" or not X.size:
+        raise ValueError(f"--inputs {path} must hold real features (n, {dimension}).")
+    X = X.reshape(-1, dimension)
+    lows, highs, norms = [], [], []
+    for start in range(0, len(X), 65_536):
+        part = np.asarray(X[start : start + 65_536], dtype=float)
+        if not np.isfinite(part).all():
+            raise ValueError(f"--inputs {path} has a NaN or infinite entry.")
+        lows.append(part.min())
+        highs.append(part.max())
+        norms.append(np.linalg.norm(part, axis=1).max())
+    return {"rows": len(X), "lowest": float(min(lows)), "highest": float(max(highs)), "longest": float(max(norms))}
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is no finite number")
+    return value
+
+
+def _positive(text: str) -> float:
+    value = _number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be above zero (low < high)")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be 1 or more")
+    return value

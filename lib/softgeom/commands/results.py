@@ -1,0 +1,116 @@
+"""A folder of results: verdicts, summary, evidence, a card; one model's results never replace another's."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from softgeom.bottleneck.card import card
+from softgeom.bottleneck.certifying.archive import fingerprint
+from softgeom.bottleneck.scanner import Scan
+from softgeom.bottleneck.verdict_table import write_verdicts
+from softgeom.checkpoints import Head
+from softgeom.layer import SoftmaxLayer
+
+VERDICTS, SUMMARY, EVIDENCE, CARD = "verdicts.csv", "summary.json", "evidence.npz", "card.html"
+_DEFAULT = Path("scans")
+
+
+def folder_for(out: str | None, model: str, layer: SoftmaxLayer) -> Path:
+    """The folder for a layer's results: the one that was asked for, else one named after the model and its fingerprint.
+
+    Raises
+    ------
+    ValueError
+        When that is a file, or holds the results of another layer.
+    """
+    key = fingerprint(layer)
+    if out is None:
+        name = re.sub(r"[^\w.-]+", "_", Path(model).name or model).strip("._") or "model"
+        name = f"{model.replace('/', '--')}" if "/" in model and not Path(model).exists() else name
+        return _DEFAULT / f"{name}-{key[:8]}"
+    if not out.strip():
+        raise ValueError("--out is empty: name a folder for the results.")
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--out {out} is a file: name a folder for the results.")
+    kept = read_summary(folder) if (folder / SUMMARY).is_file() else {}
+    if kept.get("fingerprint", key) != key:
+        raise ValueError(
+            f"--out {out} holds the results of another layer ({kept.get('model', '?')}): name another folder."
+        )
+    return folder
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """``summary.json`` of a folder of results; ValueError when it is none."""
+    try:
+        content = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{folder / SUMMARY} is no summary of a scan ({error}).") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{folder / SUMMARY} is no summary of a scan.")
+    return content
+
+
+def load_scan(folder: Path, layer: SoftmaxLayer) -> Scan:
+    """The scan that a folder of results holds, for this layer."""
+    return Scan.load(folder / EVIDENCE, layer)
+
+
+def summarise(
+    found: Scan, head: Head, model: str, *, why: str | None, seed: int, inputs: dict[str, float] | None
+) -> dict[str, Any]:
+    """What ``summary.json`` holds."""
+    layer = head.layer
+    return {
+        "model": model,
+        "source": head.source.name,
+        "origin": {key: value for key, value in vars(head.source).items() if value},
+        "tensors": head.names,
+        "notes": list(head.notes),
+        "is_embedding": head.is_embedding,
+        "classes": layer.classes,
+        "features": layer.dimension,
+        "bias": layer.b is not None,
+        "dtype": str(layer.W.dtype),
+        "named": layer.tokens is not None,
+        "feature_set": found.features.describe(),
+        "feature_set_because": why,
+        "inputs": inputs,
+        "scanned": len(found.findings),
+        "counts": found.counts,
+        "seed": seed,
+        "fingerprint": fingerprint(layer),
+        "versions": {name: version(name) for name in ("softgeom", "numpy", "scipy", "highspy")},
+    }
+
+
+def write_results(folder: Path, found: Scan, summary: dict[str, Any]) -> None:
+    """Evidence first, the summary last: a folder with a summary is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found.save(folder / EVIDENCE)
+    write_verdicts(found.table, folder / VERDICTS)
+    facts = [
+        f"{summary['classes']:,} classes over {summary['features']} features, {summary['feature_set']}"
+        + (f": {summary['feature_set_because']}." if summary["feature_set_because"] else "."),
+        *(f"{note[:1].upper()}{note[1:]}." for note in summary["notes"]),
+        f"To check every proof without a solver: softgeom verify {folder} {summary['model']}",
+    ]
+    write_text(folder / CARD, card(found.table, found.counts, str(summary["model"]), facts))
+    write_text(folder / SUMMARY, json.dumps(summary, indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """All or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,198 @@
+"""``softgeom scan MODEL``: which outputs can this model never produce?
+
+    OUT/verdicts.csv     one row per class (softgeom.read_verdicts reads it back token for token)
+    OUT/summary.json     counts, feature set, where the layer was found, fingerprint, versions
+    OUT/evidence.npz     the evidence; ``softgeom verify OUT MODEL`` re-checks it anywhere
+    OUT/card.html        one page to look at and to pass on
+
+Finished blocks are kept in OUT/blocks, so that a scan that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softgeom.bottleneck.scanner import Scan, scan
+from softgeom.bottleneck.verdict_table import escape_token
+from softgeom.checkpoints import Head
+from softgeom.commands import options as asked
+from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
+from softgeom.commands.results import folder_for, summarise, write_results
+
+_EXAMPLES = 20  # classes that can never win are named on the terminal up to here; verdicts.csv has them all
+_FAIL_ON = re.compile(r"(unargmaxable|tied|undecided)(?:=(\d+))?")
+
+
+def add(commands: Any) -> None:
+    """The command's options."""
+    parser = commands.add_parser("scan", help="find the outputs that a model can never produce, each proven")
+    asked.add_model(parser)
+    asked.add_features(parser)
+    asked.add_classes(parser)
+    asked.add_work(parser)
+    parser.add_argument("--out", help="folder for the results (default: scans/NAME-FINGERPRINT)")
+    parser.add_argument(
+        "--fail-on",
+        metavar="VERDICT[=N]",
+        help="exit with 4 when more than N classes have this verdict, such as unargmaxable=0",
+    )
+    parser.add_argument(
+        "--expected", type=Path, help="file of classes (tokens or numbers, one a line) that --fail-on does not count"
+    )
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Scan, check, write, tell."""
+    limit = _limit(options)
+    head = asked.read_head(options)
+    features, why = asked.read_features(options, head)
+    classes = asked.read_classes(options, head)
+    inputs = asked.read_inputs(options.inputs, head.layer.dimension) if options.inputs else None
+    folder = folder_for(options.out, str(options.model), head.layer)
+    quiet = options.quiet or options.json
+    if not quiet:
+        _introduce(options, head, features.describe(), why, inputs)
+    started = time.perf_counter()
+    found = scan(
+        head.layer,
+        classes,
+        features=features,
+        seed=options.seed,
+        n_jobs=options.jobs,
+        backend=options.backend,
+        address=options.scheduler,
+        device=options.device,
+        checkpoint=folder / "blocks",
+        progress=not options.quiet,
+    )
+    found.verify()
+    seconds = time.perf_counter() - started
+    summary = summarise(found, head, str(options.model), why=why, seed=options.seed, inputs=inputs)
+    write_results(folder, found, summary)
+    if options.json:
+        print(json.dumps({**summary, "folder": str(folder)}))
+    elif not quiet:
+        _tell(found, folder, seconds)
+    if limit is not None and (count := _counted(found, limit[0], options.expected)) > limit[1]:
+        print(f"softgeom: {count} classes are {limit[0]} and not expected; {limit[1]} are allowed.", file=sys.stderr)
+        return TOO_MANY
+    return UNDECIDED if found.counts["undecided"] else DONE
+
+
+def _introduce(
+    options: argparse.Namespace, head: Head, described: str, why: str | None, inputs: dict[str, float] | None
+) -> None:
+    layer = head.layer
+    bias = "no bias" if layer.b is None else "with bias"
+    print(
+        f"{escape_token(str(options.model))}: {layer.classes:,} classes, {layer.dimension} features, {bias}; {described}"
+    )
+    for note in head.notes:
+        print(f"  {note}")
+    if why:
+        print(f"  {why}")
+    elif (suggestion := head.feature_set())[0].describe() != described and options.features == "box":
+        print(f"  --features auto would use a smaller set: {suggestion[1]}")
+    if inputs:
+        print(
+            f"  {inputs['rows']:,} real features reach from {inputs['lowest']:.4g} to {inputs['highest']:.4g}, "
+            f"norm {inputs['longest']:.4g} at most"
+        )
+
+
+def _tell(found: Scan, folder: Path, seconds: float) -> None:
+    for verdict, count in found.counts.items():
+        print(f"{verdict:>13}: {count:,}")
+    if found.counts["unargmaxable"]:
+        print(f"never an output: {_examples(found)}")
+    claimed = "every verdict" if not found.counts["undecided"] else "every verdict but the undecided"
+    print(f"{claimed} proven and re-checked in {seconds:.1f} s; written to {folder}")
+
+
+def _examples(found: Scan) -> str:
+    lost = [found.layer.token(f.index) for f in found.findings if f.evidence.verdict == "unargmaxable"]
+    shown = [escape_token(token) if token.strip() else repr(token) for token in lost[:_EXAMPLES]]
+    return " ".join(shown) + (" ..." if len(lost) > _EXAMPLES else "")
+
+
+def _limit(options: argparse.Namespace) -> tuple[str, int] | None:
+    if options.fail_on is None:
+        if options.expected:
+            raise ValueError("--expected lists what --fail-on does not count: pass --fail-on too.")
+        return None
+    match = _FAIL_ON.fullmatch(options.fail_on)
+    if match is None:
+        raise ValueError(
+            f"--fail-on {options.fail_on!r}: write unargmaxable, tied or undecided, with =N where N are allowed."
+        )
+    return match[1], int(match[2] or 0)
+
+
+def _counted(found: Scan, verdict: str, expected: Path | None) -> int:
+    lost = {f.index for f in found.findings if f.evidence.verdict == verdict}
+    if expected is not None:
+        lines = set(expected.read_text(encoding="utf-8").split("\n")) - {""}
+        names = {t: (str(t), found.layer.token(t), escape_token(found.layer.token(t))) for t in lost}
+        lost -= {t for t in lost if lines & set(names[t])}
+    return len(lost)
+
+
+def scan_model(
+    model: Any,
+    classes: Any = None,
+    *,
+    features: Any = "box",
+    bound: float = 100.0,
+    weight: str | None = None,
+    bias: str | None = None,
+    tokens: Any = None,
+    revision: str | None = None,
+    **options: Any,
+) -> Scan:
+    """``softgeom.scan``: which outputs can never be the answer, for anything that has a softmax layer.
+
+    Parameters
+    ----------
+    model : path, hub id, released model, torch.nn.Module, tensor, array (C, d) or SoftmaxLayer
+        See `softgeom.checkpoints.load_head`.
+    classes : integers or tokens, optional
+        Which to decide; default all.
+    features : "box", "auto", or a feature set
+        "auto" takes what the step before the layer allows.
+    bound : float
+        Of the box.
+    weight, bias, tokens, revision
+        As for `load_head`.
+    **options
+        As for `softgeom.bottleneck.scan`, such as ``n_jobs=4``, ``checkpoint=folder``, ``progress=True``.
+
+    Raises
+    ------
+    ValueError
+        When the model, a class or a feature set cannot be used as asked.
+    """
+    from softgeom.checkpoints import load_head
+    from softgeom.layer import Box
+
+    head = load_head(model, weight=weight, bias=bias, tokens=tokens, revision=revision)
+    if isinstance(features, str):
+        if features not in ("box", "auto"):
+            raise ValueError(f"features must be 'box', 'auto' or a feature set, not {features!r}.")
+        features = Box(bound) if features == "box" else head.feature_set(bound)[0]
+    if classes is not None and not isinstance(classes, np.ndarray) and any(isinstance(c, str) for c in classes):
+        names = {token: t for t, token in reversed(list(enumerate(head.layer.tokens or ())))}
+        if unknown := [c for c in classes if isinstance(c, str) and c not in names]:
+            raise ValueError(f"the model has no class {unknown[0]!r}.")
+        classes = [names[c] if isinstance(c, str) else c for c in classes]
+    return scan(head.layer, classes, features=features, **options)

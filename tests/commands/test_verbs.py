@@ -1,0 +1,212 @@
+"""The verbs as a new user tries them: what they print, what they write, what they refuse, with which exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import softgeom as sg
+from softgeom.bottleneck.pruning import rounding_errors
+from softgeom.cli import main
+from softgeom.commands import boundary
+from softgeom.layer import Ball, Box, SoftmaxLayer
+
+
+@pytest.fixture
+def scanned(npz, tmp_path):
+    """A finished folder of results."""
+    assert main(["scan", str(npz), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    return tmp_path / "out"
+
+
+def test_the_default_folder_carries_name_and_fingerprint(npz, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["scan", str(npz), "--quiet"]) == 0
+    (folder,) = Path("scans").iterdir()
+    assert folder.name.startswith("model.npz-")
+    assert (folder / "verdicts.csv").is_file()
+
+
+def test_results_of_another_model_are_not_overwritten(scanned, tmp_path, capsys):
+    np.savez(tmp_path / "other.npz", W=np.eye(3))
+    assert main(["scan", str(tmp_path / "other.npz"), "--out", str(scanned)]) == boundary.REFUSED
+    assert "holds the results of another layer" in capsys.readouterr().err
+    assert main(["verify", str(scanned), str(tmp_path / "model.npz")]) == 0
+
+
+def test_verify_notices_other_counts_and_another_layer(scanned, npz, tmp_path, capsys):
+    assert main(["verify", str(scanned), str(npz)]) == 0
+    assert "40 verdicts re-checked without a solver" in capsys.readouterr().out
+    summary = json.loads((scanned / "summary.json").read_text())
+    summary["counts"]["argmaxable"] += 1
+    (scanned / "summary.json").write_text(json.dumps(summary))
+    assert main(["verify", str(scanned), str(npz)]) == boundary.REFUSED
+    np.savez(tmp_path / "other.npz", W=np.eye(3))
+    assert main(["verify", str(scanned), str(tmp_path / "other.npz")]) == boundary.REFUSED
+    assert "belongs to another layer" in capsys.readouterr().err
+
+
+def test_fail_on_counts_what_is_not_expected(npz, tmp_path, capsys):
+    command = ["scan", str(npz), "--out", str(tmp_path / "out"), "--quiet", "--fail-on"]
+    assert main([*command, "unargmaxable"]) == boundary.TOO_MANY
+    assert main([*command, "undecided"]) == 0
+    table = sg.read_verdicts(tmp_path / "out" / "verdicts.csv")
+    lost = table.token[table.verdict == "unargmaxable"]
+    assert main([*command, f"unargmaxable={len(lost)}"]) == 0
+    assert main([*command, f"unargmaxable={len(lost) - 1}"]) == boundary.TOO_MANY
+    (tmp_path / "known.txt").write_text("\n".join(lost))
+    assert main([*command, "unargmaxable", "--expected", str(tmp_path / "known.txt")]) == 0
+
+
+def test_json_is_all_that_is_printed_and_quiet_prints_nothing(npz, tmp_path, capsys):
+    assert main(["scan", str(npz), "--out", str(tmp_path / "out"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["classes"] == 40
+    assert main(["scan", str(npz), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_some_classes_alone_and_measured_inputs(npz, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.array([[0.5, -2.0], [3.0, 0.0]]))
+    options = ["--classes", "3,5-7", "--inputs", str(tmp_path / "x.npy"), "--out", str(tmp_path / "out")]
+    assert main(["scan", str(npz), *options]) == 0
+    assert sg.read_verdicts(tmp_path / "out" / "verdicts.csv")["class"].tolist() == [3, 5, 6, 7]
+    assert "reach from -2 to 3" in capsys.readouterr().out
+    np.save(tmp_path / "x.npy", np.ones((3, 5)))
+    assert main(["scan", str(npz), *options]) == boundary.REFUSED
+
+
+def test_auto_takes_what_the_step_before_the_layer_allows(network, tmp_path, capsys):
+    assert main(["scan", str(network), "--features", "auto", "--out", str(tmp_path / "out")]) == 0
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["feature_set"] == "|x| <= 1"
+    assert "tanh in front of the layer" in capsys.readouterr().out
+
+
+def test_inspect_prints_commands_that_work(network, capsys):
+    assert main(["inspect", str(network)]) == 0
+    command = capsys.readouterr().out.strip().splitlines()[-1]
+    assert command == f"softgeom scan {network} --features auto"
+
+
+def test_inspect_lists_what_could_be_meant(tmp_path, capsys):
+    np.savez(tmp_path / "m.npz", one=np.ones((4, 3)), two=np.ones((5, 3)))
+    assert main(["inspect", str(tmp_path / "m.npz")]) == 0
+    assert "--weight one  # (4, 3)" in capsys.readouterr().out
+
+
+def test_explain_names_captors_or_an_input(npz, scanned, capsys):
+    table = sg.read_verdicts(scanned / "verdicts.csv").set_index("verdict")
+    assert main(["explain", str(npz), table.loc["unargmaxable", "token"].iloc[0]]) == 0
+    assert "weighted mean of" in capsys.readouterr().out
+    assert main(["explain", str(npz), table.loc["argmaxable", "token"].iloc[0]]) == 0
+    assert "it wins by" in capsys.readouterr().out
+    assert main(["explain", str(npz), "nothing"]) == boundary.REFUSED
+
+
+def test_diff_tells_what_happened_to_each_token(scanned, layer, tmp_path, capsys):
+    better = SoftmaxLayer(layer.W, -0.5 * (layer.W.astype(float) ** 2).sum(1), layer.tokens)  # no class is imprisoned
+    np.savez(tmp_path / "b.npz", W=better.W[:39], b=better.b[:39], tokens=np.array([*layer.tokens[:38], "new"]))
+    assert main(["scan", str(tmp_path / "b.npz"), "--out", str(tmp_path / "b"), "--quiet"]) == 0
+    assert main(["diff", str(scanned), str(tmp_path / "b"), "--json"]) == 0
+    changes = json.loads(capsys.readouterr().out)
+    table = sg.read_verdicts(scanned / "verdicts.csv")
+    lost = set(table.token[(table.verdict == "unargmaxable") & (table["class"] < 38)])
+    assert set(changes["lost, then freed"]) == lost
+    assert changes["lost in both"] == changes["free, then lost"] == []
+    assert changes["new"] == ["new"]
+
+
+def test_a_pruned_network_answers_alike_and_names_its_classes(network, layer, tmp_path, capsys):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    out = tmp_path / "small.onnx"
+    (tmp_path / "labels.txt").write_text("\n".join(layer.tokens))
+    assert main(["prune", str(network), "--features", "auto", "--out", str(out)]) == 0
+    assert "cut off" in capsys.readouterr().out
+    listing = json.loads((tmp_path / "small.onnx.classes.json").read_text())
+    assert len(listing) < 40
+    assert [entry["token"] for entry in listing] == [layer.tokens[entry["was"]] for entry in listing]
+    x = np.random.default_rng(0).normal(0, 3, (20_000, 2)).astype(np.float32)
+    old, new = (onnxruntime.InferenceSession(str(p)).run(None, {"x": x})[0].argmax(1) for p in (network, out))
+    np.testing.assert_array_equal(old, np.array([entry["was"] for entry in listing])[new])
+    assert main(["prune", str(network), "--out", str(out)]) == boundary.REFUSED  # the file is there
+
+
+def test_no_computed_logit_strays_further_than_the_rounding_bound(layer):
+    rng = np.random.default_rng(0)
+    for features in (Box(100.0), Box(3.0, low=-0.3), Ball(5.0)):
+        bounds = rounding_errors(layer, features)
+        for _ in range(50):
+            x = rng.uniform(-3, 3, 2).astype(np.float32)
+            x = x if features != Box(3.0, low=-0.3) else np.abs(x)
+            computed = (layer.W @ x + layer.b).astype(np.float32)
+            assert (np.abs(computed - layer.logits(x)) <= bounds).all()
+
+
+def test_undecided_classes_stop_a_pruning(npz, layer):
+    from softgeom.bottleneck import Finding, Scan, Unknown
+    from softgeom.bottleneck.pruning import cut
+
+    unknown = [Finding(t, Unknown(1.0, "given up"), "programme", 0, 1.0, np.nan) for t in range(40)]
+    with pytest.raises(ValueError, match="40 classes are undecided"):
+        cut(Scan(layer, Box(100.0), unknown))
+
+
+def test_a_repaired_network_frees_every_class(network, tmp_path):
+    assert main(["repair", str(network), "--out", str(tmp_path / "r.onnx")]) == 0
+    assert sg.scan(tmp_path / "r.onnx").counts == {"argmaxable": 40, "tied": 0, "unargmaxable": 0, "undecided": 0}
+
+
+def test_survey_is_one_table_and_says_what_could_not_be_read(npz, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["survey", str(npz), "absent.npz", "--json"]) == boundary.REFUSED
+    captured = capsys.readouterr()
+    rows = json.loads(captured.out)
+    assert rows[0]["unargmaxable"] > 0
+    assert rows[1] == {"model": "absent.npz"}
+    assert "absent.npz" in captured.err
+
+
+def test_completion_knows_every_verb(capsys):
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    assert all(verb in script for verb in ("inspect", "scan", "verify", "explain", "diff", "prune", "repair", "survey"))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ValueError("bad\x1b[31m name\nsecond line"), boundary.REFUSED),
+        (OSError(28, "No space left on device", "/x/verdicts.csv"), boundary.NO_FILE),
+        (MemoryError(), boundary.NO_MEMORY),
+        (RuntimeError("surprise"), boundary.FAULT),
+        (KeyboardInterrupt(), boundary.STOPPED),
+    ],
+)
+def test_any_failure_is_one_printable_sentence(capsys, error, code):
+    def work():
+        raise error
+
+    assert boundary.guarded(work) == code
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.strip().isprintable()
+    if code == boundary.FAULT:
+        traceback = Path(said.split("traceback in ")[1].split(")")[0])
+        assert "RuntimeError: surprise" in traceback.read_text()
+        traceback.unlink()
+
+
+def test_in_python_a_scan_is_short_and_indexed_by_token(layer):
+    found = sg.scan(layer)
+    assert len(repr(found)) < 200
+    assert len(found) == 40
+    assert found["t3"].index == 3
+    assert found[5].index == 5
+    assert "Never an output" in found._repr_html_()
+    assert sg.scan(layer, ["t4", "t9"]).table["class"].tolist() == [4, 9]
+    with pytest.raises(KeyError, match="no class 'x'"):
+        found["x"]
+    with pytest.raises(ValueError, match="no class 'x'"):
+        sg.scan(layer, ["x"])
