@@ -1,0 +1,166 @@
+"""Robustness on two rulers (notebook 24): Figure 7.5 with its control, and the gain of every lambda."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, ScalarFormatter
+
+from compendium import style
+
+_RULERS = {
+    "absolute": ("the paper's ruler:\none size for all models", style.BLUE),
+    "relative": ("each model's own ruler:\nthe size of its embeddings", style.RED),
+}
+
+
+def draw_two_rulers(
+    gains: pd.DataFrame, gain: pd.DataFrame, multiples: Mapping[str, Sequence[float]], weight: float, growth: float
+) -> Figure:
+    """Same noise, two rulers: extra loss of one lambda against none, at equal absolute and at equal relative size, seeds and interval."""
+    fig, axes = style.figure("page", height=4.4, ncols=2, sharey=True)
+    ends = {}
+    for ax, family in zip(axes, multiples, strict=True):
+        for scale, (_, colour) in _RULERS.items():
+            chosen = (
+                (gain["group"] == "sweep")
+                & (gain["penalty_weight"] == weight)
+                & (gain["family"] == family)
+                & (gain["scale"] == scale)
+            )
+            line = gain[chosen].sort_values("level")
+            seeds = gains[
+                (gains["group"] == "sweep") & (gains["penalty_weight"] == weight) & (gains["family"] == family)
+            ]
+            for _, one in seeds[seeds["scale"] == scale].groupby("seed"):
+                ax.plot(one["level"], one["extra_nats"], "o", color=colour, ms=3, alpha=0.5)
+            ax.plot(line["level"], line["extra_nats"], color=colour, lw=2.5)
+            low, high = (line[end].replace([-np.inf, np.inf], np.nan) for end in ("low", "high"))
+            ax.fill_between(line["level"], low, high, color=colour, alpha=0.15, lw=0)
+            ends[family, scale] = line.iloc[-1]
+        ax.axhline(0, color="black", lw=1)
+        ax.set_xticks(range(1, len(multiples[family]) + 1), [f"{m:g}" for m in multiples[family]])
+        ax.set(xlabel=f"{family}, in sizes of the baseline's embeddings", title=f"{family.capitalize()}")
+    for (name, colour), height in zip(_RULERS.values(), (0.04, 0.97), strict=True):
+        side = "bottom" if height < 0.5 else "top"
+        axes[0].text(0.03, height, name, color=style.legible(colour), transform=axes[0].transAxes, va=side)
+    axes[0].set_ylabel("extra loss against λ = 0 (nats)\nbelow zero: more robust")
+    noise = next(iter(multiples))
+    absolute, relative = ends[noise, "absolute"], ends[noise, "relative"]
+    style.headline(
+        fig,
+        f"Same noise, two rulers: λ = {weight:g} {_says(absolute)} on the paper's, {_says(relative)} on its own. Its embeddings have grown "
+        f"{growth:.1f} times",
+    )
+    return fig
+
+
+def _says(row: pd.Series) -> str:
+    if not (row["high"] < 0 or row["low"] > 0):
+        return f"changes nothing certain ({row['extra_nats']:+.2f} nats)"
+    return f"{'gains' if row['extra_nats'] < 0 else 'loses'} {abs(row['extra_nats']):.2f} nats"
+
+
+def draw_beside_the_paper(
+    degradation: pd.DataFrame, paper: pd.DataFrame, multiples: Mapping[str, Sequence[float]], weight: float
+) -> Figure:
+    """Figure 7.5, the paper's printed ratios on wikitext-103 beside ours at equal absolute size, with both 95% ranges over subsamples."""
+    fig, axes = style.figure("page", height=5.4, nrows=2, ncols=2)
+    sweep = degradation[(degradation["group"] == "sweep") & (degradation["scale"] == "absolute")]
+    for row, family in enumerate(multiples):
+        printed = paper[(paper["perturbation"] == family) & (paper["dataset"] == "wikitext-103")]
+        by_objective = {
+            "λ = 0": printed[printed["objective"] == "cross-entropy"],
+            f"λ = {weight:g}": printed[printed["objective"] != "cross-entropy"],
+        }
+        _draw_ratios(axes[row, 0], by_objective, ("median_ratio", "ci95_low", "ci95_high"))
+        ours = {
+            f"λ = {w:g}": sweep[(sweep["family"] == family) & (sweep["penalty_weight"] == w)] for w in (0.0, weight)
+        }
+        _draw_ratios(axes[row, 1], ours, ("median_ratio", "ratio_low", "ratio_high"))
+        axes[row, 0].set(
+            title=f"Paper, {family} (wikitext-103)",
+            ylabel="perplexity ratio (log)",
+            xlabel="level (its sizes are lost)",
+        )
+        axes[row, 1].set(title=f"Ours, {family}", xlabel="size over the baseline's embeddings")
+        axes[row, 1].set_xticks(range(1, len(multiples[family]) + 1), [f"{m:g}" for m in multiples[family]])
+    noise = sweep[sweep["family"] == "noise"]
+    last = [noise.loc[noise["penalty_weight"] == w, "median_ratio"].iloc[-1] for w in (0.0, weight)]
+    printed = paper[(paper["perturbation"] == "noise") & (paper["dataset"] == "wikitext-103")]
+    theirs = printed[printed["level"] == printed["level"].max()].sort_values("objective")["median_ratio"].tolist()
+    style.headline(
+        fig,
+        f"The strongest noise multiplies perplexity by {theirs[0]:.0f} without and {theirs[1]:.0f} with the penalty in the paper, by "
+        f"{last[0]:.1f} and {last[1]:.1f} here",
+    )
+    return fig
+
+
+def _draw_ratios(ax: Axes, lines: Mapping[str, pd.DataFrame], columns: tuple[str, str, str]) -> None:
+    middle, low, high = columns
+    for shift, (name, colour), line in zip(
+        (-0.06, 0.06), zip(lines, ("black", style.RED), strict=True), lines.values(), strict=True
+    ):
+        y = line[middle]
+        ax.errorbar(
+            line["level"] + shift,
+            y,
+            yerr=[y - line[low], line[high] - y],
+            color=colour,
+            marker="o",
+            ms=4,
+            capsize=3,
+            lw=2,
+        )
+        place = (line["level"].iloc[-1] + 0.15, y.iloc[-1])
+        ax.annotate(
+            name,
+            place,
+            (4, 0),
+            textcoords="offset points",
+            color=style.legible(colour),
+            va="center",
+            annotation_clip=False,
+        )
+    ax.set(yscale="log", xticks=sorted(set(line["level"])))
+    ax.set_xlim(0.6, len(set(line["level"])) + 0.9)
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter(ScalarFormatter())
+    ax.minorticks_off()
+
+
+def draw_gain(gain: pd.DataFrame, multiples: Mapping[str, Sequence[float]]) -> Figure:
+    """Extra loss of every lambda on both rulers, noise and drift, with 95% intervals over seeds."""
+    fig, axes = style.figure("page", height=5.4, nrows=2, ncols=2, sharey="row")
+    sweep = gain[gain["group"] == "sweep"]
+    for row, family in enumerate(multiples):
+        for ax, scale in zip(axes[row], _RULERS, strict=True):
+            part = sweep[(sweep["family"] == family) & (sweep["scale"] == scale)]
+            lines = list(part.groupby("penalty_weight"))
+            for number, (weight, line) in enumerate(lines):
+                colour = style.COLOURS[number % len(style.COLOURS)]
+                x = line["level"] + 0.1 * (number - (len(lines) - 1) / 2)  # side by side, so that intervals can be read
+                ends = line[["low", "high"]].replace([-np.inf, np.inf], np.nan)
+                ax.vlines(x, ends["low"], ends["high"], color=colour, lw=1.5)
+                ax.plot(x, line["extra_nats"], "o-", color=colour, ms=4, label=f"λ = {weight:g}")
+            ax.axhline(0, color="black", lw=1)
+            ax.set_xticks(range(1, len(multiples[family]) + 1), [f"{m:g}" for m in multiples[family]])
+            ruler = "the baseline's" if scale == "absolute" else "each model's own"
+            ax.set(title=f"{family.capitalize()}, equal {scale} size", xlabel=f"size over {ruler} embeddings")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("extra loss (nats)\nbelow zero: a gain")
+    axes[0, 0].legend(fontsize=9)
+    top = sweep[(sweep["family"] == "noise") & (sweep["level"] == sweep["level"].max())]
+    counts = {scale: int((top[top["scale"] == scale]["high"] < 0).sum()) for scale in _RULERS}
+    total = top["penalty_weight"].nunique()
+    style.headline(
+        fig,
+        f"Under the strongest noise {counts['absolute']} of {total} penalties gain with their whole interval on the paper's ruler, "
+        f"{counts['relative']} on the model's own",
+    )
+    return fig

@@ -1,0 +1,123 @@
+"""What the runs of a margin sweep ended with, against what they have to beat, and how they differ from their own baselines over seeds.
+
+Runs of one seed start alike and see the same batches, so that a run is compared with the run of its seed at lambda = 0; the interval of the
+mean difference is Student's over seeds (:mod:`compendium.statistics`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from compendium import statistics
+from compendium.book import load_record, load_sources
+from compendium.models.encoded import EncodedText, load_encoded
+from compendium.models.ngrams import NGramTable
+from compendium.models.sweep import Experiment, embeddings_rms, load_experiment, window_scores
+from softgeom.language_model import Tokens, resolve_device, window_losses, windows
+from softgeom.language_model.configuration import draw_batch
+from softgeom.margins.support import ROUNDING
+
+
+def describe_run(
+    outcome: Mapping[str, Any], folder: Path, held_out: Tokens, seen: Tokens, device: str = "auto"
+) -> dict[str, Any]:
+    """Perplexities of a finished run on two sets of windows, the size of its embeddings, and what its prior has become."""
+    model, prior = load_experiment(folder, outcome["key"])
+    model = model.to(resolve_device(device))
+    beta = window_scores(model, prior, held_out)[:, 1:]  # the first position has no past
+    with torch.no_grad():
+        eigenvalues = torch.linalg.eigvals(prior.coupling_matrix().double()).real
+    return {name: value for name, value in outcome.items() if name != "evaluations"} | {
+        "training_perplexity": float(np.exp(window_losses(model, seen).mean())),
+        "validation_perplexity": float(np.exp(window_losses(model, held_out).mean())),
+        "embedding_rms": embeddings_rms(model, held_out),
+        "mean_beta": float(beta.mean()),
+        "largest_beta": float(beta.max()),
+        "positive_share": float((beta > ROUNDING).mean()),
+        "largest_eigenvalue": eigenvalues.max().item(),
+        "smallest_eigenvalue": eigenvalues.min().item(),
+        "coupling_norm": prior.coupling_matrix().norm().item(),
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
+
+
+def training_windows(experiment: Experiment, tokens: Tokens) -> Tokens:
+    """The windows that a run has read, batch by batch; the whole corpus once, where the run has read more than that."""
+    config, length = experiment.training, experiment.gpt.n_ctx
+    if config.steps * config.batch_size * length >= len(tokens):
+        return windows(tokens, length)
+    return np.concatenate([draw_batch(tokens, config, length, step).numpy() for step in range(config.steps)])
+
+
+def table_perplexities(experiment: Experiment, tokens: Tokens, held_out: Tokens) -> dict[str, float]:
+    """Perplexities of smoothed tables that read what the run has read, on the windows that it is judged by."""
+    read, d_vocab = training_windows(experiment, tokens), experiment.gpt.d_vocab
+    return {
+        "unigram_perplexity": NGramTable(read, d_vocab, 1).perplexity(held_out),
+        "bigram_perplexity": NGramTable(read, d_vocab, 2).perplexity(held_out),
+        "trigram_perplexity": NGramTable(read, d_vocab, 3, kneser_ney=True).perplexity(held_out),
+    }
+
+
+def scale_of(runs: pd.DataFrame, baselines: Iterable[Experiment], tokens: Tokens, held_out: Tokens) -> pd.DataFrame:
+    """One row with what a rule's gate asks: perplexity of the models without penalty and of the tables, tokens, parameters, seeds."""
+    experiments = list(baselines)
+    tables = pd.DataFrame([table_perplexities(experiment, tokens, held_out) for experiment in experiments]).mean()
+    config, length = experiments[0].training, experiments[0].gpt.n_ctx
+    plain = runs[(runs["group"] == "sweep") & (runs["penalty_weight"] == 0)]
+    row = {
+        "baseline_perplexity": plain["validation_perplexity"].mean(),
+        **tables,
+        "tokens": config.steps * config.batch_size * length,
+        "parameters": int(plain["parameters"].iloc[0]),
+        "seeds": len(experiments),
+    }
+    return pd.DataFrame([row])
+
+
+def gate(scale: pd.DataFrame) -> dict[str, float | int]:
+    """The evidence on scale that every rule about a trained model takes."""
+    row = scale.to_dict("records")[0]
+    return {name: row[name] for name in row if name != "trigram_perplexity"}
+
+
+def over_baseline(runs: pd.DataFrame, column: str) -> pd.Series:
+    """A column of every run over that of the run without penalty of the same seed."""
+    plain = runs[(runs["group"] == "sweep") & (runs["penalty_weight"] == 0)].set_index("seed")[column]
+    return runs[column] / runs["seed"].map(plain)
+
+
+def by_weight(runs: pd.DataFrame, columns: Iterable[str], keys: str | list[str] = "penalty_weight") -> pd.DataFrame:
+    """Mean over seeds with its 95% interval for each value of ``keys``: columns ``<name>``, ``<name>_low``, ``<name>_high``."""
+    rows = []
+    for key, part in runs.groupby(keys, sort=False):
+        names = dict(zip(keys, key, strict=True)) if isinstance(keys, list) else {keys: key}
+        for column in columns:
+            interval = statistics.over_seeds(part[column])
+            names |= {column: interval.mean, f"{column}_low": interval.low, f"{column}_high": interval.high}
+        rows.append(names | {"seeds": len(part)})
+    return pd.DataFrame(rows).set_index(keys)
+
+
+def load_text_of_sweep(notebook: str, profile: str) -> EncodedText:
+    """The corpus that a notebook's runs were trained on, encoded as they read it.
+
+    Raises
+    ------
+    ValueError
+        When the corpus of that name now comes from another source, such as a stand-in: models would be judged on foreign text.
+    """
+    told = load_record(notebook, profile)["parameters"]
+    sizes = {name: told[name] for name in ("characters", "held_out_characters")}
+    text, then = load_encoded(told["corpus"], told["d_vocab"], **sizes), load_sources(notebook, profile)[0]
+    if (text.source.name, text.source.stand_in) != (then.name, then.stand_in):
+        raise ValueError(
+            f"notebook {notebook} read {then.name}, but {told['corpus']} is now {text.source.name}: set DATA as it was, or run {notebook} again"
+        )
+    return text

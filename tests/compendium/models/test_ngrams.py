@@ -1,0 +1,83 @@
+"""Tables of n-grams: against the formulas written with dictionaries, and as probabilities."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from compendium.models.ngrams import NGramTable
+
+
+def by_dictionaries(training, d_vocab, order, kneser_ney):
+    """p(w | context) from counted tuples, by recursion: the formulas of the module and nothing else."""
+    raw = {
+        k: Counter(tuple(row[i : i + k]) for row in training.tolist() for i in range(len(row) - k + 1))
+        for k in range(1, order + 1)
+    }
+    counts = dict(raw)
+    if kneser_ney:
+        for k in range(1, order):
+            counts[k] = Counter(gram[1:] for gram in raw[k + 1])
+
+    def probability(word, context):
+        k = len(context) + 1
+        if k == 0:
+            return 1 / d_vocab
+        lower = probability(word, context[1:]) if context else 1 / d_vocab
+        table = counts[k]
+        followers = {gram: c for gram, c in table.items() if gram[:-1] == context}
+        total = sum(followers.values())
+        if not total:
+            return lower
+        once, twice = (sum(c == n for c in table.values()) for n in (1, 2))
+        D = once / (once + 2 * twice) if once and twice else 0.5
+        return max(table.get((*context, word), 0) - D, 0) / total + D * len(followers) / total * lower
+
+    return probability
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("kneser_ney", [False, True])
+def test_agrees_with_the_formulas_written_with_dictionaries(order, kneser_ney):
+    rng = np.random.default_rng(0)
+    training, held_out = rng.integers(0, 6, (12, 7)), rng.integers(0, 7, (5, 6))  # token 6 is never seen
+    table = NGramTable(training, 7, order, kneser_ney=kneser_ney)
+    probability = by_dictionaries(training, 7, order, kneser_ney)
+    for row, found in zip(held_out.tolist(), table.log_probabilities(held_out), strict=True):
+        for t in range(1, len(row)):
+            context = tuple(row[max(0, t - order + 1) : t])
+            assert found[t - 1] == pytest.approx(np.log(probability(row[t], context)), abs=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_probabilities_of_all_continuations_sum_to_one(order):
+    training = np.random.default_rng(1).integers(0, 5, (9, 8))
+    table = NGramTable(training, 6, order, kneser_ney=True)
+    for start in ([0, 1], [4, 4], [5, 5]):
+        rows = np.array([[*start, w] for w in range(6)])
+        assert np.exp(table.log_probabilities(rows)[:, -1]).sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_longer_table_profits_from_structure():
+    cycle = np.tile([0, 1, 2, 0, 2, 1], 40).reshape(
+        -1, 12
+    )  # after two tokens the third is certain, after one it is not
+    perplexities = [NGramTable(cycle, 3, order).perplexity(cycle) for order in (1, 2, 3)]
+    assert perplexities[0] > perplexities[1] > perplexities[2]
+    assert perplexities[2] < 1.3
+
+
+@pytest.mark.parametrize(
+    ("windows", "order", "message"),
+    [
+        (np.zeros((0, 4), int), 2, "not an array of shape"),
+        (np.zeros((3, 1), int), 1, "at least 2 tokens"),
+        (np.full((3, 4), 9), 2, "do not fit a vocabulary of 5"),
+        (np.zeros((3, 4), int), 4, "order 4"),
+    ],
+)
+def test_bad_input_is_named(windows, order, message):
+    with pytest.raises(ValueError, match=message):
+        NGramTable(windows, 5, order)
