@@ -17,9 +17,7 @@ import numpy as np
 import pandas as pd
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-9  # what counts as rounding: far above float64's, far below anything that a reader sees
-_SHADE = (
-    24  # of 255: antialiasing moves with the last digits of a coordinate, a changed digit of a label is ten times that
-)
+_SHADE = 24  # of 255: antialiasing moves with the last digits of a coordinate, a changed digit by ten times that
 _OF_THE_MACHINE = {"versions", "device"}  # of a record: where it was made, not what was found
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
 

@@ -103,13 +103,16 @@ def test_rows_that_share_a_root_count_once_for_each_verdict(register, record):
     }
 
 
-def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, record):
+def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, record, compendium):
     record(a=-1, z=3)
     found, faults = findings.of_run("default")
     assert _verdicts(found) == {"a": "reproduced"}
     assert faults == [
         "10_demo recorded 001-z in profile default, which is not its claim any more: run `make 10_demo PROFILE=default`"
     ]
+    (compendium / "notebooks" / "11_other.ipynb").write_text((compendium / "notebooks" / "10_demo.ipynb").read_text())
+    register(_entry("001-a", notebook="11_other"), _entry("001-b", kind="theorem", root="fold"))
+    assert "10_demo recorded 001-a in profile default, which is not its claim" in findings.of_run("default")[1][0]
     entry = _entry("001-a")
     entry["rule"]["evidence"]["seeds"] = "how many"
     entry["examples"] = {verdict: evidence | {"seeds": 3} for verdict, evidence in entry["examples"].items()}

@@ -52,7 +52,7 @@ def test_errors_near_zero_are_rounding():
     assert same("1e-05", "0.00001")
 
 
-def _run(write_notebook, x=1 / 3, colour="tab:blue", label="1.23"):
+def _run(write_notebook, x=1 / 3, colour="tab:blue", label="1.23", alt="a line"):
     write_notebook("10_demo", 'profile: str = "lab"')
     run = book.open_book("10_demo", {"profile": "smoke"})
     run.table("numbers", pd.DataFrame({"n": [1, 2], "x": [x, 2.0], "word": ["a", "b"]}), caption="numbers")
@@ -60,7 +60,7 @@ def _run(write_notebook, x=1 / 3, colour="tab:blue", label="1.23"):
     fig, ax = plt.subplots()
     ax.plot([0, 1], [x, 1], color=colour)
     ax.set_title(label)
-    run.figure("line", fig, caption="A line.", alt=f"a line from {x:.15f}")
+    run.figure("line", fig, caption="A line.", alt=f"{alt} from {x:.15f}")
     plt.close(fig)
     return run.save()
 
@@ -91,6 +91,7 @@ def test_a_rerun_on_another_machine_rewrites_nothing(files):
     [
         ({"colour": "tab:green"}, ["10_demo-line.pdf", "10_demo-line.png"]),
         ({"label": "1.24"}, ["10_demo-line.pdf", "10_demo-line.png"]),
+        ({"alt": "a curve"}, ["10_demo-line.pdf", "10_demo-line.png", "record.json"]),
         ({"x": 0.35}, ["10_demo-line.pdf", "10_demo-line.png", "numbers.csv", "record.json"]),
     ],
 )

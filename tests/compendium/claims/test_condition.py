@@ -31,6 +31,7 @@ def test_a_condition_means_what_python_means(text, a, b, flag):
     [
         "a.__class__ == b",
         "open('x')",
+        "open(a) == b",
         "__import__('os').system('true')",
         "[a]",
         "a if b else c",

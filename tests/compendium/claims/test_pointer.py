@@ -30,6 +30,12 @@ def test_a_sentence_is_found_however_it_is_broken():
     assert claims.sentence(found) == "It holds for all ﬁelds, that is: 1 < 2 — with hy- phens."
 
 
+def test_a_pointer_past_the_end_is_noticed():
+    found, _ = claims.find("007", "The end. İt holds for all.")
+    last = Pointer("007", found.start, 100, found.digest)
+    assert not last.holds
+
+
 def test_how_often_it_occurs_is_said():
     assert claims.find("007", "holds for all")[1] == 2
 
