@@ -115,6 +115,15 @@ class WitnessChecker:
         """How far apart two float64 logits at one point (d,) must be to be certainly in that order."""
         return float(self._doubt(np.asarray(point)[None])[0])
 
+    def tolerance(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        """How far apart the certified margins of two machines can be at each of these points (n, d)."""
+        units = self._units
+        moved_points = units.points_to(np.asarray(points, dtype=np.float64))[0] if units.coordinates else points
+        x, moved = self.features.features_at(moved_points)
+        dtype = np.float32 if self._is_narrow(points) else np.float64
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(4 * self._error(x, moved, dtype), units.margins)
+
     def look_error(self, points: NDArray[Any]) -> NDArray[np.float64] | None:
         """What to take off the margins of a float32 look at these x to certify them; None where that is not valid."""
         if not self._is_narrow(points):

@@ -1,0 +1,262 @@
+"""A scan as a folder that anyone can check: verdicts.csv, evidence.npz, summary.json, bound together by SHA-256.
+
+    write_folder(out, scan, about)      # about: whatever the summary should say beside
+    report = verify_folder(out, layer)  # ValueError: one sentence, naming the first row that differs
+
+Hashes find accidents. Whoever recomputes them after an edit is found by the verification itself: each verdict, margin and
+radius is computed again from the evidence, the list of classes must be complete, and a class that is filed as undecided is
+tried again. docs/certificates.md is the format.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softgeom.bottleneck.certifying.archive import identity, load_findings, save_findings
+from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Unknown, Witness, check_evidence
+from softgeom.bottleneck.certifying.witness import WitnessChecker
+from softgeom.bottleneck.scanner import COLUMNS, Scan, scan
+from softgeom.layer import SoftmaxLayer
+
+TABLE, EVIDENCE, SUMMARY = "verdicts.csv", "evidence.npz", "summary.json"
+SAME = 1e-6  # margins computed on two machines agree to this, and to the rounding of the product that they come from
+LONGEST_SUMMARY = 2**24  # bytes
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a verification found: all was as the folder says."""
+
+    classes: int  # of the layer
+    scanned: int
+    counts: dict[str, int]
+    features: str
+
+    def __str__(self) -> str:
+        share = "every class" if self.scanned == self.classes else f"{self.scanned:,} of {self.classes:,} classes"
+        found = ", ".join(f"{count:,} {verdict}" for verdict, count in self.counts.items() if count)
+        return f"verified for {share}, features {self.features}: {found}"
+
+
+def write_folder(out: str | Path, found: Scan, about: dict[str, Any] | None = None) -> Scan:
+    """Check a scan, and write it as a folder; the scan with the margins that were written.
+
+    Parameters
+    ----------
+    out : path
+        The folder, made if need be.
+    found : Scan
+        The verdicts.
+    about : dict, optional
+        More for the summary, such as the model's name.
+
+    Raises
+    ------
+    EvidenceError
+        If some evidence does not prove its verdict.
+    """
+    out = Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    checked = Scan(found.layer, found.features, list(_recomputed(found)))
+    (out / TABLE).write_text(_table(checked), encoding="utf-8", newline="")
+    save_findings(out / EVIDENCE, checked.layer, checked.features, checked.findings)
+    summary = {
+        **(about or {}),
+        "layer": identity(checked.layer),
+        "classes": checked.layer.classes,
+        "scanned": _scope(checked),
+        "feature_set": checked.features.describe(),
+        "counts": checked.counts,
+        "versions": _versions(),
+        "sha256": {name: _sha256(out / name) for name in (TABLE, EVIDENCE)},
+    }
+    summary["digest"] = _digest(summary)
+    (out / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return checked
+
+
+def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
+    """Check a folder against the layer: every file, every verdict, margin and radius, and that none is missing.
+
+    Raises
+    ------
+    ValueError
+        One sentence: what is wrong, and where; for the table the first row that differs.
+    """
+    out = Path(out)
+    summary = _read_summary(out / SUMMARY)
+    for name, digest in summary["sha256"].items():
+        if not (out / name).is_file():
+            raise ValueError(f"{out} has no {name}: it is no complete scan.")
+        if _sha256(out / name) != digest:
+            raise ValueError(f"{out / name} was changed after the scan: its SHA-256 is not the one in {SUMMARY}.")
+    if summary["layer"] != identity(layer):
+        raise ValueError(f"{out} belongs to another layer: the SHA-256 of W or b differs from this one's.")
+    features, findings = load_findings(out / EVIDENCE, layer)
+    stored = Scan(layer, features, findings)
+    _check_completeness(out, summary, stored)
+    checker = WitnessChecker(layer, features)
+    for finding, again in zip(findings, _recomputed(stored), strict=True):
+        _compare(finding, again, checker)
+    _check_undecided(stored)
+    _check_table(out, stored)
+    for name, ours in (("feature_set", features.describe()), ("counts", stored.counts)):
+        if summary[name] != ours:
+            raise ValueError(
+                f"{out / SUMMARY} says {name} {summary[name]!r:.80}, but the evidence proves {ours!r:.80}."
+            )
+    return Report(layer.classes, len(findings), stored.counts, features.describe())
+
+
+def _recomputed(found: Scan) -> Iterator[Finding]:
+    """Each finding with margin and radius computed from its evidence alone.
+
+    Raises
+    ------
+    EvidenceError
+        At the first class whose evidence does not prove its verdict.
+    """
+    checker = WitnessChecker(found.layer, found.features)
+    for start in range(0, len(found.findings), 1024):
+        block = found.findings[start : start + 1024]
+        won = [f for f in block if isinstance(f.evidence, Witness)]
+        margins = checker.certify_many([f.evidence.point for f in won], [f.index for f in won])  # type: ignore[union-attr]
+        proven = dict(zip([f.index for f in won], margins.tolist(), strict=True))
+        radii = checker.radius(np.array([f.index for f in won], dtype=np.intp), margins)
+        near = dict(zip([f.index for f in won], radii.tolist(), strict=True))
+        for f in block:
+            margin = proven.get(f.index, 0.0)
+            if not margin > 0:  # no witness, or one that fails: the sentence comes from the checker
+                margin = check_evidence(found.layer, found.features, f.index, f.evidence)
+            yield Finding(f.index, f.evidence, f.method, f.steps, margin, near.get(f.index, float("nan")))
+
+
+def _compare(stored: Finding, again: Finding, checker: WitnessChecker) -> None:
+    """Margins agree to SAME, and to the rounding of the products behind them; a radius is a margin in other units."""
+    slack = SAME * abs(again.margin)
+    if isinstance(stored.evidence, Witness) and stored.evidence.point.dtype != object:
+        slack += float(checker.tolerance(stored.evidence.point[None])[0])
+    relative = slack / abs(again.margin) if again.margin else 0.0
+    for name, ours, theirs in (("margin", again.margin, stored.margin), ("radius", again.radius, stored.radius)):
+        same = ours == theirs or (np.isnan(ours) and np.isnan(theirs))
+        if not same and not abs(ours - theirs) <= relative * abs(ours):
+            raise ValueError(
+                f"Class {stored.index} ({checker.layer.token(stored.index)}): the stored {name} is {theirs!r}, "
+                f"but its evidence proves {ours!r}."
+            )
+
+
+def _check_completeness(out: Path, summary: dict[str, Any], stored: Scan) -> None:
+    if summary["classes"] != stored.layer.classes:
+        raise ValueError(
+            f"{out / SUMMARY} speaks of {summary['classes']!r:.20} classes; the layer has {stored.layer.classes}."
+        )
+    indices = [f.index for f in stored.findings]
+    if len(set(indices)) != len(indices) or not all(0 <= t < stored.layer.classes for t in indices):
+        raise ValueError(f"{out / EVIDENCE} names a class twice, or one that the layer does not have.")
+    if _scope(stored) != summary["scanned"]:
+        missing = sorted(set(range(stored.layer.classes)) - set(indices))
+        first = f"; the first class without evidence is {missing[0]}" if missing else ""
+        raise ValueError(f"{out / EVIDENCE} does not hold the classes that {SUMMARY} says were scanned{first}.")
+
+
+def _check_undecided(stored: Scan) -> None:
+    """Nobody can prove that a class is undecidable; but one that this version decides was weakened, or is old."""
+    open_ = [f.index for f in stored.findings if isinstance(f.evidence, Unknown)]
+    if not open_:
+        return
+    for f in scan(stored.layer, open_, features=stored.features).findings:
+        if not isinstance(f.evidence, Unknown):
+            raise ValueError(
+                f"Class {f.index} ({stored.layer.token(f.index)}) is filed as undecided, but is {f.evidence.verdict}: scan again."
+            )
+
+
+def _check_table(out: Path, stored: Scan) -> None:
+    try:
+        rows = list(csv.reader(io.StringIO((out / TABLE).read_text(encoding="utf-8"), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{out / TABLE} is no table ({str(error)[:80]}).") from None
+    expected = list(csv.reader(io.StringIO(_table(stored), newline="")))
+    for number, (theirs, ours) in enumerate(zip(rows, expected, strict=False)):
+        if theirs != ours:
+            what = "its header" if not number else f"row {number} (class {ours[0]})"
+            raise ValueError(
+                f"{out / TABLE} differs from the evidence in {what}: {theirs!r:.100} instead of {ours!r:.100}."
+            )
+    if len(rows) != len(expected):
+        raise ValueError(
+            f"{out / TABLE} has {len(rows) - 1} rows, but there is evidence for {len(expected) - 1} classes."
+        )
+
+
+def _table(found: Scan) -> str:
+    """The table as text; floats as short as is exact."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in found.table.itertuples(index=False):
+        writer.writerow(
+            ["" if isinstance(v, float) and np.isnan(v) else repr(v) if isinstance(v, float) else v for v in row]
+        )
+    return text.getvalue()
+
+
+def _read_summary(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ValueError(f"{path.parent} has no {path.name}: it is no complete scan.")
+    try:
+        if path.stat().st_size > LONGEST_SUMMARY:
+            raise ValueError("it is too long")
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        known = {"layer", "classes", "scanned", "feature_set", "counts", "sha256", "digest"} <= set(summary)
+        if not known or set(summary["sha256"]) != {TABLE, EVIDENCE}:
+            raise ValueError("it says nothing about what was scanned, or is of another version")
+        if summary["digest"] != _digest(summary):
+            raise ValueError("it was changed after the scan")
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:100] or type(error).__name__
+        raise ValueError(f"{path} is no summary of a scan that can be verified ({reason}).") from None
+    return dict(summary)
+
+
+def _scope(found: Scan) -> dict[str, Any]:
+    """How many classes were scanned, and the SHA-256 of their numbers as 64-bit integers: the list need not be stored twice."""
+    indices = np.array([f.index for f in found.findings], dtype="<i8")
+    return {"count": len(indices), "sha256": hashlib.sha256(indices.tobytes()).hexdigest()}
+
+
+def _digest(summary: dict[str, Any]) -> str:
+    rest = {name: value for name, value in summary.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        for part in iter(lambda: file.read(2**20), b""):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in ("softgeom", "numpy", "scipy", "highspy"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+__all__ = ["EvidenceError", "Report", "verify_folder", "write_folder"]

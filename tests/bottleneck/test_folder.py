@@ -1,0 +1,213 @@
+"""A scan's folder is verified whole; every damage is refused in one sentence that says where."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from softgeom.bottleneck.certifying import folder
+from softgeom.bottleneck.certifying.folder import EVIDENCE, SUMMARY, TABLE, verify_folder, write_folder
+from softgeom.bottleneck.examples import uniform_layer
+from softgeom.bottleneck.scanner import scan
+from softgeom.features import Ball, Box, Ellipsoid, Unbounded
+from softgeom.layer import SoftmaxLayer
+
+
+def example() -> SoftmaxLayer:
+    """Sixty classes on two features: captives, winners, and a pair of twins."""
+    layer = uniform_layer(60, 2, seed=3)
+    return SoftmaxLayer(np.vstack([layer.W, layer.W[:1]]), np.append(layer.bias, layer.bias[0]))
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    out = tmp_path_factory.mktemp("original")
+    write_folder(out, scan(example()), {"model": "example"})
+    return out
+
+
+@pytest.fixture
+def out(original, tmp_path):
+    shutil.copytree(original, tmp_path / "scan")
+    return tmp_path / "scan"
+
+
+def reseal(out, **changes) -> None:
+    """What a forger does: recompute every hash after an edit."""
+    summary = json.loads((out / SUMMARY).read_text())
+    summary |= changes
+    for name in (TABLE, EVIDENCE):
+        summary["sha256"][name] = hashlib.sha256((out / name).read_bytes()).hexdigest()
+    summary["digest"] = folder._digest(summary)
+    (out / SUMMARY).write_text(json.dumps(summary))
+
+
+def edit_evidence(out, change) -> None:
+    with np.load(out / EVIDENCE) as file:
+        arrays = {name: file[name].copy() for name in file.files}
+    change(arrays)
+    np.savez(out / EVIDENCE, **arrays)
+
+
+def edit_table(out, change) -> None:
+    with (out / TABLE).open(newline="") as file:
+        rows = list(csv.reader(file))
+    change(rows)
+    with (out / TABLE).open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+def refused(out, match: str, layer=None) -> None:
+    with pytest.raises(ValueError, match=match) as error:
+        verify_folder(out, layer or example())
+    assert "\n" not in str(error.value)
+
+
+def test_an_untouched_folder_is_verified(out) -> None:
+    report = verify_folder(out, example())
+    assert report.scanned == report.classes == 61
+    assert report.counts["tied"] == 2
+    assert "every class" in str(report)
+
+
+@pytest.mark.parametrize(
+    "features", [Box(3.0, low=-0.3), Ball(2.0), Unbounded(), Ellipsoid([1.0, 0.5], [0.1, 0.2])], ids=lambda f: f.kind
+)
+def test_every_feature_set_and_a_part_of_the_classes(features, tmp_path) -> None:
+    write_folder(tmp_path, scan(example(), [0, 5, 7, 30], features=features))
+    report = verify_folder(tmp_path, example())
+    assert (report.scanned, report.features) == (4, features.describe())
+    assert "4 of 61" in str(report)
+
+
+def test_scaled_and_exact_evidence_is_verified(tmp_path) -> None:
+    square = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1], [0, 0], [1 / 3, 1 / 3], [1e-30, 0]])
+    layer = SoftmaxLayer(square * 1e-170)
+    found = scan(layer, features=Ball(1e-170))
+    write_folder(tmp_path, found)
+    assert verify_folder(tmp_path, layer).counts["undecided"] == 0
+
+
+def test_any_flipped_bit_is_refused(out) -> None:
+    rng = np.random.default_rng(0)
+    for name in (TABLE, EVIDENCE, SUMMARY):
+        whole = (out / name).read_bytes()
+        for place in rng.choice(len(whole), 25, replace=False):
+            broken = bytearray(whole)
+            broken[place] ^= 1 << int(rng.integers(8))
+            (out / name).write_bytes(bytes(broken))
+            refused(out, ".")
+        (out / name).write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", [TABLE, EVIDENCE, SUMMARY])
+def test_files_cut_or_missing_are_refused(out, name: str) -> None:
+    whole = (out / name).read_bytes()
+    for size in (0, 10, len(whole) // 2, len(whole) - 9):
+        (out / name).write_bytes(whole[:size])
+        refused(out, name)
+        if name != SUMMARY:
+            reseal(out)
+            refused(out, name)
+    (out / name).unlink()
+    refused(out, f"has no {name}")
+
+
+def test_deep_or_strange_json_is_refused(out) -> None:
+    for text in ("[" * 100_000, "{}", "[]", "null", '{"sha256": 3}', '"text"'):
+        (out / SUMMARY).write_text(text)
+        refused(out, "no summary")
+
+
+@pytest.mark.parametrize("head", ["[" * 100_000, "[]", "null", '{"format": 3}', '{"format": 99}', '{"format": [1]}'])
+def test_a_strange_head_is_refused(out, head: str) -> None:
+    edit_evidence(out, lambda arrays: arrays.update(head=np.array(head)))
+    reseal(out)
+    refused(out, "no saved scan|written in format")
+
+
+@pytest.mark.parametrize(
+    "name", ["classes", "kinds", "margins", "points32", "captors", "weights", "twins", "captor_counts"]
+)
+def test_wrong_dtypes_and_lengths_are_refused(out, name: str) -> None:
+    whole = (out / EVIDENCE).read_bytes()
+    for change in (
+        lambda a: a.update({name: a[name].astype(np.float16 if a[name].dtype.kind == "i" else np.int16)}),
+        lambda a: a.update({name: a[name][:-1]}),
+        lambda a: a.update({name: np.concatenate([a[name], a[name][:1]])}),
+        lambda a: a.pop(name),
+    ):
+        edit_evidence(out, change)
+        reseal(out)
+        refused(out, "no saved scan|does not hold|twice")
+        (out / EVIDENCE).write_bytes(whole)
+
+
+def test_evidence_of_another_model_is_refused(out, tmp_path) -> None:
+    refused(out, "another layer", SoftmaxLayer(example().W * 2, example().b))
+    refused(out, "another layer", SoftmaxLayer(example().W))
+    other = uniform_layer(61, 2, seed=9)
+    write_folder(tmp_path / "other", scan(other))
+    shutil.copy(tmp_path / "other" / EVIDENCE, out / EVIDENCE)
+    reseal(out)
+    refused(out, "another layer")
+
+
+def test_dropped_classes_are_named(out) -> None:
+    layer = example()
+    part = scan(layer, np.delete(np.arange(61), [17, 40]))
+    part.save(out / EVIDENCE)
+    edit_table(out, lambda rows: [rows.pop(i + 1) for i in (40, 17)])
+    reseal(out, counts=part.counts)
+    refused(out, "first class without evidence is 17")
+
+
+@pytest.mark.parametrize("factor", [0.9, 0.999, 1.001, 2.0, -1.0, 0.0, np.inf, np.nan])
+@pytest.mark.parametrize("name", ["margins", "radii"])
+def test_an_edited_margin_or_radius_is_refused_and_its_class_named(out, name: str, factor: float) -> None:
+    with np.load(out / EVIDENCE) as file:
+        margins = file["margins"]
+    for t in (int(np.argmax(margins)), *([int(np.argmin(margins))] if name == "margins" else [])):
+        whole = (out / EVIDENCE).read_bytes()
+        edit_evidence(out, lambda arrays, t=t: arrays[name].__setitem__(t, arrays[name][t] * factor))
+        reseal(out)
+        refused(out, f"^Class {t} .*the stored {name[:-1] if name == 'margins' else 'radius'} is")
+        (out / EVIDENCE).write_bytes(whole)
+
+
+def test_an_edited_table_row_is_named(out) -> None:
+    for column, value in ((2, "undecided"), (5, "0.25"), (6, "0.5"), (1, "x")):
+        whole = (out / TABLE).read_bytes()
+        edit_table(out, lambda rows, c=column, v=value: rows[8].__setitem__(c, v))
+        reseal(out)
+        refused(out, r"row 8 \(class 7\)")
+        (out / TABLE).write_bytes(whole)
+    edit_table(out, lambda rows: rows.append(rows[-1]))
+    reseal(out)
+    refused(out, "has 62 rows")
+
+
+def test_a_weakened_verdict_is_refused(out) -> None:
+    from softgeom.bottleneck.scanner import Finding, Scan, Unknown
+
+    whole = scan(example())
+    weak = [
+        Finding(f.index, Unknown(np.inf, "who knows"), f.method, f.steps, np.inf, np.nan) if f.index == 11 else f
+        for f in whole.findings
+    ]
+    write_folder(out, Scan(whole.layer, whole.features, weak))
+    refused(out, "^Class 11 .*filed as undecided, but is")
+
+
+def test_a_summary_that_counts_wrongly_is_refused(out) -> None:
+    reseal(out, counts={"argmaxable": 61})
+    refused(out, "says counts")
+    reseal(out, feature_set="everything")
+    refused(out, "says")
+    reseal(out, classes=60)
+    refused(out, "speaks of 60 classes")
