@@ -40,10 +40,12 @@ def test_results_of_another_model_are_not_overwritten(scanned, tmp_path, capsys)
 def test_verify_notices_other_counts_and_another_layer(scanned, npz, tmp_path, capsys):
     assert main(["verify", str(scanned), str(npz)]) == 0
     assert "40 verdicts re-checked without a solver" in capsys.readouterr().out
-    summary = json.loads((scanned / "summary.json").read_text())
+    whole = (scanned / "summary.json").read_text()
+    summary = json.loads(whole)
     summary["counts"]["argmaxable"] += 1
     (scanned / "summary.json").write_text(json.dumps(summary))
     assert main(["verify", str(scanned), str(npz)]) == boundary.REFUSED
+    (scanned / "summary.json").write_text(whole)
     np.savez(tmp_path / "other.npz", W=np.eye(3))
     assert main(["verify", str(scanned), str(tmp_path / "other.npz")]) == boundary.REFUSED
     assert "belongs to another layer" in capsys.readouterr().err

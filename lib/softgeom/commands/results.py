@@ -11,6 +11,7 @@ from typing import Any
 
 from softgeom.bottleneck.card import card
 from softgeom.bottleneck.certifying.archive import fingerprint
+from softgeom.bottleneck.certifying.folder import sealed
 from softgeom.bottleneck.scanner import Scan
 from softgeom.bottleneck.verdict_table import write_verdicts
 from softgeom.checkpoints import Head
@@ -102,7 +103,7 @@ def write_results(folder: Path, found: Scan, summary: dict[str, Any]) -> None:
         f"To check every proof without a solver: softgeom verify {folder} {summary['model']}",
     ]
     write_text(folder / CARD, card(found.table, found.counts, str(summary["model"]), facts))
-    write_text(folder / SUMMARY, json.dumps(summary, indent=2) + "\n")
+    write_text(folder / SUMMARY, json.dumps(sealed(folder, found, summary), indent=2) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from softgeom.bottleneck.certifying.folder import verify_folder
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, UNDECIDED
-from softgeom.commands.results import load_scan, read_summary
 
 
 def add(commands: Any) -> None:
@@ -20,17 +20,12 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check the evidence against the layer, and the summary against the evidence."""
-    found = load_scan(options.folder, asked.read_head(options).layer)
-    found.verify()
-    if read_summary(options.folder).get("counts") != found.counts:
-        raise ValueError(
-            f"{options.folder}/summary.json gives other counts than the evidence, which proves {found.counts}."
-        )
-    print(
-        f"{len(found.findings) - found.counts['undecided']:,} verdicts re-checked without a solver: {_listed(found.counts)}"
-    )
-    return UNDECIDED if found.counts["undecided"] else DONE
+    """Check table, evidence and summary against the layer; the first row that differs is named."""
+    report = verify_folder(options.folder, asked.read_head(options).layer)
+    proven = report.scanned - report.counts["undecided"]
+    share = "" if report.scanned == report.classes else f" of a layer of {report.classes:,} classes"
+    print(f"{proven:,} verdicts re-checked without a solver{share}: {_listed(report.counts)}")
+    return UNDECIDED if report.counts["undecided"] else DONE
 
 
 def _listed(counts: dict[str, int]) -> str:

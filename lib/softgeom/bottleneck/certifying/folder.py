@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import json
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from softgeom.bottleneck.certifying.archive import identity, load_findings, save_findings
+from softgeom.bottleneck.certifying.archive import identity, load_findings
 from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Unknown, Witness, check_evidence
 from softgeom.bottleneck.certifying.witness import WitnessChecker
-from softgeom.bottleneck.scanner import COLUMNS, Scan, scan
+from softgeom.bottleneck.scanner import Scan, scan
+from softgeom.bottleneck.verdict_table import write_verdicts
 from softgeom.layer import SoftmaxLayer
 
 TABLE, EVIDENCE, SUMMARY = "verdicts.csv", "evidence.npz", "summary.json"
@@ -67,22 +68,37 @@ def write_folder(out: str | Path, found: Scan, about: dict[str, Any] | None = No
     """
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    checked = Scan(found.layer, found.features, list(_recomputed(found)))
-    (out / TABLE).write_text(_table(checked), encoding="utf-8", newline="")
-    save_findings(out / EVIDENCE, checked.layer, checked.features, checked.findings)
+    checked = recomputed(found)
+    write_verdicts(checked.table, out / TABLE)
+    checked.save(out / EVIDENCE)
+    (out / SUMMARY).write_text(json.dumps(sealed(out, checked, about or {}), indent=2) + "\n", encoding="utf-8")
+    return checked
+
+
+def recomputed(found: Scan) -> Scan:
+    """The scan with every verdict checked, as ``verify`` does, and margin and radius computed from the evidence alone.
+
+    Raises
+    ------
+    EvidenceError
+        At the first class whose evidence does not prove its verdict.
+    """
+    return Scan(found.layer, found.features, list(_recomputed(found)))
+
+
+def sealed(out: Path, found: Scan, about: dict[str, Any]) -> dict[str, Any]:
+    """The summary of a folder that holds table and evidence already: it binds both, the layer and itself by SHA-256."""
     summary = {
-        **(about or {}),
-        "layer": identity(checked.layer),
-        "classes": checked.layer.classes,
-        "scanned": _scope(checked),
-        "feature_set": checked.features.describe(),
-        "counts": checked.counts,
+        **about,
+        "layer": identity(found.layer),
+        "classes": found.layer.classes,
+        "scope": _scope(found),
+        "feature_set": found.features.describe(),
+        "counts": found.counts,
         "versions": _versions(),
         "sha256": {name: _sha256(out / name) for name in (TABLE, EVIDENCE)},
     }
-    summary["digest"] = _digest(summary)
-    (out / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return checked
+    return {**summary, "digest": _digest(summary)}
 
 
 def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
@@ -164,7 +180,7 @@ def _check_completeness(out: Path, summary: dict[str, Any], stored: Scan) -> Non
     indices = [f.index for f in stored.findings]
     if len(set(indices)) != len(indices) or not all(0 <= t < stored.layer.classes for t in indices):
         raise ValueError(f"{out / EVIDENCE} names a class twice, or one that the layer does not have.")
-    if _scope(stored) != summary["scanned"]:
+    if _scope(stored) != summary["scope"]:
         missing = sorted(set(range(stored.layer.classes)) - set(indices))
         first = f"; the first class without evidence is {missing[0]}" if missing else ""
         raise ValueError(f"{out / EVIDENCE} does not hold the classes that {SUMMARY} says were scanned{first}.")
@@ -183,11 +199,13 @@ def _check_undecided(stored: Scan) -> None:
 
 
 def _check_table(out: Path, stored: Scan) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        write_verdicts(stored.table, Path(folder) / TABLE)
+        expected = _rows(Path(folder) / TABLE)
     try:
-        rows = list(csv.reader(io.StringIO((out / TABLE).read_text(encoding="utf-8"), newline="")))
+        rows = _rows(out / TABLE)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{out / TABLE} is no table ({str(error)[:80]}).") from None
-    expected = list(csv.reader(io.StringIO(_table(stored), newline="")))
     for number, (theirs, ours) in enumerate(zip(rows, expected, strict=False)):
         if theirs != ours:
             what = "its header" if not number else f"row {number} (class {ours[0]})"
@@ -200,16 +218,9 @@ def _check_table(out: Path, stored: Scan) -> None:
         )
 
 
-def _table(found: Scan) -> str:
-    """The table as text; floats as short as is exact."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in found.table.itertuples(index=False):
-        writer.writerow(
-            ["" if isinstance(v, float) and np.isnan(v) else repr(v) if isinstance(v, float) else v for v in row]
-        )
-    return text.getvalue()
+def _rows(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
 
 
 def _read_summary(path: Path) -> dict[str, Any]:
@@ -219,7 +230,7 @@ def _read_summary(path: Path) -> dict[str, Any]:
         if path.stat().st_size > LONGEST_SUMMARY:
             raise ValueError("it is too long")
         summary = json.loads(path.read_text(encoding="utf-8"))
-        known = {"layer", "classes", "scanned", "feature_set", "counts", "sha256", "digest"} <= set(summary)
+        known = {"layer", "classes", "scope", "feature_set", "counts", "sha256", "digest"} <= set(summary)
         if not known or set(summary["sha256"]) != {TABLE, EVIDENCE}:
             raise ValueError("it says nothing about what was scanned, or is of another version")
         if summary["digest"] != _digest(summary):
@@ -259,4 +270,4 @@ def _versions() -> dict[str, str]:
     return found
 
 
-__all__ = ["EvidenceError", "Report", "verify_folder", "write_folder"]
+__all__ = ["EvidenceError", "Report", "recomputed", "sealed", "verify_folder", "write_folder"]
