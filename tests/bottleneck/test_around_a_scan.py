@@ -8,7 +8,9 @@ import pytest
 from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
 from softgeom.bottleneck.centres import compare_with_programme
 from softgeom.bottleneck.crowding import nearest_row
+from softgeom.bottleneck.cut import cut_features
 from softgeom.bottleneck.examples import normal_layer, uniform_layer
+from softgeom.bottleneck.freeing import smallest_shift
 from softgeom.bottleneck.hull_truth import winners_by_hull
 from softgeom.bottleneck.jailers import captive_table, heaviest_captors
 
@@ -61,3 +63,30 @@ def test_nearest_rows_are_those_of_all_pairs():
     assert nearest_row(SoftmaxLayer(np.eye(2)).W)[0] == pytest.approx(np.sqrt(2))
     with pytest.raises(ValueError, match="two classes"):
         nearest_row(W[:1])
+
+
+def test_the_smallest_shift_frees_a_class_and_less_does_not(scanned):
+    layer = scanned.layer
+    for index in captive_table(scanned)["class"].head(3):
+        shift = smallest_shift(scanned, int(index))
+        for factor, verdict in ((0.999, "unargmaxable"), (1.001, "argmaxable")):
+            b = layer.bias.astype(float)
+            b[index] += factor * shift
+            assert scan(SoftmaxLayer(layer.W.astype(float), b), [index]).table.verdict.iat[0] == verdict
+    winner = int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
+    with pytest.raises(ValueError, match="only an imprisoned class"):
+        smallest_shift(scanned, winner)
+
+
+def test_a_cut_layer_has_the_logits_of_the_slice_and_frees_nobody(scanned):
+    layer, at = scanned.layer, np.array([0.5, -1.0, 2.0, 0.0])
+    cut = cut_features(layer, [2, 0], at)
+    x = np.array([[1.5, -0.25]])  # features 2 and 0
+    full = np.array([[-0.25, -1.0, 1.5, 0.0]])
+    np.testing.assert_allclose(cut.logits(x), layer.logits(full), rtol=1e-6)
+    lost = scan(cut).table.verdict != "argmaxable"
+    assert (lost | (scanned.table.verdict == "argmaxable")).all()
+    with pytest.raises(ValueError, match="different numbers"):
+        cut_features(layer, [0, 0], at)
+    with pytest.raises(ValueError, match="one value for each"):
+        cut_features(layer, [0], at[:2])

@@ -27,8 +27,9 @@ def heaviest_captors(scan: Scan, index: int, count: int | None = None) -> tuple[
     evidence = scan.evidence(index)
     if not isinstance(evidence, Captors):
         raise ValueError(f"Class {index} is {evidence.verdict}: it has no captors.")
-    order = np.argsort(-evidence.weights, kind="stable")[:count]
-    return evidence.rivals[order], evidence.weights[order] / evidence.weights.sum()
+    weights = evidence.weights.astype(float)  # stored as fractions where an equality must hold to the last bit
+    order = np.argsort(-weights, kind="stable")[:count]
+    return evidence.rivals[order], weights[order] / weights.sum()
 
 
 def captive_table(scan: Scan, named: int = 3) -> pd.DataFrame:

@@ -1,22 +1,41 @@
 """Figures of the bottleneck chapter (notebooks 10 to 17): each function takes what was computed and returns a figure with its headline."""
 
+from compendium.drawing.bottleneck.captives import (
+    draw_dimensions,
+    draw_freeing,
+    draw_poster,
+    draw_proof,
+    draw_read_shares,
+    draw_rows,
+)
 from compendium.drawing.bottleneck.counted import draw_costs, draw_fractions
 from compendium.drawing.bottleneck.growth import draw_cost, draw_iterations
+from compendium.drawing.bottleneck.league import draw_league
 from compendium.drawing.bottleneck.planes import draw_construction, draw_effect_of_bias, draw_unargmaxable_class
 from compendium.drawing.bottleneck.reflections import draw_reflection_step
 from compendium.drawing.bottleneck.slices import draw_slices
+from compendium.drawing.bottleneck.victims_drawn import draw_lost_tokens, draw_steps_by_rank
 from compendium.drawing.bottleneck.vocabularies import draw_search_flow, draw_vocabulary
 
 __all__ = [
     "draw_construction",
     "draw_cost",
     "draw_costs",
+    "draw_dimensions",
     "draw_effect_of_bias",
     "draw_fractions",
+    "draw_freeing",
     "draw_iterations",
+    "draw_league",
+    "draw_lost_tokens",
+    "draw_poster",
+    "draw_proof",
+    "draw_read_shares",
     "draw_reflection_step",
+    "draw_rows",
     "draw_search_flow",
     "draw_slices",
+    "draw_steps_by_rank",
     "draw_unargmaxable_class",
     "draw_vocabulary",
 ]

@@ -1,0 +1,259 @@
+"""Characters that a recogniser can never read: the poster, one proof, their rows, and what freeing them takes (notebook 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from compendium import style
+from softgeom.checkpoints import glyphs
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+GROUPS = {
+    "imprisoned": (style.RED, "can never be read (proven)"),
+    "matched": (style.BLUE, "others, as rare and as inky"),
+    "short rows": (style.ORANGE, "others whose rows are as short"),
+    "imprisoned in the Swish range": (style.PURPLE, "imprisoned in the network's own range"),
+}
+_COLUMNS = 10
+_COMMAND = "softgeom scan ch_PP-OCRv4_rec_infer.onnx     (the file in: pip install rapidocr-onnxruntime)"
+
+
+def draw_poster(
+    dead: Mapping[str, str], control: Mapping[str, str], font: glyphs.Font, imprisoned: int, classes: int
+) -> Figure:
+    """Pictures of characters that can never be read with what is read instead, above a control row of characters that are read.
+
+    Parameters
+    ----------
+    dead, control
+        From a character to what the model reads when it is shown.
+    font
+        In which the pictures are drawn.
+    imprisoned, classes
+        How many outputs can never win, of how many.
+    """
+    import matplotlib.pyplot as plt
+
+    rows = -(-len(dead) // _COLUMNS)
+    fig = plt.figure(figsize=(style.WIDTHS["page"], 1.55 + 0.83 * (rows + 1)))
+    top, bottom = fig.subfigures(2, 1, height_ratios=[rows + 0.3, 1.65])
+    left = {"x": 0.1 / style.WIDTHS["page"], "ha": "left", "fontsize": 10}
+    top.suptitle("Shown to the network (black), and what it reads instead (red):", color=style.INK, **left)
+    _draw_pictures(top, dead, font, rows, style.legible(style.RED))
+    bottom.suptitle("Control: characters as rare and with as much ink, which it reads (blue):", color=style.INK, **left)
+    _draw_pictures(bottom, control, font, 1, style.legible(style.BLUE))
+    bottom.supxlabel(_COMMAND, x=0.1 / style.WIDTHS["page"], ha="left", fontsize=9, family="monospace", color=style.INK)
+    style.headline(
+        fig,
+        f"{imprisoned} of the {classes:,} outputs of the text recogniser PP-OCRv4 can never be its answer, whatever the picture: each is proven",
+    )
+    return fig
+
+
+def _draw_pictures(fig: Figure, shown: Mapping[str, str], font: glyphs.Font, rows: int, colour: str) -> None:
+    axes = fig.subplots(rows, _COLUMNS, squeeze=False)
+    for ax in axes.flat:
+        ax.axis("off")
+    for ax, (character, reading) in zip(axes.flat, shown.items(), strict=False):
+        picture = np.asarray(glyphs.render_line(character, font, 64))
+        ax.imshow(picture, cmap="gray", vmin=0, vmax=255, extent=(0, 1, 0, 1))
+        spoken = reading if reading and style.cjk_families() else " ".join(f"U+{ord(c):04X}" for c in reading)
+        ax.text(1.12, 0.5, "→", color=style.GREY, va="center", ha="left", fontsize=11)
+        ax.text(
+            1.5, 0.5, spoken or "nothing", color=colour, va="center", ha="left", fontsize=17 if len(spoken) == 1 else 8
+        )
+        ax.set(xlim=(0, 2.3), ylim=(0, 1))
+
+
+def draw_proof(
+    token: str, captors: Sequence[str], weights: NDArray[np.float64], facts: Mapping[str, float], font: glyphs.Font
+) -> Figure:
+    """One proof: a character as the weighted mean of its captors, each drawn as large as its weight, and the two numbers that decide.
+
+    Parameters
+    ----------
+    token
+        The captive.
+    captors, weights
+        Characters (n,) by falling weight, weights (n,) that sum to one.
+    facts
+        `bias` of the captive, `mean_bias` of its captors, `residual` (the most that the box can make of the difference of the rows), `bound` (on the best
+        margin, negative).
+    font
+        In which the characters are drawn.
+    """
+    fig, (left, right) = style.figure("page", 5.0, ncols=2, width_ratios=[1, 2.6])
+    left.imshow(
+        np.asarray(glyphs.render_line(token, font, 160)), cmap="gray", vmin=0, vmax=255, extent=(0, 1, 1.3, 2.3)
+    )
+    lines = (
+        f"its bias                 {facts['bias']:+.4f}",
+        f"captors' mean bias  {facts['mean_bias']:+.4f}",
+        f"rows differ by at most  {facts['residual']:.4f}",
+        "(over the whole box |x| ≤ 100)",
+        "",
+        f"so it stays behind by at least {-facts['bound']:.4f}",
+    )
+    left.text(-0.1, 1.12, "\n".join(lines), va="top", ha="left", fontsize=10.5, color=style.INK, linespacing=1.5)
+    left.text(1.18, 1.8, "=", fontsize=30, ha="center", va="center", color=style.INK)
+    left.set(xlim=(-0.1, 1.3), ylim=(0.2, 2.4))
+    left.set_axis_off()
+    _draw_captors(right, captors, weights, font)
+    style.headline(
+        fig,
+        f"A proof: at every x the score of {token if style.cjk_families() else f'U+{ord(token):04X}'} is below the mean of {len(captors)} other characters' scores, so one of them always wins",
+    )
+    return fig
+
+
+def _draw_captors(ax: Axes, captors: Sequence[str], weights: NDArray[np.float64], font: glyphs.Font) -> None:
+    columns = int(np.ceil(np.sqrt(1.9 * len(captors))))
+    rows = -(-len(captors) // columns)
+    for k, (character, weight) in enumerate(zip(captors, weights, strict=True)):
+        half = 0.5 * max(float(np.sqrt(weight / weights[0])), 0.12)
+        x, y = k % columns + 0.5, rows - k // columns - 0.5
+        drawable = len(character) == 1 and character in font.characters
+        picture = np.asarray(glyphs.render_line(character if drawable else "·", font, 48))
+        ax.imshow(picture, cmap="gray", vmin=0, vmax=255, extent=(x - half, x + half, y - half, y + half))
+        if k < 8:
+            ax.text(x, y - 0.55, f"{weight:.0%}", ha="center", va="top", fontsize=9, color=style.legible(style.RED))
+    ax.set(
+        xlim=(0, columns),
+        ylim=(-0.5, rows),
+        aspect="equal",
+        title="its captors: area = weight in the mean, the first eight with their share",
+    )
+    ax.set_axis_off()
+
+
+def draw_rows(
+    distance: NDArray[np.float64], norms: NDArray[np.float64], held: NDArray[np.bool_], collapsed: int
+) -> Figure:
+    """Row length against distance to the row that most imprisoned classes share; all arrays (n,) over the classes asked about."""
+    fig, ax = style.figure("column", 3.9)
+    near = np.maximum(distance, 1e-9)
+    ax.plot(near[~held], norms[~held], ".", ms=3, color=style.GREY, alpha=0.5)
+    ax.plot(near[held], norms[held], "x", ms=5, color=style.RED)
+    ax.set(xscale="log", xlabel="distance to their common row", ylabel="length of an output's row")
+    ax.text(0.03, 0.3, "can never win", transform=ax.transAxes, color=style.legible(style.RED), weight="bold")
+    ax.text(0.75, 0.85, "can win", transform=ax.transAxes, color=style.legible(style.GREY), weight="bold", ha="right")
+    style.headline(fig, f"Imprisoned rows are the shortest; {collapsed} of {held.sum()} are one and the same")
+    return fig
+
+
+def draw_read_shares(by: pd.DataFrame) -> Figure:
+    """Share of single characters read by the network, by font and size, with 95% Wilson intervals; `by` has group, font, size, share, low, high."""
+    settings = list(dict.fromkeys(zip(by["font"], by["size"], strict=True)))
+    names = list(dict.fromkeys(by["group"]))
+    fig, ax = style.figure("page", 1.9 + 0.5 * len(settings))
+    for n, name in enumerate(names):
+        part = by[by["group"] == name]
+        colour, words = GROUPS[name]
+        y = np.array([settings.index(key) for key in zip(part["font"], part["size"], strict=True)])
+        y = y + 0.2 * (n - (len(names) - 1) / 2)
+        error = [part["share"] - part["low"], part["high"] - part["share"]]
+        ax.errorbar(part["share"], y, xerr=error, fmt="o", ms=5, color=colour)
+        place = (float(part["high"].iloc[0]) + 0.02, float(y[0]))
+        ax.annotate(words, place, color=style.legible(colour), va="center", fontsize=10)
+    ax.set(
+        xlim=(-0.02, 1.02),
+        xlabel="share of characters read, shown alone on a line (95% intervals)",
+        yticks=range(len(settings)),
+    )
+    ax.set_yticklabels([f"{font}\n{size} px" for font, size in settings])
+    ax.set_ylim(len(settings) - 0.4, -0.6)
+    dead, control = (by[by["group"] == name] for name in ("imprisoned", "matched"))
+    style.headline(
+        fig,
+        f"Of the characters that are proven dead the network reads {dead['sum'].sum() / dead['count'].sum():.0%}; "
+        f"of others as rare and with as much ink, {control['sum'].sum() / control['count'].sum():.0%}",
+    )
+    return fig
+
+
+def draw_freeing(
+    grid: NDArray[np.float64],
+    own: NDArray[np.float64],
+    others: NDArray[np.float64],
+    together: pd.DataFrame,
+    enough: float,
+) -> Figure:
+    """What raising a bias does: left, one imprisoned class at a time; right, all of them together.
+
+    Parameters
+    ----------
+    grid, own, others
+        Shifts (n,), and the shares of its own pictures (n,) and of other pictures (n,) on which a class shifted alone appears.
+    together
+        Column shift, and a column of shares read for each group.
+    enough
+        The median shift that makes a class argmaxable.
+    """
+    fig, (left, right) = style.figure("page", 3.9, ncols=2)
+    for curve, colour, words, place in (
+        (own, style.RED, "pictures of itself", 0.55),
+        (others, style.BLUE, "pictures of other characters", 0.8),
+    ):
+        left.plot(grid, curve, color=colour, linewidth=2)
+        at = int(place * (len(grid) - 1))
+        above = (-6, 6) if colour == style.RED else (0, 8)
+        left.annotate(
+            words, (grid[at], curve[at]), above, textcoords="offset points", color=style.legible(colour), ha="right"
+        )
+    left.axvline(enough, color=style.BLACK, linewidth=0.8, linestyle=":")
+    left.annotate(f"argmaxable from {enough:.2f} on", (enough, 0.9), (6, 0), textcoords="offset points", fontsize=10)
+    left.set(
+        xlabel="raise of the bias of one class alone",
+        ylabel="share of pictures in which it appears",
+        title="One freed at a time",
+    )
+    for name in together.columns[1:]:
+        colour, words = GROUPS[name]
+        if name in ("imprisoned", "matched"):
+            right.plot(together["shift"], together[name], "o-", ms=3, color=colour)
+            right.annotate(
+                words,
+                (together["shift"].iloc[0], together[name].iloc[0]),
+                (4, 8),
+                textcoords="offset points",
+                color=style.legible(colour),
+            )
+    right.set(
+        xlabel="raise of the bias of all of them", ylabel="share of pictures read rightly", title="All freed together"
+    )
+    for ax in (left, right):
+        ax.set_ylim(-0.02, 1)
+    style.headline(
+        fig,
+        f"A bias raised by {enough:.2f} frees a dead character; to appear on its own picture it takes hundreds of times more, at others' cost",
+    )
+    return fig
+
+
+def draw_dimensions(table: pd.DataFrame) -> Figure:
+    """The share of classes that never win when the head keeps only some features, with 95% Wilson intervals."""
+    fig, ax = style.figure("column", 3.7)
+    error = [table["share"] - table["low"], table["high"] - table["share"]]
+    ax.errorbar(table["features_kept"], table["share"], yerr=error, fmt="o-", color=style.RED)
+    for kept, share in zip(table["features_kept"], table["share"], strict=True):
+        ax.annotate(f"{share:.0%}", (kept, share), (5, 5), textcoords="offset points", fontsize=9)
+    ax.set(
+        xscale="log", xlabel="features kept, of those that vary most", ylabel="share that never wins", ylim=(0, 1.08)
+    )
+    ax.set_title(f"bars: 95% intervals over {table['classes_asked'].iloc[0]} classes")
+    ax.set_xticks(table["features_kept"], [str(k) for k in table["features_kept"]])
+    ax.minorticks_off()
+    narrow, full = table.iloc[-1], table.iloc[0]
+    style.headline(
+        fig,
+        f"The narrower the head, the more it imprisons: {full['share']:.0%} at {full['features_kept']:.0f} features, {narrow['share']:.0%} at {narrow['features_kept']:.0f}",
+    )
+    return fig

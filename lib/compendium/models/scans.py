@@ -1,0 +1,42 @@
+"""Scans of whole vocabularies, kept: several notebooks ask about the same head, and a scan depends on nothing but the layer and the set.
+
+What is read back is the evidence; `verify` of it costs a product or two, and every notebook calls it again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from compendium import paths
+from compendium.keeping import Shelf
+from softgeom.bottleneck import Scan, scan
+from softgeom.features import Box
+from softgeom.layer import SoftmaxLayer
+
+__all__ = ["kept_scan"]
+
+
+def kept_scan(layer: SoftmaxLayer, classes: np.ndarray, features: Box) -> Scan:
+    """`scan(layer, classes, features=features)`, read where the same code has made it from the same layer before."""
+    computed = [layer.W, layer.b, np.asarray(layer.tokens or (), dtype=str), np.asarray(classes), features]
+    made = Shelf(paths.processed_dir() / "scans", _write, _read).keep(_scan, *computed, label="scan")
+    return Scan(layer, made.features, made.findings)
+
+
+def _scan(W: np.ndarray, b: np.ndarray | None, tokens: np.ndarray, classes: np.ndarray, features: Box) -> Scan:
+    layer = SoftmaxLayer(W, b, tuple(tokens.tolist()) or None)
+    return scan(layer, classes, features=features)
+
+
+def _write(folder: Path, found: Scan) -> None:
+    arrays = {"W": found.layer.W} | ({} if found.layer.b is None else {"b": found.layer.b})
+    np.savez(folder / "layer.npz", **arrays)
+    found.save(folder / "scan.npz")
+
+
+def _read(folder: Path) -> Scan:
+    with np.load(folder / "layer.npz", allow_pickle=False) as f:
+        layer = SoftmaxLayer(f["W"], f.get("b"))
+    return Scan.load(folder / "scan.npz", layer)
