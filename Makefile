@@ -14,6 +14,7 @@ OUT      ?= scans/$(if $(MODEL),$(notdir $(basename $(MODEL))),model)
 TORCH    := torch==2.13.0
 E        := executed/$(PROFILE)
 LIB      := lib/softgeom
+BOOK     := lib/compendium
 
 ifeq ($(USE_CONDA),1)
 CONDA    := $(firstword $(foreach tool,mamba micromamba conda,$(if $(shell command -v $(tool) 2>/dev/null),$(tool))))
@@ -76,7 +77,7 @@ NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9]*.i
 LEAVES    := $(wildcard $(addprefix $(LIB)/,__init__.py colours.py source.py progress.py parallel.py layer.py rounding.py features/*.py) $(addprefix lib/compendium/,paths.py book.py style.py corpora/*.py))
 CHECKPOINTS := $(wildcard $(LIB)/checkpoints/*.py)
 MODELS      := $(wildcard $(LIB)/language_model/*.py lib/compendium/models/*.py)
-BOTTLENECK  := $(wildcard $(LIB)/bottleneck/*.py $(LIB)/bottleneck/*/*.py) $(CHECKPOINTS)
+BOTTLENECK  := $(wildcard $(LIB)/bottleneck/*.py $(LIB)/bottleneck/*/*.py $(BOOK)/drawing/bottleneck/*.py) $(CHECKPOINTS) $(BOOK)/models/scans.py $(BOOK)/keeping.py
 MARGINS     := $(wildcard $(LIB)/margins/*.py) $(MODELS)
 CIRCUITS    := $(wildcard $(LIB)/circuits/*.py) $(MODELS) $(CHECKPOINTS)
 HARDMAX     := $(wildcard $(LIB)/hardmax/*.py)
@@ -114,14 +115,12 @@ endif
 
 # ---- Edges: what each notebook needs beyond its own file, its parameters and the leaves --------------------------------------
 # (chapter A: bottleneck)
-COUNTS := $(addprefix $(LIB)/bottleneck/counting/,arrangement.py rankings.py regions.py stirling.py)
-$(E)/10_braid_counts.ipynb: $(COUNTS) $(LIB)/bottleneck/counting/lowrank.py $(wildcard data/reference/braid_*.csv)
-$(E)/11_region_geometry.ipynb: $(BOTTLENECK)
-$(E)/12_first_scan.ipynb $(E)/13_random_layers.ipynb: $(BOTTLENECK)
-$(E)/14_trained_layers.ipynb: $(BOTTLENECK) $(LIB)/language_model/tokens.py
-$(E)/15_imprisoned_characters.ipynb: $(BOTTLENECK)
-$(E)/16_model_survey.ipynb: $(BOTTLENECK) $(wildcard data/reference/unargmaxable_*.csv)
-$(E)/17_activation_range.ipynb: $(BOTTLENECK) data/reference/softmax_input_ranges.csv
+$(E)/10_braid_counts.ipynb: $(BOTTLENECK) $(wildcard data/reference/braid_*.csv)
+$(E)/11_region_geometry.ipynb $(E)/12_first_scan.ipynb $(E)/13_random_layers.ipynb: $(BOTTLENECK)
+$(E)/14_trained_layers.ipynb: $(BOTTLENECK) $(LIB)/language_model/tokens.py $(addprefix $(BOOK)/,victims.py statistics.py models/bags.py models/ngrams.py)
+$(E)/15_imprisoned_characters.ipynb: $(BOTTLENECK) $(BOOK)/characters.py $(BOOK)/proportions.py
+$(E)/16_model_survey.ipynb: $(BOTTLENECK) $(BOOK)/printed_tables.py $(wildcard data/reference/unargmaxable_*.csv)
+$(E)/17_activation_range.ipynb: $(BOTTLENECK) $(BOOK)/characters.py data/reference/softmax_input_ranges.csv
 
 # (chapter B: margins)
 $(E)/01_language_models.ipynb: $(MODELS)

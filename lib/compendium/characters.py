@@ -14,7 +14,15 @@ from softgeom.checkpoints import glyphs, ppocr
 from softgeom.layer import SoftmaxLayer
 from softgeom.progress import track
 
-__all__ = ["Pictures", "likeness", "matched_partners", "own_and_other_gaps", "read_pictures", "shares_under_shift"]
+__all__ = [
+    "Pictures",
+    "likeness",
+    "line_features",
+    "matched_partners",
+    "own_and_other_gaps",
+    "read_pictures",
+    "shares_under_shift",
+]
 
 _BATCH = 64  # pictures a run of the network
 
@@ -107,3 +115,17 @@ def shares_under_shift(
     names = pictures.table["group"]
     shares = {name: right[(names == name).to_numpy()].mean(axis=0) for name in names.unique()}
     return pd.DataFrame({"shift": shifts} | shares)
+
+
+def line_features(
+    layer: SoftmaxLayer, fonts: Sequence[glyphs.Font], rng: np.random.Generator, lines: int, length: int, threads: int
+) -> NDArray[Any]:
+    """Features (positions, d) of lines of random characters of the layer's alphabet, drawn in turn in the fonts, in three sizes."""
+    assert layer.tokens is not None
+    pictures = []
+    for n in range(lines):
+        font = fonts[n % len(fonts)]
+        alphabet = [t for t in layer.tokens if len(t) == 1 and t in font.characters and not t.isspace()]
+        text = "".join(rng.choice(alphabet, length))
+        pictures.append(glyphs.render_line(text, font, int(rng.choice([20, 32, 48]))))
+    return np.concatenate(ppocr.Recogniser(threads).features(pictures))

@@ -12,6 +12,7 @@ from compendium.drawing.bottleneck.counted import draw_costs, draw_fractions
 from compendium.drawing.bottleneck.growth import draw_cost, draw_iterations
 from compendium.drawing.bottleneck.league import draw_league
 from compendium.drawing.bottleneck.planes import draw_construction, draw_effect_of_bias, draw_unargmaxable_class
+from compendium.drawing.bottleneck.ranges import draw_ranges
 from compendium.drawing.bottleneck.reflections import draw_reflection_step
 from compendium.drawing.bottleneck.slices import draw_slices
 from compendium.drawing.bottleneck.victims_drawn import draw_lost_tokens, draw_steps_by_rank
@@ -30,6 +31,7 @@ __all__ = [
     "draw_lost_tokens",
     "draw_poster",
     "draw_proof",
+    "draw_ranges",
     "draw_read_shares",
     "draw_reflection_step",
     "draw_rows",

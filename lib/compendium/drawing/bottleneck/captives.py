@@ -23,6 +23,7 @@ GROUPS = {
     "imprisoned in the Swish range": (style.PURPLE, "imprisoned in the network's own range"),
 }
 _COLUMNS = 10
+_LINE = 1.3  # between the lines of captors, in their largest size
 _COMMAND = "softgeom scan ch_PP-OCRv4_rec_infer.onnx     (the file in: pip install rapidocr-onnxruntime)"
 
 
@@ -43,8 +44,8 @@ def draw_poster(
     import matplotlib.pyplot as plt
 
     rows = -(-len(dead) // _COLUMNS)
-    fig = plt.figure(figsize=(style.WIDTHS["page"], 1.55 + 0.83 * (rows + 1)))
-    top, bottom = fig.subfigures(2, 1, height_ratios=[rows + 0.3, 1.65])
+    fig = plt.figure(figsize=(style.WIDTHS["page"], 1.75 + 0.6 * (rows + 1)))
+    top, bottom = fig.subfigures(2, 1, height_ratios=[0.45 + 0.6 * rows, 1.25])
     left = {"x": 0.1 / style.WIDTHS["page"], "ha": "left", "fontsize": 10}
     top.suptitle("Shown to the network (black), and what it reads instead (red):", color=style.INK, **left)
     _draw_pictures(top, dead, font, rows, style.legible(style.RED))
@@ -66,10 +67,9 @@ def _draw_pictures(fig: Figure, shown: Mapping[str, str], font: glyphs.Font, row
         picture = np.asarray(glyphs.render_line(character, font, 64))
         ax.imshow(picture, cmap="gray", vmin=0, vmax=255, extent=(0, 1, 0, 1))
         spoken = reading if reading and style.cjk_families() else " ".join(f"U+{ord(c):04X}" for c in reading)
-        ax.text(1.12, 0.5, "→", color=style.GREY, va="center", ha="left", fontsize=11)
-        ax.text(
-            1.5, 0.5, spoken or "nothing", color=colour, va="center", ha="left", fontsize=17 if len(spoken) == 1 else 8
-        )
+        words = {"va": "center", "ha": "left", "in_layout": False}  # the columns stay where they are, whatever is read
+        ax.text(1.05, 0.5, "→", color=style.GREY, fontsize=12, **words)
+        ax.text(1.5, 0.5, spoken or "nothing", color=colour, fontsize=20 if len(spoken) == 1 else 9, **words)
         ax.set(xlim=(0, 2.3), ylim=(0, 1))
 
 
@@ -90,21 +90,22 @@ def draw_proof(
     font
         In which the characters are drawn.
     """
-    fig, (left, right) = style.figure("page", 5.0, ncols=2, width_ratios=[1, 2.6])
+    fig, (left, right) = style.figure("page", 4.6, ncols=2, width_ratios=[1, 2.3])
     left.imshow(
-        np.asarray(glyphs.render_line(token, font, 160)), cmap="gray", vmin=0, vmax=255, extent=(0, 1, 1.3, 2.3)
+        np.asarray(glyphs.render_line(token, font, 160)), cmap="gray", vmin=0, vmax=255, extent=(0, 1, 1.2, 2.2)
     )
+    left.text(1.18, 1.7, "=", fontsize=30, ha="center", va="center", color=style.INK)
     lines = (
-        f"its bias                 {facts['bias']:+.4f}",
-        f"captors' mean bias  {facts['mean_bias']:+.4f}",
-        f"rows differ by at most  {facts['residual']:.4f}",
-        "(over the whole box |x| ≤ 100)",
-        "",
-        f"so it stays behind by at least {-facts['bound']:.4f}",
+        ("its own bias", f"{facts['bias']:+.4f}"),
+        ("mean bias of the captors", f"{facts['mean_bias']:+.4f}"),
+        ("most that |x| ≤ 100 makes\nof the rows' difference", f"{facts['residual']:.0e}"),
+        ("so it is always behind, by", f"{-facts['bound']:.4f}"),
     )
-    left.text(-0.1, 1.12, "\n".join(lines), va="top", ha="left", fontsize=10.5, color=style.INK, linespacing=1.5)
-    left.text(1.18, 1.8, "=", fontsize=30, ha="center", va="center", color=style.INK)
-    left.set(xlim=(-0.1, 1.3), ylim=(0.2, 2.4))
+    for y, (words, number) in zip((1.0, 0.8, 0.5, 0.2), lines, strict=True):
+        weight = "bold" if y == 0.2 else "normal"
+        left.text(-0.1, y, words, va="center", fontsize=10, color=style.INK, weight=weight)
+        left.text(1.5, y, number, va="center", ha="right", fontsize=10, color=style.INK, weight=weight)
+    left.set(xlim=(-0.1, 1.5), ylim=(0.1, 2.25))
     left.set_axis_off()
     _draw_captors(right, captors, weights, font)
     style.headline(
@@ -119,15 +120,15 @@ def _draw_captors(ax: Axes, captors: Sequence[str], weights: NDArray[np.float64]
     rows = -(-len(captors) // columns)
     for k, (character, weight) in enumerate(zip(captors, weights, strict=True)):
         half = 0.5 * max(float(np.sqrt(weight / weights[0])), 0.12)
-        x, y = k % columns + 0.5, rows - k // columns - 0.5
+        x, y = k % columns + 0.5, _LINE * (rows - k // columns - 0.5)
         drawable = len(character) == 1 and character in font.characters
         picture = np.asarray(glyphs.render_line(character if drawable else "·", font, 48))
         ax.imshow(picture, cmap="gray", vmin=0, vmax=255, extent=(x - half, x + half, y - half, y + half))
         if k < 8:
-            ax.text(x, y - 0.55, f"{weight:.0%}", ha="center", va="top", fontsize=9, color=style.legible(style.RED))
+            ax.text(x, y - 0.5, f"{weight:.0%}", ha="center", va="top", fontsize=9, color=style.legible(style.RED))
     ax.set(
         xlim=(0, columns),
-        ylim=(-0.5, rows),
+        ylim=(0, _LINE * rows),
         aspect="equal",
         title="its captors: area = weight in the mean, the first eight with their share",
     )
@@ -161,8 +162,9 @@ def draw_read_shares(by: pd.DataFrame) -> Figure:
         y = y + 0.2 * (n - (len(names) - 1) / 2)
         error = [part["share"] - part["low"], part["high"] - part["share"]]
         ax.errorbar(part["share"], y, xerr=error, fmt="o", ms=5, color=colour)
-        place = (float(part["high"].iloc[0]) + 0.02, float(y[0]))
-        ax.annotate(words, place, color=style.legible(colour), va="center", fontsize=10)
+        low, high = float(part["low"].iloc[0]), float(part["high"].iloc[0])
+        x, side = (high + 0.02, "left") if high < 0.6 or low < 0.4 else (low - 0.02, "right")
+        ax.text(x, float(y[0]), words, color=style.legible(colour), va="center", ha=side, fontsize=10)
     ax.set(
         xlim=(-0.02, 1.02),
         xlabel="share of characters read, shown alone on a line (95% intervals)",
@@ -198,16 +200,11 @@ def draw_freeing(
         The median shift that makes a class argmaxable.
     """
     fig, (left, right) = style.figure("page", 3.9, ncols=2)
-    for curve, colour, words, place in (
-        (own, style.RED, "pictures of itself", 0.55),
-        (others, style.BLUE, "pictures of other characters", 0.8),
-    ):
+    for curve, colour, words in ((own, style.RED, "pictures\nof itself"), (others, style.BLUE, "pictures of\nothers")):
         left.plot(grid, curve, color=colour, linewidth=2)
-        at = int(place * (len(grid) - 1))
-        above = (-6, 6) if colour == style.RED else (0, 8)
-        left.annotate(
-            words, (grid[at], curve[at]), above, textcoords="offset points", color=style.legible(colour), ha="right"
-        )
+        beside = {"textcoords": "offset points", "va": "center", "color": style.legible(colour)}
+        left.annotate(words, (grid[-1], curve[-1]), (5, 0), **beside)
+    left.set_xlim(-0.04 * grid[-1], 1.38 * grid[-1])
     left.axvline(enough, color=style.BLACK, linewidth=0.8, linestyle=":")
     left.annotate(f"argmaxable from {enough:.2f} on", (enough, 0.9), (6, 0), textcoords="offset points", fontsize=10)
     left.set(
@@ -231,9 +228,10 @@ def draw_freeing(
     )
     for ax in (left, right):
         ax.set_ylim(-0.02, 1)
+    half = grid[min(int(np.searchsorted(own, 0.5)), len(grid) - 1)]
     style.headline(
         fig,
-        f"A bias raised by {enough:.2f} frees a dead character; to appear on its own picture it takes hundreds of times more, at others' cost",
+        f"A bias raised by {enough:.2f} frees a dead character; to appear on half of its own pictures it takes {half / enough:,.0f} times as much",
     )
     return fig
 

@@ -117,11 +117,11 @@ def draw_steps_by_rank(
     axes[0, 0].set_ylabel("steps of Braid Reflect")
     axes[0, len(panels) // 2].set_xlabel("token by frequency rank (left: frequent; grey: never seen)")
     for place, words, colour in ((0.9, "can win", style.BLUE), (0.8, "can never win", style.RED)):
-        axes[0, -1].text(
+        axes[0, -2].text(
             0.03,
             place - 0.1,
             words,
-            transform=axes[0, -1].transAxes,
+            transform=axes[0, -2].transAxes,
             color=style.legible(colour),
             weight="bold",
             fontsize=9,
