@@ -119,7 +119,7 @@ $(E)/10_braid_counts.ipynb: $(BOTTLENECK) $(wildcard data/reference/braid_*.csv)
 $(E)/11_region_geometry.ipynb $(E)/12_first_scan.ipynb $(E)/13_random_layers.ipynb: $(BOTTLENECK)
 $(E)/14_trained_layers.ipynb: $(BOTTLENECK) $(LIB)/language_model/tokens.py $(addprefix $(BOOK)/,victims.py statistics.py models/bags.py models/ngrams.py)
 $(E)/15_imprisoned_characters.ipynb: $(BOTTLENECK) $(BOOK)/characters.py $(BOOK)/proportions.py
-$(E)/16_model_survey.ipynb: $(BOTTLENECK) $(BOOK)/printed_tables.py $(wildcard data/reference/unargmaxable_*.csv)
+$(E)/16_model_survey.ipynb: $(BOTTLENECK) $(BOOK)/printed_scans.py $(wildcard data/reference/unargmaxable_*.csv)
 $(E)/17_activation_range.ipynb: $(BOTTLENECK) $(BOOK)/characters.py data/reference/softmax_input_ranges.csv
 
 # (chapter B: margins)
