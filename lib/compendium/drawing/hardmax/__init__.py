@@ -2,6 +2,36 @@
 
 from __future__ import annotations
 
+from compendium.drawing.hardmax.dynamics import (
+    SHOWN,
+    draw_attraction,
+    draw_cases,
+    draw_convergence,
+    draw_growth,
+    draw_polytope,
+    film_cases,
+)
 from compendium.drawing.hardmax.lengths import draw_review_lengths
+from compendium.drawing.hardmax.sentiment import (
+    draw_accuracy,
+    draw_depth,
+    draw_faithfulness,
+    draw_frequent_leaders,
+    draw_two_reviews,
+)
 
-__all__ = ["draw_review_lengths"]
+__all__ = [
+    "SHOWN",
+    "draw_accuracy",
+    "draw_attraction",
+    "draw_cases",
+    "draw_convergence",
+    "draw_depth",
+    "draw_faithfulness",
+    "draw_frequent_leaders",
+    "draw_growth",
+    "draw_polytope",
+    "draw_review_lengths",
+    "draw_two_reviews",
+    "film_cases",
+]
