@@ -21,7 +21,7 @@ def draw_accuracy(table: pd.DataFrame, standard_error: float, bag_of_words: floa
     rows = table.sort_values("accuracy").reset_index(drop=True)
     fig, ax = style.figure("page", height=1.6 + 0.31 * len(rows))
     ax.axvline(bag_of_words, color=style.INK, lw=1, ls="--")
-    ax.text(bag_of_words + 0.001, 1.5, "bag of words", rotation=90, ha="left", va="bottom", fontsize=9)
+    ax.text(bag_of_words, len(rows) - 0.35, "bag of words", ha="center", fontsize=9)
     for place, row in rows.iterrows():
         attends = not np.isnan(row["leaders"])
         foreign = row["model"] == theirs
@@ -32,7 +32,7 @@ def draw_accuracy(table: pd.DataFrame, standard_error: float, bag_of_words: floa
             f", alpha {row['alpha']:.2g}" if attends and "trained" in row["model"] else ""
         )
         ax.annotate(note, (row["accuracy"] + error, place), (3, 0), textcoords="offset points", va="center", fontsize=9)
-    ax.set(yticks=range(len(rows)), xlabel="test accuracy")
+    ax.set(yticks=range(len(rows)), ylim=(-0.6, len(rows)), xlabel="test accuracy")
     ax.set_yticklabels(rows["model"], fontsize=9)
     ax.set_xlim(rows["accuracy"].min() - 0.02, rows["accuracy"].max() + 0.03)
     for line, (note, colour) in enumerate(
@@ -43,11 +43,11 @@ def draw_accuracy(table: pd.DataFrame, standard_error: float, bag_of_words: floa
         )
     ours = rows[rows["model"] != theirs]
     attentive = ours.loc[ours["leaders"].notna(), "accuracy"]
-    gap = bag_of_words - attentive.max()
+    flat = ours.loc[ours["model"].str.contains("K = 0"), "accuracy"].max()
     style.headline(
         fig,
-        f"Two dimensions read sentiment nearly as well as a bag of words: {attentive.max():.3f} with attention, {gap:.3f} below it; "
-        f"the mean of the words, without attention, reaches {ours.loc[ours['model'].str.contains('K = 0'), 'accuracy'].max():.3f}",
+        f"Two dimensions are nearly enough: {attentive.max():.3f} with attention, {flat:.3f} for the mean of the words without it, "
+        f"{bag_of_words:.3f} for a bag of words",
     )
     return fig
 
@@ -57,13 +57,13 @@ def draw_depth(depth: pd.DataFrame) -> Figure:
     fig, ax = style.figure("page", height=3.9)
     alpha = np.geomspace(0.05, 4, 100)
     ax.plot(alpha, (1 + alpha) ** -8.0, color=style.INK, lw=1, ls=":")
-    ax.text(0.16, 0.19, "$(1+\\alpha)^{-8}$", color=style.INK)
+    ax.text(0.2, 0.3, "$(1+\\alpha)^{-8}$", color=style.INK)
     ours, theirs = depth[~depth["published"]], depth[depth["published"]]
     ax.loglog(ours["alpha"], ours["distance_to_limit"], "o", color=style.BLUE, ms=6, alpha=0.8)
     ax.annotate(
         "our models",
-        ours[["alpha", "distance_to_limit"]].mean(),
-        (6, 8),
+        (1.0, float(ours.loc[(ours["alpha"] - 1).abs().idxmin(), "distance_to_limit"])),
+        (8, 5),
         textcoords="offset points",
         color=style.legible(style.BLUE),
     )
