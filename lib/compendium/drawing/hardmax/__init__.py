@@ -13,6 +13,7 @@ from compendium.drawing.hardmax.dynamics import (
 )
 from compendium.drawing.hardmax.lengths import draw_review_lengths
 from compendium.drawing.hardmax.sentiment import (
+    LAYERS,
     draw_accuracy,
     draw_depth,
     draw_faithfulness,
@@ -21,6 +22,7 @@ from compendium.drawing.hardmax.sentiment import (
 )
 
 __all__ = [
+    "LAYERS",
     "SHOWN",
     "draw_accuracy",
     "draw_attraction",
