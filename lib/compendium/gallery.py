@@ -71,7 +71,9 @@ def _index(register: Register, found: list[Finding], papers: dict[str, list[Note
         if rows := [f for f in rows if f.claim.root not in shared]:
             parts += [
                 f"### {heading}",
-                "\n".join(f"- {_linked(f)}: {plain(shortened(f.claim.statement))}" for f in rows),
+                "\n".join(
+                    f"- {_linked(f)}: {plain(shortened(f.claim.statement))} *{plain(f.judgement.says)}*" for f in rows
+                ),
             ]
     parts += ["## Pages"]
     for paper, runs in papers.items():
