@@ -144,7 +144,7 @@ def log_barrier(
 
     Notes
     -----
-    Theorem 1 and eq. (24) of the source; differentiable once in X, W_Q, W_K, W_V.  A NaN in X gives NaN, never a number.
+    Theorem 1 and eq. (24) of the source; differentiable as often as asked in X, W_Q, W_K, W_V, under ``torch.func.vmap`` as well.  A NaN in X gives NaN, never a number.
     """
     if method == "series":
         return series_log_barrier(X, W_Q, W_K, W_V=W_V, order=order or 2, positions=positions).beta

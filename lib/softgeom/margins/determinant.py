@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 
 class SignedLogDet(NamedTuple):
@@ -30,33 +29,56 @@ class SignedLogDet(NamedTuple):
     replaced: Tensor
 
 
-class _PivotedLogDet(torch.autograd.Function):
-    """d log |det J| = <J^{-T}, dJ>, from the factors that the value was computed with."""
+class _InverseTranspose(torch.autograd.Function):
+    """X = J^{-T} from the factors of the logarithm; dX = -X dJ^T X, so that <G, dX> = <-X G^T X, dJ>."""
+
+    generate_vmap_rule = True
 
     @staticmethod
-    def forward(ctx: Any, J: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # J: (..., n, n)
+    def forward(J: Tensor, LU: Tensor, order: Tensor) -> Tensor:
+        identity = torch.eye(LU.shape[-1], dtype=LU.dtype, device=LU.device).expand_as(LU)
+        return torch.linalg.lu_solve(LU, order, identity, adjoint=True)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx: Any, G: Tensor) -> tuple[Tensor, None, None]:
+        (X,) = ctx.saved_tensors
+        return -(X @ G.mT @ X), None, None
+
+
+class _PivotedLogDet(torch.autograd.Function):
+    """d log |det J| = <J^{-T}, dJ>, from the factors that the value was computed with; the factors themselves are given back for that."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(J: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # J: (..., n, n)
         LU, order, _ = torch.linalg.lu_factor_ex(J)
         u = LU.diagonal(dim1=-2, dim2=-1)  # (..., n), a view
         delta = torch.finfo(J.dtype).eps * J.abs().amax(dim=(-2, -1)).clamp_min(1.0)
         small = u.abs() < delta.unsqueeze(-1)  # False for NaN: a NaN input stays visible
         u.copy_(torch.where(small, torch.where(u < 0, -1.0, 1.0) * delta.unsqueeze(-1), u))
-        ctx.save_for_backward(LU, order)
         swaps = (order != torch.arange(1, J.shape[-1] + 1, device=J.device, dtype=order.dtype)).sum(-1)
         sign = torch.where((swaps + (u < 0).sum(-1)) % 2 == 0, 1.0, -1.0).to(J.dtype)
-        replaced = small.sum(-1)
-        ctx.mark_non_differentiable(sign, replaced)
-        return u.abs().log().sum(-1), sign, replaced
+        return u.abs().log().sum(-1), sign, small.sum(-1), LU, order
 
     @staticmethod
-    @once_differentiable
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: tuple[Tensor, ...]) -> None:
+        _, sign, replaced, LU, order = output
+        ctx.mark_non_differentiable(sign, replaced, LU, order)
+        ctx.save_for_backward(inputs[0], LU, order)
+
+    @staticmethod
     def backward(ctx: Any, g: Tensor, *_: Tensor) -> Tensor:
-        LU, order = ctx.saved_tensors
-        identity = torch.eye(LU.shape[-1], dtype=LU.dtype, device=LU.device).expand_as(LU)
-        return g[..., None, None] * torch.linalg.lu_solve(LU, order, identity, adjoint=True)
+        J, LU, order = ctx.saved_tensors
+        return g[..., None, None] * _InverseTranspose.apply(J, LU, order)
 
 
 def signed_logdet(J: Tensor) -> SignedLogDet:
-    """Compute log |det J| with static pivoting: finite for every finite J, differentiable once.
+    """Compute log |det J| with static pivoting: finite for every finite J, differentiable as often as asked, under ``vmap`` as well.
 
     Parameters
     ----------
@@ -69,4 +91,4 @@ def signed_logdet(J: Tensor) -> SignedLogDet:
         The sign and the number of replaced pivots carry no gradient.  ``replaced > 0`` marks matrices that are
         singular to working precision, for which the value is a cap and not log |det J|.
     """
-    return SignedLogDet(*_PivotedLogDet.apply(J))
+    return SignedLogDet(*_PivotedLogDet.apply(J)[:3])

@@ -61,7 +61,8 @@ def density_association(sequences: Array, c: float, s: float, reading: str = "an
         raise ValueError(f"{len(valid)} sequences are inside the boundary: a correlation needs four at least.")
     correlation = float(spearmanr(largest_variance(valid, c, reading), sequence_log_density(valid, c, s)).statistic)
     half = norm.ppf(0.975) * np.sqrt(1.06 / (len(valid) - 3))
-    low, high = np.tanh(np.arctanh(correlation) + np.array([-half, half]))
+    inner = np.clip(correlation, -1.0 + 1e-12, 1.0 - 1e-12)  # a perfect order has an infinite transform
+    low, high = np.tanh(np.arctanh(inner) + np.array([-half, half]))
     return Association(correlation, float(low), float(high), len(valid))
 
 

@@ -11,11 +11,12 @@ which is the (T x T) matrix of weights times the T outer products: no d x d matr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.nn.functional import pad
 
 from softgeom.margins.heads import AttentionHeads
 
@@ -31,33 +32,40 @@ class _CentredMoments(torch.autograd.Function):
     again in the backward pass instead of being kept.  ``ends[b]`` is the number of tokens that block b can see.
     """
 
-    @staticmethod
-    def forward(ctx: Any, a: Tensor, p: Tensor, k: Tensor, ends: tuple[int, ...]) -> Tensor:
-        ctx.save_for_backward(a, p, k)
-        ctx.ends = ends
-        outer = (p.unsqueeze(-1) * k.unsqueeze(-2)).flatten(-2)  # (N, T, m r)
-        B = torch.cat([a[:, rows, :end] @ outer[:, :end] for rows, end in _blocks(ends, a.shape[1])], dim=1)
-        B = B.unflatten(-1, (p.shape[-1], k.shape[-1]))
-        return B.addcmul_((a @ p).unsqueeze(-1), (a @ k).unsqueeze(-2), value=-1.0)
+    generate_vmap_rule = True
 
     @staticmethod
-    @once_differentiable
+    def forward(a: Tensor, p: Tensor, k: Tensor, ends: tuple[int, ...]) -> Tensor:
+        outer = _outer(p, k)
+        B = torch.cat([a[:, rows, :end] @ outer[:, :end] for rows, end in _blocks(ends, a.shape[1])], dim=1)
+        B = B.unflatten(-1, (p.shape[-1], k.shape[-1]))
+        return torch.addcmul(B, (a @ p).unsqueeze(-1), (a @ k).unsqueeze(-2), value=-1.0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, tuple[int, ...]], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[:3])
+        ctx.ends = inputs[3]
+
+    @staticmethod
     def backward(ctx: Any, G: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:  # G: (N, P, m, r)
+        # Written in differentiable operations only: a second derivative goes through a, p and k here, not through G alone.
         a, p, k = ctx.saved_tensors
-        outer = (p.unsqueeze(-1) * k.unsqueeze(-2)).flatten(-2)
-        flat = G.flatten(-2)
-        grad_a = torch.zeros_like(a)
-        W = torch.zeros_like(outer)  # sum_i a_ij G_i
-        for rows, end in _blocks(ctx.ends, a.shape[1]):
-            grad_a[:, rows, :end] = flat[:, rows] @ outer[:, :end].mT
-            W[:, :end] += a[:, rows, :end].mT @ flat[:, rows]
-        W = W.unflatten(-1, (p.shape[-1], k.shape[-1]))
+        outer, flat, T = _outer(p, k), G.flatten(-2), p.shape[1]
+        blocks = list(_blocks(ctx.ends, a.shape[1]))
+        grad_a = torch.cat([pad(flat[:, rows] @ outer[:, :end].mT, (0, T - end)) for rows, end in blocks], dim=1)
+        parts = [pad(a[:, rows, :end].mT @ flat[:, rows], (0, 0, 0, T - end)) for rows, end in blocks]
+        W = reduce(torch.add, parts).unflatten(-1, (p.shape[-1], k.shape[-1]))  # sum_i a_ij G_i
         G_k = (G @ (a @ k).unsqueeze(-1)).squeeze(-1)  # G_i kbar_i: (N, P, m)
         G_p = (G.mT @ (a @ p).unsqueeze(-1)).squeeze(-1)  # G_i^T pbar_i: (N, P, r)
         grad_a = grad_a - G_k @ p.mT - G_p @ k.mT
         grad_p = (W @ k.unsqueeze(-1)).squeeze(-1) - a.mT @ G_k
         grad_k = (W.mT @ p.unsqueeze(-1)).squeeze(-1) - a.mT @ G_p
         return grad_a, grad_p, grad_k, None
+
+
+def _outer(p: Tensor, k: Tensor) -> Tensor:
+    """p_j k_j^T, flattened: (N, T, m r)."""
+    return (p.unsqueeze(-1) * k.unsqueeze(-2)).flatten(-2)
 
 
 def _blocks(ends: tuple[int, ...], rows: int) -> Iterator[tuple[slice, int]]:

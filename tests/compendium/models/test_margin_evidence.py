@@ -1,0 +1,108 @@
+"""From runs to evidence: paired over seeds, gains on made-up losses, concentration on made-up scores, the windows that a run has read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from compendium.models import concentration, outcomes, robustness
+from compendium.models.sweep import Experiment
+from softgeom.language_model import GPTConfig, TrainingConfig
+from softgeom.language_model.configuration import draw_batch
+from softgeom.margins.embedding_prior import PriorConfig
+from softgeom.margins.perturb import Perturbation
+
+RUNS = pd.DataFrame(
+    [
+        {"group": "sweep", "penalty_weight": w, "seed": seed, "key": f"{w}-{seed}", "embedding_rms": rms}
+        for w, sizes in {0.0: (1.0, 2.0, 4.0), 0.05: (2.0, 4.0, 8.0), 0.25: (3.0, 6.0, 12.0)}.items()
+        for seed, rms in enumerate(sizes)
+    ]
+)
+NOISE = [Perturbation("noise", "absolute", 1, 0.5), Perturbation("noise", "absolute", 2, 1.0)]
+
+
+def losses(extra):
+    """Clean loss 3 + seed, perturbed 1 and 2 nats more, plus what `extra` says of a weight and a seed."""
+    return {
+        run.key: np.stack(
+            [np.full(4, 3.0 + run.seed + added) for added in (0, 1, 2 + extra(run.penalty_weight, run.seed))]
+        )
+        for run in RUNS.itertuples()
+    }
+
+
+def test_changes_are_taken_within_a_seed():
+    ratio = outcomes.over_baseline(RUNS, "embedding_rms")
+    assert ratio.tolist() == [1.0] * 3 + [2.0] * 3 + [3.0] * 3
+    table = outcomes.by_weight(RUNS.assign(growth=ratio), ["growth"])
+    assert table.loc[0.05, ["growth", "growth_low", "growth_high", "seeds"]].tolist() == [2.0, 2.0, 2.0, 3]
+
+
+def test_gain_is_the_added_loss_beyond_the_baselines():
+    found = robustness.gain_table(robustness.gains_by_seed(RUNS, losses(lambda w, s: -w * (1 + 0.1 * s)), NOISE))
+    top = robustness.strongest(found, "noise", "absolute").set_index("penalty_weight")
+    assert top.loc[0.05, "extra_nats"] == pytest.approx(-0.05 * 1.1)
+    assert top.loc[0.05, "high"] < 0
+    assert top.loc[0.05, ["seeds", "seeds_that_agree"]].tolist() == [3, 3]
+    first = found[found["level"] == 1]
+    assert first["extra_nats"].abs().max() == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(("slope", "better"), [(1.0, 0), (-1.0, 1)])
+def test_a_larger_penalty_counts_only_where_it_gains_more(slope, better):
+    gains = robustness.gains_by_seed(RUNS, losses(lambda w, s: slope * w * (1 + 0.01 * s)), NOISE)
+    table, counted = robustness.compare_weights(gains)
+    assert counted == better
+    assert table.loc[0.05, "mean"] == pytest.approx(slope * 0.05 * 1.01)
+
+
+def test_both_rulers_measure_the_baseline_alike():
+    grid = robustness.perturbation_grid({"noise": [1.0, 4.0], "drift": [2.0]}, baseline_rms=0.5, d_model=16)
+    sizes = {(p.family, p.scale, p.level): p.sigma for p in grid}
+    assert sizes["noise", "absolute", 2] == 0.5 * sizes["noise", "relative", 2] == 2.0
+    assert sizes["drift", "absolute", 1] == 2.0 * 0.5 * 4.0
+
+
+def scored(learned):
+    shape = (3, 6)
+    flat = {"learned": np.broadcast_to(learned, shape).astype(float), "random-init": np.full(shape, 1e-3)}
+    return [concentration.Scored(0.05, seed, flat, np.zeros(shape), np.zeros(shape)) for seed in range(3)]
+
+
+def test_one_position_with_all_pressure_is_one_position():
+    runs = scored([0, 0, 50.0, 0, 0, 0])
+    ratios = concentration.support_ratios(concentration.concentration_by_seed(runs, 2), 0.05)
+    assert all(interval.mean == pytest.approx(1 / 6, rel=1e-3) for interval in ratios.values())
+    places = concentration.places_by_seed(runs, 2).set_index(["prior", "seed"])
+    assert places.loc[("learned", 0), "softmax_share_of_the_first"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_no_positive_score_is_no_concentration():
+    by_seed = concentration.concentration_by_seed(scored([0, -5.0, -5, -5, -5, -5]), 2)
+    positive = by_seed[(by_seed["prior"] == "learned") & (by_seed["reading"] == "positive")]
+    assert positive["windows_with_pressure"].eq(0).all()
+    assert concentration.support_ratios(by_seed, 0.05)["positive"].mean == 1.0
+
+
+def experiment(steps):
+    gpt = GPTConfig(d_vocab=20, d_model=8, n_heads=2, n_layers=1, d_mlp=16, n_ctx=6)
+    return Experiment("sweep", gpt, TrainingConfig(steps=steps, batch_size=2), PriorConfig(d_model=8, rank=2), "corpus")
+
+
+def test_tables_read_the_windows_of_the_run():
+    tokens = np.random.default_rng(0).integers(0, 20, 500).astype(np.int32)
+    run = experiment(3)
+    read = outcomes.training_windows(run, tokens)
+    assert read.shape == (6, 7)
+    assert np.array_equal(read[2:4], draw_batch(tokens, run.training, 6, 1).numpy())
+    assert outcomes.training_windows(experiment(1000), tokens).shape == (83, 7)  # more than the corpus: all of it, once
+    found = outcomes.table_perplexities(run, tokens, read)
+    assert found["bigram_perplexity"] < found["unigram_perplexity"] <= 20
+
+
+def test_the_gate_takes_numbers_as_they_are():
+    scale = pd.DataFrame([{"baseline_perplexity": 9.5, "trigram_perplexity": 7.0, "tokens": 100, "seeds": 3}])
+    assert outcomes.gate(scale) == {"baseline_perplexity": 9.5, "tokens": 100, "seeds": 3}
+    assert isinstance(outcomes.gate(scale)["tokens"], int)

@@ -1,0 +1,56 @@
+"""Random sequences on the line: exclusion against margins counted one by one, scaling, and the association with the density."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softgeom.margins import population, scalar
+
+SEQUENCES = np.random.default_rng(0).standard_normal((60, 5))
+
+
+def test_exclusion_agrees_with_margins_position_by_position():
+    by_hand = [any(scalar.margin(row[i], row[:i], 1.3) <= 0 for i in range(1, 5)) for row in SEQUENCES]
+    assert population.excluded(SEQUENCES, 1.3).tolist() == by_hand
+    assert 0 < sum(by_hand) < len(by_hand)
+    last = [bool(scalar.margin(row[4], row[:4], 1.3) <= 0) for row in SEQUENCES]
+    assert population.excluded(SEQUENCES, 1.3, "last position").tolist() == last
+
+
+def test_scale_and_coupling_act_only_together():
+    assert np.array_equal(population.excluded(1.5 * SEQUENCES, 0.8), population.excluded(SEQUENCES, 0.8 * 1.5**2))
+
+
+def test_negative_coupling_excludes_nothing():
+    assert not population.excluded(10 * SEQUENCES, -5.0).any()
+    assert population.margins(10 * SEQUENCES, -5.0).min() >= 1.0
+
+
+def test_inside_the_boundary_the_smallest_margin_dominates():
+    inside = ~population.excluded(SEQUENCES, 1.0)
+    assert population.dominance(SEQUENCES, 1.0)[inside].all()
+
+
+def test_far_beyond_the_boundary_another_position_may_dominate():
+    sequence = np.array([[-2.0, 2.0, 0.0, 1.05]])  # the third token is far beyond, the fourth closer to the boundary
+    margins = population.margins(sequence, 1.0)[0]
+    assert margins[2] < margins[3] < 1.0
+    assert not population.dominance(sequence, 1.0)[0]
+
+
+def test_association_has_the_sign_of_a_constructed_population():
+    spread = np.linspace(0.05, 0.9, 40)
+    sequences = np.stack([-spread, spread, 0 * spread], axis=1)  # variance grows with the spread, and the density falls
+    found = population.density_association(sequences, 1.0, 1.0)
+    assert found.correlation == pytest.approx(-1.0)
+    assert found.sequences == 40
+    assert (
+        population.density_association(SEQUENCES, 1.0, 1.0).low
+        < population.density_association(SEQUENCES, 1.0, 1.0).high
+    )
+
+
+def test_too_few_sequences_inside_are_named():
+    with pytest.raises(ValueError, match="3 sequences are inside"):
+        population.density_association(SEQUENCES[:3], -1.0, 1.0)
