@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,49 +32,10 @@ from softgeom.source import Source
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-VERDICTS = ("reproduced", "corrected", "not reproduced", "not testable here", "beyond the paper")
 STAND_IN = "stand-in"
 
 _FLOAT_FORMAT = "%.10g"  # all digits that mean something, and none of those that differ between processors
 _PACKAGES = ("numpy", "scipy", "pandas", "matplotlib", "sympy", "highspy", "scikit-learn", "torch", "onnxruntime")
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One statement of a source document and what became of it.
-
-    Attributes
-    ----------
-    id
-        `<paper>-<item>`, such as `001-table-2`.
-    source
-        Paper and place, such as `001, Table 2`.
-    statement
-        The claim in one sentence.
-    verdict
-        One of `VERDICTS`.
-    value, low, high
-        The measured value and its interval, where the claim has one.
-    reason
-        Why the verdict is what it is; required unless the claim was simply reproduced.
-    """
-
-    id: str
-    source: str
-    statement: str
-    verdict: str
-    value: float | int | str | None = None
-    low: float | None = None
-    high: float | None = None
-    reason: str = ""
-
-    def __post_init__(self) -> None:
-        if self.verdict not in VERDICTS:
-            raise ValueError(
-                f"claim {self.id}: the verdict {self.verdict!r} is unknown; choose one of {', '.join(VERDICTS)}"
-            )
-        if self.verdict in {"corrected", "not reproduced", "not testable here"} and not self.reason:
-            raise ValueError(f"claim {self.id}: a verdict {self.verdict!r} needs its reason")
 
 
 def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source] = ()) -> Run:
@@ -113,7 +74,7 @@ class Run:
         self._tables: dict[str, str] = {}
         self._figures: dict[str, dict[str, str]] = {}
         self._values: dict[str, dict[str, Any]] = {}
-        self._claims: dict[str, Claim | Judgement] = {}
+        self._claims: dict[str, Judgement] = {}
         self._started = time.time()
 
     def table(self, name: str, frame: pd.DataFrame, caption: str = "") -> pd.DataFrame:
@@ -144,7 +105,7 @@ class Run:
         self._values[name] = {key: item for key, item in entry.items() if item not in (None, "")}
         return value
 
-    def claim(self, id: str, **evidence: Any) -> Judgement | Claim:
+    def claim(self, id: str, **evidence: Any) -> Judgement:
         """Judge a claim of the register by its rule from the evidence; record verdict, evidence and finding, and return them.
 
         Parameters
@@ -159,18 +120,9 @@ class Run:
         ValueError
             When the register has no such claim, or evidence is missing, misspelt or NaN.
         """
-        if "statement" in evidence:  # the signature that typed its verdicts, until every chapter has moved
-            return self._typed_claim(id, **evidence)
         judgement = claims.load()[id].rule.judge(id, evidence, stand_in=self.stand_in)
         self._claims[id] = judgement
         return judgement
-
-    def _typed_claim(
-        self, id: str, *, source: str, statement: str, verdict: str, reason: str = "", **values: Any
-    ) -> Claim:
-        plain = {key: _plain(value) for key, value in values.items()}
-        self._claims[id] = claim = Claim(id, source, statement, verdict, reason=reason, **plain)
-        return claim
 
     def save(self) -> Path:
         """Write `record.json` and the note on this execution; return the folder of the results."""

@@ -101,9 +101,10 @@ def of(runs: Iterable[NotebookRun]) -> tuple[list[Finding], list[str]]:
     faults: list[str] = []
     for run in runs:
         again = f"run `make {run.name} PROFILE={run.profile}`"
+        if any("evidence" not in row for row in run.record["claims"]):
+            faults.append(f"{run.name} was recorded in profile {run.profile} before claims had rules: {again}")
+            continue
         for row in run.record["claims"]:
-            if "evidence" not in row:
-                continue  # typed by the signature before
             if row["id"] not in register or register[row["id"]].notebook != run.name:
                 faults.append(
                     f"{run.name} recorded {row['id']} in profile {run.profile}, which is not its claim any more: {again}"

@@ -27,7 +27,6 @@ def start(compendium, write_notebook):
 def _fill(run):
     run.table("numbers", pd.DataFrame({"x": [1, 2], "y": [0.1, 1 / 3]}), caption="two numbers")
     run.value("fraction", np.float64(1 / 3), about="a third", low=0.3, high=0.4)
-    run.claim("001-x", source="001, X", statement="x holds", verdict="reproduced", value=np.int64(3))
     return run.save()
 
 
@@ -38,7 +37,6 @@ def test_everything_is_written_with_its_parameters(start, compendium):
     assert written["parameters"] == {"seed": 1, "rate": 0.5}
     assert written["sources"][0]["kind"] == "local"
     assert written["values"]["fraction"] == {"value": 0.3333333333, "about": "a third", "low": 0.3, "high": 0.4}
-    assert written["claims"][0]["value"] == 3
     assert (folder / "numbers.csv").read_text() == "x,y\n1,0.1\n2,0.3333333333\n"
 
 
@@ -90,15 +88,6 @@ def test_parameters_must_be_defined(compendium, write_notebook):
     write_notebook("10_demo", PARAMETERS)
     with pytest.raises(ValueError, match="parameters rate are not defined; run the parameters cell first"):
         book.open_book("10_demo", {"seed": 1, "profile": "smoke"})
-
-
-@pytest.mark.parametrize(
-    ("verdict", "message"),
-    [("true", "verdict 'true' is unknown"), ("not reproduced", "a verdict 'not reproduced' needs its reason")],
-)
-def test_claims_need_a_known_verdict_and_a_reason(start, verdict, message):
-    with pytest.raises(ValueError, match=message):
-        start(REAL).claim("001-x", source="001", statement="x", verdict=verdict)
 
 
 RULED = """

@@ -121,6 +121,14 @@ def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, record, 
     assert "claim 001-a: the evidence seeds is missing" in findings.of_run("default")[1][0]
 
 
+def test_a_record_from_before_the_rules_names_the_notebook_to_run(register, record, compendium):
+    record(a=-1)
+    path = compendium / "results" / "default" / "10_demo" / "record.json"
+    path.write_text(path.read_text().replace('"evidence"', '"value"'))
+    told = "10_demo was recorded in profile default before claims had rules: run `make 10_demo PROFILE=default`"
+    assert findings.of_run("default") == ([], [told])
+
+
 def test_stand_ins_judge_theorems_only(register, record):
     record(aside="stand-in", a=-1, b=-1)
     assert _verdicts(findings.of_run("default")[0]) == {"a": claims.NOT_TESTABLE, "b": "holds"}

@@ -15,8 +15,6 @@ from pathlib import Path
 from compendium.claims.register import Claim
 from compendium.claims.rule import listed
 
-_OLD = {"source", "statement", "verdict"}  # arguments of the signature that typed its verdicts
-
 
 @dataclass(frozen=True)
 class Call:
@@ -52,8 +50,6 @@ def check(register: Mapping[str, Claim], notebooks: list[Path]) -> tuple[list[st
     found = [call for notebook in notebooks for call in calls(notebook)]
     faults, unknown = [], []
     for call in found:
-        if _OLD & set(call.names):
-            continue
         if call.id is None or call.open:
             unknown.append(f"{call.place}: {call.id or 'a claim whose id'} is known only at run time")
         if call.id is not None:

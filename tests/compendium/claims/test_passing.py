@@ -53,7 +53,3 @@ def test_a_claim_belongs_to_one_notebook(check):
 )
 def test_what_is_known_only_at_run_time_is_reported(check, cell, said):
     assert check(cell) == ([], [said])
-
-
-def test_calls_of_the_signature_before_are_left_alone(check):
-    assert check(GOOD, 'book.claim("x", source="", statement="", verdict="reproduced")') == ([], [])
