@@ -69,7 +69,7 @@ def _draw_pictures(fig: Figure, shown: Mapping[str, str], font: glyphs.Font, row
         spoken = reading if reading and style.cjk_families() else " ".join(f"U+{ord(c):04X}" for c in reading)
         words = {"va": "center", "ha": "left", "in_layout": False}  # the columns stay where they are, whatever is read
         ax.text(1.05, 0.5, "→", color=style.GREY, fontsize=12, **words)
-        ax.text(1.5, 0.5, spoken or "nothing", color=colour, fontsize=20 if len(spoken) == 1 else 9, **words)
+        ax.text(1.5, 0.5, spoken or "none", color=colour, fontsize=20 if len(spoken) == 1 else 10, **words)
         ax.set(xlim=(0, 2.3), ylim=(0, 1))
 
 
