@@ -76,14 +76,14 @@ def _draw_by_rank(ax: Axes, judged: Mapping[tuple[int, int], Judged], frequency:
         if not share.any():
             continue
         ax.plot((edges[:-1] + edges[1:]) / 2, share, color=colour)
-        place = _BINS // 3
-        label = {"textcoords": "offset points", "color": style.legible(colour), "ha": "right"}
-        ax.annotate(f"d = {d}", ((edges[place] + edges[place + 1]) / 2, share[place]), (-4, 5), **label)
+        beside = {"textcoords": "offset points", "color": style.legible(colour), "va": "center"}
+        ax.annotate(f"d = {d}", (edges[-1], share[-1]), (4, 0), **beside)
     seen = int((frequency > 0).sum())
     if seen < classes:
         ax.axvspan(seen, classes, color=style.GREY, alpha=0.15, lw=0)
         ax.text((seen + classes) / 2, 0.02, "never\nseen", ha="center", va="bottom", color=style.INK)
     ax.set(xlabel="token by frequency rank (left: frequent)", ylabel="share that can never win", ylim=(-0.03, 1.05))
+    ax.set_xlim(-0.02 * classes, 1.17 * classes)
     ax.set_title("Whom it gives up")
 
 
