@@ -121,6 +121,7 @@ $(E)/14_trained_layers.ipynb: $(BOTTLENECK) $(LIB)/language_model/tokens.py $(ad
 $(E)/15_imprisoned_characters.ipynb: $(BOTTLENECK) $(BOOK)/characters.py $(BOOK)/proportions.py
 $(E)/16_model_survey.ipynb: $(BOTTLENECK) $(BOOK)/printed_scans.py $(wildcard data/reference/unargmaxable_*.csv)
 $(E)/17_activation_range.ipynb: $(BOTTLENECK) $(BOOK)/characters.py data/reference/softmax_input_ranges.csv
+$(E)/18_reachable_vocabulary.ipynb: $(BOTTLENECK) $(BOOK)/models/vocabularies.py
 
 # (chapter B: margins)
 $(E)/01_language_models.ipynb: $(MODELS)

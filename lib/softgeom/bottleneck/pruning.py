@@ -1,12 +1,15 @@
 """Outputs that can be cut off without changing an answer, although the runtime computes in float32.
 
-*Argument.* Let class t be unargmaxable with certified best margin at most -g < 0: weights l >= 0 with sum 1 on its captors prove
-``max over captors i of y_i(x) >= y_t(x) + g`` for every x of the feature set. A runtime computes each logit, in any order of summation, with an
+*Argument.* Let class t be unargmaxable with certified best margin at most -g < 0: its evidence is weights l >= 0 with sum 1 on its captors such that
+``sum l_i (y_t(x) - y_i(x)) <= -g`` for every x of the feature set. A runtime computes each logit, in any order of summation, with an
 error of at most ``e_i = gamma_{d+1} (sup |w_i|.|x| + |b_i|)``. Suppose that its answer, the class of the largest *computed*
-logit, were t. Some captor i has ``computed y_i >= y_i - e_i >= y_t + g - e_i >= computed y_t + g - e_i - e_t``, so for ``g > e_t + max e_i``
-it is larger: a contradiction. The captors may be cut off themselves, for the argument never uses that they stay. So no answer of the runtime is
-among the classes cut off, and every answer stays. What may change are ties of *kept* classes that lead by less than rounding, where a
+logit, were t. Then no captor's computed logit is larger, so ``0 <= sum l_i (computed y_t - computed y_i) <= -g + e_t + sum l_i e_i``: a
+contradiction where ``g > e_t + sum l_i e_i``. The captors may be cut off themselves, for the argument never uses that they stay. So no answer of the
+runtime is among the classes cut off, and every answer stays. What may change are ties of *kept* classes that lead by less than rounding, where a
 narrower product may sum in another order.
+
+The supremum over a box of radius 100 is far from what networks compute: all features at their bound at once. Where features are known to be no *longer* than R
+(their norm, not each entry), ``|w|.|x| <= R ||w||`` is smaller, and the answer is the same on the set's part within R.
 """
 
 from __future__ import annotations
@@ -41,13 +44,15 @@ class Cut:
     close: NDArray[np.intp]
 
 
-def cut(scan: Scan, *, close_too: bool = False) -> Cut:
+def cut(scan: Scan, *, longest: float | None = None, close_too: bool = False) -> Cut:
     """The classes to keep.
 
     Parameters
     ----------
     scan : Scan
         Of all classes.
+    longest : float, optional
+        The answer is to be the same on features x of the set with ``||x||_2 <= longest``; default the whole set.
     close_too : bool
         Also cut classes whose captivity is certified by less than rounding: the same answer in exact arithmetic only.
 
@@ -63,27 +68,39 @@ def cut(scan: Scan, *, close_too: bool = False) -> Cut:
         )
     if undecided := scan.counts["undecided"]:
         raise ValueError(f"{undecided} classes are undecided: nothing can be cut off before they are.")
-    errors = rounding_errors(layer, scan.features)
+    errors = rounding_errors(layer, scan.features, longest)
     certain, close = [], []
     for finding in scan.findings:
         if isinstance(finding.evidence, Captors):
-            rivals = finding.evidence.rivals[finding.evidence.weights > 0]
-            needed = errors[finding.index] + errors[rivals].max()
+            weights = np.asarray(finding.evidence.weights, dtype=float)
+            needed = errors[finding.index] + weights @ errors[finding.evidence.rivals] / weights.sum()
             (certain if -finding.margin > needed else close).append(finding.index)
     dropped = np.array(sorted(certain + close if close_too else certain), dtype=np.intp)
     kept = np.setdiff1d(np.arange(layer.classes), dropped)
     return Cut(kept, dropped, np.array(close, dtype=np.intp))
 
 
-def rounding_errors(layer: SoftmaxLayer, features: FeatureSet) -> NDArray[np.float64]:
-    """``gamma_{d+1} (sup over the set of |w_i|.|x| + |b_i|)`` (C,): how far a float32 logit can be from the true one.
+def rounding_errors(layer: SoftmaxLayer, features: FeatureSet, longest: float | None = None) -> NDArray[np.float64]:
+    """``gamma_{d+1} (sup |w_i|.|x| + |b_i|)`` (C,): how far a float32 logit can be from the true one.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        (C, d).
+    features : FeatureSet
+        The supremum is over this set,
+    longest : float, optional
+        and over its features of norm at most this.
 
     Raises
     ------
     ValueError
-        For a set without bounds.
+        For a set without bounds, or a norm that is no positive number.
     """
     W = np.abs(layer.W.astype(np.float64))
+    if longest is not None and not (np.isfinite(longest) and longest > 0):
+        raise ValueError(f"the longest feature vector must have a positive norm, not {longest}.")
+    within = np.inf if longest is None else longest * np.linalg.norm(W, axis=1)
     if isinstance(features, Box):
         low, high = features.bounds(layer.dimension)
         largest = W @ np.maximum(np.abs(low), np.abs(high))
@@ -91,11 +108,15 @@ def rounding_errors(layer: SoftmaxLayer, features: FeatureSet) -> NDArray[np.flo
         largest = features.radius * np.linalg.norm(W, axis=1)
     elif isinstance(features, Ellipsoid):
         largest = W @ np.abs(features.bias) + features.radius * np.linalg.norm(W * np.abs(features.gain), axis=1)
+    elif longest is not None:
+        largest = np.full(layer.classes, np.inf)
     else:
         raise ValueError(
-            "without bounds on the features there is none on rounding: scan a box, a ball or an ellipsoid."
+            "without bounds on the features there is none on rounding: say how long they can be, or scan a box."
         )
-    return gamma(layer.dimension + 1, np.float32) * (largest + np.abs(layer.bias.astype(np.float64)))
+    return gamma(layer.dimension + 1, np.float32) * (
+        np.minimum(largest, within) + np.abs(layer.bias.astype(np.float64))
+    )
 
 
 def pruned(layer: SoftmaxLayer, kept: NDArray[np.intp]) -> SoftmaxLayer:

