@@ -1,7 +1,7 @@
 # Softmax Geometry: the whole pipeline as a graph. `make` alone prints help.
 #
-# Data goes one way: raw -> processed -> results -> figures -> README. A notebook depends on its own file, its parameters, the
-# leaves and its chapter of lib/, and on the notebooks whose recorded results it reads (section "Edges").
+# Data goes one way: raw -> processed -> results -> figures -> README. A notebook depends on its own file, its parameters, the modules that it
+# imports, the reference data that it names, and the notebooks whose results it reads: lib/compendium/edges.py derives these edges from the code.
 
 PROFILE  ?= default
 DATA     ?= $(SOFTGEOM_DATA)
@@ -9,12 +9,36 @@ PARAMS   ?=
 USE_CONDA ?=
 PYTHON   ?= python3
 MODEL    ?=
-OUT      ?= scans/$(if $(MODEL),$(notdir $(basename $(MODEL))),model)
+OUT      ?=
+NAME     ?=
+ONLY     ?=
+PAPER    ?=
+SENTENCE ?=
+
+# What a user gives reaches programs through the environment, as it was typed: no shell and no make reads it as code.
+override PROFILE := $(value PROFILE)
+override PARAMS := $(value PARAMS)
+override MODEL := $(value MODEL)
+override OUT := $(value OUT)
+override NAME := $(value NAME)
+override ONLY := $(value ONLY)
+override PAPER := $(value PAPER)
+override SENTENCE := $(value SENTENCE)
+ifneq ($(origin DATA),file)
+override DATA := $(value DATA)
+endif
+export PARAMS MODEL OUT NAME ONLY PAPER SENTENCE
+export SOFTGEOM_DATA := $(DATA)
+export SOFTGEOM_PROFILE := $(PROFILE)
+
+# A profile names folders, so it must be a plain word.
+ODD      := .. ; & | < > ' " ` \ * ? ! { } [ ] ~ : = % ( ) $$
+ifneq ($(words $(PROFILE))$(strip $(foreach sign,$(ODD),$(findstring $(sign),$(PROFILE)))),1)
+$(error PROFILE must be one plain word: smoke, default, hour, paper, or own/NAME)
+endif
 
 TORCH    := torch==2.13.0
 E        := executed/$(PROFILE)
-LIB      := lib/softgeom
-BOOK     := lib/compendium
 
 ifeq ($(USE_CONDA),1)
 CONDA    := $(firstword $(foreach tool,mamba micromamba conda,$(if $(shell command -v $(tool) 2>/dev/null),$(tool))))
@@ -25,22 +49,20 @@ PY       := .venv/bin/python
 STAMP    := .venv/.stamp
 endif
 
-export SOFTGEOM_DATA := $(DATA)
-export SOFTGEOM_PROFILE := $(PROFILE)
-export PARAMS
 export PYTHONNOUSERSITE := 1
 unexport JUPYTER_PATH PYTHONPATH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-browser lint lab scan bench check readme report site claims pointer lock clean
+.PHONY: help env all smoke test test-browser lint lab scan bench check why readme report site claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
 	@echo '  make all             every figure and table (PROFILE=smoke|default|hour|paper; DATA=folder with raw data; -j2 for two at a time)'
 	@echo '  make test            the test suite'
 	@echo 'One notebook:          make 10_braid_counts, or with other values, into results/own: make 10_braid_counts PARAMS="seed=1 contexts=20"'
+	@echo 'One chapter:           make bottleneck, margins, circuits, hardmax;  make why-10_braid_counts says what would run and why'
 	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder'
 	@echo 'Reading and teaching:  make lab (JupyterLab), site (from the committed results, in build/html), report (from the run at hand)'
 	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, bench'
@@ -73,15 +95,8 @@ lock: | $(STAMP)
 
 # ---- Notebooks -------------------------------------------------------------------------------------------------------------
 
+CHAPTERS  := bottleneck margins circuits hardmax
 NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9]*.ipynb)))
-LEAVES    := $(wildcard $(addprefix $(LIB)/,__init__.py colours.py source.py progress.py parallel.py layer.py rounding.py features/*.py) $(addprefix lib/compendium/,paths.py book.py style.py corpora/*.py))
-CHECKPOINTS := $(wildcard $(LIB)/checkpoints/*.py)
-MODELS      := $(wildcard $(LIB)/language_model/*.py lib/compendium/models/*.py)
-BOTTLENECK  := $(wildcard $(LIB)/bottleneck/*.py $(LIB)/bottleneck/*/*.py $(BOOK)/drawing/bottleneck/*.py) $(CHECKPOINTS) $(BOOK)/models/scans.py $(BOOK)/keeping.py
-MARGINS     := $(wildcard $(LIB)/margins/*.py) $(MODELS)
-CIRCUITS    := $(wildcard $(LIB)/circuits/*.py) $(MODELS) $(CHECKPOINTS)
-HARDMAX     := $(wildcard $(LIB)/hardmax/*.py)
-
 all: $(if $(strip $(PARAMS)),only-one-notebook-takes-params) $(NOTEBOOKS:%=$(E)/%.ipynb)
 	@echo "$(words $(NOTEBOOKS)) notebooks up to date: results/$(PROFILE), figures/$(PROFILE), executed/$(PROFILE)"
 
@@ -92,57 +107,47 @@ smoke:
 # into a file of their own, rewritten only when they change, so that a changed column concerns only the runs that read it.
 RESOLVED := build/params/$(PROFILE)
 $(RESOLVED)/.ok: $(wildcard params/*.yaml params/$(PROFILE).yaml) $(wildcard notebooks/*.ipynb) | $(STAMP)
-	@$(PY) -m compendium check-params --profile $(PROFILE)
+	@$(PY) -m compendium check-params
 	@touch $@
 $(RESOLVED)/%.json: $(RESOLVED)/.ok ;
 .PRECIOUS: $(RESOLVED)/%.json
 
-$(E)/%.ipynb: notebooks/%.ipynb $(RESOLVED)/%.json $(LEAVES) | $(STAMP)
-	@PARAMS= $(PY) -m compendium run $* --profile $(PROFILE)
+$(E)/%.ipynb: notebooks/%.ipynb $(RESOLVED)/%.json | $(STAMP)
+	@PARAMS= $(PY) -m compendium run $*
 
 .PHONY: only-one-notebook-takes-params
 only-one-notebook-takes-params:
 	@echo 'PARAMS changes one notebook: make 10_braid_counts PARAMS="seed=1"'; exit 1
 
+# ---- Edges: what each notebook needs beyond its own file and its parameters, derived from the code --------------------------
+ifneq ($(filter all $(NOTEBOOKS) $(CHAPTERS) executed/%,$(MAKECMDGOALS)),)
+include build/edges.mk
+endif
+build/edges.mk: $(wildcard notebooks/[0-9]*.ipynb data/reference/* $(foreach n,* */* */*/* */*/*/*,lib/$n.py))
+	@mkdir -p build && PYTHONPATH=lib $(firstword $(wildcard $(PY)) $(PYTHON)) -m compendium.edges $@ || { echo 'Python 3.11 or newer is needed: make PYTHON=python3.12 ...'; exit 1; }
+
 # With PARAMS the notebook runs into executed/own, results/own and figures/own, every time it is asked for.
-.PHONY: $(NOTEBOOKS)
+.PHONY: $(NOTEBOOKS) $(CHAPTERS)
 ifeq ($(strip $(PARAMS)),)
 $(NOTEBOOKS): %: $(E)/%.ipynb
 else
-$(NOTEBOOKS): | $(STAMP) $(RESOLVED)/.ok
-	@$(PY) -m compendium run $@ --profile $(PROFILE)
+.SECONDEXPANSION:
+$(NOTEBOOKS): $$(UPSTREAM_$$@) | $(STAMP) $(RESOLVED)/.ok
+	@$(PY) -m compendium run $@
 endif
 
-# ---- Edges: what each notebook needs beyond its own file, its parameters and the leaves --------------------------------------
-# (chapter A: bottleneck)
-$(E)/10_braid_counts.ipynb: $(BOTTLENECK) $(wildcard data/reference/braid_*.csv)
-$(E)/11_region_geometry.ipynb $(E)/12_first_scan.ipynb $(E)/13_random_layers.ipynb: $(BOTTLENECK)
-$(E)/14_trained_layers.ipynb: $(BOTTLENECK) $(LIB)/language_model/tokens.py $(addprefix $(BOOK)/,victims.py statistics.py models/bags.py models/ngrams.py)
-$(E)/15_imprisoned_characters.ipynb: $(BOTTLENECK) $(BOOK)/characters.py $(BOOK)/proportions.py
-$(E)/16_model_survey.ipynb: $(BOTTLENECK) $(BOOK)/printed_scans.py $(wildcard data/reference/unargmaxable_*.csv)
-$(E)/17_activation_range.ipynb: $(BOTTLENECK) $(BOOK)/characters.py data/reference/softmax_input_ranges.csv
-$(E)/18_reachable_vocabulary.ipynb: $(BOTTLENECK) $(BOOK)/models/vocabularies.py
+# One chapter, with what it needs: make bottleneck
+bottleneck: $(filter $(E)/1%,$(NOTEBOOKS:%=$(E)/%.ipynb))
+margins:    $(filter $(E)/2%,$(NOTEBOOKS:%=$(E)/%.ipynb))
+circuits:   $(filter $(E)/3%,$(NOTEBOOKS:%=$(E)/%.ipynb))
+hardmax:    $(filter $(E)/4%,$(NOTEBOOKS:%=$(E)/%.ipynb))
 
-# (chapter B: margins)
-$(E)/01_language_models.ipynb: $(MODELS)
-$(E)/20_scalar_margins.ipynb: $(addprefix $(LIB)/margins/,scalar.py constrained.py) data/reference/scalar_coupling_population.csv
-$(E)/21_attention_jacobian.ipynb: $(MARGINS)
-$(E)/22_generative_process.ipynb: $(addprefix $(LIB)/margins/,scalar.py jacobian.py prior.py process.py)
-$(E)/23_margin_sweep.ipynb: $(MARGINS)
-$(E)/24_robustness.ipynb $(E)/25_support_tokens.ipynb: $(E)/23_margin_sweep.ipynb $(MARGINS)
-$(E)/25_support_tokens.ipynb: $(E)/24_robustness.ipynb
-$(E)/26_margin_audit.ipynb: $(LIB)/margins/intervals.py $(wildcard data/reference/margin_*.csv)
-
-# (chapter C: circuits)
-$(addprefix $(E)/,$(addsuffix .ipynb,30_normalisation 31_heads 32_residual_stream 33_feed_forward_memory)): $(E)/01_language_models.ipynb $(CIRCUITS)
-$(E)/34_tokens_to_probability.ipynb: $(E)/01_language_models.ipynb $(CIRCUITS) $(BOTTLENECK)
-
-# (chapter D: hardmax)
-$(E)/40_clustering_theorem.ipynb $(E)/42_sentiment.ipynb: $(HARDMAX)
-$(E)/43_leader_explanations.ipynb: $(E)/42_sentiment.ipynb $(HARDMAX)
-
-# (summary: reads what all others recorded)
-$(E)/90_summary.ipynb: $(wildcard claims/*.yaml) $(filter-out $(E)/90_summary.ipynb,$(NOTEBOOKS:%=$(E)/%.ipynb))
+# Why make would run a notebook, or not: make why NAME=24_robustness, or make why-24_robustness
+why: | $(STAMP) $(RESOLVED)/.ok
+	@test -n "$$NAME" || { echo 'which notebook? make why NAME=24_robustness'; exit 1; }
+	@$(PY) -m compendium why
+why-%: | $(STAMP) $(RESOLVED)/.ok
+	@NAME='$*' $(PY) -m compendium why
 
 # ---- Everything else -------------------------------------------------------------------------------------------------------
 
@@ -159,17 +164,18 @@ lint: | $(STAMP)
 	$(PY) -m compendium check-claims
 	$(PY) -m mypy
 	$(PY) -m compendium render-readme --check
+	$(PY) -m compendium edges --check
 
 check: | $(STAMP)
-	@$(PY) -m compendium check --profile $(PROFILE)
+	@$(PY) -m compendium check
 
 # Claims beside the sources' own sentences, with rule and verdict: make claims, or make claims ONLY='003 24_robustness 004-theorem-2'
 claims: | $(STAMP)
-	@$(PY) -m compendium claims $(ONLY)
+	@$(PY) -m compendium claims
 
 # Where a sentence of a source stands: make pointer PAPER=003 SENTENCE='as its text has it'
 pointer: | $(STAMP)
-	@$(PY) -m compendium pointer '$(PAPER)' '$(SENTENCE)'
+	@$(PY) -m compendium pointer
 
 readme: | $(STAMP)
 	@$(PY) -m compendium render-readme
@@ -181,11 +187,12 @@ site: | $(STAMP)
 	@$(PY) -m compendium site
 
 report: | $(STAMP)
-	@$(PY) -m compendium report --profile $(PROFILE)
+	@$(PY) -m compendium report
 
+# Everything else that the notebook scan.ipynb takes is given in PARAMS: make scan MODEL=my.npz PARAMS="features=ball bound=10"
 scan: | $(STAMP)
-	@test -n '$(MODEL)' || { echo 'which model? make scan MODEL=path-or-hub-id [OUT=folder]'; exit 1; }
-	@$(PY) -m compendium scan '$(MODEL)' --out '$(OUT)'
+	@test -n "$$MODEL" || { echo 'which model? make scan MODEL=path-or-hub-id [OUT=folder]'; exit 1; }
+	@$(PY) -m compendium scan
 
 bench: | $(STAMP)
 	$(PY) benchmarks/run.py

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from pathlib import Path
 
-from compendium import check, claims, findings, parameters, paths, rendered, runner, telling
+from compendium import check, claims, edges, findings, parameters, paths, profiles, rendered, runner, telling, why
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=help)
         sub.add_argument(
             "--profile",
-            default="default",
+            default=os.environ.get("SOFTGEOM_PROFILE") or "default",
             help="smoke, default, hour, paper, or own/NAME for the file params/own/NAME.yaml",
         )
         sub.set_defaults(action=action)
@@ -56,17 +57,30 @@ def _parser() -> argparse.ArgumentParser:
     command("report", _report, "build the site from the executed notebooks")
     chosen = command("claims", _claims, "print claims: the source's sentence beside ours, the rule, the verdict")
     chosen.add_argument(
-        "chosen", nargs="*", help="papers (003), notebooks (24_robustness) or ids; all when none is named"
+        "chosen",
+        nargs="*",
+        default=shlex.split(os.environ.get("ONLY", "")),
+        help="papers (003), notebooks (24_robustness) or ids; all when none is named",
     )
     command("check-claims", _check_claims, "check the register, its pointers, and what notebooks pass to it")
     pointer = command("pointer", _pointer, "find the pointer of a sentence of a source")
-    pointer.add_argument("paper")
-    pointer.add_argument("sentence")
+    _given(pointer, "paper", "PAPER")
+    _given(pointer, "sentence", "SENTENCE")
+    _given(command("why", _why, "say why make would run a notebook, or not"), "name", "NAME")
+    derived = command("edges", _edges, "print what each notebook needs, in make's language")
+    derived.add_argument(
+        "--check", action="store_true", help="only compare with what executed notebooks were seen to read"
+    )
     command("site", _site, "build the site from the committed results; nothing is executed")
     scan = command("scan", _scan, "scan a model and write its report as a notebook")
-    scan.add_argument("model")
-    scan.add_argument("--out", default="scans/model")
+    _given(scan, "model", "MODEL")
+    scan.add_argument("--out", default=os.environ.get("OUT"))
     return parser
+
+
+def _given(parser: argparse.ArgumentParser, name: str, variable: str) -> None:
+    """An argument that make passes by the environment, where no shell reads it as code."""
+    parser.add_argument(name, nargs="?", default=os.environ.get(variable, ""))
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -134,14 +148,43 @@ def _site(options: argparse.Namespace) -> int:
     return 0
 
 
+def _why(options: argparse.Namespace) -> int:
+    print(why.tell(options.name, options.profile))
+    return 0
+
+
+def _edges(options: argparse.Namespace) -> int:
+    if not options.check:
+        print(edges.render(paths.root()), end="")
+        return 0
+    seen = [path for path in paths.executed_dir(options.profile).glob("[0-9]*.json") if "." not in path.stem]
+    for path in seen:
+        if missed := why.unnamed(path.stem, options.profile):
+            raise ValueError(
+                f"{path.stem} read {', '.join(missed)}, which its edges do not name: make would not see a change (lib/compendium/edges.py)"
+            )
+    print(
+        f"the edges name everything that {len(seen)} executed notebooks of profile {options.profile} were seen to read"
+    )
+    return 0
+
+
 def _scan(options: argparse.Namespace) -> int:
+    if not options.model:
+        raise ValueError("which model? give a file, a folder or a hub id")
     # A path is the caller's, so it is resolved here; a hub id is left alone.
     local = Path(options.model).expanduser()
     model = str(local.resolve()) if local.exists() else options.model
-    out = Path(options.out).expanduser().resolve()
+    shown = options.out or str(Path("scans") / (Path(options.model).stem or "model"))
+    out = Path(shown).expanduser().resolve()
+    values = parameters.override(os.environ.get("PARAMS", ""), "scan")
+    if taken := sorted({"model", "out"} & values.keys()):
+        raise ValueError(f"PARAMS: {', '.join(taken)} is given by MODEL= and OUT=")
     out.mkdir(parents=True, exist_ok=True)
-    runner.execute(paths.notebook("scan"), out / "scan.ipynb", {"model": model, "out": str(out), "profile": "lab"})
-    print(f"verdicts, summary and report: {options.out}")
+    runner.execute(
+        paths.notebook("scan"), out / "scan.ipynb", values | {"model": model, "out": str(out), "profile": profiles.LAB}
+    )
+    print(f"verdicts, summary and report: {shown}")
     return 0
 
 

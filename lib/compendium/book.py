@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from compendium import claims, paths, profiles, rounding
+from compendium import claims, paths, profiles, reads, rounding
 from compendium.claims import Judgement
 from softgeom.source import Source
 
@@ -55,6 +55,7 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
     ValueError
         When a parameter of the notebook is missing from `variables`.
     """
+    reads.watch()
     names = parameter_defaults(paths.notebook(name))
     if missing := [key for key in names if key not in variables]:
         raise ValueError(f"{name}: the parameters {', '.join(missing)} are not defined; run the parameters cell first")
@@ -148,6 +149,7 @@ class Run:
             "host": platform.platform(),
             "python": platform.python_version(),
             "cores": os.cpu_count(),
+            "reads": reads.of((paths.root() / "results", paths.root() / "data" / "reference")),
         }
         executed = paths.executed_dir(self.profile)
         executed.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ Standard library only: make asks this module for its edges before any environmen
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import hashlib
 import json
@@ -38,8 +39,13 @@ def reached(modules: Iterable[str], lib: Path | None = None) -> dict[str, Path]:
         if path is None or module in found:
             continue
         found[module] = path
-        waiting += imported(parse(path), lib, module if path.name == "__init__.py" else module.rpartition(".")[0])
+        waiting += _imported(path, path.stat().st_mtime_ns, lib, module)
     return dict(sorted(found.items()))
+
+
+@functools.cache
+def _imported(path: Path, _changed: int, lib: Path | None, module: str) -> set[str]:
+    return imported(parse(path), lib, module if path.name == "__init__.py" else module.rpartition(".")[0])
 
 
 def imported(tree: ast.Module, lib: Path | None = None, package: str = "") -> set[str]:
@@ -72,7 +78,12 @@ def digest(path: Path) -> str:
 
 
 def parse(path: Path) -> ast.Module:
-    """The syntax tree of a module, or of the code cells of a notebook."""
+    """The syntax tree of a module, or of the code cells of a notebook; shared between callers, who leave it as it is."""
+    return _parse(path, path.stat().st_mtime_ns)
+
+
+@functools.cache
+def _parse(path: Path, _changed: int) -> ast.Module:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".ipynb":
         cells = (cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code")
@@ -82,7 +93,7 @@ def parse(path: Path) -> ast.Module:
 
 @functools.cache
 def _digest(path: Path, _changed: int) -> str:
-    tree = parse(path)
+    tree = copy.deepcopy(parse(path))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body

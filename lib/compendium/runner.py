@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from compendium import parameters, paths, profiles
+from compendium import parameters, paths, profiles, why
 
 _KERNEL = "python3"
 _START_TIMEOUT = 120  # seconds until a kernel must answer: two cores may be busy
@@ -34,11 +34,21 @@ def run(name: str, profile: str, overrides: str = "") -> Path:
     NotebookError
         When a cell raised or the kernel died.
     """
-    values = parameters.read(name, profile)
+    values, needed = parameters.read(name, profile), profile
     if changed := parameters.override(overrides, name):
         values, profile = values | changed, profiles.overridden(profile)
     values[parameters.INJECTED] = profile
-    return execute(paths.notebook(name), paths.executed_dir(profile) / f"{name}.ipynb", values)
+    before, log = why.inputs(name, needed), why.kept_log(name, profile)
+    log.unlink(missing_ok=True)
+    os.environ["SOFTGEOM_KEEPING_LOG"] = str(log)
+    output = execute(paths.notebook(name), paths.executed_dir(profile) / f"{name}.ipynb", values)
+    why.note(name, profile, before)
+    if missed := why.unnamed(name, profile):
+        print(
+            f"{name}: read {', '.join(missed)}, which its edges do not name: `python -m compendium edges --check`",
+            flush=True,
+        )
+    return output
 
 
 def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import logging
 import os
@@ -34,9 +35,8 @@ def lib(tmp_path, monkeypatch):
     for name, text in MODULES.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    past = time.time() - 100
     for path in root.rglob("*.py"):
-        os.utime(path, (past, past))
+        os.utime(path, (900_000_000, 900_000_000))
     monkeypatch.syspath_prepend(root)
     monkeypatch.setattr(codebase, "LIB", root)
     _forget()
@@ -49,10 +49,13 @@ def _forget():
         del sys.modules[name]
 
 
+_MOMENTS = itertools.count(1_000_000_000)  # long ago, each later than the one before
+
+
 def _change(path, text):
     """Change a module as if it had been another one before this process started."""
     path.write_text(text)
-    os.utime(path, (time.time() - 50, time.time() - 50))
+    os.utime(path, (moment := next(_MOMENTS), moment))
     _forget()
 
 

@@ -74,3 +74,10 @@ def test_cores_are_shared_between_parallel_jobs(monkeypatch):
     assert runner._parallel_jobs() == 2
     monkeypatch.setenv("MAKEFLAGS", "")
     assert runner._parallel_jobs() == 1
+
+
+def test_the_profile_comes_from_the_environment(compendium, notebook, monkeypatch):
+    notebook("pass")
+    monkeypatch.setenv("SOFTGEOM_PROFILE", "smoke")
+    assert command_line.main(["run", "10_demo"]) == 0
+    assert (compendium / "executed" / "smoke" / "10_demo.ipynb").is_file()

@@ -1,0 +1,114 @@
+"""What each notebook needs, derived from its code: the edges of the Makefile's graph.
+
+* every module of `lib/` that it reaches through imports (`compendium.codebase`);
+* every file of `data/reference` whose name it or one of those modules writes down, patterns and f-strings included;
+* every notebook whose results it reads: by the name in `load_table`, `load_record`, `load_sources`, `find_results`, and by the name of the maker in a
+  `recall` of a module that it reaches; a name that is computed (`load_record(name, ...)`) stands for all other notebooks.
+
+`make` includes the file that `python -m compendium edges` writes, and `python -m compendium edges --check` compares with what executed notebooks were seen
+to read. Standard library only: make asks before any environment exists.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from compendium import codebase
+
+_READERS = {"load_table", "load_record", "load_sources", "find_results"}
+_FILES_OF = {"compendium.findings": ("claims/*.yaml",)}  # what a module reads beyond data/reference
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Prerequisites of one notebook."""
+
+    files: tuple[str, ...]  # relative to the top folder: modules and reference data
+    notebooks: tuple[str, ...]  # whose results are read
+
+
+def derive(root: Path) -> dict[str, Needs]:
+    """Prerequisites of every numbered notebook below a top folder."""
+    paths = {path.stem: path for path in sorted((root / "notebooks").glob("[0-9]*.ipynb"))}
+    return {name: _needs(root, name, path, frozenset(paths)) for name, path in paths.items()}
+
+
+def render(root: Path) -> str:
+    """The edges in make's language."""
+    lines = ["# Written by `python -m compendium edges`; make writes it again when a module or a notebook changes."]
+    for name, needs in derive(root).items():
+        upstream = " ".join(f"$(E)/{other}.ipynb" for other in needs.notebooks)
+        lines.append(f"UPSTREAM_{name} := {upstream}")
+        lines.append(f"$(E)/{name}.ipynb: $(UPSTREAM_{name}) $(wildcard {' '.join(needs.files)})")
+    return "\n".join(lines) + "\n"
+
+
+def _needs(root: Path, name: str, path: Path, names: frozenset[str]) -> Needs:
+    tree = codebase.parse(path)
+    modules = codebase.reached(codebase.imported(tree))
+    files = {module.relative_to(codebase.LIB.parent).as_posix() for module in modules.values()}
+    for module in modules:
+        for pattern in _FILES_OF.get(module, ()):
+            files |= {found.relative_to(root).as_posix() for found in root.glob(pattern)}
+    for pattern in set(_texts(tree)).union(*(_named_files(module) for module in modules.values())):
+        files |= {found.relative_to(root).as_posix() for found in (root / "data" / "reference").glob(pattern)}
+    read = _read_by(tree, names) | set().union(*(_makers(module, names) for module in modules.values()))
+    return Needs(tuple(sorted(files)), tuple(sorted(read - {name})))
+
+
+def _read_by(tree: ast.Module, names: frozenset[str]) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _called(node) in _READERS and node.args:
+            argument = node.args[0]
+            found |= names if not isinstance(argument, ast.Constant) else names & {argument.value}
+    return found
+
+
+@functools.cache
+def _makers(path: Path, names: frozenset[str]) -> set[str]:
+    """Notebooks named as makers where a module recalls what they keep."""
+    tree = codebase.parse(path)
+    if not any(isinstance(node, ast.Call) and _called(node) == "recall" for node in ast.walk(tree)):
+        return set()
+    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in names}
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+
+
+@functools.cache
+def _named_files(path: Path) -> frozenset[str]:
+    return frozenset(_texts(codebase.parse(path)))
+
+
+def _texts(tree: ast.Module) -> Iterable[str]:
+    """Names of data files among the texts of the code; what an f-string computes becomes `*`, and `*.csv` alone says too little."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        else:
+            continue
+        stem = text.rpartition("/")[2]
+        if stem.endswith((".csv", ".yaml", ".json")) and (stem[0] not in "*." or "reference/" in text):
+            yield stem
+
+
+def main(arguments: list[str]) -> int:
+    """`python -m compendium.edges FILE`: write the edges of this clone."""
+    path = Path(arguments[0])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render(codebase.LIB.parent), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""The Makefile passes on what users give as it was typed: no shell and no make reads it as code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+HOSTILE = [
+    "x'; touch P; echo '",
+    'x"; touch P; echo "',
+    "$(shell touch P)",
+    "$(touch P)",
+    "`touch P`",
+    "$$HOME ${HOME}",
+    "-n --help",
+    'two words/it\'s "a" model.npz',
+    "back\\slash",
+]
+
+
+@pytest.fixture
+def make(tmp_path, repository):
+    """The Makefile in an empty folder, with an interpreter that prints its arguments and what the environment gives it."""
+    shutil.copy(repository / "Makefile", tmp_path)
+    for name in ("pyproject.toml", "requirements.lock"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1, 1))
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(
+        '#!/bin/sh\nprintf "%s\\n" "$*" "$MODEL" "$OUT" "$PARAMS" "$SOFTGEOM_DATA" "$PAPER" "$SENTENCE" "$NAME" "$ONLY"\n'
+    )
+    python.chmod(0o755)
+    for stamp in (".stamp", ".light", ".test", ".lint", ".report"):
+        (tmp_path / ".venv" / stamp).touch()
+    ok = tmp_path / "build" / "params" / "default" / ".ok"
+    ok.parent.mkdir(parents=True)
+    ok.touch()
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("SOFTGEOM", "MAKE", "MFLAGS"))}
+
+    def make(*arguments: str) -> list[str]:
+        done = subprocess.run(["make", "-s", *arguments], cwd=tmp_path, capture_output=True, text=True, env=clean)
+        assert not (tmp_path / "P").exists()
+        return (done.stdout + done.stderr).splitlines()
+
+    return make
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_values_arrive_as_they_were_typed(make, text):
+    said = make("scan", f"MODEL={text}", f"OUT={text}", f"PARAMS={text}", f"DATA={text}")
+    assert said[:5] == ["-m compendium scan", text, text, text, text]
+    said = make("pointer", f"PAPER={text}", f"SENTENCE={text}")
+    assert said[0] == "-m compendium pointer"
+    assert said[5:7] == [text, text]
+    assert make("why", f"NAME={text}")[7] == text
+    assert make("claims", f"ONLY={text}")[8] == text
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "../elsewhere", "a#b", ""])
+def test_a_profile_is_one_plain_word(make, text):
+    if text == "a#b":
+        pytest.skip("make ends a word there, and `a` is a plain one")
+    (said, *_) = make("check", f"PROFILE={text}")
+    assert "PROFILE must be one plain word: smoke, default, hour, paper, or own/NAME" in said
+
+
+def test_own_profiles_pass(make):
+    assert make("check", "PROFILE=own/mine")[0] == "-m compendium check"
