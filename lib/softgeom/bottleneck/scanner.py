@@ -39,6 +39,7 @@ from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.problem import Problem, make_problem
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.proving.lp import chebyshev_radius
+from softgeom.bottleneck.proving.refine import refine
 from softgeom.bottleneck.proving.surround import surround
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.searching.ascent import Candidates, climb
@@ -357,7 +358,15 @@ def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
         evidence, margin, rounds = decide(task.problem, task.checker, t, found.Z[n], found.rivals[n])
         radius = task.checker.radius(left[[n]], np.array([margin]))[0] if isinstance(evidence, Witness) else np.nan
         findings[t] = Finding(t, evidence, "programme", rounds, margin, float(radius))
-    return [findings[t] for t in classes.tolist()]
+    return [_refined(task, findings[t]) for t in classes.tolist()]
+
+
+def _refined(task: _Task, found: Finding) -> Finding:
+    """The finding with weights that anyone can check, where the first ones only hold up to a residual."""
+    if not isinstance(found.evidence, Captors):
+        return found
+    captors, bound = refine(task.layer, task.features, found.index, found.evidence)
+    return Finding(found.index, captors, found.method, found.steps, bound, found.radius)
 
 
 def _cut(classes: NDArray[np.intp], size: int) -> list[tuple[NDArray[np.intp]]]:

@@ -139,6 +139,27 @@ class Ellipsoid(FeatureSet):
         """``radius ||v|| <= -c`` for effective v, squared."""
         return ball_holds_down(self.radius, v, c)
 
+    def equalities(
+        self, D: NDArray[np.float64], c: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """``gain * D`` must vanish, or be the same in every coordinate when centred; ``bias.D`` joins the constants."""
+        E = D * self.gain
+        moves = D.any(axis=0) & (self.gain != 0)
+        error = gamma(1) * np.abs(E) + np.where(moves, underflow(1), 0.0)
+        if self.centred:
+            lost = np.where(moves[:-1] | moves[-1], underflow(2), 0.0)
+            error = gamma(2) * (np.abs(E[:, :-1]) + np.abs(E[:, -1:])) + lost
+            E = E[:, :-1] - E[:, -1:]
+        shift = np.abs(D) @ np.abs(self.bias)
+        lost = np.where(shift > 0, underflow(len(self.gain)), 0.0)
+        constants_error = np.where(shift > 0, gamma(len(self.gain) + 2) * (shift + np.abs(c)), 0.0) + lost
+        return E, error, c + D @ self.bias, constants_error
+
+    def equalities_exactly(self, difference: Sequence[Fraction]) -> list[Fraction]:
+        """``gain * difference``, less its last entry when centred."""
+        scaled = [Fraction(g) * value for g, value in zip(self.gain.tolist(), difference, strict=True)]
+        return [value - scaled[-1] for value in scaled[:-1]] if self.centred else scaled
+
     def region(self, dimension: int, has_bias: bool) -> Region:
         """The ball of u."""
         return Region(radius=self.radius)

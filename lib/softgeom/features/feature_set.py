@@ -131,6 +131,17 @@ class FeatureSet(ABC):
     def holds_down(self, v: Sequence[Fraction], c: Fraction) -> bool:
         """Whether ``max of v.z + c <= 0`` over the region of z, for effective v (d,): exactly, comparing squares."""
 
+    def equalities(
+        self, D: NDArray[np.float64], c: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """What must vanish for v to have no support: columns E (k, m) of differences D (k, d), with their rounding errors;
+        and what is then left of the right side: constants (k,) for c (k,), with theirs."""
+        return D, np.zeros((1, D.shape[1])), c, np.zeros(1)
+
+    def equalities_exactly(self, difference: Sequence[Fraction]) -> list[Fraction]:
+        """The columns of ``equalities`` for one difference of rows (d,)."""
+        return list(difference)
+
     # ---- Reduction to a plain problem
 
     @abstractmethod

@@ -9,8 +9,8 @@ homogeneous on purpose: normalising rounded weights can prove a falsehood. Three
 left open:
 
 1. *room*: the right side in float64 with its rounding bounds (box, ball, ellipsoid; needs room to spare);
-2. *simplex*: v vanishes exactly in the coordinates K where it is tiny, for some weights near the given ones. With
-   ``A = [(w_i - w_t)_K ; 1]`` and an approximate right inverse R, ``||I - A R|| < 1`` proves that A has full row rank
+2. *simplex*: v vanishes exactly in the coordinates K where it is tiny, for some weights near the given ones (after a
+   normalisation: ``gain * v`` does, or is constant). With ``A = [(w_i - w_t)_K ; 1]`` and an approximate right inverse R, ``||I - A R|| < 1`` proves that A has full row rank
    and that weights ``l + delta`` solve the system with ``|delta| <= |R| ||r|| / (1 - ||I - A R||)``. If no weight turns
    negative, the combination exists. No bias and unbounded features need this: there the bound is 0, without room;
 3. *exact*: the right side in fractions, for weights that are fractions, or floats in small systems.
@@ -84,6 +84,14 @@ def certify_captivity(
     return bound
 
 
+def has_room(
+    layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: NDArray[np.intp], weights: NDArray[np.float64]
+) -> bool:
+    """Whether valid float weights prove captivity as they are, by the first route."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        return _System(layer, features, t, rivals, weights / weights.max()).room_bound() <= 0
+
+
 def exact_captivity(
     layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: NDArray[np.intp], weights: list[Fraction]
 ) -> float:
@@ -150,43 +158,74 @@ class _System:
         return bool(right <= NEAR_TIE * (whole + self.weights @ np.abs(self.c)) + underflow(self.d))
 
     def simplex_bound(self) -> float:
-        """The same with v = 0 exactly on the coordinates where it is tiny, for weights that must then exist."""
-        tiny = np.abs(self.v) <= TINY * self.size
-        if not tiny.all() and not np.isfinite(self.features.support_bound(np.ones(self.d), np.zeros(self.d))[0]):
+        """The same with v = 0 exactly where it is tiny, for weights that must then exist."""
+        E, E_error, c, c_error = self.features.equalities(self.D, self.c)
+        v, size = self.weights @ E, self.weights @ np.abs(E)
+        error = gamma(len(self.weights) + 3) * size * INFLATE + (self.weights @ np.broadcast_to(E_error, E.shape))
+        moves = E.any(axis=0) | E_error.any(axis=0)
+        if E is self.D:
+            moves, error = self.moves, self.v_error
+        elif not np.array_equal(self.D.any(axis=0), self.moves):  # scaling lost a column
             return np.inf
-        K = np.flatnonzero(tiny & self.moves)  # a coordinate shared by all rows vanishes by itself
-        delta = self._correction(K)
+        tiny = np.abs(v) <= TINY * size
+        if not tiny.all() and (E is not self.D or self._needs_all()):
+            return np.inf
+        K = np.flatnonzero(tiny & moves)  # a coordinate shared by all rows vanishes by itself
+        delta = self._correction(E[:, K], np.broadcast_to(E_error, E.shape)[:, K], np.abs(v[K]) + error[K])
         if delta is None or not np.all(delta < self.weights * (1 - 1e-9)):
             return np.inf
-        constant = self._shifted_constant(delta)
+        constant = self._shifted_constant(c, c_error, delta)
         rest = ~tiny
-        moved = self.v_error + delta @ np.abs(self.D) * INFLATE
-        reach, size = self.features.support_bound(np.where(rest, self.v, 0.0), np.where(rest, moved, 0.0))
-        slack = gamma(self.d + 8) * (size + abs(constant)) * INFLATE if reach or size else 0.0
+        moved = error + delta @ np.abs(E) * INFLATE
+        if not rest.any():
+            reach = size_of_rest = 0.0
+        else:
+            reach, size_of_rest = self.features.support_bound(np.where(rest, v, 0.0), np.where(rest, moved, 0.0))
+        slack = gamma(self.d + 8) * (size_of_rest + abs(constant)) * INFLATE if reach or size_of_rest else 0.0
         right = reach + constant + slack
         return self._divide_up(right, self.total * 2) if right <= 0 else np.inf
 
-    def _shifted_constant(self, delta: NDArray[np.float64]) -> float:
-        """Upper bound on ``sum (l + delta)_i c_i``; never above 0 when no c_i is (then rounding cannot matter)."""
-        bound = self.constant + self.constant_error + float(delta @ np.abs(self.c)) * INFLATE
-        return min(bound, 0.0) if self.level else bound
+    def _needs_all(self) -> bool:
+        """Whether a v that does not vanish has infinite support."""
+        return not np.isfinite(self.features.support_bound(np.ones(self.d), np.zeros(self.d))[0])
 
-    def _correction(self, K: NDArray[np.intp]) -> NDArray[np.float64] | None:
-        """Bounds (k,) on |delta| that makes v vanish on K and keeps the sum of the weights; None if not proven."""
+    def _shifted_constant(
+        self, c: NDArray[np.float64], c_error: NDArray[np.float64], delta: NDArray[np.float64]
+    ) -> float:
+        """Upper bound on ``sum (l + delta)_i c_i``; never above 0 when no c_i is (then rounding cannot matter)."""
+        if c is self.c:
+            bound = self.constant + self.constant_error + float(delta @ np.abs(c)) * INFLATE
+            return min(bound, 0.0) if self.level else bound
+        weights = self.weights + delta
+        bound = (
+            float(self.weights @ c) + float(delta @ np.abs(c) + weights @ np.broadcast_to(c_error, c.shape)) * INFLATE
+        )
+        bound += gamma(len(c) + 4) * float(weights @ np.abs(c)) * INFLATE + (
+            self.constant_error if c_error.any() else 0.0
+        )
+        return min(bound, 0.0) if self.level and not c_error.any() else bound
+
+    def _correction(
+        self, D: NDArray[np.float64], D_error: NDArray[np.float64], miss: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        """Bounds (k,) on |delta| that makes ``D^T l`` (m,), at most ``miss`` now, vanish and keeps the sum; None if not proven."""
         k = len(self.weights)
-        if len(K) + 1 > k:
+        if D.shape[1] + 1 > k:
             return None
-        scale = np.abs(self.D[:, K]).max(axis=0)
+        scale = np.abs(D).max(axis=0)
         if not np.all(scale > 2.0**-900):  # what the scaling lost would not be small beside it
             return None
-        A = np.vstack([-self.D[:, K].T / scale[:, None], np.ones(k)])  # (|K| + 1, k), rows of order one
-        right = np.append((np.abs(self.v[K]) + self.v_error[K]) / scale, 0.0)
+        A = np.vstack([-D.T / scale[:, None], np.ones(k)])  # (m + 1, k), rows of order one
+        A_error = np.vstack([D_error.T / scale[:, None], np.zeros(k)])
+        right = np.append(miss / scale, 0.0)
         # Right inverse weighted by l: delta is then small where the weight is small.
         Q, triangle = scipy.linalg.qr((A * self.weights).T, mode="economic")
         if not np.all(np.abs(np.diag(triangle)) > 1e-14 * np.abs(triangle).max()):
             return None
         R = self.weights[:, None] * scipy.linalg.solve_triangular(triangle, Q.T).T
         product_error = (gamma(k + 2) + gamma(8)) * (np.abs(A) @ np.abs(R)) * INFLATE + underflow(k + 2)
+        if A_error.any():
+            product_error += A_error @ np.abs(R) * INFLATE
         residual = (np.abs(np.eye(len(A)) - A @ R) + product_error).sum(axis=1).max() * INFLATE
         if not residual < 0.5:
             return None
