@@ -28,8 +28,8 @@ def draw_ranges(table: pd.DataFrame, box: float = 100.0) -> Figure:
         ):
             ax.barh(-y, max(high - low, 0.6), left=low, height=0.42, color=colour, alpha=0.85)
         ends = {"fontsize": 10, "ha": "center", "va": "bottom", "color": style.INK}
-        ax.text(row.min, -y + 0.25, f"{row.min:.1f}", **ends)
-        ax.text(row.max, -y + 0.25, f"{row.max:.1f}", **ends)
+        ax.text(max(row.min, -0.92 * box), -y + 0.25, f"{row.min:.1f}", **ends)
+        ax.text(min(row.max, 0.92 * box), -y + 0.25, f"{row.max:.1f}", **ends)
     for edge in (-box, box):
         ax.axvline(edge, color=style.BLACK, linewidth=1.5)
         side = "left" if edge < 0 else "right"
