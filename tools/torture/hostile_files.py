@@ -584,7 +584,7 @@ def _folders() -> Iterator[Case]:
     vocabulary = {f"t{i}": i for i in range(12)}
     yield folder(
         "tokenizer decoder nested",
-        OK,
+        ERROR,
         model=weights,
         config=config,
         tokenizer=json.dumps({"model": {"vocab": vocabulary}, "decoder": decoder}).encode(),
@@ -684,9 +684,9 @@ def _options() -> Iterator[Case]:
         return Case("options " + " ".join(more or ("none",)), expect, lambda folder: [_good(folder), *more])
 
     yield options(expect=OK)
-    for bound in ("0", "-1", "nan", "inf", "1e400", "text", ""):
+    for bound in ("0", "-1", "nan", "inf", "1e400", "1e-320", "text", ""):
         yield options("--bound", bound)
-    for bound in ("1e308", "1e-320", "1e-165", "1e160"):
+    for bound in ("1e308", "1e-165", "1e160"):
         yield options("--bound", bound, expect=OK)
         yield options("--features", "ball", "--bound", bound, expect=OK)
     yield options("--features", "ball", "--low", "-1")

@@ -32,7 +32,9 @@ class Outcome:
     def miss(self, expect: str, declared: int = 0) -> str:
         """What is wrong with the outcome, in a word or two; empty when it is as it should be."""
         sentences = [
-            line for line in self.error.splitlines() if line.strip() and "it/s" not in line and "data:" not in line
+            line
+            for line in self.error.splitlines()
+            if line.strip() and "it/s" not in line and not line.startswith("data:")
         ]
         faults = [
             "hangs" if self.code is None else "",

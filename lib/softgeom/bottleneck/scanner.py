@@ -12,6 +12,8 @@ scan goes on where it was, with the same table.
 
 from __future__ import annotations
 
+import logging
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,6 +48,8 @@ from softgeom.bottleneck.searching.ascent import Candidates, climb
 from softgeom.bottleneck.searching.device import Device, open_device
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, run_blocks
+
+logger = logging.getLogger("softgeom")
 
 DECIDE_TOGETHER = 128  # classes without a witness that share their sample of rivals and a block of the checkpoint
 FEW = 64  # up to so many classes a programme with all rivals takes less time than a search
@@ -300,11 +304,23 @@ def _kept(task: _Task, stage: str, classes: NDArray[np.intp], work: Callable[[],
     if task.checkpoint is None:
         return work()
     path = block_path(task.checkpoint, f"{task.key} {stage} {task.seed}", task.features, classes)
-    if path.is_file():
-        return load_findings(path, task.layer, task.key)[1]
+    if path.exists():
+        try:
+            return load_findings(path, task.layer, task.key)[1]
+        except ValueError as damage:
+            _set_aside(path, damage)
     findings = work()
     save_findings(path, task.layer, task.features, findings, task.key)
     return findings
+
+
+def _set_aside(path: Path, damage: Exception) -> None:
+    """Keep a damaged block under another name, in the place of one set aside before, and say so."""
+    aside = path.with_name(f"{path.name}.damaged")
+    if aside.is_dir():
+        shutil.rmtree(aside)
+    path.replace(aside)
+    logger.warning("a finished block was damaged: set aside as %s, computed again (%s)", aside.name, damage)
 
 
 def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:

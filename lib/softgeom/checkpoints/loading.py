@@ -17,6 +17,7 @@ an object in memory         torch.nn.Linear, a Transformers model, a matrix, a S
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -269,7 +270,11 @@ def _load_npz(store: npz.NpzStore, asked: _Asked, path: Path) -> Head:
     bias = None if asked.without_bias else asked.bias or known_bias
     W = _weights(store, conventions.require(store, name, (2,)))
     names = {"weight": name} | ({"bias": bias} if bias else {})
-    b = _weights(store, conventions.require(store, bias, (1, 2))) if bias else None
+    if bias and (size := math.prod(store.shape(conventions.require(store, bias, (1, 2))))) > max(W.shape):
+        raise ValueError(
+            f"{store.label}: {bias!r} has {size:,} entries, but {name!r} is {W.shape}: it is no bias of it."
+        )
+    b = _weights(store, bias) if bias else None
     W = W.T if transposed else W
     if b is not None and b.size == W.shape[1] != W.shape[0]:
         raise ValueError(

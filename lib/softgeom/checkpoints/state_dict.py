@@ -6,6 +6,7 @@ A training script often wraps the state dict in a dictionary (`{"state_dict": ..
 from __future__ import annotations
 
 import pickle
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,10 @@ def open_state_dict(path: Path) -> ArrayStore:
     except ImportError as error:
         raise ValueError(f"{path} needs PyTorch to be read: pip install 'softgeom[train]'.") from error
     try:
-        # Files older than PyTorch 1.6 are no zip archives and cannot be mapped.
-        loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is wrong with the file is said below, in one sentence
+            # Files older than PyTorch 1.6 are no zip archives and cannot be mapped.
+            loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except pickle.UnpicklingError as error:
         raise ValueError(
             f"{path} holds more than tensors, so it was not loaded and nothing of it was executed; save "

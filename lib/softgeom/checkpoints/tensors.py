@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from softgeom.rounding import as_floats
+
 LISTED_CANDIDATES = 20  # more names than this do not help anybody to choose one
 
 
@@ -131,7 +133,7 @@ def weights_of(array: np.ndarray, label: str, name: str) -> np.ndarray:
                 f"{label}: {plain(name)!r} holds {array.dtype} codes, not weights: the scales of a quantised matrix stand elsewhere; "
                 "dequantise it first, or use the model's float file."
             )
-        return array.astype(float)
+        return as_floats(array, f"{label}: {plain(name)!r}")
     raise ValueError(f"{label}: {plain(name)!r} holds {kinds.get(kind, str(array.dtype))}, not real weights.")
 
 

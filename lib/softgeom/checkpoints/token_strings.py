@@ -71,7 +71,10 @@ def vocabulary_of(content: Any) -> dict[int, str]:
         strings = {int(index): token for token, index in vocabulary.items()}
     if _is_byte_level(content.get("decoder")) or _is_byte_level(content.get("pre_tokenizer")):
         strings = {index: decode_bytes(token) for index, token in strings.items()}
-    return strings | {int(added["id"]): added["content"] for added in content.get("added_tokens") or []}
+    strings |= {int(added["id"]): added["content"] for added in content.get("added_tokens") or []}
+    if odd := [index for index in strings if not 0 <= index < _MOST_TOKENS]:
+        raise ValueError(f"id {odd[0]} of {strings[odd[0]]!r:.60} is no index of a class")
+    return strings
 
 
 def _is_byte_level(part: Any) -> bool:
@@ -88,6 +91,7 @@ def _byte_of_character() -> dict[str, int]:
     return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
 
 
+_MOST_TOKENS = 2**31  # no layer has as many rows
 _BYTES = _byte_of_character()
 
 

@@ -20,8 +20,9 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
-from softgeom.commands.boundary import guarded
+from softgeom.commands.boundary import WRONG, guarded, one_line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,11 +40,18 @@ def _run(parsed: argparse.Namespace) -> int:
     return int(parsed.run(parsed))
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints are one sentence, as all others are: what is wrong, and where help is."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG, f"{self.prog}: {one_line(message)}; `{self.prog} --help` lists what there is.\n")
+
+
 def _parser() -> argparse.ArgumentParser:
     from softgeom import __version__
     from softgeom.commands import completion, diff, explain, inspect, prune, repair, scan, survey, verify
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="softgeom",
         description="The geometry of softmax: what can this model never say?",
         epilog="A first model to try: softgeom scan g2pm",

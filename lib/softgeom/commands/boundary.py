@@ -23,7 +23,7 @@ import tempfile
 import traceback
 from collections.abc import Callable
 
-DONE, REFUSED, UNDECIDED, TOO_MANY, NO_FILE, NO_MEMORY, FAULT, STOPPED = 0, 1, 3, 4, 5, 6, 70, 130
+DONE, REFUSED, WRONG, UNDECIDED, TOO_MANY, NO_FILE, NO_MEMORY, FAULT, STOPPED = 0, 1, 2, 3, 4, 5, 6, 70, 130
 _LONGEST = 4_000  # characters of a sentence: a list of candidates fits, a hostile file's names do not flood a terminal
 
 

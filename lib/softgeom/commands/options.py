@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import re
 from pathlib import Path
 
@@ -162,7 +163,10 @@ def read_inputs(path: Path, dimension: int) -> dict[str, float]:
 
 
 def _number(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(f"{text!r} is no finite number")
     return value
@@ -172,11 +176,12 @@ def _positive(text: str) -> float:
     value = _number(text)
     if value <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} must be above zero (low < high)")
+    if value < sys.float_info.min:
+        raise argparse.ArgumentTypeError(f"{text!r} is below the smallest normal number, {sys.float_info.min:.3g}")
     return value
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be 1 or more")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
+    return int(text)
