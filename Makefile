@@ -197,5 +197,10 @@ scan: | $(STAMP)
 bench: | $(STAMP)
 	$(PY) benchmarks/run.py
 
+torture: | $(STAMP)
+	cd tools && SOFTGEOM_CACHE=$$(mktemp -d) ../$(PY) -m torture files --out ../results/torture/files.csv
+	cd tools && ../$(PY) -m torture hub --out ../results/torture/hub.csv
+	cd tools && for work in scan jobs dask train; do ../$(PY) -m torture.kills $$work --kills 75 --out ../results/torture/kills_$$work.csv || exit 1; done
+
 clean:
 	rm -rf executed build results/smoke results/lab results/own figures/smoke figures/lab figures/own .pytest_cache .mypy_cache .ruff_cache
