@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
