@@ -155,6 +155,13 @@ def _bias_of(
             f"{store.label}: {plain(weight)!r} is {store.shape(weight)} but its bias has {columns} entries, so the matrix is stored "
             "transposed; save W as (classes, features)."
         )
+    if not given and weight not in HEADS + EMBEDDINGS:  # guessed: a vector left aside might make it another layer
+        unused = [name for name in store.names() if store.shape(name) in {(rows,), (1, rows)}]
+        if unused:
+            raise ValueError(
+                f"{store.label}: {plain(weight)!r} has no bias of its name, but one of these may be it; say which (--bias), or leave it "
+                f"out (--no-bias): {describe(store, unused)}."
+            )
     return None, False, ()
 
 

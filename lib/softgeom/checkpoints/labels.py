@@ -59,7 +59,7 @@ def read_labels(path: str | Path, classes: int, *, confirmed: bool = False) -> t
     return fitted, f"names from {path.name}{how}"
 
 
-def read_tokens(path: Path, classes: int) -> tuple[str, ...]:
+def read_tokens(path: Path, classes: int, *, confirmed: bool = False) -> tuple[str, ...]:
     """The vocabulary that a model folder has of its own, where the number of a line is the number of its class.
 
     Ids beyond the vocabulary (padding rows) are named ``<unused i>``. ValueError when the file is none, or names more classes
@@ -67,7 +67,7 @@ def read_tokens(path: Path, classes: int) -> tuple[str, ...]:
     """
     names = _parsed(path, classes)
     names = dict(enumerate(_without_last_break(names))) if not isinstance(names, dict) else names
-    return _by_number(names, classes, path, confirmed=False)
+    return _by_number(names, classes, path, confirmed=confirmed)
 
 
 def fit_labels(
@@ -127,6 +127,8 @@ def _parsed(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
 
 def _by_number(names: dict[int, str], classes: int, path: Path, *, confirmed: bool) -> tuple[str, ...]:
     """Ids are written down: what has none is a padding row."""
+    if any(index < 0 for index in names):
+        raise ValueError(f"{path} is no vocabulary: it numbers a class {min(names)}.")
     beyond = [index for index in names if index >= classes]
     if beyond and not confirmed:
         raise LabelsError(

@@ -270,12 +270,8 @@ def _load_npz(store: npz.NpzStore, asked: _Asked, path: Path) -> Head:
     bias = None if asked.without_bias else asked.bias or known_bias
     W = _weights(store, conventions.require(store, name, (2,)))
     names = {"weight": name} | ({"bias": bias} if bias else {})
-    if bias and (size := math.prod(store.shape(conventions.require(store, bias, (1, 2))))) > max(W.shape):
-        raise ValueError(
-            f"{store.label}: {bias!r} has {size:,} entries, but {name!r} is {W.shape}: it is no bias of it."
-        )
-    b = _weights(store, bias) if bias else None
     W = W.T if transposed else W
+    b = _bias(store, conventions.require(store, bias, (1, 2)), W.shape) if bias else None
     if b is not None and b.size == W.shape[1] != W.shape[0]:
         raise ValueError(
             f"{store.label}: {name!r} is {W.shape} but its bias has {b.size} entries, so the matrix is stored transposed; "
@@ -320,7 +316,7 @@ def _assemble(
     choice = choose(store, config, asked.weight, asked.bias, without_bias=asked.without_bias)
     W = _weights(store, choice.weight)
     W = W.T if choice.transposed else W
-    b = _weights(store, choice.bias) if choice.bias else None
+    b = _bias(store, choice.bias, W.shape) if choice.bias else None
     notes = list(choice.why)
     if choice.is_embedding:
         notes.append(
@@ -331,8 +327,8 @@ def _assemble(
         tokens: Sequence[str] | None = strings
         notes.append("names from the file's own vocabulary")
     elif asked.tokens is None and vocabulary is not None:
-        tokens, how = _own_names(vocabulary, len(W))
-        notes.append(how)
+        tokens = read_tokens(vocabulary, len(W), confirmed=asked.labels_confirmed)
+        notes.append(f"names from {vocabulary.name}")
     else:
         tokens, found_how = _names(asked, len(W), beside)
         notes += [found_how] if found_how else []
@@ -349,16 +345,15 @@ def _assemble(
     return replace(head, features=ellipsoid, names=names)
 
 
+def _bias(store: TensorStore, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """The bias, read only when its declared size can be one: a vector of classes, or of features where W is stored transposed."""
+    if math.prod(store.shape(name)) not in shape:
+        raise ValueError(f"{store.label}: b must have one entry per class ({shape[0]}), not shape {store.shape(name)}.")
+    return _weights(store, name)
+
+
 def _weights(store: TensorStore, name: str) -> np.ndarray:
     return weights_of(store.read(name), store.label, name)
-
-
-def _own_names(vocabulary: Path, classes: int) -> tuple[Sequence[str] | None, str]:
-    """The names of a model folder's vocabulary; none, and why, where it names other classes than these."""
-    try:
-        return read_tokens(vocabulary, classes), f"names from {vocabulary.name}"
-    except LabelsError as error:
-        return None, f"no names: {error}"
 
 
 def _names(asked: _Asked, classes: int, beside: Path | None) -> tuple[Sequence[str] | None, str | None]:
