@@ -87,9 +87,8 @@ def _page(notebook: dict[str, Any], cells: list[dict[str, Any]], run: NotebookRu
 def _figure(run: NotebookRun, key: str) -> dict[str, Any]:
     figure = run.record["figures"][key]
     alt = " ".join(figure["alt"].split())
-    return markdown_cell(
-        f"figure-{key}", f"```{{figure}} ../{run.figure(key)}\n:alt: {alt}\n\n{figure['caption']}\n```"
-    )
+    options = f":alt: {alt}\n:target: ../{registers.image(run, key)}"  # a click opens it at full size
+    return markdown_cell(f"figure-{key}", f"```{{figure}} ../{run.figure(key)}\n{options}\n\n{figure['caption']}\n```")
 
 
 def _recorded_in(cell: dict[str, Any]) -> list[str]:

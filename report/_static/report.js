@@ -47,5 +47,13 @@ const filters = () => {
   place.append(count);
   apply();
 };
-document.addEventListener("DOMContentLoaded", () => { filters(); openNamed(); });
+// A table wider than the page scrolls by itself; the keyboard must reach it to scroll it.
+const reachTables = () => {
+  for (const table of document.querySelectorAll("table.docutils, .cell_output table"))
+    if (table.scrollWidth > table.clientWidth) {
+      table.tabIndex = 0;
+      table.setAttribute("aria-label", "a wide table: scroll with the arrow keys");
+    }
+};
+document.addEventListener("DOMContentLoaded", () => { filters(); openNamed(); reachTables(); });
 window.addEventListener("hashchange", openNamed);

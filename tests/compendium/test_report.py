@@ -75,7 +75,7 @@ def test_recorded_figures_take_the_places_of_the_pictures_in_order(shown):
     assert cells[0]["outputs"] == [TEXT]
     assert (
         cells[1]["source"]
-        == "```{figure} ../figures/smoke/10_demo-hull.png\n:alt: a triangle with a point\n\nA hull.\n```"
+        == "```{figure} ../figures/smoke/10_demo-hull.png\n:alt: a triangle with a point\n:target: ../_images/10_demo-hull.png\n\nA hull.\n```"
     )
     assert "10_demo-line.png" in cells[4]["source"]
 
