@@ -3,7 +3,7 @@
 A class is captive iff some weights prove it (duality, hull.py), that is iff a system ``A l = y``, ``l >= 0`` has a solution; by
 Caratheodory's theorem it then has one on independent columns, so trying all sets of them decides. Over a ball the nearest
 point of ``{z : D z >= h}`` is ``D_S^T (D_S D_S^T)^-1 h_S`` for some independent active set S: squared norms and radii are
-rational. All sets are tried at once in 64-bit integers, fraction-free (Bareiss 1968); a system whose minors might not fit is refused.
+rational. All sets are tried at once in 64-bit integers, fraction-free (Bareiss 1968), or in Python's where minors might not fit.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _captive_in_ball(D: Integers, c: Integers, square: Fraction) -> bool:
             B = D[sets]  # (n, size, d)
             G = B @ B.transpose(0, 2, 1)
             det, u = _solve(G, h[sets])  # u / det are the multipliers
-            z = np.einsum("ns,nsd->nd", u, B)  # times det
+            z = (u[:, :, None] * B).sum(axis=1)  # times det
             good = (det > 0) & (u >= 0).all(axis=1) & (z @ D.T >= det[:, None] * h).all(axis=1)
             for n in np.flatnonzero(good):
                 return Fraction(int((u[n] * h[sets[n]]).sum()), int(det[n])) >= square
@@ -111,11 +111,10 @@ def has_nonnegative_solution(A: Integers, y: Integers) -> bool:
 def _solve(B: Integers, y: Integers) -> tuple[Integers, Integers]:
     """Determinants (n,) of B (n, m, m), and ``det B^-1 y`` (n, m): Gauss and Jordan without fractions."""
     n, m = y.shape
-    bound = float(np.prod(np.sqrt((np.append(B.astype(float), y[..., None], axis=2) ** 2).sum(axis=2)).max(axis=0)))
-    if 2 * bound**2 * m >= 2.0**62:
-        raise ValueError("The entries are too large for enumeration in 64-bit integers.")
-    M = np.concatenate([B, y[..., None]], axis=2).astype(np.int64)
-    previous, index = np.ones(n, np.int64), np.arange(n)
+    lengths = np.sqrt((np.append(B.astype(float), y[..., None], axis=2) ** 2).sum(axis=2)).max(axis=0)
+    fits = 2 * m * float(np.prod(lengths)) ** 2 < 2.0**62  # Hadamard, and products of two minors
+    M = np.concatenate([B, y[..., None]], axis=2).astype(np.int64 if fits else object)
+    previous, index = np.ones(n, M.dtype), np.arange(n)
     singular, sign = np.zeros(n, bool), np.ones(n, np.int64)
     for k in range(m):
         pivot = k + (M[:, k:, k] != 0).argmax(axis=1)
