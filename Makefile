@@ -55,7 +55,7 @@ unexport JUPYTER_PATH PYTHONPATH
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-browser lint lab scan bench check why readme report site claims pointer lock clean
+.PHONY: help env all smoke test test-browser lint lab scan bench mutants check why readme report site claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
@@ -65,7 +65,7 @@ help:
 	@echo 'One chapter:           make bottleneck, margins, circuits, hardmax;  make why-10_braid_counts says what would run and why'
 	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder'
 	@echo 'Reading and teaching:  make lab (JupyterLab), site (from the committed results, in build/html), report (from the run at hand)'
-	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, bench'
+	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, bench, mutants'
 	@echo 'Upkeep:                make env (.venv; USE_CONDA=1 takes conda), readme, lock, clean'
 
 # ---- Environment -----------------------------------------------------------------------------------------------------------
@@ -193,6 +193,9 @@ report: | $(STAMP)
 scan: | $(STAMP)
 	@test -n "$$MODEL" || { echo 'which model? make scan MODEL=path-or-hub-id [OUT=folder]'; exit 1; }
 	@$(PY) -m compendium scan
+
+mutants: | $(STAMP)
+	$(PY) tools/mutants.py $(if $(EACH),--each $(EACH)) $(if $(ONLY),--only $(ONLY))
 
 bench: | $(STAMP)
 	$(PY) benchmarks/run.py

@@ -1,0 +1,159 @@
+"""Weights for sceptics: thin, sharp, exact; and the independent checker proves what ours proves, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from softgeom.bottleneck.certifying.hull import certify_captivity, exact_captivity, has_room
+from softgeom.bottleneck.certifying.verdict import Captors
+from softgeom.bottleneck.proving.lifting import solve_by_lifting
+from softgeom.bottleneck.proving.refine import make_exact, refine
+from softgeom.bottleneck.scanner import Finding, Scan, scan
+from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
+from softgeom.layer import SoftmaxLayer
+
+NORM = Ellipsoid.layer_norm(np.linspace(0.5, 2.0, 6))
+SETS = [Box(100.0), Ball(3.0), Unbounded(), NORM, Ellipsoid.rms_norm(np.linspace(-0.5, 2.0, 6))]
+by_set = pytest.mark.parametrize("features", SETS, ids=lambda f: f.kind)
+
+
+def mixed_layer(*, bias: bool = False) -> SoftmaxLayer:
+    """Thirty rows on six features, the last six of them rounded mixtures of the others."""
+    rng = np.random.default_rng(3)
+    W = rng.normal(size=(30, 6)).astype(np.float32)
+    W[24:] = (rng.dirichlet(np.ones(24), size=6) @ W[:24]).astype(np.float32)
+    return SoftmaxLayer(W, rng.normal(size=30).astype(np.float32) * 0.01 - np.repeat([0, 1], [24, 6]) if bias else None)
+
+
+def captives(layer: SoftmaxLayer, features: FeatureSet) -> list[Finding]:
+    return [f for f in scan(layer, features=features).findings if isinstance(f.evidence, Captors)]
+
+
+@by_set
+def test_without_bias_captors_are_a_simplex_with_a_residual_at_rounding(features) -> None:
+    layer = mixed_layer()
+    found = captives(layer, features)
+    assert len(found) >= 6
+    for f in found:
+        D = layer.W[f.index].astype(float) - layer.W[f.evidence.rivals].astype(float)
+        E = features.equalities(D, np.zeros(len(D)))[0]
+        assert len(D) == np.count_nonzero(E.any(axis=0)) + 1
+        assert np.abs(f.evidence.weights @ E).max() < 1e-14
+        assert not has_room(layer, features, f.index, f.evidence.rivals, f.evidence.weights)
+
+
+def test_thick_weights_become_thin_and_stay_a_proof() -> None:
+    layer = mixed_layer()
+    for t in range(24, 30):
+        weights = np.full(24, 1 / 24)
+        D = layer.W[t].astype(float) - layer.W[:24].astype(float)
+        A = np.vstack([D.T, np.ones(24)])
+        weights += np.linalg.lstsq(A, np.append(np.zeros(6), 1.0) - A @ weights, rcond=None)[0]
+        if weights.min() > 0:
+            finer, bound = refine(layer, Unbounded(), t, Captors(np.arange(24), weights))
+            assert (len(finer.rivals), bound) == (7, 0.0)
+            break
+    else:
+        pytest.fail("no class lies deep enough inside")
+
+
+def test_room_is_left_as_it_is() -> None:
+    layer = mixed_layer(bias=True)
+    f = next(f for f in captives(layer, Box(1.0)) if f.index >= 24)
+    assert refine(layer, Box(1.0), f.index, f.evidence)[0] is f.evidence
+    assert exact_captivity(layer, Box(1.0), f.index, f.evidence.rivals, [Fraction(w) for w in f.evidence.weights]) <= 0
+
+
+@by_set
+def test_exact_weights_hold_to_the_last_bit(features) -> None:
+    layer = mixed_layer()
+    f = captives(layer, features)[0]
+    exact = make_exact(layer, features, f.index, f.evidence)
+    assert certify_captivity(layer, features, f.index, exact.rivals, exact.weights) == 0.0
+    moved = exact.weights.copy()
+    moved[0] += Fraction(1, 2**200)
+    assert certify_captivity(layer, features, f.index, exact.rivals, moved) == np.inf
+    np.testing.assert_allclose(exact.weights.astype(float), f.evidence.weights / f.evidence.weights.sum(), rtol=1e-6)
+
+
+def test_lifting_solves_what_fractions_solve() -> None:
+    rng = np.random.default_rng(0)
+    A = [[Fraction(int(v), 7) for v in row] for row in rng.integers(-99, 100, (9, 9))]
+    x = [Fraction(int(p), int(q)) for p, q in zip(rng.integers(-9, 10, 9), rng.integers(1, 10**6, 9), strict=True)]
+    y = [sum((a * b for a, b in zip(row, x, strict=True)), Fraction(0)) for row in A]
+    assert solve_by_lifting(A, y) == x
+    with pytest.raises(ValueError, match="singular"):
+        solve_by_lifting([A[0]] * 9, y)
+    with pytest.raises(ValueError, match="square"):
+        solve_by_lifting(A[:8], y[:8])
+
+
+# ---- tools/check_evidence.py
+
+
+def run_checker(repository, tmp_path, found: Scan, *options: str) -> subprocess.CompletedProcess:
+    found.save(tmp_path / "evidence.npz")
+    arrays = {"W": found.layer.W} | ({} if found.layer.b is None else {"b": found.layer.b})
+    np.savez(tmp_path / "layer.npz", **arrays)
+    command = [sys.executable, "-I", str(repository / "tools/check_evidence.py"), "evidence.npz", "layer.npz", *options]
+    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+
+def with_changed(found: Scan, t: int, **change) -> Scan:
+    from dataclasses import replace
+
+    return Scan(found.layer, found.features, [replace(f, **change) if f.index == t else f for f in found.findings])
+
+
+@by_set
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_independent_checker_proves_every_class(repository, tmp_path, features, bias: bool) -> None:
+    found = scan(mixed_layer(bias=bias), features=features)
+    answer = run_checker(repository, tmp_path, found)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "each once" in answer.stdout
+    assert f"'witness': {found.counts['argmaxable']}" in answer.stdout
+    if not bias:
+        assert f"'simplex': {found.counts['unargmaxable']}" in answer.stdout
+
+
+def test_the_independent_checker_proves_fractions_ties_and_faces(repository, tmp_path) -> None:
+    square = np.array([[2.0, 0], [0, 0], [1, 0], [0, 3], [0, 3], [1 / 3, 1.0]])
+    for features in (Box(5.0, low=0.0), Ball(1.0), Ellipsoid([1.0, 0.0])):
+        found = scan(SoftmaxLayer(square, [0, 0, 0, 0.5, 0.5, -3.0]), features=features)
+        exact = [
+            Finding(f.index, make_exact(found.layer, features, f.index, f.evidence), f.method, f.steps, 0.0, f.radius)
+            if isinstance(f.evidence, Captors) and f.margin == 0
+            else f
+            for f in found.findings
+        ]
+        answer = run_checker(repository, tmp_path, Scan(found.layer, features, exact))
+        assert answer.returncode == 0, (features, answer.stdout, answer.stderr)
+
+
+def test_the_independent_checker_refuses_what_is_false(repository, tmp_path) -> None:
+    found = scan(mixed_layer(), features=Box(1.0))
+    captive = next(f for f in found.findings if isinstance(f.evidence, Captors))
+    winner = next(f for f in found.findings if not isinstance(f.evidence, Captors))
+    spoiled = captive.evidence.weights.copy()
+    spoiled[0] *= 1.001
+    for t, change in (
+        (captive.index, {"evidence": Captors(captive.evidence.rivals, spoiled)}),
+        (captive.index, {"evidence": Captors(captive.evidence.rivals[1:], captive.evidence.weights[1:])}),
+        (captive.index, {"margin": -1e-9}),
+        (winner.index, {"evidence": captive.evidence, "margin": 0.0}),
+        (winner.index, {"margin": winner.margin * 1.001}),
+    ):
+        answer = run_checker(repository, tmp_path, with_changed(found, t, **change))
+        assert answer.returncode == 1
+        assert f"the first [{t}]" in answer.stderr, answer.stderr
+    run_checker(repository, tmp_path, found)
+    np.savez(tmp_path / "layer.npz", W=found.layer.W * 2)
+    command = [sys.executable, "-I", str(repository / "tools/check_evidence.py"), "evidence.npz", "layer.npz"]
+    other = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "belongs to another layer" in other.stderr

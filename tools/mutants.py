@@ -1,0 +1,150 @@
+"""Mutation testing of what every verdict stands on: break one expression, run its tests, list what no test noticed.
+
+    python tools/mutants.py --each 5 --seed 0 [--only hull]
+
+A small runner of our own: mutmut and cosmic-ray mutate a whole package and run a whole suite for each, hours here; this one draws a sample
+per module, runs that module's tests alone and stops at the first failure. results/bench/mutants.csv keeps every mutant that was tried, with
+the reason why a survivor may live; reasons that are there stay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import csv
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HOME = "softgeom/bottleneck"
+TESTS = {
+    f"{HOME}/certifying/hull.py": ("test_verdict.py", "test_oracle.py", "test_refine.py"),
+    f"{HOME}/certifying/witness.py": ("test_verdict.py", "test_oracle.py"),
+    f"{HOME}/certifying/verdict.py": ("test_verdict.py", "test_folder.py"),
+    f"{HOME}/certifying/archive.py": ("test_folder.py",),
+    f"{HOME}/certifying/folder.py": ("test_folder.py",),
+    f"{HOME}/problem.py": ("test_search.py", "test_oracle.py"),
+    f"{HOME}/scanner.py": ("test_folder.py", "test_oracle.py", "test_scan.py"),
+}
+COLUMNS = ["module", "line", "before", "after", "verdict", "reason"]
+TABLE = ROOT / "results/bench/mutants.csv"
+SECONDS = 600
+COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
+ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.BitAnd: ast.BitOr}
+NAMES = {"all": "any", "any": "all", "max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum"}
+
+
+def variants(node: ast.AST) -> Iterator[ast.AST]:
+    """Broken copies of one expression."""
+    new = copy.deepcopy(node)
+    if isinstance(new, ast.Compare) and type(new.ops[0]) in COMPARISONS:
+        new.ops[0] = COMPARISONS[type(new.ops[0])]()
+        yield new
+    elif isinstance(new, ast.BinOp) and type(new.op) in ARITHMETIC:
+        new.op = ARITHMETIC[type(new.op)]()
+        yield new
+        yield copy.deepcopy(node.left)  # type: ignore[attr-defined]
+    elif isinstance(new, ast.BoolOp):
+        new.op = ast.Or() if isinstance(new.op, ast.And) else ast.And()
+        yield new
+    elif isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.Not | ast.USub | ast.Invert):
+        yield new.operand
+    elif isinstance(new, ast.Constant) and isinstance(new.value, bool):
+        yield ast.Constant(not new.value)
+    elif isinstance(new, ast.Constant) and isinstance(new.value, int | float):
+        yield ast.Constant(new.value + 1 if isinstance(new.value, int) else new.value * 100)
+    elif isinstance(new, ast.Attribute) and new.attr in NAMES:
+        new.attr = NAMES[new.attr]
+        yield new
+
+
+def mutants(source: str) -> list[tuple[int, str, str, str]]:
+    """(line, before, after, whole source) of every mutant of a module; annotations and docstrings are left alone."""
+    tree = ast.parse(source)
+    skipped = {id(part) for node in ast.walk(tree) for part in _annotations(node)}
+    found = []
+    for number, node in enumerate(ast.walk(tree)):
+        if id(node) in skipped or not isinstance(node, ast.expr):
+            continue
+        for new in variants(node):
+            other = ast.parse(source)
+            target = next(n for k, n in enumerate(ast.walk(other)) if k == number)
+            text = ast.unparse(_Replace(target, new).visit(other))
+            found.append((node.lineno, ast.unparse(node), ast.unparse(new), text))
+    return found
+
+
+def _annotations(node: ast.AST) -> Iterator[ast.AST]:
+    for name in ("annotation", "returns"):
+        if getattr(node, name, None) is not None:
+            yield from ast.walk(getattr(node, name))
+
+
+class _Replace(ast.NodeTransformer):
+    def __init__(self, target: ast.AST, new: ast.AST) -> None:
+        self.target, self.new = target, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        return self.new if node is self.target else self.generic_visit(node)
+
+
+def survives(module: str, text: str, library: Path) -> str:
+    """ "killed", "SURVIVED", or "killed (time)" when the tests no longer end."""
+    place = library / module
+    whole = place.read_text(encoding="utf-8")
+    place.write_text(text, encoding="utf-8")
+    tests = [str(ROOT / "tests/bottleneck" / name) for name in TESTS[module]]
+    environment = {**os.environ, "PYTHONPATH": str(library), "HYPOTHESIS_DATABASE_FILE": str(library / "examples")}
+    command = [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    try:
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=SECONDS)
+        return "killed" if done.returncode else "SURVIVED"
+    except subprocess.TimeoutExpired:
+        return "killed (time)"
+    finally:
+        place.write_text(whole, encoding="utf-8")
+
+
+def main() -> None:
+    """Try a sample, and add it to the table as it goes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--each", type=int, default=5, help="mutants per module")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="modules with this in their name")
+    options = parser.parse_args()
+    known = {}
+    if TABLE.is_file():
+        with TABLE.open(encoding="utf-8", newline="") as file:
+            known = {(row["module"], row["before"], row["after"]): row for row in csv.DictReader(file)}
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "lib"
+        shutil.copytree(ROOT / "lib", library, ignore=shutil.ignore_patterns("__pycache__"))
+        for module in (name for name in TESTS if options.only in name):
+            every = mutants((ROOT / "lib" / module).read_text(encoding="utf-8"))
+            for line, before, after, text in random.Random(options.seed).sample(every, min(options.each, len(every))):
+                verdict = survives(module, text, library)
+                reason = known.get((module, before, after), {}).get("reason", "")
+                known[module, before, after] = dict(
+                    zip(COLUMNS, (module, line, before, after, verdict, reason), strict=True)
+                )
+                print(f"{verdict:13} {module}:{line}  {before}  ->  {after}", flush=True)
+                _write(known)
+
+
+def _write(known: dict) -> None:
+    TABLE.parent.mkdir(parents=True, exist_ok=True)
+    with TABLE.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(known.values(), key=lambda row: (row["module"], int(row["line"]), row["after"])))
+
+
+if __name__ == "__main__":
+    main()
