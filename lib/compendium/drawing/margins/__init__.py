@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from compendium.drawing.margins.blocks import draw_appendix_a, draw_depth, draw_support_tokens, draw_triangular
+from compendium.drawing.margins.blocks import (
+    draw_appendix_a,
+    draw_depth,
+    draw_penalty,
+    draw_support_tokens,
+    draw_triangular,
+)
 from compendium.drawing.margins.line import SIGNS, draw_densities, draw_interior_point, draw_mass, draw_population
 from compendium.drawing.margins.printed import draw_printed_robustness
 from compendium.drawing.margins.processes import draw_consistency, draw_draws
@@ -23,6 +29,7 @@ __all__ = [
     "draw_gain",
     "draw_interior_point",
     "draw_mass",
+    "draw_penalty",
     "draw_population",
     "draw_positions",
     "draw_printed_robustness",

@@ -1,0 +1,61 @@
+"""Limits and bounds of the penalty: each theorem on random embeddings, and its hypothesis dropped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softgeom.margins import infimum
+
+
+def draw(seed, T=7, d=3):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((T, d)), rng.standard_normal((d, d)), rng
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000))
+def test_along_a_ray_the_scores_stay_within_the_saturation_bound(seed):
+    X, M, _ = draw(seed)
+    for c in (1.0, 30.0, 1e3, 1e5):
+        beta, bound = infimum.barrier_scores(X, c * M), infimum.saturation_bound(X, M, c)
+        assert (np.abs(beta) <= bound + 1e-9).all()
+
+
+def test_the_bound_says_something_and_the_scores_vanish():
+    X, M, _ = draw(0)
+    assert np.isfinite(infimum.saturation_bound(X, M, 1e5)).all()
+    assert np.abs(infimum.barrier_scores(X, 1e5 * M)).max() < 1e-12
+    assert np.abs(infimum.barrier_scores(X, M)).max() > 0.1
+
+
+def test_a_tie_of_two_different_tokens_does_not_saturate():
+    X = np.array([[1.0, 1.0], [1.0, -1.0], [2.0, 0.0]])  # both past tokens have the logit 2 c under M = I
+    assert infimum.saturation_bound(X, np.eye(2), 1e3)[2] == np.inf
+    assert infimum.barrier_scores(X, -1e3 * np.eye(2))[2] == pytest.approx(-np.log(1 + 1e3))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 6), st.floats(0.1, 1e6))
+def test_orthogonal_couplings_have_the_closed_form_and_no_other_score_is_positive(seed, i, c):
+    X, _, _ = draw(seed)
+    v, variance = infimum.unseen_direction(X, i)
+    assert abs(v @ X[i]) < 1e-12
+    beta = infimum.barrier_scores(X, -c * np.outer(v, v))
+    assert beta[i] == pytest.approx(-np.log1p(c * variance), rel=1e-6, abs=1e-9)
+    assert beta.max() < 1e-9
+
+
+def test_on_one_line_there_is_no_unseen_direction():
+    with pytest.raises(ValueError, match="take a later position"):
+        infimum.unseen_direction(np.arange(5.0)[:, None] * np.array([[1.0, 2.0]]), 4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.floats(0.01, 100))
+def test_no_score_falls_below_the_bound_for_its_norm(seed, norm):
+    X, M, _ = draw(seed)
+    scores = infimum.barrier_scores(X, norm * M / np.linalg.norm(M, 2))
+    assert scores.min() >= infimum.lower_bound(X, norm) - 1e-9
