@@ -182,22 +182,17 @@ def draw_penalty(scales: Any, rays: Any, unseen: Any, weight: float, lowest: flo
     ax.semilogx(scales[shown], with_square[shown], color=style.BLUE, lw=2.5)
     ax.axhline(lowest, color=style.BLUE, lw=1, ls=":")
     ax.text(
-        scales[-1],
+        scales[0],
         lowest,
-        f"lowest value with γ/2 |M|², γ = {weight:g}: {lowest:.2f}",
+        f"lowest value with γ/2 |M|² added (γ = {weight:g}): {lowest:.2f}",
         color=style.BLUE,
-        ha="right",
-        va="bottom",
-    )
-    ax.text(scales[-1], 0.1, "random couplings: attention saturates", ha="right", va="bottom")
-    ax.text(
-        scales[-8],
-        unseen[-8] - 0.15,
-        "a coupling that one token cannot see ",
-        color=style.legible(style.RED),
-        ha="right",
         va="top",
     )
+    end = int(shown.sum()) - 1
+    ax.text(scales[end], with_square[end], " with γ/2 |M|²", color=style.BLUE, va="bottom")
+    ax.text(scales[-1], 0.05, "random couplings: attention saturates", ha="right", va="bottom")
+    half = len(scales) // 2
+    ax.text(scales[half], unseen[half] + 0.12, "a coupling that one token cannot see", color=style.legible(style.RED))
     ax.set(
         xlabel="size of the coupling $c$ (log)",
         ylabel="mean barrier score β (nats)",
