@@ -147,6 +147,8 @@ def _for_the_site(text: str) -> str:
         label, address = match[1], match[2].removeprefix("../")
         if re.match(r"[a-z]+:|figures/|#", address):
             return match[0]
+        if claim := re.fullmatch(r"docs/gallery/\d+\.md#(.+)", address):
+            return f'<a href="claims.html#{claim[1]}">{label}</a>'
         if address.startswith("notebooks/lessons/"):
             return f"[{label}]({address.removeprefix('notebooks/')})"
         return f"[{label}]({_SITE_PAGES[address]})" if address in _SITE_PAGES else label

@@ -112,13 +112,13 @@ def test_readers_see_the_parameters_that_ran_and_long_code_folded():
 def test_the_readme_becomes_two_pages_and_leads_nowhere_outside():
     text = (
         "# Title\n\n<!-- value: a/b -->7<!-- /value --> [start](notebooks/start.ipynb)\n\n## Three readers\n\nrun\n\n## Four questions\n\n"
-        "see [data](data/README.md), [teaching](notebooks/lessons/TEACHING.md), [web](https://x.org), ![a [b] c](figures/default/a.png)\n\n"
+        "see [data](data/README.md), [teaching](notebooks/lessons/TEACHING.md), [web](https://x.org), [row](docs/gallery/003.md#003-a), ![a [b] c](figures/default/a.png)\n\n"
         "## What it costs\n\nminutes [cite](CITATION.cff)\n\n## More\n\nlinks\n"
     )
     front, running = report.split_readme(text, "# Reproducing\n\n[data](../data/README.md)\n")
     assert front.startswith("# Title\n\n7 start\n")
     assert (
-        "see [data](data.md), [teaching](lessons/TEACHING.md), [web](https://x.org), ![a [b] c](figures/default/a.png)"
+        'see [data](data.md), [teaching](lessons/TEACHING.md), [web](https://x.org), <a href="claims.html#003-a">row</a>, ![a [b] c](figures/default/a.png)'
         in front
     )
     assert '<iframe class="explorer"' in front.partition("## Four questions")[0]
