@@ -27,9 +27,14 @@ def pages() -> dict[str, str]:
     register = claims.load()
     found, _ = findings.of_committed()
     known = {finding.claim.id: finding for finding in found}
-    runs = [run for run in all_committed() if not run.name.startswith("9")]
+    shown = all_committed()
+    runs = [run for run in shown if not run.name.startswith("9")]
     papers = {paper: [run for run in runs if _page(run.name) == paper] for paper in [*register.titles, FOUNDATIONS]}
-    result = {f"{FOLDER}/README.md": _index(register, found, papers)}
+    result = {
+        f"{FOLDER}/README.md": _index(
+            register, found, papers, [picture(run, "verdicts") for run in shown if run not in runs]
+        )
+    }
     for paper, chosen in papers.items():
         result[f"{FOLDER}/{paper}.md"] = _paper(paper, chosen, register, known)
     return result
@@ -50,11 +55,12 @@ def picture(run: NotebookRun, key: str, up: str = _UP) -> str:
     return f"![{alt}]({up}{run.figure(key)})"
 
 
-def _index(register: Register, found: list[Finding], papers: dict[str, list[NotebookRun]]) -> str:
+def _index(register: Register, found: list[Finding], papers: dict[str, list[NotebookRun]], pictures: list[str]) -> str:
     shared = findings.by_root(found, register)
     parts = [
         "# Gallery: what four sources say, and what was found",
         _STATED,
+        *pictures,
         table_of_counts(found),
         _legend(found),
         "## Causes that several rows share",
