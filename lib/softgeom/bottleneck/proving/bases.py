@@ -1,0 +1,175 @@
+"""One linear programme for many classes: warm bases, carried from class to class.
+
+The dual of the best margin of class t over a box (notes in lp.py and hull.py) is, over the rivals i of a set shared by all classes,
+
+    minimise  -sum_i l_i b_i + sum_k (high_k v+_k - low_k v-_k)   subject to   sum_i l_i [w_i, 1] + [v+ - v-, 0] = [w_t, 1],
+
+with l, v+, v- >= 0. Another class is another right side, nothing else: the optimal basis of one class stays dual feasible for the
+next, and the dual simplex method (Lemke 1954) mends it in a few pivots when the next class lies near. A vertex has at most d + 1 weights:
+the evidence is as short as it can be. Its value plus b_t is t's best margin m against the shared rivals:
+
+* m <= 0: the weights imprison t. Fewer rivals make m larger, so that the proof stands whoever else competes.
+* m > 0: t beats the shared rivals at ``z``, the dual values; whether it beats everybody, a look decides.
+
+The first basis is a corner of the box with the rival that wins there, and it is dual feasible. Everything is dense: with d up to some
+hundreds one pivot is a matrix-vector product over the rivals and a rank-one update, an order of magnitude less than a sparse solver takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg.blas
+from numpy.typing import NDArray
+
+TOLERANCE = 1e-9  # weights above minus this count as non-negative: the checker repairs what is smaller
+PIVOT = 1e-9  # entries of a tableau row up to this are rounding, not pivots
+REFRESH = 128  # pivots after which the inverse is computed anew
+MOST_PIVOTS = 20  # per dimension, for one class: far more than any needs, unless it cycles
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """An optimal vertex for one class."""
+
+    value: float  # best margin against the shared rivals, in the solver's arithmetic
+    positions: NDArray[np.intp]  # (n,) places in the shared set of the rivals with weights
+    weights: NDArray[np.float64]  # (n,)
+    z: NDArray[np.float64]  # (D,) the point of the box with that margin
+
+
+class Bases:
+    """The programme of the module's text over a shared set of rivals, with its current basis.
+
+    Parameters
+    ----------
+    rows : (k, D) array
+        Rows of the shared rivals.
+    bias : (k,) array
+        Their biases.
+    low, high : (D,) arrays
+        The box of z.
+    """
+
+    def __init__(
+        self,
+        rows: NDArray[np.float64],
+        bias: NDArray[np.float64],
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+    ) -> None:
+        k, D = rows.shape
+        self.D, self.k = D, k
+        self.columns = np.zeros((k, D + 1))
+        self.columns[:, :D], self.columns[:, D] = rows, 1.0
+        self.cost = np.concatenate([-bias, high, -low])
+        corner = np.where(np.abs(low) < np.abs(high), low, high)
+        winner = int((rows @ corner + bias).argmax())
+        # Coordinates at their upper bound have v+ in the basis, the others v-; the rival has the last place.
+        self.basic = np.append(np.where(corner == high, k, k + D) + np.arange(D), winner)
+        self.barred = np.zeros(k + 2 * D, dtype=bool)
+        self._refresh()
+
+    def solve(self, own: NDArray[np.float64], bias: float, itself: int | None = None) -> Vertex | None:
+        """The vertex of a class with row ``own`` (D,); None if rounding or cycling stops the method.
+
+        Parameters
+        ----------
+        own, bias
+            Row and bias of the class.
+        itself : int, optional
+            Its place in the shared set, if it is there: it does not compete with itself.
+        """
+        before = self._state()
+        if itself is not None:
+            self.barred[itself] = True
+        target = np.append(own, 1.0)
+        vertex = self._descend(target, bias)
+        if itself is not None:
+            self.barred[itself] = False
+        if vertex is None or (itself is not None and self.reduced[itself] < 0):
+            self._restore(before)  # a class that beats the set must not leave a basis in which it is missing
+        return vertex
+
+    def covers(self, own: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Which classes with rows ``own`` (n, D) the current basis is optimal for, and its weights (n, D + 1)."""
+        x = np.column_stack([own, np.ones(len(own))]) @ self.inverse.T
+        return x.min(axis=1) >= -TOLERANCE, np.maximum(x, 0.0)
+
+    def _descend(self, target: NDArray[np.float64], bias: float) -> Vertex | None:
+        x, pivots, limit = self.inverse @ target, 0, MOST_PIVOTS * (self.D + 1)
+        while True:
+            r, sign = self._leaving(x)
+            if r is None:
+                return self._vertex(x, target, bias)
+            if pivots >= limit or not self._pivot(r, sign):
+                return None
+            pivots += 1
+            x = self.inverse @ target
+
+    def _leaving(self, x: NDArray[np.float64]) -> tuple[int | None, float]:
+        """The basic variable that leaves, and the sign of its error: a barred one first, else by dual steepest edge."""
+        barred = np.flatnonzero(self.barred[self.basic])
+        if len(barred):
+            r = int(barred[0])
+            return r, (1.0 if x[r] < 0 else -1.0)
+        below = np.minimum(x, 0.0)
+        if below.min() >= -TOLERANCE:
+            return None, 0.0
+        return int((below**2 / np.einsum("ij,ij->i", self.inverse, self.inverse)).argmax()), 1.0
+
+    def _pivot(self, r: int, sign: float) -> bool:
+        """Exchange the r-th basic variable for the first one whose reduced cost would turn negative."""
+        row = self.inverse[r]
+        alpha = np.concatenate([self.columns @ row, row[: self.D], -row[: self.D]])
+        able = (sign * alpha < -PIVOT * np.abs(row).max()) & ~self.barred
+        able[self.basic] = False
+        entering = np.flatnonzero(able)
+        if not len(entering):
+            return False
+        ratio = np.maximum(self.reduced[entering], 0.0) / np.abs(alpha[entering])
+        least = ratio.min()
+        tied = entering[ratio <= least * (1 + 1e-9) + 1e-300]
+        q = int(tied[np.abs(alpha[tied]).argmax()])
+        change = self.reduced[q] / alpha[q]
+        self.reduced -= change * alpha
+        self.reduced[self.basic[r]], self.reduced[q] = -change, 0.0
+        direction = self.inverse @ self._column(q)
+        scaled = row / direction[r]
+        direction[r] -= 1.0  # so that the r-th row becomes `scaled`
+        # In place: the transpose of a row-major array is what BLAS calls column-major.
+        scipy.linalg.blas.dger(-1.0, scaled, direction, a=self.inverse.T, overwrite_a=1)
+        self.basic[r] = q
+        self.age += 1
+        if self.age >= REFRESH:
+            self._refresh()
+        return True
+
+    def _vertex(self, x: NDArray[np.float64], target: NDArray[np.float64], bias: float) -> Vertex:
+        matrix = np.stack([self._column(j) for j in self.basic])  # rows are the columns of the basis
+        x = x + self.inverse @ (target - x @ matrix)  # one step of refinement: the inverse has been updated many times
+        dual = self.cost[self.basic] @ self.inverse
+        kept = (self.basic < self.k) & (x > 0)
+        return Vertex(float(dual @ target) + bias, self.basic[kept].copy(), x[kept], dual[: self.D])
+
+    def _column(self, j: int) -> NDArray[np.float64]:
+        if j < self.k:
+            return self.columns[j]
+        column = np.zeros(self.D + 1)
+        slack = j - self.k
+        column[slack % self.D] = 1.0 if slack < self.D else -1.0
+        return column
+
+    def _refresh(self) -> None:
+        self.inverse = np.ascontiguousarray(np.linalg.inv(np.stack([self._column(j) for j in self.basic], axis=1)))
+        dual = self.cost[self.basic] @ self.inverse
+        self.reduced = self.cost - np.concatenate([self.columns @ dual, dual[: self.D], -dual[: self.D]])
+        self.reduced[self.basic] = 0.0
+        self.age = 0
+
+    def _state(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp], int]:
+        return self.inverse.copy(), self.reduced.copy(), self.basic.copy(), self.age
+
+    def _restore(self, state: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp], int]) -> None:
+        self.inverse, self.reduced, self.basic, self.age = state
