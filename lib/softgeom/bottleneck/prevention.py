@@ -59,7 +59,7 @@ def freeing_shift(scan: Scan, index: int, margin: float = 1e-6) -> float:
 
     A shift s of ``b_t`` raises every margin of t by s, so a shift of less than -m provably frees nothing. Whether -m itself
     suffices depends on the captors: those of the programme's dual prove the best margin itself, and then any ``margin`` above
-    rounding frees the class; those of other routes ("surround", "twin", or the ball around a box) may prove less, and the class needs
+    rounding frees the class; those of other routes ("surround", "together", "twin", or the ball around a box) may prove less, and the class needs
     up to ``-g_t > -m`` for its best margin g_t. Scan the shifted layer to know.
 
     Raises

@@ -6,7 +6,8 @@
     scan.verify()                                          # every verdict again, without a solver
 
 Blocks of classes are independent. First each is searched (ascent.py) and certified (witness.py); then the classes
-without a witness, in new blocks, are surrounded (surround.py) or decided by a programme (decide.py). With ``checkpoint=folder`` a finished block is written at once and a killed
+without a witness, in new blocks, are surrounded (surround.py), proven together (together.py) or decided by a programme of
+their own (decide.py). With ``checkpoint=folder`` a finished block is written at once and a killed
 scan goes on where it was, with the same table.
 """
 
@@ -43,6 +44,7 @@ from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.proving.lp import chebyshev_radius
 from softgeom.bottleneck.proving.refine import refine
 from softgeom.bottleneck.proving.surround import surround
+from softgeom.bottleneck.proving.together import MOST_FEATURES, prove_together
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.searching.ascent import Candidates, climb
 from softgeom.bottleneck.searching.device import Device, open_device
@@ -52,6 +54,7 @@ from softgeom.parallel import Backend, run_blocks
 logger = logging.getLogger("softgeom")
 
 DECIDE_TOGETHER = 128  # classes without a witness that share their sample of rivals and a block of the checkpoint
+DECIDE_CHAINED = 2048  # the same where classes are proven together: each block has its own middle and its own chain
 FEW = 64  # up to so many classes a programme with all rivals takes less time than a search
 QUIET: dict[str, Any] = {
     "over": "ignore",
@@ -242,7 +245,12 @@ def scan(
     searched = run_blocks(search_block, _cut(chosen, block), **options, description=search_title)
     findings = {f.index: f for part in searched for f in part}
     open_ = np.array([t for t in chosen.tolist() if isinstance(findings[t].evidence, Unknown)], dtype=np.intp)
-    decided = run_blocks(decide_block, _cut(open_, DECIDE_TOGETHER), **options, description=decide_title)
+    decided = run_blocks(
+        decide_block,
+        _cut(open_, DECIDE_CHAINED if _chains(task.problem) else DECIDE_TOGETHER),
+        **options,
+        description=decide_title,
+    )
     findings |= {f.index: f for part in decided for f in part}
     return Scan(layer, features, [_in_given_units(findings[t], units) for t in chosen.tolist()])
 
@@ -334,7 +342,8 @@ def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
             findings[t] = Finding(t, captors, "twin", 0, bound, np.nan)
     left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
     if len(left):
-        found = climb(task.problem, left, rounds=1 if task.layer.classes <= FEW else 8, device=task.device)
+        rounds = 1 if task.layer.classes <= FEW else 8
+        found = climb(task.problem, left, rounds=rounds, worth=_worth(task.problem), device=task.device)
         margins = _certified(task, left, found)
         radii = task.checker.radius(left, margins)
         for n, margin in enumerate(margins.tolist()):
@@ -362,10 +371,23 @@ def _certified(task: _Task, classes: NDArray[np.intp], found: Candidates) -> NDA
     return np.where(found.margin > 0, margins, -np.inf)
 
 
+def _worth(problem: Problem) -> float:
+    """The share of climbers that a round must bring to the top: none where each proof is dear."""
+    return 0.3 if _chains(problem) else 0.0
+
+
+def _chains(problem: Problem) -> bool:
+    """Whether ``prove_together`` applies."""
+    return not problem.homogeneous and problem.dimension <= MOST_FEATURES
+
+
 def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     surrounded = surround(task.problem, classes, task.seed)
     findings = {t: Finding(t, captors, "surround", 0, bound, np.nan) for t, (captors, bound) in surrounded.items()}
     left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
+    together = prove_together(task.problem, left, task.seed)
+    findings |= {t: Finding(t, captors, "together", 0, bound, np.nan) for t, (captors, bound) in together.items()}
+    left = np.array([t for t in left.tolist() if t not in findings], dtype=np.intp)
     # Larger working sets than in the search: the programmes start from them; few rivals need no choice.
     rounds = 0 if task.layer.classes <= FEW else 8
     found = climb(task.problem, left, rounds=rounds, steps=40, rivals=64, device=task.device) if len(left) else None

@@ -24,16 +24,16 @@ import scipy.linalg.blas
 from numpy.typing import NDArray
 
 TOLERANCE = 1e-9  # weights above minus this count as non-negative: the checker repairs what is smaller
-PIVOT = 1e-9  # entries of a tableau row up to this are rounding, not pivots
+PIVOT = 1e-6  # entries of a tableau row up to this fraction are rounding, not pivots
 REFRESH = 128  # pivots after which the inverse is computed anew
 MOST_PIVOTS = 20  # per dimension, for one class: far more than any needs, unless it cycles
 
 
 @dataclass(frozen=True, eq=False)
 class Vertex:
-    """An optimal vertex for one class."""
+    """Where the method ended for one class: at its optimum, or at the first point where it beats the shared rivals."""
 
-    value: float  # best margin against the shared rivals, in the solver's arithmetic
+    value: float  # margin against the shared rivals, in the solver's arithmetic: the best one if it is not positive
     positions: NDArray[np.intp]  # (n,) places in the shared set of the rivals with weights
     weights: NDArray[np.float64]  # (n,)
     z: NDArray[np.float64]  # (D,) the point of the box with that margin
@@ -61,8 +61,11 @@ class Bases:
     ) -> None:
         k, D = rows.shape
         self.D, self.k = D, k
-        self.columns = np.zeros((k, D + 1))
-        self.columns[:, :D], self.columns[:, D] = rows, 1.0
+        self.columns = np.ones((k, D + 1))
+        self.columns[:, :D] = rows
+        self.narrow = self.columns.astype(
+            np.float32
+        )  # prices need a few digits, and the product over the rivals is half of a pivot
         self.cost = np.concatenate([-bias, high, -low])
         corner = np.where(np.abs(low) < np.abs(high), low, high)
         winner = int((rows @ corner + bias).argmax())
@@ -73,6 +76,8 @@ class Bases:
 
     def solve(self, own: NDArray[np.float64], bias: float, itself: int | None = None) -> Vertex | None:
         """The vertex of a class with row ``own`` (D,); None if rounding or cycling stops the method.
+
+        Dual objectives only grow: once one is positive the class is no captive of these rivals, and the method stops.
 
         Parameters
         ----------
@@ -98,15 +103,16 @@ class Bases:
         return x.min(axis=1) >= -TOLERANCE, np.maximum(x, 0.0)
 
     def _descend(self, target: NDArray[np.float64], bias: float) -> Vertex | None:
-        x, pivots, limit = self.inverse @ target, 0, MOST_PIVOTS * (self.D + 1)
+        pivots, limit = 0, MOST_PIVOTS * (self.D + 1)
         while True:
+            x = self.inverse @ target
             r, sign = self._leaving(x)
-            if r is None:
+            beats = float(self.cost[self.basic] @ x) + bias > 0 and not self.barred[self.basic].any()
+            if r is None or beats:
                 return self._vertex(x, target, bias)
             if pivots >= limit or not self._pivot(r, sign):
                 return None
             pivots += 1
-            x = self.inverse @ target
 
     def _leaving(self, x: NDArray[np.float64]) -> tuple[int | None, float]:
         """The basic variable that leaves, and the sign of its error: a barred one first, else by dual steepest edge."""
@@ -122,7 +128,7 @@ class Bases:
     def _pivot(self, r: int, sign: float) -> bool:
         """Exchange the r-th basic variable for the first one whose reduced cost would turn negative."""
         row = self.inverse[r]
-        alpha = np.concatenate([self.columns @ row, row[: self.D], -row[: self.D]])
+        alpha = np.concatenate([self.narrow @ row.astype(np.float32), row[: self.D], -row[: self.D]])
         able = (sign * alpha < -PIVOT * np.abs(row).max()) & ~self.barred
         able[self.basic] = False
         entering = np.flatnonzero(able)
@@ -136,6 +142,8 @@ class Bases:
         self.reduced -= change * alpha
         self.reduced[self.basic[r]], self.reduced[q] = -change, 0.0
         direction = self.inverse @ self._column(q)
+        if not sign * direction[r] < 0:
+            return False  # the narrow price was rounding after all
         scaled = row / direction[r]
         direction[r] -= 1.0  # so that the r-th row becomes `scaled`
         # In place: the transpose of a row-major array is what BLAS calls column-major.

@@ -50,6 +50,7 @@ def climb(
     steps: int = 20,
     rivals: int = 32,
     temperature: float = 0.05,
+    worth: float = 0.0,
     device: Device | None = None,
 ) -> Candidates:
     """Search a witness for each of ``classes`` (n,).
@@ -68,6 +69,9 @@ def climb(
         Rivals that join a working set at each look.
     temperature : float
         Of the smoothing, relative to the spread of the working set's logits.
+    worth : float
+        Stop after a round in which less than this share of those that climbed have won: where proofs are cheap, the rest
+        is better left to them.
     device : Device, optional
         Where looks and steps run; default NumPy.
     """
@@ -97,6 +101,8 @@ def climb(
         margin[left[better]], Z[left[better]] = seen.margin[better], trial[better]
         stuck[left] += lead >= 0
         hopeful = stuck[left[seen.losers]] < GIVE_UP
+        if len(left) - len(seen.losers) < worth * len(left):
+            break
         left, strongest = left[seen.losers][hopeful], seen.strongest[hopeful]
     return Candidates(Z, margin, taken, looks, working)
 
