@@ -4,27 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from compendium.proportions import wilson
+from softgeom.bottleneck import Box, Scan, scan
+from softgeom.bottleneck.cut import cut_features
+from softgeom.bottleneck.jailers import heaviest_captors
 from softgeom.checkpoints import glyphs, ppocr
 from softgeom.layer import SoftmaxLayer
 from softgeom.progress import track
 
 __all__ = [
     "Pictures",
+    "captor_likeness",
     "likeness",
     "line_features",
     "matched_partners",
+    "never_win_by_dimension",
     "own_and_other_gaps",
     "read_pictures",
+    "reading_groups",
+    "shares_read",
     "shares_under_shift",
 ]
 
 _BATCH = 64  # pictures a run of the network
+_AS_SHORT = 1.03  # of the longest imprisoned row: rows of about that length
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,3 +139,81 @@ def line_features(
         text = "".join(rng.choice(alphabet, length))
         pictures.append(glyphs.render_line(text, font, int(rng.choice([20, 32, 48]))))
     return np.concatenate(ppocr.Recogniser(threads).features(pictures))
+
+
+def captor_likeness(
+    scanned: Scan,
+    captives: Sequence[int],
+    kinds: NDArray[Any],
+    drawable: NDArray[np.bool_],
+    font: glyphs.Font,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Likeness (n,) of each captive to its heaviest captor, and its mean likeness (n,) to ten random characters of its own standard."""
+    tokens = scanned.layer.tokens
+    assert tokens is not None
+    near, chance = [], []
+    for t in captives:
+        captor = int(heaviest_captors(scanned, t, 1)[0][0])
+        if drawable[t] and drawable[captor]:
+            pool = rng.choice(np.flatnonzero((kinds == kinds[t]) & drawable), 10)
+            near.append(likeness(tokens[t], tokens[captor], font))
+            chance.append(np.mean([likeness(tokens[t], tokens[r], font) for r in pool]))
+    return np.array(near), np.array(chance)
+
+
+def reading_groups(
+    layer: SoftmaxLayer,
+    kinds: NDArray[Any],
+    held: NDArray[Any],
+    only_swish: NDArray[Any],
+    free: NDArray[Any],
+    font: glyphs.Font,
+) -> tuple[dict[str, NDArray[np.intp]], pd.DataFrame]:
+    """Who is shown to the network, and a table of what the groups have in common.
+
+    The imprisoned `held`; partners among the `free`, one to one by standard and ink; the free whose rows are as short as those of the held (3% more at
+    most); and those that only the network's own range imprisons. Empty groups are left out. All classes given must be drawable.
+    """
+    assert layer.tokens is not None
+    norms = np.linalg.norm(layer.W.astype(np.float64), axis=1)
+    ink = {int(i): glyphs.ink(layer.tokens[i], font, 32) for i in (*held, *free) if kinds[i] in set(kinds[held])}
+    groups = {"imprisoned": held, "matched": matched_partners(held, [i for i in free if i in ink], kinds, ink)}
+    groups["short rows"] = free[norms[free] <= _AS_SHORT * norms[held].max()]
+    groups["imprisoned in the Swish range"] = only_swish
+    groups = {name: members for name, members in groups.items() if len(members)}
+    rows = [
+        (name, len(g), np.mean([ink.get(int(i), np.nan) for i in g]), np.mean(kinds[g] == "GB2"), norms[g].mean())
+        for name, g in groups.items()
+    ]
+    columns = ["group", "characters", "mean_ink", "share_GB2", "mean_row_length"]
+    return groups, pd.DataFrame(rows, columns=columns)
+
+
+def shares_read(pictures: Pictures) -> pd.DataFrame:
+    """Share read by group, font and size, with 95% Wilson intervals: group, font, size, sum, count, share, low, high."""
+    by = pictures.table.groupby(["group", "font", "size"], sort=False)["read"].agg(["sum", "count"]).reset_index()
+    by["share"] = by["sum"] / by["count"]
+    by["low"], by["high"] = wilson(by["sum"], by["count"])
+    return by
+
+
+def never_win_by_dimension(
+    layer: SoftmaxLayer, features: NDArray[Any], kept: Sequence[int], classes: NDArray[Any]
+) -> tuple[pd.DataFrame, int]:
+    """Classes that never win in the box when a head keeps the k features that vary most over `features` (n, d), the others at their mean.
+
+    Returns the table (features_kept, classes_asked, never_win, share, low, high; widest first) and the number of classes that lost at some width and won
+    at a smaller one, which is none by theorem: the sets of features are nested slices of one box.
+    """
+    order, mean = np.argsort(-features.std(axis=0), kind="stable"), features.mean(axis=0)
+    rows, losers = [], []
+    for k in sorted({*kept, layer.dimension}, reverse=True):
+        found = scan(cut_features(layer, order[:k], mean), classes, features=Box(100.0))
+        found.verify()
+        losers.append((found.table["verdict"] != "argmaxable").to_numpy())  # unargmaxable, or tied with an equal
+        rows.append((k, len(classes), int(losers[-1].sum())))
+    table = pd.DataFrame(rows, columns=["features_kept", "classes_asked", "never_win"])
+    table["share"] = table["never_win"] / table["classes_asked"]
+    table["low"], table["high"] = wilson(table["never_win"], table["classes_asked"])
+    return table, sum(int((wide & ~narrow).sum()) for wide, narrow in pairwise(losers))

@@ -1,0 +1,65 @@
+"""Reading groups, gaps and shifts on small layers whose answers can be computed by hand; no network and no Chinese font is needed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from compendium.characters import (
+    Pictures,
+    matched_partners,
+    never_win_by_dimension,
+    own_and_other_gaps,
+    shares_read,
+    shares_under_shift,
+)
+from softgeom.bottleneck import SoftmaxLayer
+from softgeom.bottleneck.examples import uniform_layer
+
+
+@pytest.fixture
+def read():
+    """Three classes, one of them a blank; class 2 lags class 1 by 0.5 on its own picture and by 2 on the other's."""
+    layer = SoftmaxLayer(np.eye(3), np.zeros(3), ["", "a", "b"])
+    features = [np.array([[3.0, 2.0, 0.0], [0.0, 4.0, 2.0]]), np.array([[0.0, 1.0, 0.5]])]
+    table = pd.DataFrame({"group": ["free", "held"], "class": [1, 2], "token": ["a", "b"], "font": "f", "size": 9})
+    return layer, Pictures(table.assign(reading=["a", "a"], read=[True, False]), features)
+
+
+def test_gaps_are_the_least_over_the_positions(read):
+    layer, pictures = read
+    own, others = own_and_other_gaps(pictures, layer, [2])
+    assert own.tolist() == [0.5]
+    assert others.tolist() == [[2.0]]
+
+
+def test_a_shift_frees_the_held_and_spoils_others_in_turn(read):
+    layer, pictures = read
+    shares = shares_under_shift(pictures, layer, [2], np.array([0.0, 0.4, 0.6, 2.5]))
+    assert shares["held"].tolist() == [0, 0, 1, 1]
+    assert shares["free"].tolist() == [1, 1, 1, 0]
+
+
+def test_shares_come_with_intervals(read):
+    by = shares_read(read[1]).set_index("group")
+    assert by.loc["free", "share"] == 1
+    assert by.loc["held", "low"] == 0
+    assert (by["low"] <= by["share"]).all()
+    assert (by["share"] <= by["high"]).all()
+
+
+def test_partners_have_the_same_kind_and_are_not_used_twice():
+    kinds = np.array(["x", "x", "y", "x", "y", "x"])
+    ink = {0: 0.50, 1: 0.30, 2: 0.9, 3: 0.49, 4: 0.1, 5: 0.31}
+    assert matched_partners([0, 1, 2], [3, 4, 5], kinds, ink).tolist() == [3, 5, 4]
+    assert matched_partners([0, 1], [3], kinds, ink).tolist() == [3]  # the kind has run out
+
+
+def test_fewer_features_imprison_more_and_free_nobody():
+    layer = uniform_layer(60, 6, seed=4)
+    features = np.random.default_rng(0).normal(size=(40, 6)) * np.array([3, 1, 2, 5, 4, 0.5])
+    table, returned = never_win_by_dimension(layer, features, [2, 4], np.arange(60))
+    assert table.features_kept.tolist() == [6, 4, 2]
+    assert table.never_win.is_monotonic_increasing
+    assert returned == 0
