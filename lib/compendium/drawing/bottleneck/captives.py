@@ -200,11 +200,15 @@ def draw_freeing(
         The median shift that makes a class argmaxable.
     """
     fig, (left, right) = style.figure("page", 3.9, ncols=2)
-    for curve, colour, words in ((own, style.RED, "pictures\nof itself"), (others, style.BLUE, "pictures of\nothers")):
+    for curve, colour, words, gap, side in (
+        (own, style.RED, "pictures\nof itself", -8, "right"),
+        (others, style.BLUE, "pictures\nof others", 8, "left"),
+    ):
         left.plot(grid, curve, color=colour, linewidth=2)
-        beside = {"textcoords": "offset points", "va": "center", "color": style.legible(colour)}
-        left.annotate(words, (grid[-1], curve[-1]), (5, 0), **beside)
-    left.set_xlim(-0.04 * grid[-1], 1.38 * grid[-1])
+        at = min(int(np.searchsorted(curve, 0.5)), len(grid) - 1)
+        beside = {"textcoords": "offset points", "va": "center", "ha": side, "color": style.legible(colour)}
+        left.annotate(words, (grid[at], curve[at]), (gap, 0), **beside)
+    left.set_xlim(-0.04 * grid[-1], 1.25 * grid[-1])
     left.axvline(enough, color=style.BLACK, linewidth=0.8, linestyle=":")
     left.annotate(f"argmaxable from {enough:.2f} on", (enough, 0.9), (6, 0), textcoords="offset points", fontsize=10)
     left.set(
