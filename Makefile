@@ -44,9 +44,13 @@ ifeq ($(USE_CONDA),1)
 CONDA    := $(firstword $(foreach tool,mamba micromamba conda,$(if $(shell command -v $(tool) 2>/dev/null),$(tool))))
 PY       := .conda/bin/python
 STAMP    := .conda/.stamp
+LAYERS   := light report test lint
+$(foreach layer,$(LAYERS),$(eval $(layer)-stamp := $(STAMP)))
 else
 PY       := .venv/bin/python
 STAMP    := .venv/.stamp
+LAYERS   := light report test lint
+$(foreach layer,$(LAYERS),$(eval $(layer)-stamp := .venv/.$(layer)))
 endif
 
 export PYTHONNOUSERSITE := 1
@@ -55,7 +59,7 @@ unexport JUPYTER_PATH PYTHONPATH
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-browser lint lab scan bench mutants check why readme report site claims pointer lock clean
+.PHONY: help env all smoke test test-browser lint lab lessons scan bench mutants check why readme report site claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
@@ -64,7 +68,7 @@ help:
 	@echo 'One notebook:          make 10_braid_counts, or with other values, into results/own: make 10_braid_counts PARAMS="seed=1 contexts=20"'
 	@echo 'One chapter:           make bottleneck, margins, circuits, hardmax;  make why-10_braid_counts says what would run and why'
 	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder'
-	@echo 'Reading and teaching:  make lab (JupyterLab), site (from the committed results, in build/html), report (from the run at hand)'
+	@echo 'Reading and teaching:  make lab (JupyterLab; LIGHT=1 without PyTorch), lessons, site (from the committed results, in build/html), report (from the run at hand)'
 	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, bench, mutants'
 	@echo 'Upkeep:                make env (.venv; USE_CONDA=1 takes conda), readme, lock, clean'
 
@@ -72,15 +76,47 @@ help:
 # PyTorch stands outside the hashed lock: this one plain line takes a local or CPU wheel where pip is configured for one,
 # and the registry's own build on macOS and GPU machines. Its dependencies are few; the lock has most of them already.
 
+# One lock holds everything; what a use needs of it is a part (lib/compendium/packages.py). `make env` is a reader's; `make test`, `lint`, `report` and
+# `site` add what they need; `make lessons` and `make lab LIGHT=1` do without PyTorch.
+
 env: $(STAMP)
 
-.venv/.stamp: pyproject.toml requirements.lock
+READER   := lessons notebooks models ocr fast build
+PIP      := -m pip install --quiet --disable-pip-version-check
+
+define install
+	@PYTHONPATH=lib $(PY) -m compendium.packages $(1) > .venv/part$(@F).txt
+	$(PY) $(PIP) --require-hashes -r .venv/part$(@F).txt
+	$(PY) $(PIP) --no-deps --no-build-isolation -e .
+endef
+
+.venv/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'Python 3.11 or newer is needed: make env PYTHON=python3.12'; exit 1; }
-	@echo 'setting up .venv (about two minutes, 2.5 GB with PyTorch) ...'
-	$(PYTHON) -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(PY) -m pip install --quiet --disable-pip-version-check $(TORCH_FLAGS) $(TORCH)
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PYTHON) -m venv .venv || { echo 'the venv module is missing: apt-get install python3-venv, or make env USE_CONDA=1'; exit 1; }
+	@touch $@
+
+.venv/.stamp: pyproject.toml requirements.lock | .venv/.made
+	@echo 'setting up .venv (about two minutes, 2 GB with PyTorch) ...'
+	$(call install,$(READER))
+	$(PY) $(PIP) $(TORCH_FLAGS) $(TORCH)
+	@$(MAKE) --no-print-directory clean-diffs
+	@touch $@
+
+.venv/.light: pyproject.toml requirements.lock | .venv/.made
+	@echo 'setting up .venv for lessons (half a minute, no PyTorch) ...'
+	$(call install,lessons build)
+	@touch $@
+
+.venv/.report: pyproject.toml requirements.lock | .venv/.made
+	$(call install,lessons notebooks report build)
+	@touch $@
+
+.venv/.test: pyproject.toml requirements.lock | .venv/.stamp
+	$(call install,$(READER) dask report test)
+	@touch $@
+
+.venv/.lint: pyproject.toml requirements.lock | .venv/.stamp
+	$(call install,$(READER) lint)
 	@touch $@
 
 .conda/.stamp: environment.yml pyproject.toml
@@ -88,9 +124,14 @@ env: $(STAMP)
 	$(CONDA) env create --yes --prefix ./.conda --file environment.yml
 	@touch $@
 
+# What a run writes into a notebook never shows in git: outputs are stripped on their way into a commit.
+.PHONY: clean-diffs
+clean-diffs:
+	@if git rev-parse --git-dir >/dev/null 2>&1; then git config filter.nbstripout.clean "$(PY) -m nbstripout --extra-keys 'metadata.papermill cell.metadata.papermill'"; fi
+
 lock: | $(STAMP)
-	$(PY) -m pip install --quiet uv
-	$(PY) -m uv pip compile pyproject.toml --extra notebooks --extra ocr --extra dask --extra report --extra test --extra lint --extra build \
+	$(PY) $(PIP) uv
+	$(PY) -m uv pip compile pyproject.toml $(addprefix --extra ,$(READER) dask report test lint) \
 	  --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade --output-file requirements.lock
 
 # ---- Notebooks -------------------------------------------------------------------------------------------------------------
@@ -151,13 +192,13 @@ why-%: | $(STAMP) $(RESOLVED)/.ok
 
 # ---- Everything else -------------------------------------------------------------------------------------------------------
 
-test: | $(STAMP)
+test: | $(test-stamp)
 	$(PY) -m pytest -n 2 --dist loadfile -m 'not browser'
 
-test-browser: | $(STAMP)
+test-browser: | $(test-stamp)
 	$(PY) -m pytest tests/browser -m browser
 
-lint: | $(STAMP)
+lint: | $(lint-stamp)
 	$(PY) -m ruff check lib tests notebooks benchmarks
 	$(PY) -m ruff format --check lib tests notebooks benchmarks
 	$(PY) -m nbstripout --verify --extra-keys 'metadata.papermill cell.metadata.papermill' notebooks/*.ipynb notebooks/lessons/*.ipynb
@@ -180,13 +221,18 @@ pointer: | $(STAMP)
 readme: | $(STAMP)
 	@$(PY) -m compendium render-readme
 
-lab: | $(STAMP)
-	$(PY) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/start.ipynb
+LAB := -m jupyterlab --LabApp.news_url=None $(if $(filter 0,$(shell id -u)),--allow-root)
 
-site: | $(STAMP)
+lab: | $(if $(LIGHT),$(light-stamp),$(STAMP))
+	$(PY) $(LAB) --LabApp.default_url=/lab/tree/notebooks/start.ipynb
+
+lessons: | $(light-stamp)
+	$(PY) $(LAB) --LabApp.default_url=/lab/tree/notebooks/lessons/1_rankings_and_regions.ipynb
+
+site: | $(report-stamp)
 	@$(PY) -m compendium site
 
-report: | $(STAMP)
+report: | $(report-stamp)
 	@$(PY) -m compendium report
 
 # Everything else that the notebook scan.ipynb takes is given in PARAMS: make scan MODEL=my.npz PARAMS="features=ball bound=10"

@@ -1,52 +1,83 @@
-"""environment.yml, pyproject.toml and the lock name the same packages; the tree keeps machine paths out."""
+"""pyproject.toml, the lock, its parts and conda's environments say the same; the tree keeps machine paths out."""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 
+import pytest
 import yaml
 
-CONDA_NAMES = {"torch": "pytorch"}  # where conda-forge's name differs
-NOT_ON_CONDA = {"rapidocr-onnxruntime"}  # named in environment.yml's pip section instead
-OUTSIDE_THE_LOCK = {"torch"}  # has its own line in the Makefile
+from compendium import packages
+
+READER = ("lessons", "notebooks", "models", "ocr", "fast", "build")
+MAINTAINERS = {"mypy", "ruff", "playwright", "transformers", "sphinx", "hypothesis", "pytest", "distributed"}
 
 
-def _split(requirement: str) -> tuple[str, str]:
-    name, bounds = re.fullmatch(r"([A-Za-z0-9_.-]+)(.*)", requirement).groups()
-    return name.lower(), bounds.replace(" ", "")
+def _names(lock: str) -> set[str]:
+    return {name.lower() for name in re.findall(r"^([A-Za-z0-9_.-]+)==", lock, re.MULTILINE)}
 
 
-def _declared(repository) -> dict[str, str]:
-    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
-    groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    return dict(_split(requirement) for group in groups for requirement in group)
+def test_environments_are_written_from_pyproject(repository):
+    assert (repository / "environment.yml").read_text() == packages.environment(repository), "run `make readme`"
+    assert (repository / "binder" / "environment.yml").read_text() == packages.classroom_environment(repository)
 
 
-def test_environment_and_pyproject_agree(repository):
-    listed = yaml.safe_load((repository / "environment.yml").read_text())["dependencies"]
-    pip = next(entry["pip"] for entry in listed if isinstance(entry, dict))
+def test_conda_names_are_conda_forges(repository):
+    """huggingface_hub and playwright-python are its names for PyPI's huggingface-hub and playwright (there, playwright is the Node tool)."""
+    listed = yaml.safe_load(packages.environment(repository))["dependencies"]
+    conda = {re.split("[<>=]", entry)[0] for entry in listed if isinstance(entry, str)}
+    assert {"huggingface_hub", "playwright-python", "pytorch"} <= conda
+    assert not {"huggingface-hub", "playwright", "torch", *packages.NOT_ON_CONDA} & conda
+    pip = listed[-1]["pip"]
+    assert [re.split("[<>=]", entry)[0] for entry in pip[:-1]] == list(packages.NOT_ON_CONDA)
     assert pip[-1] == "-e ."
-    conda = dict(_split(entry) for entry in listed if isinstance(entry, str))
-    from_pip = dict(_split(entry) for entry in pip[:-1])
-    for extra in ("python", "pip"):
-        conda.pop(extra)
-    declared = _declared(repository)
-    assert from_pip == {name: declared[name] for name in NOT_ON_CONDA}
-    expected = {CONDA_NAMES.get(name, name): bounds for name, bounds in declared.items() if name not in NOT_ON_CONDA}
-    assert conda == expected
+    assert len(conda - {"python", "pip"}) + len(pip) - 1 == len(packages.declared(None, repository))
 
 
 def test_every_dependency_is_locked(repository):
     lock = (repository / "requirements.lock").read_text()
-    locked = {name.lower() for name in re.findall(r"^([A-Za-z0-9_.-]+)==", lock, re.MULTILINE)}
-    assert set(_declared(repository)) - OUTSIDE_THE_LOCK <= locked
+    assert set(packages.declared(None, repository)) - set(packages.OUTSIDE_THE_LOCK) <= _names(lock)
     assert "://" not in lock  # the index is the user's choice
+
+
+def test_a_reader_gets_no_maintainers_tools(repository):
+    whole, light, reader = (_names(packages.part(extras, repository)) for extras in ((), ("lessons",), READER))
+    assert {"numpy", "highspy", "onnx"} <= whole < light < reader
+    assert not MAINTAINERS & reader
+    assert not {"datasets", "pyarrow", "numba", "papermill", "onnxruntime"} & light
+    lock = (repository / "requirements.lock").read_text()
+    everything = packages.declared(None, repository).keys()
+    assert (
+        _names(packages.part([*READER, "dask", "report", "test", "lint"], repository))
+        == _names(lock)
+        >= everything - {"torch"}
+    )
+
+
+def test_a_part_keeps_hashes_and_follows_what_packages_want(tmp_path):
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\ndependencies = ["a>=1"]\n[project.optional-dependencies]\nmore = ["c"]\nlost = ["z"]\n'
+    )
+    (tmp_path / "requirements.lock").write_text(
+        "a==1 \\\n    --hash=sha256:aa\n    # via demo (pyproject.toml)\n"
+        "b==2 ; python_version < '3.12' \\\n    --hash=sha256:bb\n    # via\n    #   a\n    #   c\n"
+        "c==3 \\\n    --hash=sha256:cc\n    # via demo (pyproject.toml)\n"
+        "d==4 \\\n    --hash=sha256:dd\n    # via c\n"
+    )
+    assert _names(packages.part([], tmp_path)) == {"a", "b"}
+    assert _names(packages.part(["more"], tmp_path)) == {"a", "b", "c", "d"}
+    assert "b==2 ; python_version < '3.12' \\\n    --hash=sha256:bb\n" in packages.part([], tmp_path)
+    with pytest.raises(ValueError, match=r"requirements\.lock lacks z: run `make lock`"):
+        packages.part(["lost"], tmp_path)
+    with pytest.raises(ValueError, match=r"no extra none in pyproject\.toml; there are more, lost"):
+        packages.part(["none"], tmp_path)
 
 
 def test_every_dependency_is_explained(repository):
     page = (repository / "docs" / "dependencies.md").read_text(encoding="utf-8").lower()
-    unexplained = {name for name in _declared(repository) if f"`{name}`" not in page}
+    unexplained = {name for name in packages.declared(None, repository) if f"`{name}`" not in page}
     assert not unexplained
 
 
@@ -54,3 +85,19 @@ def test_python_versions_agree(repository):
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == ">=3.11"
     assert "python=3.11" in (repository / "environment.yml").read_text()
+
+
+def test_workflows_are_pinned_and_bounded(repository):
+    for path in (repository / ".github" / "workflows").glob("*.yml"):
+        text = path.read_text()
+        workflow = yaml.safe_load(text)
+        assert workflow["permissions"] == {"contents": "read"}
+        assert all("timeout-minutes" in job for job in workflow["jobs"].values())
+        for used in re.findall(r"uses: (\S+)", text):
+            assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", used), f"{used} is not pinned by its hash"
+
+
+def test_the_four_sources_are_cited(repository):
+    cited = yaml.safe_load((repository / "CITATION.cff").read_text())["references"]
+    assert len(cited) == 4
+    assert json.loads((repository / ".zenodo.json").read_text())["creators"] == []  # the authors' part

@@ -1,4 +1,4 @@
-"""Every tracked file that is rendered from the committed results: pages, gallery, the committed verdicts, the manifest.
+"""Every tracked file that is rendered from the committed results: pages, gallery, the committed verdicts, the manifest, conda's environments.
 
 `make readme` writes them, `make lint` says which of them do not show what is committed.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compendium import findings, gallery, manifest, paths, readme
+from compendium import findings, gallery, manifest, packages, paths, readme
 from compendium.runs import SHOWN
 
 
@@ -22,6 +22,9 @@ def fresh() -> dict[Path, str]:
         found, _ = findings.of_committed((profile,))
         if found:
             pages[paths.results_dir(profile, "verdicts.csv")] = findings.baseline(found)
+    if (root / "pyproject.toml").is_file():
+        pages[root / "environment.yml"] = packages.environment(root)
+        pages[root / "binder" / "environment.yml"] = packages.classroom_environment(root)
     return pages | {root / "codecheck.yml": manifest.render()}
 
 

@@ -12,7 +12,6 @@ import pytest
 import sympy
 
 import softgeom.bottleneck
-from compendium import paths
 from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from softgeom.bottleneck.counting.regions import (
     count_regions,
@@ -24,6 +23,7 @@ from softgeom.bottleneck.counting.regions import (
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_tables_two_and_three_of_the_paper(bias: bool) -> None:
+    paths = pytest.importorskip("compendium.paths")
     table = pd.read_csv(paths.root() / f"data/reference/braid_regions_{'with' if bias else 'without'}_bias.csv")
     assert len(table) == 90
     for row in table.itertuples():

@@ -62,7 +62,7 @@ def test_an_unknown_model_is_told(hub):
 
 
 def test_without_network_it_says_so_within_two_seconds(monkeypatch):
-    from compendium import corpora
+    corpora = pytest.importorskip("compendium.corpora")
 
     for name in ("HTTPS_PROXY", "https_proxy"):
         monkeypatch.delenv(name, raising=False)

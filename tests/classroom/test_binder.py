@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import re
-import tomllib
 
 import yaml
+
+from compendium import packages
 
 HEAVY = {"torch", "pytorch", "transformers", "datasets"}
 
 
-def _split(requirement: str) -> tuple[str, str]:
-    name, bounds = re.fullmatch(r"([A-Za-z0-9_.-]+)(.*)", requirement).groups()
-    return name.lower(), bounds.replace(" ", "")
-
-
-def test_the_small_environment_agrees_with_pyproject(repository):
-    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
-    core = dict(map(_split, project["dependencies"]))
-    declared = dict(_split(entry) for group in project["optional-dependencies"].values() for entry in group) | core
+def test_the_small_environment_holds_the_core_and_the_lessons(repository):
     listed = yaml.safe_load((repository / "binder" / "environment.yml").read_text())["dependencies"]
-    named = dict(_split(entry) for entry in listed if isinstance(entry, str))
-    assert named.pop("python") == "=3.11"
-    named.pop("pip")
-    assert named == {name: declared[name] for name in named}
-    assert core.keys() <= named.keys()
-    assert {"jupyterlab", "anywidget", "matplotlib", "ipykernel"} <= named.keys()
-    assert not HEAVY & named.keys()
+    named = {re.split("[<>=]", entry)[0] for entry in listed if isinstance(entry, str)}
+    wanted = packages.declared(["lessons"], repository)
+    assert {packages.CONDA_NAMES.get(name, name) for name in wanted} <= named
+    assert not HEAVY & named
 
 
 def test_the_last_line_installs_the_compendium(repository):
