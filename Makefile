@@ -14,6 +14,7 @@ NAME     ?=
 ONLY     ?=
 PAPER    ?=
 SENTENCE ?=
+EACH     ?=
 
 # What a user gives reaches programs through the environment, as it was typed: no shell and no make reads it as code.
 override PROFILE := $(value PROFILE)
@@ -24,10 +25,11 @@ override NAME := $(value NAME)
 override ONLY := $(value ONLY)
 override PAPER := $(value PAPER)
 override SENTENCE := $(value SENTENCE)
+override EACH := $(value EACH)
 ifneq ($(origin DATA),file)
 override DATA := $(value DATA)
 endif
-export PARAMS MODEL OUT NAME ONLY PAPER SENTENCE
+export PARAMS MODEL OUT NAME ONLY PAPER SENTENCE EACH
 export SOFTGEOM_DATA := $(DATA)
 export SOFTGEOM_PROFILE := $(PROFILE)
 
@@ -240,8 +242,8 @@ scan: | $(STAMP)
 	@test -n "$$MODEL" || { echo 'which model? make scan MODEL=path-or-hub-id [OUT=folder]'; exit 1; }
 	@$(PY) -m compendium scan
 
-mutants: | $(STAMP)
-	$(PY) tools/mutants.py $(if $(EACH),--each $(EACH)) $(if $(ONLY),--only $(ONLY))
+mutants: | $(test-stamp)
+	$(PY) tools/mutants.py $${EACH:+--each "$$EACH"} $${ONLY:+--only $$ONLY}
 
 bench: | $(STAMP)
 	$(PY) benchmarks/run.py
