@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from softgeom.margins import scalar
 from softgeom.margins.jacobian import appendix_a_blocks, attention_jacobian_blocks
 
 Array = NDArray[np.float64]
@@ -94,3 +95,49 @@ def compare_blocks(layers: Iterable[tuple[Array, Array, Array, Array]]) -> Compa
                     volumes.append(np.exp(blocks.min()))
     rows = [{"formula": name, "median_gap": np.median(g), "largest_gap": max(g)} for name, g in gaps.items()]
     return Comparison(pd.DataFrame(rows), float(max(above)), float(max(determinants)), float(min(volumes)))
+
+
+class Stack(NamedTuple):
+    """A stack of an attention prior and two layers: its whole Jacobian by autograd, and the closed form of each stage's log-determinant."""
+
+    jacobian: Array
+    terms: tuple[float, ...]
+
+
+def compare_stacks(seed: int) -> dict[str, Stack]:
+    """Two standard layers above an attention prior, and the same with a last layer that queries with its own output (003, Section 6)."""
+    import torch
+
+    from softgeom.margins import depth
+
+    generator = torch.Generator().manual_seed(seed)
+    stages = torch.randn(3, 4, 3, generator=generator, dtype=torch.float64)
+    W_Q, W_K = (0.7 * W for W in torch.randn(2, 3, 3, generator=generator, dtype=torch.float64))
+    standard = [depth.Block.random(3, generator) for _ in range(2)]
+    modified = [standard[0], depth.Block.random(3, generator, implicit=True)]
+    prior_blocks = attention_jacobian_blocks(stages[0].numpy(), W_Q.numpy(), W_K.numpy())
+    prior = float(np.linalg.slogdet(prior_blocks)[1].sum())
+    own = torch.linalg.slogdet(depth.implicit_blocks(stages[1], stages[2], modified[1])).logabsdet.sum().item()
+    cases = {"two standard layers": (standard, 0.0), "last layer queries with its own output": (modified, own)}
+    return {
+        name: Stack(depth.stack_jacobian(stages, (W_Q, W_K), layers).numpy(), (prior, 0.0, term))
+        for name, (layers, term) in cases.items()
+    }
+
+
+def negative_couplings(rng: np.random.Generator, trials: int, T: int, d: int) -> dict[str, float]:
+    """Smallest determinant of a block under three kinds of negative coupling.
+
+    ``line``: a negative number; ``definite``: random matrices with a negative definite symmetric part; ``skew``: a shear whose eigenvalues are
+    both -1, with a past that is dispersed along the direction in which it stretches.
+    """
+    line = [scalar.margin(x, np.array(past), -2.0) for x, *past in rng.standard_normal((200, 5))]
+    definite = []
+    for _ in range(trials):
+        root, turn = rng.standard_normal((2, d, d))
+        coupling = -root @ root.T - 0.1 * np.eye(d) + turn - turn.T
+        cloud = 2.0 * rng.standard_normal((T, d))
+        definite.append(np.linalg.det(attention_jacobian_blocks(cloud, coupling, np.eye(d))).min())
+    shear, along = np.array([[-1.0, 10.0], [0.0, -1.0]]), np.array([1.0, 1.0]) / np.sqrt(2)
+    torn = np.linalg.det(attention_jacobian_blocks(np.array([along, -along, 0 * along]), shear, np.eye(2))).min()
+    return {"line": float(min(line)), "definite": float(min(definite)), "skew": float(torn)}

@@ -47,3 +47,19 @@ def test_comparison_finds_the_wrong_form_and_no_other():
     assert found.above_diagonal == 0.0
     assert found.determinant < 1e-10
     assert found.smallest_inclusive_volume > 0
+
+
+def test_stacks_have_the_volume_of_their_closed_forms():
+    stacks = second_routes.compare_stacks(3)
+    for found in stacks.values():
+        assert np.linalg.slogdet(found.jacobian)[1] == pytest.approx(sum(found.terms), abs=1e-10)
+    standard, modified = stacks.values()
+    assert standard.terms[-1] == 0.0
+    assert abs(modified.terms[-1]) > 1e-6
+
+
+def test_only_a_definite_coupling_removes_the_boundary():
+    found = second_routes.negative_couplings(np.random.default_rng(0), trials=5, T=6, d=3)
+    assert found["line"] >= 1.0
+    assert found["definite"] >= 1.0 - 1e-12
+    assert found["skew"] == pytest.approx(-3.0)  # 1 - tr S M with S = v v^T, v = (1, 1) / sqrt 2

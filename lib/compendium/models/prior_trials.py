@@ -6,6 +6,8 @@ a prior minimises squared residual plus barrier, with free coupling or with W_K 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 import torch
 from torch import Tensor
@@ -69,3 +71,17 @@ def _errors(beta: Tensor, exact: Tensor, allowed: Tensor | None) -> dict[str, fl
         row["positions_with_a_bound"] = stated.double().mean().item()
         row["within_stated_error"] = (error <= allowed + 1e-12)[stated].double().mean().item()
     return row
+
+
+def cross_boundary(offsets: Sequence[float]) -> pd.DataFrame:
+    """The barrier of one token on the line with past (-u, u), where det J = 1 - u^2, at u^2 = 1 + offset: score, sign, gradient."""
+    rows = []
+    one = torch.ones(1, 1, dtype=torch.float64)
+    for offset in offsets:
+        root = (1 + offset) ** 0.5
+        tokens = torch.tensor([[-root], [root], [0.0]], dtype=torch.float64, requires_grad=True)
+        out = barrier.signed_log_barrier(tokens, one, one, method="low_rank")
+        (slope,) = torch.autograd.grad(out.beta[2], tokens)
+        row = {"u_squared": 1 + offset, "beta": out.beta[2].item(), "sign": int(out.sign[2])}
+        rows.append(row | {"replaced": int(out.replaced[2]), "gradient_norm": slope.norm().item()})
+    return pd.DataFrame(rows)

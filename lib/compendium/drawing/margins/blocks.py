@@ -67,13 +67,14 @@ def draw_triangular(jacobian: Any) -> Figure:
     return fig
 
 
-def draw_depth(stacks: Mapping[str, Any], terms: Mapping[str, tuple[float, ...]]) -> Figure:
+def draw_depth(stacks: Mapping[str, Any]) -> Figure:
     """Full Jacobians of a stack of three stages, each diagonal block outlined and labelled with its log-determinant."""
     fig, axes = style.figure("page", height=4.9, ncols=2)
-    for ax, (name, full) in zip(axes, stacks.items(), strict=True):
-        size = len(full) // len(terms[name])
+    for ax, (name, stack) in zip(axes, stacks.items(), strict=True):
+        full, terms = stack.jacobian, stack.terms
+        size = len(full) // len(terms)
         image = ax.imshow(np.where(full == 0, np.nan, full), cmap=style.DIVERGING, vmin=-1.5, vmax=1.5)
-        for stage, term in enumerate(terms[name]):
+        for stage, term in enumerate(terms):
             active = abs(term) > 1e-9
             corner = stage * size - 0.5
             ax.add_patch(
@@ -97,13 +98,13 @@ def draw_depth(stacks: Mapping[str, Any], terms: Mapping[str, tuple[float, ...]]
                 color=style.legible(style.RED) if active else "black",
                 weight="bold" if active else "normal",
             )
-        ticks = np.arange(len(terms[name])) * size + (size - 1) / 2
+        ticks = np.arange(len(terms)) * size + (size - 1) / 2
         ax.set_xticks(ticks, ["embeddings", "layer 1", "layer 2"])
         ax.set_yticks(ticks, ["$e^0$", "$e^1$", "$e^2$"])
         ax.tick_params(length=0)
         ax.set_title(name)
     fig.colorbar(image, ax=axes, shrink=0.7, label="entry of the Jacobian")
-    own = list(terms.values())[1][-1]
+    own = terms[-1]  # of the stack drawn last
     style.headline(
         fig,
         f"After the prior, only a layer that queries with its own output adds volume ({own:+.2f} nats here); standard layers add none",

@@ -76,16 +76,17 @@ def _draw_gaps(ax: Axes, consistency: pd.DataFrame) -> None:
         name, colour = names[mode]
         heights = np.maximum(rows["largest_gap"], 1e-17)
         ax.semilogy(rows["length"], heights, "o-", color=colour, lw=2)
-        up = mode != "anticausal"
+        up = mode != "bidirectional"
         ax.annotate(
             name,
-            (rows["length"].iloc[0], heights.iloc[0]),
-            (4, 9 if up else -16),
+            (rows["length"].iloc[-1], heights.iloc[-1]),
+            (0, 8 if up else -18),
             textcoords="offset points",
+            ha="right",
             color=style.legible(colour),
         )
     ax.axhline(np.finfo(float).eps, color=style.GREY, lw=1, ls="--")
-    ax.text(consistency["length"].max(), 3.5e-16, "rounding", ha="right")
+    ax.text(consistency["length"].min(), 3.5e-16, "rounding")
     ax.set(
         xlabel="length $T$", ylabel="largest gap between lengths $T$ and $T+1$", title="Tokens only", ylim=(1e-18, 3)
     )
