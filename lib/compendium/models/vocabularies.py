@@ -6,6 +6,7 @@ font that every installation of matplotlib brings (DejaVu Sans: Latin, Greek, Cy
 
 from __future__ import annotations
 
+import shutil
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from compendium import paths
 from compendium.keeping import Shelf
 from softgeom.bottleneck import Box, Scan, scan
 from softgeom.bottleneck.card import script_of
+from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.checkpoints import RELEASED, glyphs, load_softmax_layer
 from softgeom.checkpoints.packages import fetch_members
 from softgeom.checkpoints.plain_pickle import read_plain_pickle
@@ -34,11 +36,11 @@ WORDS = (
     ("Latvian", "ŅEMT", "take"), ("Latvian", "ĻOTI", "very"), ("Lithuanian", "ĮĖJIMAS", "entrance"), ("Lithuanian", "ŪKIS", "farm"),
     ("Lithuanian", "ŽMONIŲ", "of people"), ("Croatian", "ĐAK", "pupil"), ("Maltese", "ĦOBŻ", "bread"), ("Maltese", "ĠNIEN", "garden"), ("Maltese", "ĊAVETTA", "key"),
     ("Welsh", "TŶ", "house"), ("Welsh", "DŴR", "water"), ("Esperanto", "ĈIELO", "sky"), ("Esperanto", "ĴURO", "oath"), ("Esperanto", "ŜIPO", "ship"),
-    ("Esperanto", "ANTAŬ", "before"), ("Esperanto", "ĤORO", "choir"), ("Icelandic", "ÞORP", "village"), ("Icelandic", "ÐAÐAN", "thence"),
+    ("Esperanto", "ANTAŬ", "before"), ("Esperanto", "ĤORO", "choir"), ("Icelandic", "ÞORP", "village"), ("Icelandic", "ÞAÐAN", "thence"),
     ("French", "SŒUR", "sister"), ("Danish", "ØL", "beer"), ("German", "GRÜN", "green"), ("Estonian", "ÕHTU", "evening"), ("Vietnamese", "ĐƯỜNG", "road"),
-    ("Hawaiian", "KĀNE", "man"), ("Yoruba", "ỌJỌ", "day"), ("Azerbaijani", "ƏL", "hand"), ("Igbo", "ỊKỤ", "to say"), ("Hausa", "ƁERA", "mouse"), ("Hausa", "ƘASA", "ground"),
-    ("Sami", "ŊUOIKI", "wave"), ("Sami", "ŦIHRE", "tear"), ("Greenlandic", "ĸIAĸ", "heat"), ("Catalan", "COL·LEGI", "school"), ("Greek", "ΝΎΧΤΑ", "night"), ("Greek", "ΉΛΙΟΣ", "sun"),
-    ("Russian", "ЁЛКА", "fir"), ("Ukrainian", "ЇЖА", "food"), ("Ukrainian", "ҐАНОК", "porch"), ("Serbian", "ЉУБАВ", "love"), ("Serbian", "ЂАК", "pupil"), ("Belarusian", "ДЎ", ""),
+    ("Hawaiian", "KĀNE", "man"), ("Yoruba", "ỌJỌ", "day"), ("Azerbaijani", "ƏL", "hand"), ("Hausa", "ƁERA", "mouse"), ("Hausa", "ƘASA", "ground"),
+    ("Sami", "MÁŊGA", "many"), ("Sami", "RUOŦŦA", "Sweden"), ("Catalan", "COL·LEGI", "school"), ("Greek", "ΝΎΧΤΑ", "night"), ("Greek", "ΉΛΙΟΣ", "sun"),
+    ("Russian", "ЁЛКА", "fir"), ("Ukrainian", "ЇЖА", "food"), ("Ukrainian", "ҐАНОК", "porch"), ("Serbian", "ЉУБАВ", "love"), ("Serbian", "ЂАК", "pupil"), ("Belarusian", "ВОЎК", "wolf"),
 )  # fmt: skip
 
 
@@ -58,7 +60,7 @@ def available(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
 
 def scan_released(name: str, every: int = 1) -> Scan:
     """The scan of a released model's head in the box of 100, every how-manieth class; kept."""
-    return _shelf().keep(_scan, name, every, label=f"{name}-{every}")
+    return _shelf().keep(_scan, name, every, label=f"{name}-{every}", resumes=True)
 
 
 def league(scans: dict[str, Scan]) -> pd.DataFrame:
@@ -105,6 +107,16 @@ def writing_of(token: str) -> str:
     if simplified == traditional:
         return "Han, both" if simplified else "Han, other"
     return "Han, simplified" if simplified else "Han, traditional"
+
+
+def unreachable(scans: dict[str, Scan]) -> pd.DataFrame:
+    """What can never be answered, for the models' maintainers: model, script, outputs, and the tokens themselves in one line."""
+    rows = []
+    for name, found in scans.items():
+        lost = found.table[found.table["verdict"] == "unargmaxable"]
+        for script, tokens in lost.groupby([writing_of(token) for token in lost["token"]])["token"]:
+            rows.append((RELEASED[name].title, script, len(tokens), " ".join(escape_token(token) for token in tokens)))
+    return pd.DataFrame(rows, columns=["model", "script", "outputs", "tokens"])
 
 
 def letters(found: Scan, *, lost: bool, font: glyphs.Font) -> list[str]:
@@ -200,10 +212,13 @@ def _in_standard(character: str, encoding: str) -> bool:
     return len(unicodedata.normalize("NFC", character).encode(encoding, errors="ignore")) == 2
 
 
-def _scan(name: str, every: int) -> Scan:
+def _scan(name: str, every: int, checkpoint: Path | None = None) -> Scan:
     layer = load_softmax_layer(name)
-    found = scan(layer, np.arange(0, layer.classes, every), features=Box(100.0), progress=True)
+    asked = np.arange(0, layer.classes, every)
+    found = scan(layer, asked, features=Box(100.0), checkpoint=checkpoint, progress=True)
     found.verify()
+    if checkpoint is not None:
+        shutil.rmtree(checkpoint, ignore_errors=True)  # a folder of blocks, which the shelf does not know
     return found
 
 

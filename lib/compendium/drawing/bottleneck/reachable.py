@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GREY = "#5f5f5f"
+_FEW = 5  # fewer letters than this make no bar
 
 
 def draw_signs(signs: pd.DataFrame, model: str, lost: int, outputs: int, most: int = 12) -> Figure:
@@ -135,6 +136,7 @@ def draw_letters(readings: pd.DataFrame) -> Figure:
         model, letter, group, script, read.
     """
     counted = readings.groupby(["model", "group"], sort=False)["read"].agg(["sum", "size"]).reset_index()
+    counted = counted[counted["size"] >= _FEW]
     models = list(dict.fromkeys(counted["model"]))
     fig, ax = style.figure("page", 1.1 + 0.8 * len(models))
     for n, model in enumerate(models[::-1]):
@@ -168,7 +170,7 @@ def draw_letters(readings: pd.DataFrame) -> Figure:
     return fig
 
 
-def draw_untrained(tables: dict[str, pd.DataFrame], separations: dict[str, float]) -> Figure:
+def draw_untrained(tables: dict[str, pd.DataFrame], separations: dict[str, float], within: int) -> Figure:
     """For each model, how far rows lie from the mean of the unreachable ones: unreachable rows and all others.
 
     Parameters
@@ -177,18 +179,18 @@ def draw_untrained(tables: dict[str, pd.DataFrame], separations: dict[str, float
         Model to a table with the columns distance and lost.
     separations : dict of float
         Model to how often an unreachable row lies nearer than another.
+    within : int
+        Rows that can win and lie nearer than the farthest unreachable one.
     """
     fig, axes = style.figure("page", 3.2, ncols=len(tables), squeeze=False, sharey=True)
     for ax, (model, table) in zip(axes[0], tables.items(), strict=True):
         _draw_distances(ax, table["distance"].to_numpy(), table["lost"].to_numpy(bool))
-        ax.set_title(f"{model.split(' ')[0].rstrip(',')}: {separations[model]:.1%}", fontsize=10)
+        ax.set_title(f"{model.split(' ')[0].rstrip(',')}: {separations[model]:.2%} of pairs", fontsize=10)
     axes[0, 0].set_ylabel("share of rows")
     fig.supxlabel("distance to the mean of the unreachable rows (median of all = 1)", fontsize=10)
-    low, high = min(separations.values()), max(separations.values())
-    share = f"{low:.1%} to {high:.1%}" if high - low > 0.001 else f"{low:.1%}"
     style.headline(
         fig,
-        f"A sign of missing training points at unreachable rows, right for {share} of pairs; only a proof can say never",
+        f"Unreachable rows lie close to their mean, as untrained ones do; {within} rows that can win lie among them, so only a proof says never",
     )
     return fig
 

@@ -1,0 +1,65 @@
+"""What the notebook on reachable vocabularies counts, matches and draws, on small cases with known answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compendium.models import vocabularies
+from softgeom.bottleneck import scan
+from softgeom.layer import Box, SoftmaxLayer
+
+
+@pytest.mark.parametrize(
+    ("token", "writing"),
+    [
+        ("é", "Latin"),
+        ("Ж", "Cyrillic"),
+        ("ひ", "kana"),
+        ("ア", "kana"),
+        ("一", "Han, both"),
+        ("国", "Han, simplified"),
+        ("國", "Han, traditional"),
+        ("㐀", "Han, other"),
+        ("!", "Other"),
+    ],
+)
+def test_scripts_and_the_two_standards(token, writing):
+    assert vocabularies.writing_of(token) == writing
+
+
+def test_separation_counts_pairs():
+    rng = np.random.default_rng(0)
+    scores, lost = rng.integers(0, 5, 60).astype(float), rng.random(60) < 0.4
+    pairs = scores[lost][:, None] - scores[~lost][None]
+    expected = (pairs < 0).mean() + (pairs == 0).mean() / 2
+    assert vocabularies.separation(scores, lost) == pytest.approx(expected)
+
+
+def test_controls_are_of_the_same_script_and_case_each_used_once():
+    font = vocabularies.dejavu()
+    lost, free = list("ĞŮŅž"), list("ŽŘĶéÀЁšωΩ")
+    chosen = vocabularies.matched(lost, free, font)
+    assert len(set(chosen)) == len(chosen) == 4
+    assert [c.isupper() for c in chosen] == [c.isupper() for c in lost]
+    assert set(chosen[:3]) == set("ŽŘĶ")  # the same block, before À of Latin-1
+    assert chosen[3] == "š"
+    assert vocabularies.matched(["Ж"], ["A"], font) == []
+
+
+def test_lost_letters_and_the_maintainers_list(monkeypatch):
+    tokens = ["A", "Ğ", "é", "漢", "\n"]
+    W = np.array([[3.0, 0], [0, 0], [-3, 3], [-3, -3], [0, 0.1]])
+    found = scan(SoftmaxLayer(W, [0, -9, 0, 0, -9], tokens), features=Box(1.0))
+    font = vocabularies.dejavu()
+    assert vocabularies.letters(found, lost=True, font=font) == ["Ğ"]
+    assert vocabularies.letters(found, lost=False, font=font) == ["é"]
+    listed = vocabularies.unreachable({"g2pm": found})
+    assert dict(zip(listed.script, listed.tokens, strict=True)) == {"Latin": "Ğ", "Other": "\\x0a"}
+    assert vocabularies.between("Ğ") == "AĞE"
+    assert vocabularies.between("ж") == "аже"
+
+
+def test_every_word_can_be_drawn():
+    drawn = vocabularies.dejavu().characters
+    assert not [word for _, word, _ in vocabularies.WORDS if set(word) - drawn]
