@@ -30,3 +30,19 @@ def take(Z: Array, indices: Array) -> Array:
     if isinstance(Z, np.ndarray):
         return np.take_along_axis(Z, indices[..., None], -2)
     return Z.gather(-2, indices[..., None].expand(*indices.shape, Z.shape[-1]))
+
+
+def shares(counts: Array) -> Array:
+    """Logarithms of counts (..., n); minus infinity for padding, whose count is 0."""
+    if not isinstance(counts, np.ndarray):
+        return counts.log()
+    with np.errstate(divide="ignore"):
+        return np.log(counts)
+
+
+def softmax(scores: Array) -> Array:
+    """Softmax over the last axis; in PyTorch the fused one, whose gradient needs no intermediate but the result."""
+    if not isinstance(scores, np.ndarray):
+        return scores.softmax(-1)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)

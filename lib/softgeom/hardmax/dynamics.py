@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softgeom.hardmax.arrays import Array, constant, namespace, take
+from softgeom.hardmax.arrays import Array, constant, namespace, shares, softmax, take
 from softgeom.hardmax.hull import near_hull
 from softgeom.hardmax.hypotheses import HypothesisWarning, check_arguments, violated_hypotheses
 
@@ -90,13 +90,11 @@ def softmax_step(Z: Array, A: Array, alpha: float | Array, temperature: float, *
     xp = namespace(Z)
     if temperature <= 0:
         raise ValueError(f"The temperature must be positive, got {temperature}; for its limit 0 call hardmax_step.")
-    scores = (Z @ A.T) @ xp.swapaxes(Z, -1, -2) / temperature
+    # The small factor (n, d) is divided, not the large one (n, n); and a count is a shift of its scores: exp(s + log c) = c exp(s).
+    scores = (Z @ A.T / temperature) @ xp.swapaxes(Z, -1, -2)
     if counts is not None:
-        scores = xp.where(counts[..., None, :] > 0, scores, -xp.inf)
-    weights = xp.exp(scores - xp.amax(scores, -1)[..., None])
-    if counts is not None:
-        weights = weights * counts[..., None, :]
-    return Z + alpha / (1 + alpha) * (weights @ Z / weights.sum(-1)[..., None] - Z)
+        scores = scores + shares(counts)[..., None, :]
+    return Z + alpha / (1 + alpha) * (softmax(scores) @ Z - Z)
 
 
 def trajectory(
