@@ -18,7 +18,7 @@ from operator import mul
 
 import numpy as np
 
-KINDS = ("witness32", "witness64", "captors", "twin", "unknown", "witness_exact", "captors_exact")
+# By kind: points in float32 and float64, weights, twin, nothing, exact points, exact weights.
 VERDICTS = ("argmaxable", "argmaxable", "unargmaxable", "tied", "undecided", "argmaxable", "unargmaxable")
 TINY = 1e-6  # coordinates of v below this share of what was summed must vanish, for weights that must exist
 
@@ -26,18 +26,13 @@ TINY = 1e-6  # coordinates of v below this share of what was summed must vanish,
 def whole(values):
     """Rationals as integers over one denominator."""
     ratios = [v.as_integer_ratio() for v in values]
-    denominator = math.lcm(*(d for _, d in ratios)) if ratios else 1
+    denominator = math.lcm(*(d for _, d in ratios))
     return [n * (denominator // d) for n, d in ratios], denominator
 
 
 def whole_rows(rows):
-    """The same for rows of one length."""
     flat, scale = whole([value for row in rows for value in row])
     return [flat[n : n + len(rows[0])] for n in range(0, len(flat), len(rows[0]))], scale
-
-
-def numbers(stored):
-    return [Fraction(float.fromhex(v)) for v in ([stored] if isinstance(stored, str) else stored)]
 
 
 class Features:
@@ -45,13 +40,11 @@ class Features:
 
     def __init__(self, stored, d):
         self.kind, self.d = stored["set"], d
-        if self.kind == "box":
-            ends = [numbers(stored[name]) for name in ("low", "high")]
-            self.low, self.high = (end * d if len(end) == 1 else end for end in ends)
-        if self.kind in ("ball", "ellipsoid"):
-            self.radius = numbers(stored["radius"])[0]
-        if self.kind == "ellipsoid":
-            self.gain, self.bias, self.centred = numbers(stored["gain"]), numbers(stored["bias"]), stored["centred"]
+        for name, value in stored.items():  # radius is a number; low, high, gain and bias become lists of d
+            if name not in ("set", "centred"):
+                some = [Fraction(float.fromhex(v)) for v in ([value] if isinstance(value, str) else value)]
+                setattr(self, name, some[0] if name == "radius" else some * (d // len(some)))
+        self.centred = stored.get("centred", False)
 
     def x(self, z):
         """The feature vector of a stored point, or None when that lies outside."""
@@ -59,10 +52,8 @@ class Features:
             return z if all(a <= v <= b for a, v, b in zip(self.low, z, self.high)) else None
         if self.kind != "unbounded" and sum(v * v for v in z) > self.radius**2:
             return None
-        if self.kind == "ellipsoid":
-            mean = sum(z) / self.d if self.centred else 0
-            return [c + g * (v - mean) for c, g, v in zip(self.bias, self.gain, z)]
-        return z
+        mean = sum(z) / self.d if self.centred else 0
+        return [c + g * (v - mean) for c, g, v in zip(self.bias, self.gain, z)] if self.kind == "ellipsoid" else z
 
     def effective(self, v, c):
         if self.kind != "ellipsoid":
@@ -72,13 +63,12 @@ class Features:
         return [a - mean for a in v], c
 
     def held(self, v, c, error=None):
-        """Whether max of v.x + c <= 0 over the set; for a box also for every v within the error."""
+        """Whether max of v.z + c <= 0, for effective v; over a box also for every v within the error."""
         if self.kind == "box":
             ends = zip(self.low, self.high, v, error or [0] * len(v))
             return sum((max(x * (p + e) for x in (l, h) for e in (-q, q)) for l, h, p, q in ends), c) <= 0  # noqa: E741
         if error and any(v):
             return False
-        v, c = self.effective(v, c)
         return c <= 0 and (not any(v) if self.kind == "unbounded" else self.radius**2 * sum(a * a for a in v) <= c * c)
 
 
@@ -87,18 +77,17 @@ def captive(W, bias, t, rivals, weights, margin, features):
     ((own, *others), scale), (L, unit) = whole_rows([W[i].tolist() for i in (t, *rivals)]), whole(weights)
     D = [[p - q for p, q in zip(own, row)] for row in others]  # (k, d), over scale
     C = [bias[t] - bias[i] - margin for i in rivals]
+    if features.kind == "ellipsoid":
+        pairs = [features.effective([Fraction(a, scale) for a in row], c) for row, c in zip(D, C)]
+        (D, scale), C = whole_rows([row for row, _ in pairs]), [c for _, c in pairs]
     v = [sum(map(mul, L, column)) for column in zip(*D)]  # over scale * unit
     c = sum(map(mul, C, L)) / unit
     if features.held([Fraction(a, scale * unit) for a in v], c):
         return "room"
-    if features.kind == "ellipsoid":  # effective rows must vanish; centred ones sum to 0, so that one entry can go
-        pairs = [features.effective([Fraction(a, scale) for a in row], c_i) for row, c_i in zip(D, C)]
-        D, scale = whole_rows([row[: features.d - features.centred] for row, _ in pairs])
-        C, features = [c_i for _, c_i in pairs], Features({"set": "unbounded"}, len(D[0]))
-        v, c = [sum(map(mul, L, column)) for column in zip(*D)], sum(map(mul, C, L)) / unit
     size = [sum(map(mul, L, map(abs, column))) for column in zip(*D)]
     tiny = [abs(a) <= TINY * s for a, s in zip(v, size)]
     K = [k for k, s in enumerate(size) if s and tiny[k]]
+    K = K[:-1] if features.centred else K  # centred rows sum to 0: the last equality follows from the others
     if len(K) + 1 > len(L):
         return None
     # A: rows of order one, D_k / 2^e_k and ones; over `scale * 2^(lowest e)` in integers.
@@ -106,15 +95,13 @@ def captive(W, bias, t, rivals, weights, margin, features):
     top = max(powers, default=0)
     A = [[row[k] << (top - e) for row in D] for k, e in zip(K, powers)] + [[1 << top] * len(L)]
     chosen, R = inverse([[a / (1 << top) for a in row] for row in A], [float(w) for w in weights])
-    if R is None:
-        return None
-    whole_R = [[round(a * 2.0**60) for a in row] for row in R]
-    loss = max(identity_error([[row[j] for j in chosen] for row in A], whole_R, 1 << (top + 60)))
+    R = [[round(a * 2.0**60) for a in row] for row in R]
+    loss = max(identity_error([[row[j] for j in chosen] for row in A], R, 1 << (top + 60)), default=1)
     if loss >= Fraction(1, 2):
         return None
     miss = max((Fraction(abs(v[k]), unit << e) for k, e in zip(K, powers)), default=Fraction(0))
     # How far the chosen weights may move: |R| times the miss, over 1 - loss.
-    delta = [Fraction(sum(map(abs, row)), 1 << 60) * miss / (1 - loss) for row in whole_R]
+    delta = [Fraction(sum(map(abs, row)), 1 << 60) * miss / (1 - loss) for row in R]
     if any(change >= weights[j] for change, j in zip(delta, chosen)):
         return None
     moves = list(zip(delta, chosen))
@@ -132,7 +119,7 @@ def inverse(T, weights):
         free = set(range(len(top))) - set(chosen)
         c = max(free, key=lambda j: abs(top[j]) * (1 if square else weights[j]))
         if not (pivot := top[c]):
-            return chosen, None
+            return chosen, []
         for i, row in enumerate(T):
             if i != r and (factor := row[c] / pivot):
                 T[i] = [a - factor * b for a, b in zip(row, top)]
@@ -156,31 +143,22 @@ def identity_error(A, R, one):
         yield Fraction(error, one)
 
 
-def rational(text):
-    return Fraction(*(int(part, 16) for part in text.split("/")))
+def number(stored):
+    return Fraction(*(int(n, 16) for n in stored.split("/"))) if isinstance(stored, str) else Fraction(stored)
 
 
 def read(file, head):
     """Each class with its verdict, margin and evidence: a point, (rivals, weights), a twin, or None."""
-    columns = {name: file[name].tolist() for name in file.files if name != "head"}
-    weights, captors = map(Fraction, columns["weights"]), iter(columns["captors"])
-    sizes, exact_weights = iter(columns["captor_counts"]), iter(head["exact_weights"])
-    supply = {
-        "witness32": (list(map(Fraction, point)) for point in columns["points32"]),
-        "witness64": (list(map(Fraction, point)) for point in columns["points64"]),
-        "witness_exact": (list(map(rational, point)) for point in head["exact_points"]),
-        "twin": iter(columns["twins"]),
-        "unknown": iter([None] * len(columns["bounds"])),
-    }
-    for t, kind, margin in zip(columns["classes"], columns["kinds"], columns["margins"]):
-        if KINDS[kind].startswith("captors"):
+    names = ("points32", "points64", "captor_counts", "captors", "weights", "twins")
+    points32, points64, sizes, captors, weights, twins = (iter(file[name].tolist()) for name in names)
+    points, exact = {0: points32, 1: points64, 5: iter(head["exact_points"])}, iter(head["exact_weights"])
+    for t, kind, margin in zip(*(file[name].tolist() for name in ("classes", "kinds", "margins"))):
+        found = next(twins) if kind == 3 else None
+        if kind in points:
+            found = [number(value) for value in next(points[kind])]
+        elif kind in (2, 6):
             rivals = list(islice(captors, next(sizes)))
-            some = (
-                map(rational, next(exact_weights)) if KINDS[kind] == "captors_exact" else islice(weights, len(rivals))
-            )
-            found = rivals, list(some)
-        else:
-            found = next(supply[KINDS[kind]])
+            found = rivals, [number(w) for w in (next(exact) if kind == 6 else islice(weights, len(rivals)))]
         yield t, VERDICTS[kind], margin, found
 
 
@@ -197,23 +175,22 @@ def least_margins(W, bias, wins):
     return least
 
 
-def check(W, bias, features, chosen):
-    """Yield (class, how it is proven or None) for every (class, verdict, margin, evidence)."""
-    wins = {t: features.x(found) for t, verdict, _, found in chosen if verdict == "argmaxable"}
-    least = least_margins(W, bias, [(t, x) for t, x in wins.items() if x is not None])
-    for t, verdict, margin, found in chosen:
-        how = None
-        if verdict == "argmaxable" and least.get(t, 0) > 0 and margin > 0:
-            # A margin at the end of the range of floats is only claimed to be positive.
-            how = "witness" if margin < 1e-300 or least[t] >= min(Fraction(sys.float_info.max), margin) else None
-        elif verdict == "tied" and t != found:
-            difference = [Fraction(p) - Fraction(q) for p, q in zip(W[t].tolist(), W[found].tolist())]
-            effective, shift = features.effective(difference, bias[t] - bias[found])
-            how = "twin" if not any(effective) and not shift else None
-        elif verdict == "unargmaxable" and t not in found[0] and min(found[1]) >= 0 < max(found[1]) and margin <= 0:
-            used = [(i, w) for i, w in zip(*found) if w]
-            how = captive(W, bias, t, *zip(*used), Fraction(margin), features)
-        yield t, how
+def check(W, bias, features, least, t, verdict, margin, found):
+    """How the evidence proves the verdict and margin of class t; None if it does not."""
+    if verdict == "argmaxable":
+        # A margin at the end of the range of floats is only claimed to be positive.
+        enough = margin < 1e-300 or least.get(t, 0) >= min(Fraction(sys.float_info.max), margin)
+        return "witness" if margin > 0 and least.get(t, 0) > 0 and enough else None
+    others = [found] if verdict == "tied" else found[0]
+    if not all(0 <= i < len(W) and i != t for i in others):
+        return None
+    if verdict == "tied":
+        difference = [Fraction(p) - Fraction(q) for p, q in zip(W[t].tolist(), W[found].tolist())]
+        row, shift = features.effective(difference, bias[t] - bias[found])
+        return "twin" if not any(row) and not shift else None
+    used = [(i, w) for i, w in zip(*found) if w]
+    valid = used and min(found[1]) >= 0 and margin <= 0
+    return captive(W, bias, t, *zip(*used), Fraction(margin), features) if valid else None
 
 
 def main():
@@ -237,9 +214,15 @@ def main():
     for verdict in set(VERDICTS) - {"undecided"} if options.only is None else {options.only}:
         some = [task for task in everything if task[1] == verdict]
         chosen += random.Random(options.seed).sample(some, min(len(some), options.sample))
-    bias = [Fraction(0)] * len(W) if b is None else [Fraction(value) for value in b.tolist()]
-    for t, how in check(W, bias, Features(head["features"], W.shape[1]), chosen):
-        failed += [t] * (how is None)
+    features, bias = (
+        Features(head["features"], W.shape[1]),
+        [Fraction(0)] * len(W) if b is None else [*map(Fraction, b.tolist())],
+    )
+    wins = [(t, features.x(found)) for t, verdict, _, found in chosen if verdict == "argmaxable"]
+    least = least_margins(W, bias, [(t, x) for t, x in wins if x is not None])
+    for task in chosen:
+        how = check(W, bias, features, least, *task)
+        failed += [task[0]] * (how is None)
         proven[how] = proven.get(how, 0) + 1
     print(f"proven: {proven}; undecided: {sum(task[1] == 'undecided' for task in everything)}")
     if failed:
