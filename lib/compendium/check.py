@@ -79,7 +79,12 @@ def _compare(entry: dict[str, Any], profile: str) -> Iterator[Comparison]:
         notebook = entry["ours"].split("/")[0]
         yield row({}, None, None, "DIFFERENT", f"no results/{profile}/{entry['ours']}: run `make {notebook}` first")
         return
-    ours = pd.read_csv(path).set_index(on)[entry["our_column"]].to_dict()
+    table = pd.read_csv(path)
+    if lost := [column for column in (*on, entry["our_column"]) if column not in table]:
+        reason = f"results/{profile}/{entry['ours']} has no column {', '.join(lost)}; it has {', '.join(table)}"
+        yield row({}, None, None, "DIFFERENT", reason)
+        return
+    ours = table.set_index(on)[entry["our_column"]].to_dict()
     unused = list(entry.get("exceptions") or [])
     for record in theirs.dropna(subset=[entry["paper_column"]]).to_dict("records"):
         where = {str(key): record[key] for key in on}

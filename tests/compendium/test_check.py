@@ -76,6 +76,17 @@ def test_missing_results_name_the_notebook(compare, compendium):
     assert "run `make 10_demo` first" in row.reason
 
 
+def test_a_column_that_went_is_named(compare, compendium):
+    compare([10, 20])
+    path = compendium / "results" / "default" / "10_demo" / "counts.csv"
+    path.write_text(path.read_text().replace("regions", "rankings"))
+    (row,) = check.compare("default")
+    assert (row.verdict, row.reason) == (
+        "DIFFERENT",
+        "results/default/10_demo/counts.csv has no column regions; it has n, rankings",
+    )
+
+
 def test_unknown_fields_are_refused(compendium):
     (compendium / "data" / "reference" / "comparisons.yaml").write_text("- id: x\n  tolerence: 0\n")
     with pytest.raises(ValueError, match="x: unknown field tolerence"):
