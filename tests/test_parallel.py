@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
+import os
 import signal
 import warnings
 
+import numpy as np
 import pytest
 
 from softgeom.parallel import available_cores, run_blocks
@@ -51,6 +53,30 @@ def test_dask_workers_get_the_shared_argument_once() -> None:
         jobs = [(n,) for n in range(20)]
         assert run_blocks(operator.sub, jobs, n_jobs=2, backend="dask", shared=Sent()) == [10 - n for n in range(20)]
     assert Sent.count <= 4, "sent with every job"
+
+
+def die_once(shared: np.ndarray, n: int, folder: str) -> float:
+    """The n-th entry; the process of each job dies the first time that it is tried."""
+    mark = os.path.join(folder, str(n))
+    if n % 3 == 0 and not os.path.exists(mark):
+        open(mark, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return float(shared[n])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_dask_workers_lose_no_block(workers: int, tmp_path) -> None:
+    """With one worker all of them are dead at times, and what was shared with them is gone."""
+    distributed = pytest.importorskip("distributed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None, "silence_logs": 50}
+        with distributed.LocalCluster(n_workers=workers, **options) as cluster:
+            jobs = [(n, str(tmp_path)) for n in range(4)]
+            address = cluster.scheduler_address
+            found = run_blocks(die_once, jobs, backend="dask", address=address, shared=np.arange(4.0) ** 2)
+    assert found == [0, 1, 4, 9]
+    assert sorted(os.listdir(tmp_path)) == ["0", "3"], "no worker was killed"
 
 
 def test_environment_chooses_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:

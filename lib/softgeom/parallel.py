@@ -57,7 +57,7 @@ def run_blocks(
         raise ValueError(f"Unknown backend {chosen!r}: use 'loky', 'dask' or 'threading'.")
     n_jobs = n_jobs or available_cores()
     if chosen == "dask":
-        return _run_on_dask(function, blocks, shared, n_jobs, address or os.environ.get("SCHEDULER"))
+        return _run_on_dask(function, blocks, shared, n_jobs, address or os.environ.get("SCHEDULER"), description)
     if shared is not None:
         blocks = [(shared, *job) for job in blocks]
     quiet = description is None
@@ -83,10 +83,15 @@ def available_cores() -> int:
 
 
 def _run_on_dask(
-    function: Callable[..., Any], jobs: list[tuple[Any, ...]], shared: Any, n_jobs: int, address: str | None
+    function: Callable[..., Any],
+    jobs: list[tuple[Any, ...]],
+    shared: Any,
+    n_jobs: int,
+    address: str | None,
+    description: str | None,
 ) -> list[Any]:
     try:
-        from distributed import Client, LocalCluster
+        from distributed import Client, LocalCluster, as_completed
     except ImportError:
         raise ValueError("backend='dask' needs the package 'distributed': pip install 'softgeom[dask]'.") from None
     with ExitStack() as opened:
@@ -94,6 +99,17 @@ def _run_on_dask(
             LocalCluster(n_workers=n_jobs, threads_per_worker=1, processes=True, dashboard_address=None)
         )
         client = opened.enter_context(Client(cluster, timeout=30))
-        # Without a hash: naming 2 GB by their contents takes longer than sending them.
-        first = () if shared is None else (client.scatter(shared, broadcast=True, hash=False),)
-        return client.gather([client.submit(function, *first, *job, pure=False) for job in jobs])
+        # A task, not scattered data: the scheduler keeps what it needs to make it again when workers die, even when all do.
+        # Unpickled by each worker that needs it; named at random, for naming 2 GB by their contents takes longer than sending them.
+        first = () if shared is None else (client.submit(_itself, shared, pure=False),)
+        place = {client.submit(function, *first, *job, pure=False): n for n, job in enumerate(jobs)}
+        results: list[Any] = [None] * len(jobs)
+        stream = as_completed(place, with_results=True)
+        for future, result in track(stream, description or "", len(jobs), quiet=description is None):
+            results[place[future]] = result
+            future.release()  # what is here need not be kept there
+        return results
+
+
+def _itself(shared: Any) -> Any:
+    return shared
