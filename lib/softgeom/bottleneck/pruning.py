@@ -69,7 +69,8 @@ def cut(scan: Scan, *, longest: float | None = None, close_too: bool = False) ->
     if undecided := scan.counts["undecided"]:
         raise ValueError(f"{undecided} classes are undecided: nothing can be cut off before they are.")
     errors = rounding_errors(layer, scan.features, longest)
-    certain, close = [], []
+    certain: list[int] = []
+    close: list[int] = []
     for finding in scan.findings:
         if isinstance(finding.evidence, Captors):
             weights = np.asarray(finding.evidence.weights, dtype=float)

@@ -89,7 +89,7 @@ class _Dtype:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        dtype = np.dtype(self.code).newbyteorder(self.order if self.order in "<>=" else "=")
+        dtype = np.dtype(self.code).newbyteorder(">" if self.order == ">" else "<" if self.order == "<" else "=")
         if dtype.kind not in _NUMBER_KINDS:
             raise ValueError(f"an array of {dtype}, not of numbers")
         return dtype
