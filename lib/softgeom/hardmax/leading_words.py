@@ -98,7 +98,7 @@ class Repetition:
 def compare_with_repeats(model: Classifier, bags: Bags, anatomy: Anatomy, reviews: int = 20) -> Repetition:
     """Measure what merging repeated words changes: leaders by name, and nothing else. The dynamics is compared on the first `reviews` that repeat."""
     repeats = bags.counts > 1
-    embedding, alpha = model.embedding.detach().double().numpy(), float(model.alpha)
+    embedding, alpha = model.embedding.detach().double().numpy(), model.alpha.item()
     worst = 0.0
     for r in np.flatnonzero(repeats.any(1))[:reviews]:
         n = int((bags.counts[r] > 0).sum())

@@ -15,7 +15,7 @@ def draw_review_lengths(lengths: pd.Series, kept: int) -> Figure:
     fig, ax = style.figure("page", height=3.6)
     ax.hist(lengths[lengths <= _LONGEST], bins=80, range=(0, _LONGEST), color=style.SKY)
     ax.axvline(kept, color=style.RED, lw=2)
-    top = ax.get_ylim()[1]
+    top = 1.22 * ax.get_ylim()[1]
     ax.text(
         kept + 8,
         0.97 * top,
@@ -25,7 +25,7 @@ def draw_review_lengths(lengths: pd.Series, kept: int) -> Figure:
     )
     beyond = (lengths > _LONGEST).mean()
     ax.text(_LONGEST, 0.06 * top, f"{beyond:.1%} have more than {_LONGEST} words", ha="right", fontsize=9)
-    ax.set(xlabel="words in a review, before cleaning", ylabel="reviews", xlim=(0, _LONGEST))
+    ax.set(xlabel="words in a review, before cleaning", ylabel="reviews", xlim=(0, _LONGEST), ylim=(0, top))
     style.headline(
         fig,
         f"Half of the reviews have more than {int(lengths.median())} words; {(lengths > kept).mean():.0%} are longer than the {kept} that are kept after cleaning",
