@@ -74,9 +74,9 @@ def draw_margins(margins: Mapping[str, pd.DataFrame]) -> Figure:
             transform=ax.transAxes, ha="right", va="bottom", fontsize=9,
         )  # fmt: skip
         ax.set(title=name, yscale="log", xlabel="probability of the prediction", xlim=(0, 1))
-        told.append(f"{other.mean():.0%} in the {name}")
+        told.append(f"{other.mean():.0%} ({name})")
     axes[0, 0].set_ylabel("distance to the nearest other prediction\n/ length of the state")
-    style.headline(fig, f"The nearest other prediction is often not the runner-up ({', '.join(told)})")
+    style.headline(fig, f"At {' and '.join(told)} of the positions the nearest other prediction is not the runner-up")
     return fig
 
 
