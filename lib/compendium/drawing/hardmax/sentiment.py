@@ -88,14 +88,15 @@ def draw_two_reviews(reviews: Sequence[Mapping], w: np.ndarray, v: float) -> Fig
     """Two reviews on their way through the layers: tokens, leaders (stars, with their words) and decision line; at the end, circles count who stands at each leader."""
     fig, axes = style.figure("page", height=5.6, nrows=len(reviews), ncols=len(LAYERS))
     told = []
-    for row, review in zip(axes, reviews, strict=True):
-        span = 1.25 * np.abs(review["states"][0]).max()
+    for place, (row, review) in enumerate(zip(axes, reviews, strict=True)):
+        span = 1.35 * np.abs(review["states"][0]).max()
         for ax, layer in zip(row, LAYERS, strict=True):
             line = -v * w / (w @ w) + np.outer([-3 * span, 3 * span], [-w[1], w[0]]) / np.linalg.norm(w)
             ax.plot(*line.T, "--", color=style.BLACK, lw=1)
             _draw_tokens(ax, review, layer, span)
             ax.set(xlim=(-span, span), ylim=(-span, span), aspect="equal", xticks=[], yticks=[])
-            ax.set_title(f"layer {layer}" if layer else "at the start", fontsize=10)
+            if place == 0:
+                ax.set_title(f"layer {layer}" if layer else "at the start", fontsize=10)
             ax.spines[:].set_visible(False)
         sides = review["states"][-1] @ w + v > 0
         positive, negative = (int(review["counts"][side].sum()) for side in (sides, ~sides))
@@ -148,12 +149,15 @@ def draw_frequent_leaders(listed: pd.DataFrame, names: Sequence[str]) -> Figure:
         ax.set(yticks=[], xlabel="share of reviews")
         ax.set_title(name.replace(", ", ",\n"), fontsize=10)
         ax.set_xlim(0, 1.9 * listed["share_of_reviews"].max())
+    for line, (note, colour) in enumerate((("leads to positive", style.BLUE), ("leads to negative", style.RED))):
+        ax = np.atleast_1d(axes)[0]
+        ax.text(
+            1, 0.02 + 0.06 * line, note, color=style.legible(colour), transform=ax.transAxes, ha="right", fontsize=9
+        )
     share = listed[listed["model"].isin([n for n in names if "random" in n])]["valence"].notna().mean()
-    fig.supxlabel("")
     style.headline(
         fig,
-        f"The most frequent leaders: {share:.0%} of them are in a lexicon of sentiment words that people made "
-        "(pale: not listed; blue leads to positive, red to negative; (!): against its valence)",
+        f"Of the most frequent leaders {share:.0%} are sentiment words in a lexicon that people made (pale: not listed; (!): on the other side)",
     )
     return fig
 
