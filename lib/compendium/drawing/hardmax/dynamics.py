@@ -126,11 +126,11 @@ def draw_polytope(check: TheoremCheck, states: np.ndarray) -> Figure:
         ("• tokens at the start", style.BLACK),
         ("★ a leader's limit, a vertex", style.ORANGE),
         ("◆ a limit without a leader,", style.PURPLE),
-        ("   nearest to the origin (+) on a face", style.PURPLE),
+        ("   foot of the origin (+) on a face", style.PURPLE),
         ("numbers: tokens that end there", style.BLACK),
     )
     for line, (note, colour) in enumerate(notes):
-        ax.text(1.02, 0.95 - 0.07 * line, note, color=style.legible(colour), transform=ax.transAxes, va="top")
+        ax.text(1.0, 0.95 - 0.07 * line, note, color=style.legible(colour), transform=ax.transAxes, va="top")
     _bare(ax)
     ax.set(aspect="equal")
     style.headline(
