@@ -3,7 +3,7 @@
     python tools/mutants.py --each 5 --seed 0 [--only hull]
 
 A small runner of our own: mutmut and cosmic-ray mutate a whole package and run a whole suite for each, hours here; this one draws a sample
-per module, runs that module's tests alone and stops at the first failure. results/bench/mutants.csv keeps every mutant that was tried, with
+per module, runs that module's tests alone and stops at the first failure. results/bench/mutants.csv keeps every mutant that was tried (after the tests have passed without one), with
 the reason why a survivor may live; reasons that are there stay.
 """
 
@@ -58,7 +58,7 @@ def variants(node: ast.AST) -> Iterator[ast.AST]:
         yield new.operand
     elif isinstance(new, ast.Constant) and isinstance(new.value, bool):
         yield ast.Constant(not new.value)
-    elif isinstance(new, ast.Constant) and isinstance(new.value, int | float):
+    elif isinstance(new, ast.Constant) and isinstance(new.value, int | float) and (new.value or type(new.value) is int):
         yield ast.Constant(new.value + 1 if isinstance(new.value, int) else new.value * 100)
     elif isinstance(new, ast.Attribute) and new.attr in NAMES:
         new.attr = NAMES[new.attr]
@@ -127,7 +127,10 @@ def main() -> None:
         library = Path(folder) / "lib"
         shutil.copytree(ROOT / "lib", library, ignore=shutil.ignore_patterns("__pycache__"))
         for module in (name for name in TESTS if options.only in name):
-            every = mutants((ROOT / "lib" / module).read_text(encoding="utf-8"))
+            source = (ROOT / "lib" / module).read_text(encoding="utf-8")
+            every = mutants(source)
+            if survives(module, ast.unparse(ast.parse(source)), library) != "SURVIVED":
+                sys.exit(f"The tests of {module} fail, or do not end, without any mutant: nothing can be learned.")
             for line, before, after, text in random.Random(options.seed).sample(every, min(options.each, len(every))):
                 verdict = survives(module, text, library)
                 reason = known.get((module, before, after), {}).get("reason", "")
