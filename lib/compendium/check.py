@@ -81,7 +81,9 @@ def _compare(entry: dict[str, Any], profile: str) -> Iterator[Comparison]:
         return
     table = pd.read_csv(path)
     if lost := [column for column in (*on, entry["our_column"]) if column not in table]:
-        reason = f"results/{profile}/{entry['ours']} has no column {', '.join(lost)}; it has {', '.join(table)}"
+        reason = (
+            f"results/{profile}/{entry['ours']} has no column {', '.join(lost)}; it has {', '.join(map(str, table))}"
+        )
         yield row({}, None, None, "DIFFERENT", reason)
         return
     ours = table.set_index(on)[entry["our_column"]].to_dict()
