@@ -382,12 +382,12 @@ def _chains(problem: Problem) -> bool:
 
 
 def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
-    surrounded = surround(task.problem, classes, task.seed)
-    findings = {t: Finding(t, captors, "surround", 0, bound, np.nan) for t, (captors, bound) in surrounded.items()}
+    # Narrow layers by a chain of bases, wide ones (and a handful of classes) by maximum entropy: each is slow where the other is quick.
+    together, method = prove_together(task.problem, classes, task.seed), "together"
+    if not together:
+        together, method = surround(task.problem, classes, task.seed), "surround"
+    findings = {t: Finding(t, captors, method, 0, bound, np.nan) for t, (captors, bound) in together.items()}
     left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
-    together = prove_together(task.problem, left, task.seed)
-    findings |= {t: Finding(t, captors, "together", 0, bound, np.nan) for t, (captors, bound) in together.items()}
-    left = np.array([t for t in left.tolist() if t not in findings], dtype=np.intp)
     # Larger working sets than in the search: the programmes start from them; few rivals need no choice.
     rounds = 0 if task.layer.classes <= FEW else 8
     found = climb(task.problem, left, rounds=rounds, steps=40, rivals=64, device=task.device) if len(left) else None
