@@ -266,7 +266,7 @@ def _weights() -> Iterator[Case]:
     yield layer("bias two rows", W=W, b=np.stack([B, B]))
     yield layer("bias a scalar", W=W, b=np.float32(1))
     yield layer("transposed", W=W.T.copy(), b=B)
-    yield layer("unknown names", OK, kernel=W, offset=B)
+    yield layer("unknown names", kernel=W, offset=B)
     yield layer("equal rows", OK, W=np.ones_like(W), b=np.zeros_like(B))
     yield layer("zeros", OK, W=np.zeros_like(W), b=np.zeros_like(B))
     yield layer("one feature", OK, W=W[:, :1], b=B)
