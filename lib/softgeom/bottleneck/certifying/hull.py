@@ -200,9 +200,7 @@ class _System:
         bound = (
             float(self.weights @ c) + float(delta @ np.abs(c) + weights @ np.broadcast_to(c_error, c.shape)) * INFLATE
         )
-        bound += gamma(len(c) + 4) * float(weights @ np.abs(c)) * INFLATE + (
-            self.constant_error if c_error.any() else 0.0
-        )
+        bound += gamma(len(c) + 4) * float(weights @ np.abs(c)) * INFLATE + self.constant_error
         return min(bound, 0.0) if self.level and not c_error.any() else bound
 
     def _correction(
