@@ -129,7 +129,7 @@ endef
 # What a run writes into a notebook never shows in git: outputs are stripped on their way into a commit.
 .PHONY: clean-diffs
 clean-diffs:
-	@if git rev-parse --git-dir >/dev/null 2>&1; then git config filter.nbstripout.clean "$(PY) -m nbstripout --extra-keys 'metadata.papermill cell.metadata.papermill'"; fi
+	@if git rev-parse --git-dir >/dev/null 2>&1; then git config filter.nbstripout.clean "$(PY) -m nbstripout --keep-id --extra-keys 'metadata.papermill cell.metadata.papermill'"; fi
 
 lock: | $(STAMP)
 	$(PY) $(PIP) uv
@@ -203,7 +203,7 @@ test-browser: | $(test-stamp)
 lint: | $(lint-stamp)
 	$(PY) -m ruff check lib tests notebooks benchmarks
 	$(PY) -m ruff format --check lib tests notebooks benchmarks
-	$(PY) -m nbstripout --verify --extra-keys 'metadata.papermill cell.metadata.papermill' notebooks/*.ipynb notebooks/lessons/*.ipynb
+	$(PY) -m nbstripout --verify --keep-id --extra-keys 'metadata.papermill cell.metadata.papermill' notebooks/*.ipynb notebooks/lessons/*.ipynb
 	$(PY) -m compendium check-claims
 	$(PY) -m mypy
 	$(PY) -m compendium render-readme --check
