@@ -24,7 +24,7 @@ GROUPS = {
 }
 _COLUMNS = 10
 _LINE = 1.3  # between the lines of captors, in their largest size
-_COMMAND = "softgeom scan ch_PP-OCRv4_rec_infer.onnx     (the file in: pip install rapidocr-onnxruntime)"
+_COMMAND = "softgeom scan ppocr-v4      prints all of them, each with its proof"
 
 
 def draw_poster(
@@ -47,7 +47,7 @@ def draw_poster(
     fig = plt.figure(figsize=(style.WIDTHS["page"], 1.75 + 0.6 * (rows + 1)))
     top, bottom = fig.subfigures(2, 1, height_ratios=[0.45 + 0.6 * rows, 1.25])
     left = {"x": 0.1 / style.WIDTHS["page"], "ha": "left", "fontsize": 10}
-    top.suptitle("Shown to the network (black), and what it reads instead (red):", color=style.INK, **left)
+    top.suptitle("Shown to the network (black), and what it reads instead (orange):", color=style.INK, **left)
     _draw_pictures(top, dead, font, rows, style.legible(style.RED))
     bottom.suptitle("Control: characters as rare and with as much ink, which it reads (blue):", color=style.INK, **left)
     _draw_pictures(bottom, control, font, 1, style.legible(style.BLUE))
@@ -69,8 +69,8 @@ def _draw_pictures(fig: Figure, shown: Mapping[str, str], font: glyphs.Font, row
         spoken = reading if reading and style.cjk_families() else " ".join(f"U+{ord(c):04X}" for c in reading)
         words = {"va": "center", "ha": "left", "in_layout": False}  # the columns stay where they are, whatever is read
         ax.text(1.05, 0.5, "→", color=style.GREY, fontsize=12, **words)
-        ax.text(1.5, 0.5, spoken or "none", color=colour, fontsize=20 if len(spoken) == 1 else 10, **words)
-        ax.set(xlim=(0, 2.3), ylim=(0, 1))
+        ax.text(1.46, 0.5, spoken or "none", color=colour, fontsize=20 if len(spoken) == 1 else 9, **words)
+        ax.set(xlim=(0, 2.45), ylim=(0, 1))
 
 
 def draw_proof(
