@@ -1,10 +1,10 @@
 """Lessons: exercises that read what a learner wrote, and say what is wrong without saying what is right.
 
-
-
     classroom.reveal("rankings-guess", guess)      # a prediction, compared with what the library finds
     classroom.check("rankings-1", answer)          # an exercise
     classroom.hint("rankings-1")                   # its first hint; classroom.hint("rankings-1", 2) is the second
+    classroom.veil(explorer, "rankings-guess")     # a figure that keeps its verdicts to itself until that prediction
+    classroom.after("rankings-guess", show)        # calls show() after it
 
 No answer is written down here: every one is computed by the chapters from the numbers that the lesson shows. The lessons
 themselves are the notebooks in notebooks/lessons.
@@ -12,7 +12,7 @@ themselves are the notebooks in notebooks/lessons.
 
 from __future__ import annotations
 
-from classroom.desk import LESSONS, check, hint, reveal
+from classroom.desk import LESSONS, after, check, hint, reveal, veil
 from classroom.exercise import Exercise, Feedback
 
-__all__ = ["LESSONS", "Exercise", "Feedback", "check", "hint", "reveal"]
+__all__ = ["LESSONS", "Exercise", "Feedback", "after", "check", "hint", "reveal", "veil"]

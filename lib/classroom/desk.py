@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from classroom import leaders, rankings, tearing, winning
+from classroom import leaders, rankings, tearing, veils, winning
 from classroom.exercise import Exercise, Feedback, Prediction, ReadingError, is_missing
 
 LESSONS = {"rankings": rankings, "winning": winning, "tearing": tearing, "leaders": leaders}
@@ -32,6 +32,7 @@ def check(name: str, answer: Any) -> Feedback:
         fault = exercise.find_fault(value)
         if fault is not None:
             return Feedback(fault, right=False, heading="Not yet.")
+        veils.lift(name)
         return Feedback(exercise.remark(value), right=True, heading="Right.")
 
     invitation = "Replace the `...` above by your answer and run the cell again. A wrong answer costs nothing."
@@ -48,9 +49,36 @@ def reveal(name: str, guess: Any) -> Feedback:
     """
     prediction = _find(name, "PREDICTIONS")
     invitation = "Write a guess first, any guess: you will remember the answer better for it."
-    return _respond(
-        prediction.read, guess, invitation, lambda value: Feedback(prediction.compare(value), heading="Compare.")
-    )
+
+    def compare(value: Any) -> Feedback:
+        veils.lift(name)
+        return Feedback(prediction.compare(value), heading="Compare.")
+
+    return _respond(prediction.read, guess, invitation, compare)
+
+
+def veil(explorer: Any, until: str) -> Any:
+    """The explorer, hiding its counts and verdicts until `until` was answered, a prediction or an exercise; see `classroom.veils`.
+
+    Raises
+    ------
+    ValueError
+        When there is neither a prediction nor an exercise of that name.
+    """
+    _find(until, "PREDICTIONS", "EXERCISES")
+    return veils.veil(explorer, until)
+
+
+def after(name: str, show: Callable[[], Any]) -> Any:
+    """What `show()` returns once the prediction `name` was made, an invitation to guess until then.
+
+    Raises
+    ------
+    ValueError
+        When there is no prediction of that name.
+    """
+    _find(name, "PREDICTIONS")
+    return veils.after(name, show)
 
 
 def hint(name: str, number: int = 1) -> Feedback:
@@ -79,11 +107,13 @@ def _respond(read: Callable[[Any], Any], answer: Any, invitation: str, judge: Ca
     return judge(value)
 
 
-def _find(name: str, kind: str) -> Any:
+def _find(name: str, *kinds: str) -> Any:
     lesson, _, rest = str(name).partition("-")
     if lesson not in LESSONS:
         raise ValueError(f"There is no lesson {lesson!r}: the lessons are {', '.join(LESSONS)}.")
-    found: dict[str, Exercise | Prediction] = getattr(LESSONS[lesson], kind)
+    found: dict[str, Exercise | Prediction] = {}
+    for kind in kinds:
+        found |= getattr(LESSONS[lesson], kind)
     if rest not in found:
         raise ValueError(f"There is no {name!r}: {lesson} has {', '.join(f'{lesson}-{key}' for key in found)}.")
     return found[rest]

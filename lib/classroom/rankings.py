@@ -13,13 +13,14 @@ from classroom import reading
 from classroom.exercise import Exercise, Prediction
 from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from softgeom.bottleneck.counting.rankings import rank_classes
-from softgeom.bottleneck.counting.regions import count_regions
+from softgeom.bottleneck.counting.regions import count_regions, log10_factorial, log10_regions
 from softgeom.layer import SoftmaxLayer
 
 LAYER = SoftmaxLayer([[1.5, 1.0], [-1.25, 1.5], [-1.5, -1.0], [0.75, -1.75]], tokens="ABCD")
 BIAS = np.array([0.5, -0.75, 1.0, 0.25])  # shifts the tie lines so that no three pairs meet in one point by accident
 FEATURES = np.array([0.5, 1.0])  # the x of the first exercise
 FIVE = SoftmaxLayer([[1.75, 0.25], [0.5, 1.5], [-1.5, 1.0], [-1.0, -1.25], [0.75, -1.5]], tokens="ABCDE")
+GPT2 = (50257, 768)  # classes, features
 
 
 def realised(W: np.ndarray, b: np.ndarray | None = None) -> int:
@@ -37,7 +38,24 @@ def _compare_counts(b: np.ndarray | None) -> Prediction:
     return Prediction(reading.whole_number(0), compare)
 
 
-PREDICTIONS = {"guess": _compare_counts(None), "guess_bias": _compare_counts(BIAS)}
+def digits(classes: int, features: int) -> int:
+    """How many digits the number of rankings of a layer with bias has, in general position."""
+    return int(log10_regions(classes, features, bias=True)) + 1
+
+
+def _compare_digits(guess: int) -> str:
+    classes, features = GPT2
+    return (
+        f"You predicted {guess:,} digits; the rankings that {features} features realise are a number of **{digits(classes, features):,}** "
+        f"digits, all orders one of {int(log10_factorial(classes)) + 1:,}."
+    )
+
+
+PREDICTIONS = {
+    "guess": _compare_counts(None),
+    "guess_bias": _compare_counts(BIAS),
+    "guess_digits": Prediction(reading.whole_number(1, 10**9), _compare_digits),
+}
 
 
 def _order_fault(answer: tuple[str, ...]) -> str | None:

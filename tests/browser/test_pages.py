@@ -159,8 +159,15 @@ def test_attention_tears_where_the_token_is_dragged(open_page, drag, screenshot)
 
 def test_hardmax_steps_and_its_start_can_be_dragged(open_page, drag, screenshot):
     tab = open_page("hardmax")
+    _live(tab, "Leaders at layer 0: z₁, z₂.")  # a third emerges
+    for _ in range(3):
+        tab.get_by_role("button", name="One layer on").click()
     _live(tab, "Leaders at layer 3: z₁, z₂, z₃.")
     screenshot(tab, "hardmax")
+    tab.locator("select").select_option("0")
+    for _ in range(3):
+        tab.get_by_role("button", name="One layer on").click()
+    _live(tab, "Leaders at layer 3: z₁, z₂, z₃.")
     tab.get_by_role("button", name="One layer on").click()
     _live(tab, "Leaders at layer 4", whole=False)
     drag(tab, "token-7", 100, -80)  # pulled outside the triangle it becomes a leader itself
@@ -169,6 +176,29 @@ def test_hardmax_steps_and_its_start_can_be_dragged(open_page, drag, screenshot)
     tab.locator("[aria-live]", has_text="layer 6").wait_for()
     tab.get_by_role("button", name="Pause").click()
     screenshot(tab, "hardmax_played")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_veil_hides_every_conclusion(open_page, screenshot, name):
+    tab = open_page(name, {"veiled": True})
+    _live(tab, "Your turn first", whole=False)
+    told = tab.locator("#explorer").inner_text() + " ".join(
+        tab.locator("#explorer [aria-label]").evaluate_all("(all) => all.map((e) => e.ariaLabel)")
+    )
+    for word in (
+        "never win",
+        "can win",
+        "Rankings realised",
+        "det J =",
+        "Support token:",
+        "a leader",
+        "Leaders",
+        "follows z",
+    ):
+        assert word not in told
+    assert tab.locator(".sg-region, .sg-ringed, .sg-tear, .sg-star").count() == 0
+    assert not tab.locator("select").is_visible()
+    screenshot(tab, f"{name}_veiled")
 
 
 @pytest.mark.parametrize("name", NAMES)

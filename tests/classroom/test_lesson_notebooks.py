@@ -6,12 +6,21 @@ import re
 import time
 
 import nbformat
+import numpy as np
 import pytest
 from nbclient import NotebookClient
 
 import classroom
+from classroom import leaders, rankings, tearing, winning
+from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
+from softgeom.hardmax import check_theorem
 
 FILES = {"rankings": "1_rankings_and_regions", "winning": "2_who_can_win", "tearing": "3_where_attention_tears", "leaders": "4_leaders"}  # fmt: skip
+PICTURE = "a picture"  # what an output counts as that shows one
+GUESSES = {
+    "rankings-guess": "24", "rankings-guess_bias": "24", "rankings-guess_digits": "768", "winning-guess": "True",
+    "winning-guess_crowd": "50", "tearing-guess": "7", "tearing-guess_mass": '"equal"', "leaders-guess": "8", "leaders-guess_slower": "False",
+}  # fmt: skip
 NONSENSE = ['"banana"', "[1, 2, 3]", "lambda: 3", 'float("nan")', "{1: 2}", "[[1, 2], [3]]"]
 
 
@@ -23,7 +32,7 @@ def execute(monkeypatch, tmp_path):
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
     monkeypatch.delenv("JUPYTER_PATH", raising=False)
 
-    def execute_(notebook):
+    def execute_(notebook) -> list[str]:
         NotebookClient(notebook, kernel_name="python3", timeout=60, startup_timeout=120).execute()
         return [_text(output) for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
 
@@ -32,6 +41,8 @@ def execute(monkeypatch, tmp_path):
 
 def _text(output) -> str:
     data = output.get("data", {})
+    if "image/png" in data:
+        return PICTURE
     return data.get("text/markdown") or data.get("text/plain") or output.get("text", "")
 
 
@@ -53,6 +64,65 @@ def test_a_lesson_runs_unanswered_and_its_solutions_are_right(repository, execut
     assert sum("**Your turn.**" in text for text in texts) == expected
     assert len(re.findall(r"\d: Right\.", texts[-2])) == len(numbers), texts[-2]
     assert texts[-1] == "False"
+
+
+def _spoilers(name: str) -> list[str]:
+    """Patterns of what a lesson asks its learners to guess, computed as the lesson computes it."""
+    if name == "rankings":
+        counts = [rankings.realised(rankings.LAYER.W, b) for b in (None, rankings.BIAS)]
+        return [rf"\b{count}\b" for count in counts] + [f"{rankings.digits(*rankings.GPT2):,}"]
+    if name == "winning":
+        rng = np.random.default_rng(0)
+        crowds = [SoftmaxLayer(rng.normal(size=(100, d))) for d in (2, 4, 8, 16)]
+        counts = [scan(crowd, features=Unbounded()).counts["argmaxable"] for crowd in crowds]
+        return ["unargmaxable", "let D win", rf"\b{len(winning.winners(winning.CROWD))}\b"] + [
+            rf"\s{count}\b" for count in counts
+        ]
+    if name == "tearing":
+        coupling = tearing.first_folding_coupling(tearing.PAIR)
+        return [PICTURE, rf"c = \*\*{coupling:.4g}", f"{tearing.mass(tearing.PAIR, tearing.PAIR_COUPLING, 1.0):.3f}"]
+    found = check_theorem(leaders.START, np.eye(2), leaders.ALPHA)
+    named = ", ".join(str(i + 1) for i in np.flatnonzero(found.leaders))
+    return [
+        rf"{found.leaders.sum()} leaders",
+        rf"{len(found.sites)}(\*\*)? places",
+        rf"\[{named}\]",
+        "same\\*\\*|others\\*\\*",
+        "theorem holds",
+    ]
+
+
+def _explorers(notebook) -> list[dict]:
+    """The state of every explorer that the notebook showed, as its browser would get it."""
+    models = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"].values()
+    return [model["state"] for model in models if "veiled" in model["state"]]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nothing_is_given_away_before_a_guess(repository, execute, name):
+    notebook = _read(repository, name)
+    texts = execute(notebook)
+    given_away = {spoiler: text for spoiler in _spoilers(name) for text in texts if re.search(spoiler, text)}
+    assert not given_away
+    explorers = _explorers(notebook)
+    assert explorers
+    assert all(state["veiled"] and not state["presets"] for state in explorers)
+    assert any("**Guess first.**" in text for text in texts)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_guess_reveals_what_was_hidden(repository, execute, name):
+    """The positive control of the test above: with every guess made, each spoiler appears, and the veils that waited for a guess lift."""
+    notebook = _read(repository, name)
+    for cell, after in zip(notebook.cells, notebook.cells[1:], strict=False):
+        if asked := re.search(r'classroom\.reveal\("([^"]+)"', after.source):
+            assert "guess = ..." in cell.source
+            cell.source = cell.source.replace("guess = ...", f"guess = {GUESSES[asked[1]]}")
+    texts = execute(notebook)
+    assert [spoiler for spoiler in _spoilers(name) if not any(re.search(spoiler, text) for text in texts)] == []
+    assert not any("**Guess first.**" in text for text in texts)
+    waiting = sum(f'until="{name}-{number}"' in cell.source for cell in notebook.cells for number in classroom.LESSONS[name].EXERCISES)  # fmt: skip
+    assert sum(state["veiled"] for state in _explorers(notebook)) == waiting
 
 
 def test_nonsense_gets_sentences_and_no_tracebacks(repository, execute):
@@ -84,7 +154,8 @@ def test_a_lesson_has_its_parts(repository, name):
         assert f'classroom.check("{name}-{number}", answer)' in code
     for key in classroom.LESSONS[name].PREDICTIONS:
         assert f'classroom.reveal("{name}-{key}", guess)' in code
-    assert "Explorer(" in code
+    assert len(re.findall(r"Explorer\(", code)) == code.count("classroom.veil(") > 0
+    assert text.index("## Explain it to your neighbour") < text.index("## What to take away")
 
 
 def test_the_start_page_runs(repository, execute):

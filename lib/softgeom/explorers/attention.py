@@ -36,6 +36,8 @@ class AttentionExplorer(anywidget.AnyWidget):
         c in M = c R, of either sign.
     turn : float
         Angle of the rotation R in degrees.
+    veiled : bool
+        Whether determinants, their field and presets are hidden, for lessons; Python answers all the same.
 
     Raises
     ------
@@ -50,6 +52,7 @@ class AttentionExplorer(anywidget.AnyWidget):
     coupling = traitlets.CFloat(_START["coupling"]).tag(sync=True)
     turn = traitlets.CFloat(_START["turn"]).tag(sync=True)
     presets = traitlets.List(examples.ATTENTION_PRESETS).tag(sync=True)
+    veiled = traitlets.Bool(False).tag(sync=True)  # counts, verdicts and presets wait, as a lesson wants before a guess
 
     def __init__(self, X: Any = None, **kwargs: Any) -> None:
         super().__init__(**({} if X is None else {"X": X}), **kwargs)

@@ -77,7 +77,7 @@ SOFTMAX_PRESETS: list[State] = [
     },
 ]
 
-_SOFTMAX: State = {"W": _TRIANGLE, "b": None, "names": None, "presets": SOFTMAX_PRESETS}
+_SOFTMAX: State = {"W": _TRIANGLE, "b": None, "names": None, "presets": SOFTMAX_PRESETS, "veiled": False}
 
 _PAST = [[-1.25, -0.25], [-0.5, 1.25], [1.0, 0.875], [1.125, -0.875]]
 
@@ -122,6 +122,7 @@ ATTENTION_PRESETS: list[State] = [
 _ATTENTION: State = {
     **{key: ATTENTION_PRESETS[0][key] for key in ("X", "coupling", "turn")},
     "presets": ATTENTION_PRESETS,
+    "veiled": False,
 }
 
 HARDMAX_PRESETS: list[State] = [
@@ -172,10 +173,13 @@ HARDMAX_PRESETS: list[State] = [
 ]  # fmt: skip
 
 _HARDMAX: State = {
-    **{key: HARDMAX_PRESETS[0][key] for key in ("Z", "alpha", "ratio", "angle")},
+    **{
+        key: HARDMAX_PRESETS[3][key] for key in ("Z", "alpha", "ratio", "angle")
+    },  # leaders emerge while one steps through it
     "layers": 12,
-    "layer": 3,
+    "layer": 0,
     "presets": HARDMAX_PRESETS,
+    "veiled": False,
 }
 
 _STATES: dict[str, State] = {"softmax": _SOFTMAX, "attention": _ATTENTION, "hardmax": _HARDMAX}

@@ -40,6 +40,8 @@ class HardmaxExplorer(anywidget.AnyWidget):
         Ratio (at least 1) of A's eigenvalues, and the direction of the larger one in degrees.
     layers, layer : int
         How many layers are computed (1 to 24), and which is shown.
+    veiled : bool
+        Whether leaders, layers after the start and presets are hidden, for lessons; Python answers all the same.
 
     Raises
     ------
@@ -57,6 +59,7 @@ class HardmaxExplorer(anywidget.AnyWidget):
     layers = traitlets.CInt(_START["layers"]).tag(sync=True)
     layer = traitlets.CInt(_START["layer"]).tag(sync=True)
     presets = traitlets.List(examples.HARDMAX_PRESETS).tag(sync=True)
+    veiled = traitlets.Bool(False).tag(sync=True)  # counts, verdicts and presets wait, as a lesson wants before a guess
 
     def __init__(self, Z: Any = None, **kwargs: Any) -> None:
         super().__init__(**({} if Z is None else {"Z": Z}), **kwargs)

@@ -36,6 +36,8 @@ class SoftmaxExplorer(anywidget.AnyWidget):
         Biases.
     names : sequence of C strings, optional
         What the classes are called; c₁, c₂, ... when not given.
+    veiled : bool
+        Whether regions, counts, verdicts and presets are hidden, for lessons; Python answers all the same.
 
     Raises
     ------
@@ -50,6 +52,7 @@ class SoftmaxExplorer(anywidget.AnyWidget):
     b = Numbers(None, allow_none=True).tag(sync=True)
     names: Any = traitlets.List(traitlets.Unicode(), default_value=None, allow_none=True).tag(sync=True)
     presets = traitlets.List(examples.SOFTMAX_PRESETS).tag(sync=True)
+    veiled = traitlets.Bool(False).tag(sync=True)  # counts, verdicts and presets wait, as a lesson wants before a guess
 
     def __init__(self, W: Any = None, b: Any = None, names: Any = None, **kwargs: Any) -> None:
         given = {"W": W, "b": b, "names": None if names is None else list(names)}

@@ -2,10 +2,12 @@
 // attended tokens, and the block J = I - S M of the change of variables x -> e = x - mean, singular on the curve det J = 0.
 //
 // The model holds X (T pairs, the last one being x), coupling and turn (degrees): the logits are x_j . M x with M = coupling * rotation.
+// While it is veiled (a fourth property), determinants and all that is drawn from them wait for a guess.
 
 import { contour, countPreimages, regionBelow, sampleField } from "./field.js";
 import {
   Handle,
+  VEILED,
   Plane,
   assemble,
   colour,
@@ -70,7 +72,7 @@ export function render({ model, el }) {
   const page = layOut(el);
   const put = writer(model);
   const state = { handles: [], key: "" };
-  presetMenu(page, model, put);
+  const presets = presetMenu(page, model, put);
   const resize = (change) => {
     const X = change(model.get("X").slice(0, -1));
     if (X.length > 0 && X.length < MOST_TOKENS) put({ X: [...X, model.get("X").at(-1)] });
@@ -98,10 +100,11 @@ export function render({ model, el }) {
     if (problem) return; // the last good picture stays
     const M = couplingMatrix(c, angle);
     const past = X.slice(0, -1);
-    const key = JSON.stringify([past, c, angle]);
+    const veiled = Boolean(model.get("veiled"));
+    const key = JSON.stringify([past, c, angle, veiled]);
     if (key !== state.key) {
       state.key = key; // the field depends on the past only: dragging x leaves it as it is
-      drawField(page, past, M);
+      drawField(page, past, M, veiled);
     }
     const seen = attend(X.at(-1), past, M);
     const all = positions(X, M);
@@ -109,15 +112,17 @@ export function render({ model, el }) {
       const move = (at) => put({ X: model.get("X").map((x, k) => (k === i ? at : x)) });
       return new Handle(page.tokens, { name: `token-${i}`, move });
     });
-    drawTokens(page, state, X, seen, all);
+    drawTokens(page, state, X, seen, all, veiled);
     const e = drawImage(page, X.at(-1), seen);
-    drawTable(page, seen, all);
-    tell(page, seen, all, X.length, countPreimages((p) => residual(p, past, M), e, boxAround(e, past)));
+    drawTable(page, seen, all, veiled);
+    presets.hide(veiled);
+    if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
+    else tell(page, seen, all, X.length, countPreimages((p) => residual(p, past, M), e, boxAround(e, past)));
     coupling.set(c, format(c));
     turn.set(angle, `${format(angle, 0)}°`);
   }
 
-  const stop = watch(model, ["X", "coupling", "turn"], draw);
+  const stop = watch(model, ["X", "coupling", "turn", "veiled"], draw);
   draw();
   return stop;
 }
@@ -149,8 +154,13 @@ function boxAround(e, past) {
   return [bound(Math.min, -0.011), bound(Math.max, 0.013)];
 }
 
-function drawField(page, past, M) {
+function drawField(page, past, M, veiled) {
   const { tokens: plane, image } = page;
+  if (veiled) {
+    for (const [where, names] of [[plane, ["field", "curve"]], [image, ["sheet", "folded"]]])
+      names.forEach((each) => where.draw(each, [], { below: each === "field" }));
+    return;
+  }
   const determinant = (x) => attend(x, past, M).determinant;
   const field = sampleField(determinant, plane.half);
   const tile = (polygons) => polygons.map((polygon) => `${plane.path(polygon)}Z`).join("");
@@ -186,7 +196,7 @@ function divide(polygon, step) {
   });
 }
 
-function drawTokens(page, state, X, seen, { determinants, support }) {
+function drawTokens(page, state, X, seen, { determinants, support }, veiled) {
   const { tokens: plane } = page;
   const x = X.at(-1);
   plane.draw(
@@ -201,7 +211,7 @@ function drawTokens(page, state, X, seen, { determinants, support }) {
     svg("path", { d: crossAt(plane, seen.mean), class: "sg-mean" }),
     plane.text(seen.mean, "mean", { dy: -9, class: "sg-text sg-small" }),
   ]);
-  const pressed = determinants[support] < 1;
+  const pressed = determinants[support] < 1 && !veiled;
   for (const [i, handle] of state.handles.entries()) {
     const last = i === X.length - 1;
     const role = last ? "the token that attends" : `weight ${format(seen.weights[i])}`;
@@ -240,7 +250,7 @@ function drawImage(page, x, { mean }) {
   return e;
 }
 
-function drawTable(page, seen, { determinants, support }) {
+function drawTable(page, seen, { determinants, support }, veiled) {
   const count = determinants.length;
   const head = html(
     "tr",
@@ -259,7 +269,7 @@ function drawTable(page, seen, { determinants, support }) {
       {},
       html("th", { scope: "row" }, name(i, count)),
       html("td", {}, ...meter),
-      html("td", {}, format(value) + star),
+      html("td", {}, veiled ? "?" : format(value) + star),
     );
   });
   page.table.replaceChildren(html("thead", {}, head), html("tbody", {}, ...rows));

@@ -2,11 +2,13 @@
 // alpha / (1 + alpha) towards the mean of C_i, the tokens farthest in the direction A z_i. A token with C_i = {i} is a leader.
 //
 // The model holds Z (n pairs, the start), alpha, ratio and angle (A has eigenvalues sqrt(ratio) and 1 / sqrt(ratio), the first along the
-// angle, so it is symmetric positive definite by construction), layers, and layer, the one that is shown.
+// angle, so it is symmetric positive definite by construction), layers, and layer, the one that is shown. While it is veiled (a last
+// property), only the start is shown, and whom the selected token looks at: the layers and their leaders wait for a guess.
 
 import { convexHull } from "./geometry.js";
 import {
   Handle,
+  VEILED,
   Plane,
   assemble,
   button,
@@ -81,13 +83,13 @@ export function render({ model, el }) {
   };
   const goTo = (layer) => put({ layer: Math.max(0, Math.min(model.get("layers"), layer)) });
 
-  presetMenu(page, model, (changes) => {
+  const presets = presetMenu(page, model, (changes) => {
     stopPlaying();
     state.selected = MOST_TOKENS;
     put({ ...changes, layer: 0 });
   });
-  button(page.buttons, "Back", () => goTo(model.get("layer") - 1), { "aria-label": "One layer back" });
-  button(page.buttons, "Step", () => goTo(model.get("layer") + 1), { "aria-label": "One layer on" });
+  const back = button(page.buttons, "Back", () => goTo(model.get("layer") - 1), { "aria-label": "One layer back" });
+  const step = button(page.buttons, "Step", () => goTo(model.get("layer") + 1), { "aria-label": "One layer on" });
   const play = button(page.buttons, "Play", () => {
     if (state.timer) return stopPlaying();
     if (model.get("layer") >= model.get("layers")) goTo(0);
@@ -120,14 +122,15 @@ export function render({ model, el }) {
 
   function draw() {
     const [Z, K] = ["Z", "layers"].map((key) => model.get(key));
-    const shown = Math.min(model.get("layer"), K);
+    const veiled = Boolean(model.get("veiled"));
+    const shown = veiled ? 0 : Math.min(model.get("layer"), K);
     const problem = problemWithPoints("Z", Z, 1, MOST_TOKENS);
     say(page.message, problem);
     if (problem) return; // the last good picture stays
     state.selected = Math.min(state.selected, Z.length - 1);
     const A = scoreMatrix(model.get("ratio"), model.get("angle"));
     const states = trajectory(Z, A, model.get("alpha"), K);
-    const leads = firstLeads(states);
+    const leads = veiled ? Z.map(() => -1) : firstLeads(states);
     matchHandles(state.handles, Z.length, (i) => {
       const move = (at) => put({ Z: model.get("Z").map((z, k) => (k === i ? at : z)) });
       const handle = new Handle(page.plane, { name: `token-${i}`, move, select: () => ((state.selected = i), draw()) });
@@ -135,10 +138,14 @@ export function render({ model, el }) {
       return handle;
     });
     drawTrails(page.plane, states, shown);
-    drawTokens(page.plane, state, states, leads, shown);
+    drawTokens(page.plane, state, states, leads, shown, veiled);
     drawChoice(page.plane, states[shown], A, state.selected);
-    drawTimeline(page, states, leads, shown);
-    tell(page, states, leads, shown, state.selected);
+    if (veiled) page.timeline.replaceChildren();
+    else drawTimeline(page, states, leads, shown);
+    if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
+    else tell(page, states, leads, shown, state.selected);
+    for (const control of [back, step, play, layer.root]) control.hidden = veiled;
+    presets.hide(veiled);
     layer.control.max = K;
     layer.set(shown, `${shown} of ${K}`);
     alpha.set(Math.log2(model.get("alpha")), format(model.get("alpha")));
@@ -146,7 +153,7 @@ export function render({ model, el }) {
     angle.set(model.get("angle"), `${format(model.get("angle"), 0)}°`);
   }
 
-  const stop = watch(model, ["Z", "alpha", "ratio", "angle", "layer", "layers"], draw);
+  const stop = watch(model, ["Z", "alpha", "ratio", "angle", "layer", "layers", "veiled"], draw);
   draw();
   return () => (stopPlaying(), stop());
 }
@@ -182,7 +189,7 @@ function drawTrails(plane, states, shown) {
   );
 }
 
-function drawTokens(plane, state, states, leads, shown) {
+function drawTokens(plane, state, states, leads, shown, veiled) {
   const now = states[shown].Z;
   plane.draw(
     "tokens",
@@ -200,7 +207,7 @@ function drawTokens(plane, state, states, leads, shown) {
       fill: colour(i),
       caption: name(i),
       away: start,
-      label: `token ${name(i)} starts at (${format(start[0])}, ${format(start[1])}), at layer ${shown} ${role}`,
+      label: `token ${name(i)} starts at (${format(start[0])}, ${format(start[1])})${veiled ? "" : `, at layer ${shown} ${role}`}`,
     });
   }
 }

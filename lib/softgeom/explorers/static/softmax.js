@@ -1,8 +1,9 @@
 // The softmax explorer: class vectors on the left, the features that each class wins on the right. The two planes are dual to each
 // other (a class vector is a point there and a linear function here), so they are drawn side by side and not on top of each other.
 //
-// The model holds W (C pairs), b (C numbers or null), names (C strings or null), presets. Everything shown is computed here at once;
-// in a notebook the kernel computes its verdicts from the same W and b.
+// The model holds W (C pairs), b (C numbers or null), names (C strings or null), presets, veiled. Everything shown is computed here at
+// once; in a notebook the kernel computes its verdicts from the same W and b. While it is veiled, the figure shows the class vectors, x and
+// the ranking at x, which is what a search by hand needs; regions, tie lines, counts and verdicts wait for a guess.
 
 import {
   MOST_CLASSES,
@@ -22,6 +23,7 @@ import {
 } from "./geometry.js";
 import {
   GRID,
+  VEILED,
   Handle,
   Plane,
   assemble,
@@ -120,7 +122,7 @@ export function render({ model, el }) {
     return true;
   };
 
-  presetMenu(page, model, ({ W, b }) => {
+  const presets = presetMenu(page, model, ({ W, b }) => {
     state.selected = W.length - 1;
     resize(W, b);
   });
@@ -179,18 +181,21 @@ export function render({ model, el }) {
       const options = { name: `class-${i}`, move: (at) => moveClass(i, at), select: () => select(i), press: press(i) };
       return new Handle(page.weights, options);
     });
-    const told = describe(state.layer, name);
+    const veiled = Boolean(model.get("veiled"));
+    const told = { ...describe(state.layer, name), veiled };
     const suspect =
       told.found[state.selected].verdict === "argmaxable"
         ? told.found.findIndex((v) => v.verdict !== "argmaxable")
         : state.selected;
-    drawWeights(page, state, told, name, b, state.why ? suspect : -1);
+    drawWeights(page, state, told, name, b, state.why && !veiled ? suspect : -1);
     drawRegions(page, state, told, name);
     drawFeature(page, state, name, xHandle);
     tell(page, told, state, name, suspect);
     biasToggle.set(Boolean(b));
     linesToggle.set(state.lines);
     whyToggle.set(state.why);
+    whyToggle.root.hidden = linesToggle.root.hidden = veiled;
+    presets.hide(veiled);
     bias.root.hidden = !b;
     bias.set(b?.[state.selected] ?? 0, format(b?.[state.selected] ?? 0), `bias of ${name(state.selected)}`);
     zoom.set(Math.log2(page.features.half), `±${format(page.features.half, 0)}`);
@@ -198,7 +203,7 @@ export function render({ model, el }) {
       page.editor.value = W.map((row, i) => [...row, ...(b ? [b[i]] : [])].join("  ")).join("\n");
   }
 
-  const stop = watch(model, ["W", "b", "names"], draw);
+  const stop = watch(model, ["W", "b", "names", "veiled"], draw);
   draw();
   return stop;
 }
@@ -240,10 +245,10 @@ function drawWeights(page, state, told, name, b, suspect) {
   const { layer } = state;
   const plane = page.weights;
   const hull = convexHull(layer.points);
-  plane.draw("hull", [svg("path", { d: `${plane.path(hull)}Z`, class: "sg-hull" })]);
+  plane.draw("hull", told.veiled ? [] : [svg("path", { d: `${plane.path(hull)}Z`, class: "sg-hull" })]);
   plane.draw(
     "upper",
-    layer.biased
+    layer.biased && !told.veiled
       ? neighbours(layer, told.found).map(([i, j]) => plane.line(layer.points[i], layer.points[j], { class: "sg-upper" }))
       : [],
   );
@@ -262,14 +267,14 @@ function drawWeights(page, state, told, name, b, suspect) {
   const centre = [0, 1].map((k) => layer.points.reduce((sum, p) => sum + p[k], 0) / layer.classes);
   for (const [i, handle] of state.handles.entries()) {
     const p = layer.points[i];
-    const lost = told.found[i].verdict !== "argmaxable";
-    const fate = { argmaxable: "can win", unargmaxable: "can never win", tied: "tied" }[told.found[i].verdict];
+    const lost = !told.veiled && told.found[i].verdict !== "argmaxable";
+    const fate = { argmaxable: ", can win", unargmaxable: ", can never win", tied: ", tied" }[told.found[i].verdict];
     handle.place([p[0], p[1]], {
       fill: colour(i),
       caption: b && b[i] ? `${name(i)} ${b[i] > 0 ? "+" : ""}${format(b[i])}` : name(i),
       ringed: lost,
       away: [p[0] - centre[0], p[1] - centre[1]],
-      label: `class ${name(i)} at ${pair(p)}${b ? `, bias ${format(b[i])}` : ""}, ${fate}`,
+      label: `class ${name(i)} at ${pair(p)}${b ? `, bias ${format(b[i])}` : ""}${told.veiled ? "" : fate}`,
     });
   }
 }
@@ -289,7 +294,7 @@ function drawRegions(page, state, told, name) {
   const plane = page.features;
   const [regions, borders, labels] = [[], [], []];
   for (const [t, v] of told.found.entries()) {
-    const cell = v.verdict === "argmaxable" ? argmaxCell(state.layer, t, plane.half) : [];
+    const cell = v.verdict === "argmaxable" && !told.veiled ? argmaxCell(state.layer, t, plane.half) : [];
     if (!cell.length) continue;
     regions.push(svg("path", { d: `${plane.path(cell)}Z`, class: "sg-region", style: `--fill: ${colour(t)}`, "data-class": t }));
     for (const [m, p] of cell.entries()) {
@@ -301,7 +306,7 @@ function drawRegions(page, state, told, name) {
   }
   plane.draw("regions", regions, { below: true });
   plane.draw("borders", borders);
-  plane.draw("lines", state.lines ? drawTies(state.layer, plane) : []);
+  plane.draw("lines", state.lines && !told.veiled ? drawTies(state.layer, plane) : []);
   plane.draw("labels", labels);
 }
 
@@ -345,7 +350,8 @@ function drawFeature(page, state, name, handle) {
 }
 
 function tell(page, told, state, name, suspect) {
-  say(page.live, told.verdict);
+  say(page.live, told.veiled ? VEILED : told.verdict);
+  if (told.veiled) return [page.detail, page.reason].forEach((line) => say(line, ""));
   const { regions, formula, all, special, bounded } = told.counts;
   const number = (value) => value.toLocaleString("en");
   say(

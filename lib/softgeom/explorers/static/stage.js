@@ -286,15 +286,20 @@ function choice(parent, label, options, change) {
   return select;
 }
 
-/** The menu of presets: shows the note of the chosen one and hands on what it sets. */
+/** What stands in the place of a verdict while the figure is veiled. */
+export const VEILED = "Your turn first: what this figure counts and concludes shows once you have answered.";
+
+/** The menu of presets, if there are any: shows the note of the chosen one and hands on what it sets. Their names tell: `hidden` veils them. */
 export function presetMenu(page, model, take) {
   const names = model.get("presets").map((preset) => preset.name);
-  choice(page.buttons, "Presets", names, (i) => {
+  const menu = choice(page.buttons, "Presets", names, (i) => {
     if (i < 0) return;
     const { name, note, ...changes } = model.get("presets")[i];
     say(page.note, note);
     take(changes);
   });
+  menu.hidden = names.length === 0;
+  return { hide: (veiled) => (menu.hidden = veiled || names.length === 0) };
 }
 
 /** Two buttons that make things more and fewer. */
