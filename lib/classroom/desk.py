@@ -40,7 +40,9 @@ def check(name: str, answer: Any) -> Feedback:
 
 
 def reveal(name: str, guess: Any) -> Feedback:
-    """Compare a prediction, such as "rankings-guess", with what the library finds; without a guess nothing is revealed.
+    """Compare a prediction, such as "rankings-guess", with what the library finds, and answer it: right, or the misconception behind it.
+
+    Without a guess nothing is revealed. A guess is answered and not judged: `right` stays None.
 
     Raises
     ------
@@ -52,7 +54,7 @@ def reveal(name: str, guess: Any) -> Feedback:
 
     def compare(value: Any) -> Feedback:
         veils.lift(name)
-        return Feedback(prediction.compare(value), heading="Compare.")
+        return Feedback(f"{prediction.compare(value)} {prediction.answer(value)}", heading="Compare.")
 
     return _respond(prediction.read, guess, invitation, compare)
 

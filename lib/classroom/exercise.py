@@ -64,10 +64,21 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A guess before a reveal: `read` as in `Exercise`; `compare` says what the library finds, beside the guess."""
+    """A guess before a reveal.
+
+    Attributes
+    ----------
+    read : callable
+        As in `Exercise`.
+    compare : callable
+        From a guess to a sentence with the guess and what the library finds.
+    answer : callable
+        From a guess to a sentence about the guess: why it is right, or the thought that probably led to it and where that goes wrong.
+    """
 
     read: Callable[[Any], Any]
     compare: Callable[[Any], str]
+    answer: Callable[[Any], str]
 
 
 def is_missing(answer: Any) -> bool:

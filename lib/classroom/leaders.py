@@ -60,9 +60,38 @@ def _compare_slower(guess: bool) -> str:
     return f"You predicted {guess}. The leaders are {'**the same**' if same else '**others**'}; what changes is the pace: {layers}."
 
 
+def _answer_places(guess: int) -> str:
+    found = check_theorem(START, IDENTITY, ALPHA)
+    right, own = len(found.sites), len({nearest_other(i) for i in range(len(START))})
+    if guess == right:
+        return "You saw it: those that lie outermost have nobody beyond them, and each of the others looks at one of these."
+    if guess == len(START):
+        return "That is a place for each token; but a token stays only if nobody lies farther in its own direction."
+    if guess == 1:
+        return "That is one common meeting place, as when everybody averages over all; here a token looks at one other only."
+    if guess == 2:
+        return "Two camps would need all of them nearly on one line; look round the origin, there are outermost tokens on more sides."
+    if guess == own:
+        return "Perhaps you grouped each with its nearest neighbour; what counts is the largest dot product, not the distance."
+    return f"Too {'few' if guess < right else 'many'}: ask of each token whether some other has a larger dot product with it than it has with itself."
+
+
+def nearest_other(i: int) -> frozenset[int]:
+    """Token i (from 0) with its nearest neighbour: the groups that a reader makes who thinks of distances."""
+    distance = np.linalg.norm(START - START[i], axis=1)
+    return frozenset((i, int(np.argsort(distance)[1])))
+
+
+def _answer_slower(guess: bool) -> str:
+    usual, slow = check_theorem(START, IDENTITY, ALPHA), check_theorem(START, IDENTITY, ALPHA / 8)
+    if guess == bool(np.array_equal(usual.leaders, slow.leaders)):
+        return "You saw it: a leader is never displaced, and these followers look at the same leader all the way."
+    return "The thought is that slower tokens give others the time to take the lead; but followers run towards the leaders, and here none changes its mind on the way."
+
+
 PREDICTIONS = {
-    "guess": Prediction(reading.whole_number(1, len(START)), _compare_places),
-    "guess_slower": Prediction(reading.truth(), _compare_slower),
+    "guess": Prediction(reading.whole_number(1, len(START)), _compare_places, _answer_places),
+    "guess_slower": Prediction(reading.truth(), _compare_slower, _answer_slower),
 }
 
 

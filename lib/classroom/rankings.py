@@ -35,7 +35,49 @@ def _compare_counts(b: np.ndarray | None) -> Prediction:
         lost = f"{orders - count} of {orders} orders never occur, whatever $x$ is."
         return f"You predicted {guess}; counting the regions exactly gives **{count}**. " + lost
 
-    return Prediction(reading.whole_number(0), compare)
+    return Prediction(reading.whole_number(0), compare, _answer_count if b is None else _answer_bias)
+
+
+def _answer_count(guess: int) -> str:
+    count, lines, classes = realised(LAYER.W), len(braid_arrangement(LAYER.W) or []), LAYER.classes
+    return {
+        count: f"You saw it: {lines} tie lines through the origin cut the plane into twice as many wedges.",
+        math.factorial(classes): (
+            "That is every order, as if four logits could be chosen freely; but all four are made of the same two numbers $x$."
+        ),
+        lines: "That is the number of tie lines; walking round the origin you cross each of them twice.",
+        classes: "That is the number of winners; below each winner the others can still stand in several orders.",
+        2
+        * classes: f"That is what {classes} lines would cut; but a tie line belongs to a *pair* of classes, and there are {lines} pairs.",
+        2
+        ** lines: "That takes the order of each pair as a choice of its own; but whoever beats A also beats all that A beats.",
+        realised(LAYER.W, BIAS): "With a bias that would be right; without one all tie lines pass through the origin.",
+    }.get(
+        guess,
+        _too(
+            "rankings: count the pairs of classes, then how often a walk round the origin crosses their lines",
+            guess,
+            count,
+        ),
+    )
+
+
+def _answer_bias(guess: int) -> str:
+    count, bare, lines = realised(LAYER.W, BIAS), realised(LAYER.W), len(braid_arrangement(LAYER.W) or [])
+    return {
+        count: "You saw it: the lines leave their common point, and where they cross bounded regions appear.",
+        bare: "That is the number without a bias: as long as all lines share a point there are only wedges.",
+        math.factorial(
+            LAYER.classes
+        ): "A bias moves the lines, but it adds none: all orders would take a third feature.",
+        1 + lines + math.comb(lines, 2): (
+            f"That is what {lines} lines in general position would cut; but the ties of A with B, of B with C and of A with C always meet in one point."
+        ),
+    }.get(guess, _too("rankings: the wedges stay, and each new crossing of lines adds a bounded region", guess, count))
+
+
+def _too(advice: str, guess: int, count: int) -> str:
+    return f"Too {'few' if guess < count else 'many'} {advice}."
 
 
 def digits(classes: int, features: int) -> int:
@@ -51,10 +93,32 @@ def _compare_digits(guess: int) -> str:
     )
 
 
+def _answer_digits(guess: int) -> str:
+    classes, features = GPT2
+    count, orders = digits(classes, features), int(log10_factorial(classes)) + 1
+    if abs(guess - count) <= count // 10:
+        return "You saw it: each feature multiplies the number by some millions, and there are not many features."
+    if guess >= 0.9 * orders:
+        return f"So you expected nearly all orders; that would take {classes - 1:,} features, one fewer than classes."
+    if guess == features:
+        return (
+            "One digit for each feature is too little: each feature multiplies the number by some millions, not by ten."
+        )
+    if guess <= digits(classes, 2):
+        return f"That is about what two features do, whose lines grow like the square of the classes; here there are {features} features."
+    if 0.4 * orders <= guess <= 0.6 * orders:
+        return "Half of the digits would be the square root of all orders; the features allow far fewer."
+    return _too(
+        "digits: for few features and many classes the number is about $(|C|^2 / 2)^d / d!$",
+        guess,
+        count,
+    )
+
+
 PREDICTIONS = {
     "guess": _compare_counts(None),
     "guess_bias": _compare_counts(BIAS),
-    "guess_digits": Prediction(reading.whole_number(1, 10**9), _compare_digits),
+    "guess_digits": Prediction(reading.whole_number(1, 10**9), _compare_digits, _answer_digits),
 }
 
 

@@ -49,15 +49,43 @@ def _compare_fold(guess: float) -> str:
 
 def _compare_mass(guess: str) -> str:
     total = mass(PAIR, PAIR_COUPLING, 1.0)
-    return (
-        f"You predicted “{guess}”; the formula's density integrates to **{total:.3f}**. "
-        "Where the line folds, several x share a residual, and each of them is counted."
-    )
+    return f"You predicted “{guess}”; the formula's density integrates to **{total:.3f}**."
+
+
+def _answer_fold(guess: float) -> str:
+    right, width = first_folding_coupling(PAIR), float(np.ptp(PAIR))
+    if _close(guess, right):
+        return (
+            "You saw it: in the middle the two weigh the same, their variance is one, and $1 - c$ reaches zero there."
+        )
+    if guess < 0:
+        return "A negative coupling makes the slope $1 + |c|\\,\\mathrm{Var}$, which is never below one."
+    if guess == 0:
+        return "At $c = 0$ the slope is one everywhere; a little coupling takes only a little away from it."
+    for thought, says in (
+        (1 / width**2, "The thought is to put the tokens' whole distance, squared, for the variance; each lies only half of it from the mean."),
+        (1 / float(np.var(PAIR, ddof=1)), "The thought is a variance of two, with a division by one less than the number of tokens; the weights sum to one."),
+        (width, "The thought is that the coupling must reach the distance of the tokens; what counts is the coupling times their variance."),
+        (width**2, "The thought is that the coupling must reach the squared distance; but a larger distance makes folding *easier*."),
+    ):  # fmt: skip
+        if _close(guess, thought):
+            return says
+    return f"Too {'small: up to there' if guess < right else 'large: long before'} the slope $1 - c\\,\\mathrm{{Var}}$ {'stays positive' if guess < right else 'turns negative'} at $x = 0$, where the variance is largest."
+
+
+def _answer_mass(guess: str) -> str:
+    total = mass(PAIR, PAIR_COUPLING, 1.0)
+    folds = "where the line folds, several $x$ share a residual, and each of them is counted"
+    if guess == ("more" if total > 1 else "less"):
+        return f"You saw it: {folds}."
+    if guess == "equal":
+        return f"A change of variables keeps the mass only where it is one-to-one: {folds}."
+    return f"The thought is that mass is lost where the slope vanishes; $|e'|$ is small only near there, and {folds}."
 
 
 PREDICTIONS = {
-    "guess": Prediction(reading.number("the coupling"), _compare_fold),
-    "guess_mass": Prediction(reading.choice("less", "equal", "more"), _compare_mass),
+    "guess": Prediction(reading.number("the coupling"), _compare_fold, _answer_fold),
+    "guess_mass": Prediction(reading.choice("less", "equal", "more"), _compare_mass, _answer_mass),
 }
 
 

@@ -49,7 +49,16 @@ def smallest_half_width() -> int:
 def _compare_prisoner(guess: bool) -> str:
     can = "D" in winners(PRISON)
     verdict = "D wins somewhere" if can else "**no features let D win**"
-    return f"You predicted {guess}; the scan proves that {verdict}. " + ("You saw it." if can == guess else "Read on.")
+    return f"You predicted {guess}; the scan proves that {verdict}."
+
+
+def _answer_prisoner(guess: bool) -> str:
+    if guess == ("D" in winners(PRISON)):
+        return "You saw it: whichever way $x$ points, a corner of the triangle lies farther that way than D. The proof comes below."
+    return (
+        "The thought is that $x$ only has to point at D; but the logit in that direction asks who lies *farthest*, and beyond D "
+        "there is always a corner. Read on."
+    )
 
 
 def _compare_crowd(guess: int) -> str:
@@ -57,9 +66,24 @@ def _compare_crowd(guess: int) -> str:
     return f"You predicted {guess} of {CROWD.classes}; the scan finds **{count}**: only the corners of the crowd."
 
 
+def _answer_crowd(guess: int) -> str:
+    count, n = len(winners(CROWD)), CROWD.classes
+    if abs(guess - count) <= 2:
+        return "You saw it: the corners of such a crowd grow only like the square root of $\\log n$."
+    if guess == n:
+        return "That is right for a circle, where everybody is a corner; in a crowd most have somebody farther out on every side."
+    if guess <= 1:
+        return "No class leads for every $x$: turn $x$ round, and the logits change their signs, so that the first becomes the last."
+    if guess <= 4:
+        return "That many corners a triangle or a square has; a crowd's hull is rounder."
+    if 2 * guess == n:
+        return "Half of them would be an even chance for each class; but only those on the outside can win, and a crowd has little outside."
+    return f"Too {'few' if guess < count else 'many'}: draw a dozen points, put a rubber band round them, and see how slowly its corners grow with more."
+
+
 PREDICTIONS = {
-    "guess": Prediction(reading.truth(), _compare_prisoner),
-    "guess_crowd": Prediction(reading.whole_number(0, CROWD.classes), _compare_crowd),
+    "guess": Prediction(reading.truth(), _compare_prisoner, _answer_prisoner),
+    "guess_crowd": Prediction(reading.whole_number(0, CROWD.classes), _compare_crowd, _answer_crowd),
 }
 
 

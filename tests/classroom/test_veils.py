@@ -1,0 +1,60 @@
+"""Veils and gates: closed until the answer that they wait for, and open for good after it."""
+
+from __future__ import annotations
+
+import pytest
+
+import classroom
+from classroom import rankings, veils
+from softgeom.explorers import AttentionExplorer, HardmaxExplorer, SoftmaxExplorer
+
+
+@pytest.fixture(autouse=True)
+def nothing_answered(monkeypatch):
+    monkeypatch.setattr(veils, "_answered", set())
+    monkeypatch.setattr(veils, "_veiled", {})
+
+
+@pytest.mark.parametrize("make", [SoftmaxExplorer, AttentionExplorer, HardmaxExplorer])
+def test_a_veil_lifts_with_any_guess_that_can_be_read(make):
+    explorer = classroom.veil(make(), until="rankings-guess")
+    other = classroom.veil(make(), until="winning-guess")
+    assert explorer.veiled
+    assert explorer.presets == []
+    classroom.reveal("rankings-guess", ...)
+    classroom.reveal("rankings-guess", "banana")
+    assert explorer.veiled
+    classroom.reveal("rankings-guess", 7)
+    assert not explorer.veiled
+    assert other.veiled
+    assert not classroom.veil(make(), until="rankings-guess").veiled
+
+
+def test_a_veil_over_an_exercise_waits_for_the_right_answer():
+    explorer = classroom.veil(SoftmaxExplorer(), until="rankings-2")
+    classroom.check("rankings-2", 11)
+    assert explorer.veiled
+    classroom.check("rankings-2", 10)
+    assert not explorer.veiled
+
+
+def test_a_gate_calls_nothing_before_the_guess():
+    calls = []
+
+    def show():
+        calls.append(1)
+        return rankings.realised(rankings.LAYER.W)
+
+    closed = classroom.after("rankings-guess", show)
+    assert closed.heading == "Guess first."
+    assert "classroom.reveal('rankings-guess', guess)" in closed.text
+    assert not calls
+    classroom.reveal("rankings-guess", 7)
+    assert classroom.after("rankings-guess", show) == 12
+
+
+def test_only_what_is_asked_can_be_waited_for():
+    with pytest.raises(ValueError, match="rankings has rankings-guess"):
+        classroom.veil(SoftmaxExplorer(), until="rankings-guss")
+    with pytest.raises(ValueError, match="There is no"):
+        classroom.after("rankings-1", print)  # an exercise: its answer is not printed by any cell
