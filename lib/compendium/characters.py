@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -49,7 +49,7 @@ class Pictures:
 
 
 def matched_partners(
-    targets: Sequence[int], pool: Sequence[int], kinds: NDArray[Any], ink: Mapping[int, float]
+    targets: Iterable[int], pool: Iterable[int], kinds: NDArray[Any], ink: Mapping[int, float]
 ) -> NDArray[np.intp]:
     """One partner for each target: same standard, nearest ink, without replacement; none where the standard has run out."""
     free, partners = {int(p) for p in pool}, []

@@ -133,7 +133,8 @@ def _home(package: str, name: str, lib: Path | None) -> str:
                     return _home(_absolute(node, package), alias.name, lib)
         elif isinstance(node, ast.Dict):  # a table of names that are imported when they are first asked for
             for key, value in zip(node.keys, node.values, strict=True):
-                lazy = f"{package}.{value.value}" if isinstance(value, ast.Constant) else ""
+                where = value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+                lazy = f"{package}.{where}" if where is not None else ""
                 if isinstance(key, ast.Constant) and key.value == name and find(lazy, lib):
                     return lazy
     return package

@@ -7,6 +7,7 @@ apart. They support no difference either. All intervals are over windows of one 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,8 @@ def compare_robustness(degradation: pd.DataFrame) -> pd.DataFrame:
     """Each level of each perturbation: both medians, their ratio and difference, and whether the intervals share no point."""
     rows = []
     for (dataset, family, level), pair in degradation.groupby(["dataset", "perturbation", "level"], sort=False):
-        by = {row.objective: Interval(row.median_ratio, row.ci95_low, row.ci95_high) for row in pair.itertuples()}
+        numbers = pair[["median_ratio", "ci95_low", "ci95_high"]].to_numpy(float).tolist()
+        by = {objective: Interval(*row) for objective, row in zip(pair["objective"], numbers, strict=True)}
         plain, margin = by["cross-entropy"], by["margin-regularized"]
         rows.append(
             {
@@ -92,11 +94,11 @@ def repeated_numbers(
     table = selection.set_index(["dataset", "margin_penalty"])
     weights = {"cross-entropy": 0.0, "margin-regularized": 0.05}
     ends = degradation[(degradation["perturbation"] == "noise") & (degradation["level"] == 5)]
-    rows = [
+    rows: list[tuple[str, Any, float, str, Any]] = [
         (
             f"degradation of Table 1 and noise level 5, {r.objective}, {r.dataset}",
             r.dataset,
-            weights[r.objective],
+            weights[str(r.objective)],
             "degradation_ratio",
             r.median_ratio,
         )
@@ -116,14 +118,14 @@ def repeated_numbers(
         (
             f"validation perplexity of Sections 7.2 and 7.5, {r.objective}, {r.dataset}",
             r.dataset,
-            weights[r.objective],
+            weights[str(r.objective)],
             "clean_perplexity",
             r.validation_perplexity,
         )
         for r in perplexity.itertuples()
     ]
     found = pd.DataFrame(
-        {"statement": statement, "one": float(table.loc[(dataset, weight), column]), "other": other}
+        {"statement": statement, "one": float(table.loc[[(dataset, weight)], column].item()), "other": other}
         for statement, dataset, weight, column, other in rows
     )
     return found.assign(equal=np.isclose(found["one"], found["other"]))

@@ -44,9 +44,8 @@ class BagModel(torch.nn.Module):
 
     def __init__(self, classes: int, dimension: int, context: int, generator: torch.Generator) -> None:
         super().__init__()
-        draw = {"generator": generator}
-        self.E = torch.nn.Parameter(torch.randn(context, classes, dimension, **draw) / np.sqrt(context))
-        self.W = torch.nn.Parameter(torch.randn(classes, dimension, **draw) / np.sqrt(dimension))
+        self.E = torch.nn.Parameter(torch.randn(context, classes, dimension, generator=generator) / np.sqrt(context))
+        self.W = torch.nn.Parameter(torch.randn(classes, dimension, generator=generator) / np.sqrt(dimension))
         self.b = torch.nn.Parameter(torch.zeros(classes))
 
     def forward(self, contexts: torch.Tensor) -> torch.Tensor:

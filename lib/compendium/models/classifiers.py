@@ -84,8 +84,13 @@ def _reviews(processed: Path) -> Shelf[TestReviews]:
 
 
 def _write_model(folder: Path, model: Trained) -> None:
-    arrays = {"embedding": model.embedding, "w": model.w, "v": model.v, "alpha": model.alpha}
-    np.savez(folder / "model.npz", curve=np.array(model.curve).reshape(-1, 3), **arrays)
+    arrays: dict[str, np.ndarray | float] = {
+        "embedding": model.embedding,
+        "w": model.w,
+        "v": model.v,
+        "alpha": model.alpha,
+    }
+    np.savez(folder / "model.npz", allow_pickle=False, curve=np.array(model.curve).reshape(-1, 3), **arrays)
     (folder / "recipe.json").write_text(json.dumps(asdict(model.recipe), indent=1) + "\n", encoding="utf-8")
 
 
@@ -98,7 +103,8 @@ def _read_model(folder: Path) -> Trained:
 
 def _write_reviews(folder: Path, test: TestReviews) -> None:
     bags = {"words": test.bags.words, "counts": test.bags.counts}
-    np.savez(folder / "reviews.npz", labels=test.labels, vocabulary=test.vocabulary, polarity=test.polarity, **bags)
+    known = {"labels": test.labels, "vocabulary": test.vocabulary, "polarity": test.polarity}
+    np.savez(folder / "reviews.npz", allow_pickle=False, **known, **bags)
 
 
 def _read_reviews(folder: Path) -> TestReviews:

@@ -70,7 +70,7 @@ def _shelf() -> Shelf[tuple[dict[str, Tokens], BytePairTokenizer]]:
 
 def _write(folder: Path, encoded: tuple[dict[str, Tokens], BytePairTokenizer]) -> None:
     tokens, tokenizer = encoded
-    np.savez(folder / "tokens.npz", **tokens)
+    np.savez(folder / "tokens.npz", allow_pickle=False, **tokens)
     tokenizer.save(folder / "tokenizer.json")
 
 

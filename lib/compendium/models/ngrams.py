@@ -43,7 +43,7 @@ class _Order:
         once, twice = (counts == 1).sum(), (counts == 2).sum()
         discount = once / (once + 2 * twice) if once and twice else _RARE_DISCOUNT
         contexts, where = np.unique(grams // d_vocab, return_inverse=True)
-        totals = np.bincount(where, weights=counts, minlength=len(contexts))
+        totals = np.bincount(where, weights=counts, minlength=len(contexts)).astype(float)
         return cls(
             grams, counts, contexts, totals, np.bincount(where, minlength=len(contexts)).astype(float), float(discount)
         )

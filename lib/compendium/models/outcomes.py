@@ -84,7 +84,7 @@ def scale_of(runs: pd.DataFrame, baselines: Iterable[Experiment], tokens: Tokens
 def gate(scale: pd.DataFrame) -> dict[str, float | int]:
     """The evidence on scale that every rule about a trained model takes."""
     row = scale.to_dict("records")[0]
-    return {name: row[name] for name in row if name != "trigram_perplexity"}
+    return {str(name): row[name] for name in row if name != "trigram_perplexity"}
 
 
 def over_baseline(runs: pd.DataFrame, column: str) -> pd.Series:
@@ -97,7 +97,8 @@ def by_weight(runs: pd.DataFrame, columns: Iterable[str], keys: str | list[str] 
     """Mean over seeds with its 95% interval for each value of ``keys``: columns ``<name>``, ``<name>_low``, ``<name>_high``."""
     rows = []
     for key, part in runs.groupby(keys, sort=False):
-        names = dict(zip(keys, key, strict=True)) if isinstance(keys, list) else {keys: key}
+        values = key if isinstance(key, tuple) else (key,)
+        names: dict[str, Any] = dict(zip([keys] if isinstance(keys, str) else keys, values, strict=True))
         for column in columns:
             interval = statistics.over_seeds(part[column])
             names |= {column: interval.mean, f"{column}_low": interval.low, f"{column}_high": interval.high}

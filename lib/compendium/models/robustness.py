@@ -94,7 +94,7 @@ def gains_by_seed(runs: pd.DataFrame, losses: Losses, perturbations: Sequence[Pe
     plain = dict(zip(baseline["seed"], baseline["key"], strict=True))
     rows = []
     for run in runs[runs["penalty_weight"] > 0].itertuples():
-        added, added_plain = (losses[key][1:] - losses[key][0] for key in (run.key, plain[run.seed]))
+        added, added_plain = (losses[key][1:] - losses[key][0] for key in (str(run.key), plain[run.seed]))
         for perturbation, extra in zip(perturbations, (added - added_plain).mean(1), strict=True):
             rows.append(
                 {"group": run.group, "penalty_weight": run.penalty_weight, "seed": run.seed}

@@ -32,7 +32,7 @@ def _scan(W: np.ndarray, b: np.ndarray | None, tokens: np.ndarray, classes: np.n
 
 def _write(folder: Path, found: Scan) -> None:
     arrays = {"W": found.layer.W} | ({} if found.layer.b is None else {"b": found.layer.b})
-    np.savez(folder / "layer.npz", **arrays)
+    np.savez(folder / "layer.npz", allow_pickle=False, **arrays)
     found.save(folder / "scan.npz")
 
 

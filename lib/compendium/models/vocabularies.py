@@ -160,8 +160,8 @@ def read_drawn(model: str | Path, texts: Sequence[str], font: glyphs.Font, threa
 def between(letter: str) -> str:
     """The letter between two plain ones of its script and case, which every recogniser reads."""
     neighbours = {"Greek": "ΑΕ", "Cyrillic": "АЕ"}.get(script_of(letter), "AE")
-    left, right = neighbours if letter.isupper() else neighbours.lower()
-    return left + letter + right
+    pair = neighbours if letter.isupper() else neighbours.lower()
+    return pair[0] + letter + pair[1]
 
 
 def read_letters(
@@ -229,7 +229,13 @@ def _shelf() -> Shelf[Scan]:
 def _write(folder: Path, found: Scan) -> None:
     found.save(folder / "evidence.npz")
     bias = {} if found.layer.b is None else {"b": found.layer.b}
-    np.savez(folder / "layer.npz", W=found.layer.W, tokens=np.array(found.layer.tokens, dtype=str), **bias)
+    np.savez(
+        folder / "layer.npz",
+        allow_pickle=False,
+        W=found.layer.W,
+        tokens=np.array(found.layer.tokens, dtype=str),
+        **bias,
+    )
 
 
 def _read(folder: Path) -> Scan:

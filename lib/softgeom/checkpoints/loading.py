@@ -244,7 +244,8 @@ def _load_onnx(path: Path, asked: _Asked) -> Head:
     notes = [*found.notes, f"W is {plain(found.weight_name)}, {'with' if b is not None else 'without'} bias"]
     if found.b is not None and asked.without_bias:
         notes.append("its bias is left out, as asked")
-    tokens, how = None, None
+    tokens: Sequence[str] | None = None
+    how: str | None = None
     if asked.tokens is None and found.tokens is not None:
         try:
             tokens, how = fit_labels(found.tokens, len(W), "the metadata entry 'character'")

@@ -107,11 +107,14 @@ class Box(FeatureSet):
     @property
     def extent(self) -> float:
         """The largest bound in absolute value."""
-        return float(max(np.abs(self.low).max(), np.abs(self.high).max()))
+        return float(max(np.abs(np.asarray(bound, float)).max() for bound in (self.low, self.high)))
 
     def scaled(self, power: int) -> Box:
         """Both bounds divided."""
-        return Box(scale_exactly(np.asarray(self.high), power), low=scale_exactly(np.asarray(self.low), power))
+        low, high = (
+            _scalar_or_tuple(scale_exactly(np.asarray(bound, float), power)) for bound in (self.low, self.high)
+        )
+        return Box(high, low=low)
 
 
 def _scalar_or_tuple(bound: ArrayLike) -> float | tuple[float, ...]:

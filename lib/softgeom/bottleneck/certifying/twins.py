@@ -7,7 +7,9 @@ rows may differ.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +40,7 @@ def find_twins(layer: SoftmaxLayer, features: FeatureSet) -> tuple[dict[int, int
     """
     tied: dict[int, int] = {}
     dominated: dict[int, int] = {}
+    groups: Sequence[tuple[list[int], Sequence[Any]]]  # biases as fractions, or as floats
     groups = _near_groups(layer, features) if features.own_coordinates else _groups_of_equal_rows(layer)
     for group, bias in groups:
         most = max(bias)

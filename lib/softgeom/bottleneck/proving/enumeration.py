@@ -142,16 +142,18 @@ def _independent_modulo(rows: list[list[int]], prime: int | None) -> list[int]:
     basis: list[tuple[int, list[Any]]] = []
     kept = []
     for i, row in enumerate(rows):
-        rest = [Fraction(value) for value in row] if prime is None else row
+        rest: list[Any] = (
+            [Fraction(value) for value in row] if prime is None else row
+        )  # fractions, or integers modulo the prime
         for lead, other in basis:
             if factor := rest[lead]:
                 rest = [a - factor * b for a, b in zip(rest, other, strict=True)]
                 rest = rest if prime is None else [value % prime for value in rest]
-        lead = next((j for j, value in enumerate(rest) if value), None)
-        if lead is not None:
-            inverse = 1 / rest[lead] if prime is None else pow(rest[lead], -1, prime)
+        first = next((j for j, value in enumerate(rest) if value), None)
+        if first is not None:
+            inverse = 1 / rest[first] if prime is None else pow(rest[first], -1, prime)
             rest = [value * inverse for value in rest]
-            basis.append((lead, rest if prime is None else [value % prime for value in rest]))
+            basis.append((first, rest if prime is None else [value % prime for value in rest]))
             kept.append(i)
     return kept
 

@@ -40,7 +40,8 @@ def nearest_point(
         If no z satisfies the inequalities.
     """
     columns = [[*row, value] for row, value in zip(D, h, strict=True)]  # of E, (k, d + 1)
-    u, passive = [Fraction(0)] * len(D), []  # type: ignore[var-annotated]
+    u = [Fraction(0)] * len(D)
+    passive: list[int] = []
     deadline = time.monotonic() + seconds
     while True:
         residual = [-value for value in _combination(columns, u)]  # e - E u

@@ -29,8 +29,8 @@ class Search:
 
 def follow_search(W: Array, b: Array, index: int, steps: int) -> Search:
     """Follow the search for one class of a layer W (C, d), b (C,) until it wins or `steps` reflections are made."""
-    x, winners = W[index], []
-    points = [x]
+    x = W[index]
+    points, winners = [x], list[int]()
     while len(winners) < steps and (i := int(np.argmax(W @ x + b))) != index:
         x = reflect_step(x[None], W[[index]], W[[i]], b[[index]], b[[i]])[0]
         points.append(x)
