@@ -5,6 +5,7 @@
     classroom.hint("rankings-1")                   # its first hint; classroom.hint("rankings-1", 2) is the second
     classroom.veil(explorer, "rankings-guess")     # a figure that keeps its verdicts to itself until that prediction
     classroom.after("rankings-guess", show)        # calls show() after it
+    classroom.export("answers.html", name="Ada")   # what was answered, as a page for the teacher
 
 No answer is written down here: every one is computed by the chapters from the numbers that the lesson shows. The lessons
 themselves are the notebooks in notebooks/lessons.
@@ -14,5 +15,6 @@ from __future__ import annotations
 
 from classroom.desk import LESSONS, after, check, hint, reveal, veil
 from classroom.exercise import Exercise, Feedback
+from classroom.sheet import export
 
-__all__ = ["LESSONS", "Exercise", "Feedback", "after", "check", "hint", "reveal", "veil"]
+__all__ = ["LESSONS", "Exercise", "Feedback", "after", "check", "export", "hint", "reveal", "veil"]

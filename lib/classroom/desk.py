@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from classroom import leaders, rankings, tearing, veils, winning
+from classroom import leaders, rankings, sheet, tearing, veils, winning
 from classroom.exercise import Exercise, Feedback, Prediction, ReadingError, is_missing
 
 LESSONS = {"rankings": rankings, "winning": winning, "tearing": tearing, "leaders": leaders}
@@ -36,7 +36,7 @@ def check(name: str, answer: Any) -> Feedback:
         return Feedback(exercise.remark(value), right=True, heading="Right.")
 
     invitation = "Replace the `...` above by your answer and run the cell again. A wrong answer costs nothing."
-    return _respond(exercise.read, answer, invitation, judge)
+    return _respond(name, exercise.read, answer, invitation, judge)
 
 
 def reveal(name: str, guess: Any) -> Feedback:
@@ -56,7 +56,7 @@ def reveal(name: str, guess: Any) -> Feedback:
         veils.lift(name)
         return Feedback(f"{prediction.compare(value)} {prediction.answer(value)}", heading="Compare.")
 
-    return _respond(prediction.read, guess, invitation, compare)
+    return _respond(name, prediction.read, guess, invitation, compare)
 
 
 def veil(explorer: Any, until: str) -> Any:
@@ -99,14 +99,16 @@ def hint(name: str, number: int = 1) -> Feedback:
     return Feedback(hints[number - 1] + more, heading=f"Hint {number}.")
 
 
-def _respond(read: Callable[[Any], Any], answer: Any, invitation: str, judge: Callable[[Any], Feedback]) -> Feedback:
+def _respond(
+    name: str, read: Callable[[Any], Any], answer: Any, invitation: str, judge: Callable[[Any], Feedback]
+) -> Feedback:
     if is_missing(answer):
         return Feedback(invitation, heading="Your turn.")
     try:
         value = read(answer)
     except ReadingError as problem:
-        return Feedback(str(problem), right=False, heading="I cannot read that.")
-    return judge(value)
+        return sheet.note(name, answer, Feedback(str(problem), right=False, heading="I cannot read that."))
+    return sheet.note(name, answer, judge(value))
 
 
 def _find(name: str, *kinds: str) -> Any:

@@ -38,7 +38,7 @@ def whole_number(low: int = 0, high: int | None = None) -> Reader:
     def read(answer: Any) -> int:
         value = _scalar(answer)
         if value is None or not np.isfinite(value) or value != round(value):
-            what = _describe(answer) if value is None else f"{answer!r:.20}"
+            what = _describe(answer) if value is None else written(answer, 20)
             raise ReadingError(f"Write a whole number, such as {low + 3}, without quotes; this is {what}.")
         if value < low or (high is not None and value > high):
             limits = f"at least {low}" if high is None else f"between {low} and {high}"
@@ -146,9 +146,18 @@ def _named(answer: Any, names: Sequence[Any], kind: str) -> list[Any]:
         if not isinstance(value, (str, float)) or value not in tuple(
             names
         ):  # a tuple: "AB" is a part of the text "ABC"
-            raise ReadingError(f"{message}; {part!r:.40} is none of them.")
+            raise ReadingError(f"{message}; {written(part, 40)} is none of them.")
         found.append(names[tuple(names).index(value)])
     return found
+
+
+def written(answer: Any, longest: int) -> str:
+    """What was written, as Python prints it, cut to so many characters; whatever it is, this raises nothing."""
+    try:
+        text = repr(answer)
+    except Exception:  # of an object that somebody made, or of an integer with more digits than Python prints
+        text = _describe(answer)
+    return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 def _scalar(answer: Any) -> float | None:

@@ -11,7 +11,7 @@ from classroom.exercise import is_missing
 NAMES = [f"{lesson}-{number}" for lesson, module in classroom.LESSONS.items() for number in module.EXERCISES]
 GUESSES = [f"{lesson}-{key}" for lesson, module in classroom.LESSONS.items() for key in module.PREDICTIONS]
 ODD = [
-    "banana", "", -1, 0, 2.5, 10**400, 1j, True, np.nan, [], {}, {1: 2}, set(), (1, 2), [[1, 2], [3]], [["x"]], np.zeros(2),
+    "banana", "", -1, 0, 2.5, 10**400, 10**5000, {10**5000}, 1j, True, np.nan, [], {}, {1: 2}, set(), (1, 2), [[1, 2], [3]], [["x"]], np.zeros(2),
     np.zeros((4, 2)), np.ones((4, 2)), np.zeros(7), np.full((4, 2), np.inf), [1e6] * 4, [[1e6, -1e6]] * 4, object(), len, b"A", range(3), [None],
 ]  # fmt: skip
 

@@ -155,6 +155,7 @@ def test_a_lesson_has_its_parts(repository, name):
     for key in classroom.LESSONS[name].PREDICTIONS:
         assert f'classroom.reveal("{name}-{key}", guess)' in code
     assert len(re.findall(r"Explorer\(", code)) == code.count("classroom.veil(") > 0
+    assert "explanation = ...\nclassroom.export(" in code
     assert text.index("## Explain it to your neighbour") < text.index("## What to take away")
 
 

@@ -1,0 +1,104 @@
+"""The answer sheet: what a learner wrote in this kernel and what the desk replied, as a page to hand in.
+
+    classroom.export("answers.html", name="Ada", explanation="Two distant tokens ...")
+
+The sheet is kept in the kernel's memory: a new kernel starts an empty one. Whatever was written is text on the page and never markup.
+"""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from typing import Any
+
+from classroom.exercise import Feedback
+from classroom.reading import written
+
+LONGEST = 400  # characters of one answer that the page shows
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 1.5rem auto; padding: 0 1rem; }}
+h2 {{ font-size: 1.1rem; margin: 1.6rem 0 0.3rem; }}
+li {{ margin: 0.4rem 0; }}
+code {{ overflow-wrap: anywhere; }}
+.explanation {{ white-space: pre-wrap; overflow-wrap: anywhere; }}
+</style>
+</head>
+<body>
+<main>
+<h1>{title}</h1>
+<p>{summary}</p>
+{questions}
+</main>
+</body>
+</html>
+"""
+
+_attempts: dict[str, list[tuple[str, Feedback]]] = {}
+
+
+def note(name: str, answer: Any, feedback: Feedback) -> Feedback:
+    """Enter an attempt at the exercise or prediction `name`, and hand the feedback on."""
+    _attempts.setdefault(name, []).append((written(answer, LONGEST), feedback))
+    return feedback
+
+
+def page(name: str = "", explanation: str = "") -> str:
+    """The sheet as one HTML text, the questions in the order in which they were first tried, each with every attempt."""
+    solved = sum(any(feedback.right for _, feedback in tries) for tries in _attempts.values())
+    questions = [_question(asked, tries) for asked, tries in _attempts.items()]
+    if explanation.strip():
+        questions.append(
+            f'<h2>Explained to a neighbour</h2>\n<p class="explanation">{html.escape(explanation.strip())}</p>'
+        )
+    return _PAGE.format(
+        title=html.escape(f"Answers of {name.strip()}" if name.strip() else "Answers"),
+        summary=f"{len(_attempts)} questions tried, {solved} exercises solved. Predictions are answered and not judged; the first guess is the prediction.",
+        questions="\n".join(questions),
+    )
+
+
+def export(path: str | Path, name: str = "", explanation: Any = "") -> Feedback:
+    """Write the sheet to a file, for the teacher; whatever goes wrong, the result is a sentence and no error.
+
+    Parameters
+    ----------
+    path : str or path
+        A name that ends in .html; a file of that name is replaced.
+    name : str
+        Whose answers they are.
+    explanation : str
+        What the learner says to the lesson's last question; while it is `...` nothing is written.
+    """
+    trouble = "I cannot write that."
+    if explanation is ...:
+        return Feedback(
+            "Replace the `...` by what you told your neighbour, in quotes, and run the cell again.",
+            heading="To hand in.",
+        )
+    if not _attempts and not str(explanation).strip():
+        return Feedback("Nothing was answered yet, so there is nothing to hand in.", heading=trouble)
+    if not isinstance(path, (str, Path)) or Path(path).suffix.lower() != ".html":
+        return Feedback(
+            "Give the page a file name that ends in .html, such as 'answers.html', in quotes.", heading=trouble
+        )
+    try:
+        Path(path).write_text(page(str(name), str(explanation)), encoding="utf-8", errors="replace")
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or "it is no name that a file can have"
+        return Feedback(f"The file {str(path)!r:.80} cannot be written: {reason}.", heading=trouble)
+    return Feedback(f"Your answers are in `{path}`: open it, read it through, and hand it in.", heading="Written.")
+
+
+def _question(asked: str, tries: list[tuple[str, Feedback]]) -> str:
+    lines = [f"<li><code>{html.escape(text)}</code><br>{html.escape(repr(feedback))}</li>" for text, feedback in tries]
+    return f"<h2>{html.escape(asked)}</h2>\n<ol>\n" + "\n".join(lines) + "\n</ol>"
