@@ -125,7 +125,7 @@ def repeated_numbers(
         for r in perplexity.itertuples()
     ]
     found = pd.DataFrame(
-        {"statement": statement, "one": float(table.loc[[(dataset, weight)], column].item()), "other": other}
+        {"statement": statement, "one": float(table[column].loc[[(dataset, weight)]].item()), "other": other}
         for statement, dataset, weight, column, other in rows
     )
     return found.assign(equal=np.isclose(found["one"], found["other"]))

@@ -7,15 +7,15 @@ rows may differ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.hull import exact_row
 from softgeom.layer import FeatureSet, SoftmaxLayer
+
+Bias = Fraction | float  # of effective rows, or as the layer has it
 
 NEAR = 1e-11  # projections of effective rows closer than this beside their size are compared exactly
 
@@ -40,7 +40,6 @@ def find_twins(layer: SoftmaxLayer, features: FeatureSet) -> tuple[dict[int, int
     """
     tied: dict[int, int] = {}
     dominated: dict[int, int] = {}
-    groups: Sequence[tuple[list[int], Sequence[Any]]]  # biases as fractions, or as floats
     groups = _near_groups(layer, features) if features.own_coordinates else _groups_of_equal_rows(layer)
     for group, bias in groups:
         most = max(bias)
@@ -51,14 +50,14 @@ def find_twins(layer: SoftmaxLayer, features: FeatureSet) -> tuple[dict[int, int
     return tied, dominated
 
 
-def _groups_of_equal_rows(layer: SoftmaxLayer) -> list[tuple[list[int], list[float]]]:
+def _groups_of_equal_rows(layer: SoftmaxLayer) -> list[tuple[list[int], list[Bias]]]:
     """Two or more equal rows with their biases, found by hash and confirmed entry by entry."""
     buckets: dict[int, list[int]] = {}
     for start in range(0, layer.classes, 4096):
         rows = layer.W[start : start + 4096] + layer.W.dtype.type(0)  # -0.0 becomes 0.0, which equals it
         for n, row in enumerate(np.ascontiguousarray(rows)):
             buckets.setdefault(hash(row.tobytes()), []).append(start + n)
-    groups = []
+    groups: list[tuple[list[int], list[Bias]]] = []
     for bucket in buckets.values():
         while len(bucket) > 1:
             equal = [i for i in bucket if np.array_equal(layer.W[i], layer.W[bucket[0]])]
@@ -68,7 +67,7 @@ def _groups_of_equal_rows(layer: SoftmaxLayer) -> list[tuple[list[int], list[flo
     return groups
 
 
-def _near_groups(layer: SoftmaxLayer, features: FeatureSet) -> list[tuple[list[int], list[Fraction]]]:
+def _near_groups(layer: SoftmaxLayer, features: FeatureSet) -> list[tuple[list[int], list[Bias]]]:
     """Two or more equal effective rows with their effective biases: neighbours in one direction, compared as fractions."""
     direction = np.random.default_rng(0).normal(size=layer.dimension)
     place, size = np.zeros(layer.classes), 0.0
@@ -78,7 +77,7 @@ def _near_groups(layer: SoftmaxLayer, features: FeatureSet) -> list[tuple[list[i
         size = max(size, float(np.abs(rows).max()))
     order = np.argsort(place, kind="stable")
     apart = np.diff(place[order]) > NEAR * size * layer.dimension
-    groups = []
+    groups: list[tuple[list[int], list[Bias]]] = []
     for near in np.split(order, np.flatnonzero(apart) + 1):
         if len(near) > 1:
             groups += _equal_within(layer, features, near)
@@ -87,8 +86,8 @@ def _near_groups(layer: SoftmaxLayer, features: FeatureSet) -> list[tuple[list[i
 
 def _equal_within(
     layer: SoftmaxLayer, features: FeatureSet, near: NDArray[np.intp]
-) -> list[tuple[list[int], list[Fraction]]]:
-    found: dict[tuple[Fraction, ...], tuple[list[int], list[Fraction]]] = {}
+) -> list[tuple[list[int], list[Bias]]]:
+    found: dict[tuple[Fraction, ...], tuple[list[int], list[Bias]]] = {}
     for i in sorted(near.tolist()):
         row, bias = _effective(layer, features, i)
         group = found.setdefault(tuple(row), ([], []))
