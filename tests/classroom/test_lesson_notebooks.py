@@ -161,7 +161,15 @@ def test_a_lesson_has_its_parts(repository, name):
 
 def test_the_start_page_runs(repository, execute):
     notebook = nbformat.read(repository / "notebooks" / "start.ipynb", as_version=4)
-    assert any("SoftmaxExplorer" in text for text in execute(notebook))
+    texts = execute(notebook)
+    assert any("SoftmaxExplorer" in text for text in texts)
+    (count,) = [int(found[1]) for text in texts if (found := re.search(r"rankings realised: (\d+)", text))]
+    asked = (rankings.LAYER.W, None), (rankings.LAYER.W, rankings.BIAS), (rankings.FIVE.W, None)
+    assert count not in {rankings.realised(W, b) for W, b in asked}  # other numbers than the first lesson asks for
+    assert not any(
+        "unargmaxable" in text or "never wins" in text for text in texts
+    )  # the second lesson asks whether that can be
+    assert not any(state["presets"] for state in _explorers(notebook))
     for cell in notebook.cells:
         for target in re.findall(r"\]\(([^)#:]+)\)", cell.source):
             assert (repository / "notebooks" / target).exists(), target
