@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from compendium import paths, report, runner
 from softgeom.explorers import NAMES
@@ -26,11 +28,12 @@ PHONE = {"viewport": {"width": 375, "height": 800}, "has_touch": True, "is_mobil
 def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the built site."""
     root = tmp_path_factory.mktemp("compendium")
-    for name in ("Makefile", "README.md", "claims", "data", "docs", "lib", "params", "report"):
+    for name in ("Makefile", "README.md", "data", "docs", "lib", "params", "report"):
         (root / name).symlink_to(repository / name)
     finished = [path.stem for path in sorted((repository / "executed" / PROFILE).glob("[0-9]*.ipynb"))]
     finished = [name for name in finished if not name.endswith(".failed")]
     names = finished if "90_summary" in finished else SMALL
+    _claims_of(names, repository / "claims", root / "claims")
     (root / "notebooks").mkdir()
     (root / "notebooks" / "lessons").symlink_to(repository / "notebooks" / "lessons")
     for name in names:
@@ -38,6 +41,7 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for kind in ("results", "figures"):
         (root / kind).mkdir()
         (root / kind / "default").symlink_to(repository / kind / "default")  # the README shows them
+    (root / "results" / "bench").symlink_to(repository / "results" / "bench")  # and what each target costs
     (root / "build").mkdir()
     if (repository / "build" / "mathjax").is_dir():
         (root / "build" / "mathjax").symlink_to(repository / "build" / "mathjax")
@@ -54,6 +58,18 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (front.parent / "_static" / "tex-svg.js").is_file() and not shutil.which("npm"):
         pytest.skip("no npm on the PATH, and so no MathJax in the report: its formulas would need a network")
     return front.parent
+
+
+def _claims_of(notebooks: Iterable[str], register: Path, folder: Path) -> None:
+    """A register of the claims that these notebooks give evidence for."""
+    folder.mkdir()
+    for path in register.glob("*.yaml"):
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content["claims"] = [claim for claim in content["claims"] if claim["notebook"] in notebooks]
+        used = {claim.get("root") for claim in content["claims"]}
+        content["roots"] = {key: text for key, text in content.get("roots", {}).items() if key in used}
+        if content["claims"]:
+            (folder / path.name).write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8")
 
 
 @pytest.fixture
