@@ -82,6 +82,6 @@ def test_a_drag_in_jupyterlab_reaches_python_and_python_reaches_back(jupyterlab,
     assert tab.locator(".softgeom .sg-handles > g").count() == 4  # three classes and x
 
     tab.keyboard.press("Shift+Enter")  # the fourth cell: the other explorers
-    tab.locator("[aria-live]", has_text="Leaders at layer 3").wait_for()
+    tab.locator("[aria-live]", has_text="Leaders at layer 0").wait_for()
     assert tab.locator("[aria-live]", has_text="Regular").count() == 1
     screenshot(tab, "lab_others")

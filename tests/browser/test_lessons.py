@@ -41,7 +41,8 @@ def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(repository, jupyter
     asked = len(classroom.LESSONS["rankings"].EXERCISES) + len(classroom.LESSONS["rankings"].PREDICTIONS)
     assert str(outputs).count("**Your turn.**") == asked
     tab.locator(".softgeom [aria-live]").scroll_into_view_if_needed()
-    tab.locator(".softgeom .sg-region").first.wait_for()
+    tab.locator(".softgeom .sg-mark").first.wait_for()
+    assert tab.locator(".softgeom .sg-region").count() == 0  # nothing is given away before a guess
     tab.wait_for_timeout(500)  # JupyterLab draws the cells that scrolled into view a little later
     screenshot(tab, "lesson")
 
@@ -50,7 +51,7 @@ def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(repository, jupyter
     for answer, says in (("20", "counts every pair twice"), ("'ten'", "whole number"), ("10", "10 pairs, 10 lines")):
         cell.locator(".cm-content").click()
         tab.keyboard.press("Control+a")
-        tab.keyboard.type(f'answer = {answer}\nlessons.check("rankings-2", answer)')
+        tab.keyboard.type(f'answer = {answer}\nclassroom.check("rankings-2", answer)')
         tab.keyboard.press("Control+Enter")
         cell.locator("blockquote", has_text=says).wait_for()
     screenshot(tab, "lesson_answered")

@@ -20,7 +20,11 @@ from softgeom.explorers import NAMES
 pytestmark = pytest.mark.browser
 
 PROFILE = "smoke"
-SMALL = ("26_margin_audit", "90_summary")  # seconds each; the summary is what the registers are made from
+SMALL = (
+    "20_scalar_margins",
+    "26_margin_audit",
+    "90_summary",
+)  # seconds each; the summary is what the registers are made from
 PHONE = {"viewport": {"width": 375, "height": 800}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
 
 

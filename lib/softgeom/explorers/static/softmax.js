@@ -218,7 +218,7 @@ function layOut(el) {
   });
   const features = new Plane(right, {
     half: 4,
-    label: "Regions of the feature plane, one for each class that can win",
+    label: "Regions of the feature plane, one for each class that comes first somewhere",
     axes: ["x₁", "x₂"],
   });
   const bar = html("div", { class: "sg-probabilities", "aria-hidden": "true" });
