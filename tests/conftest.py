@@ -7,6 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Tests are judged by what they find, never by how fast a busy machine finds it.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -67,8 +67,8 @@ def test_workers_end_with_their_parent(tmp_path, how):
         time.sleep(1.0)  # until both have begun to sleep
         workers = _descendants(parent.pid)
         parent.send_signal(how)
-        parent.wait(10)
-        assert _wait(lambda: not _alive(workers), 5), "still there after 5 seconds"
+        parent.wait(20)
+        assert _wait(lambda: not _alive(workers), 20), "still there after 20 seconds"
     finally:
         for pid in _alive(_descendants(parent.pid) | {parent.pid}):
             os.kill(pid, signal.SIGKILL)

@@ -73,7 +73,9 @@ def _claims_of(notebooks: Iterable[str], register: Path, folder: Path) -> None:
         used = {claim.get("root") for claim in content["claims"]}
         content["roots"] = {key: text for key, text in content.get("roots", {}).items() if key in used}
         if content["claims"]:
-            (folder / path.name).write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8")
+            (folder / path.name).write_text(
+                yaml.safe_dump(content, allow_unicode=True, sort_keys=False), encoding="utf-8"
+            )
 
 
 @pytest.fixture
