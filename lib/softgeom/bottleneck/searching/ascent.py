@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.searching.look import look
+from softgeom.bottleneck.searching.polyak import polyak_ascent
 
 if TYPE_CHECKING:
     from softgeom.bottleneck.searching.device import Device
@@ -105,44 +106,6 @@ def climb(
             break
         left, strongest = left[seen.losers][hopeful], seen.strongest[hopeful]
     return Candidates(Z, margin, taken, looks, working)
-
-
-def polyak_ascent(
-    xp: Any, A: Any, c: Any, Z: Any, project: Callable[[Any], Any], steps: int, temperature: float
-) -> tuple[Any, Any]:
-    """Polyak steps of g classes at once, in the arrays of ``xp`` (NumPy or PyTorch).
-
-    Parameters
-    ----------
-    xp : module
-        ``numpy`` or ``torch``.
-    A, c : (g, k, D) and (g, k) float32
-        Rows and biases of each class's rivals minus its own: how fast and from where each rival gains on it.
-    Z : (g, D) float32
-        Where to start.
-    project : callable
-        The nearest points of the region.
-    steps, temperature
-        As in ``climb``.
-
-    Returns
-    -------
-    (g, D), (g,)
-        The best point of each class, and the lead of its best rival there: negative where the class wins.
-    """
-    best, best_lead = Z + 0, xp.full_like(Z[:, 0], float("inf"))
-    for _ in range(steps):
-        lead = xp.matmul(A, Z[..., None])[..., 0] + c  # (g, k): rival minus own logit
-        worst = xp.amax(lead, 1)
-        better = worst < best_lead
-        best_lead[better], best[better] = worst[better], Z[better]
-        target = (worst - lead.sum(1) / lead.shape[1]).clip(1e-12) * temperature
-        p = xp.exp((lead - worst[:, None]) / target[:, None])
-        p /= p.sum(1)[:, None]
-        g = xp.matmul(p[:, None], A)[:, 0]  # (g, D): gradient of the smoothed lead
-        step = (worst.clip(0) + target) / xp.einsum("gd,gd->g", g, g).clip(1e-30)
-        Z = project(Z - step[:, None] * g)
-    return best, best_lead
 
 
 def _climb_groups(

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.problem import Problem
-from softgeom.bottleneck.searching.ascent import polyak_ascent
 from softgeom.bottleneck.searching.look import Look
+from softgeom.bottleneck.searching.polyak import polyak_ascent
 
 TILE_BYTES = 256 * 2**20  # logits held at once: a device wants larger products than a cache does
 
