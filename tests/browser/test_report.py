@@ -125,7 +125,8 @@ def test_the_front_page_answers_and_leads_to_the_evidence(open_page, screenshot)
     tab.locator("article h1", has_text="Register of claims").wait_for()
     rows = tab.locator("details.claim")
     shown = rows.locator("visible=true")
-    everything = rows.count()  # some stand in groups that are folded until they are asked for
+    tab.locator("#claim-filters output").wait_for()  # made when all of the page is there
+    everything = rows.count()
     tab.get_by_label("Kind").select_option("numbers")
     assert 0 < shown.count() < everything
     assert tab.locator("#claim-filters output").inner_text() == f"{shown.count()} of {everything} rows"
