@@ -85,7 +85,7 @@ def find(paper: str, sentence: str) -> tuple[Pointer, int]:
 def sentence(pointer: Pointer) -> str:
     """The source's own words at a pointer, on one line."""
     _, places = _positions(pointer.paper)
-    text = _text(pointer.paper)
+    text = _file(pointer.paper).read_text(encoding="utf-8")
     last = places[min(pointer.start + pointer.length, len(places)) - 1]
     closing = text[last + 1 : last + 2] if text[last + 1 : last + 2] in {".", ")", "]", "?", "!"} else ""
     return " ".join(text[places[pointer.start] : last + 1].split()) + closing
@@ -99,19 +99,23 @@ def _digest(sentence: str) -> str:
     return hashlib.sha256(sentence.encode()).hexdigest()[:_DIGITS]
 
 
-@functools.cache
-def _text(paper: str) -> str:
+def _file(paper: str) -> Path:
     folder = papers_dir()
     files = sorted(folder.glob(f"{paper}_*.txt")) if folder else []
     if not files:
         raise FileNotFoundError(
             f"the text of paper {paper} is not here: set SOFTGEOM_PAPERS to the folder that has {paper}_*.txt"
         )
-    return files[0].read_text(encoding="utf-8")
+    return files[0]
 
 
-@functools.cache
 def _positions(paper: str) -> tuple[str, list[int]]:
-    """Letters and digits of a paper in lower case, and the place of each in its text."""
-    kept = [(letter, place) for place, raw in enumerate(_text(paper)) for letter in raw.lower() if _counts(letter)]
+    return _counted(_file(paper))
+
+
+@functools.cache  # by file, not by the paper's number: another folder of papers is another text
+def _counted(file: Path) -> tuple[str, list[int]]:
+    """Letters and digits of a text in lower case, and the place of each in it."""
+    text = file.read_text(encoding="utf-8")
+    kept = [(letter, place) for place, raw in enumerate(text) for letter in raw.lower() if _counts(letter)]
     return "".join(letter for letter, _ in kept), [place for _, place in kept]
