@@ -10,6 +10,7 @@ USE_CONDA ?=
 PYTHON   ?= python3
 MODEL    ?=
 OUT      ?=
+ARGS     ?=
 NAME     ?=
 ONLY     ?=
 PAPER    ?=
@@ -21,6 +22,7 @@ override PROFILE := $(value PROFILE)
 override PARAMS := $(value PARAMS)
 override MODEL := $(value MODEL)
 override OUT := $(value OUT)
+override ARGS := $(value ARGS)
 override NAME := $(value NAME)
 override ONLY := $(value ONLY)
 override PAPER := $(value PAPER)
@@ -29,7 +31,7 @@ override EACH := $(value EACH)
 ifneq ($(origin DATA),file)
 override DATA := $(value DATA)
 endif
-export PARAMS MODEL OUT NAME ONLY PAPER SENTENCE EACH
+export PARAMS MODEL OUT ARGS NAME ONLY PAPER SENTENCE EACH
 export SOFTGEOM_DATA := $(DATA)
 export SOFTGEOM_PROFILE := $(PROFILE)
 
@@ -69,7 +71,7 @@ help:
 	@echo '  make test            the test suite'
 	@echo 'One notebook:          make 10_braid_counts, or with other values, into results/own: make 10_braid_counts PARAMS="seed=1 contexts=20"'
 	@echo 'One chapter:           make bottleneck, margins, circuits, hardmax;  make why-10_braid_counts says what would run and why'
-	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder'
+	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder ARGS="--features auto"'
 	@echo 'Reading and teaching:  make lab (JupyterLab; LIGHT=1 without PyTorch), lessons, site (from the committed results, in build/html), report (from the run at hand)'
 	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, bench, mutants'
 	@echo 'Upkeep:                make env (.venv; USE_CONDA=1 takes conda), readme, lock, clean'
@@ -237,9 +239,9 @@ site: | $(report-stamp)
 report: | $(report-stamp)
 	@$(PY) -m compendium report
 
-# Everything else that the notebook scan.ipynb takes is given in PARAMS: make scan MODEL=my.npz PARAMS="features=ball bound=10"
+# Options of `softgeom scan` are given in ARGS, parameters of the notebook scan.ipynb in PARAMS:
+# make scan MODEL=my.npz ARGS="--features auto --fail-on unargmaxable" PARAMS="patience=2500"
 scan: | $(STAMP)
-	@test -n "$$MODEL" || { echo 'which model? make scan MODEL=path-or-hub-id [OUT=folder]'; exit 1; }
 	@$(PY) -m compendium scan
 
 mutants: | $(test-stamp)

@@ -33,7 +33,7 @@ def make(tmp_path, repository):
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(
-        '#!/bin/sh\nprintf "%s\\n" "$*" "$MODEL" "$OUT" "$PARAMS" "$SOFTGEOM_DATA" "$PAPER" "$SENTENCE" "$NAME" "$ONLY"\n'
+        '#!/bin/sh\nprintf "%s\\n" "$*" "$MODEL" "$OUT" "$PARAMS" "$SOFTGEOM_DATA" "$PAPER" "$SENTENCE" "$NAME" "$ONLY" "$ARGS"\n'
     )
     python.chmod(0o755)
     for stamp in (".stamp", ".light", ".test", ".lint", ".report"):
@@ -53,8 +53,9 @@ def make(tmp_path, repository):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_values_arrive_as_they_were_typed(make, text):
-    said = make("scan", f"MODEL={text}", f"OUT={text}", f"PARAMS={text}", f"DATA={text}")
+    said = make("scan", f"MODEL={text}", f"OUT={text}", f"PARAMS={text}", f"DATA={text}", f"ARGS={text}")
     assert said[:5] == ["-m compendium scan", text, text, text, text]
+    assert said[9] == text
     said = make("pointer", f"PAPER={text}", f"SENTENCE={text}")
     assert said[0] == "-m compendium pointer"
     assert said[5:7] == [text, text]

@@ -75,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     scan = command("scan", _scan, "scan a model and write its report as a notebook")
     _given(scan, "model", "MODEL")
     scan.add_argument("--out", default=os.environ.get("OUT"))
+    scan.add_argument("--arguments", default=os.environ.get("ARGS", ""), help="options of softgeom scan, in one word")
     return parser
 
 
@@ -170,22 +171,33 @@ def _edges(options: argparse.Namespace) -> int:
 
 
 def _scan(options: argparse.Namespace) -> int:
+    """`softgeom scan` with every option as it was given (ARGS), then its pictures as a notebook beside the results."""
+    from softgeom import commands
+    from softgeom.commands import boundary
+
     if not options.model:
-        raise ValueError("which model? give a file, a folder or a hub id")
+        raise ValueError("which model? give a file, a folder, a hub id or a released model: make scan MODEL=ppocr-v4")
     # A path is the caller's, so it is resolved here; a hub id is left alone.
     local = Path(options.model).expanduser()
     model = str(local.resolve()) if local.exists() else options.model
-    shown = options.out or str(Path("scans") / (Path(options.model).stem or "model"))
-    out = Path(shown).expanduser().resolve()
+    try:
+        words = shlex.split(options.arguments)
+    except ValueError as error:
+        raise ValueError(f"ARGS={options.arguments!r} cannot be read ({error})") from None
+    if options.out:
+        words += ["--out", str(Path(options.out).expanduser().resolve())]
     values = parameters.override(os.environ.get("PARAMS", ""), "scan")
-    if taken := sorted({"model", "out"} & values.keys()):
-        raise ValueError(f"PARAMS: {', '.join(taken)} is given by MODEL= and OUT=")
-    out.mkdir(parents=True, exist_ok=True)
-    runner.execute(
-        paths.notebook("scan"), out / "scan.ipynb", values | {"model": model, "out": str(out), "profile": profiles.LAB}
-    )
-    print(f"verdicts, summary and report: {shown}")
-    return 0
+    if taken := sorted({"model", "out", "arguments", "scanned"} & values.keys()):
+        raise ValueError(f"PARAMS: {', '.join(taken)} is given by MODEL=, OUT= and ARGS=")
+    asked = commands.parse(["scan", model, *words])
+    code = commands.run(asked)
+    if code not in (boundary.DONE, boundary.UNDECIDED, boundary.TOO_MANY):
+        return code
+    folder = asked.folder.resolve()
+    given = {"model": model, "out": str(folder), "arguments": shlex.join(words), "scanned": True}
+    runner.execute(paths.notebook("scan"), folder / "scan.ipynb", values | given | {"profile": profiles.LAB})
+    print(f"verdicts, summary and pictures: {options.out or asked.folder}")
+    return code
 
 
 if __name__ == "__main__":

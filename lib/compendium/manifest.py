@@ -1,4 +1,8 @@
-"""`codecheck.yml`: every committed figure and table with what it shows, in the format of CODECHECK (https://codecheck.org.uk)."""
+"""`codecheck.yml`: every committed figure and table with what it shows, in the format of CODECHECK (https://codecheck.org.uk).
+
+Ours is the manifest, the title and the version of the specification. The authors add ORCIDs and `paper.reference` at a release, whoever checks the
+compendium adds `codechecker`, `certificate`, `summary` and `report`: the specification forbids placeholders for them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from compendium import paths
 from compendium.runs import all_committed
 
 _HEAD: dict[str, Any] = {
-    "version": "https://codecheck.org.uk/spec/config/1.0/",
+    "version": "https://codecheck.org.uk/spec/config/2.0/",
     "paper": {
         "title": "Softmax Geometry: a reproducible compendium",
         "authors": [{"name": "The Softmax Geometry authors"}],
@@ -27,4 +31,6 @@ def render() -> str:
         ]
         folder = run.results.relative_to(paths.root()).as_posix()
         entries += [{"file": f"{folder}/{key}.csv", "comment": text} for key, text in run.record["tables"].items()]
-    return yaml.safe_dump({**_HEAD, "manifest": entries}, sort_keys=False, allow_unicode=True, width=120)
+    return yaml.safe_dump(
+        {**_HEAD, "manifest": entries}, sort_keys=False, allow_unicode=True, width=120, explicit_start=True
+    )

@@ -166,8 +166,35 @@ def test_survey_is_one_table_and_says_what_could_not_be_read(npz, tmp_path, monk
     captured = capsys.readouterr()
     rows = json.loads(captured.out)
     assert rows[0]["unargmaxable"] > 0
-    assert rows[1] == {"model": "absent.npz"}
+    assert rows[1] == {"model": "absent.npz", "refused": rows[1]["refused"]}
+    assert "there is no file or folder" in rows[1]["refused"]
     assert "absent.npz" in captured.err
+
+
+def test_a_list_of_models_is_a_text_file(npz, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models.txt").write_text(f"# ours\n{npz}  # the first\n\nabsent.npz\n")
+    assert main(["survey", "models.txt"]) == boundary.REFUSED
+    shown = capsys.readouterr().out
+    assert str(npz) in shown
+    assert " 40 " in shown  # classes as whole numbers beside a row without them
+    assert "nan" not in shown.lower()
+    (tmp_path / "none.txt").write_text("# nothing\n")
+    assert main(["survey", "none.txt"]) == boundary.REFUSED
+    assert "none.txt names no model" in capsys.readouterr().err
+
+
+def test_survey_scans_on_the_backend_that_is_asked_for(npz, tmp_path, monkeypatch):
+    from softgeom.commands import survey
+
+    seen = {}
+    whole = survey.scan
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        survey, "scan", lambda *a, **o: (seen.update(o), whole(*a, **(o | {"backend": None, "address": None})))[1]
+    )
+    assert main(["survey", str(npz), "--backend", "dask", "--scheduler", "tcp://x:1"]) == boundary.DONE
+    assert (seen["backend"], seen["address"]) == ("dask", "tcp://x:1")
 
 
 def test_completion_knows_every_verb(capsys):

@@ -27,7 +27,16 @@ from softgeom.commands.boundary import WRONG, guarded, one_line
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    parsed = _parser().parse_args(arguments)
+    return run(parse(arguments))
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """What a command line asks for; SystemExit with one sentence where it is wrong."""
+    return _parser().parse_args(arguments)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Run what was parsed; the exit code. A scan leaves the folder of its results in `parsed.folder`."""
     return guarded(lambda: _run(parsed))
 
 

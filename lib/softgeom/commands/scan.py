@@ -81,6 +81,7 @@ def run(options: argparse.Namespace) -> int:
     seconds = time.perf_counter() - started
     summary = summarise(found, head, str(options.model), why=why, seed=options.seed, inputs=inputs)
     write_results(folder, found, summary)
+    options.folder = folder
     if options.json:
         print(json.dumps({**summary, "folder": str(folder)}))
     elif not quiet:

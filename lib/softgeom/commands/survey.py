@@ -1,4 +1,7 @@
-"""``softgeom survey MODEL ...``: several models in one table, each scanned into its own folder."""
+"""``softgeom survey LIST``: several models in one table, each scanned into its own folder.
+
+LIST is models one after the other, or text files that name one a line; a ``#`` begins a remark.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -16,11 +21,25 @@ from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, REFUSED, one_line
 from softgeom.commands.results import folder_for, summarise, write_results
 
+_COUNTS = (
+    "classes",
+    "features",
+    "argmaxable",
+    "tied",
+    "unargmaxable",
+    "undecided",
+)  # whole, also in a column with gaps
+
 
 def add(commands: Any) -> None:
     """The command's options."""
     parser = commands.add_parser("survey", help="several models in one table")
-    parser.add_argument("models", nargs="+", help="files, folders, hub ids or released models")
+    parser.add_argument(
+        "models",
+        nargs="+",
+        metavar="LIST",
+        help="files, folders, hub ids or released models, or .txt files with one a line",
+    )
     asked.add_features(parser)
     asked.add_work(parser)
     parser.add_argument("--json", action="store_true", help="print as JSON")
@@ -30,7 +49,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Scan each; a model that cannot be read is a row that says why."""
     rows, failed = [], False
-    for model in options.models:
+    for model in listed(options.models):
         started = time.process_time()
         try:
             head = load_head(model)
@@ -41,6 +60,9 @@ def run(options: argparse.Namespace) -> int:
                 features=features,
                 seed=options.seed,
                 n_jobs=options.jobs,
+                backend=options.backend,
+                address=options.scheduler,
+                device=options.device,
                 checkpoint=folder / "blocks",
                 progress=True,
             )
@@ -57,10 +79,36 @@ def run(options: argparse.Namespace) -> int:
             )
         except ValueError as error:
             failed = True
-            rows.append({"model": model})
-            print(f"softgeom: {one_line(str(error))}", file=sys.stderr)
+            rows.append({"model": model, "refused": one_line(str(error))})
+            print(f"softgeom: {model}: {one_line(str(error))}", file=sys.stderr)
     if options.json:
         print(json.dumps(rows))
     else:
-        print(pd.DataFrame(rows).fillna("").to_string(index=False))
+        table = pd.DataFrame(rows).drop(columns="refused", errors="ignore")
+        counts = [column for column in table if column in _COUNTS]
+        print(table.astype({c: "Int64" for c in counts}).to_string(index=False, na_rep="-"))
     return REFUSED if failed else DONE
+
+
+def listed(entries: Sequence[str]) -> list[str]:
+    """The models that are meant: a ``.txt`` file stands for the models that it names.
+
+    Raises
+    ------
+    ValueError
+        When such a file is no text, or names none.
+    """
+    models: list[str] = []
+    for entry in entries:
+        if not entry.endswith(".txt"):
+            models.append(entry)
+            continue
+        try:
+            lines = Path(entry).read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError:
+            raise ValueError(f"{entry} is no text: write one model a line.") from None
+        named = [name for line in lines if (name := line.partition("#")[0].strip())]
+        if not named:
+            raise ValueError(f"{entry} names no model: write one a line.")
+        models += named
+    return models

@@ -1,0 +1,56 @@
+"""`make scan` passes every option of `softgeom scan` on, and keeps its exit code."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from compendium import __main__ as command_line
+from compendium import runner
+from softgeom.bottleneck.examples import uniform_layer
+from softgeom.commands import boundary
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A layer with captives, C = 40, d = 2."""
+    layer = uniform_layer(40, 2)
+    np.savez(tmp_path / "my model.npz", W=layer.W, b=layer.bias)
+    return tmp_path / "my model.npz"
+
+
+@pytest.fixture
+def executed(monkeypatch):
+    """What the notebook would be run with."""
+    given = []
+    monkeypatch.setattr(runner, "execute", lambda notebook, output, values: given.append((notebook, output, values)))
+    return given
+
+
+def test_every_option_reaches_the_command_and_its_exit_code_comes_back(model, tmp_path, executed, monkeypatch):
+    monkeypatch.setenv("PARAMS", "patience=7")
+    options = "--classes 0-9,17 --features ball --bound '3.5' --fail-on unargmaxable=0"
+    assert (
+        command_line.main(["scan", str(model), "--out", str(tmp_path / "o"), "--arguments", options])
+        == boundary.TOO_MANY
+    )
+    summary = json.loads((tmp_path / "o" / "summary.json").read_text())
+    assert summary["scanned"] == 11
+    assert "3.5" in summary["feature_set"]
+    ((notebook, output, values),) = executed
+    assert (notebook.name, output) == ("scan.ipynb", tmp_path / "o" / "scan.ipynb")
+    assert values["scanned"]
+    assert values["patience"] == 7
+    assert "--bound 3.5" in values["arguments"]
+
+
+def test_what_cannot_be_scanned_runs_no_notebook(model, tmp_path, executed, capsys):
+    assert command_line.main(["scan", "absent.npz", "--out", str(tmp_path / "o")]) == boundary.REFUSED
+    assert "there is no file or folder" in capsys.readouterr().err
+    assert command_line.main(["scan", "", "--out", str(tmp_path / "o")]) == 1
+    assert "which model?" in capsys.readouterr().err
+    assert command_line.main(["scan", str(model), "--arguments", "'open"]) == 1
+    assert "cannot be read" in capsys.readouterr().err
+    assert not executed
