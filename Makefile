@@ -88,22 +88,26 @@ env: $(STAMP)
 READER   := lessons notebooks models ocr fast build
 PIP      := -m pip install --quiet --disable-pip-version-check
 
+NO_PIP   := { echo 'pip could not install the packages, its last lines say why: is there a network, or an index that pip knows? The same command goes on from here.'; exit 1; }
+NO_PYTHON := { echo 'Python 3.11 or newer is needed: make env PYTHON=python3.12'; exit 1; }
+
 define install
 	@PYTHONPATH=lib $(PY) -m compendium.packages $(1) > .venv/part$(@F).txt
-	$(PY) $(PIP) --require-hashes -r .venv/part$(@F).txt
-	$(PY) $(PIP) --no-deps --no-build-isolation -e .
+	@$(PY) $(PIP) --retries 2 --require-hashes -r .venv/part$(@F).txt || $(NO_PIP)
+	@$(PY) $(PIP) --no-deps --no-build-isolation -e . || $(NO_PIP)
+	@$(MAKE) --no-print-directory clean-diffs
 endef
 
 .venv/.made:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'Python 3.11 or newer is needed: make env PYTHON=python3.12'; exit 1; }
-	@$(PYTHON) -m venv .venv || { echo 'the venv module is missing: apt-get install python3-venv, or make env USE_CONDA=1'; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(NO_PYTHON)
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo 'the venv module is missing: apt-get install python3-venv, or make env USE_CONDA=1'; exit 1; }
+	@$(PYTHON) -m venv .venv
 	@touch $@
 
 .venv/.stamp: pyproject.toml requirements.lock | .venv/.made
 	@echo 'setting up .venv (about two minutes, 2 GB with PyTorch) ...'
 	$(call install,$(READER))
-	$(PY) $(PIP) $(TORCH_FLAGS) $(TORCH)
-	@$(MAKE) --no-print-directory clean-diffs
+	@$(PY) $(PIP) --retries 2 $(TORCH_FLAGS) $(TORCH) || $(NO_PIP)
 	@touch $@
 
 .venv/.light: pyproject.toml requirements.lock | .venv/.made
@@ -134,7 +138,7 @@ clean-diffs:
 	@if git rev-parse --git-dir >/dev/null 2>&1; then git config filter.nbstripout.clean "$(PY) -m nbstripout --keep-id --extra-keys 'metadata.papermill cell.metadata.papermill'"; fi
 
 lock: | $(STAMP)
-	$(PY) $(PIP) uv
+	@$(PY) $(PIP) uv || $(NO_PIP)
 	$(PY) -m uv pip compile pyproject.toml $(addprefix --extra ,$(READER) dask report test lint) \
 	  --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade --output-file requirements.lock
 
@@ -169,7 +173,7 @@ ifneq ($(filter all $(NOTEBOOKS) $(CHAPTERS) executed/%,$(MAKECMDGOALS)),)
 include build/edges.mk
 endif
 build/edges.mk: $(wildcard notebooks/[0-9]*.ipynb data/reference/* $(foreach n,* */* */*/* */*/*/*,lib/$n.py))
-	@mkdir -p build && PYTHONPATH=lib $(firstword $(wildcard $(PY)) $(PYTHON)) -m compendium.edges $@ || { echo 'Python 3.11 or newer is needed: make PYTHON=python3.12 ...'; exit 1; }
+	@mkdir -p build && PYTHONPATH=lib $(firstword $(wildcard $(PY)) $(PYTHON)) -m compendium.edges $@ 2>build/edges.log || { $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(NO_PYTHON); cat build/edges.log; exit 1; }
 
 # With PARAMS the notebook runs into executed/own, results/own and figures/own, every time it is asked for.
 .PHONY: $(NOTEBOOKS) $(CHAPTERS)

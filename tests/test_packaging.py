@@ -81,6 +81,14 @@ def test_every_dependency_is_explained(repository):
     assert not unexplained
 
 
+def test_the_index_page_has_no_relative_link(repository):
+    """PyPI renders the description without the repository around it."""
+    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    text = (repository / project["readme"]).read_text(encoding="utf-8")
+    assert not re.findall(r"\]\((?!https://)", text)
+    assert "<!--" not in "".join(re.findall(r"(?s)```.*?```", text))  # a comment inside code is shown
+
+
 def test_python_versions_agree(repository):
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == ">=3.11"

@@ -1,4 +1,4 @@
-"""Command line of the compendium's tools; the Makefile is its only regular user."""
+"""Command line of the compendium's tools: what the Makefile calls, and `all`, which does without make."""
 
 from __future__ import annotations
 
@@ -41,6 +41,9 @@ def _parser() -> argparse.ArgumentParser:
 
     command("run", _run, "execute one notebook; the environment variable PARAMS changes parameters").add_argument(
         "name"
+    )
+    command(
+        "all", _all, "execute every notebook that is not up to date, in order: `make all` for machines without make"
     )
     command(
         "check-params",
@@ -86,6 +89,18 @@ def _given(parser: argparse.ArgumentParser, name: str, variable: str) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     runner.run(options.name, options.profile, os.environ.get("PARAMS", ""))
+    return 0
+
+
+def _all(options: argparse.Namespace) -> int:
+    parameters.write_resolved(options.profile)
+    needs = edges.derive(paths.root())
+    done = 0
+    for name in edges.in_order(needs):
+        if not why.fresh(name, options.profile):  # asked when its turn comes: what it reads may have run just now
+            runner.run(name, options.profile)
+            done += 1
+    print(f"{done} notebooks run, {len(needs) - done} were up to date")
     return 0
 
 

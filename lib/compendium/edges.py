@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import functools
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,21 @@ def derive(root: Path) -> dict[str, Needs]:
     """Prerequisites of every numbered notebook below a top folder."""
     paths = {path.stem: path for path in sorted((root / "notebooks").glob("[0-9]*.ipynb"))}
     return {name: _needs(root, name, path, frozenset(paths)) for name, path in paths.items()}
+
+
+def in_order(needs: Mapping[str, Needs]) -> list[str]:
+    """Names such that each stands after the notebooks whose results it reads, else by number."""
+    placed: list[str] = []
+
+    def place(name: str) -> None:
+        for other in sorted(needs[name].notebooks):
+            place(other)
+        if name not in placed:
+            placed.append(name)
+
+    for name in sorted(needs):
+        place(name)
+    return placed
 
 
 def render(root: Path) -> str:

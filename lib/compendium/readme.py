@@ -8,6 +8,7 @@ Markers in the text, each kept and its content replaced::
     <!-- cost: all --> 20 minutes <!-- /cost -->                              what a make target costs (`... | disk`: in GB), from results/bench
     <!-- figure: 11_region_geometry/slices --> ... <!-- /figure -->           a recorded figure with its alternative text
     <!-- verdicts: all --> ... <!-- /verdicts -->                             verdicts by kind, of all papers or of one (`... 003`)
+    <!-- links: live --> ... <!-- /links -->                                  site, Binder and checks, at the address that pyproject.toml names
 
 What is shown is the committed run of the largest profile (`compendium.runs`).
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +28,7 @@ from compendium.entries import table_of_counts
 from compendium.runs import NotebookRun, committed
 
 _MARKER = re.compile(
-    r"<!-- (value|table|cost|figure|verdicts): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->", re.DOTALL
+    r"<!-- (value|table|cost|figure|verdicts|links): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->", re.DOTALL
 )
 
 
@@ -60,6 +62,7 @@ class _Renderer:
             "cost": _cost,
             "figure": self.figure,
             "verdicts": self.verdicts,
+            "links": lambda *_: _links(),
         }
         opening = f"<!-- {kind}: {what}{f' | {option}' if option else ''} -->"
         return f"{opening}{write[kind](what, option or '')}<!-- /{kind} -->"
@@ -99,6 +102,19 @@ class _Renderer:
     def verdicts(self, what: str, option: str) -> str:
         found, _ = findings.of_committed() if self.runs is None else findings.of(self.runs.values())
         return "\n" + table_of_counts([f for f in found if what in ("all", f.claim.paper)]) + "\n"
+
+
+def _links() -> str:
+    """Where the compendium is looked at, tried and checked without installing anything; the address is the authors' to change, in one place."""
+    project = tomllib.loads((paths.root() / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    address = project["urls"]["Source"].rstrip("/")
+    owner, name = address.rsplit("/", 2)[1:]
+    checks = f"{address}/actions/workflows/ci.yml"
+    binder = f"https://mybinder.org/v2/gh/{owner}/{name}/main?urlpath=lab/tree/notebooks/start.ipynb"
+    return (
+        f"\n[**The live site**](https://{owner}.github.io/{name}/) · [![try it in a browser](https://mybinder.org/badge_logo.svg)]({binder}) "
+        f"[![checks of the main branch]({checks}/badge.svg?branch=main)]({checks})\n"
+    )
 
 
 def _cost(what: str, option: str) -> str:

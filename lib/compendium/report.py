@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compendium import api_pages, notebook_pages, paths, readme, registers, runs
+from compendium import api_pages, excerpts, notebook_pages, paths, readme, registers, runs
 from compendium.notebook_pages import markdown_cell
 from compendium.runs import NotebookRun
 
@@ -141,6 +141,7 @@ _SITE_PAGES = {
 
 
 def _for_the_site(text: str) -> str:
+    text = re.sub(r"(?s)<!-- links\b.*?<!-- /links -->\n*", "", text)  # the reader is there already
     text = re.sub(r"<!-- /?(?:value|table|cost|figure|verdicts)\b.*?-->", "", text)
 
     def link(match: re.Match[str]) -> str:
@@ -225,6 +226,7 @@ def _sphinx(source: Path, output: Path, banner: str) -> Path:
     command += [str(source), str(output)]
     if subprocess.run(command).returncode != 0:
         raise ValueError("Sphinx could not build the report; its messages stand above")
+    _write(output / "_static" / "excerpts.js", excerpts.script(output))
     for path in output.rglob("*.map"):  # a third of the theme, for those who debug its scripts
         path.unlink()
     shutil.rmtree(output / "_static" / "locales", ignore_errors=True)

@@ -28,6 +28,12 @@ def note(name: str, profile: str, before: dict[str, str]) -> None:
     write_json(paths.executed_dir(profile) / f"{name}.inputs.json", before)
 
 
+def fresh(name: str, profile: str) -> bool:
+    """Whether the last run of a notebook saw exactly what a run would see now."""
+    output = paths.executed_dir(profile) / f"{name}.ipynb"
+    return output.is_file() and _noted(output.with_suffix(".inputs.json")) == inputs(name, profile)
+
+
 def kept_log(name: str, profile: str) -> Path:
     """The file to which a run's readings and makings of kept things go."""
     return paths.executed_dir(profile) / f"{name}.kept.jsonl"

@@ -57,3 +57,34 @@ const reachTables = () => {
 };
 document.addEventListener("DOMContentLoaded", () => { filters(); openNamed(); reachTables(); });
 window.addEventListener("hashchange", openNamed);
+
+// The search shows where a word stands. The texts come as a script, which a page opened from a folder may load, unlike other pages.
+const excerpts = () => {
+  const results = document.getElementById("search-results");
+  if (!results) return;
+  const words = (new URLSearchParams(location.search).get("q") || "").toLowerCase().match(/[\p{L}\p{N}]{2,}/gu) || [];
+  const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
+  const show = (item) => {
+    const link = item.querySelector("a[href]");
+    if (!link || item.querySelector(".excerpt")) return;
+    const page = decodeURIComponent(link.href.replace(/[?#].*/, "").slice(root.href.length)).replace(/\.html$/, "");
+    const text = (window.softgeomExcerpts || {})[page];
+    if (!text) return;
+    const low = text.toLowerCase();
+    const found = words.flatMap((word) => [word, word.slice(0, Math.max(4, word.length - 3))]).map((part) => [low.indexOf(part), part.length]);
+    const [at, length] = found.find(([place]) => place >= 0) || [0, 0];
+    const start = at <= 70 ? 0 : text.indexOf(" ", at - 70) + 1;
+    const excerpt = document.createElement("p");
+    excerpt.className = "excerpt";
+    const mark = document.createElement("mark");
+    mark.textContent = text.slice(at, at + length);
+    excerpt.append(start ? "… " : "", text.slice(start, at), mark, text.slice(at + length, at + length + 130), " …");
+    item.append(excerpt);
+  };
+  const all = () => results.querySelectorAll("ul.search > li").forEach(show);
+  const script = document.createElement("script");
+  script.src = new URL("_static/excerpts.js", root);
+  script.addEventListener("load", () => { new MutationObserver(all).observe(results, { childList: true, subtree: true }); all(); });
+  document.head.append(script);
+};
+document.addEventListener("DOMContentLoaded", excerpts);

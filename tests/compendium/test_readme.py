@@ -62,3 +62,12 @@ def test_costs_are_those_measured(compendium):
 def test_names_that_were_never_recorded_are_errors(recorded, marker, message):
     with pytest.raises(KeyError, match=message):
         readme.render(marker)
+
+
+def test_links_are_made_from_the_one_address(compendium):
+    (compendium / "pyproject.toml").write_text('[project.urls]\nSource = "https://host.example/them/it/"\n')
+    text = readme.render("<!-- links: live -->old<!-- /links -->")
+    assert "(https://them.github.io/it/)" in text
+    assert "https://mybinder.org/v2/gh/them/it/main" in text
+    assert "(https://host.example/them/it/actions/workflows/ci.yml)" in text
+    assert "old" not in text
