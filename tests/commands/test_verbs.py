@@ -101,7 +101,10 @@ def test_inspect_lists_what_could_be_meant(tmp_path, capsys):
 def test_explain_names_captors_or_an_input(npz, scanned, capsys):
     table = sg.read_verdicts(scanned / "verdicts.csv").set_index("verdict")
     assert main(["explain", str(npz), table.loc["unargmaxable", "token"].iloc[0]]) == 0
-    assert "weighted mean of" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "weighted mean of" in said
+    assert "best rank that it reaches" in said
+    assert "frees it, a smaller one does not" in said
     assert main(["explain", str(npz), table.loc["argmaxable", "token"].iloc[0]]) == 0
     assert "it wins by" in capsys.readouterr().out
     assert main(["explain", str(npz), "nothing"]) == boundary.REFUSED

@@ -39,3 +39,36 @@ def test_layer_that_queries_its_own_output_adds_its_own_term(stack):
     extra = torch.linalg.slogdet(depth.implicit_blocks(X[1], X[2], blocks[1])).logabsdet.sum().item()
     assert abs(extra) > 1e-2
     assert total == pytest.approx(stage.logabsdet.sum().item() + extra, abs=1e-10)
+
+
+def test_factors_multiply_to_the_change_of_variables(stack):
+    X, prior, generator = stack
+    for implicit in (False, True):
+        blocks = [depth.Block.random(D, generator), depth.Block.random(D, generator, implicit=implicit)]
+        residuals = depth.stack_residuals(X, prior, blocks)
+        volume = torch.linalg.slogdet(depth.stack_jacobian(X, prior, blocks)).logabsdet
+        whole = torch.distributions.Normal(X.new_zeros(()), X.new_tensor(0.7)).log_prob(residuals).sum() + volume
+        factors = depth.stack_log_densities(X, prior, blocks, s=0.7)
+        assert factors.shape == (LAYERS + 1, T)
+        assert factors.sum().item() == pytest.approx(whole.item(), abs=1e-10)
+
+
+def test_a_factor_is_a_law_unless_its_map_folds():
+    eye, flat = torch.eye(2, dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64)
+    past = torch.tensor([[1.0, -1.0], [-1.0, 1.0], [2.0, 0.0]], dtype=torch.float64)
+    axis = torch.linspace(-9, 9, 361, dtype=torch.float64)
+    grid, cell = torch.cartesian_prod(axis, axis), float(axis[1] - axis[0]) ** 2
+
+    def mass(c: float, implicit: bool) -> float:
+        block = depth.Block(c * eye, eye, eye, eye, flat, flat, implicit)
+        return cell * depth.conditional_log_density(grid, past, block, s=0.5).exp().sum().item()
+
+    assert mass(2.0, implicit=False) == pytest.approx(1.0, abs=1e-6)
+    assert mass(-2.0, implicit=True) == pytest.approx(1.0, abs=1e-6)  # negative coupling never folds
+    assert mass(2.0, implicit=True) > 1.1
+
+
+def test_no_noise_has_no_density(stack):
+    X, prior, _ = stack
+    with pytest.raises(ValueError, match="noise scale s must be positive"):
+        depth.stack_log_densities(X, prior, [], s=0.0)

@@ -3,7 +3,8 @@
 from softgeom.bottleneck.arithmetic import survives
 from softgeom.bottleneck.certifying.verdict import Captors, Evidence, EvidenceError, Finding, Twin, Unknown, Witness
 from softgeom.bottleneck.counting.regions import count_regions, log10_regions
-from softgeom.bottleneck.prevention import freeing_shift, repair
+from softgeom.bottleneck.freeing import smallest_shift
+from softgeom.bottleneck.prevention import repair
 from softgeom.bottleneck.ranks import RankBounds, bound_rank
 from softgeom.bottleneck.scanner import Scan, scan
 from softgeom.bottleneck.searching.reflect import braid_reflect
@@ -27,9 +28,9 @@ __all__ = [
     "bound_rank",
     "braid_reflect",
     "count_regions",
-    "freeing_shift",
     "log10_regions",
     "repair",
     "scan",
+    "smallest_shift",
     "survives",
 ]

@@ -1,8 +1,8 @@
 """The least raise of one bias that frees an imprisoned class, by the linear programme of its best margin.
 
 A shift s of b_t raises every margin of class t by s, so that the class is argmaxable from s > -g_t on, with its best margin
-g_t = max over the box of min over i of (w_t - w_i).x + b_t - b_i  (001, Section 3.3). `freeing_shift` of prevention.py reads a bound on that from
-the proof; here the margin itself is solved for.
+g_t = max over the box of min over i of (w_t - w_i).x + b_t - b_i  (001, Section 3.3). The captors of a proof
+bound that margin from above, and need not reach it; here the margin itself is solved for.
 """
 
 from __future__ import annotations

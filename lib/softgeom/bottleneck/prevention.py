@@ -16,8 +16,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.verdict import Captors
-from softgeom.bottleneck.scanner import Scan
 from softgeom.layer import SoftmaxLayer
 
 
@@ -52,22 +50,3 @@ def repair(layer: SoftmaxLayer, method: Literal["unit-norm", "bias"] = "unit-nor
         zero = int(np.flatnonzero(norms == 0)[0])
         raise ValueError(f"Row {zero} is zero and cannot be scaled to norm 1: use method='bias'.")
     return dataclasses.replace(layer, W=W / norms[:, None], b=None)
-
-
-def freeing_shift(scan: Scan, index: int, margin: float = 1e-6) -> float:
-    """``-m + margin``, where m <= 0 is the bound that the captors of an imprisoned class prove on its best margin.
-
-    A shift s of ``b_t`` raises every margin of t by s, so a shift of less than -m provably frees nothing. Whether -m itself
-    suffices depends on the captors: those of the programme's dual prove the best margin itself, and then any ``margin`` above
-    rounding frees the class; those of other routes ("surround", "together", "twin", or the ball around a box) may prove less, and the class needs
-    up to ``-g_t > -m`` for its best margin g_t. Scan the shifted layer to know.
-
-    Raises
-    ------
-    ValueError
-        If the class is not among the unargmaxable ones.
-    """
-    finding = next((f for f in scan.findings if f.index == index), None)
-    if finding is None or not isinstance(finding.evidence, Captors):
-        raise ValueError(f"Class {index} is not among the unargmaxable classes of this scan.")
-    return -finding.margin + margin

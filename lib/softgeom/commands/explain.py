@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from softgeom.bottleneck.certifying.verdict import Captors, Twin, Witness
+from softgeom.bottleneck.freeing import smallest_shift
+from softgeom.bottleneck.ranks import bound_rank
 from softgeom.bottleneck.scanner import Scan, scan
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
-from softgeom.layer import Ellipsoid, SoftmaxLayer
+from softgeom.layer import Box, Ellipsoid, SoftmaxLayer
 
 _SHOWN = 12  # captors and rivals by name
 
@@ -64,6 +66,7 @@ def explanation(found: Scan, t: int) -> list[str]:
             f"  whatever the features, a weighted mean of {len(share)} other logits is at least its own: {listed}"
         )
         lines.append(f"  so some captor always leads it by at least {-finding.margin:.4g}")
+        lines.extend(_way_out(found, t))
     elif isinstance(evidence, Twin):
         lines.append(
             f"  class {evidence.twin} ({escape_token(layer.token(evidence.twin))!r}) has the same row and bias: they always tie"
@@ -88,5 +91,20 @@ def explanation(found: Scan, t: int) -> list[str]:
     if nearest != t:
         lines.append(
             f"  where the features point along its own row, {escape_token(layer.token(nearest))!r} is said instead"
+        )
+    return lines
+
+
+def _way_out(found: Scan, t: int) -> list[str]:
+    """How near a captive class comes to winning: its best rank, and the least raise of its bias that frees it."""
+    rank = bound_rank(found.layer, t, found.features)
+    lines = [
+        f"  the best rank that it reaches is {rank.at_least}"
+        if rank.at_least == rank.at_most
+        else f"  the best rank that it reaches lies between {rank.at_least} and {rank.at_most}"
+    ]
+    if isinstance(found.features, Box):
+        lines.append(
+            f"  a raise of its bias by more than {smallest_shift(found, t):.4g} frees it, a smaller one does not"
         )
     return lines

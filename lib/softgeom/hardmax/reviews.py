@@ -10,7 +10,7 @@ Symbols: N reviews, n <= 128 the largest number of distinct words in one of them
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -217,8 +217,3 @@ def validation_blocks(reviews: pd.DataFrame, blocks: int = 5) -> np.ndarray:
         number = np.arange(len(reviews), dtype=float)
     rank = pd.Series(number).groupby(reviews["label"].to_numpy()).rank(method="first", pct=True).to_numpy()
     return np.minimum((rank * blocks - 1e-9).astype(int), blocks - 1)
-
-
-def spell(words: Sequence[str], numbers: np.ndarray) -> list[str]:
-    """Word numbers back to words."""
-    return [words[int(i)] for i in numbers]

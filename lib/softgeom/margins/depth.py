@@ -7,15 +7,22 @@ blocks of layers l >= 1 are identities: log |det| is that of stage 0.  A layer w
 x^l instead (Section 6.5) contributes log |det(I - W_O W_V S W_K^T W_Q)| per position again, with S the covariance of the
 previous layer's normalised tokens.
 
+The law of a stack is the product over layers and positions of the laws of x_i^l given what precedes it (eqs. 37 and 38); its logarithm is the sum of
+Gaussian energies and of those log-determinants (eqs. 39 and 78). Above stage 0 a standard layer's factor is a Gaussian. A layer that queries with its
+own output can fold, and its factor then integrates to the expected number of solutions, like that of stage 0.
+
 Shapes: X (L + 1, T, d), one slice per stage; every weight (d, d); residuals like X.  Float64 torch, for autograd.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from softgeom.margins.barrier import log_barrier
 
 
 @dataclass(frozen=True)
@@ -81,3 +88,44 @@ def implicit_blocks(previous: Tensor, current: Tensor, block: Block) -> Tensor:
     S = torch.einsum("ij,ijc,ije->ice", a, centred, centred)
     identity = torch.eye(previous.shape[-1], dtype=previous.dtype)
     return identity - block.W_O @ block.W_V @ S @ block.W_K.T @ block.W_Q
+
+
+def conditional_log_density(candidates: Tensor, previous: Tensor, block: Block, *, s: float) -> Tensor:
+    """log p(x_i^l | x_1^{l-1}, ..., x_i^{l-1}) at candidates (n, d), previous (i, d): (n,), one factor of eq. (37)."""
+    context = previous.expand(len(candidates), *previous.shape)
+    if not block.implicit:
+        mean = block_output(previous, previous, block)[-1]
+        return _gaussian(candidates - mean, s)
+    normed = torch.nn.functional.layer_norm(context, previous.shape[-1:])
+    a = torch.softmax(torch.einsum("nd,nkd->nk", candidates @ block.W_Q.T, normed @ block.W_K.T), dim=-1)
+    attended = torch.einsum("nk,nkd->nd", a, normed)
+    centred = normed - attended.unsqueeze(1)
+    S = torch.einsum("nk,nkc,nke->nce", a, centred, centred)
+    values = block.W_O @ block.W_V
+    J = torch.eye(previous.shape[-1], dtype=previous.dtype) - values @ S @ block.W_K.T @ block.W_Q
+    return _gaussian(candidates - previous[-1] - attended @ values.T, s) + torch.linalg.slogdet(J).logabsdet
+
+
+def stack_log_densities(X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Block], *, s: float) -> Tensor:
+    """Logarithm of every factor of eq. (38), (L + 1, T): their sum is the log-density of the stack's variables X (eq. 78).
+
+    Raises
+    ------
+    ValueError
+        When the noise scale s is not positive.
+    """
+    if not s > 0:
+        raise ValueError(f"the noise scale s must be positive, not {s}: at s = 0 the stack has no density")
+    first = _gaussian(prior_residuals(X[0], *prior), s) - log_barrier(X[0], *prior)
+    above = [
+        torch.cat(
+            [conditional_log_density(X[level, i : i + 1], X[level - 1, : i + 1], block, s=s) for i in range(X.shape[1])]
+        )
+        for level, block in enumerate(blocks, start=1)
+    ]
+    return torch.stack([first, *above])
+
+
+def _gaussian(residuals: Tensor, s: float) -> Tensor:
+    d = residuals.shape[-1]
+    return -0.5 * (residuals / s).square().sum(-1) - d * math.log(s * math.sqrt(2 * math.pi))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from compendium.drawing.margins.blocks import (
     draw_appendix_a,
     draw_depth,
-    draw_penalty,
     draw_support_tokens,
     draw_triangular,
 )
 from compendium.drawing.margins.line import SIGNS, draw_densities, draw_interior_point, draw_mass, draw_population
+from compendium.drawing.margins.objectives import draw_layer_masses, draw_penalty
 from compendium.drawing.margins.printed import draw_printed_robustness
 from compendium.drawing.margins.processes import draw_consistency, draw_draws
 from compendium.drawing.margins.rulers import draw_beside_the_paper, draw_gain, draw_two_rulers
@@ -28,6 +28,7 @@ __all__ = [
     "draw_draws",
     "draw_gain",
     "draw_interior_point",
+    "draw_layer_masses",
     "draw_mass",
     "draw_penalty",
     "draw_population",

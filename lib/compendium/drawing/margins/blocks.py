@@ -170,37 +170,3 @@ def _draw_three_margins(ax: Axes, line: pd.DataFrame) -> None:
     ax.annotate("false\nalarm", (alarm, 0), (alarm - 1.2, 0.9), arrowprops={"arrowstyle": "->"}, ha="center")
     ax.set(xlabel="coupling $c$", title="Three margins of one token", ylim=(-2.2, 5.6))
     ax.legend(fontsize=9, loc="upper right")
-
-
-def draw_penalty(scales: Any, rays: Any, unseen: Any, weight: float, lowest: float) -> Figure:
-    """Mean barrier score along random rays of couplings (grey), along one that a token cannot see (red), and there with a repair (blue)."""
-    fig, ax = style.figure("page", height=4.2)
-    for ray in rays:
-        ax.semilogx(scales, ray, color=style.GREY, lw=0.8, alpha=0.7)
-    ax.semilogx(scales, unseen, color=style.RED, lw=2.5)
-    with_square = unseen + 0.5 * weight * np.square(scales)
-    shown = with_square < 1.5
-    ax.semilogx(scales[shown], with_square[shown], color=style.BLUE, lw=2.5)
-    ax.axhline(lowest, color=style.BLUE, lw=1, ls=":")
-    ax.text(
-        scales[0],
-        lowest,
-        f"lowest value with γ/2 |M|² added (γ = {weight:g}): {lowest:.2f}",
-        color=style.BLUE,
-        va="top",
-    )
-    end = int(shown.sum()) - 1
-    ax.text(scales[end], with_square[end], " with γ/2 |M|²", color=style.BLUE, va="bottom")
-    ax.text(scales[-1], 0.05, "random couplings: attention saturates", ha="right", va="bottom")
-    half = len(scales) // 2
-    ax.text(scales[half], unseen[half] + 0.12, "a coupling that one token cannot see", color=style.legible(style.RED))
-    ax.set(
-        xlabel="size of the coupling $c$ (log)",
-        ylabel="mean barrier score β (nats)",
-        ylim=(min(unseen.min(), lowest) - 0.3, 1.6),
-    )
-    style.headline(
-        fig,
-        "The penalty alone has no minimum: along almost every ray it dies out, along one that a token cannot see it falls without end",
-    )
-    return fig

@@ -1,7 +1,4 @@
-"""Second routes: derivatives of attention written as anybody would write it, with which the closed forms of 003 are compared.
-
-A complex step loses no digits to cancellation, automatic differentiation none at all; neither knows a formula of the chapter.
-"""
+"""Derivatives of attention written as anybody would write it, with which the closed forms of 003 are compared."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softgeom.margins import scalar
-from softgeom.margins.jacobian import appendix_a_blocks, attention_jacobian_blocks
+from softgeom.margins.jacobian import appendix_a_blocks, attention_jacobian_blocks, residual_jacobian
 
 Array = NDArray[np.float64]
 
@@ -64,9 +61,10 @@ BLOCK_FORMS = {
 
 
 class Comparison(NamedTuple):
-    """Gaps of the closed forms, largest entry above the block diagonal, and of the log-determinant's factorisation."""
+    """Gaps of the closed forms of blocks and whole, largest entry above the block diagonal, gap of the log-determinant's factorisation."""
 
     formulas: pd.DataFrame
+    whole: float
     above_diagonal: float
     determinant: float
     smallest_inclusive_volume: float  # least |det| over all blocks of inclusive layers with random values
@@ -75,7 +73,7 @@ class Comparison(NamedTuple):
 def compare_blocks(layers: Iterable[tuple[Array, Array, Array, Array]]) -> Comparison:
     """Put every closed form of a Jacobian block beside automatic differentiation, on layers (X, W_Q, W_K, W_V)."""
     gaps: dict[str, list[float]] = {name: [] for name in BLOCK_FORMS}
-    above, determinants, volumes = [], [], []
+    wholes, above, determinants, volumes = [], [], [], []
     for X, W_Q, W_K, W_V in layers:
         T, d = X.shape
         future = np.triu(np.ones((T, T), dtype=bool), 1)
@@ -86,6 +84,7 @@ def compare_blocks(layers: Iterable[tuple[Array, Array, Array, Array]]) -> Compa
                 for name, (mask, with_values, form) in BLOCK_FORMS.items():
                     if (mask, with_values) == (causal, values):
                         gaps[name].append(np.abs(form(X, W_Q, W_K, V) - truth).max())
+                wholes.append(np.abs(residual_jacobian(X, W_Q, W_K, V, causal=causal) - full).max())
                 above.append(np.abs(full.transpose(0, 2, 1, 3)[future]).max())
                 if causal == "inclusive" and not values:  # singular for every input: its first block is zero
                     continue
@@ -94,35 +93,9 @@ def compare_blocks(layers: Iterable[tuple[Array, Array, Array, Array]]) -> Compa
                 if causal == "inclusive":
                     volumes.append(np.exp(blocks.min()))
     rows = [{"formula": name, "median_gap": np.median(g), "largest_gap": max(g)} for name, g in gaps.items()]
-    return Comparison(pd.DataFrame(rows), float(max(above)), float(max(determinants)), float(min(volumes)))
-
-
-class Stack(NamedTuple):
-    """A stack of an attention prior and two layers: its whole Jacobian by autograd, and the closed form of each stage's log-determinant."""
-
-    jacobian: Array
-    terms: tuple[float, ...]
-
-
-def compare_stacks(seed: int) -> dict[str, Stack]:
-    """Two standard layers above an attention prior, and the same with a last layer that queries with its own output (003, Section 6)."""
-    import torch
-
-    from softgeom.margins import depth
-
-    generator = torch.Generator().manual_seed(seed)
-    stages = torch.randn(3, 4, 3, generator=generator, dtype=torch.float64)
-    W_Q, W_K = (0.7 * W for W in torch.randn(2, 3, 3, generator=generator, dtype=torch.float64))
-    standard = [depth.Block.random(3, generator) for _ in range(2)]
-    modified = [standard[0], depth.Block.random(3, generator, implicit=True)]
-    prior_blocks = attention_jacobian_blocks(stages[0].numpy(), W_Q.numpy(), W_K.numpy())
-    prior = float(np.linalg.slogdet(prior_blocks)[1].sum())
-    own = torch.linalg.slogdet(depth.implicit_blocks(stages[1], stages[2], modified[1])).logabsdet.sum().item()
-    cases = {"two standard layers": (standard, 0.0), "last layer queries with its own output": (modified, own)}
-    return {
-        name: Stack(depth.stack_jacobian(stages, (W_Q, W_K), layers).numpy(), (prior, 0.0, term))
-        for name, (layers, term) in cases.items()
-    }
+    return Comparison(
+        pd.DataFrame(rows), float(max(wholes)), float(max(above)), float(max(determinants)), float(min(volumes))
+    )
 
 
 def negative_couplings(rng: np.random.Generator, trials: int, T: int, d: int) -> dict[str, float]:
