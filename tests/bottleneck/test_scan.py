@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 
+from softgeom.bottleneck.certifying import archive
 from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Unknown, Witness
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
 from softgeom.bottleneck.scanner import COLUMNS, Finding, Scan, scan
@@ -269,6 +270,15 @@ def test_killed_scan_resumes_with_the_same_table(tmp_path, monkeypatch) -> None:
     assert scan(layer, block=100, checkpoint=tmp_path).table.equals(whole)
     monkeypatch.setattr(module, "_search", killed)  # everything is there: nothing is searched again
     assert scan(layer, block=100, checkpoint=tmp_path).table.equals(whole)
+
+
+def test_a_block_of_other_code_is_computed_anew(tmp_path, monkeypatch) -> None:
+    layer = normal_layer(30, 3)
+    scan(layer, checkpoint=tmp_path)
+    before = set(tmp_path.iterdir())
+    monkeypatch.setattr(archive, "code", lambda: "another version of the proofs")
+    scan(layer, checkpoint=tmp_path)
+    assert len(set(tmp_path.iterdir())) == 2 * len(before)
 
 
 def test_classes_to_scan_are_checked() -> None:

@@ -6,6 +6,7 @@ of W and b go with them, so that evidence is never checked against another layer
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -49,9 +50,20 @@ def fingerprint(layer: SoftmaxLayer) -> str:
     return hashlib.sha256(json.dumps(identity(layer), sort_keys=True).encode()).hexdigest()
 
 
+@functools.cache
+def code() -> str:
+    """SHA-256 of the source that finds and proves verdicts: a block of other code is computed anew."""
+    package = Path(__file__).parents[2]
+    decides = [*(package / "bottleneck").rglob("*.py"), *(package / "features").rglob("*.py"), *package.glob("*.py")]
+    digest = hashlib.sha256()
+    for file in sorted(decides):
+        digest.update(f"{file.relative_to(package).as_posix()}\0".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
 def block_path(folder: str | Path, key: str, features: FeatureSet, classes: NDArray[np.intp]) -> Path:
-    """The file of one block of a scan: its name says which layer, stage, seed, features and classes it belongs to."""
-    digest = hashlib.sha256(json.dumps([key, features.to_json(), FORMAT]).encode())
+    """The file of one block of a scan: its name says which layer, stage, seed, features, classes and code it belongs to."""
+    digest = hashlib.sha256(json.dumps([key, features.to_json(), FORMAT, code()]).encode())
     digest.update(np.asarray(classes, dtype="<i8").tobytes())
     return Path(folder) / f"block-{digest.hexdigest()[:32]}.npz"
 
