@@ -67,7 +67,7 @@ unexport JUPYTER_PATH PYTHONPATH
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
-	@echo '  make all             every figure and table (PROFILE=smoke|default|hour|paper; DATA=folder with raw data; -j2 for two at a time)'
+	@echo '  make all             every figure and table (PROFILE=smoke|default|hour|paper; DATA=folder with raw data; two at a time, -j1 one by one)'
 	@echo '  make test            the test suite'
 	@echo 'One notebook:          make 10_braid_counts, or with other values, into results/own: make 10_braid_counts PARAMS="seed=1 contexts=20"'
 	@echo 'One chapter:           make bottleneck, margins, circuits, hardmax;  make why-10_braid_counts says what would run and why'
@@ -146,11 +146,15 @@ lock: | $(STAMP)
 
 CHAPTERS  := bottleneck margins circuits hardmax
 NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9]*.ipynb)))
-all: $(if $(strip $(PARAMS)),only-one-notebook-takes-params) $(NOTEBOOKS:%=$(E)/%.ipynb)
+# Two notebooks at a time, since much of each runs on one core; -j1 or -j4 says otherwise.
+all: $(if $(strip $(PARAMS)),only-one-notebook-takes-params)
+	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) notebooks
+.PHONY: notebooks
+notebooks: $(NOTEBOOKS:%=$(E)/%.ipynb)
 	@echo "$(words $(NOTEBOOKS)) notebooks up to date: results/$(PROFILE), figures/$(PROFILE), executed/$(PROFILE)"
 
 smoke:
-	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) all PROFILE=smoke
+	@$(MAKE) --no-print-directory all PROFILE=smoke
 
 # Parameters are checked before anything runs: an unknown, missing or mistyped one stops everything here. Each notebook's values in this profile go
 # into a file of their own, rewritten only when they change, so that a changed column concerns only the runs that read it.
@@ -169,7 +173,7 @@ only-one-notebook-takes-params:
 	@echo 'PARAMS changes one notebook: make 10_braid_counts PARAMS="seed=1"'; exit 1
 
 # ---- Edges: what each notebook needs beyond its own file and its parameters, derived from the code --------------------------
-ifneq ($(filter all $(NOTEBOOKS) $(CHAPTERS) executed/%,$(MAKECMDGOALS)),)
+ifneq ($(filter notebooks $(NOTEBOOKS) $(CHAPTERS) executed/%,$(MAKECMDGOALS)),)
 include build/edges.mk
 endif
 build/edges.mk: $(wildcard notebooks/[0-9]*.ipynb data/reference/* $(foreach n,* */* */*/* */*/*/*,lib/$n.py))
