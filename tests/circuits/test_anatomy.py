@@ -40,6 +40,8 @@ def test_the_relative_error_sees_what_it_should():
     a = torch.tensor([1.0, -torch.inf, 4.0])
     assert relative_error(a, a) == 0
     assert relative_error(torch.tensor([1.0, -torch.inf, 3.0]), a) == 0.25
+    assert relative_error(torch.zeros(2), torch.zeros(2)) == 0
+    assert relative_error(torch.ones(2), torch.zeros(2)) == float("inf")
     assert relative_error(torch.tensor([1.0, 0.0, 4.0]), a) == float("inf")
     assert not relative_error(torch.tensor([torch.nan, -torch.inf, 4.0]), a) < 1
     with pytest.raises(ValueError, match="cannot be compared"):

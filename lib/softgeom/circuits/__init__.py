@@ -3,9 +3,12 @@
 from softgeom.circuits.anatomy import Anatomy as Anatomy
 from softgeom.circuits.anatomy import BlockAnatomy as BlockAnatomy
 from softgeom.circuits.anatomy import attend as attend
-from softgeom.circuits.anatomy import dissect as dissect
 from softgeom.circuits.anatomy import relative_error as relative_error
 from softgeom.circuits.anatomy import run as run
+from softgeom.circuits.anatomy import walk as walk
+from softgeom.circuits.dissection import check_identities as check_identities
+from softgeom.circuits.dissection import dissect as dissect
+from softgeom.circuits.families import dissect_weights as dissect_weights
 from softgeom.circuits.folding import centre_writers as centre_writers
 from softgeom.circuits.folding import change_basis as change_basis
 from softgeom.circuits.folding import fold_norms as fold_norms

@@ -1,22 +1,26 @@
 """A decoder-only model taken apart: every tensor under one name, whatever the model was, and one pass through them.
 
 The identities of this chapter rewrite weights (fold a norm, turn a head's basis, centre a writer), and the rewritten
-weights must run. So a model becomes an `Anatomy`, GPT and Llama alike, and `run` is the second route beside the model's
+weights must run. So a model becomes an `Anatomy`, whatever its family, and `run` is the second route beside the model's
 own forward pass. With rows as states, D = d_model, H heads, K = d_head, F = d_mlp, V = d_vocab, one block is (002,
 "Attention Block" and "Feedforward Network Block", with the norms that the block equations there leave out)
 
-    x_mid = x + sum_h softmax(q_h k_h^T / sqrt(K)) v_h W_O_h,    q_h, k_h, v_h = N1(x) W_h + b_h, q and k turned,
-    x'    = x_mid + a W_out + b_out,    a = gelu(y W_in + b_in)  or  silu(y W_gate + b_gate) * (y W_in + b_in),
+    x_mid = x + sum_h softmax(q_h k_h^T / sqrt(K)) v_h W_O_h + b_O,    q_h, k_h, v_h = N1(x) W_h + b_h, q and k turned,
+    x'    = x_mid + a W_out + b_out,    a = g(y W_in + b_in)  or  g(y W_gate + b_gate) * (y W_in + b_in),
 
 with y = N2(x_mid), and the logits are N_final(x) W_U^T + b_U. Biases that a model lacks are zero; folding fills them.
-Key and value heads that query heads share are repeated, so that head h always has its own W_K and W_V.
+Key and value heads that query heads share are repeated, so that head h always has its own W_K and W_V. Positions are
+turned into queries and keys (rotary), or learned vectors are added to the embedding; an anatomy has one or the other.
+
+Memory: `run` keeps every intermediate value, which for B sequences of T positions is about L (H (2 T + 4 K + D) + 8 D +
+2 F) B T numbers; `walk` hands the same records out one block at a time and holds one of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +28,15 @@ from torch import Tensor
 
 from softgeom.circuits.layernorm import Division, Normalisation, on_sphere, scale
 from softgeom.language_model import Internals, LayerInternals, explain_block, mix_heads, rotate
+
+# g of the feed-forward network, under the names of Transformers' configurations.
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_new": partial(F.gelu, approximate="tanh"),
+    "gelu_pytorch_tanh": partial(F.gelu, approximate="tanh"),
+    "relu": F.relu,
+    "silu": F.silu,
+}
 
 
 @dataclass(frozen=True)
@@ -45,14 +58,17 @@ class BlockAnatomy:
     b_in: Tensor  # (F)
     W_out: Tensor  # (F, D)
     b_out: Tensor  # (D)
+    b_O: Tensor  # (D)
+    activation: str  # a name of `ACTIVATIONS`
 
     def activations(self, y: Tensor) -> tuple[Tensor, Tensor]:
         """What the activation function reads, and the coefficient of each value row: (..., D) -> 2 of (..., F)."""
+        g = ACTIVATIONS[self.activation]
         linear = y @ self.W_in + self.b_in
         if self.W_gate is None or self.b_gate is None:
-            return linear, F.gelu(linear)
+            return linear, g(linear)
         gate = y @ self.W_gate + self.b_gate
-        return gate, F.silu(gate) * linear
+        return gate, g(gate) * linear
 
     def feed_forward(self, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The network in steps: what the activation function reads, coefficients, output."""
@@ -70,10 +86,11 @@ class Anatomy:
     ln_final: Normalisation | Division
     W_U: Tensor  # (V, D)
     b_U: Tensor  # (V)
-    rotary_base: float
+    rotary_base: float | None  # None where positions are learned vectors
     n_ctx: int
     group: int = 1  # query heads that share one key and value head
     tied: bool = False  # was W_U the same matrix as W_E?
+    W_pos: Tensor | None = None  # (T, D), added to the embedding
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -94,33 +111,14 @@ class Anatomy:
                 f"0..{len(self.W_E) - 1}: encode the text with this model's own tokenizer."
             )
 
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Rows of W_E, and of W_pos where there are any: (B, T) -> (B, T, D)."""
+        rows = self.W_E[tokens]
+        return rows if self.W_pos is None else rows + self.W_pos[: tokens.shape[1]]
 
-def dissect(model: Any, name: str, dtype: torch.dtype = torch.float64) -> Anatomy:
-    """Take a `GPT` or a `Llama` apart, in float64 so that identities can be exact.
-
-    Parameters
-    ----------
-    model : softgeom.language_model.GPT or Llama
-        Read by the names of its parameters: a norm without ``b`` is an RMSNorm, an MLP with ``W_gate`` is gated, and
-        fewer key heads than query heads are shared.
-    name : str
-        For tables and figures.
-    dtype : torch.dtype
-        Of every tensor of the anatomy.
-    """
-    group = model.blocks[0].attn.W_Q.shape[0] // model.blocks[0].attn.W_K.shape[0]
-    return Anatomy(
-        name=name,
-        W_E=_copy(model.W_E, dtype),
-        blocks=tuple(_dissect_block(block, group, dtype) for block in model.blocks),
-        ln_final=_dissect_norm(model.ln_final, dtype),
-        W_U=_copy(model.W_U, dtype),
-        b_U=torch.zeros(model.W_U.shape[0], dtype=dtype),
-        rotary_base=model.config.rotary_base,
-        n_ctx=model.config.n_ctx,
-        group=group,
-        tied=model.W_U is model.W_E,
-    )
+    def unembed(self, x: Tensor) -> Tensor:
+        """Logits that the last norm and W_U read from a stream: (..., D) -> (..., V)."""
+        return self.ln_final(x) @ self.W_U.T + self.b_U
 
 
 def run(anatomy: Anatomy, tokens: Tensor) -> Internals:
@@ -131,18 +129,29 @@ def run(anatomy: Anatomy, tokens: Tensor) -> Internals:
     ValueError
         If the sequence is longer than the context or a token lies outside the vocabulary.
     """
-    anatomy.check_tokens(tokens)
-    embed = anatomy.W_E[tokens]
-    layers: list[LayerInternals] = []
-    x = embed
-    for block in anatomy.blocks:
-        layers.append(run_block(block, x, anatomy.rotary_base))
-        x = layers[-1].resid_post
+    layers = tuple(walk(anatomy, tokens))
+    x = layers[-1].resid_post
     divisor, normalized, state = normalise(anatomy.ln_final, x)
-    return Internals(embed, tuple(layers), x, divisor, normalized, state, state @ anatomy.W_U.T + anatomy.b_U)
+    return Internals(anatomy.embed(tokens), layers, x, divisor, normalized, state, state @ anatomy.W_U.T + anatomy.b_U)
 
 
-def run_block(block: BlockAnatomy, x: Tensor, rotary_base: float) -> LayerInternals:
+def walk(anatomy: Anatomy, tokens: Tensor) -> Iterator[LayerInternals]:
+    """The records of one block after the other; a caller that drops each before the next keeps one in memory.
+
+    Raises
+    ------
+    ValueError
+        As `run`, before the first block.
+    """
+    anatomy.check_tokens(tokens)
+    x = anatomy.embed(tokens)
+    for block in anatomy.blocks:
+        layer = run_block(block, x, anatomy.rotary_base)
+        x = layer.resid_post
+        yield layer
+
+
+def run_block(block: BlockAnatomy, x: Tensor, rotary_base: float | None) -> LayerInternals:
     """One pre-norm block on states (B, T, D)."""
     return explain_block(
         x,
@@ -153,13 +162,15 @@ def run_block(block: BlockAnatomy, x: Tensor, rotary_base: float) -> LayerIntern
     )
 
 
-def attend(block: BlockAnatomy, attn_in: Tensor, rotary_base: float) -> dict[str, Tensor]:
+def attend(block: BlockAnatomy, attn_in: Tensor, rotary_base: float | None) -> dict[str, Tensor]:
     """All heads on what the norm hands them (B, T, D): queries, keys, values, scores, pattern, mixed values, writes."""
     q, k, v = (
         torch.einsum("btd,hdk->bhtk", attn_in, W) + b[:, None]
         for W, b in ((block.W_Q, block.b_Q), (block.W_K, block.b_K), (block.W_V, block.b_V))
     )
-    return mix_heads(rotate(q, rotary_base), rotate(k, rotary_base), v, block.W_O)
+    if rotary_base is not None:
+        q, k = rotate(q, rotary_base), rotate(k, rotary_base)
+    return mix_heads(q, k, v, block.W_O) | {"attn_bias": block.b_O}
 
 
 def normalise(norm: Normalisation | Division, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -182,40 +193,5 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
     finite = torch.isfinite(expected)
     if not torch.equal(torch.where(finite, 0.0, expected), torch.where(finite, 0.0, found)):
         return float("inf")
-    return float((found - expected)[finite].abs().max() / expected[finite].abs().max())
-
-
-def _dissect_norm(norm: Any, dtype: torch.dtype) -> Normalisation:
-    gamma = _copy(norm.w, dtype)
-    centred = hasattr(norm, "b")
-    beta = _copy(norm.b, dtype) if centred else torch.zeros_like(gamma)
-    return Normalisation(gamma, beta, float(norm.eps), centred)
-
-
-def _dissect_block(block: Any, group: int, dtype: torch.dtype) -> BlockAnatomy:
-    H, _, K = block.attn.W_Q.shape
-    F_ = block.mlp.W_in.shape[1]
-    gated = hasattr(block.mlp, "W_gate")
-    biased = hasattr(block.mlp, "b_in")
-    zeros = torch.zeros(H, K, dtype=dtype)
-    return BlockAnatomy(
-        ln1=_dissect_norm(block.ln1, dtype),
-        W_Q=_copy(block.attn.W_Q, dtype),
-        b_Q=zeros,
-        W_K=_copy(block.attn.W_K, dtype).repeat_interleave(group, 0),
-        b_K=zeros,
-        W_V=_copy(block.attn.W_V, dtype).repeat_interleave(group, 0),
-        b_V=zeros,
-        W_O=_copy(block.attn.W_O, dtype),
-        ln2=_dissect_norm(block.ln2, dtype),
-        W_gate=_copy(block.mlp.W_gate, dtype) if gated else None,
-        b_gate=torch.zeros(F_, dtype=dtype) if gated else None,
-        W_in=_copy(block.mlp.W_in, dtype),
-        b_in=_copy(block.mlp.b_in, dtype) if biased else torch.zeros(F_, dtype=dtype),
-        W_out=_copy(block.mlp.W_out, dtype),
-        b_out=_copy(block.mlp.b_out, dtype) if biased else torch.zeros(block.mlp.W_out.shape[1], dtype=dtype),
-    )
-
-
-def _copy(parameter: Tensor, dtype: torch.dtype) -> Tensor:
-    return parameter.detach().to("cpu", dtype, copy=True)
+    largest = (found - expected)[finite].abs().max()
+    return 0.0 if largest == 0 else float(largest / expected[finite].abs().max())  # zeros agree with zeros

@@ -2,7 +2,7 @@
 
 Three rewritings, each an identity on the logits of every prompt. `fold_norms` moves gain, shift and centring of each
 norm into the matrices that read it, so that a norm is a division and nothing else. `centre_writers` subtracts from
-everything that writes into the residual stream (rows of W_E, W_O, W_out, and b_out) its mean over the D coordinates;
+everything that writes into the residual stream (rows of W_E, W_pos, W_O, W_out, and b_O, b_out) its mean over the D coordinates;
 every LayerNorm would have subtracted it anyway, so it becomes an RMSNorm. `change_basis` turns the inner coordinates
 of the heads.
 
@@ -52,11 +52,17 @@ def centre_writers(anatomy: Anatomy) -> Anatomy:
             ln2=replace(block.ln2, centred=False),
             W_out=_centred(block.W_out),
             b_out=_centred(block.b_out),
+            b_O=_centred(block.b_O),
         )
         for block in anatomy.blocks
     )
     return replace(
-        anatomy, W_E=_centred(anatomy.W_E), blocks=blocks, ln_final=replace(anatomy.ln_final, centred=False), tied=False
+        anatomy,
+        W_E=_centred(anatomy.W_E),
+        W_pos=None if anatomy.W_pos is None else _centred(anatomy.W_pos),
+        blocks=blocks,
+        ln_final=replace(anatomy.ln_final, centred=False),
+        tied=False,
     )
 
 

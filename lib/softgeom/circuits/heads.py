@@ -76,10 +76,12 @@ def token_ov_circuit(anatomy: Anatomy, layer: int, head: int) -> FactoredMatrix:
     return FactoredMatrix(anatomy.W_E @ block.W_V[head], block.W_O[head] @ anatomy.W_U.T)
 
 
-def qk_circuit(block: BlockAnatomy, head: int, offset: int = 0, rotary_base: float = 10_000.0) -> FactoredMatrix:
+def qk_circuit(block: BlockAnatomy, head: int, offset: int = 0, rotary_base: float | None = 10_000.0) -> FactoredMatrix:
     """W_QK(offset) = W_Q R(offset) W_K^T: the bilinear form that scores a query `offset` positions after a key."""
-    turned = block.W_Q[head] @ rotation(offset, block.W_Q.shape[-1], rotary_base, block.W_Q.dtype)
-    return FactoredMatrix(turned, block.W_K[head].T)
+    W_Q = block.W_Q[head]
+    if rotary_base is not None:
+        W_Q = W_Q @ rotation(offset, W_Q.shape[-1], rotary_base, W_Q.dtype)
+    return FactoredMatrix(W_Q, block.W_K[head].T)
 
 
 def rotation(offset: int, d_head: int, base: float, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -90,7 +92,7 @@ def rotation(offset: int, d_head: int, base: float, dtype: torch.dtype = torch.f
     return turned if offset >= 0 else turned.T
 
 
-def scores_by_offset(block: BlockAnatomy, attn_in: Tensor, rotary_base: float) -> Tensor:
+def scores_by_offset(block: BlockAnatomy, attn_in: Tensor, rotary_base: float | None) -> Tensor:
     """Attention logits from the circuits alone, l_ij = x_i W_QK(i - j) x_j^T / sqrt(K): (B, T, D) -> (B, H, T, T).
 
     Second route to the scores: no query or key is formed or turned. -inf above the diagonal; heads without bias.
@@ -132,7 +134,7 @@ def writes_by_ov(block: BlockAnatomy, attn_in: Tensor, pattern: Tensor) -> Tenso
     return torch.einsum("bhij,bjd,hde->bihe", pattern, attn_in, W_OV) + torch.einsum("hk,hkd->hd", block.b_V, block.W_O)
 
 
-def offset_profile(block: BlockAnatomy, attn_in: Tensor, offsets: Tensor, rotary_base: float) -> Tensor:
+def offset_profile(block: BlockAnatomy, attn_in: Tensor, offsets: Tensor, rotary_base: float | None) -> Tensor:
     """Mean score over all pairs of queries and keys of a text, if every pair stood at the given offset: (H, offsets).
 
     Content is averaged out by bilinearity, mean_i x_i W_QK(offset) (mean_j x_j)^T / sqrt(K): what remains is what a

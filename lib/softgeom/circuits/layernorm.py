@@ -98,8 +98,10 @@ def fold(norm: Normalisation, W: Tensor, b: Tensor | None = None) -> tuple[Tenso
     W, b : Tensor
         W' = P diag(gamma) W and b' = beta W + b, to be fed z / sqrt(sigma(z)^2 + eps).
     """
-    shift = norm.beta @ W
-    return reader(norm) @ W, shift if b is None else shift + b
+    shift, stretched = norm.beta @ W, norm.gamma[:, None] * W
+    # P subtracts from each column its mean over the d coordinates; no (d, d) matrix is needed for that.
+    folded = stretched - stretched.mean(-2, keepdim=True) if norm.centred else stretched
+    return folded, shift if b is None else shift + b
 
 
 def _mean_square(z: Tensor, centred: bool) -> Tensor:

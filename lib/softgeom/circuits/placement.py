@@ -32,9 +32,9 @@ def norms_with_inputs(anatomy: Anatomy, internals: Internals) -> Iterator[tuple[
 def run_post_norm(anatomy: Anatomy, tokens: Tensor) -> list[Tensor]:
     """Streams of the post-norm variant, x <- N1(x + attention(x)), x <- N2(x + FFN(x)): 2 L + 1 states (B, T, D)."""
     anatomy.check_tokens(tokens)
-    states = [anatomy.W_E[tokens]]
+    states = [anatomy.embed(tokens)]
     for block in anatomy.blocks:
-        heads = attend(block, states[-1], anatomy.rotary_base)["head_out"].sum(2)
+        heads = attend(block, states[-1], anatomy.rotary_base)["head_out"].sum(2) + block.b_O
         states.append(block.ln1(states[-1] + heads))
         states.append(block.ln2(states[-1] + block.feed_forward(states[-1])[2]))
     return states
@@ -43,9 +43,9 @@ def run_post_norm(anatomy: Anatomy, tokens: Tensor) -> list[Tensor]:
 def run_without_norms(anatomy: Anatomy, tokens: Tensor) -> Tensor:
     """Logits (B, T, V) of the block equations taken literally: x <- x + attention(x), x <- x + FFN(x), x W_U^T, no norm anywhere."""
     anatomy.check_tokens(tokens)
-    x = anatomy.W_E[tokens]
+    x = anatomy.embed(tokens)
     for block in anatomy.blocks:
-        x = x + attend(block, x, anatomy.rotary_base)["head_out"].sum(2)
+        x = x + attend(block, x, anatomy.rotary_base)["head_out"].sum(2) + block.b_O
         x = x + block.feed_forward(x)[2]
     return x @ anatomy.W_U.T + anatomy.b_U
 

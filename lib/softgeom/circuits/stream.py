@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from softgeom.circuits.anatomy import Anatomy, normalise
+from softgeom.circuits.anatomy import Anatomy
 from softgeom.circuits.layernorm import Division
 from softgeom.language_model import Internals
 
@@ -30,12 +30,18 @@ class Writers:
 
 
 def writers(internals: Internals) -> Writers:
-    """Embedding, then for each layer its heads and its feed-forward network (bias included): N = 1 + L (H + 1)."""
+    """Embedding (with learned positions), then for each layer its heads and its feed-forward network (bias included): N = 1 + L (H + 1).
+
+    A layer whose attention has a bias of its own (GPT-2's b_O) has one writer more, after its heads.
+    """
     names, writes = ["embedding"], [internals.embed]
     for layer, record in enumerate(internals.layers):
         for head, write in enumerate(record.head_out.unbind(2)):
             names.append(f"L{layer}.H{head}")
             writes.append(write)
+        if record.attn_bias.any():
+            names.append(f"L{layer}.bias")
+            writes.append(record.attn_bias.expand_as(record.mlp_out))
         names.append(f"L{layer}.FFN")
         writes.append(record.mlp_out)
     return Writers(tuple(names), torch.stack(writes))
@@ -85,4 +91,4 @@ def logit_lens(anatomy: Anatomy, internals: Internals) -> Tensor:
     The first is read from the embedding, the last is the model's own.
     """
     states = [internals.embed, *(record.resid_post for record in internals.layers)]
-    return torch.stack([normalise(anatomy.ln_final, state)[2] @ anatomy.W_U.T + anatomy.b_U for state in states])
+    return torch.stack([anatomy.unembed(state) for state in states])

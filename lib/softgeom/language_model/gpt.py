@@ -228,7 +228,8 @@ def explain_block(
     """
     ln1_scale, ln1_normalized, attn_in = ln1(x)
     heads = attention(attn_in)
-    resid_mid = x + heads["head_out"].sum(2)
+    heads.setdefault("attn_bias", x.new_zeros(x.shape[-1]))
+    resid_mid = x + heads["head_out"].sum(2) + heads["attn_bias"]
     ln2_scale, ln2_normalized, mlp_in = ln2(resid_mid)
     mlp_pre, mlp_post, mlp_out = mlp(mlp_in)
     return LayerInternals(

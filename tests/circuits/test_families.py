@@ -1,0 +1,130 @@
+"""Transformers' own GPT-2, Llama, Qwen2 and Gemma, tiny and random, against their dissections."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from softgeom.circuits import check_identities, dissect, dissect_weights, run
+
+transformers = pytest.importorskip("transformers")
+
+SIZES = {
+    "vocab_size": 37, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 32, "attn_implementation": "eager",
+}  # fmt: skip
+CONFIGS = {
+    "gpt2": lambda **more: transformers.GPT2Config(
+        vocab_size=37, n_embd=24, n_head=3, n_layer=2, n_positions=32, **more
+    ),
+    "llama": lambda **more: transformers.LlamaConfig(
+        **SIZES | {"attention_bias": True, "mlp_bias": True, "head_dim": 6} | more
+    ),
+    "qwen2": lambda **more: transformers.Qwen2Config(**SIZES | {"tie_word_embeddings": True} | more),
+    "gemma": lambda **more: transformers.GemmaConfig(**SIZES | {"head_dim": 10} | more),
+}
+
+
+def _model(family: str, **more):
+    """Random in float64, with gains and biases away from what initialisation gives them; in training mode, as constructed."""
+    model = transformers.AutoModelForCausalLM.from_config(CONFIGS[family](**more)).double()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.2 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    return model
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def model(request):
+    return _model(request.param)
+
+
+def test_the_dissection_computes_what_the_model_computes(model):
+    anatomy = dissect(model, check=False)
+    tokens = torch.randint(37, (2, 20), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        expected = model.eval()(tokens, output_hidden_states=True)
+    internals = run(anatomy, tokens)
+    # Its rotary angles are computed in single precision whatever the model's type.
+    torch.testing.assert_close(
+        internals.logits, expected.logits, rtol=0, atol=1e-5 * float(expected.logits.abs().max())
+    )
+    torch.testing.assert_close(internals.layers[0].resid_post, expected.hidden_states[1], rtol=0, atol=1e-5)
+
+
+def test_the_identities_hold_on_every_family(model):
+    errors = check_identities(dissect(model), model)
+    assert list(errors) == [
+        "parts = model",
+        "final state = sum of writers",
+        "folded = unfolded",
+        "logits = sum of writers",
+    ]
+    assert max(error for identity, error in errors.items() if identity != "parts = model") < 1e-10
+
+
+def test_configuration_and_weights_are_enough_with_and_without_a_prefix(model):
+    state, config = model.state_dict(), model.config.to_dict()
+    bare = {key.removeprefix("model.").removeprefix("transformer."): value for key, value in state.items()}
+    tokens = torch.arange(9)[None]
+    expected = run(dissect(model), tokens).logits
+    for weights in (state, bare):
+        assert torch.equal(run(dissect_weights(config, weights), tokens).logits, expected)
+
+
+def test_older_configurations_name_the_rotary_base_and_gemma_s_activation_otherwise():
+    model = _model("llama", rope_parameters={"rope_type": "default", "rope_theta": 500.0})
+    older = model.config.to_dict() | {"rope_parameters": None, "rope_theta": 500.0}
+    assert dissect_weights(older, model.state_dict()).rotary_base == dissect(model).rotary_base == 500
+    gemma = _model("gemma")
+    first = gemma.config.to_dict() | {"hidden_act": "gelu", "hidden_activation": None}
+    assert dissect_weights(first, gemma.state_dict()).blocks[0].activation == "gelu_pytorch_tanh"
+
+
+def test_half_precision_weights_are_taken_apart_in_double():
+    assert dissect(_model("llama").bfloat16()).W_E.dtype == torch.float64
+    with pytest.raises(ValueError, match=r"take torch\.float64"):
+        dissect(_model("llama"), dtype=torch.bfloat16)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "gemma2"}, "'gemma2' is not covered, only gpt2, llama, qwen2, gemma; what is missing for it: norms after"),
+        ({"model_type": "mixtral"}, "a mixture of experts"),
+        ({"model_type": "whatever"}, "its parts are unknown here"),
+        ({"use_sliding_window": True}, "sliding windows"),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, "sliding windows"),
+        ({"num_local_experts": 8}, "mixture of experts"),
+        ({"hidden_act": "swish2"}, "activation function 'swish2'"),
+        ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4}}, "type 'llama3'"),
+        ({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}}, "on 0.5 of each head"),
+        ({"vocab_size": 38}, r"shape \(37, 24\)"),
+        ({"num_hidden_layers": 1}, "no place for"),
+        ({"num_hidden_layers": 3}, r"no 'layers\.2"),
+    ],
+)  # fmt: skip
+def test_what_is_not_covered_is_refused_with_what_is_missing(change, message):
+    model = _model("llama")
+    with pytest.raises(ValueError, match=message):
+        dissect_weights(model.config.to_dict() | change, model.state_dict())
+
+
+@pytest.mark.parametrize("family", ["qwen3", "mistral", "gpt_neox"])
+def test_other_architectures_of_transformers_are_refused_by_name(family):
+    theirs = transformers.AutoConfig.for_model(
+        family, **{key: SIZES[key] for key in SIZES if key != "attn_implementation"}
+    )
+    with pytest.raises(ValueError, match=f"{family!r} is not covered.*missing"):
+        dissect_weights(theirs, {})
+
+
+def test_gpt2_s_own_variants_are_refused():
+    model = _model("gpt2")
+    for change, words in (
+        ({"scale_attn_by_inverse_layer_idx": True}, "number"),
+        ({"scale_attn_weights": False}, "sqrt"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            dissect_weights(model.config.to_dict() | change, model.state_dict())
