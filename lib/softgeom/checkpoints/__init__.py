@@ -1,5 +1,6 @@
 """Weights of other people's models, read without running anything of theirs."""
 
+from softgeom.checkpoints.gguf_llama import load_gguf_llama as load_gguf_llama
 from softgeom.checkpoints.llama2c import Llama2cConfig as Llama2cConfig
 from softgeom.checkpoints.llama2c import load_llama2c as load_llama2c
 from softgeom.checkpoints.llama2c import read_llama2c as read_llama2c

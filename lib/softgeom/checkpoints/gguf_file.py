@@ -51,6 +51,11 @@ class GgufStore:
             ) from error
         self.tokens = self._vocabulary()
 
+    def fact(self, key: str, default: Any = None) -> Any:
+        """One entry of the header: a number, a text, or a list of them; `default` where there is none."""
+        field = self._reader.get_field(key)
+        return default if field is None else field.contents()
+
     def names(self) -> list[str]:
         return list(self._tensors)
 
@@ -75,11 +80,14 @@ class GgufStore:
             )
         return np.asarray(values).reshape(shape)
 
-    def _vocabulary(self) -> tuple[str, ...] | None:
+    def pieces(self) -> list[str] | None:
+        """The vocabulary as the file spells it: byte-level pieces are not decoded into text."""
         field = self._reader.get_field("tokenizer.ggml.tokens")
-        if field is None:
+        return None if field is None else [bytes(field.parts[n]).decode("utf-8", "replace") for n in field.data]
+
+    def _vocabulary(self) -> tuple[str, ...] | None:
+        strings = self.pieces()
+        if strings is None:
             return None
-        strings = [bytes(field.parts[n]).decode("utf-8", "replace") for n in field.data]
-        kind = self._reader.get_field("tokenizer.ggml.model")
-        byte_level = kind is not None and bytes(kind.parts[kind.data[0]]) == b"gpt2"
+        byte_level = self.fact("tokenizer.ggml.model") == "gpt2"
         return tuple(decode_bytes(token) for token in strings) if byte_level else tuple(strings)

@@ -12,7 +12,7 @@ al. 2023 (Llama 2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,14 +173,31 @@ def from_llama2c(
         n_ctx=sizes.seq_len,
         tie_embeddings=sizes.tied,
     )
-    model = Llama(config).to(getattr(torch, dtype)).requires_grad_(False)
-    model.W_E.copy_(_tensor(weights["tok_embeddings"]))
-    model.W_U.copy_(_tensor(weights["output"]))  # when tied, the same values into the same matrix
-    model.ln_final.w.copy_(_tensor(weights["norm"]))
-    for layer, block in enumerate(model.blocks):
-        of_layer = {name: _tensor(array[layer]) for name, array in weights.items() if name in _OF_BLOCKS}
-        block.load(of_layer)  # type: ignore[operator]
+    model = filled(config, lambda name, layer: weights[name] if layer is None else weights[name][layer], dtype)
     model.tokenizer = PieceTokenizer(tuple(tokens), tuple(scores.tolist()))
+    return model
+
+
+def filled(config: LlamaConfig, weight: Callable[[str, int | None], np.ndarray], dtype: str) -> Llama:
+    """A model whose weights come one at a time, so that a large file is never held beside it.
+
+    Parameters
+    ----------
+    config : LlamaConfig
+        Sizes.
+    weight : function (name, layer) -> array
+        llama2.c's names, rows first; the layer is None for ``tok_embeddings``, ``output`` and ``norm``. ``output`` is asked
+        for only where the embeddings are not tied.
+    dtype : str
+        Name of a floating-point type of torch.
+    """
+    model = Llama(config).to(getattr(torch, dtype)).requires_grad_(False)
+    model.W_E.copy_(_tensor(weight("tok_embeddings", None)))
+    if not config.tie_embeddings:
+        model.W_U.copy_(_tensor(weight("output", None)))
+    model.ln_final.w.copy_(_tensor(weight("norm", None)))
+    for layer, block in enumerate(model.blocks):
+        block.load({name: _tensor(weight(name, layer)) for name in _OF_BLOCKS})  # type: ignore[operator]
     return model
 
 

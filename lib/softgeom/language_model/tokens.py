@@ -61,6 +61,33 @@ class BytePairTokenizer:
         path.write_text(self._inner.to_str(pretty=False), encoding="utf-8")
 
     @classmethod
+    def from_pieces(
+        cls, pieces: Sequence[str], merges: Sequence[str], marks: Sequence[int] = (), *, single_digits: bool = False
+    ) -> BytePairTokenizer:
+        """The tokenizer of a released model, from its byte-level pieces in order of id and its merges in order of rank.
+
+        Parameters
+        ----------
+        pieces : sequence of str
+            As the model's file spells them (a space is written Ġ).
+        merges : sequence of str
+            Two pieces each, with a blank between.
+        marks : sequence of int
+            Ids of pieces that stand for no text, like the end of a document; they are never split.
+        single_digits : bool
+            Whether each digit is a word of its own.
+        """
+        ids = {piece: i for i, piece in reversed(list(enumerate(pieces)))}
+        pairs = [tuple(merge.split(" ", 1)) for merge in merges]
+        inner = Tokenizer(bpe_models.BPE(vocab=ids, merges=pairs))
+        words = bpe_splitters.ByteLevel(add_prefix_space=False)
+        digits = [bpe_splitters.Digits(individual_digits=True)] if single_digits else []
+        inner.pre_tokenizer = bpe_splitters.Sequence([*digits, words])
+        inner.decoder = bpe_decoders.ByteLevel()
+        inner.add_special_tokens([pieces[i] for i in marks])
+        return cls(inner)
+
+    @classmethod
     def load(cls, path: Path) -> BytePairTokenizer:
         """Read a tokenizer written by :meth:`save`."""
         return cls(Tokenizer.from_str(path.read_text(encoding="utf-8")))

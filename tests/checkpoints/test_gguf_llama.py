@@ -1,0 +1,162 @@
+"""Llama-type models in GGUF: a tiny one written here, and the released one where its file is, against transformers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from softgeom.checkpoints import RELEASED, load_gguf_llama
+from softgeom.circuits import dissect
+from softgeom.language_model import Llama, LlamaConfig
+
+gguf = pytest.importorskip("gguf")
+
+SIZES = LlamaConfig(d_vocab=40, d_model=64, n_heads=4, n_kv_heads=2, n_layers=2, d_mlp=96, n_ctx=24, rotary_base=5e4)
+PIECES = [*"abcdefghijklmnopqrstuvwxyz0123456789", "\u0120", "ab", "abc", "<|end|>"]
+MERGES = ["a b", "ab c"]
+
+
+def _write(path: Path, model: Llama, quantised: bool = False, **facts) -> Path:
+    """A file as llama.cpp writes them; matrices in Q8_0 when `quantised`."""
+    c = model.config
+    writer = gguf.GGUFWriter(path, facts.pop("architecture", "llama"))
+    writer.add_block_count(c.n_layers)
+    writer.add_context_length(c.n_ctx)
+    writer.add_embedding_length(c.d_model)
+    writer.add_feed_forward_length(c.d_mlp)
+    writer.add_head_count(c.n_heads)
+    writer.add_head_count_kv(c.n_kv_heads)
+    writer.add_rope_freq_base(c.rotary_base)
+    writer.add_rope_dimension_count(facts.pop("turned", c.d_head))
+    writer.add_layer_norm_rms_eps(c.rms_norm_eps)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(facts.pop("words", "smollm"))
+    writer.add_token_list(PIECES)
+    writer.add_token_types([1] * 39 + [3])
+    writer.add_token_merges(MERGES)
+    for key, value in facts.items():
+        writer.add_uint32(key.replace("__", "."), value)
+
+    def tensor(name: str, W: torch.Tensor) -> None:
+        array = np.ascontiguousarray(W.float().numpy())
+        if quantised and array.ndim == 2:
+            kind = gguf.GGMLQuantizationType.Q8_0
+            writer.add_tensor(f"{name}.weight", gguf.quantize(array, kind), raw_dtype=kind)
+        else:
+            writer.add_tensor(f"{name}.weight", array)
+
+    tensor("token_embd", model.W_E)
+    tensor("output_norm", model.ln_final.w)
+    for i, block in enumerate(model.blocks):
+        attn, mlp = block.attn, block.mlp
+        for name, W in {"attn_q": attn.W_Q, "attn_k": attn.W_K, "attn_v": attn.W_V}.items():
+            tensor(f"blk.{i}.{name}", W.transpose(1, 2).flatten(0, 1))
+        tensor(f"blk.{i}.attn_output", attn.W_O.flatten(0, 1).T)
+        for name, W in {"ffn_gate": mlp.W_gate, "ffn_up": mlp.W_in, "ffn_down": mlp.W_out}.items():
+            tensor(f"blk.{i}.{name}", W.T)
+        tensor(f"blk.{i}.attn_norm", block.ln1.w)
+        tensor(f"blk.{i}.ffn_norm", block.ln2.w)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _as_transformers(model: Llama):
+    """The same weights in transformers' own Llama: partners of a rotation half a head apart, heads stacked."""
+    transformers = pytest.importorskip("transformers")
+    c = model.config
+    config = transformers.LlamaConfig(
+        vocab_size=c.d_vocab, hidden_size=c.d_model, intermediate_size=c.d_mlp, num_hidden_layers=c.n_layers,
+        num_attention_heads=c.n_heads, num_key_value_heads=c.n_kv_heads, max_position_embeddings=c.n_ctx,
+        rms_norm_eps=c.rms_norm_eps, tie_word_embeddings=c.tie_embeddings, attn_implementation="eager",
+        rope_parameters={"rope_type": "default", "rope_theta": c.rotary_base},
+    )  # fmt: skip
+    theirs = transformers.LlamaForCausalLM(config).to(model.W_E.dtype).eval()
+
+    def halves(W: torch.Tensor) -> torch.Tensor:
+        return torch.cat((W[..., 0::2], W[..., 1::2]), -1).transpose(1, 2).flatten(0, 1)
+
+    state = {"model.embed_tokens.weight": model.W_E, "model.norm.weight": model.ln_final.w, "lm_head.weight": model.W_U}
+    for i, block in enumerate(model.blocks):
+        attn, mlp, at = block.attn, block.mlp, f"model.layers.{i}"
+        state[f"{at}.self_attn.q_proj.weight"], state[f"{at}.self_attn.k_proj.weight"] = (
+            halves(attn.W_Q),
+            halves(attn.W_K),
+        )
+        state[f"{at}.self_attn.v_proj.weight"] = attn.W_V.transpose(1, 2).flatten(0, 1)
+        state[f"{at}.self_attn.o_proj.weight"] = attn.W_O.flatten(0, 1).T
+        state[f"{at}.mlp.gate_proj.weight"], state[f"{at}.mlp.up_proj.weight"] = mlp.W_gate.T, mlp.W_in.T
+        state[f"{at}.mlp.down_proj.weight"] = mlp.W_out.T
+        state[f"{at}.input_layernorm.weight"], state[f"{at}.post_attention_layernorm.weight"] = block.ln1.w, block.ln2.w
+    theirs.load_state_dict(state)
+    return theirs
+
+
+@pytest.mark.parametrize("quantised", [False, True])
+def test_a_file_gives_the_model_that_was_written(tmp_path, quantised):
+    original = Llama(SIZES, seed=3).requires_grad_(False)
+    loaded = load_gguf_llama(_write(tmp_path / "m.gguf", original, quantised), "float64")
+    assert loaded.config == SIZES
+    tokens = torch.arange(20)[None]
+    if quantised:
+        assert not torch.equal(loaded.W_E, original.W_E.double())
+    else:
+        torch.testing.assert_close(loaded(tokens), original.double()(tokens), rtol=1e-12, atol=1e-12)
+    with torch.no_grad():
+        expected = _as_transformers(loaded)(tokens).logits
+    assert (loaded(tokens) - expected).abs().max() < 1e-6 * expected.abs().max()
+
+
+def test_its_tokenizer_merges_splits_digits_and_keeps_marks(tmp_path):
+    tokenizer = load_gguf_llama(_write(tmp_path / "m.gguf", Llama(SIZES).requires_grad_(False))).tokenizer
+    assert tokenizer.encode("abc ab").tolist() == [38, 36, 37]
+    assert tokenizer.encode("12<|end|>").tolist() == [27, 28, 39]
+    assert tokenizer.decode([38, 36, 37]) == "abc ab"
+
+
+def test_a_tokenizer_of_another_kind_is_said_to_be_absent(tmp_path, caplog):
+    model = load_gguf_llama(_write(tmp_path / "m.gguf", Llama(SIZES).requires_grad_(False), words="llama-bpe"))
+    assert model.tokenizer is None
+    assert "'llama-bpe' is not covered: give token ids" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"architecture": "mamba"}, "architecture 'mamba'; only 'llama'"),
+        ({"llama__expert_count": 8}, "a mixture of experts"),
+        ({"llama__attention__sliding_window": 512}, "sliding-window attention"),
+        ({"turned": 8}, "turns 8 of 16 coordinates"),
+    ],
+)
+def test_what_is_not_covered_is_refused_by_name(tmp_path, facts, message):
+    path = _write(tmp_path / "m.gguf", Llama(SIZES).requires_grad_(False), **facts)
+    with pytest.raises(ValueError, match=message):
+        load_gguf_llama(path)
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path):
+    model = Llama(SIZES).requires_grad_(False)
+    model.blocks[1].ln2.w[0] = torch.inf
+    with pytest.raises(ValueError, match=r"blk\.1\.ffn_norm\.weight has NaN or infinite"):
+        load_gguf_llama(_write(tmp_path / "m.gguf", model))
+
+
+def test_smollm2_has_the_logits_of_transformers():
+    if not RELEASED["smollm2"].available():
+        pytest.skip("the file of SmolLM2 is not here: softgeom inspect smollm2 fetches it (93 MB)")
+    model = load_gguf_llama(RELEASED["smollm2"].fetch()[0])
+    ids = model.tokenizer.encode("When Mary and John went to the store, John gave a drink to")
+    tokens = torch.as_tensor(ids, dtype=torch.long)[None]
+    with torch.no_grad():
+        found, expected = model(tokens), _as_transformers(model)(tokens).logits
+    assert (found - expected).abs().max() < 1e-5 * expected.abs().max()
+    assert model.tokenizer.decode([int(found[0, -1].argmax())]) == " Mary"
+    assert dissect(model, "SmolLM2", torch.float32).sizes == {
+        "V": 49152, "D": 576, "H": 9, "K": 64, "F": 1536, "L": 30, "T": 8192,
+    }  # fmt: skip
