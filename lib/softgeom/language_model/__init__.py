@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from softgeom.language_model.configuration import TrainingConfig, configuration_hash, draw_batch, learning_rate
-from softgeom.language_model.gpt import GPT, Decoder, GPTConfig, explain_block, generate, mix_heads, rotate
+from softgeom.language_model.generation import Continuation, generate
+from softgeom.language_model.gpt import GPT, Decoder, GPTConfig, explain_block, mix_heads, rotate
 from softgeom.language_model.internals import Internals, LayerInternals
 from softgeom.language_model.llama import Llama, LlamaConfig
 from softgeom.language_model.pieces import PieceTokenizer
@@ -21,6 +22,7 @@ from softgeom.language_model.training import (
 __all__ = [
     "GPT",
     "BytePairTokenizer",
+    "Continuation",
     "Decoder",
     "DivergedError",
     "GPTConfig",

@@ -120,11 +120,11 @@ class Llama(Decoder):
     Parameters
     ----------
     config : LlamaConfig
-    seed : int
-        Seeds the weights, normal with standard deviation ``d_model ** -0.5``.
+    seed : int or None
+        Seeds the weights, normal with standard deviation ``d_model ** -0.5``; None leaves them to be filled by a loader.
     """
 
-    def __init__(self, config: LlamaConfig, seed: int = 0) -> None:
+    def __init__(self, config: LlamaConfig, seed: int | None = 0) -> None:
         super().__init__()
         self.config = config
         self.W_E = nn.Parameter(torch.zeros(config.d_vocab, config.d_model))
@@ -132,6 +132,8 @@ class Llama(Decoder):
         self.ln_final = RMSNorm(config.d_model, config.rms_norm_eps)
         self.W_U = self.W_E if config.tie_embeddings else nn.Parameter(torch.zeros(config.d_vocab, config.d_model))
         self.tokenizer: Any = None
+        if seed is None:
+            return
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for name, parameter in self.named_parameters():
@@ -191,7 +193,7 @@ def filled(config: LlamaConfig, weight: Callable[[str, int | None], np.ndarray],
     dtype : str
         Name of a floating-point type of torch.
     """
-    model = Llama(config).to(getattr(torch, dtype)).requires_grad_(False)
+    model = Llama(config, seed=None).to(getattr(torch, dtype)).requires_grad_(False)
     model.W_E.copy_(_tensor(weight("tok_embeddings", None)))
     if not config.tie_embeddings:
         model.W_U.copy_(_tensor(weight("output", None)))
