@@ -70,3 +70,38 @@ def test_names_beside_the_model_are_found_when_one_set_fits(tmp_path):
     assert any("beside the model" in note for note in head.notes)
     (tmp_path / "labels.txt").write_text("\n".join(FIVE[::-1]))
     assert load_head(tmp_path / "m.npz").layer.tokens is None  # two that disagree: neither is trusted
+
+
+def test_a_dictionary_that_numbers_from_one_leaves_class_0_to_the_blank(tmp_path):
+    numbered = {name: n for n, name in enumerate(FIVE, start=1)}
+    (tmp_path / "vocab.json").write_text(
+        json.dumps({"char2idx": numbered, "idx2char": {str(n): c for c, n in numbered.items()}})
+    )
+    assert read_labels(tmp_path / "vocab.json", 6)[0] == (BLANK, *FIVE)
+    (tmp_path / "model.npz").touch()
+    names, how = labels_beside(tmp_path / "model.npz", 6)
+    assert names == (BLANK, *FIVE)
+    assert how == "names from vocab.json beside the model"
+
+
+def test_a_list_in_a_python_file_is_parsed_and_not_run(tmp_path):
+    source = tmp_path / "charsets.py"
+    source.write_text(
+        f"raise SystemExit\nOLD = {FIVE[::-1]}\nNEW = BETA = {FIVE}\nFEW = ['a']\nMIXED = ['a', 1, 'c', 'd', 'e']\n"
+    )
+    assert read_labels(f"{source}:NEW", 5) == (tuple(FIVE), "names from the list NEW of charsets.py")
+    with pytest.raises(
+        ValueError,
+        match=r"OLD \(5 names\), NEW \(5 names\).*FEW \(1 names\); name the one of 5 classes, as charsets.py:NAME",
+    ):
+        read_labels(source, 5)
+    with pytest.raises(ValueError, match="no list of strings 'MIXED'"):
+        read_labels(f"{source}:MIXED", 5)
+    with pytest.raises(ValueError, match="FEW has 1 names for 5 classes"):
+        read_labels(f"{source}:FEW", 5)
+    source.write_text("x = " + "(" * 100_000)
+    with pytest.raises(ValueError, match="is no Python file"):
+        read_labels(source, 5)
+    source.write_text("x = 1")
+    with pytest.raises(ValueError, match="these lists of strings: none"):
+        read_labels(source, 5)

@@ -96,6 +96,13 @@ def test_inspect_lists_what_could_be_meant(tmp_path, capsys):
     np.savez(tmp_path / "m.npz", one=np.ones((4, 3)), two=np.ones((5, 3)))
     assert main(["inspect", str(tmp_path / "m.npz")]) == 0
     assert "--weight one  # (4, 3)" in capsys.readouterr().out
+    np.savez(tmp_path / "many.npz", **{f"m{n}": np.ones((n + 3, 2)) for n in range(20)})
+    assert main(["inspect", str(tmp_path / "many.npz")]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("softgeom scan") == 8
+    assert "12 more matrices: --all lists them" in shown
+    assert main(["inspect", str(tmp_path / "many.npz"), "--all"]) == 0
+    assert capsys.readouterr().out.count("softgeom scan") == 20
 
 
 def test_explain_names_captors_or_an_input(npz, scanned, capsys):

@@ -4,11 +4,13 @@ A list of C names is taken as it is. The networks that read text lines (CTC) hav
 the blank, which comes first, or two, where the space comes last as well. Any other length would give classes names that are not
 theirs: it is refused, unless the caller confirms that the names begin at class 0.
 
-Files: one name a line; JSON with a vocabulary, `id2label`, or any list of C strings in it; a pickle of plain data.
+Files: one name a line; JSON with a vocabulary, `id2label`, or any list of C strings in it; a pickle of plain data; a Python file with a
+literal list of strings (`charsets.py:NAME` where it has several), which is parsed and never run.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -23,6 +25,7 @@ BLANK = "<blank>"
 _BESIDE = re.compile(r"label|class|char|vocab|dict|keys|token|config|names", re.IGNORECASE)
 _LOOKED_AT = 40  # files beside a model
 _LARGEST = 64 * 2**20  # bytes of a file of names
+_LARGEST_SOURCE = 2**22  # bytes of Python that are parsed for a list
 _DEEPEST = 6  # levels of a JSON file that are searched for names
 
 
@@ -47,9 +50,13 @@ def read_labels(path: str | Path, classes: int, *, confirmed: bool = False) -> t
     ValueError
         When there is no such file, it holds no names, or their number does not fit.
     """
-    path = Path(path)
+    path, _, variable = _split(str(path))
     if not path.is_file():
         raise ValueError(f"there is no vocabulary file {str(path)!r}.")
+    if path.suffix == ".py":
+        name, names = _literal_list(path, variable, classes)
+        fitted, how = fit_labels(names, classes, f"{path}:{name}", confirmed=confirmed)
+        return fitted, f"names from the list {name} of {path.name}{how}"
     if path.stat().st_size > _LARGEST:
         raise ValueError(f"{path} has {path.stat().st_size} bytes, too many for a list of names.")
     names = _parsed(path, classes)
@@ -125,6 +132,42 @@ def _parsed(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
         ) from error
 
 
+def _split(text: str) -> tuple[Path, str, str]:
+    """A file, and the variable that is named behind a Python file."""
+    if Path(text).is_file() or ".py:" not in text:
+        return Path(text), "", ""
+    file, colon, variable = text.rpartition(":")
+    return Path(file), colon, variable
+
+
+def _literal_list(path: Path, variable: str, classes: int) -> tuple[str, list[str]]:
+    """A list of strings that a Python file writes down at its top level, with the name that it has there; nothing is executed."""
+    if path.stat().st_size > _LARGEST_SOURCE:
+        raise ValueError(f"{path} has {path.stat().st_size} bytes, too many for a list of names.")
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{path} is no Python file ({plain(error)}).") from error
+    found: dict[str, list[str]] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.Tuple):
+            items = [item.value for item in node.value.elts if isinstance(item, ast.Constant)]
+            names = [item for item in items if isinstance(item, str)]
+            if names and len(names) == len(node.value.elts):
+                found |= {target.id: names for target in node.targets if isinstance(target, ast.Name)}
+    listed = ", ".join(f"{name} ({len(names):,} names)" for name, names in found.items()) or "none"
+    if variable:
+        if variable not in found:
+            raise ValueError(f"{path} has no list of strings {variable!r}; it has {listed}.")
+        return variable, found[variable]
+    fitting = [name for name, names in found.items() if classes - len(names) in (0, 1, 2)]
+    if len(fitting) != 1:
+        raise ValueError(
+            f"{path} has these lists of strings: {listed}; name the one of {classes:,} classes, as {path.name}:NAME."
+        )
+    return fitting[0], found[fitting[0]]
+
+
 def _by_number(names: dict[int, str], classes: int, path: Path, *, confirmed: bool) -> tuple[str, ...]:
     """Ids are written down: what has none is a padding row."""
     if any(index < 0 for index in names):
@@ -135,6 +178,11 @@ def _by_number(names: dict[int, str], classes: int, path: Path, *, confirmed: bo
             f"{path} names class {max(beyond)}, but the layer has {classes} classes: it belongs to another model "
             "(--labels-anyway takes it all the same)."
         )
+    if set(range(1, classes)) <= names.keys():
+        return (
+            names.get(0, BLANK),
+            *(names[index] for index in range(1, classes)),
+        )  # a CTC network numbers its signs from 1
     return tuple(names.get(index, f"<unused {index}>") for index in range(classes))
 
 

@@ -13,11 +13,16 @@ from softgeom.checkpoints.listing import list_candidates
 from softgeom.checkpoints.tensors import plain
 from softgeom.commands.boundary import DONE
 
+_LISTED = 8  # other candidates on the terminal: a transformer has hundreds of matrices
+
 
 def add(commands: Any) -> None:
     """The command's options."""
     parser = commands.add_parser("inspect", help="list what a file holds that could be a softmax layer")
     parser.add_argument("model", help="a file, folder, hub id or released model")
+    parser.add_argument(
+        "--all", action="store_true", help=f"list every matrix of the file, not the likeliest {_LISTED} alone"
+    )
     parser.add_argument("--json", action="store_true", help="print as JSON")
     parser.set_defaults(run=run)
 
@@ -51,9 +56,11 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(refusal)
     else:
         print(f"{plain(model)}: {refusal}")
-    for name, shape, bias in candidates[::-1]:
-        if head is None or name != head.names.get("weight"):
-            print(
-                f"softgeom scan {shlex.quote(model)} --weight {shlex.quote(plain(name))}  # {shape}{', bias ' + plain(bias) if bias else ''}"
-            )
+    others = [candidate for candidate in candidates[::-1] if head is None or candidate[0] != head.names.get("weight")]
+    for name, shape, bias in others if options.all else others[:_LISTED]:
+        print(
+            f"softgeom scan {shlex.quote(model)} --weight {shlex.quote(plain(name))}  # {shape}{', bias ' + plain(bias) if bias else ''}"
+        )
+    if len(others) > _LISTED and not options.all:
+        print(f"{len(others) - _LISTED} more matrices: --all lists them")
     return DONE

@@ -30,7 +30,10 @@ def add_model(parser: argparse.ArgumentParser, name: str = "model") -> None:
     layer.add_argument("--bias", help="name of the bias tensor, where it is not the sibling of the weight")
     layer.add_argument("--no-bias", action="store_true", help="leave the bias out")
     layer.add_argument(
-        "--tokens", "--labels", dest="tokens", help="file of class names: one a line, JSON, tokenizer.json"
+        "--tokens",
+        "--labels",
+        dest="tokens",
+        help="file of class names: one a line, JSON, tokenizer.json, or FILE.py:LIST",
     )
     layer.add_argument("--labels-anyway", action="store_true", help="take names whose number does not fit the classes")
     layer.add_argument("--revision", help="branch, tag or commit on the hub")
