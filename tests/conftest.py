@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -33,6 +35,33 @@ def compendium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("SOFTGEOM_DATA", raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return tmp_path
+
+
+@pytest.fixture
+def tiny() -> Any:
+    """The configuration of a language model that trains in a blink."""
+    pytest.importorskip("torch")
+    from softgeom.language_model import GPTConfig
+
+    return GPTConfig(d_vocab=29, d_model=12, n_heads=2, n_layers=2, d_mlp=20, n_ctx=10)
+
+
+@pytest.fixture
+def corpus() -> tuple[np.ndarray, np.ndarray]:
+    """Training and validation tokens with something to learn: each is the one before plus 1, 2 or 3, modulo 29."""
+    rng = np.random.default_rng(5)
+    tokens = np.cumsum(rng.integers(1, 4, 3000)) % 29
+    return tokens[:2500].astype(np.int32), tokens[2500:].astype(np.int32)
+
+
+@pytest.fixture
+def quick() -> Any:
+    """A training of twelve steps."""
+    from softgeom.language_model import TrainingConfig
+
+    return TrainingConfig(
+        steps=12, batch_size=4, learning_rate=1e-2, warmup_steps=2, evaluate_every=4, evaluation_windows=5, seed=3
+    )
 
 
 @pytest.fixture
