@@ -95,7 +95,7 @@ define install
 	@PYTHONPATH=lib $(PY) -m compendium.packages $(1) > .venv/part$(@F).txt
 	@$(PY) $(PIP) --retries 2 --require-hashes -r .venv/part$(@F).txt || $(NO_PIP)
 	@$(PY) $(PIP) --no-deps --no-build-isolation -e . || $(NO_PIP)
-	@$(MAKE) --no-print-directory clean-diffs
+	+@$(MAKE) --no-print-directory clean-diffs
 endef
 
 .venv/.made:
