@@ -47,12 +47,11 @@ def test_the_same_tokens_with_and_without_a_cache(model, temperature, prompt, ne
     assert len(texts[0]) == prompt + new
 
 
-def test_half_precision_keeps_its_angles(model):
+def test_half_precision_goes_on_without_a_cache(model):
     model.bfloat16()
-    tokens = torch.arange(18)
-    kept = Continuation(model, 18)
-    kept.read(tokens[:9])
-    torch.testing.assert_close(kept.read(tokens[9:]).float(), model(tokens[None])[0, -1].float(), rtol=0.05, atol=0.05)
+    with pytest.raises(ValueError, match=r"torch\.bfloat16 on cpu cannot keep its past"):
+        Continuation(model, 18)
+    assert len(generate(model, torch.arange(4), 3, temperature=0)) == 7
 
 
 def test_too_many_tokens_are_refused(model):
