@@ -6,6 +6,10 @@ from softgeom.circuits.anatomy import attend as attend
 from softgeom.circuits.anatomy import relative_error as relative_error
 from softgeom.circuits.anatomy import run as run
 from softgeom.circuits.anatomy import walk as walk
+from softgeom.circuits.atlas import composition_scores as composition_scores
+from softgeom.circuits.atlas import copying_scores as copying_scores
+from softgeom.circuits.atlas import head_scores as head_scores
+from softgeom.circuits.atlas import repeated_tokens as repeated_tokens
 from softgeom.circuits.dissection import check_identities as check_identities
 from softgeom.circuits.dissection import dissect as dissect
 from softgeom.circuits.families import dissect_weights as dissect_weights
@@ -40,6 +44,12 @@ from softgeom.circuits.memory import share_of_active as share_of_active
 from softgeom.circuits.memory import share_of_detectors as share_of_detectors
 from softgeom.circuits.memory import strongest_inputs as strongest_inputs
 from softgeom.circuits.memory import sum_over_neurons as sum_over_neurons
+from softgeom.circuits.patching import direct_effects as direct_effects
+from softgeom.circuits.patching import effects_along_paths as effects_along_paths
+from softgeom.circuits.patching import effects_of_heads as effects_of_heads
+from softgeom.circuits.patching import logit_gap as logit_gap
+from softgeom.circuits.patching import mean_donor as mean_donor
+from softgeom.circuits.patching import mixed_values as mixed_values
 from softgeom.circuits.placement import mean_lengths as mean_lengths
 from softgeom.circuits.placement import norms_with_inputs as norms_with_inputs
 from softgeom.circuits.placement import off_the_sphere as off_the_sphere
