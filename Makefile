@@ -63,7 +63,7 @@ unexport JUPYTER_PATH PYTHONPATH
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-browser lint lab lessons scan bench mutants check why readme report site claims pointer lock clean
+.PHONY: help env all smoke test test-browser lint lab lessons scan bench mutants check why readme report site film claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
@@ -73,6 +73,7 @@ help:
 	@echo 'One chapter:           make bottleneck, margins, circuits, hardmax;  make why-10_braid_counts says what would run and why'
 	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder ARGS="--features auto"'
 	@echo 'Reading and teaching:  make lab (JupyterLab; LIGHT=1 without PyTorch), lessons, site (from the committed results, in build/html), report (from the run at hand)'
+	@echo '                       make film (ten seconds of a class dying, in build/film)'
 	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, bench, mutants'
 	@echo 'Upkeep:                make env (.venv; USE_CONDA=1 takes conda), readme, lock, clean'
 
@@ -246,6 +247,9 @@ site: | $(report-stamp)
 
 report: | $(report-stamp)
 	@$(PY) -m compendium report
+
+film: | $(STAMP)
+	@$(PY) -m compendium.drawing.bottleneck.dying
 
 # Options of `softgeom scan` are given in ARGS, parameters of the notebook scan.ipynb in PARAMS:
 # make scan MODEL=my.npz ARGS="--features auto --fail-on unargmaxable" PARAMS="patience=2500"

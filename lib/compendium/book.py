@@ -89,12 +89,25 @@ class Run:
         self._tables[name] = caption
         return frame
 
-    def figure(self, name: str, fig: Figure, *, caption: str, alt: str) -> None:
-        """Write a figure as PNG and PDF, with its data sources printed under it and its parameters in the metadata."""
+    def figure(
+        self, name: str, fig: Figure, *, caption: str, alt: str, sources: Iterable[Source] | None = None
+    ) -> None:
+        """Write a figure as PNG and PDF, with its data sources printed under it and its parameters in the metadata.
+
+        Parameters
+        ----------
+        name, fig
+            The figure, and what its file is called after the notebook.
+        caption, alt
+            What stands beside it, and what somebody who cannot see it needs to know.
+        sources
+            What *it* shows, where that is not all that the notebook read.
+        """
         from compendium import style
 
-        metadata = {"notebook": self.name, "parameters": self.parameters, "sources": [asdict(s) for s in self.sources]}
-        note = "data: " + "; ".join(dict.fromkeys(map(str, self.sources))) if self.sources else ""
+        shown = self.sources if sources is None else tuple(sources)
+        metadata = {"notebook": self.name, "parameters": self.parameters, "sources": [asdict(s) for s in shown]}
+        note = "data: " + "; ".join(dict.fromkeys(map(str, shown))) if shown else ""
         with TemporaryDirectory() as folder:
             fresh = style.save_figure(fig, Path(folder) / f"{self.name}-{name}", alt=alt, note=note, metadata=metadata)
             rounding.move_pictures(fresh, self.figures)

@@ -24,6 +24,7 @@ from softgeom.colours import (  # noqa: F401 - the palette is part of the look: 
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.patheffects import AbstractPathEffect
     from matplotlib.text import Text
 
 SEQUENTIAL = "cividis"  # even in lightness, and safe for colour-vision deficiencies
@@ -101,6 +102,13 @@ def figure(width: str = "column", height: float | None = None, **subplots: Any) 
 
     inches = WIDTHS[width]
     return plt.subplots(figsize=(inches, height or 0.62 * inches), **subplots)
+
+
+def halo(width: float = 3.0) -> list[AbstractPathEffect]:
+    """A white edge for a label that lies on lines or dots: `ax.text(..., path_effects=style.halo())`."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=width, foreground="white")]
 
 
 def legible(colour: str, contrast: float = 4.5) -> str:

@@ -246,13 +246,18 @@ def draw_dimensions(table: pd.DataFrame) -> Figure:
     error = [table["share"] - table["low"], table["high"] - table["share"]]
     ax.errorbar(table["features_kept"], table["share"], yerr=error, fmt="o-", color=style.RED)
     for kept, share in zip(table["features_kept"], table["share"], strict=True):
-        ax.annotate(f"{share:.0%}", (kept, share), (5, 5), textcoords="offset points", fontsize=9)
+        if not 0.7 * table["features_kept"].max() <= kept < table["features_kept"].max():
+            ax.annotate(f"{share:.0%}", (kept, share), (5, 6), textcoords="offset points", fontsize=9)
     ax.set(
         xscale="log", xlabel="features kept, of those that vary most", ylabel="share that never wins", ylim=(0, 1.08)
     )
     ax.set_title(f"bars: 95% intervals over {table['classes_asked'].iloc[0]} classes")
-    ax.set_xticks(table["features_kept"], [str(k) for k in table["features_kept"]])
+    ticks = [
+        k for k in table["features_kept"] if k == table["features_kept"].max() or k < 0.7 * table["features_kept"].max()
+    ]
+    ax.set_xticks(ticks, [str(k) for k in ticks])
     ax.minorticks_off()
+    ax.set_xlim(0.85 * table["features_kept"].min(), 1.35 * table["features_kept"].max())
     narrow, full = table.iloc[-1], table.iloc[0]
     style.headline(
         fig,

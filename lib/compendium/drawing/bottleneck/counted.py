@@ -57,7 +57,7 @@ def draw_costs(costs: pd.DataFrame, ceiling: float, target: str) -> Figure:
         part = costs[costs.bias == bias]
         ax.plot(part.dimension, part.divergence, color=colour, marker=marker)
         name = part.iloc[1]
-        place, side = ((8, 4), "left") if not bias else ((-6, -12), "right")
+        place, side = ((8, 4), "left") if not bias else ((-2, -34), "center")
         ax.annotate(
             label,
             (name.dimension, name.divergence),
@@ -69,7 +69,7 @@ def draw_costs(costs: pd.DataFrame, ceiling: float, target: str) -> Figure:
     ax.axhline(ceiling, color=style.GREY, linestyle=":", linewidth=1)
     words = "what the context tells (mutual information)"
     ax.text(costs.dimension.max(), ceiling, words, color=style.INK, va="bottom", ha="right", fontsize=9)
-    ax.set(xlabel="features d", ylabel="nats lost above the entropy", title=target, ylim=(0, None))
+    ax.set(xlabel="features d", ylabel="nats lost on each class predicted", title=target, ylim=(0, None))
     enough = costs[costs.divergence < 1e-9].dimension.min()
     style.headline(fig, f"Each feature that a layer lacks costs likelihood; {enough:.0f} suffice here")
     return fig

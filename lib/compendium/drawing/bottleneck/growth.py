@@ -89,9 +89,10 @@ def draw_cost(cost: pd.DataFrame) -> Figure:
     for kind, y, lines in (("hard", 0.97, "top"), ("normal", 0.36, "bottom")):
         colour, _, words = KINDS[kind]
         axes[1].text(0.98, y, words, transform=axes[1].transAxes, ha="right", va=lines, color=style.legible(colour))
+    widest = cost.features.max()
     largest = cost[cost.varied == "features"].sort_values("features").groupby("layer").looks.last()
     style.headline(
         fig,
-        f"Where rows are spread the search costs {largest['normal']:.1f} products W Wᵀ, the floor of any scan; where they crowd, {largest['hard']:.1f}",
+        f"With {widest} features the search costs {largest['normal']:.1f} products W Wᵀ, the floor of any scan; where rows crowd, {largest['hard']:.1f}",
     )
     return fig

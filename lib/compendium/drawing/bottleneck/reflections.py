@@ -22,7 +22,7 @@ def draw_reflection_step(search: Search) -> Figure:
     t, winner, path = search.index, search.winners[0], search.points
     reach = 1.3 * float(np.abs(path).max())
     fig, axes = style.figure("page", 5.0, ncols=2)
-    fig.get_layout_engine().set(h_pad=0.09)
+    fig.get_layout_engine().set(h_pad=0.12)
     for ax in axes:
         _draw_regions(ax, search, reach)
     _draw_first(axes[0], path[0], path[1], t, 3 * reach)
@@ -30,7 +30,8 @@ def draw_reflection_step(search: Search) -> Figure:
     axes[1].plot(*path.T, color=style.RED, linewidth=1.2, marker="o", markersize=4)
     axes[1].plot(*path[-1], "*", color=style.RED, markersize=13)
     for k, x in enumerate(path):
-        axes[1].annotate(str(k), x, (5, 4), textcoords="offset points", fontsize=9)
+        side = -11 if x[0] < path[:, 0].mean() else 7
+        axes[1].annotate(str(k), x, (side, 3), textcoords="offset points", fontsize=9, path_effects=style.halo())
     axes[1].set_title(f"All steps from $x = w_{t + 1}$ on")
     style.headline(
         fig,

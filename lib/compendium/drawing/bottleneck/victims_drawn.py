@@ -110,6 +110,7 @@ def draw_steps_by_rank(
             height = np.minimum(found.steps[chosen], patience)
             ax.plot(rank[chosen], height, ".", ms=4, color=colour, alpha=0.8, rasterized=True)
         ax.axhline(patience, color=style.GREY, linewidth=0.8, linestyle=":")
+        ax.text(seen / 40, 1.25 * patience, f"gave up after {patience}", fontsize=8, color=style.INK)
         ax.axvspan(seen, len(frequency), color=style.GREY, alpha=0.15, lw=0)
         ax.set_yscale("symlog", linthresh=1, linscale=0.5)
         ax.set(title=title, ylim=(-0.4, 2.5 * patience), xticks=[0, seen])
@@ -126,10 +127,10 @@ def draw_steps_by_rank(
             weight="bold",
             fontsize=9,
         )
-    spoken = "could not be measured" if correlation is None else f"is {correlation:+.2f}"
+    spoken = "not measured" if correlation is None else f"{correlation:+.2f}"
     style.headline(
         fig,
-        f"Rarer tokens are {'not ' if correlation is not None and correlation < 0.1 else ''}harder to find: the rank correlation of steps and rarity {spoken}",
+        f"Rarer tokens are {'not ' if correlation is not None and correlation < 0.1 else ''}harder to find: among those seen, steps and rarity have rank correlation {spoken}",
     )
     return fig
 

@@ -35,12 +35,13 @@ def draw_vocabulary(imprisoned: NDArray[np.bool_], distance: NDArray[np.float64]
     cells = np.full(int(np.ceil(len(imprisoned) / columns)) * columns, np.nan)
     cells[: len(imprisoned)] = imprisoned
     left.imshow(cells.reshape(-1, columns), cmap=ListedColormap([PALE, style.RED]), interpolation="nearest")
-    left.set(xticks=[], yticks=[], title=f"One cell for each of {len(imprisoned):,} outputs; dark: can never win")
+    left.set(xticks=[], yticks=[], title=f"One cell for each of {len(imprisoned):,} outputs")
+    left.set_xlabel(f"orange: the {imprisoned.sum():,} that can never win", color=style.legible(style.RED), fontsize=10)
     left.spines[:].set_visible(False)
     _draw_distances(right, np.maximum(distance, 1e-9), imprisoned)
     style.headline(
         fig,
-        f"{imprisoned.sum():,} of {len(imprisoned):,} outputs of a text recogniser in use can never be its answer; {copies} of them are copies of one another",
+        f"{imprisoned.sum():,} of {len(imprisoned):,} outputs of a text recogniser in use can never be its answer; {copies} of these rows are copies of one another",
     )
     return fig
 

@@ -19,8 +19,10 @@ def draw_sphere(cloud: np.ndarray, images: dict[str, np.ndarray]) -> Figure:
             ax.plot(*zip(start, stop, strict=True), color=style.GREY, lw=0.6, alpha=0.6)
         ax.scatter(*cloud.T, s=14, color="white", edgecolor=style.BLACK, lw=0.8, depthshade=False)
         ax.scatter(*image.T, s=26, color=style.RED, depthshade=False)
-        ax.set_title(title, y=0.98)
-        ax.text2D(0.5, -0.1, "open: a state     red: after the norm", transform=ax.transAxes, ha="center", fontsize=10)
+        ax.set_title(title, y=1.03)
+        ax.text2D(
+            0.5, -0.1, "open: a state     orange: after the norm", transform=ax.transAxes, ha="center", fontsize=10
+        )
     style.headline(fig, "LayerNorm sends space to one circle; RMSNorm, which does not centre, to the whole sphere")
     return fig
 

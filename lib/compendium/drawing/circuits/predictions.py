@@ -17,11 +17,11 @@ def draw_losses(evaluations: pd.DataFrame, per_position: np.ndarray, tables: Map
     last = evaluations["step"].max()
     for column, colour in (("training", style.ORANGE), ("validation", style.BLUE)):
         left.plot(evaluations["step"], evaluations[column], color=colour, lw=2)
-    for column, colour, place in (("training", style.ORANGE, (8, 4)), ("validation", style.BLUE, (-8, -12))):
+    for column, colour, place in (("training", style.ORANGE, (-4, -16)), ("validation", style.BLUE, (26, 9))):
         early = evaluations.iloc[len(evaluations) // 4]
         left.annotate(
             {"training": "training", "validation": "held out"}[column], (early["step"], early[column]), place,
-            textcoords="offset points", color=style.legible(colour), ha="left" if place[0] > 0 else "right",
+            textcoords="offset points", color=style.legible(colour), ha="center", path_effects=style.halo(),
         )  # fmt: skip
     for (name, loss), dash in zip(tables.items(), ("--", ":"), strict=True):
         left.axhline(loss, color=style.INK, lw=1, ls=dash)
@@ -64,7 +64,7 @@ def draw_margins(margins: Mapping[str, pd.DataFrame]) -> Figure:
             ax.scatter(frame["probability"][mask], frame["relative"][mask], s=10, color=colour, alpha=0.6, lw=0)
         middle = float(frame["relative"].median())
         ax.axhline(middle, color=style.INK, lw=1, ls="--")
-        ax.text(1, middle, f"median {middle:.3f}", ha="right", va="bottom", fontsize=9)
+        ax.text(1, middle, f"median {middle:.3f}", ha="right", va="top", fontsize=9, path_effects=style.halo())
         ax.text(
             0.98, 0.03, f"nearest wall: the runner-up's ({(~other).mean():.0%})", color=style.legible(style.BLUE),
             transform=ax.transAxes, ha="right", va="bottom", fontsize=9,

@@ -22,7 +22,7 @@ Run = tuple[
 
 SHOWN = (0, 1, 2, 5, 30)  # layers of the still picture
 _FILM = (0, 0, 1, 2, 3, 4, 5, 6, 8, 10, 10)  # and of the film
-_TOGETHER = 0.05  # distance within which tokens are counted at one place
+_TOGETHER = 0.035  # distance within which tokens are counted at one place
 
 
 def draw_attraction(Z: np.ndarray, matrices: dict[str, np.ndarray], i: int) -> Figure:
@@ -101,7 +101,7 @@ def _draw_state(ax: Axes, states: np.ndarray, led: np.ndarray, layer: int) -> No
     for place in range(places.max() + 1):
         if layer and (many := int((places == place).sum())) > 1:
             ax.annotate(
-                str(many), here[places == place].mean(0), (6, 4), textcoords="offset points", fontsize=9, zorder=5
+                str(many), here[places == place].mean(0), (7, 5), textcoords="offset points", fontsize=9, zorder=5
             )
     ax.plot(0, 0, "+", color=style.BLACK, ms=5)
     _bare(ax)
@@ -160,7 +160,7 @@ def draw_convergence(rates: pd.DataFrame) -> Figure:
         )
         at_eight[alpha] = float(part.loc[part["layer"] == 8, "distance"].iloc[0])
     ax.axvline(8, color=style.INK, lw=0.8)
-    ax.text(8.4, 0.4, "K = 8 layers", color=style.INK, va="bottom")
+    ax.text(8.6, 1.1, "K = 8 layers", color=style.INK, va="bottom")
     ax.set(
         xlabel="layer k",
         ylabel="largest distance to the limit\n(share of that at the start)",
@@ -220,9 +220,13 @@ def draw_growth(growth: pd.DataFrame) -> Figure:
     few, many = min(shares), max(shares)
     style.headline(
         fig,
-        f"Few tokens lead in the plane ({shares[few]:.0%} of {tokens[-1]:.0f}), most in {many} dimensions ({shares[many]:.0%}); the step size hardly matters",
+        f"Few tokens lead in the plane ({shares[few]:.0%} of {tokens[-1]:.0f}), {_portion(shares[many])} in {many} dimensions ({shares[many]:.0%}); the step size hardly matters",
     )
     return fig
+
+
+def _portion(share: float) -> str:
+    return "most" if share > 0.5 else "nearly half" if share > 0.4 else "more"
 
 
 def _bare(ax: Axes) -> None:

@@ -8,12 +8,21 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 
 from compendium import style
 
 LAYERS = (0, 1, 2, 8)  # of the pictures of two reviews
-_STROKE = [withStroke(linewidth=2, foreground="white")]
+_STATES = {"labels": "trained on labels", "distilled": "taught by a teacher"}  # first word of a model's name
+
+
+_ENCODERS = {"random": "random start", "polarity": "start from word polarity", "K = 0": "no attention (K = 0)"}
+_WORDS = {"bag-of-words words": "heaviest in a bag of words", "random words": "as many at random"}
+
+
+def _spoken(name: str) -> str:
+    """A model's name in words: how it was trained, where its embeddings started, its step size."""
+    parts = name.split(", ")
+    return ", ".join([_STATES.get(parts[0], parts[0]), *(_ENCODERS.get(part, part) for part in parts[1:])])
 
 
 def draw_accuracy(table: pd.DataFrame, standard_error: float, bag_of_words: float, theirs: str) -> Figure:
@@ -21,7 +30,7 @@ def draw_accuracy(table: pd.DataFrame, standard_error: float, bag_of_words: floa
     rows = table.sort_values("accuracy").reset_index(drop=True)
     fig, ax = style.figure("page", height=1.6 + 0.31 * len(rows))
     ax.axvline(bag_of_words, color=style.INK, lw=1, ls="--")
-    ax.text(bag_of_words, len(rows) - 0.35, "bag of words", ha="center", fontsize=9)
+    ax.text(bag_of_words - 0.001, len(rows) - 0.35, "bag of words", ha="right", fontsize=9)
     for place, row in rows.iterrows():
         attends = not np.isnan(row["leaders"])
         foreign = row["model"] == theirs
@@ -29,11 +38,11 @@ def draw_accuracy(table: pd.DataFrame, standard_error: float, bag_of_words: floa
         error = 0.0 if foreign else max(standard_error, 0.0 if np.isnan(row["spread"]) else row["spread"])
         ax.errorbar(row["accuracy"], place, xerr=error, fmt="D" if foreign else "o", color=colour, capsize=2, ms=6)
         note = f" {row['accuracy']:.3f}" + (
-            f", alpha {row['alpha']:.2g}" if attends and "trained" in row["model"] else ""
+            f"\n (alpha {row['alpha']:.2g})" if attends and "trained" in row["model"] else ""
         )
-        ax.annotate(note, (row["accuracy"] + error, place), (3, 0), textcoords="offset points", va="center", fontsize=9)
+        ax.text(1.0, place, note, transform=ax.get_yaxis_transform(), va="center", fontsize=9)
     ax.set(yticks=range(len(rows)), ylim=(-0.6, len(rows)), xlabel="test accuracy")
-    ax.set_yticklabels(rows["model"], fontsize=9)
+    ax.set_yticklabels([_spoken(name) for name in rows["model"]], fontsize=9)
     ax.set_xlim(rows["accuracy"].min() - 0.02, rows["accuracy"].max() + 0.03)
     for line, (note, colour) in enumerate(
         (("with attention", style.BLUE), ("no attention", style.GREEN), ("authors', other split", style.GREY))
@@ -63,14 +72,15 @@ def draw_depth(depth: pd.DataFrame) -> Figure:
     ax.annotate(
         "our models",
         (1.0, float(ours.loc[(ours["alpha"] - 1).abs().idxmin(), "distance_to_limit"])),
-        (8, 5),
+        (-10, -12),
         textcoords="offset points",
+        ha="right",
         color=style.legible(style.BLUE),
     )
     told = "whether eight layers are enough depends on alpha"
     for row in theirs.itertuples():
         ax.loglog(row.alpha, row.distance_to_limit, "*", color=style.ORANGE, ms=18, markeredgecolor=style.BLACK)
-        note = f"the authors' trained model:\nalpha = {row.alpha:.2f}, {row.distance_to_limit:.0e} left"
+        note = f"the authors' trained model:\nalpha = {row.alpha:.2f}, {row.distance_to_limit:.3%} left"
         ax.annotate(
             note, (row.alpha, row.distance_to_limit), (-14, -4), textcoords="offset points", ha="right", va="center"
         )
@@ -132,7 +142,7 @@ def _draw_tokens(ax: Axes, review: Mapping, layer: int, span: float) -> None:
         below = (others[np.linalg.norm(others - z, axis=1) < 0.4 * span, 1] > z[1]).any()
         text = f"{words[i]}: {followers[i]:.0f}" if last else words[i]
         place = {"xytext": (0, -14 if below else 8), "ha": "center"}
-        ax.annotate(text, z, fontsize=9, textcoords="offset points", zorder=5, **place).set_path_effects(_STROKE)
+        ax.annotate(text, z, fontsize=9, textcoords="offset points", zorder=5, **place).set_path_effects(style.halo(2))
 
 
 def draw_frequent_leaders(listed: pd.DataFrame, names: Sequence[str]) -> Figure:
@@ -147,7 +157,7 @@ def draw_frequent_leaders(listed: pd.DataFrame, names: Sequence[str]) -> Figure:
             clash = known and (row["valence"] > 0) != (row["side"] == "positive")
             ax.text(row["share_of_reviews"], place, f" {row['word']}{' (!)' if clash else ''}", va="center", fontsize=9)
         ax.set(yticks=[], xlabel="share of reviews")
-        ax.set_title(name.replace(", ", ",\n"), fontsize=10)
+        ax.set_title(_spoken(name).replace(", ", ",\n"), fontsize=9)
         ax.set_xlim(0, 1.9 * listed["share_of_reviews"].max())
     for line, (note, colour) in enumerate((("leads to positive", style.BLUE), ("leads to negative", style.RED))):
         ax = np.atleast_1d(axes)[0]
@@ -174,7 +184,7 @@ def draw_faithfulness(kept: pd.DataFrame, predicts: float) -> Figure:
         ax.set(
             xlim=(0, 1), xticks=[0, 0.5, 1], xticklabels=["0", "50%", "100%"], xlabel="decisions kept", title=f"{title}"
         )
-    axes[0].set_yticks(range(len(kept)), kept["words"])
+    axes[0].set_yticks(range(len(kept)), [_WORDS.get(words, words) for words in kept["words"]])
     axes[0].invert_yaxis()
     leaders = kept.set_index("words").loc["leaders"]
     style.headline(

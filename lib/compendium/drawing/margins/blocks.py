@@ -162,11 +162,17 @@ def _draw_three_margins(ax: Axes, line: pd.DataFrame) -> None:
         "1 − largest real eigenvalue": ("largest_real_eigenvalue", style.BLUE, "-"),
         "smallest singular value": ("smallest_singular_value", style.ORANGE, "--"),
     }
+    places = {
+        "spectral_radius": (-2.9, -2.0),
+        "largest_real_eigenvalue": (3.0, 3.6),
+        "smallest_singular_value": (3.0, 2.2),
+    }
     for name, (column, colour, dash) in curves.items():
-        ax.plot(line["c"], line[column], color=colour, ls=dash, lw=2, label=name)
+        ax.plot(line["c"], line[column], color=colour, ls=dash, lw=2)
+        x, y = places[column]
+        ax.text(x, y, name, color=style.legible(colour), fontsize=9, ha="right" if x > 0 else "left")
     ax.axhline(0, color="black", lw=1)
     negative = line[line["c"] < 0]
     alarm = negative.loc[negative["spectral_radius"].abs().idxmin(), "c"]
     ax.annotate("false\nalarm", (alarm, 0), (alarm - 1.2, 0.9), arrowprops={"arrowstyle": "->"}, ha="center")
     ax.set(xlabel="coupling $c$", title="Three margins of one token", ylim=(-2.2, 5.6))
-    ax.legend(fontsize=9, loc="upper right")

@@ -83,17 +83,9 @@ def _draw_mass_curves(ax: Axes, s: float, points: int) -> None:
         curve = [scalar.mass(p, c, s) for c in couplings]
         ax.plot(couplings, curve, color=colour)
         ax.plot(4 / gap**2, 1.0, "o", color=colour, ms=5)
-        below = gap == 4.0  # the highest curve has room under it, the others above
-        ax.text(
-            4.9,
-            curve[-1] + (-0.06 if below else 0.1),
-            f"{gap:g} apart",
-            color=style.legible(colour),
-            ha="right",
-            va="top" if below else "bottom",
-        )
+        ax.text(5.2, curve[-1], f"{gap:g}\napart", color=style.legible(colour), va="center", fontsize=9)
     ax.axhline(1, color="black", lw=0.6)
-    ax.set(xlabel="coupling $c$", ylabel="mass", title="Mass leaves 1 at $4/|x_1 - x_2|^2$")
+    ax.set(xlabel="coupling $c$", ylabel="mass", title="Mass leaves 1 at $4/|x_1 - x_2|^2$", xlim=(-3.2, 7))
 
 
 def _draw_small_noise(ax: Axes, past: Any, c: float, points: int) -> None:
@@ -124,11 +116,17 @@ def draw_population(
             f"{crossing[reading]:.2f}",
             color=style.legible(colour),
             ha=side,
+            path_effects=style.halo(),
         )
-        ax.text(2.0, 100 * curves[reading].iloc[-1] - 1.5, reading, color=style.legible(colour), ha="right", va="top")
+        ax.text(2.0, 100 * curves[reading].max() + 1, reading, color=style.legible(colour), ha="right", va="bottom")
     ax.axhline(100 * target, color="black", lw=0.8, ls="--")
-    ax.text(0.15, 100 * target + 1, f"paper: {target:.1%}")
-    ax.set(xlabel="standard deviation of the tokens ($c = 1$)", ylabel="excluded sequences (%)", title="The lost scale")
+    ax.text(0.15, 100 * target + 1, f"paper:\n{target:.1%}")
+    ax.set(
+        xlabel="standard deviation of the tokens ($c = 1$)",
+        ylabel="excluded sequences (%)",
+        title="The lost scale",
+        ylim=(-2, 47),
+    )
     for axis, sign in zip(axes[1:], ("positive", "negative"), strict=True):
         _draw_cloud(axis, sequences, SIGNS[sign], s, _SIGN_COLOURS[sign])
     style.headline(
@@ -175,7 +173,8 @@ def draw_interior_point(
     free = scalar.preimages(0.0, past, c)[0]
     free = np.array([free, scalar.preimages(0.0, np.append(past, free), c)[0]])
     ax.plot(*free, "X", color="black", ms=9)
-    ax.annotate("squared error alone\nends in the\nforbidden region", free, (8, -44), textcoords="offset points")
+    said = {"textcoords": "offset points", "path_effects": style.halo()}
+    ax.annotate("squared error\nalone ends in the\nforbidden region", free, (6, -46), fontsize=9, **said)
     for (side, points), colour in zip(paths.items(), (style.BLUE, style.GREEN), strict=True):
         trace = np.array([starts[side], *[p.tail for p in points]])
         ax.plot(*trace.T, "-o", color=colour, ms=4, lw=2)
@@ -187,7 +186,7 @@ def draw_interior_point(
         fall.text(
             weights[-1], margin[-1] + 0.012, f"$x_4$, path from the {side}", color=style.legible(colour), ha="right"
         )
-    ax.text(-2.7, -0.35, "a margin\nbelow ½", color=style.legible(style.RED))
+    ax.text(-2.7, -0.35, "a margin\nbelow ½", color=style.legible(style.RED), path_effects=style.halo())
     ax.set(xlabel="token $x_3$", ylabel="token $x_4$", aspect="equal", title="Contours: squared error; stars: optima")
     fall.axhline(level, color=style.RED, lw=1.4)
     fall.text(weights[-1], level + 0.012, "constraint; $x_3$ ends on it", color=style.legible(style.RED), ha="right")

@@ -29,7 +29,7 @@ def draw_draws(drawn: Mapping[float, Any], past: Any, s: float) -> Figure:
         for root in scalar.preimages(0.0, past, c):
             ax.axvline(root, color=style.RED, lw=1, ls=":")
         peak = x[density.argmax()]
-        ax.annotate("eq. (16)", (peak, density.max()), (18, -4), textcoords="offset points")
+        ax.annotate("eq. (16)", (peak, density.max()), (12, 2), textcoords="offset points", path_effects=style.halo())
         ax.text(-3.9, 0.5 * density.max(), "drawn\ntokens", color=style.legible(style.SKY))
         ax.set(
             xlabel="token $x_3$ (dotted: fixed points)",
@@ -76,11 +76,10 @@ def _draw_gaps(ax: Axes, consistency: pd.DataFrame) -> None:
         name, colour = names[mode]
         heights = np.maximum(rows["largest_gap"], 1e-17)
         ax.semilogy(rows["length"], heights, "o-", color=colour, lw=2)
-        up = mode != "bidirectional"
         ax.annotate(
             name,
             (rows["length"].iloc[-1], heights.iloc[-1]),
-            (0, 8 if up else -18),
+            (0, 8 if mode == "anticausal" else -18),
             textcoords="offset points",
             ha="right",
             color=style.legible(colour),
@@ -88,6 +87,6 @@ def _draw_gaps(ax: Axes, consistency: pd.DataFrame) -> None:
     ax.axhline(np.finfo(float).eps, color=style.GREY, lw=1, ls="--")
     ax.text(consistency["length"].min(), 3.5e-16, "rounding")
     ax.set(
-        xlabel="length $T$", ylabel="largest gap between lengths $T$ and $T+1$", title="Tokens only", ylim=(1e-18, 3)
+        xlabel="length $T$", ylabel="largest gap between lengths $T$ and $T+1$", title="Tokens only", ylim=(1e-19, 3)
     )
     ax.set_xticks(sorted(set(consistency["length"])))

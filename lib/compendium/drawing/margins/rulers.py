@@ -103,6 +103,8 @@ def draw_beside_the_paper(
 
 def _draw_ratios(ax: Axes, lines: Mapping[str, pd.DataFrame], columns: tuple[str, str, str]) -> None:
     middle, low, high = columns
+    ends = [line[middle].iloc[-1] for line in lines.values()]
+    apart = 7 if max(ends) < 1.35 * min(ends) else 0  # points between two names that would touch
     for shift, (name, colour), line in zip(
         (-0.06, 0.06), zip(lines, ("black", style.RED), strict=True), lines.values(), strict=True
     ):
@@ -118,10 +120,11 @@ def _draw_ratios(ax: Axes, lines: Mapping[str, pd.DataFrame], columns: tuple[str
             lw=2,
         )
         place = (line["level"].iloc[-1] + 0.15, y.iloc[-1])
+        up = apart if y.iloc[-1] == max(ends) else -apart
         ax.annotate(
             name,
             place,
-            (4, 0),
+            (4, up),
             textcoords="offset points",
             color=style.legible(colour),
             va="center",

@@ -28,10 +28,18 @@ def draw_concentration(group: Sequence[Any], sizes: pd.DataFrame, paper: pd.Data
         curve.plot(ranks, 100 * middle, color=colour, lw=2)
         curve.fill_between(ranks, 100 * low, 100 * high, color=colour, alpha=0.15, lw=0)
         at = positions // 3
-        curve.text(ranks[at], 100 * middle[at] - 3, f" {prior}", color=style.legible(colour), va="top")
+        curve.text(
+            ranks[at],
+            100 * middle[at] - 3,
+            f" {prior}",
+            color=style.legible(colour),
+            va="top",
+            path_effects=style.halo(),
+        )
         printed = 100 * paper.loc[prior, "top5_share"]
         curve.plot(k, printed, "D", color=colour, ms=8, mec="black")
-        curve.text(k * 1.12, printed, f"paper: {printed:.0f}%", color=style.legible(colour), va="center")
+        beside = {"va": "center", "ha": "right", "path_effects": style.halo()}
+        curve.text(k / 1.14, printed, f"paper: {printed:.0f}%", color=style.legible(colour), **beside)
     curve.set(
         xscale="log",
         xlabel="positions, largest first (log)",
@@ -60,7 +68,7 @@ def draw_concentration(group: Sequence[Any], sizes: pd.DataFrame, paper: pd.Data
                     color=style.legible(colour),
                 )
             else:
-                dots.text(1.15, place, "learned: no score is positive", color=style.legible(colour), va="center")
+                dots.text(1.15, place - 0.2, "learned: none is positive", color=style.legible(colour), fontsize=9)
     names = {
         "positive": "positive scores",
         "softmax": "softmax of scores",
@@ -81,8 +89,8 @@ def draw_concentration(group: Sequence[Any], sizes: pd.DataFrame, paper: pd.Data
     told = int((ratio["learned"] / ratio["random-init"] < 0.5).sum())
     style.headline(
         fig,
-        f"The barrier lies on {soft:.0f} of {positions} positions, in the paper on {paper.loc['learned', 'effective_support_size']:.1f}; {told} of "
-        f"{len(READINGS)} readings of “normalised” tell the learned prior from a random one",
+        f"The barrier lies on {soft:.0f} of {positions} positions, in the paper on {paper.loc['learned', 'effective_support_size']:.1f}; of "
+        f"{len(READINGS)} readings of “normalised” {told} {'tells' if told == 1 else 'tell'} a learned prior from a random one",
     )
     return fig
 
@@ -98,7 +106,15 @@ def draw_positions(group: Sequence[Any], k: int) -> Figure:
         left.plot(ranks, middle, color=colour, lw=2)
         left.fill_between(ranks, low, high, color=colour, alpha=0.15, lw=0)
         place = (ranks[-1], middle[-1])
-        left.annotate(prior, place, (0, 6), textcoords="offset points", color=style.legible(colour), ha="right")
+        left.annotate(
+            prior,
+            place,
+            (0, 8),
+            textcoords="offset points",
+            color=style.legible(colour),
+            ha="right",
+            path_effects=style.halo(),
+        )
         tops = support_tokens(beta, k).ravel()
         chance = 100 * np.bincount(tops, minlength=beta.shape[1]) / len(beta)
         share[prior] = chance[:k].sum() / (100 * k)
@@ -106,7 +122,7 @@ def draw_positions(group: Sequence[Any], k: int) -> Figure:
             ranks, chance, color=colour, lw=2.5 if prior == "learned" else 1.5, ls="-" if prior == "learned" else "--"
         )
     right.axhline(100 * k / len(ranks), color="black", lw=1, ls=":")
-    right.text(ranks[-1], 100 * k / len(ranks) + 1, "spread evenly", ha="right")
+    right.text(ranks[-1], 100 * k / len(ranks) + 3, "dotted: spread evenly", ha="right")
     right.text(
         0.12 * ranks[-1],
         80,
@@ -114,7 +130,7 @@ def draw_positions(group: Sequence[Any], k: int) -> Figure:
         color=style.legible(style.RED),
     )
     right.text(0.12 * ranks[-1], 60, f"random-init: {share['random-init']:.0%}", color=style.legible(style.BLUE))
-    left.axhline(0, color="black", lw=1)
+    left.axhline(0, color="black", lw=0.8, zorder=0)
     left.set(
         xlabel="position in the window",
         ylabel="barrier score β (nats)",
@@ -139,8 +155,10 @@ def draw_text(words: Sequence[str], scores: Any, k: int, columns: int = 84) -> F
     low, high = float(np.min(scores)), float(np.max(scores))
     boxed = set(support_tokens(scores, k).tolist())
     places, column, line = [], 0, 0
-    for word in words:
-        if column + len(word) > columns:
+    for number, word in enumerate(words):
+        rest = next((n for n, follows in enumerate(words[number + 1 :]) if follows[:1].isspace()), 0)
+        whole = len(word) + sum(map(len, words[number + 1 : number + 1 + rest])) if word[:1].isspace() else len(word)
+        if column + min(whole, columns) > columns:
             column, line = 0, line + 1
         places.append((column, line))
         column += len(word)

@@ -52,14 +52,12 @@ def _draw_curves(ax: Axes, trained: pd.DataFrame, scale: Mapping[str, Any], repr
         grouped = trained[trained["penalty_weight"] == weight].groupby("step")["validation_perplexity"]
         ax.plot(grouped.mean(), color=colour, lw=width, ls=dash, label=f"λ = {weight:g}")
     end = trained["step"].max()
-    for name, column, offset in (
-        ("pairs", "bigram_perplexity", 1.02),
-        ("Kneser-Ney triples", "trigram_perplexity", 1.02),
+    for name, column in (
+        ("pairs", "bigram_perplexity"),
+        ("Kneser-Ney triples", "trigram_perplexity"),
     ):
         ax.axhline(scale[column], color="black", lw=1, ls=":")
-        ax.text(
-            end, scale[column] * offset, f"table of {name}: {scale[column]:.0f}", ha="right", va="bottom", fontsize=9
-        )
+        ax.text(end, 0.97 * scale[column], f"table of {name}: {scale[column]:.0f}", ha="right", va="top", fontsize=9)
     ax.set(xlabel="step", ylabel="validation perplexity (log)", title="Learning curves", yscale="log")
     ticks = [t for t in (20, 30, 50, 100, 200, 300, 500) if 0.5 * scale["trigram_perplexity"] < t]
     ax.set_yticks(ticks, [str(t) for t in ticks])
@@ -101,7 +99,8 @@ def _draw_scores(ax: Axes, trained: pd.DataFrame) -> None:
             grouped.index[-1], grouped.iloc[-1], f" {weight:g}", color=style.legible(colour), va="center", clip_on=False
         )
     ax.axhline(0, color="black", lw=1)
-    ax.text(trained["step"].min(), 0, "above: a barrier is felt", va="bottom", fontsize=9)
+    ax.text(trained["step"].max(), 0, "above: a barrier is felt", va="bottom", ha="right", fontsize=9)
+    ax.margins(y=0.12)
     ax.set(xlabel="step", ylabel="mean barrier score β (nats)", title="The penalty, by λ")
 
 
