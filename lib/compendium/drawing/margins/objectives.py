@@ -55,12 +55,14 @@ def draw_penalty(scales: Any, rays: Any, unseen: Any, weight: float, lowest: flo
     ax.text(
         scales[0],
         lowest,
-        f"lowest value with γ/2 |M|² added (γ = {weight:g}): {lowest:.2f}",
+        f"lowest value that γ/2 |M|² leaves (γ = {weight:g}): {lowest:.2f}",
         color=style.BLUE,
         va="top",
     )
     end = int(shown.sum()) - 1
-    ax.text(scales[end], with_square[end], " with γ/2 |M|²", color=style.BLUE, va="bottom")
+    ax.text(
+        scales[end], with_square[end], " with γ/2 |M|² added", color=style.BLUE, va="bottom", path_effects=style.halo()
+    )
     ax.text(scales[-1], 0.05, "random couplings: attention saturates", ha="right", va="bottom")
     half = len(scales) // 2
     ax.text(scales[half], unseen[half] + 0.12, "a coupling that one token cannot see", color=style.legible(style.RED))
