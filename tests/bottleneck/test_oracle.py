@@ -13,81 +13,35 @@ from hypothesis import strategies as st
 from softgeom.bottleneck.certifying import hull, witness
 from softgeom.bottleneck.certifying.hull import certify_captivity, exact_row
 from softgeom.bottleneck.certifying.witness import WitnessChecker
-from softgeom.bottleneck.proving.enumeration import enumerate_verdict, has_nonnegative_solution
+from softgeom.bottleneck.proving.enumeration import enumerate_verdicts
 from softgeom.bottleneck.proving.exact import decide_exactly
+from softgeom.bottleneck.proving.tiny_layers import FAMILIES, FEATURE_SETS, tiny_layer
 from softgeom.bottleneck.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
 
-KINDS = ["box", "lopsided", "ball", "unbounded", "rms", "layer_norm"]
 
-
-def tiny_problem(rng: np.random.Generator, kind: str, classes: int, d: int, *, biased: bool):
-    """Integer rows and biases, the feature set, and the same as an integer problem in z."""
-    W = rng.integers(-2, 3, (classes, d))
-    b = rng.integers(-2, 3, classes) if biased else np.zeros(classes, np.int64)
-    if rng.random() < 0.3 and classes > 3:  # a midpoint, so that an equality decides
-        W[0], W[1], W[2] = 2 * W[0], 2 * W[1], W[0] + W[1]
-        b[2] = min(b[2], (b[0] + b[1]) // 2)
-    features, rows, shift, region = tiny_features(rng, kind, W, b)
-    return W, b, features, rows, shift, region
-
-
-def tiny_features(rng: np.random.Generator, kind: str, W, b):
-    d = W.shape[1]
-    if kind == "unbounded":
-        return Unbounded(), W, b, ("unbounded",)
-    if kind in ("box", "lopsided"):
-        low, high = (-rng.integers(0, 2, d), rng.integers(1, 3, d)) if kind == "lopsided" else (-np.ones(d, int),) * 2
-        high = high if kind == "lopsided" else -low
-        return Box(tuple(high.tolist()), low=tuple(low.tolist())), W, b, ("box", low, high)
-    radius = int(rng.integers(1, 4))
-    if kind == "ball":
-        return Ball(radius), W, b, ("ball", Fraction(radius**2))
-    gain, shift = rng.integers(0, 3, d), rng.integers(-1, 2, d)
-    gain[0] = 1
-    centred = kind == "layer_norm"
-    rows = W * gain
-    factor = d if centred else 1  # logits times d: verdicts stay
-    rows = rows * d - rows.sum(axis=1, keepdims=True) if centred else rows
-    return (
-        Ellipsoid(gain, shift, radius=radius, centred=centred),
-        rows,
-        factor * (b + W @ shift),
-        ("ball", Fraction(radius**2)),
-    )
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@given(
-    seed=st.integers(0, 10**9),
-    dtype=st.sampled_from(["float16", "float32", "float64"]),
-    rows=st.sampled_from([0, 0, 0, -60, 70, -500, 480]),
-    points=st.sampled_from([0, 0, 0, -50, 90, -400, 400]),
-)
-@settings(max_examples=25, deadline=None)
-def test_verdicts_are_those_of_enumeration(kind: str, seed: int, dtype: str, rows: int, points: int) -> None:
+@pytest.mark.parametrize("feature_set", FEATURE_SETS)
+@given(seed=st.integers(0, 10**9), family=st.sampled_from(FAMILIES))
+@settings(max_examples=30, deadline=None)
+def test_verdicts_are_those_of_enumeration(feature_set: str, seed: int, family: str) -> None:
     rng = np.random.default_rng(seed)
-    biased = bool(rng.random() < 0.6)
-    W, b, features, effective, shift, region = tiny_problem(
-        rng, kind, int(rng.integers(2, 8)), int(rng.integers(1, 4)), biased=biased
-    )
-    scaled = np.ldexp(W.astype(float), rows)
-    bias = np.ldexp(b.astype(float), rows + points)
-    if not rows and not points:
-        scaled, bias = scaled.astype(dtype), bias.astype(dtype)
-    found = scan(SoftmaxLayer(scaled, bias if biased else None), features=features.scaled(-points))
+    tiny = tiny_layer(rng, feature_set, family, classes=int(rng.integers(2, 8)), dimension=int(rng.integers(1, 4)))
+    found = scan(tiny.layer, features=tiny.features)
     assert found.verify()
-    for t, evidence in enumerate(f.evidence for f in found.findings):
-        assert evidence.verdict == enumerate_verdict(effective, shift, t, region), (t, W.tolist(), b.tolist(), features)
+    for finding, truth in zip(found.findings, tiny.truths(), strict=True):
+        assert finding.evidence.verdict == truth.verdict
+        if truth.margin is not None and abs(finding.margin) > 5e-324:
+            best = truth.margin * Fraction(2) ** tiny.margins
+            assert finding.margin <= best if truth.verdict == "argmaxable" else finding.margin >= best
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_larger_integer_layers_leave_nothing_undecided(kind: str) -> None:
+@pytest.mark.parametrize("feature_set", FEATURE_SETS)
+def test_larger_integer_layers_leave_nothing_undecided(feature_set: str) -> None:
     rng = np.random.default_rng(7)
     for d in (5, 12):
-        W, b, features, *_ = tiny_problem(rng, kind, 60, d, biased=kind != "box")
-        found = scan(SoftmaxLayer(W, b), features=features)
+        tiny = tiny_layer(rng, feature_set, "integers", classes=60, dimension=d)
+        found = scan(tiny.layer, features=tiny.features)
         assert not found.counts["undecided"]
         assert found.verify()
 
@@ -105,12 +59,47 @@ def test_bias_of_one_unit_in_the_last_place_decides() -> None:
 
 
 def test_an_oracle_for_the_oracle() -> None:
-    """Systems whose solutions are known: a square around the origin, an edge, an outside point, a dependent row."""
-    square = np.array([[1, 1, -1, -1], [1, -1, 1, -1], [1, 1, 1, 1]])
-    for y, inside in (([0, 0, 1], True), ([1, 0, 1], True), ([2, 0, 1], False)):
-        assert has_nonnegative_solution(square, np.array(y)) is inside
-        assert has_nonnegative_solution(np.vstack([square, square[:1]]), np.array([*y, y[0]])) is inside
-    assert not has_nonnegative_solution(np.vstack([square, square[:1]]), np.array([0, 0, 1, 1]))
+    """Layers whose verdicts are known: a square with its centre, a point of its edge, its corner again, a copy with less bias."""
+    W = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1], [0, 0], [1, 0], [2, 0]])
+    zero = np.zeros(7, np.int64)
+    box, far, ball = ("box", -np.ones(2, int), np.ones(2, int)), ("unbounded",), ("ball", Fraction(1))
+    for region in (box, far, ball):
+        assert verdicts(W, zero, region) == ["argmaxable"] * 4 + ["unargmaxable"] * 2 + ["argmaxable"]
+        assert verdicts(W[[0, 0, 1]], zero[:3], region) == ["tied", "tied", "argmaxable"]
+        assert verdicts(W[[0, 0, 1]], np.array([0, -1, 0]), region) == ["argmaxable", "unargmaxable", "argmaxable"]
+    assert enumerate_verdicts(W, zero, box)[6].margin == 1  # at (1, 0): 2 against 1 of three others
+    # A bias of 1/unit lifts the centre; against two rows of length 2 a class needs |x| > 1/2, and not |x| = 1/2.
+    assert verdicts(W, np.array([0, 0, 0, 0, 1, 0, 0]), box, unit=2**1074)[4] == "argmaxable"
+    pair = np.array([[2, 0], [0, 0]]), np.array([0, 1])
+    for square, verdict in ((Fraction(1, 4), "unargmaxable"), (Fraction(26, 100), "argmaxable")):
+        assert verdicts(*pair, ("ball", square)) == [verdict, "argmaxable"]
+
+
+def verdicts(W, b, region, unit: int = 1) -> list[str]:
+    return [truth.verdict for truth in enumerate_verdicts(W, b, region, unit=unit)]
+
+
+def test_biases_at_the_end_of_float64_prove_no_falsehood() -> None:
+    """Their difference overflows, while rows and features make up for it: 2^1100 - 1.7e308 wins."""
+    layer = SoftmaxLayer(np.array([[2.0**900], [0.0]]), np.array([-1.7e308, 1.7e308]))
+    assert certify_captivity(layer, Box(2.0**200), 0, np.array([1]), np.ones(1)) == np.inf
+    found = scan(layer, features=Box(2.0**200))
+    assert found.counts["argmaxable"] == 2
+    assert found.verify()
+
+
+def test_what_a_scan_proves_in_its_own_units_verifies_in_those_of_the_layer() -> None:
+    """Unbounded features and biases near the ends of float64; a witness on the very boundary of a ball."""
+    W = np.array(
+        [[-1.0, 0], [-1, 0], [-2, -1], [-2, -1], [0, 0], [-2, 0], [-1, -1], [1, -2], [-2, 2], [1, 0], [0, -1], [-1, 2]]
+    )
+    b = np.array([-1.0, 0, 2, 2, -1, -2, 2, -2, 0, -1, 1, 2])
+    for unit in (2.0**1000, 2.0**-1074):
+        assert scan(SoftmaxLayer(W, b * unit), features=Unbounded()).verify()
+    edge = SoftmaxLayer(np.array([[2.0], [0.0], [-1.0]]), np.array([0.0, 2.0, 2.0]) * 2.0**1000)
+    found = scan(edge, features=Ellipsoid([2.0], [-1.0], radius=1.0))
+    assert found.counts["argmaxable"] == 2
+    assert found.verify()
 
 
 # ---- The attack: near ties in exact fractions. Whatever a checker accepts must be true, for any rounding.

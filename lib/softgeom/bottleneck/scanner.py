@@ -17,14 +17,14 @@ import logging
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from softgeom.bottleneck.certifying.archive import block_path, fingerprint, load_findings, save_findings
 from softgeom.bottleneck.certifying.twins import find_twins
@@ -303,8 +303,14 @@ def search_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
 def decide_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     """Decide classes (n,) for which the search found no witness."""
     # Thousands of products too small for two threads: on several, most of the time goes into handing work over.
-    with threadpool_limits(1, "blas"), np.errstate(**QUIET):
+    with _blas().limit(limits=1, user_api="blas"), np.errstate(**QUIET):
         return _kept(task, "decide", classes, lambda: _decide(task, classes))
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The BLAS libraries of this process: looking for them takes longer than a small scan."""
+    return ThreadpoolController()
 
 
 def _kept(task: _Task, stage: str, classes: NDArray[np.intp], work: Callable[[], list[Finding]]) -> list[Finding]:

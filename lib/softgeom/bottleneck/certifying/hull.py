@@ -128,10 +128,14 @@ class _System:
         if power:
             own, rows = np.ldexp(own, -power), np.ldexp(rows, -power)
         self.features, reach = _scaled(features)
+        own_bias, bias = layer.bias[t].astype(np.float64), layer.bias[rivals].astype(np.float64)
+        if features.extent == 0:  # unbounded: the biases set the scale of x
+            reach = _power(float(np.ldexp(max(np.abs(bias).max(), abs(own_bias)), -power)))
         self.power = power + reach  # of margins
         self.D = own - rows
-        c = layer.bias[t].astype(np.float64) - layer.bias[rivals].astype(np.float64)
-        self.c = np.maximum(np.ldexp(c, -self.power), -(2.0**900))  # an upper bound, even where it overflows
+        # Scaled before they are subtracted: a difference may overflow where its scaled value would not.
+        c = np.ldexp(own_bias, -self.power) - np.ldexp(bias, -self.power)
+        self.c = np.where(np.isnan(c), np.inf, np.maximum(c, -(2.0**900)))  # an upper bound, even where it overflows
         self.v = weights @ self.D
         self.size = weights @ np.abs(self.D)  # (d,) what |v| would be if nothing cancelled
         slip = gamma(k + 3)

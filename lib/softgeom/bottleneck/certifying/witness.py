@@ -56,7 +56,7 @@ class WitnessChecker:
             points, kept = self._units.points_to(points.astype(np.float64))
         margins = np.full(len(classes), -np.inf)
         with np.errstate(over="ignore", invalid="ignore"):  # an overflow ends as -inf: not certified
-            inside = self.features.contains(points.astype(np.float64)) & kept
+            inside = self._inside(points) & kept
             if self.layer.classes == 1:  # nobody to beat
                 return np.where(inside, np.inf, -np.inf)
             for dtype in (np.float32, np.float64) if self._is_narrow(points) else (np.float64,):
@@ -105,6 +105,13 @@ class WitnessChecker:
             margins = np.ldexp(margins, -self._units.margins) if self._units.margins else margins
             radii = np.divide(margins, span, out=np.full(len(span), np.inf), where=span > 0)
             return np.ldexp(radii, self._units.points) if self._units.points else radii
+
+    def _inside(self, points: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which points (n, d) lie in the set (n,): fractions where float64 is not certain, as on the boundary itself."""
+        inside = self.features.contains(points.astype(np.float64))
+        for n in np.flatnonzero(~inside & np.isfinite(points).all(axis=1)):
+            inside[n] = self.features.contains_exactly([Fraction(value) for value in points[n].tolist()])
+        return inside
 
     def _doubt(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """How far above its certified lower bound the margin of a point can be after float64 products (n,)."""
