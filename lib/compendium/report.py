@@ -80,6 +80,7 @@ def _build(shown: Sequence[NotebookRun], notebooks: dict[str, Any], profile: str
         "provenance": registers.provenance_page(shown),
         "data": (paths.root() / "data" / "README.md").read_text(encoding="utf-8"),
     }
+    proofs = {name: _for_the_site(_rendered(f"docs/{name}.md", shown)) for name in ("verdicts", "certificates")}
     explorers, lessons = _explorers(source), _lessons(source)
     (source / "api").mkdir()
     for name, text in api_pages.pages().items():
@@ -89,8 +90,8 @@ def _build(shown: Sequence[NotebookRun], notebooks: dict[str, Any], profile: str
         _tree(title, [f"notebooks/{n}" for n in notebooks if n.startswith(digit)]) for title, digit in _CHAPTERS.items()
     ]
     trees += [_tree("Explorers", explorers), _tree("Lessons", lessons)]
-    trees += [_tree("Registers", list(pages)), _tree("Use", ["running", "api/index"])]
-    for name, text in (pages | {"running": running, "index": "\n".join([front, *trees])}).items():
+    trees += [_tree("Registers", list(pages)), _tree("Use", [*proofs, "running", "api/index"])]
+    for name, text in (pages | proofs | {"running": running, "index": "\n".join([front, *trees])}).items():
         _write(source / f"{name}.md", text)
     _fetch_mathjax(source / "_static")
     return _sphinx(source, paths.root() / "build" / "html", _banner(shown, told))
@@ -136,6 +137,8 @@ _SITE_PAGES = {
     "data/README.md": "data.md",
     "docs/gallery/README.md": "claims.md",
     "docs/reproducing.md": "running.md",
+    "docs/verdicts.md": "verdicts.md",
+    "certificates.md": "certificates.md",
     "docs/reproducing.md#other-systems": "running.md#other-systems",
 }
 

@@ -10,8 +10,10 @@ import pytest
 
 import softgeom as sg
 from softgeom.bottleneck.pruning import rounding_errors
+from softgeom.bottleneck.scanner import scan
 from softgeom.cli import main
 from softgeom.commands import boundary
+from softgeom.commands.results import load_scan
 from softgeom.layer import Ball, Box, SoftmaxLayer
 
 
@@ -78,6 +80,27 @@ def test_some_classes_alone_and_measured_inputs(npz, tmp_path, capsys):
     assert "reach from -2 to 3" in capsys.readouterr().out
     np.save(tmp_path / "x.npy", np.ones((3, 5)))
     assert main(["scan", str(npz), *options]) == boundary.REFUSED
+
+
+def test_exact_weights_on_request_are_stored_and_their_size_is_told(npz, layer, tmp_path, capsys):
+    captives = [f.index for f in scan(layer).findings if f.evidence.verdict == "unargmaxable"]
+    winner = next(t for t in range(40) if t not in captives)
+    run = ["scan", str(npz), "--out", str(tmp_path / "out")]
+    assert main([*run, "--exact", f"t{captives[0]}", "--exact", str(captives[1])]) == 0
+    told = capsys.readouterr().out
+    assert told.count("exact weights, ") == 2
+    stored = load_scan(tmp_path / "out", layer)
+    for t, exact in zip(captives, [True, True, False], strict=False):
+        weights = stored.evidence(t).weights
+        assert (weights.dtype == object) is exact
+        assert (
+            not exact or f"{len(json.dumps([f'{w.numerator:x}/{w.denominator:x}' for w in weights])):,} bytes" in told
+        )
+    assert main(["verify", str(tmp_path / "out"), str(npz)]) == 0
+    assert main([*run, "--exact", str(winner)]) == boundary.REFUSED
+    assert f"Class {winner} (t{winner}) is argmaxable" in capsys.readouterr().err
+    assert main([*run, "--classes", "0-3", "--exact", "t9"]) == boundary.REFUSED
+    assert "leaves out" in capsys.readouterr().err
 
 
 def test_auto_takes_what_the_step_before_the_layer_allows(network, tmp_path, capsys):

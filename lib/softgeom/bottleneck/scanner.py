@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,7 @@ from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.problem import Problem, make_problem
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.proving.lp import chebyshev_radius
-from softgeom.bottleneck.proving.refine import refine
+from softgeom.bottleneck.proving.refine import make_exact, refine
 from softgeom.bottleneck.proving.surround import surround
 from softgeom.bottleneck.proving.together import MOST_FEATURES, prove_together
 from softgeom.bottleneck.scaling import Scaled, in_units
@@ -172,6 +172,27 @@ class Scan:
             if not isinstance(f.evidence, Witness):
                 check_evidence(self.layer, self.features, f.index, f.evidence)
         return True
+
+    def with_exact_weights(self, classes: Iterable[int]) -> Scan:
+        """The same scan, with rational weights for these classes: who checks them needs nothing but multiplication.
+
+        Raises
+        ------
+        ValueError
+            If one of the classes can win or is undecided, or its captors have no rational weights (see ``make_exact``).
+        """
+        exact = dict.fromkeys(int(t) for t in classes)
+        for t in exact:
+            if not isinstance(self.evidence(t), Captors):
+                verdict = self.evidence(t).verdict
+                raise ValueError(f"Class {t} ({self.layer.token(t)}) is {verdict}: only captives have weights.")
+        findings = [self._made_exact(f) if f.index in exact else f for f in self.findings]
+        return Scan(self.layer, self.features, findings)
+
+    def _made_exact(self, found: Finding) -> Finding:
+        captors = make_exact(self.layer, self.features, found.index, cast(Captors, found.evidence))
+        bound = check_evidence(self.layer, self.features, found.index, captors)
+        return Finding(found.index, captors, found.method, found.steps, bound, found.radius)
 
     def save(self, path: str | Path) -> None:
         """Write verdicts and evidence to one ``.npz`` (the layer itself is not stored, its fingerprint is)."""

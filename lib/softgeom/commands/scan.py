@@ -20,13 +20,15 @@ from typing import Any
 
 import numpy as np
 
+from softgeom.bottleneck.certifying.archive import text_size
 from softgeom.bottleneck.certifying.folder import recomputed
 from softgeom.bottleneck.scanner import Scan, scan
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
-from softgeom.commands.results import folder_for, summarise, write_results
+from softgeom.commands.explain import find_class
+from softgeom.commands.results import EVIDENCE, folder_for, summarise, write_results
 
 _EXAMPLES = 20  # classes that can never win are named on the terminal up to here; verdicts.csv has them all
 _FAIL_ON = re.compile(r"(unargmaxable|tied|undecided)(?:=(\d+))?")
@@ -39,6 +41,13 @@ def add(commands: Any) -> None:
     asked.add_features(parser)
     asked.add_classes(parser)
     asked.add_work(parser)
+    parser.add_argument(
+        "--exact",
+        metavar="CLASS",
+        action="append",
+        default=[],
+        help="store exact rational weights for this class (token or number; may be repeated), if it can never win",
+    )
     parser.add_argument("--out", help="folder for the results (default: scans/NAME-FINGERPRINT)")
     parser.add_argument(
         "--fail-on",
@@ -60,6 +69,9 @@ def run(options: argparse.Namespace) -> int:
     features, why = asked.read_features(options, head)
     classes = asked.read_classes(options, head)
     inputs = asked.read_inputs(options.inputs, head.layer.dimension) if options.inputs else None
+    exact = [find_class(head.layer, name) for name in options.exact]
+    if classes is not None and (missing := sorted({*exact} - {*classes.tolist()})):
+        raise ValueError(f"--exact asks for class {missing[0]}, which --classes or --script leaves out.")
     folder = folder_for(options.out, str(options.model), head.layer)
     quiet = options.quiet or options.json
     if not quiet:
@@ -77,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
         checkpoint=folder / "blocks",
         progress=not options.quiet,
     )
-    found = recomputed(found)
+    found = recomputed(found.with_exact_weights(exact) if exact else found)
     seconds = time.perf_counter() - started
     summary = summarise(found, head, str(options.model), why=why, seed=options.seed, inputs=inputs)
     write_results(folder, found, summary)
@@ -86,6 +98,9 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({**summary, "folder": str(folder)}))
     elif not quiet:
         _tell(found, folder, seconds)
+        for t in exact:
+            weights = found.evidence(t).weights  # type: ignore[union-attr]
+            print(f"class {t}: {len(weights)} exact weights, {text_size(weights):,} bytes of {EVIDENCE}")
     if limit is not None and (count := _counted(found, limit[0], options.expected)) > limit[1]:
         print(f"softgeom: {count} classes are {limit[0]} and not expected; {limit[1]} are allowed.", file=sys.stderr)
         return TOO_MANY

@@ -204,6 +204,11 @@ def _kind(evidence: Evidence) -> str:
     return {Twin: "twin", Unknown: "unknown"}[type(evidence)]
 
 
+def text_size(fractions: NDArray[Any]) -> int:
+    """Bytes that exact weights or points (k,) take in the file."""
+    return len(json.dumps([_text(value) for value in fractions]))
+
+
 def _text(value: Fraction) -> str:
     return f"{value.numerator:x}/{value.denominator:x}"
 
