@@ -63,7 +63,7 @@ unexport JUPYTER_PATH PYTHONPATH
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-browser lint lab lessons scan bench mutants check why readme report site film claims pointer lock clean
+.PHONY: help env all smoke test test-browser lint lab lessons scan bench mutants audit torture check why readme report site film claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
@@ -74,7 +74,7 @@ help:
 	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder ARGS="--features auto"'
 	@echo 'Reading and teaching:  make lab (JupyterLab; LIGHT=1 without PyTorch), lessons, site (from the committed results, in build/html), report (from the run at hand)'
 	@echo '                       make film (ten seconds of a class dying, in build/film)'
-	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, bench, mutants'
+	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, bench, mutants, torture, audit'
 	@echo 'Upkeep:                make env (.venv; USE_CONDA=1 takes conda), readme, lock, clean'
 
 # ---- Environment -----------------------------------------------------------------------------------------------------------
@@ -255,6 +255,10 @@ film: | $(STAMP)
 # make scan MODEL=my.npz ARGS="--features auto --fail-on unargmaxable" PARAMS="patience=2500"
 scan: | $(STAMP)
 	@$(PY) -m compendium scan
+
+# Known vulnerabilities of everything pinned, from the public database osv.dev: needs a network
+audit: | $(STAMP)
+	@$(PY) -m compendium audit
 
 mutants: | $(test-stamp)
 	$(PY) tools/mutants.py $${EACH:+--each "$$EACH"} $${ONLY:+--only $$ONLY}

@@ -91,3 +91,29 @@ def test_shared_memory_of_the_dead_is_swept_and_of_the_living_is_not(tmp_path, m
     assert orphans.sweep_shared_memory() == [dead]
     assert living.is_dir()
     assert other.is_dir()
+
+
+COMMAND = "from softgeom.orphans import end_with_make; import time; end_with_make(); time.sleep(60)"
+
+
+@pytest.mark.parametrize(("level", "ends"), [("1", True), ("", False)])
+def test_a_command_of_make_ends_with_it(level, ends):
+    """A shell stands in for make; without MAKELEVEL the command may outlive whoever started it."""
+    shell = subprocess.Popen(
+        ["sh", "-c", '"$0" -c "$1" & echo $!; wait', sys.executable, COMMAND],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MAKELEVEL": level},
+        start_new_session=True,
+    )
+    assert shell.stdout is not None
+    with shell.stdout:
+        command = int(shell.stdout.readline())
+    try:
+        time.sleep(2.0)  # until it watches
+        shell.kill()
+        shell.wait()
+        assert _wait(lambda: not _alive({command}), 5 if ends else 3) == ends
+    finally:
+        if _alive({command}):
+            os.kill(command, signal.SIGKILL)

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
-from softgeom.parallel import available_cores, run_blocks
+from softgeom.parallel import LostWorkerError, available_cores, run_blocks
 
 JOBS = [(n, 10) for n in range(5)]
 
@@ -77,6 +77,26 @@ def test_killed_dask_workers_lose_no_block(workers: int, tmp_path) -> None:
             found = run_blocks(die_once, jobs, backend="dask", address=address, shared=np.arange(4.0) ** 2)
     assert found == [0, 1, 4, 9]
     assert sorted(os.listdir(tmp_path)) == ["0", "3"], "no worker was killed"
+
+
+def test_a_killed_worker_is_told_with_the_cure() -> None:
+    with pytest.raises(LostWorkerError, match=r"most likely because memory ran out.*--jobs.*--block"):
+        run_blocks(signal.raise_signal, [(signal.SIGKILL,)] * 2, n_jobs=2, backend="loky")
+    assert run_blocks(operator.mul, JOBS, n_jobs=2, backend="loky") == [0, 10, 20, 30, 40], "the next run has workers"
+
+
+def test_a_worker_that_crashes_is_no_question_of_memory() -> None:
+    with pytest.raises(Exception, match="SIGSEGV") as caught:
+        run_blocks(signal.raise_signal, [(signal.SIGSEGV,)] * 2, n_jobs=2, backend="loky")
+    assert not isinstance(caught.value, MemoryError)
+
+
+def test_dask_workers_that_are_killed_again_and_again_are_told_too() -> None:
+    pytest.importorskip("distributed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(LostWorkerError):
+            run_blocks(signal.raise_signal, [(signal.SIGKILL,)], n_jobs=1, backend="dask")
 
 
 def test_environment_chooses_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@
 
 layer.npz holds W and, if there is one, b. docs/certificates.md says what the fields mean and why each inequality is a proof.
 """
+
 # ruff: noqa: B905 - lengths are those of the file; a short one ends in an error or in a class that is not proven
 import argparse
 import hashlib

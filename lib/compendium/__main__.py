@@ -8,21 +8,29 @@ import shlex
 import sys
 from pathlib import Path
 
-from compendium import check, claims, edges, findings, parameters, paths, profiles, rendered, runner, telling, why
+from compendium import (
+    audit,
+    check,
+    claims,
+    edges,
+    findings,
+    parameters,
+    paths,
+    profiles,
+    rendered,
+    runner,
+    telling,
+    why,
+)
+from softgeom.commands.boundary import guarded
+from softgeom.orphans import end_with_make
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; every failure that a user can cause ends in one sentence and status 1."""
+    """Run one command; every failure ends in one sentence and an exit code (`softgeom.commands.boundary`)."""
+    end_with_make()
     options = _parser().parse_args(arguments)
-    try:
-        return options.action(options)
-    except runner.NotebookError as error:
-        print(f"\n{error}", file=sys.stderr)
-    except (ValueError, FileNotFoundError) as error:
-        print(f"error: {error}", file=sys.stderr)
-    except KeyError as error:
-        print(f"error: {error.args[0]}", file=sys.stderr)
-    return 1
+    return guarded(lambda: options.action(options), "error")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -74,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     derived.add_argument(
         "--check", action="store_true", help="only compare with what executed notebooks were seen to read"
     )
+    command("audit", _audit, "ask a public database for known vulnerabilities of everything that is pinned")
     command("site", _site, "build the site from the committed results; nothing is executed")
     scan = command("scan", _scan, "scan a model and write its report as a notebook")
     _given(scan, "model", "MODEL")
@@ -88,7 +97,11 @@ def _given(parser: argparse.ArgumentParser, name: str, variable: str) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    runner.run(options.name, options.profile, os.environ.get("PARAMS", ""))
+    try:
+        runner.run(options.name, options.profile, os.environ.get("PARAMS", ""))
+    except runner.NotebookError as error:
+        print(error.trace, file=sys.stderr)  # who works on a notebook, or reads a log of CI, wants it at once
+        raise
     return 0
 
 
@@ -121,8 +134,10 @@ def _check_claims(options: argparse.Namespace) -> int:
     faults += claims.faults_of_pointers(register) + misuses
     for line in unknown:
         print(f"note: {line}")
+    for line in faults:
+        print(line, file=sys.stderr)
     if faults:
-        raise ValueError("\n".join(faults))
+        raise ValueError(f"{len(faults)} faults in the register, its pointers or what notebooks pass to it")
     print(f"{len(register)} claims, {sum(len(claim.examples) for claim in register.values())} examples: all sound")
     return 0
 
@@ -162,6 +177,12 @@ def _site(options: argparse.Namespace) -> int:
 
     print(f"the site: {report.build_committed().relative_to(paths.root())}")
     return 0
+
+
+def _audit(options: argparse.Namespace) -> int:
+    told, clean = audit.tell(paths.root())
+    print(told)
+    return int(not clean)
 
 
 def _why(options: argparse.Namespace) -> int:

@@ -28,6 +28,7 @@ import pandas as pd
 from compendium import claims, paths, profiles, reads, rounding
 from compendium.claims import Judgement
 from softgeom.source import Source
+from softgeom.writing import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -164,9 +165,7 @@ class Run:
             "cores": os.cpu_count(),
             "reads": reads.of((paths.root() / "results", paths.root() / "data" / "reference")),
         }
-        executed = paths.executed_dir(self.profile)
-        executed.mkdir(parents=True, exist_ok=True)
-        (executed / f"{self.name}.json").write_text(_json(execution), encoding="utf-8")
+        write_text(paths.executed_dir(self.profile) / f"{self.name}.json", _json(execution))
         return self.results
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from compendium.making import Making, changed_code
+from softgeom.writing import sync, write_text
 
 logger = logging.getLogger("softgeom")
 
@@ -139,13 +140,13 @@ class Shelf(Generic[_T]):
             files = {path.name: [path.stat().st_size, _sha256(path)] for path in sorted(aside.iterdir())}
             write_json(aside / "made.json", making.described() | {"files": files})
             for path in (*aside.iterdir(), aside):
-                _sync(path)
+                sync(path)
             try:
                 aside.rename(entry)
             except OSError:
                 if not entry.is_dir():
                     raise  # otherwise another process has just made the same
-            _sync(entry.parent)
+            sync(entry.parent)
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -180,11 +181,7 @@ class Shelf(Generic[_T]):
 
 def write_json(path: Path, content: Any) -> None:
     """Write JSON in one step: whoever reads sees the old file or the new one."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    _sync(aside)
-    aside.replace(path)
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def _made(entry: Path) -> dict[str, Any]:
@@ -207,12 +204,3 @@ def _damage(entry: Path) -> str | None:
 def _sha256(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    """Make the machine write a file or folder to its disk now."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -24,6 +24,7 @@ import yaml
 
 from compendium import paths, profiles
 from compendium.book import parameter_defaults
+from softgeom.writing import write_text
 
 INJECTED = "profile"  # given by the runner, never by a file
 
@@ -124,11 +125,10 @@ def write_resolved(profile: str) -> list[Path]:
     if profiles.is_own(profile) and (odd := sorted(set(_mapping(*_own_file(profile))) - set(names))):
         raise ParameterError(f"params/{profile}.yaml: there is no notebook {', '.join(odd)}")
     folder = paths.root() / "build" / "params" / profile
-    folder.mkdir(parents=True, exist_ok=True)
     for name, values in resolved.items():
         path, text = folder / f"{name}.json", json.dumps(values, ensure_ascii=False, indent=1) + "\n"
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+            write_text(path, text)
     return [folder / f"{name}.json" for name in names]
 
 

@@ -11,16 +11,14 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compendium import api_pages, excerpts, notebook_pages, paths, readme, registers, runs
+from compendium import api_pages, assets, excerpts, notebook_pages, paths, readme, registers, runs
 from compendium.notebook_pages import markdown_cell
 from compendium.runs import NotebookRun
 
-_MATHJAX = "mathjax@3.2.2"  # version 4 loads its fonts on demand and so needs a network for blackboard letters
 _CHAPTERS = {"Foundations": "0", "Bottleneck": "1", "Margins": "2", "Circuits": "3", "Hardmax": "4", "Summary": "9"}
 _PRACTICAL = {"Three readers", "What it costs"}  # sections of the README that are for those who run things
 _ELSEWHERE = {"More"}  # sections that the site's own navigation replaces
@@ -200,24 +198,11 @@ def _lessons(source: Path) -> list[str]:
 
 def _fetch_mathjax(static: Path) -> None:
     """MathJax from npm into the site; without npm or network the formulas will need a network, and the build says so."""
-    cache = paths.root() / "build" / "mathjax"
-    script = cache / "package" / "es5" / "tex-svg.js"
-    if not script.is_file():
-        cache.mkdir(parents=True, exist_ok=True)
-        npm = shutil.which("npm")
-        done = (
-            npm
-            and subprocess.run(
-                [npm, "pack", _MATHJAX, "--silent"], cwd=cache, capture_output=True, text=True
-            ).returncode
-            == 0
-        )
-        if not done:
-            print("report: MathJax could not be had from npm; formulas in this build need a network")
-            return
-        with tarfile.open(next(cache.glob("mathjax-*.tgz"))) as archive:
-            archive.extract("package/es5/tex-svg.js", cache, filter="data")
-    shutil.copy(script, static / "tex-svg.js")
+    script = assets.fetch(assets.MATHJAX, paths.root() / "build" / "mathjax")
+    if script is None:
+        print("report: MathJax could not be had from npm; formulas in this build need a network")
+    else:
+        shutil.copy(script, static / script.name)
 
 
 def _sphinx(source: Path, output: Path, banner: str) -> Path:

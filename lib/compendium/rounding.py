@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from softgeom.writing import write_text
+
 RELATIVE, ABSOLUTE = 1e-6, 1e-9  # what counts as rounding: far above float64's, far below anything that a reader sees
 _SHADE = 24  # of 255: antialiasing moves with the last digits of a coordinate, a changed digit by ten times that
 _OF_THE_MACHINE = {"versions", "device"}  # of a record: where it was made, not what was found
@@ -87,9 +89,7 @@ def _write(path: Path, text: str, equal: Any) -> None:
     except ValueError:  # what is there cannot be read: it is replaced
         unchanged = False
     if not unchanged:
-        temporary = path.with_name(f"{path.name}.part")
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_text(path, text)
 
 
 def _same_digits(old: str, new: str) -> bool:

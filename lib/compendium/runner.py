@@ -17,11 +17,16 @@ from typing import Any
 from compendium import parameters, paths, profiles, why
 
 _KERNEL = "python3"
+_KEPT = "; earlier results, and what data/processed holds, are kept"  # told where a disk failed
 _START_TIMEOUT = 120  # seconds until a kernel must answer: two cores may be busy
 
 
 class NotebookError(RuntimeError):
-    """A cell raised; the message is the cell's error, and the report stays at the path it names."""
+    """A cell raised: the message is one sentence with the cell's error and the path of the report, `trace` the cell's traceback."""
+
+    def __init__(self, sentence: str, trace: str = "") -> None:
+        super().__init__(sentence)
+        self.trace = trace
 
 
 def run(name: str, profile: str, overrides: str = "") -> Path:
@@ -81,19 +86,23 @@ def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
             config=config,
         )
     except papermill.PapermillExecutionError as error:
-        raise NotebookError(_explain(notebook, report, f"{error.ename}: {error.evalue}", error)) from None
+        trace = "\n".join(re.sub(r"\x1b\[[0-9;]*m", "", line) for line in error.traceback)
+        said = f"{error.ename}: {error.evalue}{_KEPT if error.ename == 'OSError' else ''}"
+        raise NotebookError(_told(notebook, report, said, error.cell_index), trace) from None
     except DeadKernelError:
-        raise NotebookError(_explain(notebook, report, "the kernel died (out of memory, or killed)", None)) from None
+        died = "the kernel was killed, most likely because memory ran out: fewer jobs, or a smaller profile, need less"
+        raise NotebookError(_told(notebook, report, died)) from None
+    except OSError as error:
+        report.unlink(missing_ok=True)  # half of it at best
+        raise OSError(error.errno, error.strerror or str(error), str(report)) from error
     report.replace(output)
     print(f"{notebook.stem}: done in {time.monotonic() - started:.0f} s", flush=True)
     return output
 
 
-def _explain(notebook: Path, report: Path, message: str, error: Any) -> str:
-    trace = "\n".join(re.sub(r"\x1b\[[0-9;]*m", "", line) for line in error.traceback) if error is not None else ""
+def _told(notebook: Path, report: Path, message: str, cell: int | None = None) -> str:
     place = os.path.relpath(report, paths.root())
-    cell = f" in cell {error.cell_index}" if error is not None else ""
-    return f"{trace}\n\n{notebook.name} failed{cell}; the report is {place}\n{message}".lstrip()
+    return f"{notebook.name} failed{'' if cell is None else f' in cell {cell}'}: {message} (traceback in {place})"
 
 
 def _prepare_environment() -> None:

@@ -27,6 +27,19 @@ def end_with_parent(parent: int) -> None:
     An interrupt is the parent's to handle; a worker that also reacts to it buries its message under a traceback.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _start_watch(parent)
+
+
+def end_with_make() -> None:
+    """Let this process end within a second or two of the make that started it; without one, nothing.
+
+    A make that is killed cannot tell its commands to stop: the next make would run beside what the first one left behind.
+    """
+    if os.environ.get("MAKELEVEL"):
+        _start_watch(os.getppid())
+
+
+def _start_watch(parent: int) -> None:
     threading.Thread(target=_watch, args=(parent,), daemon=True, name="softgeom-parent-watch").start()
 
 

@@ -18,6 +18,16 @@ from softgeom.progress import track
 Backend = Literal["loky", "dask", "threading"]
 
 
+class LostWorkerError(MemoryError):
+    """A worker process was killed from outside: where nobody did that, the system did, because memory ran out."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a worker process was killed (SIGKILL), most likely because memory ran out: "
+            "use fewer workers (--jobs), or smaller blocks (--block); finished blocks are kept."
+        )
+
+
 def run_blocks(
     function: Callable[..., Any],
     jobs: Iterable[Sequence[Any]],
@@ -50,6 +60,8 @@ def run_blocks(
     ------
     ValueError
         If the backend is unknown.
+    LostWorkerError
+        If a worker process was killed, on Dask again and again.
     """
     blocks = [tuple(job) for job in jobs]
     chosen = backend or os.environ.get("BACKEND") or "loky"
@@ -64,6 +76,7 @@ def run_blocks(
     if n_jobs == 1 or len(blocks) <= 1:
         return [function(*job) for job in track(blocks, description or "", quiet=quiet)]
     import joblib
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     # One BLAS thread per worker: several workers with several threads each would fight for the same cores.
     inner = (
@@ -74,7 +87,12 @@ def run_blocks(
     sweep_shared_memory()
     with joblib.parallel_config(chosen, n_jobs=n_jobs, **inner):
         results = joblib.Parallel(return_as="generator")(joblib.delayed(function)(*job) for job in blocks)
-        return list(track(results, description or "", len(blocks), quiet=quiet))
+        try:
+            return list(track(results, description or "", len(blocks), quiet=quiet))
+        except TerminatedWorkerError as error:
+            if "SIGKILL" not in str(error):
+                raise
+            raise LostWorkerError from error
 
 
 def available_cores() -> int:
@@ -91,7 +109,7 @@ def _run_on_dask(
     description: str | None,
 ) -> list[Any]:
     try:
-        from distributed import Client, LocalCluster, as_completed
+        from distributed import Client, KilledWorker, LocalCluster, as_completed
     except ImportError:
         raise ValueError("backend='dask' needs the package 'distributed': pip install 'softgeom[dask]'.") from None
     with ExitStack() as opened:
@@ -105,9 +123,12 @@ def _run_on_dask(
         place = {client.submit(function, *first, *job, pure=False): n for n, job in enumerate(jobs)}
         results: list[Any] = [None] * len(jobs)
         stream = as_completed(place, with_results=True)
-        for future, result in track(stream, description or "", len(jobs), quiet=description is None):
-            results[place[future]] = result
-            future.release()  # what is here need not be kept there
+        try:
+            for future, result in track(stream, description or "", len(jobs), quiet=description is None):
+                results[place[future]] = result
+                future.release()  # what is here need not be kept there
+        except KilledWorker as error:  # so often that Dask gave up
+            raise LostWorkerError from error
         return results
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlparse
 
+from softgeom.writing import write_text
+
 logger = logging.getLogger("softgeom")
 
 _PROBE_SECONDS = 1.0
@@ -79,7 +81,7 @@ def read_origin(folder: Path) -> dict[str, str]:
 
 def write_origin(folder: Path, **facts: str) -> None:
     """Note beside fetched files where they came from: the next run finds them locally and must still be able to say so."""
-    (folder / _ORIGIN_FILE).write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    write_text(folder / _ORIGIN_FILE, json.dumps(facts, indent=2, sort_keys=True) + "\n")
 
 
 @functools.cache

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import softgeom as sg
+from softgeom.bottleneck.certifying import archive
 from softgeom.bottleneck.pruning import rounding_errors
 from softgeom.bottleneck.scanner import scan
 from softgeom.cli import main
 from softgeom.commands import boundary
+from softgeom.commands.options import parse_classes
 from softgeom.commands.results import load_scan
 from softgeom.layer import Ball, Box, SoftmaxLayer
+from softgeom.parallel import LostWorkerError, run_blocks
 
 
 @pytest.fixture
@@ -239,10 +245,12 @@ def test_completion_knows_every_verb(capsys):
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (ValueError("bad\x1b[31m name\nsecond line"), boundary.REFUSED),
         (OSError(28, "No space left on device", "/x/verdicts.csv"), boundary.NO_FILE),
         (MemoryError(), boundary.NO_MEMORY),
+        (FileNotFoundError(2, "", "bad\x1b[31m name\nsecond line"), boundary.NO_FILE),
+        (LostWorkerError(), boundary.NO_MEMORY),
         (RuntimeError("surprise"), boundary.FAULT),
+        (ValueError("surprise"), boundary.FAULT),
         (KeyboardInterrupt(), boundary.STOPPED),
     ],
 )
@@ -256,8 +264,42 @@ def test_any_failure_is_one_printable_sentence(capsys, error, code):
     assert said.strip().isprintable()
     if code == boundary.FAULT:
         traceback = Path(said.split("traceback in ")[1].split(")")[0])
-        assert "RuntimeError: surprise" in traceback.read_text()
+        assert f"{type(error).__name__}: surprise" in traceback.read_text()
         traceback.unlink()
+
+
+@pytest.mark.parametrize(
+    ("work", "given", "code", "said"),
+    [
+        (parse_classes, ("x", 3), boundary.REFUSED, "softgeom: --classes 'x'"),
+        (archive._fractions, (["no fraction"], 1), boundary.FAULT, "softgeom: ValueError: not enough values"),
+    ],
+)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_our_own_raise_is_a_refusal_all_else_a_fault(capsys, monkeypatch, tmp_path, work, given, code, said, jobs):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert boundary.guarded(lambda: len(run_blocks(work, [given] * 2, n_jobs=jobs, backend="loky"))) == code
+    assert capsys.readouterr().err.startswith(said)
+    assert len(list(tmp_path.glob("*-traceback.txt"))) == (code == boundary.FAULT)
+
+
+def test_every_failure_leaves_its_traceback_where_it_is_asked_for(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("SOFTGEOM_TRACEBACKS", str(tmp_path / "kept"))
+    assert boundary.guarded(lambda: parse_classes("x", 3)) == boundary.REFUSED
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert f"(traceback in {kept})\n" in capsys.readouterr().err
+    assert "in parse_classes" in kept.read_text()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SOFTGEOM_TRACEBACKS", str(tmp_path / "file"))
+    assert boundary.guarded(lambda: parse_classes("x", 3)) == boundary.REFUSED
+    assert "traceback in no file, for none could be written" in capsys.readouterr().err
+
+
+def test_warnings_with_names_from_a_file_are_one_printable_line(capsys, npz):
+    """A process of its own: pytest's handlers take the library's warnings in this one."""
+    code = "import logging, softgeom.commands as c; c.main(['completion', 'bash']); logging.getLogger('softgeom').warning('a\\x1b[2Jb\\nc')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "softgeom: a\\x1b[2Jb c\n"
 
 
 def test_in_python_a_scan_is_short_and_indexed_by_token(layer):

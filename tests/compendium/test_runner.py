@@ -46,10 +46,54 @@ def test_runs_with_this_interpreter_and_the_profile_s_parameters(compendium, not
 def test_a_failure_keeps_its_report_and_ends_with_the_error(compendium, notebook, capsys):
     notebook("raise ValueError('the reason')")
     assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == 1
-    assert capsys.readouterr().err.strip().splitlines()[-1] == "ValueError: the reason"
+    *trace, sentence = capsys.readouterr().err.strip().splitlines()
+    report = "executed/smoke/10_demo.failed.ipynb"
+    assert sentence == f"error: 10_demo.ipynb failed in cell 2: ValueError: the reason (traceback in {report})"
+    assert any("raise ValueError('the reason')" in line for line in trace)
     folder = compendium / "executed" / "smoke"
     assert (folder / "10_demo.failed.ipynb").is_file()
     assert not (folder / "10_demo.ipynb").exists()
+
+
+_FULL = """import errno, os, pandas
+from compendium.book import open_book
+book = open_book("10_demo", globals())
+book.table("first", pandas.DataFrame({"x": [1]}))
+def full(handle):
+    raise OSError(errno.ENOSPC, "No space left on device")
+os.fsync = full
+book.table("second", pandas.DataFrame({"x": [2]}))"""
+
+
+def test_results_on_a_full_disk_are_named_and_nothing_half_written_stays(compendium, notebook, capsys):
+    notebook(_FULL)
+    assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == 1
+    sentence = capsys.readouterr().err.strip().splitlines()[-1]
+    results = compendium / "results" / "smoke" / "10_demo"
+    assert f"[Errno 28] No space left on device: '{results / 'second.csv'}'; earlier results, and" in sentence
+    assert [path.name for path in results.iterdir()] == ["first.csv"]
+
+
+def test_a_report_that_a_full_disk_cannot_take_is_named_and_removed(compendium, notebook, capsys, monkeypatch):
+    import papermill
+
+    def full(source, target, **_):
+        target.write_text("half of it")
+        raise OSError(28, "No space left on device")
+
+    notebook("pass")
+    monkeypatch.setattr(papermill, "execute_notebook", full)
+    assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == 5
+    report = compendium / "executed" / "smoke" / "10_demo.failed.ipynb"
+    assert capsys.readouterr().err.startswith(f"error: {report}: No space left on device; what was finished is kept")
+    assert not report.exists()
+
+
+def test_a_killed_kernel_is_told_with_the_cure(compendium, notebook, capsys):
+    notebook("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    assert command_line.main(["run", "10_demo", "--profile", "smoke"]) == 1
+    said = capsys.readouterr().err.strip()
+    assert "the kernel was killed, most likely because memory ran out" in said.splitlines()[-1]
 
 
 def test_a_misfit_parameter_stops_before_the_kernel_starts(compendium, notebook, capsys, monkeypatch):

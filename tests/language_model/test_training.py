@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from softgeom import writing
 from softgeom.language_model import (
     GPT,
     DivergedError,
@@ -110,6 +111,48 @@ def test_killed_half_way_and_resumed_gives_the_same_losses(tiny, corpus, quick, 
     assert resumed.losses == whole.losses
     assert resumed.evaluations == whole.evaluations
     assert all(torch.equal(a, b) for a, b in zip(resumed.model.parameters(), whole.model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("harm", ["cut", "empty", "text", "pickle of a list"])
+def test_a_damaged_checkpoint_is_set_aside_and_the_run_starts_again(
+    tiny, corpus, quick, tmp_path, caplog, harm
+) -> None:
+    whole = run(tiny, corpus, quick)
+    checkpoint = tmp_path / "run.checkpoint"
+    run(tiny, corpus, quick, checkpoint=checkpoint)
+    if harm == "pickle of a list":
+        torch.save([1, 2], checkpoint)
+    else:
+        content = checkpoint.read_bytes()
+        checkpoint.write_bytes({"cut": content[: len(content) // 2], "empty": b"", "text": b"hello"}[harm])
+    damaged = checkpoint.read_bytes()
+    again = run(tiny, corpus, quick, checkpoint=checkpoint)
+    assert again.resumed_at == 0
+    assert again.losses == whole.losses
+    assert "checkpoint run.checkpoint is damaged" in caplog.text
+    assert "set aside as run.checkpoint.damaged" in caplog.text
+    assert (tmp_path / "run.checkpoint.damaged").read_bytes() == damaged
+    assert run(tiny, corpus, quick, checkpoint=checkpoint).resumed_at == 12
+
+
+def test_a_checkpoint_on_a_full_disk_names_it_and_the_last_one_stays(
+    tiny, corpus, quick, tmp_path, monkeypatch
+) -> None:
+    checkpoint = tmp_path / "run.checkpoint"
+    synced = []
+
+    def full_from_the_second_on(handle: int) -> None:
+        synced.append(handle)
+        if len(synced) > 1:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writing.os, "fsync", full_from_the_second_on)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        run(tiny, corpus, quick, checkpoint=checkpoint)
+    assert caught.value.filename == str(checkpoint)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.checkpoint"]
+    monkeypatch.undo()
+    assert run(tiny, corpus, quick, checkpoint=checkpoint).resumed_at == 4
 
 
 def test_a_checkpoint_of_another_configuration_is_refused(tiny, corpus, quick, tmp_path) -> None:

@@ -1,68 +1,110 @@
-"""Try every hostile file, or every hostile hub, in a process of its own and write the table.
+"""Try every hostile file, folder of results, hub, or full disk, and write the table.
 
-`python -m torture files|hub [--out TABLE.csv] [--only WORDS]`; the exit code is 1 when any case is answered wrongly.
+`python -m torture files|inspect|results|hub|disk [--out TABLE.csv] [--only WORDS]`; the exit code is 1 when any case is answered wrongly. Each
+case runs in a process of its own. `torture.kills` kills and goes on, `torture.page` sums the tables up.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import itertools
+import multiprocessing
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from softgeom.cli import main as softgeom
-from torture import hostile_files, hostile_hub, trial
+from torture import full_disk, hostile_files, hostile_hub, hostile_results, large_files, trial
+from torture.trial import Outcome
+
+_LONGEST = 300  # characters of a sentence in the table
 
 
 def main() -> int:
     """Run one family of cases."""
     parser = argparse.ArgumentParser(prog="torture", description=__doc__)
-    parser.add_argument("family", choices=["files", "hub"])
+    parser.add_argument("family", choices=list(FAMILIES))
     parser.add_argument("--out", type=Path, help="table of every case")
     parser.add_argument("--only", default="", help="cases whose names hold these words")
     parser.add_argument("--every", type=int, default=1, help="only each n-th case")
+    parser.add_argument("--at-a-time", type=int, default=1, help="cases that run at the same time")
     options = parser.parse_args()
+    made, attempt = FAMILIES[options.family]
     trial.warm_up()
+    cases = [case for case in made() if options.only in f"{case.kind} {case.name}"][:: options.every]
+    empty = trial.empty_run(softgeom, lambda place: ["scan", *hostile_files.good(place)])
+    _CHOSEN.update(cases=cases, attempt=attempt, empty=empty)
     rows = []
-    for case, outcome, place in (_try_files if options.family == "files" else _try_hub)(options):
-        miss = outcome.miss(case.expect, getattr(case, "declared", 0))
-        last = (outcome.error.strip() or outcome.out.strip()).splitlines()[-1:]
-        said = _printable("".join(last).replace(place, "..."))
-        name = _printable(case.name)
-        rows.append({"case": name, "expected": case.expect, "exit": outcome.code, "miss": miss, "said": said[:200]})
-        if miss:
-            print(f"{name}: {miss}: {said[:160]}", flush=True)
-    missed = sum(bool(row["miss"]) for row in rows)
+    with multiprocessing.get_context("fork").Pool(options.at_a_time) as pool:
+        for row in pool.imap(_row, range(len(cases))):
+            rows.append(row)
+            if row["wrong"]:
+                print(f"{row['kind']} {row['case']}: {row['wrong']}: {row['sentence']}", flush=True)
+    missed = sum(bool(row["wrong"]) for row in rows)
     print(f"{len(rows)} hostile cases, {missed} answered wrongly")
-    if options.out:
+    if options.out and rows:
         _write(options.out, rows)
     return int(missed > 0)
 
 
-def _try_files(options: argparse.Namespace) -> Iterator[tuple[hostile_files.Case, trial.Outcome, str]]:
-    for case in _chosen(hostile_files.cases(), options):
-        with tempfile.TemporaryDirectory() as place:
-            arguments = ["scan", *case.write(Path(place))]
-            yield case, trial.run(softgeom, arguments, Path(place)), place
+_CHOSEN: dict[
+    str, Any
+] = {}  # what the processes of the pool are forked with: cases hold functions, which cannot be sent
 
 
-def _try_hub(options: argparse.Namespace) -> Iterator[tuple[hostile_hub.Case, trial.Outcome, str]]:
+def _row(number: int) -> dict[str, Any]:
+    case, empty = _CHOSEN["cases"][number], _CHOSEN["empty"]
+    with tempfile.TemporaryDirectory() as place:
+        outcome, hidden = _CHOSEN["attempt"](case, Path(place))
+    wrong = outcome.miss(case.expect, empty + trial.MEMORY + trial.TIMES * case.declared)
+    last = (outcome.said() or outcome.out.strip().splitlines())[-1:]
+    return {
+        "kind": case.kind,
+        "case": _printable(case.name),
+        "expected": case.expect,
+        "answer": outcome.answer(),
+        "wrong": wrong,
+        "seconds": round(outcome.seconds, 1),
+        "megabytes": max(0, round((outcome.memory - empty) / 1e6)),
+        "sentence": _printable("".join(last).replace(hidden, "..."))[:_LONGEST],
+    }
+
+
+def _scan(case: hostile_files.Case, place: Path) -> tuple[Outcome, str]:
+    return trial.run(softgeom, ["scan", *case.write(place)], place), str(place)
+
+
+def _inspect(case: hostile_files.Case, place: Path) -> tuple[Outcome, str]:
+    return trial.run(softgeom, ["inspect", case.write(place)[0]], place), str(place)
+
+
+def _any_verb(case: hostile_results.Case, place: Path) -> tuple[Outcome, str]:
+    return trial.run(softgeom, case.write(place), place), str(place)
+
+
+def _fetch(case: hostile_hub.Case, place: Path) -> tuple[Outcome, str]:
     for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HF_HUB_OFFLINE"):
         os.environ.pop(name, None)
-    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-    for case in _chosen(hostile_hub.cases(), options):
-        with tempfile.TemporaryDirectory() as place, hostile_hub.serve(case) as address:
-            os.environ |= {"HF_ENDPOINT": address, "SOFTGEOM_CACHE": place}
-            yield case, trial.run(softgeom, ["scan", "someone/model"], Path(place)), address
+    with hostile_hub.serve(case) as address:
+        os.environ |= {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_ENDPOINT": address, "SOFTGEOM_CACHE": str(place / "cache")}
+        return trial.run(softgeom, ["scan", "someone/model"], place), address
 
 
-def _chosen(cases: Iterator[Any], options: argparse.Namespace) -> Iterator[Any]:
-    return itertools.islice((case for case in cases if options.only in case.name), 0, None, options.every)
+def _files() -> Iterator[hostile_files.Case]:
+    yield from hostile_files.cases()
+    yield from large_files.cases()
+
+
+FAMILIES: dict[str, tuple[Callable[[], Iterable[Any]], Callable[[Any, Path], tuple[Outcome, str]]]] = {
+    "files": (_files, _scan),
+    "inspect": (hostile_files.models, _inspect),
+    "results": (hostile_results.cases, _any_verb),
+    "hub": (hostile_hub.cases, _fetch),
+    "disk": (full_disk.cases, full_disk.attempt),
+}
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:

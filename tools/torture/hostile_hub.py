@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from torture.hostile_files import ERROR, OK, W
+from torture.hostile_files import W
+from torture.trial import ERROR, OK
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 STAGES = ("listing", "config.json", "header", "numbers", "tokenizer.json")
@@ -55,10 +56,19 @@ class Request:
 class Case:
     """One way to misbehave at one kind of answer."""
 
-    name: str
+    title: str
     expect: str
     stage: str
     spoil: Callable[[socket.socket, Request], None]
+    declared: int = 0
+
+    @property
+    def kind(self) -> str:
+        return self.stage
+
+    @property
+    def name(self) -> str:
+        return self.title.partition(": ")[2]
 
 
 def cases() -> Iterator[Case]:

@@ -2,8 +2,9 @@
 
 `python -m torture.kills scan|jobs|dask|train|make [--kills 60] [--out TABLE.csv]`. A round starts the command in a fresh folder and ends it by
 SIGKILL, SIGTERM or SIGINT after a random share of the time that an undisturbed run takes; then the command is started again, and so on,
-until it comes to its end. Per round the table says whether the result has the same bytes, how often it was killed, whether any finished
-block was done twice, and whether a process was left after five seconds.
+until it comes to its end. Where there are workers, every fourth kill takes one of them instead, as a system without memory would. Per round the
+table says whether the result has the same bytes, how much that was finished before a kill was done again (files that were there, and are others
+now; steps of a training that its log has twice), and how many processes were left five seconds after a kill.
 """
 
 from __future__ import annotations
@@ -13,15 +14,22 @@ import csv
 import hashlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+MOST = 8  # kills of one round: then it may end
+SECONDS = 5.0  # until nothing may be left of what was killed
 
 _LAYER = """
 import numpy as np
@@ -30,9 +38,9 @@ W = rng.standard_normal((9000, 24)).astype(np.float32)
 W[-40:] = rng.dirichlet(np.ones(60), 40) @ W[:60]
 np.savez({path!r}, W=W, b=np.append(np.zeros(8960), np.full(40, -.1)).astype(np.float32))
 """
-_TRAIN = """
+TRAIN = f"""
 import sys
-sys.path.insert(0, {lib!r})
+sys.path.insert(0, {str(ROOT / "lib")!r})
 import torch
 torch.set_num_threads(1)
 import numpy as np
@@ -43,89 +51,159 @@ tokens = (np.cumsum(np.random.default_rng(5).integers(1, 4, 20000)) % 29).astype
 torch.manual_seed(0)
 model = GPT(GPTConfig(d_vocab=29, d_model=16, n_heads=2, n_layers=2, d_mlp=32, n_ctx=32))
 config = TrainingConfig(steps=400, batch_size=8, learning_rate=1e-2, warmup_steps=2, evaluate_every=40, evaluation_windows=5, seed=3)
-train(model, tokens[:15000], tokens[15000:], config, checkpoint=Path("training.pt"))
+
+def log(evaluation):
+    with open("steps.log", "a") as file:
+        print(evaluation["step"], file=file)
+
+train(model, tokens[:15000], tokens[15000:], config, checkpoint=Path("training.pt"), report=log)
 save_model(Path("model"), model)
 """
+_NOTEBOOKS = (
+    "10_braid_counts",
+    "12_first_scan",
+    "30_normalisation",
+)  # one that scans among them, and one that reads a model
+
+
+@dataclass(frozen=True)
+class Work:
+    """A command, the files that it must leave, and those that are final as soon as they are there."""
+
+    command: list[str]
+    results: tuple[str, ...]
+    finished: tuple[str, ...]
+    prepare: Callable[[Path], None] = lambda folder: None
+    workers: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 def main() -> int:
     """Exit code 1 when any round ended differently."""
     parser = argparse.ArgumentParser(prog="torture.kills", description=__doc__)
-    parser.add_argument("work", choices=["scan", "jobs", "dask", "train"])
+    parser.add_argument("work", choices=["scan", "jobs", "dask", "train", "make"])
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    chance, rows, killed = random.Random(options.seed), [], 0
+    chance = random.Random(options.seed)
+    rows: list[dict[str, Any]] = []
+    killed = 0
     with tempfile.TemporaryDirectory() as place:
-        command, results = _command(options.work, Path(place))
-        undisturbed = Path(place) / "undisturbed"
-        undisturbed.mkdir()
-        started = time.monotonic()
-        _start(command, undisturbed).wait()
-        seconds, expected = time.monotonic() - started, _digest(undisturbed, results)
-        if len(expected) < len(results):
-            raise SystemExit(f"{options.work}: an undisturbed run leaves no {results[0]}")
+        work = _work(options.work, Path(place))
+        seconds, expected = _undisturbed(work, Path(place) / "undisturbed")
         print(f"{options.work}: {seconds:.1f} s undisturbed, {len(expected)} files", flush=True)
         while killed < options.kills:
             folder = Path(place) / f"round-{len(rows)}"
-            folder.mkdir()
-            count, orphans = _round(command, folder, seconds, chance, options.kills - killed)
-            killed += count
-            same = _digest(folder, results) == expected
-            rows.append(
-                {"work": options.work, "round": len(rows), "kills": count, "same bytes": same, "orphans": orphans}
-            )
-            print(
-                f"round {len(rows)}: {count} kills, {'the same' if same else 'DIFFERENT'}, {orphans} orphans",
-                flush=True,
-            )
-    bad = [row for row in rows if not row["same bytes"] or row["orphans"]]
+            row = _round(work, folder, seconds, chance, min(MOST, options.kills - killed))
+            killed += row["kills"]
+            row["same bytes"] = _digest(folder, work) == expected
+            rows.append({"work": options.work, "round": len(rows), **row})
+            print(", ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
+            shutil.rmtree(folder)
+            if options.out:
+                _write(options.out, rows)
+    bad = [row for row in rows if not row["same bytes"] or row["orphans"] or row["done twice"]]
     print(f"{options.work}: {killed} kills in {len(rows)} rounds, {len(bad)} rounds ended wrongly")
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        with options.out.open("w", encoding="utf-8", newline="") as file:
-            table = csv.DictWriter(file, rows[0], lineterminator="\n")
-            table.writeheader()
-            table.writerows(rows)
     return int(bool(bad))
 
 
-def _command(work: str, place: Path) -> tuple[list[str], list[str]]:
-    """The command of a kind of work, and the files that it must leave."""
-    if work == "train":
-        return [sys.executable, "-c", _TRAIN.format(lib=str(ROOT / "lib"))], ["model/model.safetensors"]
+def _work(name: str, place: Path) -> Work:
+    if name == "train":
+        return Work([sys.executable, "-c", TRAIN], ("model/model.safetensors",), ("steps.log",))
+    if name == "make":
+        targets = [f"executed/smoke/{notebook}.ipynb" for notebook in _NOTEBOOKS]
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS", "SOFTGEOM"))}
+        results = tuple(f"results/smoke/**/{notebook}/**/*" for notebook in _NOTEBOOKS)
+        return Work(
+            ["make", "PROFILE=smoke", *targets],
+            results,
+            ("executed/smoke/[0-9]*[a-z].ipynb",),
+            _clone,
+            environment=clean | {"HF_HUB_OFFLINE": "1"},
+        )
     path = place / "layer.npz"
     subprocess.run([sys.executable, "-c", _LAYER.format(path=str(path))], check=True)
-    more = {"scan": [], "jobs": ["--jobs", "2"], "dask": ["--jobs", "2", "--backend", "dask"]}[work]
-    return [sys.executable, "-m", "softgeom.cli", "scan", str(path), "--out", "results", *more], [
-        "results/verdicts.csv"
-    ]
+    more = {"scan": [], "jobs": ["--jobs", "2"], "dask": ["--jobs", "2", "--backend", "dask"]}[name]
+    command = [sys.executable, "-m", "softgeom.cli", "scan", str(path), "--out", "results", *more]
+    return Work(command, ("results/verdicts.csv",), ("results/blocks/*.npz",), workers=bool(more))
 
 
-def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
+def _clone(folder: Path) -> None:
+    """The tracked files, older than the environment, which is shared: make installs nothing."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.split(b"\0")
+    for name in map(os.fsdecode, filter(None, listed)):
+        if name.partition("/")[0] in {"Makefile", "notebooks", "params", "lib", "data", "claims"} or "/" not in name:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, folder / name)
+            os.utime(folder / name, (1, 1))
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+
+
+def _start(work: Work, folder: Path) -> subprocess.Popen[bytes]:
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, cwd=folder, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+    environment = work.environment or None
+    return subprocess.Popen(
+        work.command, cwd=folder, stdin=quiet, stdout=quiet, stderr=quiet, env=environment, start_new_session=True
+    )
 
 
-def _round(command: list[str], folder: Path, seconds: float, chance: random.Random, most: int) -> tuple[int, int]:
-    """Kill and go on until the command ends by itself; how often it was killed, and how many processes stayed behind."""
-    killed = orphans = 0
+def _undisturbed(work: Work, folder: Path) -> tuple[float, dict[str, str]]:
+    folder.mkdir()
+    work.prepare(folder)
+    started = time.monotonic()
+    code = _start(work, folder).wait()
+    expected = _digest(folder, work)
+    if code or not expected:
+        raise SystemExit(
+            f"{' '.join(work.command[:4])} ... ends with {code} and leaves {len(expected)} files, undisturbed"
+        )
+    return time.monotonic() - started, expected
+
+
+def _round(work: Work, folder: Path, seconds: float, chance: random.Random, most: int) -> dict[str, Any]:
+    """Kill and go on until the command ends by itself."""
+    folder.mkdir()
+    work.prepare(folder)
+    counts = Counter({"kills": 0, "of workers": 0, "orphans": 0, "done twice": 0})
+    finished: dict[str, Any] = {}
     while True:
-        process = _start(command, folder)
+        process = _start(work, folder)
         try:
-            process.wait(chance.uniform(0.1, 1.0) * seconds if killed < min(most, 8) else None)
-            return killed, orphans
+            code = process.wait(chance.uniform(0.1, 1.0) * seconds if counts["kills"] < most else None)
+            counts["done twice"] += _changed(finished, _finished(work, folder))
+            if code == 0:
+                return dict(counts)
+            raise SystemExit(f"{' '.join(work.command[:4])} ... ends with {code}, unkilled")
         except subprocess.TimeoutExpired:
-            process.send_signal(chance.choice(SIGNALS))
-            process.wait()
-            killed += 1
-            orphans += _left(process.pid)
+            counts["kills"] += 1
+            counts["of workers"] += _kill(process, chance, work.workers)
+            counts["orphans"] += _left(process.pid)
+            counts["done twice"] += _changed(finished, now := _finished(work, folder))
+            finished = now
+
+
+def _kill(process: subprocess.Popen[bytes], chance: random.Random, workers: bool) -> bool:
+    """Kill the command, or one of its workers; whether it was a worker."""
+    children = (
+        [pid for pid in _members(process.pid) if pid != process.pid] if workers and chance.random() < 0.25 else []
+    )
+    if not children:
+        process.send_signal(chance.choice(SIGNALS))
+        process.wait()
+        return False
+    os.kill(chance.choice(children), signal.SIGKILL)
+    try:
+        process.wait(60)  # Dask starts another worker and goes on, joblib ends with one sentence
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return True
 
 
 def _left(session: int) -> int:
     """Processes of a session that are still there after five seconds (they are ended then)."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + SECONDS
     while (left := _members(session)) and time.monotonic() < end:
         time.sleep(0.1)
     for pid in left:
@@ -145,10 +223,34 @@ def _members(session: int) -> list[int]:
     return found
 
 
-def _digest(folder: Path, results: list[str]) -> dict[str, str]:
-    return {
-        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in results if (folder / name).is_file()
-    }
+def _finished(work: Work, folder: Path) -> dict[str, Any]:
+    """What is final: files by inode and time, the log of a training by how often it has each step."""
+    found: dict[str, Any] = {}
+    for path in (path for pattern in work.finished for path in folder.glob(pattern)):
+        if path.suffix == ".log":
+            found |= {
+                f"step {line}": 1 if n == 1 else f"{n} times" for line, n in Counter(path.read_text().split()).items()
+            }
+        else:
+            found[path.name] = (path.stat().st_ino, path.stat().st_mtime_ns)
+    return found
+
+
+def _changed(before: dict[str, Any], now: dict[str, Any]) -> int:
+    return sum(now.get(name) != state for name, state in before.items())
+
+
+def _digest(folder: Path, work: Work) -> dict[str, str]:
+    paths = sorted(path for pattern in work.results for path in folder.glob(pattern) if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, rows[0], lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
 
 
 if __name__ == "__main__":

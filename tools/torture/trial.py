@@ -14,9 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+ERROR, OK, ANY = "error", "ok", "any"
 LIMIT = 20.0  # seconds; whatever takes longer hangs
-MEMORY = 128 * 2**20  # bytes above an empty run that small inputs may cost
+MEMORY = (
+    64 * 2**20
+)  # bytes above an empty run that an input of no size may cost: Python's own objects, and what allocators keep
+TIMES = 4  # and above that as many times the bytes of the tensors in use
+FAULT = 70  # exit code of a fault of the programme itself
 _CONTROL = re.compile(r"[^\n\t\x20-\x7e\x85\xa0-\U0010ffff]|\x1b")
+
+Main = Callable[[Sequence[str]], int]
 
 
 @dataclass(frozen=True)
@@ -25,26 +32,38 @@ class Outcome:
 
     code: int | None  # None: it hung and was killed
     seconds: float
-    memory: int  # bytes, at the most, above those of the process that it was forked from
+    memory: int  # the most bytes that it held
     out: str
     error: str
+    faults: tuple[str, ...] = ()  # what the family itself found wrong besides
 
-    def miss(self, expect: str, declared: int = 0) -> str:
-        """What is wrong with the outcome, in a word or two; empty when it is as it should be."""
-        sentences = [
-            line
-            for line in self.error.splitlines()
-            if line.strip() and "it/s" not in line and not line.startswith("data:")
-        ]
+    def said(self) -> list[str]:
+        """Lines on standard error, without progress and the names of data."""
+        lines = self.error.splitlines()
+        return [line for line in lines if line.strip() and "it/s" not in line and not line.startswith("data:")]
+
+    def answer(self) -> str:
+        """In a word or two: refused, done, hangs, ..."""
+        if self.code is None or self.code < 0:
+            return "hangs" if self.code is None else "killed"
+        return {0: "done", 1: "refused", 2: "refused", 3: "done, some undecided", FAULT: "fault"}.get(
+            self.code, f"exit {self.code}"
+        )
+
+    def miss(self, expect: str, allowed: int) -> str:
+        """What is wrong with the outcome; empty when it is as it should be. `allowed` bytes may be held above an empty run."""
+        refused = self.code not in (0, None)
         faults = [
+            *self.faults,
             "hangs" if self.code is None else "",
             "killed" if self.code is not None and self.code < 0 else "",
+            "fault" if self.code == FAULT else "",
             "traceback" if "Traceback" in self.error else "",
             "control characters" if _CONTROL.search(self.out + self.error) else "",
-            f"{self.memory / 2**20:.0f} MB" if self.memory > MEMORY + 4 * declared else "",
-            "accepted" if expect == "error" and self.code == 0 else "",
-            "refused" if expect == "ok" and self.code not in (0, None) else "",
-            f"{len(sentences)} lines" if expect == "error" and self.code and len(sentences) != 1 else "",
+            f"{self.memory / 2**20:.0f} MB" if self.memory > allowed else "",
+            "accepted" if expect == ERROR and self.code == 0 else "",
+            "refused" if expect == OK and refused else "",
+            f"{len(self.said())} lines" if expect != OK and refused and len(self.said()) != 1 else "",
         ]
         return ", ".join(fault for fault in faults if fault)
 
@@ -68,7 +87,16 @@ def warm_up() -> None:
         pass
 
 
-def run(main: Callable[[Sequence[str]], int], arguments: Sequence[str], folder: Path) -> Outcome:
+def empty_run(main: Main, arguments: Callable[[Path], Sequence[str]]) -> int:
+    """The most bytes that a command holds which meets nothing unusual."""
+    with tempfile.TemporaryDirectory() as place:
+        outcome = run(main, arguments(Path(place)), Path(place))
+    if outcome.code != 0:
+        raise SystemExit(f"an undisturbed run fails: {outcome.error}")
+    return outcome.memory
+
+
+def run(main: Main, arguments: Sequence[str], folder: Path) -> Outcome:
     """Call `main(arguments)` in a forked process that stands in `folder`."""
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as out,
@@ -76,19 +104,18 @@ def run(main: Callable[[Sequence[str]], int], arguments: Sequence[str], folder: 
     ):
         sys.stdout.flush()
         sys.stderr.flush()
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         started = time.monotonic()
         child = os.fork()
         if child == 0:
             _become(main, arguments, folder, out.fileno(), error.fileno())
-        code, memory = _wait(child, started, before)
+        code, memory = _wait(child, started)
         seconds = time.monotonic() - started
         out.seek(0)
         error.seek(0)
         return Outcome(code, seconds, memory, out.read(), error.read())
 
 
-def _become(main: Callable, arguments: Sequence[str], folder: Path, out: int, error: int) -> None:
+def _become(main: Main, arguments: Sequence[str], folder: Path, out: int, error: int) -> None:
     code = 99
     try:
         os.setsid()
@@ -111,12 +138,11 @@ def _become(main: Callable, arguments: Sequence[str], folder: Path, out: int, er
         os._exit(code or 0)
 
 
-def _wait(child: int, started: float, before: int) -> tuple[int | None, int]:
+def _wait(child: int, started: float) -> tuple[int | None, int]:
     while time.monotonic() - started < LIMIT:
         pid, status, usage = os.wait4(child, os.WNOHANG)
         if pid:
-            return os.waitstatus_to_exitcode(status), max(0, usage.ru_maxrss - before) * 1024
+            return os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024
         time.sleep(0.01)
     os.killpg(child, signal.SIGKILL)
-    usage = os.wait4(child, 0)[2]
-    return None, max(0, usage.ru_maxrss - before) * 1024
+    return None, os.wait4(child, 0)[2].ru_maxrss * 1024

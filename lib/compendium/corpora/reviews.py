@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,7 +135,10 @@ def _fetch_from_hub(folder: Path) -> None:
     parts = load_dataset(HUB_ID, revision=commit)
     incomplete = folder.with_name(f"{folder.name}.incomplete")
     incomplete.mkdir(parents=True, exist_ok=True)
-    for part in PARTS:
-        parts[part].to_pandas().to_parquet(incomplete / f"{part}.parquet")
-    write_origin(incomplete, repository=HUB_ID, commit=commit)
-    incomplete.rename(folder)
+    try:
+        for part in PARTS:
+            parts[part].to_pandas().to_parquet(incomplete / f"{part}.parquet")
+        write_origin(incomplete, repository=HUB_ID, commit=commit)
+        incomplete.rename(folder)
+    finally:
+        shutil.rmtree(incomplete, ignore_errors=True)

@@ -11,6 +11,7 @@ import pandas as pd
 from compendium import paths
 from compendium.corpora.reviews import find_imdb, imdb_source
 from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
+from softgeom.writing import write_text
 
 PARTS = ("train", "validation", "test")
 _HELD_OUT = 0.05  # validation and test each take this share from the end of a text that has no split of its own
@@ -134,10 +135,6 @@ def _fetch_from_hub(stem: Path, repository: str, configuration: str | None) -> N
 
     commit = HfApi().dataset_info(repository).sha or "main"
     corpus = load_dataset(repository, configuration, revision=commit)
-    stem.parent.mkdir(parents=True, exist_ok=True)
     for part, suffix in (("train", "train"), ("validation", "valid"), ("test", "test")):
-        path = stem.with_name(f"{stem.name}.{suffix}.txt")
-        temporary = path.with_suffix(".incomplete")
-        temporary.write_text("".join(corpus[part]["text"]), encoding="utf-8")
-        temporary.replace(path)
+        write_text(stem.with_name(f"{stem.name}.{suffix}.txt"), "".join(corpus[part]["text"]))
     write_origin(stem.parent, repository=repository, configuration=configuration or "", commit=commit)

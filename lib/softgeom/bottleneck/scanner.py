@@ -14,7 +14,6 @@ scan goes on where it was, with the same table.
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -50,6 +49,7 @@ from softgeom.bottleneck.searching.ascent import Candidates, climb
 from softgeom.bottleneck.searching.device import Device, open_device
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, run_blocks
+from softgeom.writing import set_aside
 
 logger = logging.getLogger("softgeom")
 
@@ -343,19 +343,11 @@ def _kept(task: _Task, stage: str, classes: NDArray[np.intp], work: Callable[[],
         try:
             return load_findings(path, task.layer, task.key)[1]
         except ValueError as damage:
-            _set_aside(path, damage)
+            aside = set_aside(path)
+            logger.warning("a finished block was damaged: set aside as %s, computed again (%s)", aside.name, damage)
     findings = work()
     save_findings(path, task.layer, task.features, findings, task.key)
     return findings
-
-
-def _set_aside(path: Path, damage: Exception) -> None:
-    """Keep a damaged block under another name, in the place of one set aside before, and say so."""
-    aside = path.with_name(f"{path.name}.damaged")
-    if aside.is_dir():
-        shutil.rmtree(aside)
-    path.replace(aside)
-    logger.warning("a finished block was damaged: set aside as %s, computed again (%s)", aside.name, damage)
 
 
 def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import os
 import re
 import unicodedata
 from pathlib import Path
 
 import pandas as pd
+
+from softgeom.writing import whole
 
 _CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, invisible formats, surrogates, line and paragraph separators
 _FORMULAS = "=+-@"
@@ -40,12 +41,12 @@ def write_verdicts(table: pd.DataFrame, path: str | Path) -> None:
     escaped = table.assign(
         token=pd.Series([escape_token(token) for token in table["token"]], index=table.index, dtype=object)
     )
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    escaped.to_csv(temporary, index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    temporary.replace(path)
+    with whole(path) as fresh:
+        escaped.to_csv(fresh, index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     encodable = not any(0xD800 <= ord(c) <= 0xDFFF for token in table["token"] for c in token)
     if importlib.util.find_spec("pyarrow") is not None and encodable:
-        table.to_parquet(path.with_suffix(".parquet"), index=False)
+        with whole(path.with_suffix(".parquet")) as fresh:
+            table.to_parquet(fresh, index=False)
 
 
 def read_verdicts(path: str | Path) -> pd.DataFrame:

@@ -8,7 +8,6 @@ another place) is refused rather than guessed at.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,23 +18,23 @@ from softgeom.checkpoints.labels import BLANK
 from softgeom.checkpoints.onnx_graph import OnnxGraph, attributes
 from softgeom.checkpoints.onnx_head import last_product
 from softgeom.layer import SoftmaxLayer
+from softgeom.writing import whole
 
 
 def write_layer(layer: SoftmaxLayer, path: Path, about: dict[str, str]) -> None:
     """``weight`` (C, d), ``bias`` (C,) and, in the header, the class names as a JSON list."""
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     arrays = {"weight": np.ascontiguousarray(layer.W)} | (
         {} if layer.b is None else {"bias": np.ascontiguousarray(layer.b)}
     )
     names = {} if layer.tokens is None else {"tokens": json.dumps(layer.tokens)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        save_file(arrays, str(temporary), {**about, **names})
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole(path) as fresh:
+        try:
+            save_file(arrays, str(fresh), {**about, **names})
+        except SafetensorError as error:  # a full disk, which it does not report as OSError
+            raise OSError(None, str(error)) from error
 
 
 def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | None = None) -> None:
@@ -85,13 +84,8 @@ def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | No
     _drop_unused(model.graph)
     _rename(model, layer.tokens)
     _forget_widths(model.graph)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        onnx.save(model, str(temporary))
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole(target) as fresh:
+        onnx.save(model, str(fresh))
 
 
 def _bias(graph: OnnxGraph, product: Any) -> tuple[str | None, Any, int]:

@@ -44,9 +44,16 @@ def _run(parsed: argparse.Namespace) -> int:
     logger = logging.getLogger("softgeom")
     if not logger.handlers and not logging.getLogger().handlers:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("softgeom: %(message)s"))
+        handler.setFormatter(_OneLine("softgeom: %(message)s"))
         logger.addHandler(handler)
     return int(parsed.run(parsed))
+
+
+class _OneLine(logging.Formatter):
+    """A warning as one line: it may hold names from a file."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return one_line(super().format(record))
 
 
 class _Parser(argparse.ArgumentParser):

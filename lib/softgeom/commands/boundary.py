@@ -9,26 +9,36 @@ code  meaning
 3     done, and some class is undecided
 4     done, and ``--fail-on`` found more than was allowed
 5     a file could not be read or written (full disk, missing permission)
-6     memory ran out
+6     memory ran out, here or in a worker
 70    a fault of this programme: the sentence names the file with the traceback
 130   stopped from the keyboard
 ====  ==========================================================================================
+
+What a ``raise`` of our own says is a refusal that somebody foresaw: the sentence is all that a user needs. What NumPy or ``json`` raises came
+unforeseen, is a fault, and leaves its traceback in a file. With ``SOFTGEOM_TRACEBACKS=FOLDER`` every failure leaves its traceback there.
 """
 
 from __future__ import annotations
 
+import linecache
 import os
+import re
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable
 
+from softgeom.parallel import LostWorkerError
+
 DONE, REFUSED, WRONG, UNDECIDED, TOO_MANY, NO_FILE, NO_MEMORY, FAULT, STOPPED = 0, 1, 2, 3, 4, 5, 6, 70, 130
 _LONGEST = 4_000  # characters of a sentence: a list of candidates fits, a hostile file's names do not flood a terminal
+_OURS = {"softgeom", "compendium"}
+_FOLDER = "SOFTGEOM_TRACEBACKS"
+_REMOTE = re.compile(r'File "([^"\n]*)", line \d+, in [^\n]*\n +(\S[^\n]*)')  # a frame of a worker's traceback
 
 
-def guarded(work: Callable[[], int]) -> int:
-    """Run a command; the exit code."""
+def guarded(work: Callable[[], int], name: str = "softgeom") -> int:
+    """Run a command called `name`; the exit code."""
     try:
         code = work()
         sys.stdout.flush()
@@ -36,21 +46,22 @@ def guarded(work: Callable[[], int]) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except ValueError as error:
-        return _say(str(error), REFUSED)
-    except FileNotFoundError as error:
-        return _say(f"{error.filename or error}: no such file or folder.", NO_FILE)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return _say(
-            f"{where}{error.strerror or error}; what was finished is kept, the same command goes on there.", NO_FILE
-        )
-    except MemoryError:
-        return _say("memory ran out: use fewer --jobs, or scan part of the --classes at a time.", NO_MEMORY)
     except KeyboardInterrupt:
-        return _say("stopped; the same command goes on where it was.", STOPPED)
+        sentence, code = "stopped; the same command goes on where it was.", STOPPED
     except Exception as error:
-        return _say(f"{type(error).__name__}: {error} (a fault of softgeom; traceback in {_traceback_file()}).", FAULT)
+        sentence, code = explain(error)
+    print(f"{name}: {one_line(sentence)}", file=sys.stderr)
+    return code
+
+
+def explain(error: Exception) -> tuple[str, int]:
+    """What to tell about a failure, and its exit code; the traceback goes to a file where it is a fault of ours, or is asked for."""
+    sentence, code = _told(error)
+    if code == FAULT:
+        return f"{sentence} (a fault of softgeom; traceback in {_traceback_file(error)}).", code
+    if os.environ.get(_FOLDER):
+        return f"{sentence} (traceback in {_traceback_file(error)})", code
+    return sentence, code
 
 
 def one_line(text: str) -> str:
@@ -62,13 +73,54 @@ def one_line(text: str) -> str:
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} ..."
 
 
-def _say(sentence: str, code: int) -> int:
-    print(f"softgeom: {one_line(sentence)}", file=sys.stderr)
-    return code
+def _told(error: Exception) -> tuple[str, int]:
+    if isinstance(error, LostWorkerError):
+        return str(error), NO_MEMORY
+    if isinstance(error, MemoryError):
+        said = f" ({error})" if str(error) else ""
+        return (
+            f"memory ran out{said}: use fewer --jobs, a smaller --block, or part of the --classes at a time.",
+            NO_MEMORY,
+        )
+    if isinstance(error, OSError):
+        return _told_of_file(error), NO_FILE
+    if _foreseen(error):
+        return str(error.args[0]) if isinstance(error, KeyError) else str(error), REFUSED
+    return f"{type(error).__name__}: {error}", FAULT
 
 
-def _traceback_file() -> str:
-    handle, name = tempfile.mkstemp(prefix="softgeom-", suffix="-traceback.txt")
-    with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(traceback.format_exc())
+def _told_of_file(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"{error.filename}: no such file or folder." if error.filename else str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; what was finished is kept, the same command goes on there."
+
+
+def _foreseen(error: Exception) -> bool:
+    """Whether a ``raise`` of ours wrote the sentence; where no source is installed to look at, we take it for one."""
+    if type(error.__cause__).__name__ == "_RemoteTraceback":  # it comes from a worker, with its traceback as text
+        places = _REMOTE.findall(str(error.__cause__))
+        return bool(places) and not _OURS.isdisjoint(re.split(r"[\\/]", places[-1][0])) and _raises(places[-1][1])
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if not frames:
+        return True
+    frame, line = frames[-1]
+    ours = (frame.f_globals.get("__package__") or "").partition(".")[0] in _OURS
+    return ours and _raises(linecache.getline(frame.f_code.co_filename, line))
+
+
+def _raises(statement: str) -> bool:
+    return not statement.strip() or re.search(r"\braise\b", statement) is not None
+
+
+def _traceback_file(error: Exception) -> str:
+    folder = os.environ.get(_FOLDER) or None
+    try:
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix="softgeom-", suffix="-traceback.txt", dir=folder)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write("".join(traceback.format_exception(error)))
+    except OSError as full:
+        return f"no file, for none could be written ({full.strerror})"
     return name

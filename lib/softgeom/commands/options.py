@@ -66,6 +66,12 @@ def add_work(parser: argparse.ArgumentParser) -> None:
     """How the work is done."""
     work = parser.add_argument_group("how the work is done")
     work.add_argument("--jobs", type=_count, default=1, help="parallel workers (default: 1)")
+    work.add_argument(
+        "--block",
+        type=_count,
+        default=1024,
+        help="classes that a worker takes at a time: fewer need less memory (default: 1024)",
+    )
     work.add_argument("--backend", choices=["loky", "dask", "threading"], help="how workers run (default: loky)")
     work.add_argument("--scheduler", help="address of a Dask scheduler")
     work.add_argument("--device", help="PyTorch device of the search, such as cuda (default: none, NumPy)")

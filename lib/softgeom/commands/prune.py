@@ -19,7 +19,8 @@ from softgeom.checkpoints.released import RELEASED
 from softgeom.checkpoints.rewriting import write_layer, write_onnx
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
-from softgeom.commands.results import EVIDENCE, folder_for, load_scan, write_text
+from softgeom.commands.results import EVIDENCE, folder_for, load_scan
+from softgeom.writing import write_text
 
 
 def add(commands: Any) -> None:
@@ -89,6 +90,7 @@ def _scan(options: argparse.Namespace, head: Head) -> Scan:
         head.layer,
         features=features,
         seed=options.seed,
+        block=options.block,
         n_jobs=options.jobs,
         checkpoint=folder / "blocks",
         progress=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +15,7 @@ from softgeom.bottleneck.scanner import Scan
 from softgeom.bottleneck.verdict_table import write_verdicts
 from softgeom.checkpoints import Head
 from softgeom.layer import SoftmaxLayer
+from softgeom.writing import write_text
 
 VERDICTS, SUMMARY, EVIDENCE, CARD = "verdicts.csv", "summary.json", "evidence.npz", "card.html"
 _DEFAULT = Path("scans")
@@ -102,16 +102,5 @@ def write_results(folder: Path, found: Scan, summary: dict[str, Any]) -> None:
         *(f"{note[:1].upper()}{note[1:]}." for note in summary["notes"]),
         f"To check every proof without a solver: softgeom verify {folder} {summary['model']}",
     ]
-    write_text(folder / CARD, card(found.table, found.counts, str(summary["model"]), facts))
+    write_text(folder / CARD, card(found.table, found.counts, str(summary["model"]), facts), "backslashreplace")
     write_text(folder / SUMMARY, json.dumps(sealed(folder, found, summary), indent=2) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """All or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

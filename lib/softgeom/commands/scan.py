@@ -82,6 +82,7 @@ def run(options: argparse.Namespace) -> int:
         classes,
         features=features,
         seed=options.seed,
+        block=options.block,
         n_jobs=options.jobs,
         backend=options.backend,
         address=options.scheduler,

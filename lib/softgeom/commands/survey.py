@@ -18,7 +18,7 @@ import pandas as pd
 from softgeom.bottleneck.scanner import scan
 from softgeom.checkpoints import load_head
 from softgeom.commands import options as asked
-from softgeom.commands.boundary import DONE, REFUSED, one_line
+from softgeom.commands.boundary import DONE, explain, one_line
 from softgeom.commands.results import folder_for, summarise, write_results
 
 _COUNTS = (
@@ -48,7 +48,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Scan each; a model that cannot be read is a row that says why."""
-    rows, failed = [], False
+    rows, worst = [], DONE
     for model in listed(options.models):
         started = time.process_time()
         try:
@@ -59,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
                 head.layer,
                 features=features,
                 seed=options.seed,
+                block=options.block,
                 n_jobs=options.jobs,
                 backend=options.backend,
                 address=options.scheduler,
@@ -75,19 +76,25 @@ def run(options: argparse.Namespace) -> int:
                 "set": features.describe(),
             }
             rows.append(
-                {"model": model, **row, "seconds": round(time.process_time() - started, 1), "folder": str(folder)}
+                {
+                    "model": one_line(model),
+                    **row,
+                    "seconds": round(time.process_time() - started, 1),
+                    "folder": str(folder),
+                }
             )
-        except ValueError as error:
-            failed = True
-            rows.append({"model": model, "refused": one_line(str(error))})
-            print(f"softgeom: {model}: {one_line(str(error))}", file=sys.stderr)
+        except Exception as error:
+            sentence, code = explain(error)
+            worst = max(worst, code)
+            rows.append({"model": one_line(model), "refused": one_line(sentence)})
+            print(f"softgeom: {one_line(f'{model}: {sentence}')}", file=sys.stderr)
     if options.json:
         print(json.dumps(rows))
     else:
         table = pd.DataFrame(rows).drop(columns="refused", errors="ignore")
         counts = [column for column in table if column in _COUNTS]
         print(table.astype({c: "Int64" for c in counts}).to_string(index=False, na_rep="-"))
-    return REFUSED if failed else DONE
+    return worst
 
 
 def listed(entries: Sequence[str]) -> list[str]:

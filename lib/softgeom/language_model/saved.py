@@ -6,18 +6,19 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
 from softgeom.language_model.gpt import GPT, GPTConfig
+from softgeom.writing import write_bytes, write_text
 
 
 def save_model(folder: Path, model: GPT) -> None:
     """Write ``model.safetensors`` and ``config.json`` into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
     # A tied W_U is W_E under a second name: safetensors wants each tensor once.
     kept = {name: tensor.contiguous() for name, tensor in model.state_dict().items() if not _is_tied(model, name)}
-    save_file(kept, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(asdict(model.config), indent=1) + "\n", encoding="utf-8")
+    # Bytes first: what is in memory meets a full disk in one place, which names the file.
+    write_bytes(folder / "model.safetensors", save(kept))
+    write_text(folder / "config.json", json.dumps(asdict(model.config), indent=1) + "\n")
 
 
 def load_model(folder: Path) -> GPT:

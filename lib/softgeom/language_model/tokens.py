@@ -18,6 +18,8 @@ from tokenizers import models as bpe_models
 from tokenizers import pre_tokenizers as bpe_splitters
 from tokenizers import trainers as bpe_trainers
 
+from softgeom.writing import write_text
+
 Tokens = NDArray[np.int32]
 
 END = "<|end|>"  # ends a document, so that a window may span two of them
@@ -58,7 +60,7 @@ class BytePairTokenizer:
 
     def save(self, path: Path) -> None:
         """Write the tokenizer as JSON."""
-        path.write_text(self._inner.to_str(pretty=False), encoding="utf-8")
+        write_text(path, self._inner.to_str(pretty=False))
 
     @classmethod
     def from_pieces(

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import io
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,9 +30,18 @@ from torch import Tensor, nn
 from softgeom.language_model.configuration import TrainingConfig, configuration_hash, draw_batch, learning_rate
 from softgeom.language_model.gpt import GPT
 from softgeom.language_model.tokens import Tokens, windows
+from softgeom.writing import set_aside, write_bytes
+
+logger = logging.getLogger("softgeom")
 
 Penalty = Callable[[Tensor], Tensor]  # embeddings (B, T, D) -> scalar; an nn.Module's parameters are trained along
 Report = Callable[[dict[str, float]], None]
+
+# What a checkpoint holds.
+_ENTRIES = {"fingerprint", "step", "optimizer", "best", "losses", "penalties", "evaluations", "stopped_early"} | {
+    "model",
+    "penalty_state",
+}
 
 
 @dataclass
@@ -88,7 +99,7 @@ def train(
         Given the embeddings of a batch; called only when ``config.penalty_weight`` is positive. A module is trained
         along. It must be deterministic: a resumed run repeats no random draw but its own.
     checkpoint : Path, optional
-        Written at every evaluation, and read first when it exists: the run then goes on from there.
+        Written at every evaluation, and read first when it exists: the run then goes on from there. A damaged one is set aside.
     device : str
         ``auto``, ``cpu``, ``cuda``, ...
     report : callable, optional
@@ -251,7 +262,7 @@ class _Run:
             self._load_modules(self.best)
 
     def save(self) -> None:
-        """Write the checkpoint to a temporary name and rename it: a kill leaves the old one or the new one."""
+        """Write the checkpoint: a kill or a full disk leaves the old one or the new one."""
         if self.checkpoint is None:
             return
         state = {
@@ -265,16 +276,17 @@ class _Run:
             "stopped_early": self.result.stopped_early,
             **self._modules_state(),
         }
-        self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.checkpoint.with_name(self.checkpoint.name + ".part")
-        torch.save(state, temporary)
-        temporary.replace(self.checkpoint)
+        content = io.BytesIO()  # torch does not say which file could not be written
+        torch.save(state, content)
+        write_bytes(self.checkpoint, content.getbuffer())
 
     def resume(self) -> None:
         """Go on from the checkpoint, if there is one of this configuration."""
         if self.checkpoint is None or not self.checkpoint.exists():
             return
-        state = torch.load(self.checkpoint, map_location=self.device, weights_only=True)
+        state = self._kept()
+        if state is None:
+            return
         if state["fingerprint"] != self.fingerprint:
             raise ValueError(
                 f"checkpoint {self.checkpoint.name} belongs to another configuration, corpus or penalty "
@@ -286,6 +298,25 @@ class _Run:
         self.best = state["best"]
         for name in ("losses", "penalties", "evaluations", "stopped_early"):
             setattr(self.result, name, state[name])
+
+    def _kept(self) -> dict[str, Any] | None:
+        """What the checkpoint holds; None when it is damaged: then it is set aside, and the run starts again."""
+        assert self.checkpoint is not None
+        content = io.BytesIO(self.checkpoint.read_bytes())  # a file that cannot be read is not a damaged one
+        try:
+            state = torch.load(content, map_location=self.device, weights_only=True)
+            if not isinstance(state, dict) or not state.keys() >= _ENTRIES:
+                raise ValueError("it holds something else")
+        except Exception as damage:  # torch, zipfile and pickle each have errors of their own
+            aside = set_aside(self.checkpoint)
+            logger.warning(
+                "checkpoint %s is damaged (%s): set aside as %s, trained again from the start",
+                self.checkpoint.name,
+                str(damage).partition("\n")[0],
+                aside.name,
+            )
+            return None
+        return state
 
     def _modules_state(self) -> dict[str, Any]:
         return {

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Iterator
 from fractions import Fraction
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Finding, Twin, Unknown, Witness
 from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.writing import whole
 
 FORMAT = 3
 KINDS = ("witness32", "witness64", "captors", "twin", "unknown", "witness_exact", "captors_exact")
@@ -71,7 +71,7 @@ def block_path(folder: str | Path, key: str, features: FeatureSet, classes: NDAr
 def save_findings(
     path: str | Path, layer: SoftmaxLayer, features: FeatureSet, findings: list[Finding], key: str | None = None
 ) -> None:
-    """Write findings to ``path`` under a temporary name and rename: a killed writer leaves no half file.
+    """Write findings to ``path``, all or nothing.
 
     ``key`` takes the place of the layer's fingerprint where that is known: a block of a scan does not hash W again.
     """
@@ -107,12 +107,8 @@ def save_findings(
         "bounds": [e.bound for e in chosen("unknown")],
     }
     typed = {name: np.array(values, dtype=DTYPES[name]) for name, values in arrays.items()}
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
+    with whole(path) as fresh, fresh.open("wb") as file:
         np.savez(file, allow_pickle=False, head=np.array(json.dumps(head)), **typed)
-    temporary.replace(path)
 
 
 def load_findings(path: str | Path, layer: SoftmaxLayer, key: str | None = None) -> tuple[FeatureSet, list[Finding]]:

@@ -28,6 +28,7 @@ from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.scanner import Scan, scan
 from softgeom.bottleneck.verdict_table import write_verdicts
 from softgeom.layer import SoftmaxLayer
+from softgeom.writing import write_text
 
 TABLE, EVIDENCE, SUMMARY = "verdicts.csv", "evidence.npz", "summary.json"
 SAME = 1e-6  # margins computed on two machines agree to this, and to the rounding of the product that they come from
@@ -71,7 +72,7 @@ def write_folder(out: str | Path, found: Scan, about: dict[str, Any] | None = No
     checked = recomputed(found)
     write_verdicts(checked.table, out / TABLE)
     checked.save(out / EVIDENCE)
-    (out / SUMMARY).write_text(json.dumps(sealed(out, checked, about or {}), indent=2) + "\n", encoding="utf-8")
+    write_text(out / SUMMARY, json.dumps(sealed(out, checked, about or {}), indent=2) + "\n")
     return checked
 
 

@@ -1,0 +1,66 @@
+"""Files that are whole or not there: written beside their place, synced, renamed.
+
+A kill, a power cut or a full disk at any moment leaves the old file or the new one, and nothing half-written beside it. What is found damaged all the
+same (a disk that lies, a copy that broke off) is set aside under another name, never deleted: the work that it held is done again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def whole(path: str | Path) -> Iterator[Path]:
+    """The name of a fresh file to write, which takes the place of `path` when the block has ended without an error.
+
+    Raises
+    ------
+    OSError
+        When the disk is full or the folder cannot be written to: it names `path`, where the old content, if any, still stands.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        sync(temporary)
+        temporary.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str, errors: str = "strict") -> None:
+    """Write a text as UTF-8, all or nothing."""
+    write_bytes(path, text.encode("utf-8", errors))
+
+
+def write_bytes(path: str | Path, content: bytes | memoryview) -> None:
+    """Write bytes, all or nothing."""
+    with whole(path) as fresh:
+        fresh.write_bytes(content)
+
+
+def sync(path: Path) -> None:
+    """Make the machine write a file or folder to its disk now."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file (or whatever stands in its place) to `NAME.damaged`, over one that was set aside before."""
+    aside = path.with_name(f"{path.name}.damaged")
+    if aside.is_dir():
+        shutil.rmtree(aside)
+    else:
+        aside.unlink(missing_ok=True)
+    path.replace(aside)
+    return aside

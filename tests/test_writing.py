@@ -1,0 +1,151 @@
+"""A full disk, at whatever moment: the error names the file, what stood there stays, and nothing half-written lies beside it."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from softgeom import writing
+from softgeom.bottleneck import scan
+from softgeom.bottleneck.examples import uniform_layer
+from softgeom.commands import boundary
+from softgeom.commands import main as softgeom
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Let the disk be full from the n-th sync on: `full_disk(0)` lets nothing through."""
+
+    def fill(after: int = 0) -> None:
+        done = iter(range(after))
+
+        def sync(handle):
+            if next(done, None) is None:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(writing.os, "fsync", sync)
+
+    return fill
+
+
+def _write_half(path: Path) -> None:
+    with writing.whole(path) as fresh, fresh.open("w", encoding="ascii") as file:
+        file.write("half")
+        file.write("é")
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path, full_disk):
+    path = tmp_path / "new" / "a.txt"
+    writing.write_text(path, "one")
+    with pytest.raises(UnicodeEncodeError):
+        _write_half(path)
+    assert path.read_text() == "one"
+    full_disk()
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        writing.write_text(path, "two")
+    assert caught.value.filename == str(path)
+    assert path.read_text() == "one"
+    assert os.listdir(path.parent) == ["a.txt"]
+
+
+@pytest.mark.parametrize("before", ["nothing", "file", "folder"])
+def test_what_is_damaged_is_set_aside(tmp_path, before):
+    path, aside = tmp_path / "a", tmp_path / "a.damaged"
+    path.write_text("damaged")
+    if before == "folder":
+        aside.mkdir()
+    elif before == "file":
+        aside.write_text("an older one")
+    assert writing.set_aside(path) == aside
+    assert aside.read_text() == "damaged"
+    assert not path.exists()
+
+
+def _parts(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob("*") if ".part" in path.name or ".tmp" in path.name]
+
+
+@pytest.mark.parametrize("after", range(7))
+def test_a_scan_on_a_full_disk_names_the_file_and_goes_on_later(tmp_path, full_disk, monkeypatch, capsys, after):
+    """Two blocks, evidence, two tables, a card, a summary: the disk fills up before each of them in turn."""
+    layer = uniform_layer(12, 2)
+    np.savez(tmp_path / "a.npz", W=layer.W, b=layer.bias)
+    command = ["scan", str(tmp_path / "a.npz"), "--out", str(tmp_path / "out"), "--block", "6", "--quiet"]
+    full_disk(after)
+    assert softgeom(command) == boundary.NO_FILE
+    said = capsys.readouterr().err
+    assert said.startswith(f"softgeom: {tmp_path / 'out'}/")
+    assert "No space left on device; what was finished is kept" in said
+    assert said.count("\n") == 1
+    assert not _parts(tmp_path)
+    monkeypatch.undo()
+    assert softgeom(command) == boundary.DONE
+    whole = scan(layer)
+    assert softgeom(["verify", str(tmp_path / "out"), str(tmp_path / "a.npz")]) == boundary.DONE
+    assert f"{whole.counts['unargmaxable']} unargmaxable" in capsys.readouterr().out
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, ({bytes}, {bytes}))
+from softgeom.commands import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no limit on the size of files")
+@pytest.mark.parametrize("room", [0, 700, 4096])
+def test_the_system_itself_refuses_to_write_more(tmp_path, room):
+    layer = uniform_layer(40, 2)
+    np.savez(tmp_path / "a.npz", W=layer.W, b=layer.bias)
+    command = [sys.executable, "-c", LIMITED.format(bytes=room), "scan", "a.npz", "--out", "out", "--quiet"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == boundary.NO_FILE, done.stderr
+    assert done.stderr.startswith("softgeom: out/")
+    assert "File too large; what was finished is kept, the same command goes on there.\n" in done.stderr
+    assert not _parts(tmp_path)
+
+
+def test_layers_and_models_on_a_full_disk(tmp_path, full_disk):
+    pytest.importorskip("torch")
+    from softgeom.checkpoints.rewriting import write_layer
+    from softgeom.language_model import GPT, GPTConfig
+    from softgeom.language_model.saved import save_model
+
+    full_disk()
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_layer(uniform_layer(5, 2), tmp_path / "layer.safetensors", {})
+    assert caught.value.filename == str(tmp_path / "layer.safetensors")
+    with pytest.raises(OSError, match="No space left") as caught:
+        save_model(tmp_path / "model", GPT(GPTConfig(d_vocab=5, d_model=4, n_heads=1, n_layers=1, d_mlp=4, n_ctx=4)))
+    assert caught.value.filename == str(tmp_path / "model" / "model.safetensors")
+    assert not _parts(tmp_path)
+
+
+def test_a_writer_that_hides_the_reason_still_names_the_file(tmp_path, monkeypatch):
+    """safetensors reports a full disk as an error of its own."""
+    from safetensors import SafetensorError, numpy
+
+    from softgeom.checkpoints.rewriting import write_layer
+
+    def full(*_):
+        raise SafetensorError("I/O error: No space left on device")
+
+    monkeypatch.setattr(numpy, "save_file", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write_layer(uniform_layer(5, 2), tmp_path / "layer.safetensors", {})
+    assert caught.value.filename == str(tmp_path / "layer.safetensors")
+
+
+def test_bytes_arrive_as_they_are(tmp_path):
+    content = io.BytesIO(bytes(range(256)))
+    writing.write_bytes(tmp_path / "a", content.getbuffer())
+    assert (tmp_path / "a").read_bytes() == bytes(range(256))

@@ -1,0 +1,159 @@
+"""A disk that fills up, at every moment: a small file system, a little larger each time, until the work fits.
+
+Where the work does not fit it must end with one sentence that names the file, leave nothing half-written, and, with more room, go on to the same bytes.
+A case needs a file system of its own size (tmpfs, so Linux and root); without one there are no cases, and the tests' limit on the size of a file remains.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from softgeom.cli import main as softgeom
+from torture import hostile_results, trial
+from torture.kills import TRAIN
+from torture.trial import ERROR, Outcome
+
+PLENTY = 512  # megabytes, after the disk was full
+_NAMED = re.compile(r"^softgeom: \S+: No space left on device; what was finished is kept", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A work, and the kilobytes that there are for it."""
+
+    kind: str
+    room: int
+    expect: str = ERROR
+    declared: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.room} kB"
+
+
+def cases() -> Iterator[Case]:
+    """Each work in as many sizes as it needs, up to the first in which it fits."""
+    if not _can_mount():
+        print("disk: no small file system can be had here (it takes Linux and root)")
+        return
+    for kind in _WORKS:
+        needed = _needed(kind)
+        steps = 12 if kind in ("scan", "train") else 6
+        yield from (Case(kind, room) for room in sorted({max(4, needed * n // steps // 4 * 4) for n in range(steps)}))
+
+
+def attempt(case: Case, place: Path) -> tuple[Outcome, str]:
+    """The work on a disk of that size, then with room."""
+    work = _WORKS[case.kind]
+    with _disk(place / "disk", f"{case.room}k") as disk:
+        outcome = _run(work, disk)
+        faults = []
+        if half := [path.name for path in disk.rglob("*") if ".part" in path.name or ".tmp" in path.name]:
+            faults.append(f"left {', '.join(half)}")
+        if outcome.code != 0 and not _NAMED.search(outcome.error):
+            faults.append("names no file")
+        _mount("remount", f"size={PLENTY}m", disk)
+        again = _run(work, disk)
+        if again.code != 0 or _digest(disk, work.results) != _undisturbed(case.kind)[1]:
+            faults.append(f"went on to something else: {again.error.strip()[-200:]}")
+    return replace(outcome, faults=tuple(faults)), str(place)
+
+
+@dataclass(frozen=True)
+class _Work:
+    run: Callable[[Path], int]
+    results: tuple[str, ...]
+
+
+def _scan(disk: Path) -> int:
+    return softgeom(["scan", *_model(), "--out", str(disk / "out"), "--block", "4", "--quiet"])
+
+
+def _jobs(disk: Path) -> int:
+    return softgeom(["scan", *_model(), "--out", str(disk / "out"), "--block", "4", "--jobs", "2", "--quiet"])
+
+
+def _prune(disk: Path) -> int:
+    os.chdir(disk)
+    for path in disk.glob("new.*"):  # a file that was written is not written again
+        path.unlink()
+    return softgeom(["prune", *_model(), "--out", str(disk / "new.safetensors")])
+
+
+def _train(disk: Path) -> int:
+    code = f"import sys\nfrom softgeom.commands.boundary import guarded\ndef work():\n    exec({TRAIN!r}, {{}})\n    return 0\nsys.exit(guarded(work))"
+    done = subprocess.run([sys.executable, "-c", code, str(disk)], cwd=disk, capture_output=True, text=True)
+    print(done.stderr, file=sys.stderr, end="")
+    return done.returncode
+
+
+_WORKS = {
+    "scan": _Work(_scan, ("out/verdicts.csv",)),
+    "jobs": _Work(_jobs, ("out/verdicts.csv",)),
+    "prune": _Work(_prune, ("new.safetensors",)),
+    "train": _Work(_train, ("model/model.safetensors",)),
+}
+
+
+@functools.cache
+def _model() -> list[str]:
+    return hostile_results.good(Path(tempfile.mkdtemp(prefix="torture-")))
+
+
+def _run(work: _Work, disk: Path) -> Outcome:
+    return trial.run(lambda _: work.run(disk), [], disk)
+
+
+@functools.cache
+def _undisturbed(kind: str) -> tuple[int, str]:
+    """How many kilobytes the work takes, and the digest of its results."""
+    work = _WORKS[kind]
+    with tempfile.TemporaryDirectory() as place, _disk(Path(place) / "disk", f"{PLENTY}m") as disk:
+        outcome = _run(work, disk)
+        if outcome.code != 0:
+            raise SystemExit(f"{kind} fails undisturbed: {outcome.error}")
+        used = sum(path.stat().st_blocks for path in disk.rglob("*")) // 2
+        return used, _digest(disk, work.results)
+
+
+def _needed(kind: str) -> int:
+    return _undisturbed(kind)[0]
+
+
+def _digest(disk: Path, names: tuple[str, ...]) -> str:
+    return hashlib.sha256(b"".join((disk / name).read_bytes() for name in names if (disk / name).is_file())).hexdigest()
+
+
+@contextmanager
+def _disk(folder: Path, size: str) -> Iterator[Path]:
+    folder.mkdir()
+    _mount(f"size={size}", folder)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def _mount(*options_and_folder: str | Path) -> None:
+    *options, folder = map(str, options_and_folder)
+    command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", folder]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def _can_mount() -> bool:
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            with _disk(Path(place) / "disk", "64k"):
+                return True
+        except (OSError, subprocess.CalledProcessError):
+            return False

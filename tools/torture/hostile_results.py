@@ -1,0 +1,278 @@
+"""Folders of results that were damaged or forged, and what the other verbs are given: each must be answered by `verify`, `diff`, `explain`, ...
+
+A forger can compute SHA-256 too: `_sealed` cases bind a changed table or evidence by fresh hashes, and only the proofs themselves find them.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from torture import hostile_files
+from torture.trial import ERROR, OK
+
+SUMMARY, TABLE, EVIDENCE = "summary.json", "verdicts.csv", "evidence.npz"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Arguments of `softgeom`, for what was written into a folder."""
+
+    kind: str  # the verb
+    name: str
+    expect: str
+    write: Callable[[Path], list[str]]
+    declared: int = 0
+
+
+def cases() -> Iterator[Case]:
+    """Every case, by verb."""
+    for kind in (_summaries, _tables, _evidence, _places, _diffs, _explanations, _new_files):
+        yield from kind()
+
+
+def _layer() -> dict[str, np.ndarray]:
+    """Twelve classes that can win, one that cannot, and a twin of the third."""
+    W, b = hostile_files.W, hostile_files.B
+    captive = (W[0] + W[1]) / 2
+    return {"W": np.stack([*W, captive, W[2]]), "b": np.array([*b, min(b[0], b[1]) - 1, b[2]])}
+
+
+def good(place: Path) -> list[str]:
+    """The layer in a file."""
+    np.savez(place / "a.npz", **_layer())
+    return [str(place / "a.npz")]
+
+
+@functools.cache
+def _scanned() -> dict[str, bytes]:
+    """The files of an honest folder; at least one class of the layer can never win."""
+    from softgeom.bottleneck import scan
+    from softgeom.bottleneck.certifying.folder import write_folder
+    from softgeom.layer import SoftmaxLayer
+
+    with tempfile.TemporaryDirectory() as place:
+        write_folder(Path(place) / "out", scan(SoftmaxLayer(**_layer())))
+        return {name: (Path(place) / "out" / name).read_bytes() for name in (SUMMARY, TABLE, EVIDENCE)}
+
+
+def _folder(place: Path, **changed: bytes | None) -> Path:
+    """The honest folder with some files changed (`summary`, `table`, `evidence`), or left out."""
+    out = place / "out"
+    out.mkdir()
+    names = {"summary": SUMMARY, "table": TABLE, "evidence": EVIDENCE}
+    for key, name in names.items():
+        content = changed.get(key, _scanned()[name])
+        if content is not None:
+            (out / name).write_bytes(content)
+    return out
+
+
+def _verify(name: str, expect: str = ERROR, **changed: bytes | None) -> Case:
+    return Case("verify", name, expect, lambda place: ["verify", str(_folder(place, **changed)), *good(place)])
+
+
+def _digested(summary: dict[str, Any]) -> bytes:
+    rest = {key: value for key, value in summary.items() if key != "digest"}
+    digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    return json.dumps({**rest, "digest": digest}).encode()
+
+
+def _sealed(name: str, **changed: bytes) -> Case:
+    """A change whose hashes are computed anew."""
+    summary = json.loads(_scanned()[SUMMARY])
+    for key, file in (("table", TABLE), ("evidence", EVIDENCE)):
+        if key in changed:
+            summary["sha256"][file] = hashlib.sha256(changed[key]).hexdigest()
+    return _verify(f"{name}, hashed anew", summary=_digested(summary), **changed)
+
+
+def _summaries() -> Iterator[Case]:
+    honest = _scanned()[SUMMARY]
+    summary = json.loads(honest)
+    yield _verify("as it was written", OK)
+    yield _verify("without a summary", summary=None)
+    for name, content in (
+        ("cut", honest[: len(honest) // 2]),
+        ("empty", b""),
+        ("of zeros", bytes(1000)),
+        ("no UTF-8", b'{"\xff": 1}'),
+        ("a list", b"[]"),
+        ("null", b"null"),
+        ("a number", b"1e400"),
+        ("nested too deeply", b"[" * 100_000 + b"]" * 100_000),
+        ("of 40 MB", b'{"a": "' + b"x" * 40_000_000 + b'"}'),
+        ("edited", honest.replace(b'"classes": 14', b'"classes": 15')),
+        ("without hashes", _digested({k: v for k, v in summary.items() if k != "sha256"})),
+        ("hashes a list", _digested(summary | {"sha256": [TABLE, EVIDENCE]})),
+        ("hashes of a file elsewhere", _digested(summary | {"sha256": summary["sha256"] | {"../../etc/passwd": "0"}})),
+        ("of more classes", _digested(summary | {"classes": 15})),
+        ("of classes that are text", _digested(summary | {"classes": "\x1b[31m14"})),
+        ("of another feature set", _digested(summary | {"feature_set": "\x1b[2Jthe whole space"})),
+        ("of other counts", _digested(summary | {"counts": summary["counts"] | {"unargmaxable": 0}})),
+        ("of another layer", _digested(summary | {"layer": None})),
+        ("of another scope", _digested(summary | {"scope": {"count": 14, "sha256": "0" * 64}})),
+    ):
+        yield _verify(f"summary {name}", summary=content)
+
+
+def _tables() -> Iterator[Case]:
+    honest = _scanned()[TABLE]
+    lines = honest.splitlines(keepends=True)
+    swapped = honest.replace(b'"argmaxable"', b'"unargmaxable"', 1)
+    yield _verify("without a table", table=None)
+    yield _verify("table edited", table=swapped)
+    for name, content in (
+        ("with another verdict", swapped),
+        ("with a row less", b"".join(lines[:-1])),
+        ("with a row twice", b"".join([*lines, lines[-1]])),
+        ("without its header", b"".join(lines[1:])),
+        ("empty", b""),
+        ("no UTF-8", honest.replace(b'"', b"\xff", 1)),
+        ("of null bytes", bytes(5000)),
+        ("of one field of 40 MB", b'"' + b"x" * 40_000_000),
+        ("with escapes", honest.replace(lines[1], b'\x1b[2J,"a"\r\n')),
+        ("of other margins", honest.replace(lines[1].rsplit(b",", 2)[1], b"1e9")),
+    ):
+        yield _sealed(f"table {name}", table=content)
+
+
+def _evidence() -> Iterator[Case]:
+    honest = _scanned()[EVIDENCE]
+    with np.load(io.BytesIO(honest)) as file:
+        arrays = {name: file[name] for name in file.files}
+    yield _verify("without evidence", evidence=None)
+    for name, content in (
+        ("cut", honest[: len(honest) // 2]),
+        ("empty", b""),
+        ("of zeros", bytes(1000)),
+        ("of text", b"proven, believe me\n" * 20),
+    ):
+        yield _sealed(f"evidence {name}", evidence=content)
+    head = json.loads(str(arrays["head"]))
+    for name, change in (
+        ("without points", {"points32": arrays["points32"][:0], "points64": arrays["points64"][:0]}),
+        ("of other points", {"points32": arrays["points32"] * 0, "points64": arrays["points64"] * 0}),
+        (
+            "of points that are no numbers",
+            {"points32": arrays["points32"] * np.nan, "points64": arrays["points64"] * np.nan},
+        ),
+        ("of points outside", {"points32": arrays["points32"] * 1e6, "points64": arrays["points64"] * 1e6}),
+        ("of points in other dimensions", {"points64": np.zeros((len(arrays["points64"]), 9))}),
+        ("of classes twice", {"classes": arrays["classes"] * 0}),
+        ("of classes below zero", {"classes": arrays["classes"] - 5}),
+        ("of kinds that do not exist", {"kinds": arrays["kinds"] + np.int8(90)}),
+        ("of kinds below zero", {"kinds": -arrays["kinds"] - np.int8(1)}),
+        ("of captors elsewhere", {"captors": arrays["captors"] + 10**12}),
+        ("of captors too many", {"captor_counts": arrays["captor_counts"] + 2**40}),
+        ("of weights below zero", {"weights": -arrays["weights"]}),
+        ("of better margins", {"margins": arrays["margins"] + 1.0}),
+        ("of larger radii", {"radii": arrays["radii"] * 100}),
+        ("of another type", {"classes": arrays["classes"].astype(float)}),
+        ("of another format", {"head": np.array(json.dumps(head | {"format": "\x1b[31m9"}))}),
+        ("of a head that is no JSON", {"head": np.array("{")}),
+        ("of a head nested too deeply", {"head": np.array("[" * 50_000)}),
+        ("of methods too few", {"head": np.array(json.dumps(head | {"methods": []}))}),
+        ("of another feature set", {"head": np.array(json.dumps(head | {"features": {"set": "nowhere"}}))}),
+        ("of no feature set", {"head": np.array(json.dumps(head | {"features": None}))}),
+        ("of endless fractions", {"head": np.array(json.dumps(head | {"exact_points": [["1/0"] * 4]}))}),
+    ):
+        buffer = io.BytesIO()
+        np.savez(buffer, **(arrays | change))
+        yield _sealed(f"evidence {name}", evidence=buffer.getvalue())
+
+
+def _places() -> Iterator[Case]:
+    def of(name: str, arguments: Callable[[Path], list[str]]) -> Case:
+        return Case("verify", name, ERROR, arguments)
+
+    def other(place: Path) -> list[str]:
+        np.savez(place / "other.npz", W=np.eye(14, 4, dtype=np.float32), b=np.zeros(14, np.float32))
+        return ["verify", str(_folder(place)), str(place / "other.npz")]
+
+    def looped(place: Path) -> list[str]:
+        (place / "out").symlink_to(place / "out")
+        return ["verify", str(place / "out"), *good(place)]
+
+    def nested(place: Path) -> list[str]:
+        out = _folder(place, table=None)
+        (out / TABLE).mkdir()
+        return ["verify", str(out), *good(place)]
+
+    yield of("a folder that is not there", lambda place: ["verify", str(place / "gone"), *good(place)])
+    yield of("a file for a folder", lambda place: ["verify", *good(place), *good(place)])
+    yield of("a link to itself", looped)
+    yield of("a folder for a table", nested)
+    yield of("the results of another layer", other)
+    yield of("no model", lambda place: ["verify", str(_folder(place)), str(place / "gone.npz")])
+
+
+def _diffs() -> Iterator[Case]:
+    def of(name: str, table: bytes | None, expect: str = ERROR) -> Case:
+        def write(place: Path) -> list[str]:
+            out = _folder(place, table=table)
+            shutil.copytree(out, place / "b")
+            return ["diff", str(out), str(place / "b")]
+
+        return Case("diff", name, expect, write)
+
+    honest = _scanned()[TABLE]
+    yield of("of equal tables", honest, OK)
+    yield of("without tables", None)
+    for name, content in (
+        ("empty", b""),
+        ("of another kind", b"a,b\n1,2\n"),
+        ("of null bytes", bytes(5000)),
+        ("no UTF-8", b"\xff\xfe" * 500),
+        ("of unfinished quotes", b'class,token,verdict\n1,"a'),
+        ("with text for numbers", honest.replace(b"\n0,", b"\nzero,")),
+        ("with a broken escape", honest.replace(b'"0"', b'"\\U00110000"', 1)),
+    ):
+        yield of(f"of tables {name}", content)
+
+
+def _explanations() -> Iterator[Case]:
+    def of(name: str, *arguments: str, expect: str = ERROR) -> Case:
+        return Case("explain", name, expect, lambda place: ["explain", *good(place), *arguments])
+
+    yield of("class 0", "0", expect=OK)
+    for class_ in ("14", "-1", "", "1.5", "\x1b[31mred", "\u0663", "1_0", "9" * 5000, "nan"):
+        yield of(f"class {class_!r:.20}", class_)
+    yield of("class 0 over nothing", "0", "--features", "ball", "--bound", "0")
+
+
+def _new_files() -> Iterator[Case]:
+    def out(verb: str, name: str, target: str, *more: str, expect: str = ERROR) -> Case:
+        return Case(verb, name, expect, lambda place: [verb, *good(place), "--out", str(place / target), *more])
+
+    for verb in ("prune", "repair"):
+        yield out(verb, "into a new file", "new.safetensors", expect=OK)
+        yield out(verb, "over the model", "a.npz")
+        yield out(verb, "into an unknown kind of file", "new.xyz")
+        yield out(verb, "into ONNX from no ONNX", "new.onnx")
+        yield out(verb, "below a file", "a.npz/new.safetensors")
+        yield out(verb, "into a name that is too long", f"{'x' * 300}.safetensors")
+
+    def pruned(name: str, **changed: bytes | None) -> Case:
+        def write(place: Path) -> list[str]:
+            out = str(_folder(place, **changed))
+            return ["prune", *good(place), "--out", str(place / "new.safetensors"), "--results", out]
+
+        return Case("prune", name, ERROR, write)
+
+    yield pruned("by results without evidence", evidence=None)
+    yield pruned("by evidence of text", evidence=b"hello")
+    for longest in ("nan", "-1", "inf", "text"):
+        yield out("prune", f"for features up to {longest}", "new.safetensors", "--longest", longest)
+    yield Case("survey", "of nothing", ERROR, lambda place: ["survey", str(place / "gone.npz"), str(place / "too.npz")])
+    yield Case("survey", "of a layer", OK, lambda place: ["survey", *good(place)])
