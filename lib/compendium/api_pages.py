@@ -9,6 +9,7 @@ from types import ModuleType
 
 _PACKAGES = {
     "Bottleneck": "bottleneck",
+    "More questions": "bottleneck.asking",
     "Feature sets": "features",
     "Margins": "margins",
     "Circuits": "circuits",

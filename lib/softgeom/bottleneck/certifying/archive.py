@@ -89,8 +89,8 @@ def save_findings(
         "features": features.to_json(),
         "methods": [f.method for f in findings],
         "reasons": [e.reason for e in chosen("unknown")],
-        "exact_points": [[_text(v) for v in e.point] for e in chosen("witness_exact")],
-        "exact_weights": [[_text(v) for v in e.weights] for e in chosen("captors_exact")],
+        "exact_points": [[fraction_text(v) for v in e.point] for e in chosen("witness_exact")],
+        "exact_weights": [[fraction_text(v) for v in e.weights] for e in chosen("captors_exact")],
     }
     arrays = {
         "classes": [f.index for f in findings],
@@ -167,14 +167,14 @@ def _findings(arrays: dict[str, NDArray[Any]], head: dict[str, Any], dimension: 
         if kind in ("witness32", "witness64"):
             evidence.append(Witness(next(supply[kind])))
         elif kind == "witness_exact":
-            evidence.append(Witness(_fractions(next(exact_points), dimension)))
+            evidence.append(Witness(read_fractions(next(exact_points), dimension)))
         elif kind == "captors":
             few = next(rivals)
             evidence.append(Captors(few, weights[used : used + len(few)]))
             used += len(few)
         elif kind == "captors_exact":
             few = next(rivals)
-            evidence.append(Captors(few, _fractions(next(exact_weights), len(few))))
+            evidence.append(Captors(few, read_fractions(next(exact_weights), len(few))))
         elif kind == "twin":
             evidence.append(Twin(int(next(supply[kind]))))
         else:
@@ -202,14 +202,16 @@ def _kind(evidence: Evidence) -> str:
 
 def text_size(fractions: NDArray[Any]) -> int:
     """Bytes that exact weights or points (k,) take in the file."""
-    return len(json.dumps([_text(value) for value in fractions]))
+    return len(json.dumps([fraction_text(value) for value in fractions]))
 
 
-def _text(value: Fraction) -> str:
+def fraction_text(value: Fraction) -> str:
+    """Numerator and denominator in hexadecimal."""
     return f"{value.numerator:x}/{value.denominator:x}"
 
 
-def _fractions(texts: list[str], size: int) -> NDArray[Any]:
+def read_fractions(texts: list[str], size: int) -> NDArray[Any]:
+    """What ``fraction_text`` wrote, of ``size`` numbers. ValueError when there are more or fewer."""
     if len(texts) != size:
         raise ValueError(f"{len(texts)} fractions stand where {size} belong")
     found = np.empty(size, dtype=object)

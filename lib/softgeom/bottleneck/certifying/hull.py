@@ -5,8 +5,9 @@ For weights l >= 0 on rivals and every x of the feature set X,
     s m_t(x) <= max_{x in X} v.x + c,    v = sum_i l_i (w_t - w_i),  c = sum_i l_i (b_t - b_i),  s = sum_i l_i,
 
 because the margin m_t(x) is the smallest of the terms averaged on the right. A right side <= 0 is a proof. The form is
-homogeneous on purpose: normalising rounded weights can prove a falsehood. Three routes, each for what the one before
-left open:
+homogeneous on purpose: normalising rounded weights can prove a falsehood. Nothing in it needs the same class above every rival:
+weights on any comparisons (a, b), with ``v = sum l_ab (w_a - w_b)``, prove that not every a is ahead of its b at once. Three routes,
+each for what the one before left open:
 
 1. *room*: the right side in float64 with its rounding bounds (box, ball, ellipsoid; needs room to spare);
 2. *simplex*: v vanishes exactly in the coordinates K where it is tiny, for some weights near the given ones (after a
@@ -61,26 +62,51 @@ def certify_captivity(
     -----
     A bound <= 0 proves that t never wins strictly.
     """
-    rivals, weights = np.asarray(rivals, dtype=np.intp), np.asarray(weights)
-    valid = rivals.ndim == 1 and rivals.shape == weights.shape and len(rivals) > 0 and 0 <= t < layer.classes
-    if not valid or rivals.min() < 0 or rivals.max() >= layer.classes or np.any(rivals == t):
+    return certify_comparisons(layer, features, np.full(np.shape(rivals), t), rivals, weights)
+
+
+def certify_comparisons(
+    layer: SoftmaxLayer, features: FeatureSet, above: NDArray[np.intp], below: NDArray[np.intp], weights: NDArray[Any]
+) -> float:
+    """Return an upper bound on ``max_x min_n y_above[n] - y_below[n]`` that the weights prove; inf when they prove nothing.
+
+    Parameters
+    ----------
+    layer, features
+        The layer, (C, d), and where x may lie.
+    above, below : (k,) integer arrays
+        Comparisons: class ``above[n]`` is to be ahead of class ``below[n]``.
+    weights : (k,) array of floats or of Fractions
+        Non-negative, not all zero; they need not sum to one.
+
+    Notes
+    -----
+    A bound <= 0 proves that at no x all comparisons hold strictly.
+    """
+    above, below = np.asarray(above, dtype=np.intp), np.asarray(below, dtype=np.intp)
+    weights = np.asarray(weights)
+    valid = below.ndim == 1 and above.shape == below.shape == weights.shape and len(below) > 0
+    if not valid or min(above.min(), below.min()) < 0 or max(above.max(), below.max()) >= layer.classes:
+        return np.inf
+    if np.any(above == below):
         return np.inf
     if weights.dtype == object:
         if not all(isinstance(weight, Fraction) and weight >= 0 for weight in weights) or not any(weights):
             return np.inf
-        return exact_captivity(layer, features, t, rivals, weights.tolist())
+        return exact_comparisons(layer, features, above, below, weights.tolist())
     weights = weights.astype(np.float64)
     if not np.all(np.isfinite(weights)) or weights.min() < 0 or not weights.max() > 0:
         return np.inf
     weights = np.ldexp(weights, -exponent(float(weights.max())))  # any non-negative weights may be tried
     kept = weights > 0
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # what overflows proves nothing
-        system = _System(layer, features, t, rivals[kept], weights[kept])
+        system = _System(layer, features, above[kept], below[kept], weights[kept])
         bound = system.room_bound()
         if not bound <= 0:
             bound = min(bound, system.simplex_bound())
     if not bound <= 0 and system.D.size <= EXACT_ENTRIES and system.is_near_tie():
-        bound = min(bound, exact_captivity(layer, features, t, rivals[kept], [Fraction(w) for w in weights[kept]]))
+        exact = [Fraction(weight) for weight in weights[kept].tolist()]
+        bound = min(bound, exact_comparisons(layer, features, above[kept], below[kept], exact))
     return bound
 
 
@@ -89,21 +115,34 @@ def has_room(
 ) -> bool:
     """Whether valid float weights prove captivity as they are, by the first route."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        return _System(layer, features, t, rivals, weights / weights.max()).room_bound() <= 0
+        return _System(layer, features, np.full(len(rivals), t), rivals, weights / weights.max()).room_bound() <= 0
 
 
 def exact_captivity(
     layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: NDArray[np.intp], weights: list[Fraction]
 ) -> float:
     """0 when the right side is at most 0 in exact arithmetic with these weights (k,), else inf."""
-    used = [(int(i), weight) for i, weight in zip(rivals, weights, strict=True) if weight]
-    total = sum((weight for _, weight in used), Fraction(0))
-    own, bias = exact_row(layer, t)
-    v, c = [total * value for value in own], total * bias
-    for i, weight in used:
-        row, b = exact_row(layer, i)
-        v = [value - weight * w if w else value for value, w in zip(v, row, strict=True)]
-        c -= weight * b
+    return exact_comparisons(layer, features, np.full(len(rivals), t), rivals, weights)
+
+
+def exact_comparisons(
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    above: NDArray[np.intp],
+    below: NDArray[np.intp],
+    weights: list[Fraction],
+) -> float:
+    """The same for comparisons (k,)."""
+    share: dict[int, Fraction] = {}  # of each row in v: rows that occur often are added up first
+    for a, b, weight in zip(above.tolist(), below.tolist(), weights, strict=True):
+        share[a] = share.get(a, Fraction(0)) + weight
+        share[b] = share.get(b, Fraction(0)) - weight
+    v, c = [Fraction(0)] * layer.dimension, Fraction(0)
+    for i, part in share.items():
+        if part:
+            row, bias = exact_row(layer, i)
+            v = [value + part * w if w else value for value, w in zip(v, row, strict=True)]
+            c += part * bias
     return 0.0 if features.holds_down(*features.reduce_exactly(v, c)) else np.inf
 
 
@@ -114,23 +153,30 @@ def exact_row(layer: SoftmaxLayer, i: int) -> tuple[list[Fraction], Fraction]:
 
 
 class _System:
-    """The differences ``D = w_t - w_i`` (k, d), ``c = b_t - b_i`` (k,) and v, scaled, with their rounding bounds."""
+    """The differences ``D = w_a - w_b`` (k, d), ``c = b_a - b_b`` (k,) and v, scaled, with their rounding bounds."""
 
     def __init__(
-        self, layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: NDArray[np.intp], weights: NDArray[np.float64]
+        self,
+        layer: SoftmaxLayer,
+        features: FeatureSet,
+        above: NDArray[np.intp],
+        below: NDArray[np.intp],
+        weights: NDArray[np.float64],
     ) -> None:
         self.weights = weights
-        k, self.d = len(rivals), layer.dimension
-        own, rows = layer.W[t].astype(np.float64), layer.W[rivals].astype(np.float64)
+        k, self.d = len(below), layer.dimension
+        # One row where the same class stands above all: a captive.
+        above = above[:1] if np.all(above == above[0]) else above
+        own, rows = layer.W[above].astype(np.float64), layer.W[below].astype(np.float64)
         self.moves = (own != rows).any(axis=0)  # (d,) coordinates that the rows do not share
-        self.level = bool(np.all(layer.bias[t] <= layer.bias[rivals]))
+        self.level = bool(np.all(layer.bias[above] <= layer.bias[below]))
         power = _power(float(max(np.abs(own).max(), np.abs(rows).max())))
         if power:
             own, rows = np.ldexp(own, -power), np.ldexp(rows, -power)
         self.features, reach = _scaled(features)
-        own_bias, bias = layer.bias[t].astype(np.float64), layer.bias[rivals].astype(np.float64)
+        own_bias, bias = layer.bias[above].astype(np.float64), layer.bias[below].astype(np.float64)
         if features.extent == 0:  # unbounded: the biases set the scale of x
-            reach = _power(float(np.ldexp(max(np.abs(bias).max(), abs(own_bias)), -power)))
+            reach = _power(float(np.ldexp(max(np.abs(bias).max(), np.abs(own_bias).max()), -power)))
         self.power = power + reach  # of margins
         self.D = own - rows
         # Scaled before they are subtracted: a difference may overflow where its scaled value would not.
@@ -142,7 +188,7 @@ class _System:
         self.v_error = slip * self.size * INFLATE + np.where(self.moves, underflow(k + 3), 0.0)
         self.total = float(weights.sum())
         self.constant = float(weights @ self.c)
-        lost = underflow(k + 3) if np.any(layer.bias[t] != layer.bias[rivals]) else 0.0
+        lost = underflow(k + 3) if np.any(layer.bias[above] != layer.bias[below]) else 0.0
         self.constant_error = slip * float(weights @ np.abs(self.c)) * INFLATE + lost
 
     def room_bound(self) -> float:

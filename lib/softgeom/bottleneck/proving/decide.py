@@ -43,7 +43,7 @@ def decide(
         The evidence, what it certifies (see ``check_evidence``), and the rounds that it took.
     """
     own, classes = problem.rows(np.array([t]), np.float64)[0], np.array([t])
-    programme = _programme(problem, own, float(problem.b[t]))
+    programme = start_programme(problem, own, float(problem.b[t]))
     fresh = look(problem, z[None], classes, strongest=growth, enough=np.inf, dtype=np.float64).strongest[0]
     fresh = np.union1d(fresh, rivals).astype(np.intp)
     shortcut = _circumscribed(problem, t, own, fresh)
@@ -61,7 +61,7 @@ def decide(
         fresh = seen.strongest[0][~np.isin(seen.strongest[0], programme.rivals)]
         last = not len(fresh) or seen.margin[0] >= value - 1e-9 * max(1.0, abs(value))
         if value <= _doubt(problem, own) or last:
-            for captors in _proofs(problem, programme, weights):
+            for captors in weights_worth_checking(problem, programme, weights):
                 proven = certify_captivity(problem.layer, problem.features, t, captors.rivals, captors.weights)
                 if proven <= 0:
                     return captors, proven, step
@@ -92,7 +92,8 @@ def _exactly(
     return found, certify_captivity(problem.layer, problem.features, t, found.rivals, found.weights)
 
 
-def _programme(problem: Problem, own: NDArray[np.float64], bias: float) -> MarginProgramme | NearestPointProgramme:
+def start_programme(problem: Problem, own: NDArray[np.float64], bias: float) -> MarginProgramme | NearestPointProgramme:
+    """The programme of a class over the region, with no rivals yet."""
     if problem.low is not None and problem.high is not None:
         return MarginProgramme(own, bias, problem.low, problem.high)
     assert problem.radius is not None
@@ -119,10 +120,10 @@ def _circumscribed(
     return (captors, bound) if bound <= 0 else None
 
 
-def _proofs(
+def weights_worth_checking(
     problem: Problem, programme: MarginProgramme | NearestPointProgramme, weights: NDArray[np.float64]
 ) -> Iterator[Captors]:
-    """Weights worth checking: the dual's and, in the homogeneous form, those that leave the most room in the bias."""
+    """The dual's weights and, in the homogeneous form, those that leave the most room in the bias."""
     if problem.homogeneous and isinstance(programme, MarginProgramme):
         try:
             roomy = programme.solve_at_one()

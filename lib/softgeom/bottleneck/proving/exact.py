@@ -62,11 +62,11 @@ def decide_exactly(
             row, b = features.reduce_exactly(*exact_row(layer, i))
             D.append([p - q for p, q in zip(own, row, strict=True)])
             c.append(bias - b)
-        z, weights = _decide_region(layer, features, D, c, deadline - time.monotonic())
+        z, weights = decide_region(layer, features, D, c, deadline - time.monotonic())
         if z is None:
             used = [n for n, weight in enumerate(weights) if weight]
             return Captors(np.array([working[n] for n in used]), np.array([weights[n] for n in used], dtype=object))
-        for point in _shorter(z):
+        for point in shorter(z):
             if features.contains_exactly(_fractions(point)) and _wins(D, c, _fractions(point)):
                 break
         margin, stronger = checker.exact_margin(point, t)
@@ -80,7 +80,7 @@ def decide_exactly(
         working += fresh
 
 
-def _decide_region(
+def decide_region(
     layer: SoftmaxLayer, features: FeatureSet, D: list[Row], c: Row, seconds: float
 ) -> tuple[Row | None, Row]:
     """A z that wins against the working set, or None and the weights that say why there is none."""
@@ -131,7 +131,7 @@ def _wins(D: list[Row], c: Row, z: Row) -> bool:
     )
 
 
-def _shorter(z: Row) -> list[NDArray[np.generic]]:
+def shorter(z: Row) -> list[NDArray[np.generic]]:
     """The point as floats, as fractions of ever more bits, as it is: the first that still wins will do."""
     points = []
     with np.errstate(over="ignore"), contextlib.suppress(OverflowError):

@@ -1,0 +1,48 @@
+"""More questions to the same layer: each is an order that its logits would have to obey, answered with a proof or a point."""
+
+from softgeom.bottleneck.asking.answer import Answer, Comparisons, OrderChecker
+from softgeom.bottleneck.asking.ask import Answers, ask
+from softgeom.bottleneck.asking.candidates import Prison, ask_among, find_prison
+from softgeom.bottleneck.asking.experts import Chosen, Router, ask_experts
+from softgeom.bottleneck.asking.label_sets import ask_label_sets, count_label_sets, fourier_layer, with_threshold
+from softgeom.bottleneck.asking.mixtures import mixture, survives_mixing
+from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.asking.rankings import ask_order_among, ask_rankings, draw_rankings
+from softgeom.bottleneck.asking.retrieval import (
+    ask_together,
+    largest_safe_set,
+    make_index,
+    moment_index,
+    never_first,
+    sides_that_meet,
+)
+
+__all__ = [
+    "Answer",
+    "Answers",
+    "Chosen",
+    "Comparisons",
+    "Order",
+    "OrderChecker",
+    "Prison",
+    "Router",
+    "ask",
+    "ask_among",
+    "ask_experts",
+    "ask_label_sets",
+    "ask_order_among",
+    "ask_rankings",
+    "ask_together",
+    "count_label_sets",
+    "draw_rankings",
+    "find_prison",
+    "fourier_layer",
+    "largest_safe_set",
+    "make_index",
+    "mixture",
+    "moment_index",
+    "never_first",
+    "sides_that_meet",
+    "survives_mixing",
+    "with_threshold",
+]

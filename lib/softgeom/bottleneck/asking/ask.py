@@ -1,0 +1,185 @@
+"""Ask a layer whether its logits can obey orders: search first, then prove, each verdict with evidence.
+
+answers = ask(layer, [Order([[17], [4]], rest=True)])      # can 17 be first and 4 second among all classes?
+answers.table                                              # one row per order
+answers.verify()                                           # every verdict again, without a solver
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from softgeom.bottleneck.asking.answer import Answer, Comparisons, OrderChecker, Proof, Unknown, Witness
+from softgeom.bottleneck.asking.answer_file import load_answers, save_answers
+from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.asking.seek import Sought, seek
+from softgeom.bottleneck.asking.settle import settle
+from softgeom.bottleneck.problem import Problem, make_problem
+from softgeom.bottleneck.scaling import Scaled, in_units
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer
+from softgeom.parallel import run_blocks
+
+COMFORT = 8  # sizes of rows and features between 2^-8 and 2^8 are left as they are
+LOGITS = 2**23  # logits held at once by the search
+MOST_TOGETHER = 256  # orders of one block
+QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}  # a search may run away
+VERDICTS = ("possible", "impossible", "undecided")
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Verdicts on orders of one layer's logits over one feature set."""
+
+    layer: SoftmaxLayer
+    features: FeatureSet
+    answers: list[Answer]
+
+    def __len__(self) -> int:
+        """Number of orders."""
+        return len(self.answers)
+
+    def __getitem__(self, n: int) -> Answer:
+        """The n-th answer, in the order of the questions."""
+        return self.answers[n]
+
+    def __repr__(self) -> str:
+        counted = ", ".join(f"{count:,} {verdict}" for verdict, count in self.counts.items() if count)
+        return f"Answers({len(self):,} orders, {self.features.describe()}: {counted or 'nothing asked'})"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of orders of each verdict."""
+        verdicts: list[str] = [answer.verdict for answer in self.answers]
+        return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per order: order (by token), verdict, method, steps, margin (a proven bound), comparisons (in the proof)."""
+        rows = [
+            {
+                "order": a.order.describe(self.layer),
+                "verdict": a.verdict,
+                "method": a.method,
+                "steps": a.steps,
+                "margin": a.margin,
+                "comparisons": len(a.evidence.weights) if isinstance(a.evidence, Comparisons) else 0,
+            }
+            for a in self.answers
+        ]
+        return pd.DataFrame(rows, columns=["order", "verdict", "method", "steps", "margin", "comparisons"])
+
+    def verify(self) -> bool:
+        """Re-check every verdict from the layer and the evidence alone, without a solver.
+
+        Raises
+        ------
+        EvidenceError
+            At the first order whose evidence does not prove its verdict.
+        """
+        checker = OrderChecker(self.layer, self.features)
+        for answer in self.answers:
+            checker.check(answer)
+        return True
+
+    def save(self, path: str | Path) -> None:
+        """Write orders and evidence to one ``.npz`` (docs/certificates.md); the layer is not stored, its SHA-256 is."""
+        save_answers(path, self.layer, self.features, self.answers)
+
+    @classmethod
+    def load(cls, path: str | Path, layer: SoftmaxLayer) -> Answers:
+        """Read what ``save`` wrote; call ``verify`` to trust it. ValueError if it is damaged or of another layer."""
+        return cls(layer, *load_answers(path, layer))
+
+
+def ask(
+    layer: SoftmaxLayer,
+    orders: Iterable[Order],
+    *,
+    features: FeatureSet = Box(100.0),  # noqa: B008 - frozen
+    n_jobs: int = 1,
+    progress: bool = False,
+) -> Answers:
+    """Decide for each order whether some features of the set make the layer's logits obey it.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        Weights (C, d), bias (C,) or none.
+    orders : iterable of Order
+        The questions.
+    features : Box, Ball, Unbounded or Ellipsoid
+        Where the layer's inputs may lie.
+    n_jobs : int
+        Processes; see ``softgeom.parallel.run_blocks``.
+    progress : bool
+        Print how far it is, when it takes longer than some seconds.
+
+    Raises
+    ------
+    ValueError
+        If an order names a class that the layer does not have, or the feature set does not fit the layer.
+    """
+    questions = list(orders)
+    for order in questions:
+        if not isinstance(order, Order):
+            raise ValueError(f"Each question is an Order, such as Order([[3], [1, 4]]), not {order!r:.60}.")
+        order.check(layer.classes)
+    features.check(layer.dimension)
+    task = _Task(layer, features)
+    size = min(MOST_TOGETHER, max(1, LOGITS // layer.classes))
+    blocks = [(questions[start : start + size],) for start in range(0, len(questions), size)]
+    found = run_blocks(_ask_block, blocks, shared=task, n_jobs=n_jobs, description="asking" if progress else None)
+    return Answers(layer, features, [answer for block in found for answer in block])
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What every block of questions shares: the given problem, and the same in units of order one."""
+
+    layer: SoftmaxLayer
+    features: FeatureSet
+
+    @cached_property
+    def units(self) -> Scaled:
+        return in_units(self.layer, self.features, COMFORT)
+
+    @cached_property
+    def problem(self) -> Problem:
+        return make_problem(self.units.layer, self.units.features)
+
+    @cached_property
+    def inner(self) -> OrderChecker:
+        return OrderChecker(self.units.layer, self.units.features)
+
+    @cached_property
+    def outer(self) -> OrderChecker:
+        return OrderChecker(self.layer, self.features)
+
+
+def _ask_block(task: _Task, orders: list[Order]) -> list[Answer]:
+    with np.errstate(**QUIET), threadpool_limits(1):
+        sought = seek(task.problem, orders)
+        return [_answer(task, order, sought, n) for n, order in enumerate(orders)]
+
+
+def _answer(task: _Task, order: Order, sought: Sought, n: int) -> Answer:
+    point = task.problem.lift(sought.Z[n], max(float(sought.margin[n]), 0.0))
+    evidence: Proof = Witness(point)
+    method, steps = "search", int(sought.steps[n])
+    if not (sought.margin[n] > 0 and task.inner.margin(order, point) > 0):
+        evidence, _, steps = settle(task.problem, task.inner, order, sought.Z[n])
+        method = "programme"
+    if isinstance(evidence, Witness):
+        evidence = Witness(task.units.point_back(evidence.point))
+    elif isinstance(evidence, Unknown):
+        evidence = Unknown(task.units.margin_back(evidence.bound), evidence.reason)
+    found = Answer(order, evidence, method, steps, np.nan)
+    return replace(found, margin=task.outer.check(found))

@@ -1,0 +1,163 @@
+"""Candidates: can a class win among a given set, and which few rivals imprison it?
+
+Constrained decoding, a pronouncing dictionary, a character set, a masked head: only some classes S compete. Class t can win among them iff
+the order ``{t} > S`` can be obeyed. Fewer rivals can only help: what wins among all wins among any, and what is imprisoned by some
+rivals is so among any set that holds them.
+
+*Minimal prisons.* A set R imprisons t when ``{t} > R`` is impossible. By Helly's theorem, on the convex sets of features at which t beats
+one rival, every such set holds one of at most d + 1 rivals. The deletion filter (Chinneck and Dravnieks 1991, for infeasible programmes) makes
+it minimal: leave a rival out; if t is still imprisoned, drop it for good, else keep it, with the point at which t escapes as the reason.
+Minimal by inclusion: another prison may be smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.asking.answer import Answer, Comparisons, OrderChecker, Unknown
+from softgeom.bottleneck.asking.ask import Answers, ask
+from softgeom.bottleneck.asking.order import Order
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer
+
+BOX = Box(100.0)
+
+
+def chosen(layer: SoftmaxLayer, names: Iterable[int | str], what: str = "candidates") -> list[int]:
+    """Classes by number or by token, each once, in the given order.
+
+    Raises
+    ------
+    ValueError
+        If there are none, one repeats, or the layer has no such class; a token that several classes have is refused.
+    """
+    if isinstance(names, str):
+        raise ValueError(f"The {what} are a list of class numbers or tokens, not one text: [{names!r}] holds one.")
+    places: dict[str, list[int]] = {}
+    for i, token in enumerate(layer.tokens or ()):
+        places.setdefault(token, []).append(i)
+    found = []
+    for name in names:
+        if isinstance(name, str):
+            if len(places.get(name, [])) != 1:
+                count = len(places.get(name, []))
+                raise ValueError(f"The {what} hold {name!r}; {count or 'no'} classes have that token: give the number.")
+            found.append(places[name][0])
+        elif isinstance(name, int | np.integer) and not isinstance(name, bool) and 0 <= name < layer.classes:
+            found.append(int(name))
+        else:
+            raise ValueError(f"The {what} hold {name!r}; the layer has classes 0 to {layer.classes - 1}.")
+    if not found:
+        raise ValueError(f"The {what} are empty: name at least one class.")
+    if len(set(found)) < len(found):
+        twice = next(i for i in found if found.count(i) > 1)
+        raise ValueError(f"The {what} name class {twice} ({layer.token(twice)}) more than once.")
+    return found
+
+
+def ask_among(
+    layer: SoftmaxLayer,
+    among: Iterable[int | str],
+    classes: Iterable[int | str] | None = None,
+    *,
+    features: FeatureSet = BOX,
+    n_jobs: int = 1,
+) -> Answers:
+    """For each class, whether it can be the strict winner when only the candidates compete.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        The layer, (C, d).
+    among : class numbers or tokens
+        The candidates.
+    classes : class numbers or tokens, optional
+        The candidates to ask about; default all of them. A class that is no candidate joins them.
+    features, n_jobs
+        As in ``ask``.
+    """
+    candidates = chosen(layer, among)
+    asked = candidates if classes is None else chosen(layer, classes, "classes")
+    orders = [first_of(t, candidates) for t in asked]
+    return ask(layer, orders, features=features, n_jobs=n_jobs)
+
+
+def first_of(t: int, candidates: Sequence[int]) -> Order:
+    """The order ``{t} > the other candidates``; an order without comparisons where there is no other."""
+    others = [i for i in candidates if i != t]
+    return Order([[t], others] if others else [[t]])
+
+
+@dataclass(frozen=True, eq=False)
+class Prison:
+    """Rivals that together imprison a class, and the proof that none of them can be spared."""
+
+    proof: Answer  # {t} > rivals is impossible
+    escapes: Answers  # for each rival, {t} > the others is possible
+
+    @property
+    def class_(self) -> int:
+        """The captive."""
+        return self.proof.order.blocks[0][0]
+
+    @property
+    def rivals(self) -> NDArray[np.intp]:
+        """The rivals (k,), k <= d + 1."""
+        return np.array(self.proof.order.blocks[1], dtype=np.intp)
+
+    @property
+    def minimal(self) -> bool:
+        """Whether every rival is proven to be needed; undecided escapes leave that open."""
+        return self.escapes.counts["possible"] == len(self.rivals)
+
+    def verify(self) -> bool:
+        """Check the proof and every escape without a solver; EvidenceError at the first that fails."""
+        OrderChecker(self.escapes.layer, self.escapes.features).check(self.proof)
+        return self.escapes.verify()
+
+
+def find_prison(
+    layer: SoftmaxLayer,
+    t: int | str,
+    among: Iterable[int | str] | None = None,
+    *,
+    features: FeatureSet = BOX,
+) -> Prison | None:
+    """An inclusion-minimal set of rivals that imprisons class t, or None if it can win among the candidates (default all).
+
+    Raises
+    ------
+    ValueError
+        If the question is undecided, or a class does not exist.
+    """
+    (t,) = chosen(layer, [t], "classes")
+    order = Order([[t]], rest=True) if among is None else first_of(t, chosen(layer, among))
+    answer = ask(layer, [order], features=features)[0]
+    if answer.verdict == "possible":
+        return None
+    rivals = _rivals(answer)
+    reasons: dict[int, Answer] = {}
+    for i in rivals.copy():
+        if i not in rivals:
+            continue
+        without = ask(layer, [first_of(t, [r for r in rivals if r != i])], features=features)[0]
+        if without.verdict == "impossible":
+            rivals, answer = _rivals(without), without
+        else:
+            reasons[i] = without
+    # A point at which t beats a larger set without i beats the smaller one without i, too.
+    checker = OrderChecker(layer, features)
+    escapes = [replace(reasons[i], order=first_of(t, [r for r in rivals if r != i])) for i in rivals]
+    escapes = [replace(escape, margin=checker.check(escape)) for escape in escapes]
+    proof = replace(answer, order=Order([[t], rivals]))
+    return Prison(replace(proof, margin=checker.check(proof)), Answers(layer, features, escapes))
+
+
+def _rivals(answer: Answer) -> list[int]:
+    if isinstance(answer.evidence, Unknown):
+        raise ValueError(f"{answer.order.describe()} is undecided: {answer.evidence.reason}.")
+    assert isinstance(answer.evidence, Comparisons)
+    return sorted({int(b) for b, weight in zip(answer.evidence.below, answer.evidence.weights, strict=True) if weight})

@@ -1,0 +1,205 @@
+"""Experts: which experts can a router never choose among its top k?
+
+A mixture-of-experts layer sends x to the k experts with the largest router logits ``w_e.x + b_e``. Expert e is among them when at most
+k - 1 others have a logit that is at least its own: the features that choose e are a union of polyhedra, one for each choice L of
+k - 1 experts that may be ahead, ``{e} > all others but L``. Three ways, cheapest first:
+
+1. *A point* at which few enough are ahead.
+2. *k disjoint prisons* (a relaxation): sets R_1, ..., R_k without a common member, each with ``{e} > R_j`` impossible. In each somebody
+   is at least level with e at every x, so that k others always are.
+3. *Meeting all prisons*: whoever frees e must have a member of every prison ahead. Choose k - 1 experts that meet all prisons found so far, let
+   them be ahead, ask again: a point, or one more prison. When no k - 1 experts meet them all, e is never chosen.
+
+The second is a case of the third, and that no k - 1 experts meet all prisons is what `verify` checks. With n <= d + 1 experts in general position nobody is
+ever imprisoned: their logits take every order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from softgeom.bottleneck.asking.answer import Answer, Comparisons, EvidenceError, OrderChecker, Unknown
+from softgeom.bottleneck.asking.ask import ask
+from softgeom.bottleneck.asking.candidates import BOX, chosen
+from softgeom.bottleneck.asking.order import Order
+from softgeom.layer import FeatureSet, SoftmaxLayer
+
+MOST_QUESTIONS = 2000  # programmes of one expert before it is left undecided
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Whether an expert can be among the top k, and why."""
+
+    expert: int
+    k: int
+    verdict: str  # possible | impossible | undecided
+    answers: list[
+        Answer
+    ]  # one possible order with at most k - 1 experts left out; or prisons that no k - 1 experts meet all of
+    method: str  # point | disjoint prisons | meeting all prisons
+
+    def check(self, layer: SoftmaxLayer, features: FeatureSet) -> bool:
+        """Whether the evidence proves the verdict; EvidenceError where it does not."""
+        checker = OrderChecker(layer, features)
+        for answer in self.answers:
+            checker.check(answer)
+            if answer.order.blocks[0] != (self.expert,) or len(answer.order.blocks) > 2:
+                raise EvidenceError(f"Expert {self.expert}: an answer is about another order.")
+        if self.verdict == "possible":
+            ahead = layer.classes - len(self.answers[0].order.named)
+            if self.answers[0].verdict != "possible" or self.answers[0].order.rest or ahead >= self.k:
+                raise EvidenceError(f"Expert {self.expert}: the point leaves {ahead} experts that may be ahead.")
+        if self.verdict == "impossible":
+            prisons = [set(answer.order.blocks[1]) for answer in self.answers if answer.verdict == "impossible"]
+            if len(prisons) < len(self.answers) or meets_all(prisons, self.k - 1) is not None:
+                raise EvidenceError(f"Expert {self.expert}: {self.k - 1} experts may break all prisons.")
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class Router:
+    """Verdicts on the experts of one router."""
+
+    layer: SoftmaxLayer
+    features: FeatureSet
+    experts: list[Chosen]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of experts of each verdict."""
+        verdicts = [expert.verdict for expert in self.experts]
+        return {verdict: verdicts.count(verdict) for verdict in ("possible", "impossible", "undecided")}
+
+    def verify(self) -> bool:
+        """Re-check every verdict without a solver; EvidenceError at the first that fails."""
+        return all(expert.check(self.layer, self.features) for expert in self.experts)
+
+
+def ask_experts(
+    layer: SoftmaxLayer,
+    k: int,
+    experts: list[int | str] | None = None,
+    *,
+    features: FeatureSet = BOX,
+    most: int = MOST_QUESTIONS,
+) -> Router:
+    """Decide for each expert whether it can be among the top k.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        The router, one row per expert (n, d).
+    k : int
+        How many experts are chosen.
+    experts : list, optional
+        Which to decide; default all.
+    features : FeatureSet
+        Where the router's inputs may lie.
+    most : int
+        Orders asked about one expert before it is left undecided.
+
+    Raises
+    ------
+    ValueError
+        If k is not between 1 and the number of experts.
+    """
+    if not 1 <= k <= layer.classes:
+        raise ValueError(f"A router with {layer.classes} experts chooses 1 to {layer.classes} of them, not {k}.")
+    asked = range(layer.classes) if experts is None else chosen(layer, experts, "experts")
+    return Router(layer, features, [_decide(layer, e, k, features, most) for e in asked])
+
+
+def meets_all(sets: list[set[int]], size: int) -> set[int] | None:
+    """Some set of at most ``size`` members that meets each of the sets, or None if there is none.
+
+    Branches on the members of the first set that is not met.
+    """
+    if not sets:
+        return set()
+    if size <= 0:
+        return None
+    first = min(sets, key=len)
+    for member in sorted(first):
+        found = meets_all([other for other in sets if member not in other], size - 1)
+        if found is not None:
+            return {member} | found
+    return None
+
+
+class _Search:
+    """The orders asked about one expert so far, and the prisons that they gave."""
+
+    def __init__(self, layer: SoftmaxLayer, e: int, k: int, features: FeatureSet, most: int) -> None:
+        self.layer, self.e, self.k, self.features, self.left = layer, e, k, features, most
+        self.prisons: list[Answer] = []
+        self.checker = OrderChecker(layer, features)
+
+    def ask(self, ahead: set[int]) -> Answer | None:
+        """``{e} > all but those ahead``: a point at which at most k - 1 are ahead, or None and, if proven, one more prison."""
+        self.left -= 1
+        others = [i for i in range(self.layer.classes) if i != self.e and i not in ahead]
+        answer = ask(self.layer, [Order([[self.e], others] if others else [[self.e]])], features=self.features)[0]
+        evidence = answer.evidence
+        if isinstance(evidence, Unknown):
+            raise _OpenError
+        if isinstance(evidence, Comparisons):
+            used = sorted({int(b) for b, w in zip(evidence.below, evidence.weights, strict=True) if w})
+            self.prisons.append(_about(answer, Order([[self.e], used]), self.checker))
+            return None
+        if len(ahead) < self.k:
+            return answer
+        # Fewer may be ahead at this point than were allowed to be.
+        y = self.checker.logits(self.features.features_at(evidence.point.astype(np.float64)[None])[0][0])
+        behind = np.flatnonzero(y < y[self.e]).tolist()
+        order = Order([[self.e], behind] if behind else [[self.e]])
+        few = self.layer.classes - len(order.named) < self.k
+        return _about(answer, order, self.checker) if few and self.checker.margin(order, evidence.point) > 0 else None
+
+    def disjoint(self) -> Iterator[Answer | None]:
+        """Answers with the members of all former prisons ahead, while there are k - 1 or fewer of those prisons."""
+        for _ in range(self.k):
+            found = len(self.prisons)
+            yield self.ask({i for prison in self.prisons for i in prison.order.blocks[1]})
+            if len(self.prisons) == found:
+                return
+
+    def meet(self) -> Answer | None:
+        """A point for some k - 1 experts ahead; None when no such set meets all prisons."""
+        while self.left > 0:
+            ahead = meets_all([set(prison.order.blocks[1]) for prison in self.prisons], self.k - 1)
+            if ahead is None:
+                return None
+            answer = self.ask(ahead)
+            if answer is not None:
+                return answer
+        raise _OpenError
+
+
+class _OpenError(RuntimeError):
+    """No verdict within the questions allowed."""
+
+
+def _decide(layer: SoftmaxLayer, e: int, k: int, features: FeatureSet, most: int) -> Chosen:
+    search = _Search(layer, e, k, features, most)
+    try:
+        for answer in search.disjoint():
+            if answer is not None:
+                return Chosen(e, k, "possible", [answer], "point")
+        if len(search.prisons) == k:
+            return Chosen(e, k, "impossible", search.prisons, "disjoint prisons")
+        found = search.meet()
+    except _OpenError:
+        return Chosen(e, k, "undecided", search.prisons, "meeting all prisons")
+    if found is not None:
+        return Chosen(e, k, "possible", [found], "meeting all prisons")
+    return Chosen(e, k, "impossible", search.prisons, "meeting all prisons")
+
+
+def _about(answer: Answer, order: Order, checker: OrderChecker) -> Answer:
+    """The same evidence about a part of its order."""
+    part = replace(answer, order=order)
+    return replace(part, margin=checker.check(part))

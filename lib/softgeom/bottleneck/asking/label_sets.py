@@ -1,0 +1,125 @@
+"""Label sets: which combinations can a sigmoid layer predict? (Grivas, Vergari and Lopez 2024, "Taming the Sigmoid Bottleneck".)
+
+A multi-label layer predicts label j at x when ``w_j.x + b_j > 0``. The set P of labels is predicted, and no other label, iff the logits
+obey ``P > {zero} > N`` with a class *zero* whose row and bias are 0: sign patterns are orders with a threshold in them.
+
+*How many.* n labels in general position have as many patterns as n hyperplanes have regions (Schläfli 1901; Cover 1965):
+``2 sum_{k<d} C(n-1, k)`` without a bias, ``sum_{k<=d} C(n, k)`` with one, out of 2^n: a vanishing share once n is well above 2 d.
+
+*Which.* Counting says nothing about the sets that matter, those with few labels. The discrete Fourier layer of the 2024 paper has rows
+``(1, cos t_j, sin t_j, ..., cos k t_j, sin k t_j)`` at n equidistant angles: a logit is a trigonometric polynomial of degree k at t_j, which changes its sign
+at most 2 k times around the circle and can do so anywhere. So a pattern is possible iff it changes at most 2 k times around (`changes`):
+every set of at most k labels is, and no pattern with more changes is. The rows are the vertices of a cyclic polytope, neighbourly (Gale 1963).
+Columns of *slack* beside them leave all of these possible, where the features may be zero there, and can only add others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import comb
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softgeom.bottleneck.asking.ask import Answers, ask
+from softgeom.bottleneck.asking.candidates import BOX, chosen
+from softgeom.bottleneck.asking.order import Order
+from softgeom.layer import FeatureSet, SoftmaxLayer
+
+THRESHOLD = "(threshold)"
+
+
+def with_threshold(layer: SoftmaxLayer) -> SoftmaxLayer:
+    """The layer with one more class, the last, whose logit is 0 everywhere."""
+    W = np.concatenate([layer.W, np.zeros((1, layer.dimension), layer.W.dtype)])
+    b = None if layer.b is None else np.append(layer.b, layer.b.dtype.type(0))
+    return SoftmaxLayer(W, b, None if layer.tokens is None else [*layer.tokens, THRESHOLD])
+
+
+def ask_label_sets(
+    layer: SoftmaxLayer,
+    sets: Iterable[Iterable[int | str]],
+    *,
+    features: FeatureSet = BOX,
+    n_jobs: int = 1,
+) -> Answers:
+    """For each set of labels, whether some x switches on exactly these; the empty set is one.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        One row per label, (n, d).
+    sets : collections of label numbers or names
+        What is to be on.
+    features, n_jobs
+        As in ``ask``.
+
+    Notes
+    -----
+    Answers are about ``with_threshold(layer)``: class n is the threshold.
+    """
+    orders = [_pattern(layer, labels) for labels in sets]
+    return ask(with_threshold(layer), orders, features=features, n_jobs=n_jobs)
+
+
+def count_label_sets(labels: int, dimension: int, bias: bool) -> int:
+    """How many label sets a layer in general position can predict, over unbounded features.
+
+    Raises
+    ------
+    ValueError
+        If there is no label or no feature.
+    """
+    if labels < 1 or dimension < 1:
+        raise ValueError(f"A layer has at least one label and one feature, not {labels} and {dimension}.")
+    if bias:
+        return sum(comb(labels, k) for k in range(dimension + 1))
+    return 2 * sum(comb(labels - 1, k) for k in range(dimension))
+
+
+def fourier_layer(labels: int, k: int, slack: ArrayLike | None = None) -> SoftmaxLayer:
+    """The discrete Fourier layer: every set of at most k of its labels can be predicted.
+
+    Parameters
+    ----------
+    labels : int
+        n > 2 k; with fewer every pattern is possible anyway.
+    k : int
+        Labels on at once.
+    slack : (n, s) array, optional
+        More columns, as training would add them.
+
+    Returns
+    -------
+    SoftmaxLayer
+        (n, 2 k + 1 + s), without bias; the Fourier columns are orthonormal.
+
+    Raises
+    ------
+    ValueError
+        If k is not between 1 and (n - 1) / 2, or slack has another number of rows.
+    """
+    if not 1 <= 2 * k < labels:
+        raise ValueError(f"{labels} labels allow 1 <= k <= {(labels - 1) // 2}, not {k}.")
+    t = 2 * np.pi * np.arange(labels) / labels
+    waves = [wave(j * t) * np.sqrt(2 / labels) for j in range(1, k + 1) for wave in (np.cos, np.sin)]
+    W = np.column_stack([np.full(labels, 1 / np.sqrt(labels)), *waves])
+    if slack is not None:
+        more = np.asarray(slack, dtype=float)
+        if more.ndim != 2 or len(more) != labels:
+            raise ValueError(f"Slack must have one row per label ({labels}), not shape {more.shape}.")
+        W = np.column_stack([W, more])
+    return SoftmaxLayer(W)
+
+
+def changes(pattern: ArrayLike) -> int | NDArray[np.intp]:
+    """How often patterns (..., n) of on and off change around the circle: even numbers (...,)."""
+    on = np.asarray(pattern, dtype=bool)
+    return (on != np.roll(on, 1, axis=-1)).sum(axis=-1)
+
+
+def _pattern(layer: SoftmaxLayer, labels: Iterable[int | str]) -> Order:
+    listed = list(labels) if not isinstance(labels, str) else labels
+    on = chosen(layer, listed, "labels of a set") if len(listed) else []
+    off = sorted(set(range(layer.classes)) - set(on))
+    return Order([block for block in (on, [layer.classes], off) if block])

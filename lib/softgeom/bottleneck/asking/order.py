@@ -1,0 +1,131 @@
+"""An order that logits may or may not be able to obey: blocks of classes, each above the next.
+
+The logits of a layer obey ``B_1 > B_2 > ... > B_m`` at x when every class of a block has a higher logit there than every class of
+the next block; classes of one block, and classes that are named nowhere, are not compared. Such an ordered set partition is a face of
+the braid arrangement (paper 001, Section 2.2), and the layer obeys the order somewhere iff the affine image of its features meets the
+open cone around that face. Each question of this package is one or several such orders:
+
+=====================================  =====================================================
+question                               order
+=====================================  =====================================================
+class t wins among candidates S        ``{t} > S``
+t_1, ..., t_k are the top k in order   ``{t_1} > ... > {t_k} > everybody else``
+S are the top k, in any order          ``S > everybody else``
+labels P on and N off (sigmoid)        ``P > {zero} > N``, with a class whose logit is always 0
+expert e is among the top k of n       ``{e} > all but k - 1 others``, for some choice of those
+=====================================  =====================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.layer import SoftmaxLayer
+
+Step = tuple[NDArray[np.intp], NDArray[np.intp]]  # every class of the first is to be above every class of the second
+
+
+@dataclass(frozen=True)
+class Order:
+    """Blocks of classes, each above the next; with ``rest`` all classes that no block names follow as the last block.
+
+    Raises
+    ------
+    ValueError
+        If a block is empty or holds something else than class numbers, or a class is named twice.
+    """
+
+    blocks: tuple[tuple[int, ...], ...]
+    rest: bool = False
+
+    def __init__(self, blocks: Iterable[Iterable[int]], rest: bool = False) -> None:
+        named = tuple(tuple(_class(i) for i in block) for block in blocks)
+        if not named or not all(named):
+            raise ValueError("An order needs blocks of at least one class each: [[3], [1, 4]] puts 3 above 1 and 4.")
+        flat = [i for block in named for i in block]
+        twice = sorted({i for i in flat if flat.count(i) > 1}) if len(set(flat)) < len(flat) else []
+        if twice:
+            raise ValueError(f"An order names each class at most once; {twice[0]} is named twice.")
+        object.__setattr__(self, "blocks", named)
+        object.__setattr__(self, "rest", bool(rest))
+
+    @property
+    def named(self) -> NDArray[np.intp]:
+        """Every class that a block names."""
+        return np.array([i for block in self.blocks for i in block], dtype=np.intp)
+
+    def check(self, classes: int) -> None:
+        """Raise ValueError unless every class exists in a layer of so many."""
+        low, high = int(self.named.min()), int(self.named.max())
+        if low < 0 or high >= classes:
+            raise ValueError(
+                f"The order names class {low if low < 0 else high}; the layer has classes 0 to {classes - 1}."
+            )
+
+    def steps(self, classes: int) -> Iterator[Step]:
+        """The blocks in pairs, upper and lower; the last lower one may be everybody else."""
+        blocks = [np.array(block, dtype=np.intp) for block in self.blocks]
+        if self.rest:
+            others = np.ones(classes, dtype=bool)
+            others[self.named] = False
+            blocks.append(np.flatnonzero(others))
+        for upper, lower in pairwise(blocks):
+            if len(lower):
+                yield upper, lower
+
+    def margin(self, logits: NDArray[np.floating[Any]]) -> float:
+        """``min over comparisons of y_upper - y_lower`` for logits (C,): positive iff they obey; inf without comparisons."""
+        steps = self.steps(len(logits))
+        return min((float(logits[upper].min() - logits[lower].max()) for upper, lower in steps), default=np.inf)
+
+    def closest(self, logits: NDArray[np.floating[Any]], most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The comparisons that logits (C,) come closest to breaking, or break: upper and lower classes (k,) each.
+
+        Of each step some ``most`` pairs of low uppers and high lowers.
+        """
+        above, below = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
+        for upper, lower in self.steps(len(logits)):
+            few = max(1, round(most**0.5))
+            up = _first(upper, logits[upper], max(few, most // len(lower)))
+            low = _first(lower, -logits[lower], max(1, most // len(up)))
+            above.append(np.repeat(up, len(low)))
+            below.append(np.tile(low, len(up)))
+        return np.concatenate(above), np.concatenate(below)
+
+    def holds(self, above: NDArray[np.intp], below: NDArray[np.intp], classes: int) -> bool:
+        """Whether each comparison (k,) of a proof is one that the order demands."""
+        level = np.full(classes, -2)  # classes that are not compared
+        if self.rest:
+            level[:] = len(self.blocks)
+        for n, block in enumerate(self.blocks):
+            level[list(block)] = n
+        return bool(np.all(level[above] >= 0) and np.all(level[below] == level[above] + 1))
+
+    def describe(self, layer: SoftmaxLayer | None = None, most: int = 4) -> str:
+        """``a > b > others``, by the layer's tokens if there is one."""
+
+        def name(block: tuple[int, ...]) -> str:
+            shown = [str(i) if layer is None else layer.token(i) for i in block[:most]]
+            more = [f"{len(block) - most} more"] if len(block) > most else []
+            return ", ".join(shown + more)
+
+        return " > ".join([*map(name, self.blocks), *(["others"] if self.rest else [])])
+
+
+def _class(i: Any) -> int:
+    if isinstance(i, bool) or not isinstance(i, int | np.integer):
+        raise ValueError(f"An order is made of class numbers, not {i!r}.")
+    return int(i)
+
+
+def _first(classes: NDArray[np.intp], keys: NDArray[np.floating[Any]], most: int) -> NDArray[np.intp]:
+    """The classes with the smallest keys, at most so many."""
+    if len(classes) <= most:
+        return classes
+    return np.asarray(classes[np.argpartition(keys, most - 1)[:most]])

@@ -1,0 +1,79 @@
+"""Rankings: which ordered top k of all classes can a layer produce? (paper 001, Section 2.2, asked of one layer.)
+
+The ranking ``t_1, ..., t_k`` is possible when at some x ``y_{t_1} > ... > y_{t_k} >`` every other logit. It is a sharper question than whether
+t_1 can win, and than the order of the k among themselves:
+
+* *Among themselves* k <= d + 1 classes with affinely independent rows take each of their k! orders, over unbounded features and without a bias
+  over every ball: the differences of consecutive rows are independent, so that they take any signs. For k > d + 1 some order is
+  always missing (count_regions(k, d) < k!).
+* *Above all others* already k = 2 can fail: t_2 must be the first of the layer without t_1. Every pair that a beam search, a
+  top-k sampler or a reranker could ever see is such a ranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from softgeom.bottleneck.asking.ask import Answers, ask
+from softgeom.bottleneck.asking.candidates import BOX, chosen
+from softgeom.bottleneck.asking.order import Order
+from softgeom.layer import FeatureSet, SoftmaxLayer
+
+
+def ask_rankings(
+    layer: SoftmaxLayer,
+    rankings: Iterable[Sequence[int | str]],
+    *,
+    features: FeatureSet = BOX,
+    n_jobs: int = 1,
+    progress: bool = False,
+) -> Answers:
+    """For each ranking, best class first, whether it can be the top k of all classes.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        The layer, (C, d).
+    rankings : sequences of class numbers or tokens
+        Each names k different classes.
+    features, n_jobs, progress
+        As in ``ask``.
+
+    Raises
+    ------
+    ValueError
+        If a ranking is empty, longer than the layer has classes, or names a class twice or one that does not exist.
+    """
+    orders = [Order([[i] for i in _ranked(layer, ranking)], rest=True) for ranking in rankings]
+    return ask(layer, orders, features=features, n_jobs=n_jobs, progress=progress)
+
+
+def ask_order_among(
+    layer: SoftmaxLayer, rankings: Iterable[Sequence[int | str]], *, features: FeatureSet = BOX
+) -> Answers:
+    """For each ranking, whether its classes can take that order among themselves, whatever the others do."""
+    return ask(layer, [Order([[i] for i in _ranked(layer, ranking)]) for ranking in rankings], features=features)
+
+
+def draw_rankings(layer: SoftmaxLayer, k: int, count: int, rng: np.random.Generator) -> list[list[int]]:
+    """``count`` rankings of k different classes, uniform and independent.
+
+    Raises
+    ------
+    ValueError
+        If k is not between 1 and the number of classes.
+    """
+    _check_length(layer, k)
+    return [rng.choice(layer.classes, k, replace=False).tolist() for _ in range(count)]
+
+
+def _ranked(layer: SoftmaxLayer, ranking: Sequence[int | str]) -> list[int]:
+    _check_length(layer, len(ranking))
+    return chosen(layer, ranking, "classes of a ranking")
+
+
+def _check_length(layer: SoftmaxLayer, k: int) -> None:
+    if not 1 <= k <= layer.classes:
+        raise ValueError(f"A ranking names 1 to {layer.classes} classes of this layer, not {k}.")

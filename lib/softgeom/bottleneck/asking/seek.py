@@ -1,0 +1,110 @@
+"""Search for features that obey an order, many orders at once: ascent on the comparisons that are closest to broken.
+
+One look computes all logits of a block of orders; each then climbs by Polyak steps (searching/polyak.py) on the smallest of its own
+few comparisons, which grow by those that the next look finds broken. The first point leans from the lower blocks' mean row to the
+upper ones'. Everything is float32: what is found proves nothing until it is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.searching.polyak import polyak_ascent
+
+TEMPERATURE = 0.05  # of the smoothed minimum, relative to the spread of the differences
+GROUP_BYTES = 2**24  # rows of comparisons that climb together
+Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+@dataclass(frozen=True, eq=False)
+class Sought:
+    """The best point of each of n orders, its margin in float32, and the comparisons that were in the way."""
+
+    Z: NDArray[np.float32]  # (n, D)
+    margin: NDArray[np.float64]  # (n,)
+    steps: NDArray[np.intp]  # (n,)
+    working: list[Pairs]
+
+
+def seek(problem: Problem, orders: Sequence[Order], *, rounds: int = 6, steps: int = 40, growth: int = 24) -> Sought:
+    """Look for a point of the region at which each order's comparisons hold.
+
+    Parameters
+    ----------
+    problem : Problem
+        The layer over its region.
+    orders : sequence of n orders
+        What the logits are to obey.
+    rounds, steps, growth : int
+        Looks after the first, steps of each climb, comparisons that join at a look.
+    """
+    Z = problem.reach(np.stack([_lean(problem, order) for order in orders]).astype(np.float32))
+    margin, taken = np.full(len(orders), -np.inf), np.zeros(len(orders), np.intp)
+    best, working = Z.copy(), [_NONE] * len(orders)
+    left = np.arange(len(orders))
+    for turn in range(rounds + 1):
+        Y = _logits(problem, Z[left])
+        open_ = []
+        for n, y in zip(left.tolist(), Y, strict=True):
+            here = orders[n].margin(y)
+            if here > margin[n]:
+                margin[n], best[n] = here, Z[n]
+            if margin[n] <= 0:
+                working[n] = _joined(working[n], orders[n].closest(y, growth), problem.classes)
+                open_.append(n)
+        left = np.array(open_, dtype=np.intp)
+        if not len(left) or turn == rounds:
+            break
+        Z[left] = _climb(problem, best[left], [working[n] for n in left], steps)
+        taken[left] += steps
+    return Sought(best, margin, taken, working)
+
+
+_NONE: Pairs = (np.zeros(0, np.intp), np.zeros(0, np.intp))
+
+
+def _lean(problem: Problem, order: Order) -> NDArray[np.float64]:
+    """From the mean row of each block's lower neighbour to its own, summed over the steps, each of length one."""
+    direction = np.zeros(problem.dimension)
+    blocks = [problem.rows(np.array(block, dtype=np.intp), np.float64).mean(axis=0) for block in order.blocks]
+    for upper, lower in zip(blocks, [*blocks[1:], *([problem.mean] if order.rest else [])], strict=False):
+        way = upper - lower
+        direction += way / max(float(np.linalg.norm(way)), 1e-30)
+    return direction
+
+
+def _logits(problem: Problem, Z: NDArray[np.float32]) -> NDArray[np.float32]:
+    bias = problem.b.astype(np.float32)
+    return np.concatenate([Z @ problem.rows(block).T + bias[block] for block in problem.row_blocks()], axis=1)
+
+
+def _joined(old: Pairs, new: Pairs, classes: int) -> Pairs:
+    codes = np.unique(np.concatenate([side[0] * classes + side[1] for side in (old, new)]))
+    return codes // classes, codes % classes
+
+
+def _climb(problem: Problem, Z: NDArray[np.float32], working: list[Pairs], steps: int) -> NDArray[np.float32]:
+    """Climb for n orders from Z (n, D), in groups whose rows fit the cache."""
+    result = Z.copy()
+    order = np.argsort([len(above) for above, _ in working], kind="stable")
+    start = 0
+    while start < len(order):
+        width = len(working[order[start]][0])
+        group = order[start : start + max(1, GROUP_BYTES // (4 * width * problem.dimension))]
+        start += len(group)
+        width = max(len(working[n][0]) for n in group)
+        # Shorter lists are padded with their first comparison: a repeated one changes no minimum.
+        above, below = (
+            np.stack([np.pad(working[n][side], (0, width - len(working[n][side])), mode="edge") for n in group])
+            for side in (0, 1)
+        )
+        A = problem.rows(below) - problem.rows(above)
+        c = (problem.b[below] - problem.b[above]).astype(np.float32)
+        result[group], _ = polyak_ascent(np, A, c, Z[group], problem.project, steps, TEMPERATURE)
+    return result

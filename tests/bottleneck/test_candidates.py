@@ -1,0 +1,80 @@
+"""Candidates and minimal prisons against enumeration over all subsets."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softgeom.bottleneck.asking.candidates import ask_among, find_prison
+from softgeom.bottleneck.examples import uniform_layer
+from softgeom.bottleneck.proving.enumeration import enumerate_verdict
+from softgeom.bottleneck.scanner import scan
+from softgeom.layer import Box, SoftmaxLayer, Unbounded
+
+SQUARE = SoftmaxLayer([[2, 2], [2, -2], [-2, 2], [-2, -2], [1, 0]], tokens=["a", "b", "c", "d", "inside"])
+
+
+def truth(W, t: int, rivals) -> bool:
+    """Whether t wins among the rivals somewhere in R^d, by enumeration."""
+    rows = np.array(W)[[t, *rivals]]
+    return enumerate_verdict(rows, np.zeros(len(rows), np.int64), 0, ("unbounded",)) == "argmaxable"
+
+
+def test_a_mask_frees_what_everybody_imprisons() -> None:
+    assert scan(SQUARE, [4])["inside"].evidence.verdict == "unargmaxable"
+    free = ask_among(SQUARE, ["a", "c", "inside"])
+    assert free.counts["possible"] == 3
+    assert ask_among(SQUARE, ["a", "b", "c", "d"], ["inside"])[0].verdict == "impossible"
+
+
+def test_among_all_classes_the_verdicts_are_those_of_a_scan() -> None:
+    layer = uniform_layer(40, 2, seed=2)
+    found, scanned = ask_among(layer, range(40)), scan(layer)
+    assert [a.verdict == "possible" for a in found.answers] == [
+        f.evidence.verdict == "argmaxable" for f in scanned.findings
+    ]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2)), min_size=3, max_size=7))
+def test_prisons_are_minimal_and_small(rows: list[tuple[int, int]]) -> None:
+    W = np.array(rows)
+    prison = find_prison(SoftmaxLayer(W), 0, features=Unbounded())
+    assert (prison is None) == truth(W, 0, range(1, len(W)))
+    if prison is None:
+        return
+    assert prison.verify()
+    assert prison.minimal
+    assert len(prison.rivals) <= 3  # Helly: d + 1
+    assert not truth(W, 0, prison.rivals)
+    for fewer in itertools.combinations(prison.rivals.tolist(), len(prison.rivals) - 1):
+        assert not fewer or truth(W, 0, fewer)
+
+
+def test_a_prison_among_candidates_names_candidates_only() -> None:
+    W = np.vstack([SQUARE.W * 2, SQUARE.W])  # class 9 sits inside both squares
+    prison = find_prison(SoftmaxLayer(W), 9, range(5, 10), features=Box(1.0))
+    assert prison is not None
+    assert set(prison.rivals) < set(range(5, 9))
+    assert prison.class_ == 9
+
+
+def test_bad_candidates_are_refused_in_a_sentence() -> None:
+    for among, message in (
+        ([], "The candidates are empty"),
+        ("ab", "not one text"),
+        (["e"], "no classes have that token"),
+        ([7], "classes 0 to 4"),
+        ([1, 1], "more than once"),
+        ([1.5], "classes 0 to 4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask_among(SQUARE, among)  # type: ignore[arg-type]
+    twins = SoftmaxLayer([[1.0], [2.0]], tokens=["x", "x"])
+    with pytest.raises(ValueError, match="2 classes have that token"):
+        ask_among(twins, ["x"])
+    assert ask_among(SQUARE, ["inside"])[0].verdict == "possible"  # alone

@@ -1,0 +1,233 @@
+"""Orders of logits: every verdict against enumeration, against the counts of regions, and against the independent checker."""
+
+from __future__ import annotations
+
+import itertools
+import runpy
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softgeom.bottleneck.asking.answer import Answer, Comparisons, EvidenceError, OrderChecker, Unknown, Witness
+from softgeom.bottleneck.asking.ask import Answers, ask
+from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.counting.regions import count_regions
+from softgeom.bottleneck.proving.enumeration import enumerate_verdict
+from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
+
+
+def oracle(W, b, order, region) -> str:
+    """Enumeration on the differences: a class of zeros against the rivals ``w_b - w_a`` of all comparisons."""
+    rows, shifts = [np.zeros(W.shape[1], np.int64)], [0]
+    for upper, lower in order.steps(len(W)):
+        for a, c in itertools.product(upper, lower):
+            rows.append(W[c] - W[a])
+            shifts.append(b[c] - b[a])
+    return (
+        "possible" if enumerate_verdict(np.array(rows), np.array(shifts), 0, region) == "argmaxable" else "impossible"
+    )
+
+
+def some_order(rng: np.random.Generator, classes: int) -> Order:
+    classes_in_order = rng.permutation(classes)
+    cuts = np.sort(rng.choice(np.arange(1, classes), min(classes - 1, int(rng.integers(1, 4))), replace=False))
+    blocks = [block for block in np.split(classes_in_order, cuts)]
+    if rng.random() < 0.3:
+        return Order(blocks[:-1], rest=True)
+    return Order(blocks if rng.random() < 0.5 else blocks[: max(2, len(blocks) - 1)])
+
+
+def regions(rng: np.random.Generator, d: int):
+    radius = int(rng.integers(1, 4))
+    low, high = -rng.integers(0, 2, d), rng.integers(1, 3, d)
+    return [
+        (Unbounded(), ("unbounded",)),
+        (Box(1.0), ("box", -np.ones(d, np.int64), np.ones(d, np.int64))),
+        (Box(tuple(high.tolist()), low=tuple(low.tolist())), ("box", low, high)),
+        (Ball(radius), ("ball", Fraction(radius**2))),
+    ]
+
+
+def wrong_verdicts(layers: int, seed: int) -> tuple[int, dict[str, int]]:
+    """Orders of tiny integer layers with another verdict than enumeration; and how many had each verdict."""
+    rng = np.random.default_rng(seed)
+    wrong, counts = 0, {"possible": 0, "impossible": 0, "undecided": 0}
+    for _ in range(layers):
+        classes, d = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+        W = rng.integers(-2, 3, (classes, d))
+        b = rng.integers(-2, 3, classes) if rng.random() < 0.6 else np.zeros(classes, np.int64)
+        features, region = regions(rng, d)[int(rng.integers(4))]
+        orders = [some_order(rng, classes) for _ in range(6)]
+        power = int(rng.choice([0, 0, 0, -60, 70, -300]))
+        layer = SoftmaxLayer(np.ldexp(W.astype(float), power), np.ldexp(b.astype(float), power) if b.any() else None)
+        found = ask(layer, orders, features=features)
+        assert found.verify()
+        for order, answer in zip(orders, found.answers, strict=True):
+            counts[answer.verdict] += 1
+            wrong += answer.verdict not in (oracle(W, b, order, region), "undecided")
+    return wrong, counts
+
+
+def test_no_verdict_differs_from_enumeration() -> None:
+    wrong, counts = wrong_verdicts(60, 0)
+    assert wrong == 0
+    assert counts["undecided"] == 0
+    assert min(counts["possible"], counts["impossible"]) > 50
+
+
+def test_after_a_normalisation_orders_are_those_of_the_effective_rows() -> None:
+    rng = np.random.default_rng(3)
+    W, b, gain, shift = rng.integers(-2, 3, (5, 3)), rng.integers(-1, 2, 5), np.array([1, 2, 0]), np.array([1, 0, -1])
+    orders = [some_order(rng, 5) for _ in range(30)]
+    found = ask(SoftmaxLayer(W, b), orders, features=Ellipsoid(gain, shift, radius=2.0))
+    assert found.verify()
+    truth = [oracle(W * gain, b + W @ shift, order, ("ball", Fraction(4))) for order in orders]
+    assert [answer.verdict for answer in found.answers] == truth
+    assert len(set(truth)) == 2
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_total_orders_are_as_many_as_regions(bias: bool) -> None:
+    rng = np.random.default_rng(1)
+    layer = SoftmaxLayer(rng.normal(size=(5, 2)), rng.normal(size=5) if bias else None)
+    found = ask(layer, [Order([[i] for i in p]) for p in itertools.permutations(range(5))], features=Unbounded())
+    assert found.counts["possible"] == count_regions(5, 2, bias)
+    assert found.counts["undecided"] == 0
+
+
+def test_equal_rows_forbid_an_order_in_many_dimensions() -> None:
+    """Beyond the dimensions of exact arithmetic, rows that are equal are still seen."""
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(50, 40)).astype(np.float32)
+    W[7] = W[3]
+    found = ask(SoftmaxLayer(W), [Order([[3], [7]], rest=True), Order([[3, 7]], rest=True)], features=Ball(1.0))
+    assert [answer.verdict for answer in found.answers] == ["impossible", "possible"]
+    assert found.verify()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.sampled_from([-1.0, 0.0, 1e-300, 1.0, 2.0**30]), min_size=2, max_size=2), min_size=2, max_size=5
+    ),
+    st.data(),
+)
+def test_degenerate_layers_get_a_proven_answer_or_none(rows: list[list[float]], data: st.DataObject) -> None:
+    layer = SoftmaxLayer(rows)
+    order = Order([[i] for i in data.draw(st.permutations(range(len(rows))))])
+    found = ask(
+        layer, [order, Order([order.blocks[0]], rest=True)], features=data.draw(st.sampled_from([Box(1.0), Ball(2.0)]))
+    )
+    assert found.verify()
+
+
+def test_evidence_about_another_order_proves_nothing() -> None:
+    layer = SoftmaxLayer([[0.0], [1.0], [2.0]])
+    answer = ask(layer, [Order([[0], [1], [2]], rest=True), Order([[0, 2], [1]])], features=Ball(1.0))[1]
+    assert isinstance(answer.evidence, Comparisons)
+    checker = OrderChecker(layer, Ball(1.0))
+    for blocks in ([[0], [1]], [[2], [1]], [[1], [0, 2]], [[0], [2], [1]]):
+        with pytest.raises(EvidenceError, match="does not prove impossible"):
+            checker.check(Answer(Order(blocks), answer.evidence, "", 0, 0.0))
+    doubled = Comparisons(answer.evidence.above, answer.evidence.below, answer.evidence.weights * [1, 1.001])
+    with pytest.raises(EvidenceError):
+        checker.check(Answer(answer.order, doubled, "", 0, 0.0))
+    for point in (np.array([0.5]), np.array([2.0]), np.array([np.nan]), np.array([0.5, 0.5])):
+        with pytest.raises(EvidenceError, match="does not prove possible"):
+            checker.check(Answer(Order([[0], [1]]), Witness(point), "", 0, 0.0))
+    assert checker.check(Answer(Order([[0], [1]]), Witness(np.array([-0.5])), "", 0, 0.0)) > 0
+
+
+def test_a_point_that_only_fractions_can_judge() -> None:
+    """A lead of one unit in the last place is a lead; none is none."""
+    layer = SoftmaxLayer([[1.0 + 2.0**-52], [1.0]])
+    checker = OrderChecker(layer, Ball(1.0))
+    assert checker.margin(Order([[0], [1]]), np.array([2.0**-30])) > 0
+    assert checker.margin(Order([[1], [0]]), np.array([2.0**-30])) == -np.inf
+    assert checker.margin(Order([[0], [1]]), np.array([0.0])) == -np.inf
+    assert checker.margin(Order([[0], [1]]), np.array([Fraction(1, 3)], dtype=object)) > 0
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    """A float64 layer, answers of every kind of evidence, and their file."""
+    rng = np.random.default_rng(5)
+    layer = SoftmaxLayer(rng.normal(size=(6, 2)), rng.normal(size=6), tokens=list("abcdef"))
+    orders = [
+        Order(p, rest=rest)
+        for p in ([[0]], [[1], [2]], [[3, 4]], [[5], [0, 1]])
+        for rest in (True, False)
+        if rest or len(p) > 1
+    ]
+    answers = ask(layer, orders, features=Box(3.0)).answers
+    exact = SoftmaxLayer([[1.0, 0.0], [0.0, 1.0], [1 / 3, 2 / 3]])
+    answers.append(Answer(Order([[2]], rest=True), Unknown(0.5, "not tried"), "none", 0, 0.5))
+    found = Answers(layer, Box(3.0), answers)
+    found.save(tmp_path / "answers.npz")
+    np.savez(tmp_path / "layer.npz", W=layer.W, b=layer.b)
+    return found, tmp_path, exact
+
+
+def test_a_file_gives_back_what_was_saved(mixed) -> None:
+    found, folder, exact = mixed
+    again = Answers.load(folder / "answers.npz", found.layer)
+    assert again.table.equals(found.table)
+    assert again.verify()
+    assert again.features == found.features
+    with pytest.raises(ValueError, match="belongs to another layer"):
+        Answers.load(folder / "answers.npz", exact)
+    with pytest.raises(ValueError, match="no saved answers"):
+        Answers.load(folder / "layer.npz", found.layer)
+    with pytest.raises(ValueError, match="There are no saved answers"):
+        Answers.load(folder / "nothing.npz", found.layer)
+
+
+def check_answers(repository, folder, monkeypatch, capsys) -> str:
+    """What tools/check_answers.py prints about a folder."""
+    monkeypatch.syspath_prepend(str(repository / "tools"))
+    monkeypatch.setattr(sys, "argv", ["check_answers.py", str(folder / "answers.npz"), str(folder / "layer.npz")])
+    runpy.run_path(str(repository / "tools" / "check_answers.py"), run_name="__main__")
+    return capsys.readouterr().out
+
+
+def test_the_independent_checker_agrees(mixed, repository, monkeypatch, capsys) -> None:
+    found, folder, _ = mixed
+    said = check_answers(repository, folder, monkeypatch, capsys)
+    assert f"{len(found)} of {len(found)} orders" in said
+    assert f"'point': {found.counts['possible']}" in said
+    assert "'undecided': 1" in said
+
+
+@pytest.mark.parametrize("kind", ["possible", "impossible"])
+def test_the_independent_checker_refuses_another_margin(mixed, repository, monkeypatch, capsys, kind: str) -> None:
+    found, folder, _ = mixed
+    n = next(n for n, answer in enumerate(found.answers) if answer.verdict == kind)
+    a = found[n]
+    better = abs(a.margin) * 2 + 1.0 if kind == "possible" else a.margin * 2 - 1.0
+    found.answers[n] = Answer(a.order, a.evidence, a.method, a.steps, better)
+    found.save(folder / "answers.npz")
+    with pytest.raises(SystemExit, match="NOT proven: 1 orders"):
+        check_answers(repository, folder, monkeypatch, capsys)
+
+
+def test_bad_orders_are_refused_in_a_sentence() -> None:
+    layer = SoftmaxLayer([[0.0], [1.0], [2.0]])
+    for blocks, message in (
+        ([], "at least one class"),
+        ([[1], []], "at least one class"),
+        ([[1], [1]], "named twice"),
+        ([["a"]], "class numbers"),
+        ([[True]], "class numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Order(blocks)
+    with pytest.raises(ValueError, match="names class 3; the layer has classes 0 to 2"):
+        ask(layer, [Order([[3], [0]])])
+    with pytest.raises(ValueError, match="Each question is an Order"):
+        ask(layer, [[0, 1]])  # type: ignore[list-item]
+    assert len(ask(layer, [])) == 0
+    assert ask(layer, [Order([[0, 1, 2]], rest=True)])[0].verdict == "possible"  # nothing is compared

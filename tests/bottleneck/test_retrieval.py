@@ -1,0 +1,79 @@
+"""Retrieval: documents never first, sets never together, Radon's partition, the moment curve."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from softgeom.bottleneck.asking.ask import ask
+from softgeom.bottleneck.asking.retrieval import (
+    QUERIES,
+    ask_together,
+    largest_safe_set,
+    make_index,
+    moment_index,
+    never_first,
+    sides_that_meet,
+)
+from softgeom.bottleneck.hull_truth import winners_by_hull
+from softgeom.layer import SoftmaxLayer
+
+
+def test_documents_inside_the_hull_are_never_first() -> None:
+    W = np.random.default_rng(0).normal(size=(40, 3))
+    found = never_first(make_index(W))
+    assert found.verify()
+    assert {f.index for f in found.findings if f.evidence.verdict == "argmaxable"} == winners_by_hull(SoftmaxLayer(W))
+    unit = W / np.linalg.norm(W, axis=1, keepdims=True)
+    assert never_first(make_index(unit)).counts["argmaxable"] == 40
+
+
+@pytest.mark.parametrize("dimension", [2, 4])
+def test_the_moment_curve_returns_every_set_of_half_its_dimension(dimension: int) -> None:
+    index, k = moment_index(8, dimension), largest_safe_set(dimension)
+    assert np.allclose(np.linalg.norm(index.W, axis=1), 1)
+    found = ask_together(index, itertools.combinations(range(8), k))
+    assert found.counts["possible"] == len(found)
+    assert found.verify()
+    more = ask_together(index, itertools.combinations(range(8), k + 1))
+    assert more.counts["impossible"] > 0
+    assert more.verify()
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 5])
+def test_the_sides_of_radon_s_partition_are_never_apart(dimension: int) -> None:
+    rng = np.random.default_rng(dimension)
+    index = make_index(rng.normal(size=(dimension + 4, dimension)))
+    order = sides_that_meet(index, range(dimension + 2))
+    assert len(order.blocks[0]) <= dimension // 2 + 1
+    found = ask(index, [order], features=QUERIES)
+    assert found[0].verdict == "impossible"
+    assert found.verify()
+
+
+def test_pairs_never_together_in_the_plane_are_those_that_are_no_neighbours() -> None:
+    """On a circle a query returns two documents together iff they are next to each other."""
+    t = np.sort(np.random.default_rng(2).uniform(0, 2 * np.pi, 7))
+    index = make_index(np.stack([np.cos(t), np.sin(t)], axis=1))
+    pairs = list(itertools.combinations(range(7), 2))
+    found = ask_together(index, pairs)
+    expected = [(j - i) % 7 in (1, 6) for i, j in pairs]
+    assert [answer.verdict == "possible" for answer in found.answers] == expected
+
+
+def test_what_is_no_index_is_refused() -> None:
+    index = make_index(np.eye(3), ["a", "b", "c"])
+    with pytest.raises(ValueError, match="has no bias"):
+        never_first(SoftmaxLayer(np.eye(3), np.ones(3)))
+    with pytest.raises(ValueError, match="documents of a set are empty"):
+        ask_together(index, [[]])
+    with pytest.raises(ValueError, match="documents of a set hold 'd'"):
+        ask_together(index, [["a", "d"]])
+    with pytest.raises(ValueError, match="is about 5 documents, not 2"):
+        sides_that_meet(index, ["a", "b"])
+    with pytest.raises(ValueError, match="even number of dimensions"):
+        moment_index(5, 3)
+    with pytest.raises(ValueError, match="at least one dimension"):
+        largest_safe_set(0)

@@ -1,0 +1,55 @@
+"""Ordered top k of all classes: against enumeration of the plane's directions, and the bound d + 1 among themselves."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from softgeom.bottleneck.asking.rankings import ask_order_among, ask_rankings, draw_rankings
+from softgeom.layer import Ball, SoftmaxLayer, Unbounded
+
+
+def test_pairs_are_those_that_some_direction_of_the_plane_shows() -> None:
+    """Between two neighbouring directions at which logits tie nothing changes: their middles show every ranking."""
+    W = np.random.default_rng(4).normal(size=(7, 2))
+    edges = np.array([W[i] - W[j] for i, j in itertools.permutations(range(7), 2)])
+    ties = np.sort(np.arctan2(edges[:, 0], -edges[:, 1]))
+    middles = (ties + np.append(ties[1:], ties[0] + 2 * np.pi)) / 2
+    Y = np.stack([np.cos(middles), np.sin(middles)], axis=1) @ W.T
+    seen = {tuple(row) for row in np.argsort(-Y, axis=1)[:, :2].tolist()}
+    pairs = list(itertools.permutations(range(7), 2))
+    found = ask_rankings(SoftmaxLayer(W), pairs, features=Ball(1.0))
+    assert {pair for pair, answer in zip(pairs, found.answers, strict=True) if answer.verdict == "possible"} == seen
+    assert found.verify()
+
+
+def test_among_themselves_up_to_d_plus_one_classes_take_every_order() -> None:
+    rng = np.random.default_rng(0)
+    for d in (1, 2, 3):
+        layer = SoftmaxLayer(rng.normal(size=(d + 2, d)))
+        every = [list(p) for p in itertools.permutations(range(d + 1))]
+        assert ask_order_among(layer, every, features=Unbounded()).counts["possible"] == len(every)
+        more = [list(p) for p in itertools.permutations(range(d + 2))]
+        assert ask_order_among(layer, more, features=Unbounded()).counts["impossible"] > 0
+
+
+def test_a_ranking_says_more_than_the_order_of_its_classes() -> None:
+    layer = SoftmaxLayer([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], tokens=["e", "w", "n", "s"])
+    assert ask_rankings(layer, [["e", "w"]])[0].verdict == "impossible"
+    assert ask_order_among(layer, [["e", "w"]])[0].verdict == "possible"
+    assert ask_rankings(layer, [["e", "n"]])[0].verdict == "possible"
+
+
+def test_lengths_that_do_not_fit_are_refused() -> None:
+    layer = SoftmaxLayer(np.eye(3))
+    for ranking in ([], [0, 1, 2, 0]):
+        with pytest.raises(ValueError, match="A ranking names 1 to 3 classes"):
+            ask_rankings(layer, [ranking])
+    with pytest.raises(ValueError, match="more than once"):
+        ask_rankings(layer, [[1, 1]])
+    with pytest.raises(ValueError, match="A ranking names 1 to 3 classes of this layer, not 4"):
+        draw_rankings(layer, 4, 1, np.random.default_rng(0))
+    drawn = draw_rankings(layer, 2, 20, np.random.default_rng(0))
+    assert all(len(set(pair)) == 2 for pair in drawn)
