@@ -63,3 +63,8 @@ from softgeom.circuits.stream import logit_lens as logit_lens
 from softgeom.circuits.stream import logit_shares as logit_shares
 from softgeom.circuits.stream import shares_above_average as shares_above_average
 from softgeom.circuits.stream import writers as writers
+from softgeom.circuits.triggers import Triggers as Triggers
+from softgeom.circuits.triggers import find_triggers as find_triggers
+from softgeom.circuits.triggers import promotion as promotion
+from softgeom.circuits.triggers import purity as purity
+from softgeom.circuits.triggers import purity_by_chance as purity_by_chance
