@@ -7,7 +7,12 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NOT_BENCHMARKS = {"run.py", "targets.py", "oracle.py"}  # they run for as long as they are told: half an hour and more
+NOT_BENCHMARKS = {
+    "run.py",
+    "targets.py",
+    "oracle.py",
+    "sceptic.py",
+}  # they take what they are told, and half an hour or more
 
 
 def main() -> int:

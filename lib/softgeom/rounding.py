@@ -32,6 +32,15 @@ def exponent(size: float) -> int:
     return int(np.frexp(size)[1]) if np.isfinite(size) else 0
 
 
+def shrink(values: ArrayLike, power: int) -> NDArray[np.float64]:
+    """``2^power values``, towards zero where float64 does not hold that."""
+    given = np.asarray(values, dtype=np.float64)
+    with np.errstate(over="ignore", under="ignore"):
+        moved = np.ldexp(given, power)
+        grown = np.abs(np.ldexp(moved, -power)) > np.abs(given)
+    return np.where(grown, np.nextafter(moved, 0.0), moved)
+
+
 def norm_up(V: NDArray[np.float64]) -> NDArray[np.float64]:
     """Upper bounds on the 2-norms of V (..., n) at any scale: squares neither overflow nor vanish."""
     largest = np.abs(V).max(axis=-1, initial=0.0)

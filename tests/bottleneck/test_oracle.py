@@ -19,6 +19,7 @@ from softgeom.bottleneck.proving.tiny_layers import FAMILIES, FEATURE_SETS, tiny
 from softgeom.bottleneck.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
+from softgeom.rounding import shrink
 
 
 @pytest.mark.parametrize("feature_set", FEATURE_SETS)
@@ -100,6 +101,19 @@ def test_what_a_scan_proves_in_its_own_units_verifies_in_those_of_the_layer() ->
     found = scan(edge, features=Ellipsoid([2.0], [-1.0], radius=1.0))
     assert found.counts["argmaxable"] == 2
     assert found.verify()
+
+
+def test_margins_among_the_subnormal_numbers_are_rounded_down() -> None:
+    """Two thirds of 2^-1060 lie between two floats, the nearest of them above: no lower bound; so with scales at which that appears."""
+    third = Fraction(2) ** -1060 * Fraction(2, 3)
+    layer = SoftmaxLayer(np.array([[0.0], [3.0]]), np.array([2.0**-1060, 0.0]))
+    point = np.array([Fraction(2) ** -1060 / 9], dtype=object)
+    margin = WitnessChecker(layer, Box(1.0)).exact_margin(point, 0)[0]
+    assert margin == np.nextafter(float(third), 0)
+    assert Fraction(margin) < third < Fraction(float(third))
+    assert float(shrink(2 / 3, -1060)) == margin
+    assert float(shrink(-2 / 3, -1060)) == -margin
+    assert shrink([1.5, np.inf], 1024).tolist() == [np.finfo(float).max, np.inf]
 
 
 # ---- The attack: near ties in exact fractions. Whatever a checker accepts must be true, for any rounding.

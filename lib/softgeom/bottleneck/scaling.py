@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgeom.layer import FeatureSet, SoftmaxLayer
-from softgeom.rounding import exponent
+from softgeom.rounding import exponent, shrink
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +49,8 @@ class Scaled:
         """A lower bound > 0, or an upper bound <= 0, in the given units: the sign is kept, and no bound gets better."""
         if not self.margins or not np.isfinite(margin) or not margin:
             return margin
-        with np.errstate(over="ignore", under="ignore"):
-            back = float(np.ldexp(margin, self.margins))
-        if margin > 0:
-            return min(max(back * (1 - 1e-15), 5e-324), float(np.finfo(float).max))
-        return max(back * (1 - 1e-15), -float(np.finfo(float).max))
+        back = float(shrink(margin, self.margins))
+        return max(back, 5e-324) if margin > 0 else back
 
 
 def in_units(layer: SoftmaxLayer, features: FeatureSet, comfort: int) -> Scaled:

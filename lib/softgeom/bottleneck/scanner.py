@@ -49,6 +49,7 @@ from softgeom.bottleneck.searching.ascent import Candidates, climb
 from softgeom.bottleneck.searching.device import Device, open_device
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, run_blocks
+from softgeom.rounding import shrink
 from softgeom.writing import set_aside
 
 logger = logging.getLogger("softgeom")
@@ -285,7 +286,7 @@ def _in_given_units(found: Finding, units: Scaled) -> Finding:
         evidence = Witness(units.point_back(evidence.point))
     elif isinstance(evidence, Unknown):
         evidence = Unknown(units.margin_back(evidence.bound), evidence.reason)
-    radius = float(np.ldexp(found.radius, units.points)) if np.isfinite(found.radius) else found.radius
+    radius = float(shrink(found.radius, units.points))
     return Finding(found.index, evidence, found.method, found.steps, units.margin_back(found.margin), radius)
 
 
@@ -402,10 +403,12 @@ def _chains(problem: Problem) -> bool:
 
 def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     # Narrow layers by a chain of bases, wide ones (and a handful of classes) by maximum entropy: each is slow where the other is quick.
-    together, method = prove_together(task.problem, classes, task.seed), "together"
-    if not together:
-        together, method = surround(task.problem, classes, task.seed), "surround"
-    findings = {t: Finding(t, captors, method, 0, bound, np.nan) for t, (captors, bound) in together.items()}
+    together = prove_together(task.problem, classes, task.seed)
+    proofs, method = together.proofs, "together"
+    if not proofs:
+        proofs, method = surround(task.problem, classes, task.seed), "surround"
+    findings = {t: Finding(t, captors, method, 0, bound, np.nan) for t, (captors, bound) in proofs.items()}
+    findings |= _won(task, together.points)
     left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
     # Larger working sets than in the search: the programmes start from them; few rivals need no choice.
     rounds = 0 if task.layer.classes <= FEW else 8
@@ -416,6 +419,18 @@ def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
         radius = task.checker.radius(left[[n]], np.array([margin]))[0] if isinstance(evidence, Witness) else np.nan
         findings[t] = Finding(t, evidence, "programme", rounds, margin, float(radius))
     return [_refined(task, findings[t]) for t in classes.tolist()]
+
+
+def _won(task: _Task, points: dict[int, NDArray[np.float64]]) -> dict[int, Finding]:
+    """Witnesses among points (D,) at which classes seem to win."""
+    classes = np.array(list(points), dtype=np.intp)
+    margins = task.checker.certify_many(list(points.values()), classes.tolist())
+    radii = task.checker.radius(classes, margins)
+    return {
+        t: Finding(t, Witness(points[t]), "together", 0, margin, radius)
+        for t, margin, radius in zip(classes.tolist(), margins.tolist(), radii.tolist(), strict=True)
+        if margin > 0
+    }
 
 
 def _refined(task: _Task, found: Finding) -> Finding:

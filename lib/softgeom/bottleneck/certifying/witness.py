@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from softgeom.bottleneck.scaling import in_units
 from softgeom.layer import FeatureSet, SoftmaxLayer
-from softgeom.rounding import INFLATE, gamma, norm_up, underflow
+from softgeom.rounding import INFLATE, gamma, norm_up, shrink, underflow
 
 TILE_BYTES = 32 * 2**20  # logits held at once
 CLOSE_RIVALS = 256  # a candidate with more rivals within float64 rounding than this is left to the proofs
+SUBNORMAL = 1e-300  # quotients below this may have lost bits
 COMFORT = 40  # sizes between 2^-40 and 2^40 need no scaling: no product of theirs leaves the range of float64
 
 
@@ -102,9 +103,10 @@ class WitnessChecker:
         own = norm_up(self.layer.W[classes].astype(np.float64))
         span = (own + self._norms[0]) * INFLATE
         with np.errstate(over="ignore", under="ignore"):
-            margins = np.ldexp(margins, -self._units.margins) if self._units.margins else margins
+            margins = shrink(margins, -self._units.margins)
             radii = np.divide(margins, span, out=np.full(len(span), np.inf), where=span > 0)
-            return np.ldexp(radii, self._units.points) if self._units.points else radii
+            radii = np.where(radii < SUBNORMAL, np.nextafter(radii, 0.0), radii)  # there rounding beats any inflation
+            return shrink(radii, self._units.points)
 
     def _inside(self, points: NDArray[Any]) -> NDArray[np.bool_]:
         """Which points (n, d) lie in the set (n,): fractions where float64 is not certain, as on the boundary itself."""
@@ -211,8 +213,10 @@ class WitnessChecker:
         lead = [Fraction(float(gap[far].min()) - 3 * error)] if far.any() else []
         smallest = min([*exact.values(), *lead])
         stronger = sorted((i for i, value in exact.items() if value <= 0), key=exact.__getitem__)
-        value = _to_float(smallest)  # nearest float; a positive fraction below the smallest float counts as positive
-        margin = max(value * (1 - 1e-15), 5e-324) if smallest > 0 else min(value, 0.0)
+        value = _to_float(smallest)
+        if abs(Fraction(value)) > abs(smallest):
+            value = float(np.nextafter(value, 0.0))
+        margin = max(value, 5e-324) if smallest > 0 else min(value, 0.0)  # positive is positive, however small
         return margin, np.array(stronger, dtype=np.intp)
 
 

@@ -3,17 +3,18 @@
 Heads with few features hold thousands of captives, most of them alike: rows that training never moved. One programme (bases.py) serves
 them all, over a few shared rivals:
 
-1. *The middle.* The class nearest to the median row is decided by cutting planes: solve, look at all rivals from ``z``, add the strongest.
+1. *The middle.* The captive nearest to the median row is found and decided by cutting planes (cutting.py).
    Its basis proves every class that lies in the same simplex: one matrix product, and most of the dead rows are done.
 2. *The rivals.* The convex weights of largest entropy whose mean is that class (surround.py), now over everybody not yet proven, say which
    rows surround the middle; a systematic sample of them, flattened, is what all others share.
 3. *The chain.* From class to nearest class the basis is mended, and tried on the next neighbours without a pivot. A class that beats the shared
    rivals at some point is left as soon as that point is found.
-
-What is still open then is mostly not captive at all: it goes back to the search and to programmes of its own.
+4. *The rest*, by cutting planes again, from the captors that all others have in common: what is captive is proven, and what is not yields a point.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.proving.bases import Bases
+from softgeom.bottleneck.proving.cutting import Cut, cut
 from softgeom.bottleneck.searching.look import look
 
 MOST_FEATURES = (
@@ -30,14 +32,21 @@ MOST_FEATURES = (
 FEWEST = 16  # classes for which finding the shared rivals pays
 SHARED = 12  # shared rivals per dimension
 FLATTEN = 0.25  # power of the weights by which they are drawn: rows that matter little to the middle matter to others
-CUTS = 40  # rounds of cutting planes for the middle
+TRIED = 8  # classes near the middle: the first may not be captive
 NEIGHBOURS = 64  # classes on which each new basis is tried
 
 Proofs = dict[int, tuple[Captors, float]]
 
 
-def prove_together(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -> Proofs:
-    """Proven captors of those ``classes`` (n,) that a chain of warm bases reaches.
+class Together(NamedTuple):
+    """What a chain found: captors and the bound <= 0 that they certify, and points (D,) at which classes seem to win."""
+
+    proofs: Proofs
+    points: dict[int, NDArray[np.float64]]
+
+
+def prove_together(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -> Together:
+    """Proven captors of those ``classes`` (n,) that a chain of warm bases reaches, and points for those that beat everybody.
 
     Parameters
     ----------
@@ -50,20 +59,21 @@ def prove_together(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -
 
     Returns
     -------
-    dict
-        Class -> its captors, at most d + 1, and the bound <= 0 that they certify; classes without a proof are absent.
+    Together
+        Each class has at most d + 1 captors; classes without a proof or a point are absent. Points are not certified.
     """
     if problem.homogeneous or problem.dimension > MOST_FEATURES or len(classes) < FEWEST:
-        return {}
+        return Together({}, {})
     chain = _Chain(problem, classes)
     shared = chain.prove_the_middle()
     if len(chain.left) and shared is not None:
         chain.walk(np.union1d(shared, chain.surrounding(seed)))
-    return chain.proven
+        chain.cut_the_rest()
+    return Together(chain.proven, chain.points)
 
 
 class _Chain:
-    """The classes still open and what was proven so far."""
+    """The classes still open and what was found so far."""
 
     def __init__(self, problem: Problem, classes: NDArray[np.intp]) -> None:
         self.problem = problem
@@ -75,27 +85,41 @@ class _Chain:
         order = np.argsort(((rows - self.centre) ** 2).sum(axis=1), kind="stable")
         self.left, self.rows = classes[order], rows[order]  # (n,), (n, D) nearest to the middle first
         self.proven: Proofs = {}
+        self.points: dict[int, NDArray[np.float64]] = {}
 
     def prove_the_middle(self) -> NDArray[np.intp] | None:
-        """Decide the first class by cutting planes and try its basis on all others; its captors, None if it stays open."""
-        t = self.left[:1]
-        z = self.problem.reach(self.rows[:1])
-        shared = look(self.problem, z, t, strongest=4 * self.problem.dimension, enough=np.inf).strongest[0]
-        for _ in range(CUTS):
-            bases = self._bases(shared)
-            vertex = bases.solve(self.rows[0].astype(np.float64), float(self.problem.b[t[0]]))
-            if vertex is None:
-                return None
-            if vertex.value <= 0:
-                self._settle(bases, shared, np.arange(len(self.left)))
-                open_ = np.array([t not in self.proven for t in self.left.tolist()])
-                self.left, self.rows = self.left[open_], self.rows[open_]
-                return shared[bases.basic[bases.basic < bases.k]]
-            seen = look(self.problem, vertex.z[None], t, strongest=64, enough=np.inf)
-            if seen.margin[0] > 0 or np.isin(seen.strongest[0], shared).all():
-                return None
-            shared = np.union1d(shared, seen.strongest[0])
+        """Find a captive near the middle and try its basis on all others; its captors, None if there is none."""
+        for n, t in enumerate(self.left[:TRIED].tolist()):
+            z = self.problem.reach(self.rows[n : n + 1])
+            nearby = look(self.problem, z, self.left[n : n + 1], strongest=4 * self.problem.dimension, enough=np.inf)
+            found = self._cut(t, nearby.strongest[0])
+            if found is not None and found.is_captive:
+                self._settle(found.bases, found.rivals, np.arange(len(self.left)))
+                self._keep_open()
+                return found.captors
         return None
+
+    def cut_the_rest(self) -> None:
+        """Cutting planes for every class that the chain has left, from the captors that are known so far."""
+        self._keep_open()
+        pool = np.unique(np.concatenate([captors.rivals for captors, _ in self.proven.values()]))
+        for t in self.left.tolist():
+            found = self._cut(t, pool)
+            if found is not None and found.is_captive:
+                pool = np.union1d(pool, found.captors)
+
+    def _cut(self, t: int, rivals: NDArray[np.intp]) -> Cut | None:
+        """Cutting planes for class t; its proof or its point is kept."""
+        found = cut(self.problem, t, rivals, self.low, self.high)
+        if found is not None and found.is_captive:
+            self._prove(t, found.rivals[found.vertex.positions], found.vertex.weights)
+        elif found is not None:
+            self.points[t] = self.problem.project(found.vertex.z)
+        return found
+
+    def _keep_open(self) -> None:
+        open_ = np.array([t not in self.proven and t not in self.points for t in self.left.tolist()], dtype=bool)
+        self.left, self.rows = self.left[open_], self.rows[open_]
 
     def surrounding(self, seed: int) -> NDArray[np.intp]:
         """Rows that surround the middle: a sample by the flattened weights of largest entropy."""
