@@ -14,9 +14,14 @@ from fractions import Fraction
 from itertools import islice, pairwise
 
 import numpy as np
-from check_evidence import Features, captive, number
+from check_evidence import Features, captive
 
 POINTS, WEIGHTS, UNKNOWN = (0, 1, 4), (2, 5), 3  # kinds, by their number
+
+
+def number(stored):
+    """A float, or numerator and denominator in hexadecimal, as the rational that it is."""
+    return Fraction(*(int(n, 16) for n in stored.split("/"))) if isinstance(stored, str) else Fraction(stored)
 
 
 def blocks(order, classes):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from softgeom.bottleneck.asking.candidates import ask_among, find_prison
 from softgeom.bottleneck.examples import uniform_layer
-from softgeom.bottleneck.proving.enumeration import enumerate_verdict
+from softgeom.bottleneck.proving.enumeration import enumerate_verdicts
 from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, SoftmaxLayer, Unbounded
 
@@ -21,7 +21,7 @@ SQUARE = SoftmaxLayer([[2, 2], [2, -2], [-2, 2], [-2, -2], [1, 0]], tokens=["a",
 def truth(W, t: int, rivals) -> bool:
     """Whether t wins among the rivals somewhere in R^d, by enumeration."""
     rows = np.array(W)[[t, *rivals]]
-    return enumerate_verdict(rows, np.zeros(len(rows), np.int64), 0, ("unbounded",)) == "argmaxable"
+    return enumerate_verdicts(rows, np.zeros(len(rows), np.int64), ("unbounded",))[0].verdict == "argmaxable"
 
 
 def test_a_mask_frees_what_everybody_imprisons() -> None:

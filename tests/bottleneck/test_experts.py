@@ -10,7 +10,7 @@ import pytest
 
 from softgeom.bottleneck.asking.answer import EvidenceError
 from softgeom.bottleneck.asking.experts import ask_experts, meets_all
-from softgeom.bottleneck.proving.enumeration import enumerate_verdict
+from softgeom.bottleneck.proving.enumeration import enumerate_verdicts
 from softgeom.layer import Ball, SoftmaxLayer, Unbounded
 
 
@@ -19,7 +19,7 @@ def truth(W, b, e: int, k: int) -> bool:
     others = [i for i in range(len(W)) if i != e]
     for ahead in itertools.combinations(others, k - 1):
         kept = [e, *(i for i in others if i not in ahead)]
-        if enumerate_verdict(W[kept], b[kept], 0, ("unbounded",)) == "argmaxable":
+        if enumerate_verdicts(W[kept], b[kept], ("unbounded",))[0].verdict == "argmaxable":
             return True
     return False
 

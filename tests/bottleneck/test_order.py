@@ -16,7 +16,7 @@ from softgeom.bottleneck.asking.answer import Answer, Comparisons, EvidenceError
 from softgeom.bottleneck.asking.ask import Answers, ask
 from softgeom.bottleneck.asking.order import Order
 from softgeom.bottleneck.counting.regions import count_regions
-from softgeom.bottleneck.proving.enumeration import enumerate_verdict
+from softgeom.bottleneck.proving.enumeration import enumerate_verdicts
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 
@@ -27,9 +27,8 @@ def oracle(W, b, order, region) -> str:
         for a, c in itertools.product(upper, lower):
             rows.append(W[c] - W[a])
             shifts.append(b[c] - b[a])
-    return (
-        "possible" if enumerate_verdict(np.array(rows), np.array(shifts), 0, region) == "argmaxable" else "impossible"
-    )
+    truth = enumerate_verdicts(np.array(rows), np.array(shifts), region)[0]
+    return "possible" if truth.verdict == "argmaxable" else "impossible"
 
 
 def some_order(rng: np.random.Generator, classes: int) -> Order:
