@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.server
 import logging
 import os
+import re
 import threading
 import time
-import types
 
 import pandas as pd
 import pytest
 
 from compendium import corpora
+from compendium.corpora import checksums
 from compendium.corpora import reviews as reviews_module
 from softgeom import source as source_module
 
@@ -33,6 +35,24 @@ def test_local_reviews_are_preferred(imdb_folder):
     assert not found.source.stand_in
     assert found.planted is None
     assert found.test["label"].tolist() == [1, 0]
+
+
+def test_another_file_than_the_committed_one_is_used_and_said_once(imdb_folder, compendium, caplog):
+    content = (imdb_folder / "train.parquet").read_bytes()
+    lines = [f"{hashlib.sha256(content).hexdigest()}  imdb/train.parquet", f"{'0' * 64}  imdb/test.parquet"]
+    (compendium / "data" / "checksums.txt").write_text("\n".join(lines) + "\n")
+    corpora.load_reviews(), corpora.load_reviews()
+    assert caplog.text.count("is another file than the one behind the committed results") == 1
+    assert "imdb/test.parquet" in caplog.text
+    assert "imdb/train.parquet" not in caplog.text
+
+
+def test_committed_checksums_are_those_of_the_files_that_the_data_page_names(repository):
+    known = checksums.committed(repository / checksums.FILE)
+    page = (repository / "data" / "README.md").read_text()
+    assert {"imdb", "wikitext", "models"} == {name.partition("/")[0] for name in known}
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in known.values())
+    assert "checksums.txt" in page
 
 
 def test_fetched_files_keep_their_commit(imdb_folder):
@@ -145,15 +165,26 @@ class TestHub:
         hub({part: {"text": [part, "two"], "label": [0, 1]} for part in ("train", "test", "unsupervised")})
         first, second = corpora.load_reviews(), corpora.load_reviews()
         assert first.source == second.source
-        assert (first.source.kind, first.source.revision) == ("hub", "abc123")
+        assert (first.source.kind, first.source.revision) == ("hub", reviews_module.REVISION)
         assert first.test["text"].tolist() == ["test", "two"]
         assert not list((compendium / "data" / "raw").glob("*.incomplete"))
 
     def test_a_fetched_text_is_kept_with_its_commit(self, hub):
         hub({part: {"text": [f"{part} one\n", "two\n"]} for part in ("train", "validation", "test")})
         text = corpora.load_text("wikitext-103")
-        assert (text.source.kind, text.source.revision) == ("hub", "abc123")
+        assert text.source.kind == "hub"
+        assert re.fullmatch("[0-9a-f]{40}", text.source.revision)
         assert text.validation == "validation one\ntwo\n"
+
+    def test_what_was_damaged_after_it_was_fetched_is_refused(self, compendium, hub):
+        hub({part: {"text": [f"{part} one\n", "two\n"]} for part in ("train", "validation", "test")})
+        corpora.load_text("wikitext-103")
+        path = compendium / "data" / "raw" / "wikitext" / "wikitext-103.valid.txt"
+        path.write_text("validation one\n")
+        with pytest.raises(
+            ValueError, match=r"wikitext/wikitext-103\.valid\.txt was damaged after it was fetched: delete"
+        ):
+            corpora.load_text("wikitext-103")
 
     def test_a_hub_that_breaks_off_leaves_the_stand_in(self, hub, caplog):
         hub(ConnectionError("reset"))
@@ -165,7 +196,6 @@ class TestHub:
     def hub(self, compendium, monkeypatch):
         """Let the hub's clients hand out given parts, or raise a given error."""
         import datasets
-        import huggingface_hub
 
         def serve(content):
             def load_dataset(repository, configuration=None, *, revision):
@@ -175,9 +205,7 @@ class TestHub:
                 return datasets.DatasetDict(parts)
 
             monkeypatch.setenv("HF_HUB_OFFLINE", "")  # the temporary compendium is offline
-            info = types.SimpleNamespace(sha="abc123")
             monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-            monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda self, repository: info)
             monkeypatch.setattr(source_module, "_connects", lambda address: True)
 
         return serve

@@ -727,6 +727,39 @@ def _options() -> Iterator[Case]:
     yield options("--weight", "\x1b[31mred")
     yield options("--out", "")
     yield options("--nonsense")
+    for classes in ("9" * 5000, "0-" + "9" * 5000, "12", "3-1", "-1", "a", "\u0663", ",", "0-11,0-11"):
+        right = classes == "0-11,0-11"
+        yield options("--classes", classes, expect=OK if right else ERROR)
+    for block in ("0", "-1", "text", "9" * 5000):
+        yield options("--block", block)
+    yield options("--block", "1", expect=OK)
+    yield options("--jobs", "9" * 5000)
+    for verdict in ("x", "unargmaxable=", "unargmaxable=-1", "argmaxable=0", "unargmaxable=" + "9" * 5000):
+        yield options("--fail-on", verdict)
+
+    def given(option: str, name: str, content: bytes | None, expect: str = ERROR, *more: str) -> Case:
+        def write(folder: Path) -> list[str]:
+            if content is not None:
+                (folder / "given").write_bytes(content)
+            return [_good(folder), option, str(folder / "given"), *more]
+
+        return Case(f"options {option} {name}", expect, write)
+
+    for name, content in (("missing", None), ("of text", b"hello"), ("empty", b""), ("of zeros", bytes(500))):
+        yield given("--inputs", name, content)
+    yield given("--inputs", "of objects", _npy_header("{'descr': '|O', 'fortran_order': False, 'shape': (3, 4), }"))
+    yield given("--inputs", "of a NaN", _npy(np.full((3, 4), np.nan)))
+    yield given("--inputs", "of other features", _npy(np.zeros((3, 5))))
+    yield given(
+        "--inputs",
+        "claiming 2^60 rows",
+        _npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846976, 4), }"),
+    )
+    yield given("--inputs", "as they should be", _npy(np.zeros((3, 4))), OK)
+    yield given("--expected", "missing", None, ERROR, "--fail-on", "undecided")
+    yield given("--expected", "no UTF-8", b"\xff\xfe", ERROR, "--fail-on", "undecided")
+    yield given("--expected", "without --fail-on", b"0\n")
+    yield given("--expected", "as it should be", b"0\n", OK, "--fail-on", "undecided")
 
 
 def _out() -> Iterator[Case]:

@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 
 from compendium import paths
+from compendium.corpora import checksums
 from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
 
 HUB_ID = "stanfordnlp/imdb"
+REVISION = "e6281661ce1c48d982bc483cf8a173c1bbeb5d31"  # what is fetched stays the same whatever is published later
 PARTS = ("train", "test", "unsupervised")
 
 PLANTED_WORDS: dict[str, tuple[str, ...]] = {
@@ -115,7 +117,7 @@ def _read(path: Path, *, labelled: bool) -> pd.DataFrame:
         raise ValueError(
             f"{path.parent.name}/{path.name} is missing: the folder must hold {', '.join(PARTS)} as .parquet"
         )
-    frame = pd.read_parquet(path)
+    frame = pd.read_parquet(checksums.check(path))
     where = f"{path.parent.name}/{path.name}"
     if missing := sorted({"text", "label"} - set(frame.columns)):
         raise ValueError(f"{where} has no column {' nor '.join(missing)}; it has {', '.join(frame.columns)}")
@@ -129,16 +131,14 @@ def _read(path: Path, *, labelled: bool) -> pd.DataFrame:
 def _fetch_from_hub(folder: Path) -> None:
     """Download the three parts into the layout of the data folder; complete or not at all."""
     from datasets import load_dataset
-    from huggingface_hub import HfApi
 
-    commit = HfApi().dataset_info(HUB_ID).sha or "main"
-    parts = load_dataset(HUB_ID, revision=commit)
+    parts = load_dataset(HUB_ID, revision=REVISION)
     incomplete = folder.with_name(f"{folder.name}.incomplete")
     incomplete.mkdir(parents=True, exist_ok=True)
     try:
         for part in PARTS:
             parts[part].to_pandas().to_parquet(incomplete / f"{part}.parquet")
-        write_origin(incomplete, repository=HUB_ID, commit=commit)
+        write_origin(incomplete, repository=HUB_ID, commit=REVISION, **checksums.facts(incomplete))
         incomplete.rename(folder)
     finally:
         shutil.rmtree(incomplete, ignore_errors=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from compendium import paths
+from compendium.corpora import checksums
 from compendium.corpora.reviews import find_imdb, imdb_source
 from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
 from softgeom.writing import write_text
@@ -16,10 +17,22 @@ from softgeom.writing import write_text
 PARTS = ("train", "validation", "test")
 _HELD_OUT = 0.05  # validation and test each take this share from the end of a text that has no split of its own
 
-# name -> (reader's name, file stem in the data folder, hub repository, hub configuration)
+# name -> (reader's name, file stem in the data folder, hub repository, hub configuration, commit there)
 _SPLIT_CORPORA = {
-    "wikitext-103": ("WikiText-103", "wikitext/wikitext-103", "Salesforce/wikitext", "wikitext-103-v1"),
-    "simplebooks-92": ("SimpleBooks-92", "simplebooks/simplebooks-92", None, None),  # no copy on the hub is known to us
+    "wikitext-103": (
+        "WikiText-103",
+        "wikitext/wikitext-103",
+        "Salesforce/wikitext",
+        "wikitext-103-v1",
+        "b08601e04326c79dfdd32d625aee71d232d685c3",
+    ),
+    "simplebooks-92": (
+        "SimpleBooks-92",
+        "simplebooks/simplebooks-92",
+        None,
+        None,
+        "",
+    ),  # no copy on the hub is known to us
 }
 NAMES = ("imdb", *_SPLIT_CORPORA, "python-reference")
 
@@ -56,14 +69,14 @@ def load_text(name: str, parts: tuple[str, ...] = PARTS) -> Text:
         return _imdb() or python_reference(instead_of="IMDb reviews")
     if name == "python-reference":
         return python_reference()
-    title, stem, repository, configuration = _SPLIT_CORPORA[name]
+    title, stem, repository, configuration, commit = _SPLIT_CORPORA[name]
     for folder in (paths.data_dir(), paths.downloads_dir()):
         if text := _local(title, folder / stem, parts):
             return text
     downloads = paths.downloads_dir() / stem
     if (
         repository
-        and fetched(title, lambda: _fetch_from_hub(downloads, repository, configuration))
+        and fetched(title, lambda: _fetch_from_hub(downloads, repository, configuration, commit))
         and (text := _local(title, downloads, parts))
     ):
         return text
@@ -99,7 +112,7 @@ def _imdb() -> Text | None:
     path = folder / "unsupervised.parquet" if folder else None
     if folder is None or path is None or not path.is_file():
         return None
-    frame = pd.read_parquet(path, columns=["text"])
+    frame = pd.read_parquet(checksums.check(path), columns=["text"])
     # Consecutive file numbers belong to the same film: the held-out parts are whole blocks from the end, not a
     # random draw.
     texts = frame["text"].str.replace(r"(?:<br\s*/?>\s*)+", "\n", regex=True)
@@ -117,7 +130,7 @@ def _local(title: str, stem: Path, parts: tuple[str, ...]) -> Text | None:
     for part, suffix in files.items():
         path = stem.with_name(f"{stem.name}.{suffix}.txt")
         if path.is_file():
-            found[part] = path.read_text(encoding="utf-8")
+            found[part] = checksums.check(path).read_text(encoding="utf-8")
             if not found[part].strip():
                 raise ValueError(f"{path.parent.name}/{path.name} is empty")
         elif part in parts:
@@ -129,12 +142,16 @@ def _local(title: str, stem: Path, parts: tuple[str, ...]) -> Text | None:
     return Text(found.get("train", ""), found.get("validation", ""), found.get("test", ""), announce(source))
 
 
-def _fetch_from_hub(stem: Path, repository: str, configuration: str | None) -> None:
+def _fetch_from_hub(stem: Path, repository: str, configuration: str | None, commit: str) -> None:
     from datasets import load_dataset
-    from huggingface_hub import HfApi
 
-    commit = HfApi().dataset_info(repository).sha or "main"
     corpus = load_dataset(repository, configuration, revision=commit)
     for part, suffix in (("train", "train"), ("validation", "valid"), ("test", "test")):
         write_text(stem.with_name(f"{stem.name}.{suffix}.txt"), "".join(corpus[part]["text"]))
-    write_origin(stem.parent, repository=repository, configuration=configuration or "", commit=commit)
+    write_origin(
+        stem.parent,
+        repository=repository,
+        configuration=configuration or "",
+        commit=commit,
+        **checksums.facts(stem.parent),
+    )

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from compendium import paths
+from compendium.corpora import checksums
 from softgeom.hardmax.sentiment import Recipe
 from softgeom.hardmax.training import Trained
 from softgeom.source import Source, announce, sha256_of
@@ -41,7 +42,7 @@ def load_published() -> Published | None:
     model, histories = paths.find_data(_MODEL), paths.find_data(_HISTORIES)
     if model is None or histories is None:
         return None
-    with np.load(model, allow_pickle=False) as file:
+    with np.load(checksums.check(model), allow_pickle=False) as file:
         if missing := [name for name in _ARRAYS if name not in file.files]:
             raise ValueError(f"{model.name} lacks {', '.join(missing)}; it holds {', '.join(file.files)}")
         E, w = file["embedding"].astype(np.float32), file["decoder_weight"].astype(np.float32).reshape(-1)
@@ -53,4 +54,4 @@ def load_published() -> Published | None:
     )
     digest = sha256_of(model.read_bytes())
     source = announce(Source("the classifier published by the authors of 004", "local", _MODEL, "", digest))
-    return Published(Trained(recipe, E, w, v, alpha, []), pd.read_csv(histories), source)
+    return Published(Trained(recipe, E, w, v, alpha, []), pd.read_csv(checksums.check(histories)), source)

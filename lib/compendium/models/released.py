@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 
 from compendium import paths
+from compendium.corpora import checksums
 from softgeom.language_model.llama import Llama
 from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
 
@@ -40,7 +41,7 @@ def load_released_llama() -> tuple[Llama | None, Source]:
             origin = read_origin(found[0].parent)
             kind = "hub" if origin else "local"
             source = Source(title, kind, model, origin.get("commit", ""), sha256_of(found[0].read_bytes()))
-            return load_llama2c(*found), announce(source)
+            return load_llama2c(*map(checksums.check, found)), announce(source)
     assert hub_needed
     return None, announce(ABSENT)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Any
 
 import numpy as np
@@ -45,10 +46,10 @@ def find_class(layer: SoftmaxLayer, name: str) -> int:
     matches = [t for t, token in enumerate(tokens) if name in (token, escape_token(token))]
     if matches:
         return matches[0]
-    if name.isascii() and name.isdecimal() and int(name) < layer.classes:
+    if re.fullmatch(r"[0-9]{1,18}", name) and int(name) < layer.classes:
         return int(name)
     raise ValueError(
-        f"the model has no class {name!r}: pass a token of its vocabulary or a number below {layer.classes}."
+        f"the model has no class {name!r:.80}: pass a token of its vocabulary or a number below {layer.classes}."
     )
 
 

@@ -15,7 +15,7 @@ from softgeom.checkpoints.released import RELEASED
 from softgeom.layer import Ball, Box, FeatureSet, Unbounded
 
 BOUND = 100.0  # the paper's
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 
 
 def add_model(parser: argparse.ArgumentParser, name: str = "model") -> None:

@@ -203,6 +203,9 @@ def _check_table(out: Path, stored: Scan) -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_verdicts(stored.table, Path(folder) / TABLE)
         expected = _rows(Path(folder) / TABLE)
+        usual = (Path(folder) / TABLE).stat().st_size
+    if (size := (out / TABLE).stat().st_size) > 2 * usual + 2**20:
+        raise ValueError(f"{out / TABLE} is {size:,} bytes long; the table of this evidence takes {usual:,}.")
     try:
         rows = _rows(out / TABLE)
     except (UnicodeDecodeError, csv.Error) as error:
@@ -232,7 +235,7 @@ def _read_summary(path: Path) -> dict[str, Any]:
             raise ValueError("it is too long")
         summary = json.loads(path.read_text(encoding="utf-8"))
         known = {"layer", "classes", "scope", "feature_set", "counts", "sha256", "digest"} <= set(summary)
-        if not known or set(summary["sha256"]) != {TABLE, EVIDENCE}:
+        if not known or not isinstance(summary["sha256"], dict) or set(summary["sha256"]) != {TABLE, EVIDENCE}:
             raise ValueError("it says nothing about what was scanned, or is of another version")
         if summary["digest"] != _digest(summary):
             raise ValueError("it was changed after the scan")

@@ -1,0 +1,79 @@
+"""Whether the files that are read are those behind the committed results, and whole: by SHA-256.
+
+`data/checksums.txt` is in the format of `sha256sum`, relative to the data folder: `cd $SOFTGEOM_DATA && sha256sum -c .../data/checksums.txt` says the same.
+Another file than the committed one may be right (another conversion of the same corpus): it is used, and said. A file that was fetched from the hub
+carries its own SHA-256 in `ORIGIN.json`: one that differs was damaged, and is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+from pathlib import Path
+
+from compendium import paths
+from softgeom.source import read_origin
+
+logger = logging.getLogger("softgeom")
+
+FILE = "data/checksums.txt"
+PREFIX = "sha256 "  # of a fact in ORIGIN.json
+
+
+def sha256(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file."""
+    return _sha256(path, path.stat().st_mtime_ns)
+
+
+def facts(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file of a folder that has just been filled, as facts for `ORIGIN.json`."""
+    return {PREFIX + path.name: sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def check(path: Path) -> Path:
+    """A file of raw data, compared with what it should be; the path itself.
+
+    Raises
+    ------
+    ValueError
+        When it was fetched from the hub and has changed since.
+    """
+    fetched = read_origin(path.parent).get(PREFIX + path.name)
+    if fetched is not None:
+        if sha256(path) != fetched:
+            raise ValueError(
+                f"{path.parent.name}/{path.name} was damaged after it was fetched: delete {path.parent}, and it is fetched again"
+            )
+        return path
+    name = f"{path.parent.name}/{path.name}"
+    for known, digest in committed(paths.root() / FILE).items():
+        if f"/{known}".endswith(f"/{name}"):
+            _compare(known, sha256(path), digest)
+    return path
+
+
+def committed(file: Path) -> dict[str, str]:
+    """File and SHA-256 of everything that the committed results were made from."""
+    if not file.is_file():
+        return {}
+    lines = (line.split("  ", 1) for line in file.read_text(encoding="utf-8").splitlines() if line)
+    return {name: digest for digest, name in lines}
+
+
+@functools.cache
+def _compare(name: str, found: str, expected: str) -> None:
+    """Say once that a file is another one."""
+    if found != expected:
+        logger.warning(
+            "data: %s is another file than the one behind the committed results (SHA-256 %s..., not %s...)",
+            name,
+            found[:12],
+            expected[:12],
+        )
+
+
+@functools.cache
+def _sha256(path: Path, _changed: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
