@@ -59,7 +59,7 @@ def run_blocks(
     Raises
     ------
     ValueError
-        If the backend is unknown.
+        If the backend is unknown, or no scheduler answers at the address.
     LostWorkerError
         If a worker process was killed, on Dask again and again.
     """
@@ -116,7 +116,10 @@ def _run_on_dask(
         cluster = address or opened.enter_context(
             LocalCluster(n_workers=n_jobs, threads_per_worker=1, processes=True, dashboard_address=None)
         )
-        client = opened.enter_context(Client(cluster, timeout=30))
+        try:
+            client = opened.enter_context(Client(cluster, timeout=30))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"no Dask scheduler answers at {cluster} ({error}).") from error
         # A task, not scattered data: the scheduler keeps what it needs to make it again when workers die, even when all do.
         # Unpickled by each worker that needs it; named at random, for naming 2 GB by their contents takes longer than sending them.
         first = () if shared is None else (client.submit(_itself, shared, pure=False),)

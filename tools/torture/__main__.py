@@ -59,14 +59,13 @@ def _row(number: int) -> dict[str, Any]:
     case, empty = _CHOSEN["cases"][number], _CHOSEN["empty"]
     with tempfile.TemporaryDirectory() as place:
         outcome, hidden = _CHOSEN["attempt"](case, Path(place))
-    wrong = outcome.miss(case.expect, empty + trial.MEMORY + trial.TIMES * case.declared)
     last = (outcome.said() or outcome.out.strip().splitlines())[-1:]
     return {
         "kind": case.kind,
         "case": _printable(case.name),
         "expected": case.expect,
         "answer": outcome.answer(),
-        "wrong": wrong,
+        "wrong": outcome.miss(case.expect, empty, case.declared),
         "seconds": round(outcome.seconds, 1),
         "megabytes": max(0, round((outcome.memory - empty) / 1e6)),
         "sentence": _printable("".join(last).replace(hidden, "..."))[:_LONGEST],

@@ -373,6 +373,9 @@ def _safetensors() -> Iterator[Case]:
 # ---- ONNX ------------------------------------------------------------------------------------------------------------------
 
 
+_NODE = 200  # bytes that a node of a graph takes as Python's objects: the file names no tensor for it
+
+
 def _onnx() -> Iterator[Case]:
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -398,10 +401,11 @@ def _onnx() -> Iterator[Case]:
         expect: str = ERROR,
         constants: Any = None,
         more: tuple[str, ...] = (),
+        declared: int = 0,
         **options: Any,
     ) -> Case:
         content = graph(nodes, constants, **options)
-        return Case(f"onnx {title}", expect, lambda folder: [*_file("a.onnx", content)(folder), *more])
+        return Case(f"onnx {title}", expect, lambda folder: [*_file("a.onnx", content)(folder), *more], declared)
 
     node = helper.make_node
     straight = [node("MatMul", ["x", "W"], ["m"]), node("Add", ["m", "b"], ["a"]), node("Softmax", ["a"], ["y"])]
@@ -453,6 +457,7 @@ def _onnx() -> Iterator[Case]:
             node("Identity", ["n200000"], ["y"]),
         ],
         OK,
+        declared=200_000 * _NODE,
     )
     yield case("no product", [node("Relu", ["x"], ["y"])])
     yield case("no node", [])

@@ -17,7 +17,7 @@ from pathlib import Path
 ERROR, OK, ANY = "error", "ok", "any"
 LIMIT = 20.0  # seconds; whatever takes longer hangs
 MEMORY = (
-    64 * 2**20
+    32 * 2**20
 )  # bytes above an empty run that an input of no size may cost: Python's own objects, and what allocators keep
 TIMES = 4  # and above that as many times the bytes of the tensors in use
 FAULT = 70  # exit code of a fault of the programme itself
@@ -50,8 +50,9 @@ class Outcome:
             self.code, f"exit {self.code}"
         )
 
-    def miss(self, expect: str, allowed: int) -> str:
-        """What is wrong with the outcome; empty when it is as it should be. `allowed` bytes may be held above an empty run."""
+    def miss(self, expect: str, empty: int, declared: int) -> str:
+        """What is wrong with the outcome, against an empty run and the bytes of the tensors in use; nothing when it is as it should be."""
+        above = self.memory - empty
         refused = self.code not in (0, None)
         faults = [
             *self.faults,
@@ -60,7 +61,7 @@ class Outcome:
             "fault" if self.code == FAULT else "",
             "traceback" if "Traceback" in self.error else "",
             "control characters" if _CONTROL.search(self.out + self.error) else "",
-            f"{self.memory / 2**20:.0f} MB" if self.memory > allowed else "",
+            f"{above / 1e6:.0f} MB" if above > MEMORY + TIMES * declared else "",
             "accepted" if expect == ERROR and self.code == 0 else "",
             "refused" if expect == OK and refused else "",
             f"{len(self.said())} lines" if expect != OK and refused and len(self.said()) != 1 else "",

@@ -122,7 +122,9 @@ def _picture(table: pd.DataFrame) -> str:
         "unargmaxable": -margins[table["verdict"] == "unargmaxable"],
         "argmaxable": margins[table["verdict"] == "argmaxable"],
     }
-    powers = {name: np.log10(np.maximum(values[values > 0], 1e-9)) for name, values in sides.items()}
+    powers = {
+        name: np.log10(np.maximum(values[(values > 0) & np.isfinite(values)], 1e-9)) for name, values in sides.items()
+    }
     drawn = [values for values in powers.values() if len(values)]
     if not drawn:
         return ""

@@ -89,6 +89,10 @@ class Head:
     notes: tuple[str, ...] = ()
     is_embedding: bool = False
 
+    def __post_init__(self) -> None:
+        if self.layer.classes < 2:
+            raise ValueError(f"{self.source.name}: a layer with {self.layer.classes} class has nothing to choose from.")
+
     def feature_set(self, bound: float = 100.0) -> tuple[FeatureSet, str]:
         """Where the model's own features lie, and why; the box of the bound is the outer set where nothing else is known."""
         step = self.activation

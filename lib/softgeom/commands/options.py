@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,7 @@ def add_work(parser: argparse.ArgumentParser) -> None:
     work.add_argument("--backend", choices=["loky", "dask", "threading"], help="how workers run (default: loky)")
     work.add_argument("--scheduler", help="address of a Dask scheduler")
     work.add_argument("--device", help="PyTorch device of the search, such as cuda (default: none, NumPy)")
-    work.add_argument("--seed", type=int, default=0, help="seed of every random choice")
+    work.add_argument("--seed", type=_seed, default=0, help="seed of every random choice")
 
 
 def read_head(options: argparse.Namespace, model: str | None = None) -> Head:
@@ -154,7 +155,12 @@ def read_inputs(path: Path, dimension: int) -> dict[str, float]:
         When the file is none, or its rows are no features of this layer.
     """
     try:
-        X = np.load(path, mmap_mode="r", allow_pickle=False)
+        with (
+            np.errstate(over="ignore"),
+            warnings.catch_warnings(),
+        ):  # a header may claim more rows than there are numbers for
+            warnings.simplefilter("ignore", RuntimeWarning)
+            X = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         raise ValueError(f"--inputs {path} is no .npy file ({error}).") from error
     if not isinstance(X, np.ndarray) or X.ndim < 2 or X.shape[-1] != dimension or X.dtype.kind != "f" or not X.size:
@@ -190,7 +196,13 @@ def _positive(text: str) -> float:
     return value
 
 
+def _seed(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise argparse.ArgumentTypeError(f"{text!r:.40} is no whole number of 0 or more")
+    return int(text)
+
+
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
     return int(text)
