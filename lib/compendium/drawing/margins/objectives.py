@@ -53,11 +53,12 @@ def draw_penalty(scales: Any, rays: Any, unseen: Any, weight: float, lowest: flo
     ax.semilogx(scales[shown], with_square[shown], color=style.BLUE, lw=2.5)
     ax.axhline(lowest, color=style.BLUE, lw=1, ls=":")
     ax.text(
-        scales[0],
+        scales[-1],
         lowest,
         f"lowest value that γ/2 |M|² leaves (γ = {weight:g}): {lowest:.2f}",
         color=style.BLUE,
-        va="top",
+        ha="right",
+        va="bottom",
     )
     end = int(shown.sum()) - 1
     ax.text(
@@ -65,7 +66,14 @@ def draw_penalty(scales: Any, rays: Any, unseen: Any, weight: float, lowest: flo
     )
     ax.text(scales[-1], 0.05, "random couplings: attention saturates", ha="right", va="bottom")
     half = len(scales) // 2
-    ax.text(scales[half], unseen[half] + 0.12, "a coupling that one token cannot see", color=style.legible(style.RED))
+    ax.text(
+        scales[half],
+        unseen[half] - 0.1,
+        "a coupling that one token cannot see ",
+        color=style.legible(style.RED),
+        ha="right",
+        va="top",
+    )
     ax.set(
         xlabel="size of the coupling $c$ (log)",
         ylabel="mean barrier score β (nats)",
