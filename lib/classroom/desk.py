@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from classroom import leaders, rankings, sheet, tearing, veils, winning
+from classroom import leaders, rankings, sheet, tearing, trusting, veils, winning
 from classroom.exercise import Exercise, Feedback, Prediction, ReadingError, is_missing
 
-LESSONS = {"rankings": rankings, "winning": winning, "tearing": tearing, "leaders": leaders}
+LESSONS = {"rankings": rankings, "winning": winning, "tearing": tearing, "leaders": leaders, "trusting": trusting}
 
 
 def check(name: str, answer: Any) -> Feedback:

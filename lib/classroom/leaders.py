@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from classroom import reading
+from classroom import reading, recorded
 from classroom.exercise import Exercise, Prediction
 from softgeom.hardmax.cases import constructed_cases
 from softgeom.hardmax.dynamics import attention, hardmax_step, trajectory
@@ -89,7 +89,29 @@ def _answer_slower(guess: bool) -> str:
     return "The thought is that slower tokens give others the time to take the lead; but followers run towards the leaders, and here none changes its mind on the way."
 
 
+def _kept() -> float:
+    """Percent of a trained classifier's decisions that stay when all leaders are deleted from the reviews."""
+    return 100 * recorded.value("43_leader_explanations", "deleting_leaders_keeps")
+
+
+def _compare_real(guess: int) -> str:
+    return f"You predicted {guess}%; with all leaders deleted **{_kept():.0f}%** of the decisions stay."
+
+
+def _answer_real(guess: int) -> str:
+    counted = 100 * recorded.value("43_leader_explanations", "head_count_predicts")
+    decides = (
+        f"what decides is how many words gather on each side: that count alone gives {counted:.0f}% of the decisions"
+    )
+    if abs(guess - _kept()) <= 4:
+        return f"You saw it: {decides}, and without a leader the words find another one near by."
+    if guess <= 60:
+        return f"The thought is that whoever leads decides; but {decides}."
+    return f"Too {'few' if guess < _kept() else 'many'}: {decides}."
+
+
 PREDICTIONS = {
+    "guess_real": Prediction(reading.whole_number(0, 100), _compare_real, _answer_real),
     "guess": Prediction(reading.whole_number(1, len(START)), _compare_places, _answer_places),
     "guess_slower": Prediction(reading.truth(), _compare_slower, _answer_slower),
 }

@@ -7,6 +7,7 @@ array; 12 or 12.0) and strict in meaning (no text for a number, no NaN, no truth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,39 @@ def array(shape: tuple[int | tuple[int, int], ...], what: str) -> Reader:
         return value
 
     return read
+
+
+def fractions(count: int, what: str) -> Reader:
+    """So many exact fractions: `Fraction(1, 3)`, `"1/3"`, whole numbers; a float counts as the binary fraction that it is."""
+
+    def read(answer: Any) -> tuple[Fraction, ...]:
+        parts = list(answer) if isinstance(answer, (list, tuple, np.ndarray)) else [answer]
+        example = "[" + ", ".join(['"1/3"'] * count) + "]" if count > 1 else '"1/3"'
+        if len(parts) != count:
+            raise ReadingError(
+                f"Write {what} as {example}: {count} fraction{'s' * (count > 1)}; yours are {len(parts)}."
+            )
+        return tuple(_fraction(part, f"Write {what} as {example}, with a fraction in quotes") for part in parts)
+
+    return read
+
+
+def _fraction(part: Any, message: str) -> Fraction:
+    if isinstance(part, np.generic):
+        part = part.item()
+    if isinstance(part, bool) or not isinstance(part, (int, float, str, Fraction)):
+        raise ReadingError(f"{message}; this is {_describe(part)}.")
+    if isinstance(part, str) and len(part) > 60:
+        raise ReadingError(f"{message}; this text is too long for a fraction.")
+    try:
+        value = Fraction(part.replace(" ", "")) if isinstance(part, str) else Fraction(part)
+    except ZeroDivisionError:
+        raise ReadingError(f"{message}; {written(part, 40)} divides by zero.") from None
+    except (ValueError, OverflowError):
+        raise ReadingError(f"{message}; {written(part, 40)} is none.") from None
+    if abs(value) > LARGEST:
+        raise ReadingError(f"{message}, none beyond a million.")
+    return value
 
 
 def members(names: Sequence[Any]) -> Reader:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-from classroom import reading
+from classroom import reading, recorded
 from classroom.exercise import Exercise, Prediction
 from softgeom.margins.jacobian import attention_jacobian_blocks
 from softgeom.margins.scalar import attention_moments, margin, mass, preimages
@@ -83,7 +83,29 @@ def _answer_mass(guess: str) -> str:
     return f"The thought is that mass is lost where the slope vanishes; $|e'|$ is small only near there, and {folds}."
 
 
+def _compare_real(guess: str) -> str:
+    found = _of_the_gpt()
+    return (
+        f"You predicted “{guess}”; **{found['share']:.0%}** of the positions of this small GPT feel a barrier, and the mean score "
+        f"$-\\log|\\det J|$ is {found['score']:.2f} nats."
+    )
+
+
+def _answer_real(guess: str) -> str:
+    share = _of_the_gpt()["share"]
+    right = "none" if share < 0.005 else "some" if share < 0.5 else "most"
+    flees = "it turns the coupling negative, where nothing tears: the penalty is paid back instead of felt"
+    if guess == right:
+        return f"You saw it: nothing holds the coupling positive, so {flees}." if right == "none" else "You saw it."
+    return f"The thought is that the barrier must be felt where it is trained with; but nothing holds the coupling positive, and {flees}."
+
+
+def _of_the_gpt() -> dict:
+    return recorded.evidence("23_margin_sweep", "003-section-7-barrier-regime")
+
+
 PREDICTIONS = {
+    "guess_real": Prediction(reading.choice("none", "some", "most"), _compare_real, _answer_real),
     "guess": Prediction(reading.number("the coupling"), _compare_fold, _answer_fold),
     "guess_mass": Prediction(reading.choice("less", "equal", "more"), _compare_mass, _answer_mass),
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from classroom import reading
+from classroom import reading, recorded
 from classroom.exercise import Exercise, Prediction
 from softgeom.bottleneck import Box, Captors, EvidenceError, SoftmaxLayer, Unbounded, scan
 from softgeom.bottleneck.certifying.verdict import check_evidence
@@ -81,7 +81,27 @@ def _answer_crowd(guess: int) -> str:
     return f"Too {'few' if guess < count else 'many'}: draw a dozen points, put a rubber band round them, and see how slowly its corners grow with more."
 
 
+OUTPUTS, FEATURES = 6625, 120  # of the recogniser PP-OCRv4
+
+
+def _compare_real(guess: int) -> str:
+    dead, scanned = (int(recorded.value("12_first_scan", f"ppocr_{name}")) for name in ("imprisoned", "scanned"))
+    return f"You predicted {guess:,}; of {scanned:,} outputs **{dead:,}** can never win, each with a proof."
+
+
+def _answer_real(guess: int) -> str:
+    dead = int(recorded.value("12_first_scan", "ppocr_imprisoned"))
+    if abs(guess - dead) <= dead // 5:
+        return "You saw it: few, but not none. Most of them are characters that training hardly ever showed, whose rows stayed together."
+    if guess == 0:
+        return "The thought is right for random rows: with that many features nearly all are corners. But rows that training never moved stay together, and among copies at most one can win."
+    if guess > OUTPUTS // 2:
+        return f"That is the crowd in the plane; with {FEATURES} features nearly every row is a corner, as the table above says."
+    return f"Too {'few' if guess < dead else 'many'}: think of the characters that training hardly ever showed."
+
+
 PREDICTIONS = {
+    "guess_real": Prediction(reading.whole_number(0, OUTPUTS), _compare_real, _answer_real),
     "guess": Prediction(reading.truth(), _compare_prisoner, _answer_prisoner),
     "guess_crowd": Prediction(reading.whole_number(0, CROWD.classes), _compare_crowd, _answer_crowd),
 }

@@ -25,7 +25,7 @@ _ELSEWHERE = {"More"}  # sections that the site's own navigation replaces
 _LINKS = """Each claim leads to its notebook, figures and numbers in the [register of claims](claims.md). See also the
 [corrections and negative results](corrections.md), the [papers' tables beside ours](comparisons.md), the
 [provenance of every figure](provenance.md), how to [run it yourself](running.md), or drag the figures of the
-[softmax](explorers/softmax.md), [attention](explorers/attention.md) and [hardmax](explorers/hardmax.md) explorers.
+[softmax](explorers/softmax.md), [fold](explorers/fold.md), [attention](explorers/attention.md) and [hardmax](explorers/hardmax.md) explorers.
 """
 _LIVE = """<iframe class="explorer" src="_static/explorers/softmax.html" title="Softmax explorer: drag the rows of a layer"></iframe>
 
@@ -34,7 +34,7 @@ Drag a point: which classes can still win? The [explorers](explorers/softmax.md)
 _WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"  # no table of contents: the figure takes its place
 _HOW_TO = """:::{note}
 Here the lesson can be read. To work through it, with live figures and exercises that answer, run `make lab`. The
-[softmax](../explorers/softmax.md), [attention](../explorers/attention.md) and [hardmax](../explorers/hardmax.md) explorers also work on this site.
+[softmax](../explorers/softmax.md), [fold](../explorers/fold.md), [attention](../explorers/attention.md) and [hardmax](../explorers/hardmax.md) explorers also work on this site.
 :::"""
 
 

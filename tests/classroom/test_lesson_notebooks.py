@@ -11,15 +11,16 @@ import pytest
 from nbclient import NotebookClient
 
 import classroom
-from classroom import leaders, rankings, tearing, winning
+from classroom import leaders, rankings, recorded, tearing, trusting, winning
 from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
 from softgeom.hardmax import check_theorem
 
-FILES = {"rankings": "1_rankings_and_regions", "winning": "2_who_can_win", "tearing": "3_where_attention_tears", "leaders": "4_leaders"}  # fmt: skip
+FILES = {"rankings": "1_rankings_and_regions", "winning": "2_who_can_win", "tearing": "3_where_attention_tears", "leaders": "4_leaders", "trusting": "5_trust_but_verify"}  # fmt: skip
 PICTURE = "a picture"  # what an output counts as that shows one
 GUESSES = {
     "rankings-guess": "24", "rankings-guess_bias": "24", "rankings-guess_digits": "768", "winning-guess": "True",
     "winning-guess_crowd": "50", "tearing-guess": "7", "tearing-guess_mass": '"equal"', "leaders-guess": "8", "leaders-guess_slower": "False",
+    "winning-guess_real": "0", "tearing-guess_real": '"most"', "leaders-guess_real": "50", "trusting-guess": "True", "trusting-guess_captors": "3",
 }  # fmt: skip
 NONSENSE = ['"banana"', "[1, 2, 3]", "lambda: 3", 'float("nan")', "{1: 2}", "[[1, 2], [3]]"]
 
@@ -75,12 +76,21 @@ def _spoilers(name: str) -> list[str]:
         rng = np.random.default_rng(0)
         crowds = [SoftmaxLayer(rng.normal(size=(100, d))) for d in (2, 4, 8, 16)]
         counts = [scan(crowd, features=Unbounded()).counts["argmaxable"] for crowd in crowds]
-        return ["unargmaxable", "let D win", rf"\b{len(winning.winners(winning.CROWD))}\b"] + [
+        dead = int(recorded.value("12_first_scan", "ppocr_imprisoned"))
+        return ["unargmaxable", "let D win", rf"\*\*{dead}\*\*", rf"\b{len(winning.winners(winning.CROWD))}\b"] + [
             rf"\s{count}\b" for count in counts
         ]
     if name == "tearing":
         coupling = tearing.first_folding_coupling(tearing.PAIR)
-        return [PICTURE, rf"c = \*\*{coupling:.4g}", f"{tearing.mass(tearing.PAIR, tearing.PAIR_COUPLING, 1.0):.3f}"]
+        mass = tearing.mass(tearing.PAIR, tearing.PAIR_COUPLING, 1.0)
+        return [
+            rf"c = \*\*{coupling:.4g}",
+            f"{mass:.3f}",
+            "smallest slope",
+            f"{tearing._of_the_gpt()['score']:.2f} nats",
+        ]
+    if name == "trusting":
+        return ["is no proof", rf"\b{trusting.captors_of_a_character()}\b"]
     found = check_theorem(leaders.START, np.eye(2), leaders.ALPHA)
     named = ", ".join(str(i + 1) for i in np.flatnonzero(found.leaders))
     return [
@@ -89,6 +99,7 @@ def _spoilers(name: str) -> list[str]:
         rf"\[{named}\]",
         "same\\*\\*|others\\*\\*",
         "theorem holds",
+        rf"\*\*{leaders._kept():.0f}%",
     ]
 
 
@@ -139,8 +150,10 @@ def test_nonsense_gets_sentences_and_no_tracebacks(repository, execute):
 def test_a_lesson_has_its_parts(repository, name):
     cells = _read(repository, name).cells
     text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    for part in ("# Lesson", "**You will learn**", "**You need**", "about 45 minutes", "## What to take away"):
+    for part in ("# Lesson", "**You will learn**", "**You need**", "## What to take away"):
         assert part in text
+    assert re.search(r"about \d\d minutes", text)
+    assert re.search(r"^#+ .*\bmodel\b", text, re.MULTILINE)
     opening = text[text.index("**You will learn**") : text.index("**You need**")]
     assert opening.count("\n- ") == 3
     solutions = [cell for cell in cells if "solution" in cell.metadata.get("tags", [])]

@@ -21,6 +21,11 @@ RIGHT = {
     "tearing-guess_mass": "more",
     "leaders-guess": 3,
     "leaders-guess_slower": True,
+    "winning-guess_real": 202,
+    "tearing-guess_real": "none",
+    "leaders-guess_real": 93,
+    "trusting-guess": False,
+    "trusting-guess_captors": 121,
 }
 
 
@@ -77,6 +82,19 @@ def test_every_prediction_is_asked_here():
         ("leaders-guess", 6, "nearest neighbour"),
         ("leaders-guess", 5, "Too many"),
         ("leaders-guess_slower", False, "take the lead"),
+        ("leaders-guess_real", 40, "whoever leads decides"),
+        ("leaders-guess_real", 80, "Too few"),
+        ("leaders-guess_real", 100, "Too many"),
+        ("winning-guess_real", 0, "among copies at most one"),
+        ("winning-guess_real", 6000, "nearly every row is a corner"),
+        ("winning-guess_real", 20, "Too few"),
+        ("winning-guess_real", 900, "Too many"),
+        ("tearing-guess_real", "some", "nothing holds the coupling positive"),
+        ("trusting-guess", True, "for *every* feature"),
+        ("trusting-guess_captors", 120, "one too few"),
+        ("trusting-guess_captors", 3, "enough in the plane"),
+        ("trusting-guess_captors", 6624, "thinned out"),
+        ("trusting-guess_captors", 40, "simplex"),
     ],
 )
 def test_the_thought_behind_a_wrong_guess_is_named(name, guess, says):

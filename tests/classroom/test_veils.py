@@ -6,7 +6,7 @@ import pytest
 
 import classroom
 from classroom import rankings, veils
-from softgeom.explorers import AttentionExplorer, HardmaxExplorer, SoftmaxExplorer
+from softgeom.explorers import AttentionExplorer, FoldExplorer, HardmaxExplorer, SoftmaxExplorer
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +15,7 @@ def nothing_answered(monkeypatch):
     monkeypatch.setattr(veils, "_veiled", {})
 
 
-@pytest.mark.parametrize("make", [SoftmaxExplorer, AttentionExplorer, HardmaxExplorer])
+@pytest.mark.parametrize("make", [SoftmaxExplorer, FoldExplorer, AttentionExplorer, HardmaxExplorer])
 def test_a_veil_lifts_with_any_guess_that_can_be_read(make):
     explorer = classroom.veil(make(), until="rankings-guess")
     other = classroom.veil(make(), until="winning-guess")

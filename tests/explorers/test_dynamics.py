@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softgeom.explorers import AttentionExplorer, HardmaxExplorer, examples
+from softgeom.explorers import AttentionExplorer, FoldExplorer, HardmaxExplorer, examples
 from softgeom.hardmax.dynamics import TIE_TOLERANCE, attention
+from softgeom.margins import scalar
 from softgeom.margins.jacobian import attend, attention_jacobian_blocks
 
 
@@ -54,6 +55,48 @@ def test_preimages_of_a_fold_are_counted(javascript):
     const map = ([u, v]) => [u * u * u - u, v];
     return argument.map((e) => m.countPreimages(map, e, [[-2, -2], [2, 2.01]]));"""
     assert javascript("field", body, [[0.01, 0.013], [0.3, -0.4], [1.5, 0.2], [-0.9, 0.7]]) == [3, 3, 1, 1]
+
+
+def test_the_fold_explorer_s_moments_and_solutions_agree(javascript):
+    rng = np.random.default_rng(11)
+    cases = [
+        {
+            "past": rng.uniform(-2.5, 2.5, size=int(rng.integers(1, 7))).tolist(),
+            "coupling": float(rng.uniform(-3, 5)),
+            "level": float(rng.uniform(-2, 2)),
+        }
+        for _ in range(40)
+    ]
+    body = """
+    return argument.map(({past, coupling, level}) => ({
+      ...m.moments(0.7, past, coupling),
+      solutions: m.solutions(level, past, coupling),
+      least: m.steepestFold(past, coupling).least,
+    }));"""
+    folded = 0
+    for case, seen in zip(cases, javascript("fold", body, cases), strict=True):
+        explorer, past = FoldExplorer(**case), np.array(case["past"])
+        exact = scalar.attention_moments(0.7, past, case["coupling"])
+        assert seen["mean"] == pytest.approx(float(exact.mean), abs=1e-10)
+        assert seen["variance"] == pytest.approx(float(exact.variance), abs=1e-10)
+        np.testing.assert_allclose(seen["solutions"], explorer.preimages, atol=1e-8)
+        assert seen["least"] == pytest.approx(explorer.smallest_slope, abs=1e-10)
+        folded += len(seen["solutions"]) > 1
+    assert folded > 2
+
+
+def test_fold_presets_show_what_their_names_say():
+    seen = {}
+    for preset in examples.FOLD_PRESETS:
+        explorer = FoldExplorer(**{key: preset[key] for key in ("past", "coupling", "level")})
+        seen[preset["name"]] = (len(explorer.preimages), explorer.smallest_slope)
+    counts, slopes = ({name: pair[k] for name, pair in seen.items()} for k in (0, 1))
+    assert counts["A fold: three tokens, one residual"] == 3
+    assert 0 < slopes["Two tokens, about to fold"] <= 0.5
+    assert slopes["Negative coupling: never folded"] >= 1
+    preset = next(p for p in examples.FOLD_PRESETS if p["name"] == "A token in the middle")
+    without = FoldExplorer([x for x in preset["past"] if x], coupling=preset["coupling"])
+    assert without.smallest_slope < slopes["A token in the middle"] < 0
 
 
 def _starts() -> list[dict]:

@@ -11,7 +11,16 @@ import pytest
 import traitlets
 
 from softgeom.bottleneck import count_regions
-from softgeom.explorers import NAMES, AttentionExplorer, HardmaxExplorer, SoftmaxExplorer, examples, page, scripts
+from softgeom.explorers import (
+    NAMES,
+    AttentionExplorer,
+    FoldExplorer,
+    HardmaxExplorer,
+    SoftmaxExplorer,
+    examples,
+    page,
+    scripts,
+)
 
 TRIANGLE = [[0, 2], [-2, -1], [2, -1]]
 
@@ -99,6 +108,9 @@ def test_arrays_cannot_be_changed_behind_the_browser_s_back():
         (AttentionExplorer, {"X": [[1, 2]]}, "shows 2 to 12"),
         (AttentionExplorer, {"X": [1, 2]}, r"\(n, 2\) matrix"),
         (AttentionExplorer, {"coupling": float("nan")}, "coupling must lie between"),
+        (FoldExplorer, {"past": []}, "1 to 8 numbers"),
+        (FoldExplorer, {"past": [[1, 2]]}, "1 to 8 numbers"),
+        (FoldExplorer, {"coupling": float("inf")}, "coupling must lie between"),
         (HardmaxExplorer, {"Z": [[1, 2]] * 17}, "shows 1 to 16"),
         (HardmaxExplorer, {"alpha": -1.0}, "alpha must lie between"),
         (HardmaxExplorer, {"ratio": 0.5}, "ratio must lie between"),
@@ -112,7 +124,7 @@ def test_bad_tokens_and_parameters_are_refused(widget, change, told):
         explorer.set_trait(*change.popitem())
     assert explorer.get_state() == before
     with pytest.raises(traitlets.TraitError):
-        explorer.set_trait("coupling" if widget is AttentionExplorer else "alpha", "large")
+        explorer.set_trait("alpha" if widget is HardmaxExplorer else "coupling", "large")
 
 
 def test_fewer_layers_show_a_layer_that_exists():

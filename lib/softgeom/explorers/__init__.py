@@ -1,6 +1,6 @@
 """Live figures for JupyterLab and for the report: they stand above the chapters and nobody imports them.
 
-`SoftmaxExplorer`, `AttentionExplorer` and `HardmaxExplorer` are widgets whose state lives in Python; `page(name)` is the
+`SoftmaxExplorer`, `FoldExplorer`, `AttentionExplorer` and `HardmaxExplorer` are widgets whose state lives in Python; `page(name)` is the
 same figure as one self-contained HTML text that needs no kernel.
 """
 
@@ -11,10 +11,15 @@ from typing import Any
 
 from softgeom.explorers.page import NAMES, page
 
-__all__ = ["NAMES", "AttentionExplorer", "HardmaxExplorer", "SoftmaxExplorer", "page"]
+__all__ = ["NAMES", "AttentionExplorer", "FoldExplorer", "HardmaxExplorer", "SoftmaxExplorer", "page"]
 
 # The widgets need anywidget and their chapters; a static page needs neither.
-_WIDGETS = {"SoftmaxExplorer": "softmax", "AttentionExplorer": "attention", "HardmaxExplorer": "hardmax"}
+_WIDGETS = {
+    "SoftmaxExplorer": "softmax",
+    "FoldExplorer": "fold",
+    "AttentionExplorer": "attention",
+    "HardmaxExplorer": "hardmax",
+}
 
 
 def __getattr__(name: str) -> Any:

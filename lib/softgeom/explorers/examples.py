@@ -125,6 +125,43 @@ _ATTENTION: State = {
     "veiled": False,
 }
 
+FOLD_PRESETS: list[State] = [
+    {
+        "name": "Two tokens, about to fold",
+        "past": [-1.0, 1.0],
+        "coupling": 0.5,
+        "level": 0.125,
+        "note": "Turn c up: the slope at the middle is 1 − c, for there both tokens weigh the same.",
+    },
+    {
+        "name": "A fold: three tokens, one residual",
+        "past": [-1.0, 1.0],
+        "coupling": 2.0,
+        "level": 0.125,
+        "note": "The dashed line meets the curve three times. Move it: outside the fold it meets it once.",
+    },
+    {
+        "name": "A token in the middle",
+        "past": [-2.0, 0.0, 2.0],
+        "coupling": 3.0,
+        "level": 0.125,
+        "note": "The token at 0 never leads, but its share of the attention makes the fold less steep. Remove it.",
+    },
+    {
+        "name": "Negative coupling: never folded",
+        "past": [-1.0, 1.0],
+        "coupling": -2.0,
+        "level": 0.125,
+        "note": "With c < 0 the slope is 1 + |c| Var: at least one everywhere.",
+    },
+]
+
+_FOLD: State = {
+    **{key: FOLD_PRESETS[0][key] for key in ("past", "coupling", "level")},
+    "presets": FOLD_PRESETS,
+    "veiled": False,
+}
+
 HARDMAX_PRESETS: list[State] = [
     {
         "name": "Three leaders",
@@ -182,7 +219,7 @@ _HARDMAX: State = {
     "veiled": False,
 }
 
-_STATES: dict[str, State] = {"softmax": _SOFTMAX, "attention": _ATTENTION, "hardmax": _HARDMAX}
+_STATES: dict[str, State] = {"softmax": _SOFTMAX, "fold": _FOLD, "attention": _ATTENTION, "hardmax": _HARDMAX}
 
 
 def initial_state(name: str) -> State:

@@ -14,6 +14,10 @@ _TITLES = {
         "Who can win a softmax?",
         "Each class is a vector. Drag one inside the hull of the others and it can never win, whatever the features are.",
     ),
+    "fold": (
+        "Where a line folds",
+        "Attention on a line: turn the coupling up until the curve folds, and one residual belongs to several tokens.",
+    ),
     "attention": (
         "Where attention tears",
         "Drag the last token among its past. On the red curve its change of variables is singular: the margin is gone.",
@@ -67,7 +71,7 @@ def page(name: str, state: Mapping[str, Any] | None = None) -> str:
     Parameters
     ----------
     name
-        `"softmax"`, `"attention"` or `"hardmax"`.
+        `"softmax"`, `"fold"`, `"attention"` or `"hardmax"`.
     state
         What differs from the state in which the explorer starts, in plain lists and numbers, such as
         `{"W": [[0, 2], [-2, -1], [2, -1]], "b": None}`.

@@ -1,0 +1,213 @@
+// The fold explorer (003, Section 3.3): attention on a line. Past tokens are numbers; a token x gives x_j the weight softmax(c x x_j), subtracts
+// their mean, and keeps the residual e(x) = x - mean(x), whose slope is 1 - c Var(x). Where the slope is negative the line folds.
+//
+// The model holds past (numbers), coupling c, and level (the residual that is asked for). While it is veiled (a last property) the coupling stops
+// at a half, nothing can be dragged, and no number is shown: from which c on the line folds waits for a guess.
+
+import {
+  Handle,
+  VEILED,
+  Plane,
+  assemble,
+  colour,
+  format,
+  matchHandles,
+  moreAndFewer,
+  presetMenu,
+  say,
+  scaffold,
+  slider,
+  snap,
+  subscript,
+  svg,
+  watch,
+  writer,
+} from "./stage.js";
+
+const MOST_TOKENS = 8;
+const HALF = 3; // of the window
+const POINTS = 600; // of the curve
+const VEILED_COUPLING = 0.5;
+
+/** Mean and variance of the past under the weights that x gives it, and the slope 1 - c Var. */
+export function moments(x, past, c) {
+  const top = Math.max(...past.map((p) => c * x * p));
+  let [total, first, second] = [0, 0, 0];
+  for (const p of past) {
+    const weight = Math.exp(c * x * p - top);
+    total += weight;
+    first += weight * p;
+  }
+  const mean = first / total;
+  for (const p of past) second += Math.exp(c * x * p - top) * (p - mean) ** 2;
+  const variance = second / total;
+  return { mean, variance, slope: 1 - c * variance };
+}
+
+/** Every x whose residual is e, in increasing order: sign changes on a grid over e + the past's range, halved until they are exact. */
+export function solutions(e, past, c) {
+  const gap = (x) => x - moments(x, past, c).mean - e;
+  const [low, high] = [e + Math.min(...past) - 1.003, e + Math.max(...past) + 1.007];
+  const steps = 4000;
+  const at = (k) => low + ((high - low) * k) / steps;
+  const found = [];
+  for (let k = 0, u = gap(at(0)); k < steps; k++) {
+    const v = gap(at(k + 1));
+    if (u < 0 !== v < 0) found.push(halve(gap, at(k), at(k + 1), u < 0));
+    u = v;
+  }
+  return found;
+}
+
+function halve(f, a, b, negativeAtA) {
+  for (let k = 0; k < 50; k++) {
+    const middle = (a + b) / 2;
+    if (f(middle) < 0 === negativeAtA) a = middle;
+    else b = middle;
+  }
+  return (a + b) / 2;
+}
+
+/** The smallest slope in the window, and where it is. */
+export function steepestFold(past, c) {
+  let [least, where] = [Infinity, 0];
+  for (let k = 0; k <= POINTS; k++) {
+    const x = HALF * ((2 * k) / POINTS - 1);
+    const { slope } = moments(x, past, c);
+    if (slope < least) [least, where] = [slope, x];
+  }
+  return { least, where };
+}
+
+function problemWithLine(past, c, level) {
+  if (!Array.isArray(past) || past.length < 1 || past.length > MOST_TOKENS) return `past needs 1 to ${MOST_TOKENS} numbers.`;
+  return [...past, c, level].every(Number.isFinite) ? "" : "past, coupling and level must be finite numbers.";
+}
+
+export function render({ model, el }) {
+  const page = layOut(el);
+  const put = writer(model);
+  const handles = [];
+  const presets = presetMenu(page, model, put);
+  const resize = (change) => {
+    const past = change(model.get("past"));
+    if (!model.get("veiled") && past.length > 0 && past.length <= MOST_TOKENS) put({ past });
+  };
+  moreAndFewer(
+    page.buttons,
+    "token",
+    [() => resize((past) => [...past, snap(2 * Math.cos(2.4 * past.length))]), () => resize((past) => past.slice(0, -1))],
+    ["Add a token to the past", "Remove the latest token of the past"],
+  );
+  const coupling = slider(page.sliders, {
+    label: "coupling c",
+    min: -3,
+    max: 5,
+    step: 1 / 16,
+    input: (value) => put({ coupling: model.get("veiled") ? Math.min(value, VEILED_COUPLING) : value }),
+  });
+  const asked = new Handle(page.line, {
+    name: "level",
+    shape: "diamond",
+    move: ([, e]) => model.get("veiled") || put({ level: e }),
+  });
+
+  function draw() {
+    const [past, given, level] = ["past", "coupling", "level"].map((name) => model.get(name));
+    const problem = problemWithLine(past, given, level);
+    say(page.message, problem);
+    if (problem) return; // the last good picture stays
+    const veiled = Boolean(model.get("veiled"));
+    const c = veiled ? Math.min(given, VEILED_COUPLING) : given;
+    const roots = solutions(level, past, c);
+    matchHandles(handles, past.length, (i) => {
+      const move = ([x]) => model.get("veiled") || put({ past: model.get("past").map((p, k) => (k === i ? x : p)) });
+      return new Handle(page.line, { name: `token-${i}`, move });
+    });
+    past.forEach((p, i) =>
+      handles[i].place([p, 0], {
+        fill: colour(i),
+        caption: subscript("x", i + 1),
+        away: [0, -1],
+        label: `past token ${subscript("x", i + 1)} at ${format(p)}`,
+      }),
+    );
+    asked.place([-HALF + HALF / 20, level], { fill: "var(--sg-ink)", caption: "e", away: [0, 1], label: `residual asked for, ${format(level)}` });
+    drawCurve(page.line, past, c, veiled);
+    drawLevel(page.line, level, veiled ? [] : roots);
+    drawSlope(page.slope, past, c, veiled);
+    presets.hide(veiled);
+    if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
+    else tell(page, roots, steepestFold(past, c), c);
+    coupling.control.max = veiled ? VEILED_COUPLING : 5;
+    coupling.set(c, format(c));
+  }
+
+  const stop = watch(model, ["past", "coupling", "level", "veiled"], draw);
+  draw();
+  return stop;
+}
+
+function layOut(el) {
+  const page = scaffold(el, "Fold explorer", [
+    "The residual e(x) = x − mean: drag the past, and the level e",
+    "Its slope 1 − c Var(x): below zero the line folds",
+  ]);
+  const [left, right] = page.figures;
+  const line = new Plane(left, {
+    half: HALF,
+    axes: ["x", "e"],
+    label: "Residual against token. Tab selects a past token or the level, arrow keys move it, Shift makes the steps finer.",
+  });
+  const slope = new Plane(right, { half: HALF, axes: ["x", "slope"], label: "Slope of the residual against the token" });
+  assemble(page);
+  return { ...page, line, slope };
+}
+
+/** The parts of a curve on which a test holds and those on which it does not, as one path each. */
+function splitCurve(plane, height, test) {
+  const [kept, other] = [[], []];
+  for (let k = 0; k < POINTS; k++) {
+    const [a, b] = [k, k + 1].map((n) => HALF * ((2 * n) / POINTS - 1));
+    (test((a + b) / 2) ? kept : other).push(plane.path([[a, height(a)], [b, height(b)]]));
+  }
+  return [kept.join(""), other.join("")];
+}
+
+function drawCurve(plane, past, c, veiled) {
+  const height = (x) => x - moments(x, past, c).mean;
+  const [rising, folded] = splitCurve(plane, height, (x) => veiled || moments(x, past, c).slope >= 0);
+  plane.draw("curve", [svg("path", { d: rising, class: "sg-curve" }), svg("path", { d: folded, class: "sg-tear" })]);
+}
+
+function drawLevel(plane, level, roots) {
+  plane.draw("level", [
+    plane.line([-HALF, level], [HALF, level], { class: "sg-front" }),
+    ...roots.map((x) => plane.circle([x, level], 6, { class: "sg-mark sg-residual" })),
+  ]);
+}
+
+function drawSlope(plane, past, c, veiled) {
+  if (veiled) return plane.draw("slope", []);
+  const height = (x) => moments(x, past, c).slope;
+  const [above, below] = splitCurve(plane, height, (x) => height(x) >= 0);
+  plane.draw("slope", [svg("path", { d: above, class: "sg-curve" }), svg("path", { d: below, class: "sg-tear" })]);
+}
+
+function tell(page, roots, { least, where }, c) {
+  say(
+    page.live,
+    roots.length > 1
+      ? `${roots.length} tokens have this residual: it does not tell which was meant.`
+      : "One token has this residual.",
+  );
+  const meaning =
+    least < 0
+      ? "the line is folded there, and residuals of the fold belong to several tokens"
+      : c < 0
+        ? "negative coupling stretches the line and never folds it"
+        : "the line is only stretched; at 0 it begins to fold";
+  say(page.detail, `Smallest slope ${format(least)}, at x = ${format(where)}: ${meaning}.`);
+}
+
+export default { render };
