@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from softgeom.bottleneck.proving.tiny_layers import FAMILIES, FEATURE_SETS, TinyLayer, tiny_layer
-from softgeom.bottleneck.scanner import EvidenceError, Finding, scan
+from softgeom.bottleneck.scanner import EvidenceError, Finding, Scan, scan
 
 KEYS = ["feature_set", "family", "dtype", "scale"]
 COUNTS = [
@@ -43,15 +43,16 @@ def try_layer(rng: np.random.Generator) -> tuple[tuple[str, ...], dict[str, floa
     size = {"classes": int(rng.integers(13, 61)), "dimension": int(rng.integers(5, 13))} if larger else {}
     tiny = tiny_layer(rng, feature_set, "integers" if larger else family, **size)
     started = time.process_time()
-    found = scan(tiny.layer, features=tiny.features)
+    unverified = False
     try:
+        found = scan(tiny.layer, features=tiny.features)
         unverified = not found.verify()
-    except EvidenceError as error:
-        unverified = True
+    except EvidenceError as error:  # of such a layer nothing else is counted
         print("UNVERIFIED", error)
+        unverified, found = True, Scan(tiny.layer, tiny.features, [])
     seconds = time.process_time() - started
     false_verdicts = false_margins = 0
-    for finding, truth in zip(found.findings, [] if larger else tiny.truths(), strict=not larger):
+    for finding, truth in zip(found.findings, [] if larger else tiny.truths(), strict=False):
         wrong = finding.evidence.verdict not in (truth.verdict, "undecided")
         beyond = not wrong and truth.margin is not None and _claims_too_much(finding, truth.margin, tiny)
         false_verdicts, false_margins = false_verdicts + wrong, false_margins + beyond

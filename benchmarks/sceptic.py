@@ -6,7 +6,7 @@
 
 Scans the model (finished blocks stay in --work), writes the folder of certificates, verifies it, and runs tools/check_evidence.py. One row
 per head and feature set in results/bench/sceptic.csv, in seconds of processor time. `norm` is what a LayerNorm without gain would leave: the
-sphere of radius sqrt(d), centred.
+ball of radius sqrt(d), centred.
 """
 
 from __future__ import annotations

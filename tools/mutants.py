@@ -25,13 +25,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HOME = "softgeom/bottleneck"
 TESTS = {
-    f"{HOME}/certifying/hull.py": ("test_verdict.py", "test_oracle.py", "test_refine.py"),
-    f"{HOME}/certifying/witness.py": ("test_verdict.py", "test_oracle.py"),
+    f"{HOME}/certifying/hull.py": ("test_verdict.py", "test_refine.py", "test_scale.py", "test_oracle.py"),
+    f"{HOME}/certifying/witness.py": ("test_verdict.py", "test_scale.py", "test_search.py", "test_oracle.py"),
     f"{HOME}/certifying/verdict.py": ("test_verdict.py", "test_folder.py"),
-    f"{HOME}/certifying/archive.py": ("test_folder.py",),
+    f"{HOME}/certifying/archive.py": ("test_folder.py", "test_refine.py"),
     f"{HOME}/certifying/folder.py": ("test_folder.py",),
-    f"{HOME}/problem.py": ("test_search.py", "test_oracle.py"),
-    f"{HOME}/scanner.py": ("test_folder.py", "test_oracle.py", "test_scan.py"),
+    f"{HOME}/problem.py": ("test_search.py", "test_scale.py", "test_oracle.py"),
+    f"{HOME}/scanner.py": ("test_folder.py", "test_scan.py", "test_together.py", "test_scale.py", "test_oracle.py"),
 }
 COLUMNS = ["module", "line", "before", "after", "verdict", "reason"]
 TABLE = ROOT / "results/bench/mutants.csv"

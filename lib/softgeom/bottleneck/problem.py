@@ -142,6 +142,14 @@ class Problem:
         """The point of the region nearest to the origin (D,)."""
         return self.project(np.zeros(self.dimension))
 
+    @property
+    def box(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper corner (D,) of the box, or of the one around the ball: who cannot win in it cannot win in the region."""
+        if self.low is not None and self.high is not None:
+            return self.low, self.high
+        radius = self.scale * np.ones(self.dimension)
+        return -radius, radius
+
     def support(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
         """``max of v.z over the region`` for V (..., D), in plain float64 (verdict.py does it rigorously)."""
         if self.low is not None and self.high is not None:

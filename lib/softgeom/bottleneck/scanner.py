@@ -39,6 +39,7 @@ from softgeom.bottleneck.certifying.verdict import (
 )
 from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.problem import Problem, make_problem
+from softgeom.bottleneck.proving.cutting import Proofs, cut_each
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.proving.lp import chebyshev_radius
 from softgeom.bottleneck.proving.refine import make_exact, refine
@@ -403,31 +404,48 @@ def _chains(problem: Problem) -> bool:
 
 def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     # Narrow layers by a chain of bases, wide ones (and a handful of classes) by maximum entropy: each is slow where the other is quick.
-    together = prove_together(task.problem, classes, task.seed)
-    proofs, method = together.proofs, "together"
+    proofs, method = prove_together(task.problem, classes, task.seed), "together"
     if not proofs:
         proofs, method = surround(task.problem, classes, task.seed), "surround"
-    findings = {t: Finding(t, captors, method, 0, bound, np.nan) for t, (captors, bound) in proofs.items()}
-    findings |= _won(task, together.points)
-    left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
+    findings = _proven(proofs, method)
+    left = _without(classes, findings)
+    if not len(left):
+        return [_refined(task, findings[t]) for t in classes.tolist()]
     # Larger working sets than in the search: the programmes start from them; few rivals need no choice.
-    rounds = 0 if task.layer.classes <= FEW else 8
-    found = climb(task.problem, left, rounds=rounds, steps=40, rivals=64, device=task.device) if len(left) else None
-    for n, t in enumerate(left.tolist()):
-        assert found is not None
-        evidence, margin, rounds = decide(task.problem, task.checker, t, found.Z[n], found.rivals[n])
-        radius = task.checker.radius(left[[n]], np.array([margin]))[0] if isinstance(evidence, Witness) else np.nan
+    few = task.layer.classes <= FEW
+    found = climb(task.problem, left, rounds=0 if few else 8, steps=40, rivals=64, device=task.device)
+    start = dict(zip(left.tolist(), zip(found.Z, found.rivals, strict=True), strict=True))
+    won = {
+        int(left[n]): task.problem.lift(found.Z[n], float(found.margin[n])) for n in np.flatnonzero(found.margin > 0)
+    }
+    findings |= _won(task, won, "ascent")
+    if not few and _chains(task.problem):
+        left = _without(classes, findings)
+        known = [captors for captors, _ in proofs.values()]
+        proofs, won = cut_each(task.problem, left, [start[t][1] for t in left.tolist()], known)
+        findings |= _proven(proofs, "cuts") | _won(task, won, "cuts")
+    for t in _without(classes, findings).tolist():
+        evidence, margin, rounds = decide(task.problem, task.checker, t, *start[t])
+        radius = task.checker.radius(np.array([t]), np.array([margin]))[0] if isinstance(evidence, Witness) else np.nan
         findings[t] = Finding(t, evidence, "programme", rounds, margin, float(radius))
     return [_refined(task, findings[t]) for t in classes.tolist()]
 
 
-def _won(task: _Task, points: dict[int, NDArray[np.float64]]) -> dict[int, Finding]:
-    """Witnesses among points (D,) at which classes seem to win."""
+def _without(classes: NDArray[np.intp], findings: dict[int, Finding]) -> NDArray[np.intp]:
+    return np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
+
+
+def _proven(proofs: Proofs, method: str) -> dict[int, Finding]:
+    return {t: Finding(t, captors, method, 0, bound, np.nan) for t, (captors, bound) in proofs.items()}
+
+
+def _won(task: _Task, points: dict[int, NDArray[Any]], method: str) -> dict[int, Finding]:
+    """Witnesses among points (d,) at which classes seem to win."""
     classes = np.array(list(points), dtype=np.intp)
     margins = task.checker.certify_many(list(points.values()), classes.tolist())
     radii = task.checker.radius(classes, margins)
     return {
-        t: Finding(t, Witness(points[t]), "together", 0, margin, radius)
+        t: Finding(t, Witness(points[t]), method, 0, margin, radius)
         for t, margin, radius in zip(classes.tolist(), margins.tolist(), radii.tolist(), strict=True)
         if margin > 0
     }

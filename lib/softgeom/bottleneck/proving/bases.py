@@ -74,7 +74,9 @@ class Bases:
         self.barred = np.zeros(k + 2 * D, dtype=bool)
         self._refresh()
 
-    def solve(self, own: NDArray[np.float64], bias: float, itself: int | None = None) -> Vertex | None:
+    def solve(
+        self, own: NDArray[np.float64], bias: float, itself: int | None = None, *, best: bool = False
+    ) -> Vertex | None:
         """The vertex of a class with row ``own`` (D,); None if rounding or cycling stops the method.
 
         Dual objectives only grow: once one is positive the class is no captive of these rivals, and the method stops.
@@ -85,12 +87,14 @@ class Bases:
             Row and bias of the class.
         itself : int, optional
             Its place in the shared set, if it is there: it does not compete with itself.
+        best : bool
+            Go on to the best margin, also of a class that beats the set.
         """
         before = self._state()
         if itself is not None:
             self.barred[itself] = True
         target = np.append(own, 1.0)
-        vertex = self._descend(target, bias)
+        vertex = self._descend(target, bias, best=best)
         if itself is not None:
             self.barred[itself] = False
         if vertex is None or (itself is not None and self.reduced[itself] < 0):
@@ -102,13 +106,13 @@ class Bases:
         x = np.column_stack([own, np.ones(len(own))]) @ self.inverse.T
         return x.min(axis=1) >= -TOLERANCE, np.maximum(x, 0.0)
 
-    def _descend(self, target: NDArray[np.float64], bias: float) -> Vertex | None:
+    def _descend(self, target: NDArray[np.float64], bias: float, *, best: bool) -> Vertex | None:
         pivots, limit = 0, MOST_PIVOTS * (self.D + 1)
         while True:
             x = self.inverse @ target
             r, sign = self._leaving(x)
             beats = float(self.cost[self.basic] @ x) + bias > 0 and not self.barred[self.basic].any()
-            if r is None or beats:
+            if r is None or (beats and not best):
                 return self._vertex(x, target, bias)
             if pivots >= limit or not self._pivot(r, sign):
                 return None

@@ -9,12 +9,12 @@ them all, over a few shared rivals:
    rows surround the middle; a systematic sample of them, flattened, is what all others share.
 3. *The chain.* From class to nearest class the basis is mended, and tried on the next neighbours without a pivot. A class that beats the shared
    rivals at some point is left as soon as that point is found.
-4. *The rest*, by cutting planes again, from the captors that all others have in common: what is captive is proven, and what is not yields a point.
+
+Where the middle's simplex holds nobody else, captives are not alike, and there is no chain. What is still open then is mostly not captive at
+all: it goes back to the search, to cutting planes from the captors that are known by now, and to programmes of its own.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.proving.bases import Bases
-from softgeom.bottleneck.proving.cutting import Cut, cut
+from softgeom.bottleneck.proving.cutting import Proofs, cut
 from softgeom.bottleneck.searching.look import look
 
 MOST_FEATURES = (
@@ -35,18 +35,9 @@ FLATTEN = 0.25  # power of the weights by which they are drawn: rows that matter
 TRIED = 8  # classes near the middle: the first may not be captive
 NEIGHBOURS = 64  # classes on which each new basis is tried
 
-Proofs = dict[int, tuple[Captors, float]]
 
-
-class Together(NamedTuple):
-    """What a chain found: captors and the bound <= 0 that they certify, and points (D,) at which classes seem to win."""
-
-    proofs: Proofs
-    points: dict[int, NDArray[np.float64]]
-
-
-def prove_together(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -> Together:
-    """Proven captors of those ``classes`` (n,) that a chain of warm bases reaches, and points for those that beat everybody.
+def prove_together(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -> Proofs:
+    """Proven captors of those ``classes`` (n,) that a chain of warm bases reaches.
 
     Parameters
     ----------
@@ -59,17 +50,16 @@ def prove_together(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -
 
     Returns
     -------
-    Together
-        Each class has at most d + 1 captors; classes without a proof or a point are absent. Points are not certified.
+    dict
+        Class -> its captors, at most d + 1, and the bound <= 0 that they certify; classes without a proof are absent.
     """
     if problem.homogeneous or problem.dimension > MOST_FEATURES or len(classes) < FEWEST:
-        return Together({}, {})
+        return {}
     chain = _Chain(problem, classes)
     shared = chain.prove_the_middle()
-    if len(chain.left) and shared is not None:
+    if len(chain.left) and len(chain.proven) > 1 and shared is not None:
         chain.walk(np.union1d(shared, chain.surrounding(seed)))
-        chain.cut_the_rest()
-    return Together(chain.proven, chain.points)
+    return chain.proven
 
 
 class _Chain:
@@ -77,49 +67,24 @@ class _Chain:
 
     def __init__(self, problem: Problem, classes: NDArray[np.intp]) -> None:
         self.problem = problem
-        radius = problem.scale * np.ones(problem.dimension)
-        self.low = -radius if problem.low is None else problem.low
-        self.high = radius if problem.high is None else problem.high
         rows = problem.rows(classes)
         self.centre = np.median(rows, axis=0)
         order = np.argsort(((rows - self.centre) ** 2).sum(axis=1), kind="stable")
         self.left, self.rows = classes[order], rows[order]  # (n,), (n, D) nearest to the middle first
         self.proven: Proofs = {}
-        self.points: dict[int, NDArray[np.float64]] = {}
 
     def prove_the_middle(self) -> NDArray[np.intp] | None:
         """Find a captive near the middle and try its basis on all others; its captors, None if there is none."""
         for n, t in enumerate(self.left[:TRIED].tolist()):
             z = self.problem.reach(self.rows[n : n + 1])
             nearby = look(self.problem, z, self.left[n : n + 1], strongest=4 * self.problem.dimension, enough=np.inf)
-            found = self._cut(t, nearby.strongest[0])
+            found = cut(self.problem, t, nearby.strongest[0])
             if found is not None and found.is_captive:
                 self._settle(found.bases, found.rivals, np.arange(len(self.left)))
-                self._keep_open()
+                open_ = np.array([t not in self.proven for t in self.left.tolist()], dtype=bool)
+                self.left, self.rows = self.left[open_], self.rows[open_]
                 return found.captors
         return None
-
-    def cut_the_rest(self) -> None:
-        """Cutting planes for every class that the chain has left, from the captors that are known so far."""
-        self._keep_open()
-        pool = np.unique(np.concatenate([captors.rivals for captors, _ in self.proven.values()]))
-        for t in self.left.tolist():
-            found = self._cut(t, pool)
-            if found is not None and found.is_captive:
-                pool = np.union1d(pool, found.captors)
-
-    def _cut(self, t: int, rivals: NDArray[np.intp]) -> Cut | None:
-        """Cutting planes for class t; its proof or its point is kept."""
-        found = cut(self.problem, t, rivals, self.low, self.high)
-        if found is not None and found.is_captive:
-            self._prove(t, found.rivals[found.vertex.positions], found.vertex.weights)
-        elif found is not None:
-            self.points[t] = self.problem.project(found.vertex.z)
-        return found
-
-    def _keep_open(self) -> None:
-        open_ = np.array([t not in self.proven and t not in self.points for t in self.left.tolist()], dtype=bool)
-        self.left, self.rows = self.left[open_], self.rows[open_]
 
     def surrounding(self, seed: int) -> NDArray[np.intp]:
         """Rows that surround the middle: a sample by the flattened weights of largest entropy."""
@@ -174,7 +139,7 @@ class _Chain:
         return bound <= 0
 
     def _bases(self, shared: NDArray[np.intp]) -> Bases:
-        return Bases(self.problem.rows(shared, np.float64), self.problem.b[shared], self.low, self.high)
+        return Bases(self.problem.rows(shared, np.float64), self.problem.b[shared], *self.problem.box)
 
 
 def _largest_entropy(
