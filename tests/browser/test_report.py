@@ -1,81 +1,19 @@
 """The report as a reader meets it: a folder opened from the disk, on a desk and on a phone, in daylight and in the dark.
 
-It is built once, in a compendium of its own, from the notebooks that `make smoke` has executed; where there are none, from two small
-ones that are executed here.
+conftest.py builds it once.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
-import yaml
 
-from compendium import paths, report, runner
 from softgeom.explorers import NAMES
 
 pytestmark = pytest.mark.browser
 
-PROFILE = "smoke"
-SMALL = (
-    "20_scalar_margins",
-    "26_margin_audit",
-    "90_summary",
-)  # seconds each; the summary is what the registers are made from
 PHONE = {"viewport": {"width": 375, "height": 800}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
-
-
-@pytest.fixture(scope="session")
-def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the built site."""
-    root = tmp_path_factory.mktemp("compendium")
-    for name in ("Makefile", "README.md", "data", "docs", "lib", "params", "report"):
-        (root / name).symlink_to(repository / name)
-    finished = [path.stem for path in sorted((repository / "executed" / PROFILE).glob("[0-9]*.ipynb"))]
-    finished = [name for name in finished if not name.endswith(".failed")]
-    names = finished if "90_summary" in finished else SMALL
-    _claims_of(names, repository / "claims", root / "claims")
-    (root / "notebooks").mkdir()
-    (root / "notebooks" / "lessons").symlink_to(repository / "notebooks" / "lessons")
-    for name in names:
-        (root / "notebooks" / f"{name}.ipynb").symlink_to(repository / "notebooks" / f"{name}.ipynb")
-    for kind in ("results", "figures"):
-        (root / kind).mkdir()
-        (root / kind / "default").symlink_to(repository / kind / "default")  # the README shows them
-    (root / "results" / "bench").symlink_to(repository / "results" / "bench")  # and what each target costs
-    (root / "build").mkdir()
-    if (repository / "build" / "mathjax").is_dir():
-        (root / "build" / "mathjax").symlink_to(repository / "build" / "mathjax")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SOFTGEOM_ROOT", str(root))
-        if names == SMALL:
-            for name in SMALL:
-                runner.run(name, PROFILE)
-        else:
-            for kind in ("results", "figures", "executed"):
-                shutil.copytree(repository / kind / PROFILE, root / kind / PROFILE)
-        front = report.build(PROFILE)
-        assert front == paths.root() / "build" / "html" / "index.html"
-    if not (front.parent / "_static" / "tex-svg.js").is_file() and not shutil.which("npm"):
-        pytest.skip("no npm on the PATH, and so no MathJax in the report: its formulas would need a network")
-    return front.parent
-
-
-def _claims_of(notebooks: Iterable[str], register: Path, folder: Path) -> None:
-    """A register of the claims that these notebooks give evidence for."""
-    folder.mkdir()
-    for path in register.glob("*.yaml"):
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        content["claims"] = [claim for claim in content["claims"] if claim["notebook"] in notebooks]
-        used = {claim.get("root") for claim in content["claims"]}
-        content["roots"] = {key: text for key, text in content.get("roots", {}).items() if key in used}
-        if content["claims"]:
-            (folder / path.name).write_text(
-                yaml.safe_dump(content, allow_unicode=True, sort_keys=False), encoding="utf-8"
-            )
 
 
 @pytest.fixture

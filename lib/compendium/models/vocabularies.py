@@ -6,6 +6,7 @@ font that every installation of matplotlib brings (DejaVu Sans: Latin, Greek, Cy
 
 from __future__ import annotations
 
+import os
 import shutil
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -19,11 +20,12 @@ from compendium.keeping import Shelf
 from softgeom.bottleneck import Box, Scan, scan
 from softgeom.bottleneck.card import script_of
 from softgeom.bottleneck.verdict_table import escape_token
-from softgeom.checkpoints import RELEASED, glyphs, load_softmax_layer
+from softgeom.checkpoints import RELEASED, glyphs, load_head, load_softmax_layer
 from softgeom.checkpoints.packages import fetch_members
 from softgeom.checkpoints.plain_pickle import read_plain_pickle
 from softgeom.checkpoints.ppocr import Recogniser, read_lines
 from softgeom.checkpoints.released import G2PM_READINGS
+from softgeom.parallel import available_cores
 
 FONT = "DejaVu Sans"
 _SIZE = 40  # pixels: about what a detector cuts out of a photograph
@@ -63,6 +65,14 @@ def scan_released(name: str, every: int = 1) -> Scan:
     return _shelf().keep(_scan, name, every, label=f"{name}-{every}", resumes=True)
 
 
+def unreachable_in_range(name: str) -> int:
+    """How many outputs can never win where the step in front of the layer confines its features (`Head.feature_set`); a small model's, scanned anew."""
+    head = load_head(name)
+    found = scan(head.layer, features=head.feature_set()[0])
+    found.verify()
+    return found.counts["unargmaxable"]
+
+
 def league(scans: dict[str, Scan]) -> pd.DataFrame:
     """One row a model: what it lists, what was asked, what can never be its answer."""
     rows = []
@@ -100,7 +110,7 @@ def scripts(scans: dict[str, Scan], least: int = 20) -> pd.DataFrame:
 
 def writing_of(token: str) -> str:
     """The script of a token; Chinese characters as simplified or traditional where a national standard of one side alone lists them."""
-    script = script_of(token)
+    script = {"Other": "signs, no letters"}.get(script_of(token), script_of(token))
     if script != "Han" or len(token) != 1:
         return {"Hiragana": "kana", "Katakana": "kana"}.get(script, script)
     simplified, traditional = (_in_standard(token, encoding) for encoding in ("gb2312", "big5"))
@@ -215,7 +225,10 @@ def _in_standard(character: str, encoding: str) -> bool:
 def _scan(name: str, every: int, checkpoint: Path | None = None) -> Scan:
     layer = load_softmax_layer(name)
     asked = np.arange(0, layer.classes, every)
-    found = scan(layer, asked, features=Box(100.0), checkpoint=checkpoint, progress=True)
+    workers = (
+        1 if os.environ.get("OMP_NUM_THREADS") == "1" else available_cores()
+    )  # make -j2 gives each notebook one thread
+    found = scan(layer, asked, features=Box(100.0), n_jobs=workers, checkpoint=checkpoint, progress=True)
     found.verify()
     if checkpoint is not None:
         shutil.rmtree(checkpoint, ignore_errors=True)  # a folder of blocks, which the shelf does not know

