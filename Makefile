@@ -133,10 +133,11 @@ endef
 	$(CONDA) env create --yes --prefix ./.conda --file environment.yml
 	@touch $@
 
-# What a run writes into a notebook never shows in git: outputs are stripped on their way into a commit.
+# What a run or JupyterLab writes into a notebook never shows in git: it is stripped on its way into a commit.
+STRIP := -m nbstripout --keep-id --extra-keys 'metadata.papermill cell.metadata.papermill
 .PHONY: clean-diffs
 clean-diffs:
-	@if git rev-parse --git-dir >/dev/null 2>&1; then git config filter.nbstripout.clean "$(PY) -m nbstripout --keep-id --extra-keys 'metadata.papermill cell.metadata.papermill'"; fi
+	@if git rev-parse --git-dir >/dev/null 2>&1; then git config filter.nbstripout.clean "$(PY) $(STRIP) metadata.language_info'"; fi
 
 lock: | $(STAMP)
 	@$(PY) $(PIP) uv || $(NO_PIP)
@@ -214,7 +215,7 @@ test-browser: | $(test-stamp)
 lint: | $(lint-stamp)
 	$(PY) -m ruff check lib tests notebooks benchmarks
 	$(PY) -m ruff format --check lib tests notebooks benchmarks
-	$(PY) -m nbstripout --verify --keep-id --extra-keys 'metadata.papermill cell.metadata.papermill' notebooks/*.ipynb notebooks/lessons/*.ipynb
+	$(PY) $(STRIP)' --verify notebooks/*.ipynb notebooks/lessons/*.ipynb
 	$(PY) -m compendium check-claims
 	$(PY) -m mypy
 	$(PY) -m compendium render-readme --check
@@ -234,13 +235,11 @@ pointer: | $(STAMP)
 readme: | $(STAMP)
 	@$(PY) -m compendium render-readme
 
-LAB := -m jupyterlab --LabApp.news_url=None $(if $(filter 0,$(shell id -u)),--allow-root)
-
 lab: | $(if $(LIGHT),$(light-stamp),$(STAMP))
-	$(PY) $(LAB) --LabApp.default_url=/lab/tree/notebooks/start.ipynb
+	@$(PY) -m compendium.lab
 
 lessons: | $(light-stamp)
-	$(PY) $(LAB) --LabApp.default_url=/lab/tree/notebooks/lessons/1_rankings_and_regions.ipynb
+	@$(PY) -m compendium.lab notebooks/lessons/1_rankings_and_regions.ipynb
 
 site: | $(report-stamp)
 	@$(PY) -m compendium site
