@@ -262,7 +262,7 @@ def scan(
         open_device(device)  # says at once what is missing
     key = None if checkpoint is None else fingerprint(layer)
     units = in_units(layer, features, COMFORT)
-    task = _Task(units.layer, units.features, *find_twins(layer, features), seed, checkpoint, key, device)
+    task = _Task(units.layer, units.features, *find_twins(units.layer, units.features), seed, checkpoint, key, device)
     options: dict[str, Any] = {"shared": task, "n_jobs": n_jobs, "backend": backend, "address": address}
     search_title, decide_title = ("searching for witnesses", "proving the rest") if progress else (None, None)
     searched = run_blocks(search_block, _cut(chosen, block), **options, description=search_title)

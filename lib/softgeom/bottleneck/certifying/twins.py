@@ -71,13 +71,12 @@ def _near_groups(layer: SoftmaxLayer, features: FeatureSet) -> list[tuple[list[i
     """Two or more equal effective rows with their effective biases: neighbours in one direction, compared as fractions."""
     direction = np.random.default_rng(0).normal(size=layer.dimension)
     place, size = np.zeros(layer.classes), 0.0
-    for start in range(0, layer.classes, 4096):
-        rows = features.effective_rows(layer.W[start : start + 4096], np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # what leaves float64 is not apart: compared exactly
+        for start in range(0, layer.classes, 4096):
+            rows = features.effective_rows(layer.W[start : start + 4096], np.float64)
             place[start : start + 4096] = rows @ direction
-        size = max(size, float(np.abs(rows).max()))
-    order = np.argsort(place, kind="stable")
-    with np.errstate(invalid="ignore", over="ignore"):  # places beyond float64 are not apart: compared exactly
+            size = max(size, float(np.abs(rows).max()))
+        order = np.argsort(place, kind="stable")
         apart = np.diff(place[order]) > NEAR * size * layer.dimension
     groups: list[tuple[list[int], list[Bias]]] = []
     for near in np.split(order, np.flatnonzero(apart) + 1):
