@@ -63,7 +63,7 @@ unexport JUPYTER_PATH PYTHONPATH
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-browser lint lab lessons scan bench mutants audit torture check why readme report site film claims pointer lock clean
+.PHONY: help env all smoke test test-browser test-core lint lab lessons scan bench mutants audit torture check why readme report site film claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
@@ -255,6 +255,15 @@ film: | $(STAMP)
 scan: | $(STAMP)
 	@$(PY) -m compendium scan
 
+# The core alone, in an environment of its own, at the lowest versions that pyproject.toml allows (BOUNDS=highest: at today's): needs a network
+BOUNDS    ?= lowest-direct
+CORETESTS := tests/bottleneck tests/checkpoints tests/commands tests/test_cli.py tests/test_parallel.py tests/test_layer.py tests/test_features.py tests/test_writing.py
+test-core:
+	$(PYTHON) -m venv build/uv && build/uv/bin/python $(PIP) uv
+	build/uv/bin/uv venv --quiet --clear --python $(PYTHON) build/core
+	build/uv/bin/uv pip install --quiet --python build/core/bin/python --resolution $(BOUNDS) . 'pytest>=8.3' 'pytest-xdist>=3.6' 'hypothesis>=6.112' 'pyyaml>=6.0'
+	cp -r tests pyproject.toml build/core/ && cd build/core && bin/python -m pytest -n 2 $(CORETESTS)
+
 # Known vulnerabilities of everything pinned, from the public database osv.dev: needs a network
 audit: | $(STAMP)
 	@$(PY) -m compendium audit
@@ -265,10 +274,15 @@ mutants: | $(test-stamp)
 bench: | $(STAMP)
 	$(PY) benchmarks/run.py
 
-torture: | $(STAMP)
-	cd tools && SOFTGEOM_CACHE=$$(mktemp -d) ../$(PY) -m torture files --out ../results/torture/files.csv
-	cd tools && ../$(PY) -m torture hub --out ../results/torture/hub.csv
-	cd tools && for work in scan jobs dask train; do ../$(PY) -m torture.kills $$work --kills 75 --out ../results/torture/kills_$$work.csv || exit 1; done
+# Everything that tries to break it, into results/torture (docs/torture.md); an hour or two. The short form is part of `make test`.
+torture: | $(test-stamp)
+	cd tools && for family in files inspect results disk; do ../$(PY) -m torture $$family --out ../results/torture/$$family.csv || exit 1; done
+	cd tools && ../$(PY) -m torture hub --at-a-time 6 --out ../results/torture/hub.csv
+	cd tools && for work in scan jobs dask train make; do ../$(PY) -m torture.kills $$work --out ../results/torture/kills.csv || exit 1; done
+	$(PY) benchmarks/oracle.py --seconds 600 --seed $$(date +%s)
+	$(PY) tools/mutants.py --each 5
+	cd tools && ../$(PY) -m torture.page
+	@$(PY) -m compendium render-readme
 
 clean:
 	rm -rf executed build results/smoke results/lab results/own figures/smoke figures/lab figures/own .pytest_cache .mypy_cache .ruff_cache

@@ -5,6 +5,7 @@ Markers in the text, each kept and its content replaced::
     <!-- value: 12_first_scan/unargmaxable --> 200 <!-- /value -->            a recorded value (optional format: `... | ,.0f`)
     <!-- table: 10_braid_counts/real_sizes --> ... <!-- /table -->            a recorded table (optional columns: `... | a, b`)
     <!-- table: bench/targets --> ... <!-- /table -->                         a benchmark's table, from results/bench
+    <!-- table: torture/summary --> ... <!-- /table -->                       a table of the fuzzers, from results/torture
     <!-- cost: all --> 20 minutes <!-- /cost -->                              what a make target costs (`... | disk`: in GB), from results/bench
     <!-- figure: 11_region_geometry/slices --> ... <!-- /figure -->           a recorded figure with its alternative text
     <!-- verdicts: all --> ... <!-- /verdicts -->                             verdicts by kind, of all papers or of one (`... 003`)
@@ -27,6 +28,7 @@ from compendium import findings, paths
 from compendium.entries import table_of_counts
 from compendium.runs import NotebookRun, committed
 
+_NO_NOTEBOOK = {"bench", "torture"}  # folders of results that no notebook records
 _MARKER = re.compile(
     r"<!-- (value|table|cost|figure|verdicts|links): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->", re.DOTALL
 )
@@ -79,7 +81,7 @@ class _Renderer:
 
     def table(self, what: str, option: str) -> str:
         name, _, key = what.rpartition("/")
-        folder = paths.root() / "results" / "bench" if name == "bench" else self.run(name).results
+        folder = paths.root() / "results" / name if name in _NO_NOTEBOOK else self.run(name).results
         path = folder / f"{key}.csv"
         if not path.is_file():
             raise KeyError(f"a page names the table {what}, which {name} did not record")

@@ -77,6 +77,7 @@ def _build(shown: Sequence[NotebookRun], notebooks: dict[str, Any], profile: str
         "corrections": registers.corrections_page(shown),
         "provenance": registers.provenance_page(shown),
         "data": (paths.root() / "data" / "README.md").read_text(encoding="utf-8"),
+        "torture": _for_the_site(_rendered("docs/torture.md", shown)),
     }
     proofs = {name: _for_the_site(_rendered(f"docs/{name}.md", shown)) for name in ("verdicts", "certificates")}
     explorers, lessons = _explorers(source), _lessons(source)
@@ -117,6 +118,8 @@ def _copy_files(shown: Sequence[NotebookRun], source: Path) -> None:
             _copy(root / run.figure(key), source / run.figure(key))
         for path in run.results.glob("*.*"):
             _copy(path, source / "_extra" / path.relative_to(root))
+    for path in (root / "results" / "torture").glob("*.csv"):
+        _copy(path, source / "_extra" / path.relative_to(root))
     for picture in re.findall(r"\]\((figures/[^)]+)\)", _rendered("README.md", shown)):  # of a run that is not shown
         _copy(root / picture, source / picture)
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-from softgeom.checkpoints import RELEASED, load_gguf_llama
-from softgeom.circuits import dissect
-from softgeom.language_model import Llama, LlamaConfig
-
+torch = pytest.importorskip("torch")
 gguf = pytest.importorskip("gguf")
+
+from softgeom.checkpoints import RELEASED, load_gguf_llama  # noqa: E402
+from softgeom.circuits import dissect  # noqa: E402
+from softgeom.language_model import Llama, LlamaConfig  # noqa: E402
 
 SIZES = LlamaConfig(d_vocab=40, d_model=64, n_heads=4, n_kv_heads=2, n_layers=2, d_mlp=96, n_ctx=24, rotary_base=5e4)
 PIECES = [*"abcdefghijklmnopqrstuvwxyz0123456789", "\u0120", "ab", "abc", "<|end|>"]

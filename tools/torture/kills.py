@@ -1,6 +1,6 @@
 """Kill a command again and again, let it go on each time, and compare what it leaves with an undisturbed run.
 
-`python -m torture.kills scan|jobs|dask|train|make [--kills 60] [--out TABLE.csv]`. A round starts the command in a fresh folder and ends it by
+`python -m torture.kills scan|jobs|dask|train|make [--kills 60] [--seed 0] [--out TABLE.csv]`. A round starts the command in a fresh folder and ends it by
 SIGKILL, SIGTERM or SIGINT after a random share of the time that an undisturbed run takes; then the command is started again, and so on,
 until it comes to its end. Where there are workers, every fourth kill takes one of them instead, as a system without memory would. Per round the
 table says whether the result has the same bytes, how much that was finished before a kill was done again (files that were there, and are others
@@ -98,7 +98,7 @@ def main() -> int:
             row = _round(work, folder, seconds, chance, min(MOST, options.kills - killed))
             killed += row["kills"]
             row["same bytes"] = _digest(folder, work) == expected
-            rows.append({"work": options.work, "round": len(rows), **row})
+            rows.append({"work": options.work, "seed": options.seed, "round": len(rows), **row})
             print(", ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
             shutil.rmtree(folder)
             if options.out:
@@ -246,7 +246,12 @@ def _digest(folder: Path, work: Work) -> dict[str, str]:
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Put rounds into the table, in the place of earlier ones of the same work and seed."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_file():
+        with path.open(encoding="utf-8", newline="") as file:
+            now = (rows[0]["work"], str(rows[0]["seed"]))
+            rows = [row for row in csv.DictReader(file) if (row["work"], row["seed"]) != now] + rows
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, rows[0], lineterminator="\n")
         table.writeheader()

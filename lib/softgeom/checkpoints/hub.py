@@ -23,7 +23,7 @@ from softgeom.checkpoints.transfer import Answer, RangeCache, TransferError, cac
 from softgeom.progress import track
 
 _BLOCK = 64 * 2**20  # bytes a request: a broken connection costs this much and no more
-_MAX_JSON = 64 * 2**20  # bytes of a listing, a configuration or an index; the largest known are under 10 MB
+_MAX_JSON = 24 * 2**20  # bytes of a listing, a configuration or an index; the largest known are under 10 MB
 _MAX_VOCABULARY = 256 * 2**20
 _MAX_FILE = 2**44  # bytes: what claims to be larger than 16 TB is no file of weights
 _SHOWN = 16 * 2**20  # bytes from which a transfer shows progress
