@@ -108,7 +108,7 @@ endef
 .venv/.stamp: pyproject.toml requirements.lock | .venv/.made
 	@echo 'setting up .venv (about two minutes, 2 GB with PyTorch) ...'
 	$(call install,$(READER))
-	@$(PY) $(PIP) --retries 2 $(TORCH_FLAGS) $(TORCH) || $(NO_PIP)
+	@$(PY) $(PIP) --retries 2 --report .venv/torch.json $(TORCH_FLAGS) $(TORCH) || $(NO_PIP)
 	@touch $@
 
 .venv/.light: pyproject.toml requirements.lock | .venv/.made
@@ -265,8 +265,8 @@ test-core:
 	cp -r tests pyproject.toml build/core/ && cd build/core && bin/python -m pytest -n 2 $(CORETESTS)
 
 # Known vulnerabilities of everything pinned, from the public database osv.dev: needs a network
-audit: | $(STAMP)
-	@$(PY) -m compendium audit
+audit:
+	@PYTHONPATH=lib $(PYTHON) -m compendium.audit
 
 mutants: | $(test-stamp)
 	$(PY) tools/mutants.py $${EACH:+--each "$$EACH"} $${ONLY:+--only $$ONLY}
@@ -281,7 +281,6 @@ torture: | $(test-stamp)
 	cd tools && for work in scan jobs dask train make; do ../$(PY) -m torture.kills $$work --out ../results/torture/kills.csv || exit 1; done
 	$(PY) benchmarks/oracle.py --seconds 600 --seed $$(date +%s)
 	$(PY) tools/mutants.py --each 5
-	cd tools && ../$(PY) -m torture.page
 	@$(PY) -m compendium render-readme
 
 clean:

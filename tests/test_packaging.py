@@ -75,6 +75,26 @@ def test_a_part_keeps_hashes_and_follows_what_packages_want(tmp_path):
         packages.part(["none"], tmp_path)
 
 
+def test_the_origin_of_pytorch_is_what_pip_reported(tmp_path, repository):
+    assert packages.torch_origin(tmp_path) == {}
+    (tmp_path / ".venv").mkdir()
+    file = "torch-2.13.0%2Bcpu-cp311-cp311-linux_x86_64.whl"
+    torch = {
+        "metadata": {"name": "torch", "version": "2.13.0+cpu"},
+        "download_info": {"url": f"https://index.example/whl/{file}", "archive_info": {"hashes": {"sha256": "ab12"}}},
+    }
+    other = {"metadata": {"name": "networkx", "version": "3"}, "download_info": {"url": "https://index.example/n.whl"}}
+    (tmp_path / ".venv" / "torch.json").write_text(json.dumps({"install": [other, torch]}))
+    found = packages.torch_origin(tmp_path)
+    assert found == {
+        "version": "2.13.0+cpu",
+        "file": "torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl",
+        "sha256": "ab12",
+        "index": "index.example",
+    }
+    assert "--report .venv/torch.json" in (repository / "Makefile").read_text()
+
+
 def test_every_dependency_is_explained(repository):
     page = (repository / "docs" / "dependencies.md").read_text(encoding="utf-8").lower()
     unexplained = {name for name in packages.declared(None, repository) if f"`{name}`" not in page}
@@ -103,6 +123,15 @@ def test_workflows_are_pinned_and_bounded(repository):
         assert all("timeout-minutes" in job for job in workflow["jobs"].values())
         for used in re.findall(r"uses: (\S+)", text):
             assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", used), f"{used} is not pinned by its hash"
+        assert text.count("uses: ") == len(re.findall(r"uses: \S+ # v\d+\.\d+\.\d+$", text, re.MULTILINE)), (
+            "no version beside it"
+        )
+        assert all(
+            "cache" in step["with"]
+            for job in workflow["jobs"].values()
+            for step in job["steps"]
+            if step.get("uses", "").startswith("actions/setup-python")
+        )
 
 
 def test_the_four_sources_are_cited(repository):

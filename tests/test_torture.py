@@ -1,11 +1,15 @@
-"""A sample of the hostile files and hubs at each run; `make torture` tries all of them and writes the tables."""
+"""A sample of each fuzzer at each run; `make torture` tries all of it and writes the tables, which the page shows."""
 
 from __future__ import annotations
 
+import csv
+import importlib.util
 import subprocess
 import sys
 
 import pytest
+
+from compendium import fuzzers, readme
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
 
@@ -15,13 +19,99 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
     [
         ("files", ("--every", "9")),
         ("files", ("--only", "out block")),
+        ("inspect", ("--every", "40")),
+        ("results", ("--every", "12")),
         ("hub", ("--only", "names")),
         ("hub", ("--only", "once")),
+        ("disk", ("--every", "7")),
     ],
 )
-def test_a_sample_is_answered_rightly(repository, family, chosen):
-    command = [sys.executable, "-m", "torture", family, *chosen]
+def test_a_sample_is_answered_rightly(repository, family, chosen, tmp_path):
+    command = [sys.executable, "-m", "torture", family, *chosen, "--out", str(tmp_path / "table.csv")]
     answer = subprocess.run(command, cwd=repository / "tools", capture_output=True, text=True, timeout=500)
-    assert answer.returncode == 0, answer.stdout
+    if "no small file system can be had here" in answer.stdout:
+        pytest.skip("a full disk takes Linux and root")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
     assert " 0 answered wrongly" in answer.stdout
     assert not answer.stdout.startswith("0 hostile")
+
+
+@pytest.mark.parametrize("work", ["scan", "jobs"])
+def test_a_few_kills_lose_nothing(repository, work, tmp_path):
+    command = [sys.executable, "-m", "torture.kills", work, "--kills", "2", "--out", str(tmp_path / "kills.csv")]
+    answer = subprocess.run(command, cwd=repository / "tools", capture_output=True, text=True, timeout=500)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    with (tmp_path / "kills.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert sum(int(row["kills"]) for row in rows) == 2
+    assert {row["same bytes"] for row in rows} == {"True"}
+
+
+@pytest.fixture
+def tool(repository, monkeypatch):
+    """A module of tools/torture."""
+
+    def load(name: str):
+        monkeypatch.syspath_prepend(str(repository / "tools"))
+        return importlib.import_module(f"torture.{name}")
+
+    return load
+
+
+def test_the_page_counts_what_the_tables_hold(tmp_path):
+    """Two cases with one fault, four kills of which one left a process, three verdicts, a survivor with and one without a reason."""
+    for folder in ("torture", "bench"):
+        (tmp_path / "results" / folder).mkdir(parents=True)
+    (tmp_path / "results/torture/hub.csv").write_text(
+        "kind,case,expected,answer,wrong,seconds,megabytes,sentence\na,b,ok,done,,1.5,3,\na,c,error,hangs,hangs,20.1,2,x\n"
+    )
+    (tmp_path / "results/torture/kills.csv").write_text(
+        "work,seed,round,kills,of workers,orphans,done twice,same bytes\nscan,0,0,3,0,0,0,True\nscan,0,1,1,0,1,0,True\n"
+    )
+    (tmp_path / "results/bench/oracle.csv").write_text("feature_set,classes,false_verdicts\nbox,2,0\nball,1,1\n")
+    (tmp_path / "results/bench/mutants.csv").write_text(
+        "module,verdict,reason\na,SURVIVED,equal\na,SURVIVED,\na,killed,\n"
+    )
+    table = fuzzers.summary(tmp_path).set_index("fuzzer")
+    assert table[["tried", "wrong"]].to_numpy().tolist() == [[2, 1], [4, 1], [3, 1], [3, 1]]
+    assert table.loc["hostile hubs", "slowest (s)"] == 20.1
+    assert fuzzers.kills(tmp_path).to_numpy().tolist() == [["scan", 2, 4, 0, 0, 0, 1]]
+    assert "| kills | 4 | 1 |  |  |  |" in readme.markdown(table.reset_index())
+
+
+@pytest.mark.parametrize(
+    ("changed", "wrong"),
+    [
+        ({}, ""),
+        ({"code": 0}, "accepted"),
+        ({"code": None}, "hangs"),
+        ({"code": -9}, "killed"),
+        ({"code": 70}, "fault"),
+        ({"error": "softgeom: a\nsoftgeom: b\n"}, "2 lines"),
+        ({"error": "softgeom: \x1b[31m\n"}, "control characters"),
+        ({"memory": 200 * 2**20}, "105 MB"),
+    ],
+)
+def test_what_is_wrong_is_seen(tool, changed, wrong):
+    """The judge itself: a right answer passes, each fault alone is named."""
+    trial = tool("trial")
+    usual = {"code": 1, "seconds": 0.1, "memory": 100 * 2**20, "out": "", "error": "softgeom: no.\n"}
+    outcome = trial.Outcome(**(usual | changed))
+    found = outcome.miss(trial.ERROR, 100 * 2**20, 0)
+    assert found.startswith(wrong) if wrong else not found
+
+
+def test_work_done_twice_is_seen(tool, tmp_path):
+    kills = tool("kills")
+    work = kills.Work([], (), ("blocks/*.npz", "steps.log"))
+    (tmp_path / "blocks").mkdir()
+    (tmp_path / "blocks" / "a.npz").write_text("one")
+    (tmp_path / "steps.log").write_text("40\n80\n")
+    before = kills._finished(work, tmp_path)
+    (tmp_path / "blocks" / "b.npz").write_text("new work is no repeated work")
+    (tmp_path / "steps.log").write_text("40\n80\n120\n")
+    assert kills._changed(before, kills._finished(work, tmp_path)) == 0
+    (tmp_path / "blocks" / "fresh").write_text("one")
+    (tmp_path / "blocks" / "fresh").replace(tmp_path / "blocks" / "a.npz")
+    (tmp_path / "steps.log").write_text("40\n80\n120\n80\n")
+    assert kills._changed(before, kills._finished(work, tmp_path)) == 2

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 from compendium import (
-    audit,
     check,
     claims,
     edges,
@@ -82,7 +81,6 @@ def _parser() -> argparse.ArgumentParser:
     derived.add_argument(
         "--check", action="store_true", help="only compare with what executed notebooks were seen to read"
     )
-    command("audit", _audit, "ask a public database for known vulnerabilities of everything that is pinned")
     command("site", _site, "build the site from the committed results; nothing is executed")
     scan = command("scan", _scan, "scan a model and write its report as a notebook")
     _given(scan, "model", "MODEL")
@@ -177,12 +175,6 @@ def _site(options: argparse.Namespace) -> int:
 
     print(f"the site: {report.build_committed().relative_to(paths.root())}")
     return 0
-
-
-def _audit(options: argparse.Namespace) -> int:
-    told, clean = audit.tell(paths.root())
-    print(told)
-    return int(not clean)
 
 
 def _why(options: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """Known vulnerabilities of everything that this repository pins: the lock, PyTorch, the site's npm assets, the actions of its workflows.
 
 Asked in one request of the open database osv.dev, which collects the advisories of PyPI, npm and GitHub. What is sent is the list of names and
-versions. `SOFTGEOM_ADVISORIES` names another address with the same interface, such as a mirror.
+versions. Standard library only: an audit needs no environment. `SOFTGEOM_ADVISORIES` names another address with the same interface, such as a mirror.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compendium import assets
+from compendium import assets, paths
 
 ADDRESS = "https://api.osv.dev"
 SECONDS = 60.0
@@ -82,6 +83,17 @@ def tell(top: Path) -> tuple[str, bool]:
     return "\n".join([*lines, said + more]), not found
 
 
+def main() -> int:
+    """Exit code 0 when nothing is known, 1 when something is, or nothing could be learned."""
+    try:
+        told, clean = tell(paths.root())
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(told)
+    return int(not clean)
+
+
 def _ask(queries: list[tuple[Pinned, dict[str, Any]]]) -> list[dict[str, Any]]:
     address = os.environ.get("SOFTGEOM_ADVISORIES") or ADDRESS
     body = [
@@ -102,3 +114,7 @@ def _ask(queries: list[tuple[Pinned, dict[str, Any]]]) -> list[dict[str, Any]]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else f"{type(error).__name__}: {error}"
         raise ValueError(f"the advisories at {address} cannot be had ({reason}): nothing was audited") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from compendium import claims, paths, profiles, reads, rounding
+from compendium import claims, packages, paths, profiles, reads, rounding
 from compendium.claims import Judgement
 from softgeom.source import Source
 from softgeom.writing import write_text
@@ -163,6 +163,7 @@ class Run:
             "host": platform.platform(),
             "python": platform.python_version(),
             "cores": os.cpu_count(),
+            "torch": packages.torch_origin(paths.root()),
             "reads": reads.of((paths.root() / "results", paths.root() / "data" / "reference")),
         }
         write_text(paths.executed_dir(self.profile) / f"{self.name}.json", _json(execution))

@@ -6,12 +6,14 @@ Standard library only: make asks for a part before anything is installed.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 TOP = Path(__file__).resolve().parent.parent.parent
 
@@ -57,6 +59,24 @@ def part(extras: Iterable[str], top: Path = TOP) -> str:
     while more := {name for name, text in entries.items() if name not in found and _wanted_by(text) & found}:
         found |= more
     return "".join(text for name, text in entries.items() if name in found)
+
+
+def torch_origin(top: Path = TOP) -> dict[str, str]:
+    """Version, file, SHA-256 and index of the PyTorch that `make env` installed, which the lock does not fix; empty when pip left no report."""
+    report = top / ".venv" / "torch.json"
+    if not report.is_file():
+        return {}
+    for entry in json.loads(report.read_text(encoding="utf-8"))["install"]:
+        if entry["metadata"]["name"] == "torch":
+            address = urlparse(entry["download_info"]["url"])
+            hashes = entry["download_info"].get("archive_info", {}).get("hashes", {})
+            return {
+                "version": entry["metadata"]["version"],
+                "file": unquote(address.path.rpartition("/")[2]),
+                "sha256": hashes.get("sha256", ""),
+                "index": address.hostname or "this machine",
+            }
+    return {}
 
 
 def environment(top: Path = TOP) -> str:

@@ -5,7 +5,7 @@ Markers in the text, each kept and its content replaced::
     <!-- value: 12_first_scan/unargmaxable --> 200 <!-- /value -->            a recorded value (optional format: `... | ,.0f`)
     <!-- table: 10_braid_counts/real_sizes --> ... <!-- /table -->            a recorded table (optional columns: `... | a, b`)
     <!-- table: bench/targets --> ... <!-- /table -->                         a benchmark's table, from results/bench
-    <!-- table: torture/summary --> ... <!-- /table -->                       a table of the fuzzers, from results/torture
+    <!-- fuzzers: all --> ... <!-- /fuzzers -->                               what tries to break it, and what it broke (`... kills`: by kind of work)
     <!-- cost: all --> 20 minutes <!-- /cost -->                              what a make target costs (`... | disk`: in GB), from results/bench
     <!-- figure: 11_region_geometry/slices --> ... <!-- /figure -->           a recorded figure with its alternative text
     <!-- verdicts: all --> ... <!-- /verdicts -->                             verdicts by kind, of all papers or of one (`... 003`)
@@ -24,13 +24,12 @@ from typing import Any
 
 import pandas as pd
 
-from compendium import findings, paths
+from compendium import findings, fuzzers, paths
 from compendium.entries import table_of_counts
 from compendium.runs import NotebookRun, committed
 
-_NO_NOTEBOOK = {"bench", "torture"}  # folders of results that no notebook records
 _MARKER = re.compile(
-    r"<!-- (value|table|cost|figure|verdicts|links): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->", re.DOTALL
+    r"<!-- (value|table|cost|figure|verdicts|links|fuzzers): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->", re.DOTALL
 )
 
 
@@ -64,6 +63,7 @@ class _Renderer:
             "cost": _cost,
             "figure": self.figure,
             "verdicts": self.verdicts,
+            "fuzzers": _fuzzers,
             "links": lambda *_: _links(),
         }
         opening = f"<!-- {kind}: {what}{f' | {option}' if option else ''} -->"
@@ -81,7 +81,7 @@ class _Renderer:
 
     def table(self, what: str, option: str) -> str:
         name, _, key = what.rpartition("/")
-        folder = paths.root() / "results" / name if name in _NO_NOTEBOOK else self.run(name).results
+        folder = paths.root() / "results" / "bench" if name == "bench" else self.run(name).results
         path = folder / f"{key}.csv"
         if not path.is_file():
             raise KeyError(f"a page names the table {what}, which {name} did not record")
@@ -127,11 +127,16 @@ def _cost(what: str, option: str) -> str:
     return f"{targets[column].to_dict()[what]:.{digits}f} {unit}"
 
 
+def _fuzzers(what: str, option: str) -> str:
+    table = fuzzers.kills(paths.root()) if what == "kills" else fuzzers.summary(paths.root())
+    return "\n" + markdown(table) + "\n"
+
+
 def markdown(frame: pd.DataFrame) -> str:
     """A data frame as a Markdown table."""
 
     def cell(value: Any) -> str:
-        if isinstance(value, float) and math.isnan(value):
+        if value is pd.NA or (isinstance(value, float) and math.isnan(value)):
             return ""
         text = f"{value:.4g}" if isinstance(value, float) else str(value)
         return text.replace("|", "\\|").replace("\n", " ")

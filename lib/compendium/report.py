@@ -146,7 +146,7 @@ _SITE_PAGES = {
 
 def _for_the_site(text: str) -> str:
     text = re.sub(r"(?s)<!-- links\b.*?<!-- /links -->\n*", "", text)  # the reader is there already
-    text = re.sub(r"<!-- /?(?:value|table|cost|figure|verdicts)\b.*?-->", "", text)
+    text = re.sub(r"<!-- /?(?:value|table|cost|figure|verdicts|links|fuzzers)\b.*?-->", "", text)
 
     def link(match: re.Match[str]) -> str:
         label, address = match[1], match[2].removeprefix("../")

@@ -8,7 +8,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from compendium import __main__ as command_line
 from compendium import assets, audit
 
 LOCK = "jinja2==2.4.1 \\\n    --hash=sha256:aa\n    # via demo\nnumpy==2.0 ; python_version < '3.12' \\\n    --hash=sha256:bb\n"
@@ -55,7 +54,7 @@ def database(monkeypatch):
 
 
 def test_everything_pinned_is_asked_about_once(top, database, capsys):
-    assert command_line.main(["audit"]) == 0
+    assert audit.main() == 0
     assert capsys.readouterr().out == "5 pinned packages, known vulnerabilities in 0\n"
     (queries,) = database.asked
     assert {(q["package"]["ecosystem"], q["package"]["name"], q["version"]) for q in queries} == {
@@ -77,7 +76,7 @@ def test_what_is_known_is_told_and_fails(top, database, capsys):
         return {"results": results}
 
     database.answer = answer
-    assert command_line.main(["audit"]) == 1
+    assert audit.main() == 1
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "jinja2 2.4.1 (PyPI): GHSA-1, GHSA-2"
     assert said[1].startswith("5 pinned packages, known vulnerabilities in 1; https://osv.dev/vulnerability/GHSA-1")
@@ -87,7 +86,7 @@ def test_what_is_known_is_told_and_fails(top, database, capsys):
 @pytest.mark.parametrize("answer", [b"<html>busy</html>", {"results": []}, {"error": "x"}, [], {"results": None}])
 def test_another_answer_is_no_good_news(top, database, capsys, answer):
     database.answer = lambda queries: answer
-    assert command_line.main(["audit"]) == 1
+    assert audit.main() == 1
     said = capsys.readouterr().err
     assert said.startswith("error: the advisories at http://127.0.0.1:")
     assert said.endswith("nothing was audited\n")
@@ -97,7 +96,7 @@ def test_another_answer_is_no_good_news(top, database, capsys, answer):
 def test_without_a_network_it_says_so_in_a_sentence(top, monkeypatch, capsys):
     monkeypatch.setenv("SOFTGEOM_ADVISORIES", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    assert command_line.main(["audit"]) == 1
+    assert audit.main() == 1
     said = capsys.readouterr().err
     assert said.startswith("error: the advisories at http://127.0.0.1:9 cannot be had (")
     assert said.count("\n") == 1

@@ -1,7 +1,7 @@
 """Try every hostile file, folder of results, hub, or full disk, and write the table.
 
 `python -m torture files|inspect|results|hub|disk [--out TABLE.csv] [--only WORDS]`; the exit code is 1 when any case is answered wrongly. Each
-case runs in a process of its own. `torture.kills` kills and goes on, `torture.page` sums the tables up.
+case runs in a process of its own. `torture.kills` kills and goes on; docs/torture.md sums up.
 """
 
 from __future__ import annotations

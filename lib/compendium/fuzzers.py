@@ -1,14 +1,13 @@
-"""The tables of all fuzzers in one: `python -m torture.page` writes results/torture/summary.csv and kills_summary.csv, which docs/torture.md shows."""
+"""What the fuzzers found, as the tables of `docs/torture.md`: from `results/torture`, and from `results/bench` near ties and mutants."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-ROOT = Path(__file__).resolve().parents[2]
+_MEMORY = "most above an empty run (MB)"
 TITLES = {
     "files": "hostile files and options, `softgeom scan`",
     "inspect": "the same files, `softgeom inspect`",
@@ -16,20 +15,22 @@ TITLES = {
     "hub": "hostile hubs",
     "disk": "full disks",
 }
+_WHOLE = ["tried", "wrong", "refused", _MEMORY]
 
 
-def summary(root: Path = ROOT) -> pd.DataFrame:
+def summary(root: Path) -> pd.DataFrame:
     """One row a fuzzer: what was tried, what was answered wrongly, and the worst of seconds and megabytes."""
     rows = [_family(root / "results" / "torture" / f"{name}.csv", title) for name, title in TITLES.items()]
-    killed = kills(root)
-    wrong = killed["rounds with other bytes"] + killed["done twice"] + killed["left after 5 s"]
-    rows.append({"fuzzer": "kills", "tried": killed["kills"].sum(), "wrong": wrong.sum()})
+    if len(killed := kills(root)):
+        wrong = killed["rounds with other bytes"] + killed["done twice"] + killed["left after 5 s"]
+        rows.append({"fuzzer": "kills", "tried": killed["kills"].sum(), "wrong": wrong.sum()})
     rows.append(_near_ties(root / "results" / "bench" / "oracle.csv"))
     rows.append(_mutants(root / "results" / "bench" / "mutants.csv"))
-    return pd.DataFrame([row for row in rows if row]).astype({"tried": int, "wrong": int})
+    table = pd.DataFrame([row for row in rows if row])
+    return table.astype({name: "Int64" for name in table.columns.intersection(_WHOLE)})
 
 
-def kills(root: Path = ROOT) -> pd.DataFrame:
+def kills(root: Path) -> pd.DataFrame:
     """One row a kind of work."""
     path = root / "results" / "torture" / "kills.csv"
     names = ["work", "rounds", "kills", "of workers", "rounds with other bytes", "done twice", "left after 5 s"]
@@ -62,7 +63,7 @@ def _family(path: Path, title: str) -> dict[str, Any]:
         "wrong": wrong.sum(),
         "refused": table["answer"].ne("done").sum(),
         "slowest (s)": table["seconds"].max(),
-        "most above an empty run (MB)": table["megabytes"].max(),
+        _MEMORY: table["megabytes"].max(),
     }
 
 
@@ -85,18 +86,3 @@ def _mutants(path: Path) -> dict[str, Any]:
     table = pd.read_csv(path, keep_default_na=False)
     unexplained = table["verdict"].eq("SURVIVED") & table["reason"].eq("")
     return {"fuzzer": "mutants: broken expressions", "tried": len(table), "wrong": unexplained.sum()}
-
-
-def main() -> int:
-    """Write both; exit code 1 when anything is wrong."""
-    folder = ROOT / "results" / "torture"
-    folder.mkdir(parents=True, exist_ok=True)
-    table = summary()
-    table.to_csv(folder / "summary.csv", index=False, lineterminator="\n")
-    kills().to_csv(folder / "kills_summary.csv", index=False, lineterminator="\n")
-    print(table.to_string(index=False, na_rep=""))
-    return int(table["wrong"].sum() > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
