@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from softgeom.circuits import fold_norms, logit_lens, logit_shares, run, shares_above_average, writers
+from softgeom.circuits import fold_norms, lens_by_depth, logit_lens, logit_shares, run, shares_above_average, writers
 
 
 def test_the_writers_sum_to_the_final_state(anatomy, tokens, error):
@@ -37,3 +37,18 @@ def test_the_lens_ends_with_the_model(anatomy, tokens, error):
     first = anatomy.ln_final(anatomy.W_E[tokens]) @ anatomy.W_U.T
     assert error(lens[0], first) < 1e-10
     assert not torch.allclose(lens[0], lens[-1])
+
+
+def test_the_lens_by_depth_sums_up_the_lens(anatomy, tokens):
+    table, internals = lens_by_depth(anatomy, tokens), run(anatomy, tokens[:, :-1])
+    lens, following = logit_lens(anatomy, internals).flatten(1, 2), tokens[:, 1:].flatten()
+    for depth, logits in enumerate(lens):
+        row = table.loc[depth]
+        p = logits.log_softmax(-1).gather(-1, following[:, None])[:, 0]
+        order = logits.argsort(-1, descending=True)
+        ranks = (order == following[:, None]).nonzero()[:, 1] + 1
+        assert row["depth"] == depth
+        assert abs(row["nats"] + float(p.mean())) < 1e-9
+        assert row["rank"] == float(ranks.double().median())
+        assert row["agrees"] == float((order[:, 0] == lens[-1].argmax(-1)).double().mean())
+    assert table["agrees"].iloc[-1] == 1

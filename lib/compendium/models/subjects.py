@@ -1,4 +1,4 @@
-"""The models that the compendium looks inside: the GPT trained in it, and a released Llama-type model where there is one."""
+"""The models that the compendium looks inside: the GPT trained in it, a small Llama-type model where there is one, and on request a released model that people know."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from compendium.models.released import load_released_llama
 from compendium.models.store import load_trained
+from softgeom.checkpoints import RELEASED, load_gguf_llama
 from softgeom.language_model.gpt import Decoder
+from softgeom.language_model.tokens import windows
 from softgeom.source import Source
 
 
@@ -20,7 +23,7 @@ class Subject:
     """A model with its tokenizer, ready to read a sentence or to speak."""
 
     name: str
-    model: Decoder  # in float64
+    model: Decoder  # in float64; a released model of a hundred million parameters in float32
     tokenizer: Any  # encode, decode, strings
     source: Source
 
@@ -28,6 +31,20 @@ class Subject:
         """Tokens of a text, (1, T); the model's context cuts it."""
         ids = torch.as_tensor([int(i) for i in self.tokenizer.encode(text)], dtype=torch.long)
         return ids[None, : self.model.config.n_ctx]
+
+    @property
+    def start(self) -> int:
+        """The token that stands before a text: the beginning, or the end of the document before."""
+        return int(getattr(self.tokenizer, "beginning", None) or self.tokenizer.end)
+
+    def windows(self, text: str, length: int, count: int) -> Tensor:
+        """A corpus as this model reads it: at most `count` windows of `length` tokens and the one that follows, (N, length + 1).
+
+        Only as much text is encoded as `count` windows can need.
+        """
+        enough = text[: 8 * count * (length + 1)]  # hardly a token has more than eight characters
+        ids = np.asarray(self.tokenizer.encode(enough), dtype=np.int32)
+        return torch.from_numpy(windows(ids, min(length, self.model.config.n_ctx), count).astype(np.int64))
 
     def pieces(self, tokens: Tensor) -> list[str]:
         """Tokens (T,) as labels for a figure: no blank, no line break, no half of a character."""
@@ -75,6 +92,27 @@ def load_subjects(profile: str, gpt: str = "gpt") -> tuple[list[Subject], list[S
     if llama is not None:
         subjects.append(Subject("Llama", _exact(llama), llama.tokenizer, source))
     return subjects, [corpus, source]
+
+
+def load_known(name: str) -> tuple[Subject | None, str]:
+    """A released language model by name (`smollm2`), fetched once by hash: the model, or None and why it cannot be had.
+
+    Raises
+    ------
+    ValueError
+        When the name is no released language model; what can be asked for is listed. A damaged file is an error too.
+    """
+    known = [key for key, released in RELEASED.items() if released.model.path.endswith(".gguf")]
+    if name not in known:
+        raise ValueError(f"no released language model is called {name!r}: choose one of {', '.join(known)}")
+    released = RELEASED[name]
+    try:
+        path = released.fetch()[0]
+        import gguf  # noqa: F401 - its reader is in the extra `models`
+    except (ValueError, ImportError) as error:
+        return None, str(error)
+    model = load_gguf_llama(path)
+    return Subject(released.title.partition("-")[0], model, model.tokenizer, released.source), ""
 
 
 def _label(piece: str) -> str:

@@ -59,6 +59,7 @@ from softgeom.circuits.placement import run_without_norms as run_without_norms
 from softgeom.circuits.probability import decisions as decisions
 from softgeom.circuits.probability import p_of_draws as p_of_draws
 from softgeom.circuits.probability import token_log_probabilities as token_log_probabilities
+from softgeom.circuits.stream import lens_by_depth as lens_by_depth
 from softgeom.circuits.stream import logit_lens as logit_lens
 from softgeom.circuits.stream import logit_shares as logit_shares
 from softgeom.circuits.stream import shares_above_average as shares_above_average

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pandas as pd
 import torch
 from torch import Tensor
 
-from softgeom.circuits.anatomy import Anatomy
+from softgeom.circuits.anatomy import Anatomy, walk
 from softgeom.circuits.layernorm import Division
 from softgeom.language_model import Internals
 
@@ -92,3 +93,38 @@ def logit_lens(anatomy: Anatomy, internals: Internals) -> Tensor:
     """
     states = [internals.embed, *(record.resid_post for record in internals.layers)]
     return torch.stack([anatomy.unembed(state) for state in states])
+
+
+@torch.no_grad()
+def lens_by_depth(anatomy: Anatomy, windows: Tensor) -> pd.DataFrame:
+    """The logit lens on a corpus, a number of each kind for each depth; logits of one depth are in memory at a time.
+
+    Parameters
+    ----------
+    anatomy : Anatomy
+        Folded or not.
+    windows : (N, T + 1) integers
+        T tokens that are read, and what follows each of them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        depth (0 is the embedding, L the model itself), agrees (share of positions whose leading token is the model's own), nats (mean loss on
+        the token that follows), rank (median rank of that token, 1 for the leading one).
+    """
+    read, following = windows[:, :-1], windows[:, 1:].flatten()
+    states = [anatomy.embed(read), *(layer.resid_post for layer in walk(anatomy, read))]
+    rows, final = [], None
+    for depth in range(len(states) - 1, -1, -1):
+        logits = anatomy.unembed(states[depth].flatten(0, 1))
+        leading, right = logits.argmax(-1), logits.gather(-1, following[:, None])
+        final = leading if final is None else final
+        rows.append(
+            {
+                "depth": depth,
+                "agrees": float((leading == final).double().mean()),
+                "nats": float((logits.logsumexp(-1) - right[:, 0]).mean()),
+                "rank": float((1 + (logits > right).sum(-1)).double().median()),
+            }
+        )
+    return pd.DataFrame(rows[::-1])

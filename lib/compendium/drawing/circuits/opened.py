@@ -1,0 +1,170 @@
+"""A language model opened (notebook 35): the atlas of its heads, what happens without them, the paths between two, its memories and its depths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from compendium import style
+
+_PANELS = {
+    "previous": "looks at the token before",
+    "duplicate": "looks at the same token, last time",
+    "induction": "looks at what followed it last time",
+    "copying": "raises what it reads (blue: lowers it)",
+}
+_AT_WORK = 0.2  # mean weight from which a head counts as doing something
+_LABELLED = 6  # heads named in a scatter plot
+
+
+def draw_atlas(table: pd.DataFrame, model: str) -> Figure:
+    """Every head of a model as a cell, layers from left to right: three habits on texts read twice, and whether it copies; the strongest of each is named."""
+    L, H = int(table["layer"].max()) + 1, int(table["head"].max()) + 1
+    fig, axes = style.figure("page", height=1.9 + 0.36 * max(H, 4), nrows=2, ncols=2, sharex=True, sharey=True)
+    for ax, (column, title) in zip(axes.flat, _PANELS.items(), strict=True):
+        signed = column == "copying"
+        cells = table[column].to_numpy().reshape(L, H).T
+        picture = ax.imshow(
+            cells, vmin=-1 if signed else 0, vmax=1, cmap=style.DIVERGING if signed else style.SEQUENTIAL, aspect="auto"
+        )
+        best = table.loc[table[column].idxmax()]
+        ax.set_title(f"{title}\n{best['name']}: {best[column]:.2f}", fontsize=10)
+        ax.add_patch(_frame(best["layer"], best["head"]))
+        fig.colorbar(picture, ax=ax, aspect=12, pad=0.02)
+        ax.tick_params(length=0)
+        ax.set_xticks(range(0, L, max(1, L // 6)))
+        ax.set_yticks(range(0, H, max(1, H // 4)))
+    for ax in axes[1]:
+        ax.set_xlabel("layer")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("head")
+    counts = {column: int((table[column] > _AT_WORK).sum()) for column in ("previous", "duplicate", "induction")}
+    style.headline(
+        fig,
+        f"{len(table)} heads of {model}: {counts['previous']} look one token back, {counts['duplicate']} find the same token, "
+        f"{counts['induction']} what followed it (weight above {_AT_WORK:g}; even attention gives {table['even'].iloc[0]:.2g})",
+    )
+    return fig
+
+
+def draw_localising(table: pd.DataFrame, model: str) -> Figure:
+    """What is in the sum against what happens without it: every head's direct effect and its total effect on the right logit; grey crosses: the twins."""
+    fig, ax = style.figure("page", height=4.4)
+    ax.axline((0, 0), slope=1, color=style.GREY, lw=0.8)
+    ax.scatter(table["direct"], table["control"], marker="x", s=14, color=style.GREY, lw=0.8)
+    ax.scatter(table["direct"], table["total"], s=18, color=style.BLUE)
+    told = table.reindex(table["total"].abs().sort_values(ascending=False).index[:_LABELLED])
+    _name_points(ax, told, "direct", "total")
+    ax.set(
+        xlabel="direct: only its write into the last stream is lost (nats)",
+        ylabel="total: all that reads it, again (nats)",
+    )
+    ax.text(
+        0.99,
+        0.03,
+        "crosses: the same on texts without a repetition",
+        transform=ax.transAxes,
+        ha="right",
+        fontsize=9,
+        color=style.INK,
+    )
+    worst = table.loc[table["total"].abs().idxmax()]
+    style.headline(
+        fig,
+        f"Without {worst['name']} the right token of {model} loses {-worst['total']:.1f} nats, "
+        f"though its share in the logit is {-worst['direct']:+.2f}: what is in the sum is not what the sum rests on",
+    )
+    return fig
+
+
+def draw_paths(paths: pd.DataFrame, table: pd.DataFrame, receiver: str, model: str) -> Figure:
+    """Senders by their previous-token score and by what the receiver's keys lose with them; queries and values beside it for comparison."""
+    merged = paths.merge(table[["name", "previous"]], on="name")
+    fig, axes = style.figure("page", height=3.6, ncols=3, sharex=True, sharey=True)
+    for ax, side, colour in zip(
+        axes, ("keys", "queries", "values"), (style.BLUE, style.ORANGE, style.GREEN), strict=True
+    ):
+        ax.axhline(0, color=style.GREY, lw=0.8)
+        ax.scatter(merged["previous"], merged[side], s=16, color=colour)
+        strongest = merged.reindex(merged[side].abs().sort_values(ascending=False).index[:2])
+        _name_points(ax, strongest, "previous", side)
+        ax.set(title=f"through its {side}", xlabel="previous-token score of the sender", xlim=(-0.03, 1.12))
+    axes[0].set_ylabel("effect on the right logit (nats)")
+    best = merged.loc[merged["keys"].abs().idxmax()]
+    style.headline(
+        fig,
+        f"{receiver} of {model} finds its place by what {best['name']} wrote into its keys: that path alone is worth {-best['keys']:.2f} nats, "
+        f"and {best['name']} looks one token back with weight {best['previous']:.2f}",
+    )
+    return fig
+
+
+def draw_memories(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """By depth: how pure the triggers of the keys are, and how much the values promote what follows; dashed lines are what chance gives."""
+    fig, axes = style.figure("page", height=3.9, ncols=2)
+    colours = dict(zip(tables, (style.ORANGE, style.GREEN, style.BLUE), strict=False))
+    for ax, column, label in zip(
+        axes,
+        ("purity", "promotion"),
+        ("share of a key's triggers with one token", "promotion of what follows (standard deviations)"),
+        strict=True,
+    ):
+        for name, table in tables.items():
+            depth = (table["layer"] + 0.5) / len(table)
+            ax.plot(depth, table[column], marker="o", ms=4, color=colours[name])
+            ax.plot(depth, table[f"{column} by chance"], ls="--", lw=1, color=colours[name])
+            ax.text(1.01, table[column].iloc[-1], name, color=style.legible(colours[name]), fontsize=9, va="center")
+        ax.set(xlabel="depth (0 first block, 1 last)", title=label, xlim=(0, 1.22))
+        ax.set_xticks([0, 0.5, 1])
+    name, table = list(tables.items())[-1]
+    style.headline(
+        fig,
+        f"In {name} {table['detectors'].mean():.0%} of the keys fire on one token more than chance allows, and {table['answering'].mean():.0%} of the values "
+        f"promote what follows (by chance: 5%; dashed)",
+    )
+    return fig
+
+
+def draw_depths(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """By depth, what the unembedding would read from the stream: its loss on the next token, and how often its first choice is the model's own."""
+    fig, axes = style.figure("page", height=3.6, ncols=2)
+    colours = dict(zip(tables, (style.ORANGE, style.GREEN, style.BLUE), strict=False))
+    for ax, column, label in zip(
+        axes, ("nats", "agrees"), ("loss on the next token (nats)", "agrees with the model's own choice"), strict=True
+    ):
+        for name, table in tables.items():
+            depth = table["depth"] / table["depth"].max()
+            ax.plot(depth, table[column], marker="o", ms=4, color=colours[name])
+            middle = len(table) // 2
+            ax.annotate(
+                name, (depth[middle], table[column][middle]), xytext=(4, 6), textcoords="offset points",
+                color=style.legible(colours[name]), fontsize=9,
+            )  # fmt: skip
+        ax.set(xlabel="depth (0 embedding, 1 the model itself)", title=label)
+    name, table = list(tables.items())[-1]
+    late = table[table["agrees"] >= 0.5]["depth"].min() / table["depth"].max()
+    style.headline(
+        fig,
+        f"{name} settles half of its choices at {late:.0%} of its depth: before that the unembedding reads other words",
+    )
+    return fig
+
+
+def _frame(layer: float, head: float) -> object:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((layer - 0.5, head - 0.5), 1, 1, fill=False, edgecolor=style.RED, lw=1.6)
+
+
+def _name_points(ax: object, rows: pd.DataFrame, x: str, y: str) -> None:
+    """Names beside points, left of those in the right half."""
+    middle = np.mean(ax.get_xlim())
+    for _, row in rows.iterrows():
+        left = row[x] > middle
+        ax.annotate(
+            row["name"], (row[x], row[y]), xytext=(-5 if left else 5, 0), textcoords="offset points",
+            ha="right" if left else "left", va="center", fontsize=9,
+        )  # fmt: skip

@@ -1,0 +1,133 @@
+"""What notebook 35 asks of a model in parts: its heads one by one, the paths between two of them, its memories on real text, its last decision.
+
+Every measurement comes with what it would be if there were nothing to find: the twin prompts, other neurons' values, random positions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from compendium.models.prompts import Prompts
+from softgeom import circuits
+from softgeom.bottleneck.crowding import nearest_row
+from softgeom.circuits import Anatomy
+
+
+def atlas(anatomy: Anatomy, tokens: Tensor, length: int) -> pd.DataFrame:
+    """Scores of every head on texts read twice, its copying score, and its name."""
+    with torch.no_grad():
+        table = circuits.head_scores(anatomy, tokens, length)
+        table["copying"] = circuits.copying_scores(circuits.fold_norms(anatomy)).flatten().numpy()
+    return _named(table)
+
+
+def localise(anatomy: Anatomy, prompts: Prompts) -> pd.DataFrame:
+    """One row a head: what its loss takes from the right logit (above the mean of all, or above the twin's answer), in nats, means over the prompts.
+
+    Columns
+    -------
+    direct
+        Its write into the final stream replaced by its mean over the prompts, nothing else computed again.
+    total
+        The same with everything behind it computed again.
+    control
+        `total` on the twins, where the prediction has nothing to rest on.
+    restored
+        On the twins the head alone takes what it had on the prompts: share of the gap between both that comes back.
+    """
+    readout = circuits.logit_gap(anatomy, prompts.right, prompts.wrong)
+    with torch.no_grad():
+        streams, mixed = circuits.mixed_values(anatomy, prompts.tokens)
+        twin_streams, twin_mixed = circuits.mixed_values(anatomy, prompts.twins)
+        gap = (readout(streams[-1]) - readout(twin_streams[-1])).mean()
+    mean, twin_mean = circuits.mean_donor(mixed), circuits.mean_donor(twin_mixed)
+    effects = {
+        "direct": circuits.direct_effects(anatomy, prompts.tokens, mean, readout),
+        "total": circuits.effects_of_heads(anatomy, prompts.tokens, mean, readout),
+        "control": circuits.effects_of_heads(anatomy, prompts.twins, twin_mean, readout),
+        "restored": circuits.effects_of_heads(anatomy, prompts.twins, mixed, readout) / gap,
+    }
+    return _by_head(effects).assign(gap=float(gap))
+
+
+def paths_to(anatomy: Anatomy, prompts: Prompts, receiver: tuple[int, int]) -> pd.DataFrame:
+    """One row an earlier head: what the right logit loses when the receiver's queries, keys or values alone read it as on the twins."""
+    readout = circuits.logit_gap(anatomy, prompts.right, prompts.wrong)
+    with torch.no_grad():
+        _, donor = circuits.mixed_values(anatomy, prompts.twins)
+    effects = {
+        side: circuits.effects_along_paths(anatomy, prompts.tokens, donor, receiver, side, readout)
+        for side in ("queries", "keys", "values")
+    }
+    return _by_head(effects)
+
+
+def memories(anatomy: Anatomy, windows: Tensor, count: int, seed: int) -> pd.DataFrame:
+    """One row a layer: do keys detect a token, do values promote what follows, and how much of either chance gives.
+
+    Columns
+    -------
+    purity, purity by chance
+        Mean share of the commonest token read among a neuron's triggers, and among as many random positions.
+    detectors
+        Share of neurons purer than 95 of 100 draws of random positions.
+    promotion, promotion by chance
+        Mean promotion of what follows the triggers, in standard deviations over the vocabulary, by the neuron's own value row and by another's.
+    answering
+        Share of neurons that promote it more than 95 of 100 exchanged value rows of the layer do.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    read, following = windows[:, :-1].flatten(), windows[:, 1:].flatten()
+    folded = circuits.fold_norms(anatomy)
+    triggers = circuits.find_triggers(folded, windows[:, :-1], count)
+    pure, chance = circuits.purity(read[triggers.positions]), circuits.purity_by_chance(read, count, 4000, generator)
+    own = circuits.promotion(folded, triggers, following)
+    other = circuits.promotion(folded, triggers, following, generator)
+    return pd.DataFrame(
+        {
+            "layer": range(len(own)),
+            "purity": pure.mean(1),
+            "purity by chance": float(chance.mean()),
+            "detectors": (pure > chance.quantile(0.95)).double().mean(1),
+            "promotion": own.mean(1),
+            "promotion by chance": other.mean(1),
+            "answering": (own > other.quantile(0.95, dim=1, keepdim=True)).double().mean(1),
+        }
+    )
+
+
+def at_the_unembedding(anatomy: Anatomy, windows: Tensor) -> pd.DataFrame:
+    """One row a position of a text: winner, rival across the nearest wall, relative margin, rank of what followed, and whether winner and rival are nearest rows."""
+    with torch.no_grad():
+        for layer in circuits.walk(anatomy, windows[:, :-1]):
+            last = layer.resid_post
+        state = anatomy.ln_final(last).flatten(0, 1)
+        decided = circuits.decisions(state, anatomy.W_U, anatomy.b_U)
+        logits, following = state @ anatomy.W_U.T + anatomy.b_U, windows[:, 1:].flatten()
+        rank = 1 + (logits > logits.gather(-1, following[:, None])).sum(-1)
+    W, winners = anatomy.W_U.numpy(), decided.winner.numpy()
+    between = np.linalg.norm(W[winners] - W[decided.rival.numpy()], axis=1)
+    return pd.DataFrame(
+        {
+            "winner": winners,
+            "rival": decided.rival,
+            "rival is runner-up": decided.rival == decided.runner_up,
+            "relative margin": decided.margin / state.norm(dim=-1),
+            "rank": rank,
+            "rows apart": between / np.linalg.norm(W[winners], axis=1),
+            "twins": between <= nearest_row(W, winners) * 1.001,
+        }
+    )
+
+
+def _by_head(effects: dict[str, Tensor]) -> pd.DataFrame:
+    L, H, _ = next(iter(effects.values())).shape
+    columns = {name: of.mean(-1).flatten().double().numpy() for name, of in effects.items()}
+    return _named(pd.DataFrame({"layer": np.repeat(np.arange(L), H), "head": np.tile(np.arange(H), L), **columns}))
+
+
+def _named(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(name=[f"L{layer}.H{head}" for layer, head in zip(table["layer"], table["head"], strict=True)])
