@@ -17,6 +17,7 @@ _PANELS = {
     "copying": "raises what it reads (blue: lowers it)",
 }
 _AT_WORK = 0.2  # mean weight from which a head counts as doing something
+_FELT = 0.1  # nats from which the loss of a head or of a path is worth a sentence
 _LABELLED = 6  # heads named in a scatter plot
 
 
@@ -72,11 +73,14 @@ def draw_localising(table: pd.DataFrame, model: str) -> Figure:
         color=style.INK,
     )
     worst = table.loc[table["total"].abs().idxmax()]
-    style.headline(
-        fig,
-        f"Without {worst['name']} the right token of {model} loses {-worst['total']:.1f} nats, "
-        f"though its share in the logit is {-worst['direct']:+.2f}: what is in the sum is not what the sum rests on",
-    )
+    loss = f"Without {worst['name']} the right token of {model} loses {-worst['total']:.2f} nats"
+    if abs(worst["total"]) < _FELT:
+        loss = f"{model} does not rest on any head when it repeats a text: the largest loss is {abs(worst['total']):.2f} nats"
+    elif abs(worst["direct"]) < 0.1 * abs(worst["total"]):
+        loss += f", {-worst['direct']:.2f} of them directly: what is in the sum is not what the sum rests on"
+    else:
+        loss += f", {-worst['direct']:.2f} of them directly"
+    style.headline(fig, loss)
     return fig
 
 
@@ -94,11 +98,14 @@ def draw_paths(paths: pd.DataFrame, table: pd.DataFrame, receiver: str, model: s
         ax.set(title=f"through its {side}", xlabel="previous-token score of the sender", xlim=(-0.03, 1.12))
     axes[0].set_ylabel("effect on the right logit (nats)")
     best = merged.loc[merged["keys"].abs().idxmax()]
-    style.headline(
-        fig,
-        f"{receiver} of {model} finds its place by what {best['name']} wrote into its keys: that path alone is worth {-best['keys']:.2f} nats, "
-        f"and {best['name']} looks one token back with weight {best['previous']:.2f}",
-    )
+    if abs(best["keys"]) < _FELT:
+        told = f"No single path into the keys of {receiver} of {model} is worth {_FELT:g} nats: nothing here finds its place by the token before"
+    else:
+        told = (
+            f"{receiver} of {model} finds its place by what {best['name']} wrote into its keys: that path alone is worth {-best['keys']:.2f} nats, "
+            f"and {best['name']} looks one token back with weight {best['previous']:.2f}"
+        )
+    style.headline(fig, told)
     return fig
 
 
@@ -116,7 +123,14 @@ def draw_memories(tables: Mapping[str, pd.DataFrame]) -> Figure:
             depth = (table["layer"] + 0.5) / len(table)
             ax.plot(depth, table[column], marker="o", ms=4, color=colours[name])
             ax.plot(depth, table[f"{column} by chance"], ls="--", lw=1, color=colours[name])
-            ax.text(1.01, table[column].iloc[-1], name, color=style.legible(colours[name]), fontsize=9, va="center")
+            ax.text(
+                depth.iloc[-1] + 0.02,
+                table[column].iloc[-1],
+                name,
+                color=style.legible(colours[name]),
+                fontsize=9,
+                va="center",
+            )
         ax.set(xlabel="depth (0 first block, 1 last)", title=label, xlim=(0, 1.22))
         ax.set_xticks([0, 0.5, 1])
     name, table = list(tables.items())[-1]

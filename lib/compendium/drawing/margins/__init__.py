@@ -8,6 +8,7 @@ from compendium.drawing.margins.blocks import (
     draw_support_tokens,
     draw_triangular,
 )
+from compendium.drawing.margins.head_atlas import draw_head_atlas, draw_margin_and_noise
 from compendium.drawing.margins.line import SIGNS, draw_densities, draw_interior_point, draw_mass, draw_population
 from compendium.drawing.margins.objectives import draw_layer_masses, draw_penalty
 from compendium.drawing.margins.printed import draw_printed_robustness
@@ -27,8 +28,10 @@ __all__ = [
     "draw_depth",
     "draw_draws",
     "draw_gain",
+    "draw_head_atlas",
     "draw_interior_point",
     "draw_layer_masses",
+    "draw_margin_and_noise",
     "draw_mass",
     "draw_penalty",
     "draw_population",

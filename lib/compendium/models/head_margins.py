@@ -1,0 +1,175 @@
+"""The margins of 003 in the heads of real models: coupling, distance to both boundaries, folds, and what noise does, position by position.
+
+The states are those of a pass over real text; determinants and eigenvalues are taken in float64, in r dimensions (`softgeom.margins.head_blocks`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from softgeom.circuits import Anatomy, Normalisation, walk
+from softgeom.circuits.anatomy import BlockAnatomy, attend
+from softgeom.language_model import LayerInternals
+from softgeom.margins.head_blocks import HeadWeights, head_blocks, margins
+
+
+def head_weights(block: BlockAnatomy, rotary_base: float | None) -> HeadWeights:
+    """The heads of a block in the letters of 003, in float64: columns are vectors there, rows here.
+
+    Raises
+    ------
+    ValueError
+        When the block's norm is folded, or its queries, keys or values have biases, which the formulas do not have.
+    """
+    if not isinstance(block.ln1, Normalisation):
+        raise ValueError("the norms of this model are folded: take the model as it was trained.")
+    if any(bias.any() for bias in (block.b_Q, block.b_K, block.b_V)):
+        raise ValueError("queries, keys or values of this model have biases, which the block of a head does not cover.")
+    W_Q, W_K, W_V, W_O = (W.double().mT for W in (block.W_Q, block.W_K, block.W_V, block.W_O))
+    return HeadWeights(W_Q, W_K, W_V, W_O, block.ln1.gamma.double(), block.ln1.centred, rotary_base)
+
+
+def blocks_of(
+    heads: HeadWeights, layer: LayerInternals, text: int, positions: Tensor, *, together: bool = False
+) -> Tensor:
+    """B at positions of one text of a pass: (H, P, r, r), or (P, H r, H r) of all heads together."""
+    y, n, s = (t[text].double() for t in (layer.attn_in, layer.ln1_normalized, layer.ln1_scale))
+    return head_blocks(heads, y, n, s[:, 0], positions, together=together)
+
+
+@torch.no_grad()
+def measure(anatomy: Anatomy, tokens: Tensor, positions: Tensor, sigma: float, draws: int, seed: int) -> pd.DataFrame:
+    """One row for each head, text and position.
+
+    Parameters
+    ----------
+    anatomy : Anatomy
+        Not folded.
+    tokens : (B, T) integers
+        Texts.
+    positions : (P,) integers
+        Where the blocks are taken.
+    sigma : float
+        Noise on the state at the position, relative to its root mean square.
+    draws : int
+        Noises for each position.
+    seed : int
+        Seeds them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        layer, head, text, position, what `margins` says, and gain: how much longer or shorter than the noise the change of the head's write is (root mean
+        square over the draws).
+    """
+    generator, rows = torch.Generator().manual_seed(seed), []
+    for depth, layer in enumerate(walk(anatomy, tokens)):
+        block = anatomy.blocks[depth]
+        heads = head_weights(block, anatomy.rotary_base)
+        for text in range(len(tokens)):
+            found = margins(blocks_of(heads, layer, text, positions))
+            gain = _gains(block, anatomy.rotary_base, layer, text, positions, sigma, draws, generator)  # (H, P)
+            for head in range(gain.shape[0]):
+                for place, position in enumerate(positions.tolist()):
+                    entry = {name: of[head, place].item() for name, of in found.items()}
+                    rows.append(
+                        {
+                            "layer": depth,
+                            "head": head,
+                            "text": text,
+                            "position": position,
+                            **entry,
+                            "gain": float(gain[head, place]),
+                        }
+                    )
+    return pd.DataFrame(rows)
+
+
+@torch.no_grad()
+def measure_layers(anatomy: Anatomy, tokens: Tensor, position: int) -> pd.DataFrame:
+    """One row a layer: log |det| and sign of both maps with all heads together, at one position of the first text."""
+    rows, eye = [], torch.eye(anatomy.sizes["H"] * anatomy.sizes["K"], dtype=torch.float64)
+    for depth, layer in enumerate(walk(anatomy, tokens[:1])):
+        heads = head_weights(anatomy.blocks[depth], anatomy.rotary_base)
+        (B,) = blocks_of(heads, layer, 0, torch.tensor([position]), together=True)
+        residual, stream = torch.linalg.slogdet(eye - B), torch.linalg.slogdet(eye + B)
+        rows.append(
+            {
+                "layer": depth,
+                "log residual": float(residual.logabsdet),
+                "residual folded": bool(residual.sign < 0),
+                "log stream": float(stream.logabsdet),
+                "stream folded": bool(stream.sign < 0),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def by_head(table: pd.DataFrame) -> pd.DataFrame:
+    """The positions of `measure` summed up, one row a head."""
+    grouped = table.groupby(["layer", "head"])
+    return grouped.agg(
+        coupling=("coupling", "median"),
+        positive=("coupling", lambda c: (c > 0).mean()),
+        residual=("residual", "median"),
+        closest=("residual", "min"),
+        stream=("stream", "median"),
+        folded=("folded", "mean"),
+        gain=("gain", "median"),
+    ).reset_index()
+
+
+def log_determinants_by_autograd(anatomy: Anatomy, x: Tensor, depth: int, position: int) -> Tensor:
+    """Second route: log |det| of both maps of every head from the differentiated forward pass, in d dimensions: (H, 2).
+
+    Parameters
+    ----------
+    anatomy : Anatomy
+        In float64.
+    x : (T, d)
+        The stream before block `depth`.
+    depth, position : int
+        Which block, where.
+    """
+    block, past = anatomy.blocks[depth], x[:position]
+
+    def writes(state: Tensor) -> Tensor:
+        read = block.ln1(torch.cat((past, state[None]))[None])
+        return attend(block, read, anatomy.rotary_base)["head_out"][0, -1]  # (H, d)
+
+    derivative = torch.func.jacfwd(writes)(x[position])  # (H, d, d)
+    eye = torch.eye(x.shape[-1], dtype=x.dtype)
+    return torch.stack([torch.linalg.slogdet(eye + sign * derivative).logabsdet for sign in (-1, 1)], -1)
+
+
+def _gains(
+    block: BlockAnatomy,
+    base: float | None,
+    layer: LayerInternals,
+    text: int,
+    positions: Tensor,
+    sigma: float,
+    draws: int,
+    generator: torch.Generator,
+) -> Tensor:
+    x = layer.resid_pre[text]
+    gains = []
+    for position in positions.tolist():
+        noise = torch.randn(draws, x.shape[-1], generator=generator, dtype=x.dtype)
+        noise *= sigma * x[position].square().mean().sqrt()
+        texts = x[: position + 1].repeat(draws, 1, 1)
+        texts[:, -1] += noise
+        change = (
+            attend(block, block.ln1(texts), base)["head_out"][:, -1] - layer.head_out[text, position]
+        )  # (draws, H, d)
+        gains.append(
+            (
+                change.square().sum(-1).mean(0)
+                / (sigma**2 * x[position].square().mean() * math.prod(x[position].shape))
+            ).sqrt()
+        )
+    return torch.stack(gains, -1)

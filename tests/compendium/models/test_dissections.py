@@ -1,0 +1,67 @@
+"""Tables of notebook 35 on small models: right sizes, right names, and nulls beside every number."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from compendium.models import dissections, prompts
+from compendium.models.subjects import Subject
+from softgeom import circuits
+from softgeom.language_model import GPT, GPTConfig, train_tokenizer
+from softgeom.source import Source
+
+
+@pytest.fixture(scope="module")
+def subject():
+    tokenizer = train_tokenizer("a rose is a rose is a rose", 260)
+    config = GPTConfig(d_vocab=len(tokenizer), d_model=12, n_heads=2, n_layers=2, d_mlp=16, n_ctx=20, init_std=0.4)
+    return Subject("tiny", GPT(config, seed=3).double().requires_grad_(False), tokenizer, Source("tiny", "computed"))
+
+
+@pytest.fixture(scope="module")
+def anatomy(subject):
+    return circuits.dissect(subject.model, subject.name)
+
+
+def test_induction_prompts_end_before_the_token_to_repeat_and_twins_have_nothing_to_repeat(subject):
+    asked = prompts.induction_prompts(subject, 3, 6, seed=0)
+    assert asked.tokens.shape == asked.twins.shape == (3, 12)
+    assert torch.equal(asked.right, asked.tokens[:, 6])
+    assert torch.equal(asked.tokens[:, 7:], asked.twins[:, 7:])
+    assert not torch.equal(asked.tokens[:, 1:7], asked.twins[:, 1:7])
+    assert torch.equal(asked.tokens[:, 1:6], asked.tokens[:, 7:])
+
+
+def test_a_tokenizer_that_cuts_names_is_not_asked_for_them(subject):
+    with pytest.raises(ValueError, match="tiny cuts names into pieces"):
+        prompts.indirect_objects(subject)
+
+
+def test_every_head_is_localised_beside_its_control(subject, anatomy):
+    asked = prompts.induction_prompts(subject, 3, 6, seed=0)
+    table = dissections.localise(anatomy, asked)
+    assert table["name"].tolist() == ["L0.H0", "L0.H1", "L1.H0", "L1.H1"]
+    readout = circuits.logit_gap(anatomy, asked.right)
+    _, mixed = circuits.mixed_values(anatomy, asked.tokens)
+    total = circuits.effects_of_heads(anatomy, asked.tokens, circuits.mean_donor(mixed), readout).mean(-1)
+    assert table["total"].tolist() == pytest.approx(total.flatten().tolist())
+    paths = dissections.paths_to(anatomy, asked, (1, 0))
+    assert paths["name"].tolist() == ["L0.H0", "L0.H1"]
+
+
+def test_atlas_memories_and_decisions_have_a_row_for_each_head_layer_and_position(subject, anatomy):
+    read = circuits.repeated_tokens(
+        subject.model.config.d_vocab, 2, 6, torch.Generator().manual_seed(0), start=subject.start
+    )
+    assert len(dissections.atlas(anatomy, read, 6)) == 4
+    windows = subject.windows("a rose is a rose is a rose " * 40, 16, 6)
+    memories = dissections.memories(anatomy, windows, 4, 0)
+    assert len(memories) == 2
+    assert memories["detectors"].between(0, 1).all()
+    assert memories["purity by chance"].nunique() == 1
+    ends = dissections.at_the_unembedding(anatomy, windows[:2])
+    assert len(ends) == 32
+    assert (ends["rank"] >= 1).all()
+    logits = circuits.run(anatomy, windows[:2, :-1]).logits.flatten(0, 1)
+    assert ends["winner"].tolist() == logits.argmax(-1).tolist()
