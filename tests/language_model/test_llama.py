@@ -149,6 +149,16 @@ def test_pieces_merge_by_score_and_unknown_characters_become_bytes():
         tokenizer.decode([265])
 
 
+def test_words_merge_apart_where_no_piece_reaches_over_a_blank():
+    """The same ids as merging the whole text at once, also where a piece does reach over a blank."""
+    text = "abb ab  b a  abb"
+    for pieces in (PIECES, (*PIECES, b"b a")):
+        tokenizer = PieceTokenizer(pieces, tuple(-float(i % 7) for i in range(len(pieces))))
+        assert tokenizer._words_are_apart == (pieces is PIECES)
+        assert tokenizer.encode(text) == [1, *tokenizer._merge(" " + text)]
+    assert PieceTokenizer((*PIECES, b"b a"), (*[-9.0] * len(PIECES), 0.0)).encode("b a", beginning=False) == [259, 265]
+
+
 def test_without_file_and_hub_there_is_no_second_model(compendium, caplog):
     hub.hub_reachable.cache_clear()
     model, source = load_released_llama()

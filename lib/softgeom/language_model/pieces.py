@@ -6,8 +6,10 @@ union is the piece with the highest score merge, until no union is a piece.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -29,19 +31,32 @@ class PieceTokenizer:
 
     def encode(self, text: str, beginning: bool = True) -> list[int]:
         """Ids of a text, after the mark of beginning; a space is put before the text, as these models were trained."""
-        id_of = {
-            piece: i for i, piece in reversed(list(enumerate(self.pieces)))
-        }  # of equal pieces the first one counts
-        ids: list[int] = []
-        for character in (" " + text) if text else "":
+        marked = (" " + text) if text else ""
+        # A union that no piece is cannot happen: where no piece reaches over a blank, words merge apart, and each only once.
+        words = re.findall(" ?[^ ]+| ", marked) if self._words_are_apart else [marked]
+        merged = {word: self._merge(word) for word in set(words)}
+        return [self.beginning] * beginning + [i for word in words for i in merged[word]]
+
+    @cached_property
+    def _id_of(self) -> dict[bytes, int]:
+        return {piece: i for i, piece in reversed(list(enumerate(self.pieces)))}  # of equal pieces the first one counts
+
+    @cached_property
+    def _words_are_apart(self) -> bool:
+        return not any(b" " in piece[1:] for piece in self.pieces)
+
+    def _merge(self, text: str) -> list[int]:
+        """Ids of a text without the mark, the highest score first, the leftmost of equal ones."""
+        id_of, ids = self._id_of, []
+        for character in text:
             encoded = character.encode()
             ids += [id_of[encoded]] if encoded in id_of else [self.first_byte + byte for byte in encoded]
         while True:
             unions = [(self.pieces[a] + self.pieces[b], at) for at, (a, b) in enumerate(pairwise(ids))]
             merges = [(self.scores[id_of[union]], -at, id_of[union]) for union, at in unions if union in id_of]
             if not merges:
-                return [self.beginning] * beginning + ids
-            _, minus_at, merged = max(merges)  # the leftmost of equal scores
+                return ids
+            _, minus_at, merged = max(merges)
             ids[-minus_at : -minus_at + 2] = [merged]
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:

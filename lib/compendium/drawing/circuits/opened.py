@@ -57,7 +57,7 @@ def draw_localising(table: pd.DataFrame, model: str) -> Figure:
     ax.axline((0, 0), slope=1, color=style.GREY, lw=0.8)
     ax.scatter(table["direct"], table["control"], marker="x", s=14, color=style.GREY, lw=0.8)
     ax.scatter(table["direct"], table["total"], s=18, color=style.BLUE)
-    told = table.reindex(table["total"].abs().sort_values(ascending=False).index[:_LABELLED])
+    told = table.sort_values("total", key=abs, ascending=False)[:_LABELLED]
     _name_points(ax, told, "direct", "total")
     ax.set(
         xlabel="direct: only its write into the last stream is lost (nats)",
@@ -93,7 +93,7 @@ def draw_paths(paths: pd.DataFrame, table: pd.DataFrame, receiver: str, model: s
     ):
         ax.axhline(0, color=style.GREY, lw=0.8)
         ax.scatter(merged["previous"], merged[side], s=16, color=colour)
-        strongest = merged.reindex(merged[side].abs().sort_values(ascending=False).index[:2])
+        strongest = merged.sort_values(side, key=abs, ascending=False)[:2]
         _name_points(ax, strongest, "previous", side)
         ax.set(title=f"through its {side}", xlabel="previous-token score of the sender", xlim=(-0.03, 1.12))
     axes[0].set_ylabel("effect on the right logit (nats)")
