@@ -20,7 +20,9 @@ def test_attention_weights_covariances_and_determinants_agree(javascript):
     body = """
     return argument.map(({X, coupling, turn}) => {
       const M = m.couplingMatrix(coupling, turn);
-      return {...m.attend(X.at(-1), X.slice(0, -1), M), ...m.positions(X, M)};
+      const quick = m.evaluator(X.slice(0, -1), M);
+      const fast = {fast: quick.determinant(X.at(-1)), e: quick.residual(X.at(-1))};
+      return {...m.attend(X.at(-1), X.slice(0, -1), M), ...m.positions(X, M), ...fast};
     });"""
     for case, seen in zip(cases, javascript("attention", body, cases), strict=True):
         explorer = AttentionExplorer(**case)
@@ -33,6 +35,8 @@ def test_attention_weights_covariances_and_determinants_agree(javascript):
         np.testing.assert_allclose(seen["determinants"], np.linalg.det(blocks), atol=1e-10)
         np.testing.assert_allclose(explorer.determinants, np.linalg.det(blocks))
         assert seen["support"] == explorer.support_token
+        assert seen["fast"] == pytest.approx(seen["determinant"], abs=1e-12)
+        np.testing.assert_allclose(seen["e"], np.subtract(case["X"][-1], seen["mean"]), atol=1e-12)
 
 
 def test_the_drawn_curve_is_where_the_function_vanishes(javascript):

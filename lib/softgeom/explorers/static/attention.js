@@ -61,6 +61,51 @@ export function attend(x, past, M) {
   };
 }
 
+/** The same for many x and one past, without an object for each: `determinant(x)` and `residual(x)`. A drag evaluates some ten thousand. */
+export function evaluator(past, M) {
+  const count = past.length;
+  const [u, v, weight] = [0, 1, 2].map(() => new Float64Array(count));
+  past.forEach((p, j) => ([u[j], v[j]] = p));
+  const [[m00, m01], [m10, m11]] = M;
+  let [mean1, mean2, total] = [0, 0, 0];
+  const weigh = (x, y) => {
+    const q1 = m00 * x + m01 * y;
+    const q2 = m10 * x + m11 * y;
+    let top = -Infinity;
+    for (let j = 0; j < count; j++) if ((weight[j] = u[j] * q1 + v[j] * q2) > top) top = weight[j];
+    mean1 = mean2 = total = 0;
+    for (let j = 0; j < count; j++) {
+      const w = (weight[j] = Math.exp(weight[j] - top));
+      total += w;
+      mean1 += w * u[j];
+      mean2 += w * v[j];
+    }
+    mean1 /= total;
+    mean2 /= total;
+  };
+  return {
+    determinant([x, y]) {
+      weigh(x, y);
+      let s11 = 0;
+      let s12 = 0;
+      let s22 = 0;
+      for (let j = 0; j < count; j++) {
+        const a = u[j] - mean1;
+        const b = v[j] - mean2;
+        const w = weight[j] / total;
+        s11 += w * a * a;
+        s12 += w * a * b;
+        s22 += w * b * b;
+      }
+      return (1 - s11 * m00 - s12 * m10) * (1 - s12 * m01 - s22 * m11) - (s11 * m01 + s12 * m11) * (s12 * m00 + s22 * m10);
+    },
+    residual([x, y]) {
+      weigh(x, y);
+      return [x - mean1, y - mean2];
+    },
+  };
+}
+
 /** Determinants of all positions (1 for the first, which has no past) and the support token: the position with the smallest. */
 export function positions(X, M) {
   const determinants = X.map((x, i) => (i ? attend(x, X.slice(0, i), M).determinant : 1));
@@ -117,7 +162,7 @@ export function render({ model, el }) {
     drawTable(page, seen, all, veiled);
     presets.hide(veiled);
     if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
-    else tell(page, seen, all, X.length, countPreimages((p) => residual(p, past, M), e, boxAround(e, past)));
+    else tell(page, seen, all, X.length, countPreimages(evaluator(past, M).residual, e, boxAround(e, past)));
     coupling.set(c, format(c));
     turn.set(angle, `${format(angle, 0)}°`);
   }
@@ -142,11 +187,6 @@ function layOut(el) {
 
 const name = (i, count) => (i === count - 1 ? "x" : subscript("x", i + 1));
 
-function residual(x, past, M) {
-  const { mean } = attend(x, past, M);
-  return [x[0] - mean[0], x[1] - mean[1]];
-}
-
 /** The mean lies in the hull of the past, so every x with residual e lies in e plus the past's bounding box. The margins differ, lest
  * e lie in the middle of a symmetric past's box, on a line of the grid, where the triangles beside the line both claim it or neither. */
 function boxAround(e, past) {
@@ -161,14 +201,14 @@ function drawField(page, past, M, veiled) {
       names.forEach((each) => where.draw(each, [], { below: each === "field" }));
     return;
   }
-  const determinant = (x) => attend(x, past, M).determinant;
+  const { determinant, residual } = evaluator(past, M);
   const field = sampleField(determinant, plane.half);
   const tile = (polygons) => polygons.map((polygon) => `${plane.path(polygon)}Z`).join("");
   const shades = LEVELS.map((level) => svg("path", { d: tile(regionBelow(field, level)), class: level ? "sg-near" : "sg-torn" }));
   plane.draw("field", shades, { below: true });
   const curve = contour(field, 0).map((segment) => plane.path(segment));
   plane.draw("curve", [svg("path", { d: curve.join(""), class: "sg-tear" })]);
-  drawSheet(image, (p) => residual(p, past, M), sampleField(determinant, SHEET, 60));
+  drawSheet(image, residual, sampleField(determinant, SHEET, 60));
 }
 
 /** The image of a grid of x under the residual map, with the part that is folded over and the crease around it. */

@@ -15,11 +15,7 @@ export function regionBelow(field, level) {
   for (let r = 0; r < n; r++) {
     let start = -1; // first cell of the present run of cells that lie inside as a whole
     for (let c = 0; c <= n; c++) {
-      const corners =
-        c < n
-          ? [[c, r], [c + 1, r], [c + 1, r + 1], [c, r + 1]]
-          : [];
-      const inside = corners.filter(([i, j]) => value(i, j) < level).length;
+      const inside = c < n ? cornersBelow(value, c, r, level) : 0;
       if (inside === 4) {
         if (start < 0) start = c;
         continue;
@@ -27,10 +23,22 @@ export function regionBelow(field, level) {
       if (start >= 0)
         polygons.push([[at(start), at(r)], [at(c), at(r)], [at(c), at(r + 1)], [at(start), at(r + 1)]]);
       start = -1;
-      if (inside) polygons.push(cutCell(field, corners, level));
+      if (inside) polygons.push(cutCell(field, cornersOf(c, r), level));
     }
   }
   return polygons;
+}
+
+const cornersOf = (c, r) => [[c, r], [c + 1, r], [c + 1, r + 1], [c, r + 1]];
+
+/** How many of a cell's corners lie below the level; most cells are settled by this. */
+function cornersBelow(value, c, r, level) {
+  return (
+    Number(value(c, r) < level) +
+    Number(value(c + 1, r) < level) +
+    Number(value(c + 1, r + 1) < level) +
+    Number(value(c, r + 1) < level)
+  );
 }
 
 function cutCell(field, corners, level) {
@@ -47,7 +55,9 @@ export function contour(field, level) {
   const segments = [];
   for (let r = 0; r < field.n; r++) {
     for (let c = 0; c < field.n; c++) {
-      const corners = [[c, r], [c + 1, r], [c + 1, r + 1], [c, r + 1]];
+      const below = cornersBelow(field.value, c, r, level);
+      if (below === 0 || below === 4) continue;
+      const corners = cornersOf(c, r);
       const signs = corners.map(([i, j]) => field.value(i, j) < level);
       const ends = corners.flatMap((p, m) =>
         signs[m] !== signs[(m + 1) % 4] ? [crossing(field, p, corners[(m + 1) % 4], level)] : [],
