@@ -178,6 +178,29 @@ def test_hardmax_steps_and_its_start_can_be_dragged(open_page, drag, screenshot)
     screenshot(tab, "hardmax_played")
 
 
+def test_a_line_folds_when_the_coupling_is_turned_up(open_page, drag, screenshot):
+    tab = open_page("fold")
+    _live(tab, "One token has this residual.")
+    assert tab.locator(".sg-tear").count() == 0
+    tab.get_by_label("coupling c").fill("2")
+    _live(tab, "3 tokens have this residual", whole=False)
+    assert tab.locator(".sg-tear").count() == 2  # of the curve, and of its slope
+    assert "Smallest slope −1.00, at x = 0.00" in tab.locator(".sg-detail").inner_text()
+    screenshot(tab, "fold")
+    drag(tab, "token-1", -120, 0)  # the two come together
+    _live(tab, "One token has this residual.")
+
+
+def test_a_link_holds_what_was_dragged(open_page, open_tab, drag):
+    tab = open_page("attention")
+    drag(tab, "token-4", -80, -80)
+    _live(tab, "Beyond the tear", whole=False)
+    tab.wait_for_url(re.compile("#"))
+    again = open_tab(tab.url)
+    _live(again, "Beyond the tear", whole=False)
+    assert again.locator("tbody").inner_text() == tab.locator("tbody").inner_text()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_veil_hides_every_conclusion(open_page, screenshot, name):
     tab = open_page(name, {"veiled": True})

@@ -28,6 +28,12 @@ _TITLES = {
     ),
 }
 NAMES = tuple(_TITLES)
+_KEPT = {  # what a link holds
+    "softmax": ("W", "b"),
+    "fold": ("past", "coupling", "level"),
+    "attention": ("X", "coupling", "turn"),
+    "hardmax": ("Z", "alpha", "ratio", "angle"),
+}
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -57,8 +63,10 @@ h1 {{ font-size: 1.5em; line-height: 1.2; margin: 0.2em 0; }}
 </main>
 <script type="module">
 {script}
+const model = new PageModel({state});
+keepInAddress(model, {kept});
 embed();
-render({{ model: new PageModel({state}), el: document.getElementById("explorer") }});
+render({{ model, el: document.getElementById("explorer") }});
 </script>
 </body>
 </html>
@@ -82,6 +90,7 @@ def page(name: str, state: Mapping[str, Any] | None = None) -> str:
         Write it to a file and open that, or show it in an iframe. It asks nothing of a network: its content
         security policy forbids it to. An iframe may ask for a theme with `#light` or `#dark` behind the address (also later),
         and is told the page's height by messages `{"softgeomHeight": pixels}`.
+        In a window of its own the address keeps what was dragged: its link shows the same figure to others.
 
     Raises
     ------
@@ -100,6 +109,7 @@ def page(name: str, state: Mapping[str, Any] | None = None) -> str:
         css=scripts.stylesheet(),
         script=scripts.page_module(name),
         state=_script_literal(start | dict(state or {})),
+        kept=_script_literal(_KEPT[name]),
     )
 
 

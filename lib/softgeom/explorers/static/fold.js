@@ -174,10 +174,15 @@ function splitCurve(plane, height, test) {
   return [kept.join(""), other.join("")];
 }
 
+const bothParts = (kept, torn) => [
+  ...(kept ? [svg("path", { d: kept, class: "sg-rise" })] : []),
+  ...(torn ? [svg("path", { d: torn, class: "sg-tear" })] : []),
+];
+
 function drawCurve(plane, past, c, veiled) {
   const height = (x) => x - moments(x, past, c).mean;
   const [rising, folded] = splitCurve(plane, height, (x) => veiled || moments(x, past, c).slope >= 0);
-  plane.draw("curve", [svg("path", { d: rising, class: "sg-curve" }), svg("path", { d: folded, class: "sg-tear" })]);
+  plane.draw("curve", bothParts(rising, folded));
 }
 
 function drawLevel(plane, level, roots) {
@@ -191,7 +196,7 @@ function drawSlope(plane, past, c, veiled) {
   if (veiled) return plane.draw("slope", []);
   const height = (x) => moments(x, past, c).slope;
   const [above, below] = splitCurve(plane, height, (x) => height(x) >= 0);
-  plane.draw("slope", [svg("path", { d: above, class: "sg-curve" }), svg("path", { d: below, class: "sg-tear" })]);
+  plane.draw("slope", bothParts(above, below));
 }
 
 function tell(page, roots, { least, where }, c) {

@@ -124,7 +124,10 @@ export function render({ model, el }) {
     const [Z, K] = ["Z", "layers"].map((key) => model.get(key));
     const veiled = Boolean(model.get("veiled"));
     const shown = veiled ? 0 : Math.min(model.get("layer"), K);
-    const problem = problemWithPoints("Z", Z, 1, MOST_TOKENS);
+    const numbers = ["alpha", "ratio", "angle"].map((key) => model.get(key));
+    const problem =
+      problemWithPoints("Z", Z, 1, MOST_TOKENS) ||
+      (numbers.every(Number.isFinite) && numbers[0] > 0 && numbers[1] > 0 ? "" : "alpha and ratio must be positive numbers, angle a finite one.");
     say(page.message, problem);
     if (problem) return; // the last good picture stays
     state.selected = Math.min(state.selected, Z.length - 1);

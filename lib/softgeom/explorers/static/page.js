@@ -25,6 +25,42 @@ export class PageModel {
   }
 }
 
+/** Whether a value from an address has the form of the one that it replaces: finite numbers in lists of the same depth, not too many. */
+export function fits(value, start) {
+  if (Array.isArray(start))
+    return Array.isArray(value) && value.length <= 64 && start.length > 0 && value.every((part) => fits(part, start[0]));
+  return Number.isFinite(value) && Math.abs(value) <= 1e6;
+}
+
+/** What the address says behind its #, of these properties, as far as it can be shown: a link holds a figure as somebody left it. */
+export function stateInAddress(hash, start, names) {
+  let said = null;
+  try {
+    said = JSON.parse(decodeURIComponent(hash.slice(1)));
+  } catch {
+    return {}; // no state: a theme, or nothing
+  }
+  if (said === null || typeof said !== "object") return {};
+  const kept = names.filter((name) => name in said && fits(said[name], start[name] ?? [0]));
+  return Object.fromEntries(kept.map((name) => [name, said[name]]));
+}
+
+/** Write these properties behind the # of the address whenever they change, in a page of its own; an iframe's address is its theme. */
+export function keepInAddress(model, names) {
+  if (parent !== window) return;
+  for (const [name, value] of Object.entries(stateInAddress(location.hash, model.state, names))) model.set(name, value);
+  let timer = null;
+  const write = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      const told = names.filter((name) => model.get(name) !== null);
+      const state = Object.fromEntries(told.map((name) => [name, model.get(name)]));
+      history.replaceState(null, "", `#${encodeURIComponent(JSON.stringify(state))}`);
+    }, 250);
+  };
+  for (const name of names) model.on(`change:${name}`, write);
+}
+
 /** Take the theme that stands behind the # of the address, and tell the page around an iframe how high this one is. */
 export function embed() {
   const theme = () => {

@@ -1,0 +1,56 @@
+"""Links that hold a figure's state: what somebody left comes back, and a link that was tampered with changes nothing."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import pytest
+
+START = {"X": [[1.0, 2.0], [0.5, 0.0]], "coupling": 1.0, "b": None, "veiled": False}
+NAMES = ["X", "coupling", "b"]
+
+
+@pytest.fixture(scope="module")
+def read(javascript):
+    def read_(text: str) -> dict:
+        return javascript(
+            "page", "return m.stateInAddress(argument[0], argument[1], argument[2]);", [text, START, NAMES]
+        )
+
+    return read_
+
+
+def _link(state) -> str:
+    return "#" + quote(json.dumps(state))
+
+
+def test_what_was_left_comes_back(read):
+    left = {"X": [[0, 0], [1, 1], [2, -1]], "coupling": -0.5, "b": [0, 1, 2]}
+    assert read(_link(left)) == left
+
+
+@pytest.mark.parametrize(
+    "hash",
+    [
+        "",
+        "#dark",
+        "#%",
+        "#null",
+        "#[1, 2]",
+        _link({"veiled": True}),
+        _link({"coupling": "1"}),
+        _link({"coupling": None}),
+        _link({"X": "<script>"}),
+        _link({"X": [[1, "2"]]}),
+        _link({"X": [[[1]]]}),
+        _link({"X": [[1, 2]] * 100}),
+        _link({"coupling": 1e99}),
+    ],
+)
+def test_a_link_that_makes_no_sense_changes_nothing(read, hash):
+    assert read(hash) == {}
+
+
+def test_what_makes_sense_is_kept_beside_what_does_not(read):
+    assert read(_link({"coupling": 2, "X": "?"})) == {"coupling": 2}
