@@ -103,6 +103,14 @@ def test_what_a_scan_proves_in_its_own_units_verifies_in_those_of_the_layer() ->
     assert found.verify()
 
 
+def test_rows_that_a_layer_norm_makes_equal_are_decided_by_the_smallest_bias() -> None:
+    """Their difference is (-2, -1), which a gain of (1, 2) turns into a constant: nothing but fractions sees that it vanishes."""
+    layer = SoftmaxLayer(np.array([[-1.0, 1.0], [1.0, 2.0], [2.0, 1.0]]), np.array([0.0, 2.0**-1022, 0.0]))
+    found = scan(layer, features=Ellipsoid([1.0, 2.0], radius=3.0, centred=True))
+    assert [f.evidence.verdict for f in found.findings] == ["unargmaxable", "argmaxable", "argmaxable"]
+    assert found.verify()
+
+
 def test_margins_among_the_subnormal_numbers_are_rounded_down() -> None:
     """Two thirds of 2^-1060 lie between two floats, the nearest of them above: no lower bound; so with scales at which that appears."""
     third = Fraction(2) ** -1060 * Fraction(2, 3)

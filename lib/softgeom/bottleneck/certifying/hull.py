@@ -200,12 +200,12 @@ class _System:
 
     def is_near_tie(self) -> bool:
         """Whether the right side is so close to 0 that rounding, not geometry, keeps the other routes from deciding."""
-        nothing = np.zeros(self.d)
-        whole = self.features.support_bound(self.size, nothing)[1]
-        if not np.isfinite(whole):
+        if self._needs_all():
             return bool(np.all(np.abs(self.v) <= TINY * self.size))
-        right = self.features.support_bound(self.v, nothing)[0] + self.constant
-        return bool(right <= NEAR_TIE * (whole + self.weights @ np.abs(self.c)) + underflow(self.d))
+        # Not the support of `size`: after a normalisation that may cancel where v does.
+        whole = self.features.extent * float(self.size.sum()) + float(self.weights @ np.abs(self.c))
+        right = self.features.support_bound(self.v, np.zeros(self.d))[0] + self.constant
+        return bool(right <= NEAR_TIE * whole + 2.0**20 * underflow(self.d))
 
     def simplex_bound(self) -> float:
         """The same with v = 0 exactly where it is tiny, for weights that must then exist."""
