@@ -272,7 +272,7 @@ def test_any_failure_is_one_printable_sentence(capsys, error, code):
     ("work", "given", "code", "said"),
     [
         (parse_classes, ("x", 3), boundary.REFUSED, "softgeom: --classes 'x'"),
-        (archive._fractions, (["no fraction"], 1), boundary.FAULT, "softgeom: ValueError: not enough values"),
+        (archive.read_fractions, (["no fraction"], 1), boundary.FAULT, "softgeom: ValueError: not enough values"),
     ],
 )
 @pytest.mark.parametrize("jobs", [1, 2])

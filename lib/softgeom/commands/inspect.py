@@ -34,7 +34,8 @@ def run(options: argparse.Namespace) -> int:
         head = load_head(model)
     except ValueError as error:
         head, refusal = None, str(error)
-    candidates = list_candidates(Path(model)) if Path(model).exists() else []
+    place = Path(model)
+    candidates = list_candidates(place) if place.is_file() or place.is_dir() else []  # a pipe has no end
     if options.json:
         chosen = (
             None
