@@ -1,4 +1,4 @@
-"""Figures of the bottleneck chapter (notebooks 10 to 18): each function takes what was computed and returns a figure with its headline."""
+"""Figures of the bottleneck chapter (notebooks 10 to 19): each function takes what was computed and returns a figure with its headline."""
 
 from compendium.drawing.bottleneck.captives import (
     draw_dimensions,
@@ -12,6 +12,12 @@ from compendium.drawing.bottleneck.counted import draw_costs, draw_fractions
 from compendium.drawing.bottleneck.growth import draw_cost, draw_iterations
 from compendium.drawing.bottleneck.league import draw_league
 from compendium.drawing.bottleneck.planes import draw_construction, draw_effect_of_bias, draw_unargmaxable_class
+from compendium.drawing.bottleneck.questions import (
+    draw_experts_and_rankings,
+    draw_label_sets,
+    draw_mask,
+    draw_retrieval,
+)
 from compendium.drawing.bottleneck.ranges import draw_ranges
 from compendium.drawing.bottleneck.reachable import draw_letters, draw_reach, draw_signs, draw_untrained
 from compendium.drawing.bottleneck.reflections import draw_reflection_step
@@ -25,18 +31,22 @@ __all__ = [
     "draw_costs",
     "draw_dimensions",
     "draw_effect_of_bias",
+    "draw_experts_and_rankings",
     "draw_fractions",
     "draw_freeing",
     "draw_iterations",
+    "draw_label_sets",
     "draw_league",
     "draw_letters",
     "draw_lost_tokens",
+    "draw_mask",
     "draw_poster",
     "draw_proof",
     "draw_ranges",
     "draw_reach",
     "draw_read_shares",
     "draw_reflection_step",
+    "draw_retrieval",
     "draw_rows",
     "draw_search_flow",
     "draw_signs",

@@ -5,7 +5,7 @@ from softgeom.bottleneck.asking.ask import Answers, ask
 from softgeom.bottleneck.asking.candidates import Prison, ask_among, find_prison
 from softgeom.bottleneck.asking.experts import Chosen, Router, ask_experts
 from softgeom.bottleneck.asking.label_sets import ask_label_sets, count_label_sets, fourier_layer, with_threshold
-from softgeom.bottleneck.asking.mixtures import mixture, survives_mixing
+from softgeom.bottleneck.asking.mixtures import freed_pair, mixture, survives_mixing
 from softgeom.bottleneck.asking.order import Order
 from softgeom.bottleneck.asking.rankings import ask_order_among, ask_rankings, draw_rankings
 from softgeom.bottleneck.asking.retrieval import (
@@ -37,6 +37,7 @@ __all__ = [
     "draw_rankings",
     "find_prison",
     "fourier_layer",
+    "freed_pair",
     "largest_safe_set",
     "make_index",
     "mixture",

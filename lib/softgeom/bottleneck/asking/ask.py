@@ -30,6 +30,8 @@ from softgeom.parallel import run_blocks
 COMFORT = 8  # sizes of rows and features between 2^-8 and 2^8 are left as they are
 LOGITS = 2**23  # logits held at once by the search
 MOST_TOGETHER = 256  # orders of one block
+ROUNDS = 6  # looks of a search after the first
+FEW = 64  # with so many comparisons one climb sees all: what it does not find is quicker left to a programme
 QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}  # a search may run away
 VERDICTS = ("possible", "impossible", "undecided")
 
@@ -165,21 +167,29 @@ class _Task:
 
 
 def _ask_block(task: _Task, orders: list[Order]) -> list[Answer]:
+    short = [order.comparisons(task.layer.classes) <= FEW for order in orders]
     with np.errstate(**QUIET), threadpool_limits(1):
-        sought = seek(task.problem, orders)
-        return [_answer(task, order, sought, n) for n, order in enumerate(orders)]
+        found = [
+            iter(seek(task.problem, some, rounds=rounds) if some else [])
+            for some, rounds in (
+                ([order for order, few in zip(orders, short, strict=True) if few], 1),
+                ([order for order, few in zip(orders, short, strict=True) if not few], ROUNDS),
+            )
+        ]
+        return [_answer(task, order, next(found[not few])) for order, few in zip(orders, short, strict=True)]
 
 
-def _answer(task: _Task, order: Order, sought: Sought, n: int) -> Answer:
-    point = task.problem.lift(sought.Z[n], max(float(sought.margin[n]), 0.0))
-    evidence: Proof = Witness(point)
-    method, steps = "search", int(sought.steps[n])
-    if not (sought.margin[n] > 0 and task.inner.margin(order, point) > 0):
-        evidence, _, steps = settle(task.problem, task.inner, order, sought.Z[n])
+def _answer(task: _Task, order: Order, found: Sought) -> Answer:
+    point = task.problem.lift(found.z, max(found.margin, 0.0))
+    if found.margin > 0 and task.inner.margin(order, point) > 0:
+        evidence: Proof = Witness(point)
+        method, steps = "search", found.steps
+    else:
+        evidence, _, steps = settle(task.problem, task.inner, order, found.z)
         method = "programme"
     if isinstance(evidence, Witness):
         evidence = Witness(task.units.point_back(evidence.point))
     elif isinstance(evidence, Unknown):
         evidence = Unknown(task.units.margin_back(evidence.bound), evidence.reason)
-    found = Answer(order, evidence, method, steps, np.nan)
-    return replace(found, margin=task.outer.check(found))
+    answer = Answer(order, evidence, method, steps, np.nan)
+    return replace(answer, margin=task.outer.check(answer))

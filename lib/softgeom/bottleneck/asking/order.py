@@ -79,6 +79,10 @@ class Order:
             if len(lower):
                 yield upper, lower
 
+    def comparisons(self, classes: int) -> int:
+        """How many pairs the order demands, in a layer of so many classes."""
+        return sum(len(upper) * len(lower) for upper, lower in self.steps(classes))
+
     def margin(self, logits: NDArray[np.floating[Any]]) -> float:
         """``min over comparisons of y_upper - y_lower`` for logits (C,): positive iff they obey; inf without comparisons."""
         steps = self.steps(len(logits))

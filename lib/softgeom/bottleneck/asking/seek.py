@@ -24,15 +24,16 @@ Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 @dataclass(frozen=True, eq=False)
 class Sought:
-    """The best point of each of n orders, its margin in float32, and the comparisons that were in the way."""
+    """The best point that was found for one order."""
 
-    Z: NDArray[np.float32]  # (n, D)
-    margin: NDArray[np.float64]  # (n,)
-    steps: NDArray[np.intp]  # (n,)
-    working: list[Pairs]
+    z: NDArray[np.float32]  # (D,)
+    margin: float  # in float32
+    steps: int
 
 
-def seek(problem: Problem, orders: Sequence[Order], *, rounds: int = 6, steps: int = 40, growth: int = 24) -> Sought:
+def seek(
+    problem: Problem, orders: Sequence[Order], *, rounds: int = 6, steps: int = 40, growth: int = 24
+) -> list[Sought]:
     """Look for a point of the region at which each order's comparisons hold.
 
     Parameters
@@ -63,7 +64,7 @@ def seek(problem: Problem, orders: Sequence[Order], *, rounds: int = 6, steps: i
             break
         Z[left] = _climb(problem, best[left], [working[n] for n in left], steps)
         taken[left] += steps
-    return Sought(best, margin, taken, working)
+    return [Sought(*found) for found in zip(best, margin.tolist(), taken.tolist(), strict=True)]
 
 
 _NONE: Pairs = (np.zeros(0, np.intp), np.zeros(0, np.intp))

@@ -1,0 +1,167 @@
+"""More questions to a layer (notebook 19): masks and prisons, label sets, retrieval, routers and rankings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from compendium import style
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+def draw_mask(lost: int, freed: int, sizes: Sequence[int], dimension: int) -> Figure:
+    """Left, lost readings among all outputs and among their character's own; right, how many rivals a captive's minimal prison has.
+
+    Parameters
+    ----------
+    lost, freed : int
+        Readings that can never win among all outputs, and of these the ones that can among their own.
+    sizes : sequence of int
+        Rivals of minimal prisons.
+    dimension : int
+        d: no minimal prison has more than d + 1.
+    """
+    fig, (left, right) = style.figure("page", 3.4, ncols=2, width_ratios=[1.15, 1])
+    for place, share, text in (
+        (1, 0, f"among all outputs: 0 of {lost:,} can win"),
+        (0, freed, f"among the character's own: {freed:,} of {lost:,}"),
+    ):
+        left.barh(place, lost, color="#ececec", height=0.45)
+        left.barh(place, share, color=style.BLUE, height=0.45)
+        left.text(0, place + 0.3, text, va="bottom", fontsize=10)
+    left.set(xlabel="readings that can never win unmasked", yticks=[], ylim=(-0.4, 1.75))
+    left.spines["left"].set_visible(False)
+    counts = np.bincount(np.asarray(sizes, dtype=int), minlength=dimension + 2)
+    right.bar(np.arange(len(counts)), counts, color=style.ORANGE)
+    right.axvline(dimension + 1.5, color=style.INK, linewidth=1, linestyle=":")
+    right.text(dimension + 1.2, counts.max() * 1.12, f"Helly's bound: {dimension + 1}", ha="right", fontsize=9)
+    right.set(xlabel="rivals of a minimal prison", ylabel="captives", ylim=(0, counts.max() * 1.28 + 0.2))
+    right.set_xlim(0, dimension + 3)
+    right.yaxis.get_major_locator().set_params(integer=True)
+    style.headline(
+        fig,
+        f"Compared only with the readings of its own character, {'every' if freed == lost else f'{freed:,} of {lost:,}'} lost reading"
+        f"{'' if freed == lost else 's'} can win; unmasked, a few dozen rivals imprison it",
+    )
+    return fig
+
+
+def draw_label_sets(table: pd.DataFrame, k: int) -> Figure:
+    """Share of random label sets that can be predicted, by the number of labels that are on, one line a layer.
+
+    Parameters
+    ----------
+    table : DataFrame
+        layer, numbers, size, asked, possible.
+    k : int
+        The Fourier layer's guarantee.
+    """
+    fig, ax = style.figure("page", 3.8)
+    colours = dict(zip(dict.fromkeys(table["layer"]), (style.RED, style.ORANGE, style.BLUE, style.GREEN), strict=True))
+    last = int(table["size"].max())
+    ends = []
+    for name, part in table.groupby("layer", sort=False):
+        share = 100 * part["possible"] / part["asked"]
+        colour = colours[str(name)]
+        ax.plot(part["size"], share, marker="o", color=colour, linewidth=2)
+        ends.append([float(share.iloc[-1]), f"{name}: {part['numbers'].iloc[0]} numbers a label", colour])
+    ends.sort()
+    for n in range(1, len(ends)):  # labels stand at least a line apart
+        ends[n][0] = max(ends[n][0], ends[n - 1][0] + 9)
+    for height, text, colour in ends:
+        ax.text(last + 0.15, height, text, color=style.legible(colour), va="center", fontsize=10)
+    ax.axvline(k + 0.5, color=style.INK, linewidth=1, linestyle=":")
+    ax.text(k + 0.42, 8, f"guaranteed up to {k}", ha="right", fontsize=9)
+    ax.set(xlabel="labels on at once", ylabel="sets that can be predicted (%)", ylim=(-4, 108))
+    ax.set_xlim(0.8, last + 0.5 * last)
+    ax.set_xticks(sorted(set(table["size"])))
+    random = table[(table["layer"] == "random, with a bias") & (table["size"] <= k)]
+    share = random["possible"].sum() / random["asked"].sum()
+    style.headline(
+        fig,
+        f"A Fourier layer predicts every set of up to {k} labels; random weights and a bias, as many numbers, miss {1 - share:.0%} of them",
+    )
+    return fig
+
+
+def draw_retrieval(table: pd.DataFrame) -> Figure:
+    """By dimension: documents that no query ranks first, and pairs that no query returns together.
+
+    Parameters
+    ----------
+    table : DataFrame
+        dimension, documents, never first, pairs, never together.
+    """
+    fig, ax = style.figure("page", 3.8)
+    d = table["dimension"]
+    series = (
+        ("pairs that no query returns together (unit vectors)", "never together", "pairs", style.RED, "o"),
+        ("documents that no query ranks first (inner products)", "never first", "documents", style.BLUE, "s"),
+    )
+    for n, (text, column, of, colour, marker) in enumerate(series):
+        share = 100 * table[column] / table[of]
+        ax.plot(d, share, marker=marker, color=colour, linewidth=2)
+        ax.text(
+            0.99, 0.93 - 0.11 * n, text, color=style.legible(colour), ha="right", fontsize=10, transform=ax.transAxes
+        )
+    ax.set(xscale="log", xlabel="dimensions of the index", ylabel="impossible (%)", ylim=(-4, 108))
+    ax.set_xticks(list(d), [str(x) for x in d])
+    ax.minorticks_off()
+    one = table.iloc[len(table) // 2]
+    style.headline(
+        fig,
+        f"In {one['dimension']} dimensions {one['never together'] / one['pairs']:.0%} of random pairs of {one['documents']:,} passages are the first two of no query; each pair proven",
+    )
+    return fig
+
+
+def draw_experts_and_rankings(experts: pd.DataFrame, rankings: pd.DataFrame, model: str) -> Figure:
+    """Left, the share of experts never among the top k, by features; right, rankings of winners that are impossible, by length.
+
+    Parameters
+    ----------
+    experts : DataFrame
+        features, k, experts, impossible.
+    rankings : DataFrame
+        k, asked, impossible.
+    model : str
+        Whose head was asked for rankings.
+    """
+    fig, (left, right) = style.figure("page", 3.8, ncols=2, width_ratios=[1.2, 1])
+    ks = sorted(set(experts["k"]))
+    for n, k in enumerate(ks):
+        part = experts[experts["k"] == k]
+        share = 100 * part["impossible"] / part["experts"]
+        colour = style.COLOURS[n]
+        left.plot(part["features"], share, marker="o", color=colour, linewidth=2)
+        left.text(
+            float(part["features"].iloc[0]) - 0.12,
+            float(share.iloc[0]),
+            f"top {k}",
+            color=style.legible(colour),
+            ha="right",
+            va="center",
+            fontsize=10,
+        )
+    first = float(experts["features"].min())
+    left.set(xlabel="features of the router", ylabel="experts never chosen (%)", ylim=(-4, 108))
+    left.set_xlim(first - 0.9, float(experts["features"].max()) + 0.3)
+    left.set_xticks(sorted(set(experts["features"])))
+    share = 100 * rankings["impossible"] / rankings["asked"]
+    right.bar([str(k) for k in rankings["k"]], share, color=style.ORANGE, width=0.6)
+    for n, value in enumerate(share):
+        right.text(n, value + 2, f"{value:.0f}%", ha="center", fontsize=10)
+    right.set(xlabel="length k of the ranking", ylabel="impossible as the top k (%)", ylim=(0, 112))
+    short, long = rankings.iloc[0], rankings.iloc[-1]
+    style.headline(
+        fig,
+        f"Narrow routers lose experts. Outputs of {model} that can each win: {short['impossible'] / short['asked']:.0%} of random rankings of {short['k']} can never be "
+        f"the top {short['k']}, {long['impossible'] / long['asked']:.0%} of {long['k']}",
+    )
+    return fig
