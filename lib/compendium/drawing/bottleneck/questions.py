@@ -64,22 +64,16 @@ def draw_label_sets(table: pd.DataFrame, k: int) -> Figure:
     """
     fig, ax = style.figure("page", 3.8)
     colours = dict(zip(dict.fromkeys(table["layer"]), (style.RED, style.ORANGE, style.BLUE, style.GREEN), strict=True))
-    last = int(table["size"].max())
-    ends = []
-    for name, part in table.groupby("layer", sort=False):
-        share = 100 * part["possible"] / part["asked"]
+    for n, (name, part) in enumerate(reversed(list(table.groupby("layer", sort=False)))):
         colour = colours[str(name)]
-        ax.plot(part["size"], share, marker="o", color=colour, linewidth=2)
-        ends.append([float(share.iloc[-1]), f"{name}: {part['numbers'].iloc[0]} numbers a label", colour])
-    ends.sort()
-    for n in range(1, len(ends)):  # labels stand at least a line apart
-        ends[n][0] = max(ends[n][0], ends[n - 1][0] + 9)
-    for height, text, colour in ends:
-        ax.text(last + 0.15, height, text, color=style.legible(colour), va="center", fontsize=10)
+        ax.plot(part["size"], 100 * part["possible"] / part["asked"], marker="o", color=colour, linewidth=2)
+        text = f"{name}: {part['numbers'].iloc[0]} numbers a label"
+        ax.text(
+            0.99, 0.88 - 0.1 * n, text, color=style.legible(colour), ha="right", fontsize=10, transform=ax.transAxes
+        )
     ax.axvline(k + 0.5, color=style.INK, linewidth=1, linestyle=":")
-    ax.text(k + 0.42, 8, f"guaranteed up to {k}", ha="right", fontsize=9)
-    ax.set(xlabel="labels on at once", ylabel="sets that can be predicted (%)", ylim=(-4, 108))
-    ax.set_xlim(0.8, last + 0.5 * last)
+    ax.text(k + 0.42, 105, f"guaranteed up to {k}", ha="right", fontsize=9)
+    ax.set(xlabel="labels on at once", ylabel="sets that can be predicted (%)", ylim=(-4, 114))
     ax.set_xticks(sorted(set(table["size"])))
     random = table[(table["layer"] == "random, with a bias") & (table["size"] <= k)]
     share = random["possible"].sum() / random["asked"].sum()
