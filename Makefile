@@ -87,7 +87,7 @@ help:
 env: $(STAMP)
 
 READER   := lessons notebooks models ocr fast build
-PIP      := -m pip install --quiet --disable-pip-version-check --no-compile # Python compiles what is imported: an install takes a third of the time
+PIP      := -m pip install -qq --disable-pip-version-check --no-compile # errors alone; Python compiles what is imported, so an install takes a third of the time
 
 NO_PIP   := { echo 'pip could not install the packages, its last lines say why: is there a network, or an index that pip knows? The same command goes on from here.'; exit 1; }
 NO_PYTHON := { echo 'Python 3.11 or newer is needed: make env PYTHON=python3.12'; exit 1; }
