@@ -169,12 +169,12 @@ class _System:
         above = above[:1] if np.all(above == above[0]) else above
         own, rows = layer.W[above].astype(np.float64), layer.W[below].astype(np.float64)
         self.moves = (own != rows).any(axis=0)  # (d,) coordinates that the rows do not share
-        self.level = bool(np.all(layer.bias[above] <= layer.bias[below]))
+        own_bias, bias = (layer.bias[index].astype(np.float64) for index in (above, below))
+        self.level = bool(np.all(own_bias <= bias))
         power = _power(float(max(np.abs(own).max(), np.abs(rows).max())))
         if power:
             own, rows = np.ldexp(own, -power), np.ldexp(rows, -power)
         self.features, reach = _scaled(features)
-        own_bias, bias = layer.bias[above].astype(np.float64), layer.bias[below].astype(np.float64)
         if features.extent == 0:  # unbounded: the biases set the scale of x
             reach = _power(float(np.ldexp(max(np.abs(bias).max(), np.abs(own_bias).max()), -power)))
         self.power = power + reach  # of margins
@@ -188,7 +188,7 @@ class _System:
         self.v_error = slip * self.size * INFLATE + np.where(self.moves, underflow(k + 3), 0.0)
         self.total = float(weights.sum())
         self.constant = float(weights @ self.c)
-        lost = underflow(k + 3) if np.any(layer.bias[above] != layer.bias[below]) else 0.0
+        lost = underflow(k + 3) if np.any(own_bias != bias) else 0.0
         self.constant_error = slip * float(weights @ np.abs(self.c)) * INFLATE + lost
 
     def room_bound(self) -> float:

@@ -111,8 +111,9 @@ class WitnessChecker:
     def _inside(self, points: NDArray[Any]) -> NDArray[np.bool_]:
         """Which points (n, d) lie in the set (n,): fractions where float64 is not certain, as on the boundary itself."""
         inside = self.features.contains(points.astype(np.float64))
-        for n in np.flatnonzero(~inside & np.isfinite(points).all(axis=1)):
-            inside[n] = self.features.contains_exactly([Fraction(value) for value in points[n].tolist()])
+        for n in np.flatnonzero(~inside):
+            if np.isfinite(points[n]).all():
+                inside[n] = self.features.contains_exactly([Fraction(value) for value in points[n].tolist()])
         return inside
 
     def _doubt(self, points: NDArray[Any]) -> NDArray[np.float64]:
