@@ -32,7 +32,10 @@ def pages() -> dict[str, str]:
     papers = {paper: [run for run in runs if _page(run.name) == paper] for paper in [*register.titles, FOUNDATIONS]}
     result = {
         f"{FOLDER}/README.md": _index(
-            register, found, papers, [picture(run, "verdicts") for run in shown if run not in runs]
+            register,
+            found,
+            papers,
+            [picture(run, key) for run in shown if run not in runs for key in run.record["figures"]],
         )
     }
     for paper, chosen in papers.items():

@@ -17,7 +17,27 @@ PLATES = {
     "003": "003-figure-7.5-noise",
     "004": "004-accuracy-pooled",
 }
+_NEEDED = {
+    "001-table-3": (),
+    "001-section-4-ppocr": ("imprisoned", "asked"),
+    "002-block-equations": ("literal", "with_norm"),
+    "002-sampling": ("literal", "with_norm"),
+    "002-attention-weights": ("plain", "rotated"),
+    "003-corollary-3.1": ("mass",),
+    "003-figure-7.5-noise": (),
+    "004-leaders-explain": ("kept",),
+    "004-accuracy-pooled": (),
+}  # evidence that the map and the plates show
 _EXACT = ("002-ov-circuit", "002-sum-over-heads", "002-residual-stream", "002-ffn-memory")
+
+
+def complete(found: Iterable[Finding]) -> bool:
+    """Whether all evidence is there that the map and the plates show: not where only some notebooks ran."""
+    evidence = _evidence(found)
+    return all(
+        id in evidence and all(evidence[id].get(key) is not None for key in keys)
+        for id, keys in (_NEEDED | dict.fromkeys(_EXACT, ("error",))).items()
+    )
 
 
 def sentences(found: Iterable[Finding], profile: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compendium import api_pages, assets, excerpts, notebook_pages, paths, readme, registers, runs
+from compendium import api_pages, article, assets, excerpts, findings, notebook_pages, paths, readme, registers, runs
 from compendium.notebook_pages import markdown_cell
 from compendium.runs import NotebookRun
 
@@ -29,7 +29,8 @@ _LINKS = """Each claim leads to its notebook, figures and numbers in the [regist
 """
 _LIVE = """<iframe class="explorer" src="_static/explorers/softmax.html" title="Softmax explorer: drag the rows of a layer"></iframe>
 
-Drag a point: which classes can still win? The [explorers](explorers/softmax.md) run without a kernel.
+Drag a point: which classes can still win? The [explorers](explorers/softmax.md) run without a kernel. Or guess your way through
+<a href="_static/one_softmax.html">One softmax, four places</a>, from a triangle to GPT-2.
 """
 _WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"  # no table of contents: the figure takes its place
 _HOW_TO = """:::{note}
@@ -81,6 +82,7 @@ def _build(shown: Sequence[NotebookRun], notebooks: dict[str, Any], profile: str
     }
     proofs = {name: _for_the_site(_rendered(f"docs/{name}.md", shown)) for name in ("verdicts", "certificates")}
     explorers, lessons = _explorers(source), _lessons(source)
+    _write(source / "_static" / "one_softmax.html", _article(shown, profile))
     (source / "api").mkdir()
     for name, text in api_pages.pages().items():
         _write(source / "api" / f"{name}.md", text)
@@ -181,6 +183,14 @@ def _explorers(source: Path) -> list[str]:
         text = f'{_WIDE}# {title}\n\n{frame}\n\n<a href="{address}">On a page of its own</a>, for a projector or to keep.\n'
         _write(folder / f"{name}.md", text)
     return [f"explorers/{name}" for name in explorers.NAMES]
+
+
+def _article(shown: Sequence[NotebookRun], profile: str) -> str:
+    """The explorable article, with the numbers of the runs shown; without them a page that says what is missing."""
+    try:
+        return article.page(findings.of(shown)[0], profile)
+    except (KeyError, FileNotFoundError) as missing:
+        return article.unavailable(str(missing.args[0]))
 
 
 def _lessons(source: Path) -> list[str]:

@@ -46,6 +46,12 @@ def test_plates_hold_printed_numbers_beside_ours(found):
     assert all(stamp in text for stamp in plates["verdicts"].values())
 
 
+def test_without_all_evidence_nothing_is_drawn(found):
+    assert overview.complete(found)
+    for id in ("002-ov-circuit", "004-leaders-explain"):
+        assert not overview.complete([f for f in found if f.claim.id != id])
+
+
 def test_relief_is_the_penalty_s_ratio_over_the_other():
     ratios = pd.DataFrame(
         {

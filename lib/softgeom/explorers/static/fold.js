@@ -88,6 +88,7 @@ export function render({ model, el }) {
   const page = layOut(el);
   const put = writer(model);
   const handles = [];
+  let asked = null;
   const presets = presetMenu(page, model, put);
   const resize = (change) => {
     const past = change(model.get("past"));
@@ -106,12 +107,6 @@ export function render({ model, el }) {
     step: 1 / 16,
     input: (value) => put({ coupling: model.get("veiled") ? Math.min(value, VEILED_COUPLING) : value }),
   });
-  const asked = new Handle(page.line, {
-    name: "level",
-    shape: "diamond",
-    move: ([, e]) => model.get("veiled") || put({ level: e }),
-  });
-
   function draw() {
     const [past, given, level] = ["past", "coupling", "level"].map((name) => model.get(name));
     const problem = problemWithLine(past, given, level);
@@ -132,13 +127,15 @@ export function render({ model, el }) {
         label: `past token ${subscript("x", i + 1)} at ${format(p)}`,
       }),
     );
+    const move = ([, e]) => model.get("veiled") || put({ level: e });
+    asked ??= new Handle(page.line, { name: "level", shape: "diamond", move }); // after the tokens: Tab meets them first
     asked.place([-HALF + HALF / 20, level], { fill: "var(--sg-ink)", caption: "e", away: [0, 1], label: `residual asked for, ${format(level)}` });
     drawCurve(page.line, past, c, veiled);
     drawLevel(page.line, level, veiled ? [] : roots);
     drawSlope(page.slope, past, c, veiled);
     presets.hide(veiled);
     if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
-    else tell(page, roots, steepestFold(past, c), c);
+    else tell(page, roots, steepestFold(past, c), c, level);
     coupling.control.max = veiled ? VEILED_COUPLING : 5;
     coupling.set(c, format(c));
   }
@@ -199,7 +196,7 @@ function drawSlope(plane, past, c, veiled) {
   plane.draw("slope", bothParts(above, below));
 }
 
-function tell(page, roots, { least, where }, c) {
+function tell(page, roots, { least, where }, c, level) {
   say(
     page.live,
     roots.length > 1
@@ -212,7 +209,8 @@ function tell(page, roots, { least, where }, c) {
       : c < 0
         ? "negative coupling stretches the line and never folds it"
         : "the line is only stretched; at 0 it begins to fold";
-  say(page.detail, `Smallest slope ${format(least)}, at x = ${format(where)}: ${meaning}.`);
+  const places = roots.map((x) => format(x)).join(", ");
+  say(page.detail, `Residual ${format(level)} at x = ${places}. Smallest slope ${format(least)}, at x = ${format(where)}: ${meaning}.`);
 }
 
 export default { render };
