@@ -119,8 +119,9 @@ def _features(
     if feature_set == "box":
         return Box(1.0), W, b, ("box", -np.ones(d, np.int64), np.ones(d, np.int64))
     if feature_set == "lopsided box":
-        low, high = -rng.integers(0, 2, d), rng.integers(1, 3, d)
-        return Box(tuple(high.tolist()), low=tuple(low.tolist())), W, b, ("box", low, high)
+        low: Integers = np.asarray(-rng.integers(0, 2, d))
+        high: Integers = np.asarray(rng.integers(1, 3, d))
+        return Box(tuple(map(float, high)), low=tuple(map(float, low))), W, b, ("box", low, high)
     radius = int(rng.integers(1, 4))
     ball: Region = ("ball", Fraction(radius**2))
     if feature_set == "ball":
