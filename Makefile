@@ -235,10 +235,10 @@ pointer: | $(STAMP)
 readme: | $(STAMP)
 	@$(PY) -m compendium render-readme
 
-lab: | $(if $(LIGHT),$(light-stamp),$(STAMP))
+lab: clean-diffs | $(if $(LIGHT),$(light-stamp),$(STAMP))
 	@$(PY) -m compendium.lab
 
-lessons: | $(light-stamp)
+lessons: clean-diffs | $(light-stamp)
 	@$(PY) -m compendium.lab notebooks/lessons/1_rankings_and_regions.ipynb
 
 site: | $(report-stamp)
