@@ -58,7 +58,7 @@ class Step:
 def sections(found: Iterable[Finding], profile: str) -> dict[str, tuple[str, Sequence[Step]]]:
     """Heading of each place, its introduction, and its steps, with the numbers of the records."""
     evidence = {f.claim.id: f.judgement.evidence for f in found}
-    gpt2 = load_table("10_braid_counts", "model_sizes", profile).set_index("model").loc["GPT-2"]
+    gpt2 = load_table("10_braid_counts", "model_sizes", profile).set_index("model").loc["GPT-2"].to_dict()
     few, all_orders = (int(gpt2[f"log10_{name}"]) + 1 for name in ("regions_with_bias", "factorial"))
     dead, fold, decide, count = (
         evidence[id]
@@ -79,7 +79,7 @@ def sections(found: Iterable[Finding], profile: str) -> dict[str, tuple[str, Seq
                     claim="001-figure-1",
                 ),
                 Step(
-                    f"All orders of GPT-2's {int(gpt2.classes):,} tokens are a number of {all_orders:,} digits. The orders that its {int(gpt2.dimension)} features "
+                    f"All orders of GPT-2's {int(gpt2['classes']):,} tokens are a number of {all_orders:,} digits. The orders that its {int(gpt2['dimension'])} features "
                     "can produce are a number of how many digits?",
                     str(few),
                     f"{few:,} digits. Each feature multiplies the count by some millions, and there are few features beside so many tokens.",
