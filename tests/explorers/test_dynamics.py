@@ -139,6 +139,20 @@ def test_hardmax_layers_and_leaders_agree(javascript):
     assert ties > 0
 
 
+def test_warm_layers_agree_and_cool_down_to_hardmax(javascript):
+    body = """
+    return argument.map(({Z, alpha, ratio, angle, temperature}) =>
+      m.trajectory(Z, m.scoreMatrix(ratio, angle), alpha, 6, temperature).map((state) => state.Z));"""
+    cases = [case | {"temperature": T} for case, T in zip(_starts()[:20], np.geomspace(0.05, 3, 20), strict=True)]
+    for case, seen in zip(cases, javascript("hardmax", body, cases), strict=True):
+        explorer = HardmaxExplorer(**case, layers=6)
+        np.testing.assert_allclose(seen, explorer.states, atol=1e-9)
+        assert not explorer.leaders.any()
+    start = {key: examples.HARDMAX_PRESETS[0][key] for key in ("Z", "alpha", "ratio", "angle")}
+    cold, hard = HardmaxExplorer(**start, temperature=1e-3, layers=3), HardmaxExplorer(**start, layers=3)
+    np.testing.assert_allclose(cold.states, hard.states, atol=1e-6)
+
+
 def test_attention_presets_show_what_their_names_say():
     torn = {}
     for preset in examples.ATTENTION_PRESETS:

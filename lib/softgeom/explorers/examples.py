@@ -213,6 +213,7 @@ _HARDMAX: State = {
     **{
         key: HARDMAX_PRESETS[3][key] for key in ("Z", "alpha", "ratio", "angle")
     },  # leaders emerge while one steps through it
+    "temperature": 0.0,
     "layers": 12,
     "layer": 0,
     "presets": HARDMAX_PRESETS,

@@ -19,7 +19,7 @@ import traitlets
 
 from softgeom.explorers import examples, scripts
 from softgeom.explorers.traits import Numbers, check_points, check_range
-from softgeom.hardmax.dynamics import trajectory
+from softgeom.hardmax.dynamics import softmax_step, trajectory
 from softgeom.hardmax.leaders import leader_history
 
 MOST_TOKENS = 16  # as in hardmax.js
@@ -38,6 +38,8 @@ class HardmaxExplorer(anywidget.AnyWidget):
         Step size, positive: the weight of the attracting mean is alpha / (1 + alpha).
     ratio, angle : float
         Ratio (at least 1) of A's eigenvalues, and the direction of the larger one in degrees.
+    temperature : float
+        0 for hardmax; above, each layer is the softmax layer of that temperature (0 to 16), whose limit hardmax is. Nobody leads then.
     layers, layer : int
         How many layers are computed (1 to 24), and which is shown.
     veiled : bool
@@ -56,6 +58,7 @@ class HardmaxExplorer(anywidget.AnyWidget):
     alpha = traitlets.CFloat(_START["alpha"]).tag(sync=True)
     ratio = traitlets.CFloat(_START["ratio"]).tag(sync=True)
     angle = traitlets.CFloat(_START["angle"]).tag(sync=True)
+    temperature = traitlets.CFloat(_START["temperature"]).tag(sync=True)
     layers = traitlets.CInt(_START["layers"]).tag(sync=True)
     layer = traitlets.CInt(_START["layer"]).tag(sync=True)
     presets = traitlets.List(examples.HARDMAX_PRESETS).tag(sync=True)
@@ -74,11 +77,18 @@ class HardmaxExplorer(anywidget.AnyWidget):
     @property
     def states(self) -> np.ndarray:
         """The tokens of every layer, (layers + 1, n, 2)."""
-        return trajectory(self.Z, self.A, self.alpha, self.layers, check=False)
+        if self.temperature == 0:
+            return trajectory(self.Z, self.A, self.alpha, self.layers, check=False)
+        states = [self.Z]
+        for _ in range(self.layers):
+            states.append(softmax_step(states[-1], self.A, self.alpha, self.temperature))
+        return np.array(states)
 
     @property
     def leaders(self) -> np.ndarray:
-        """Which tokens lead at some layer up to `layers`, (n,) booleans."""
+        """Which tokens lead at some layer up to `layers`, (n,) booleans; none above temperature 0."""
+        if self.temperature > 0:
+            return np.zeros(len(self.Z), bool)
         return np.asarray(leader_history(self.states, self.A).any(axis=0))
 
     @traitlets.observe("layers")
@@ -89,12 +99,13 @@ class HardmaxExplorer(anywidget.AnyWidget):
     def _validate_tokens(self, proposal: dict[str, Any]) -> Any:
         return check_points("Z", proposal["value"], at_least=1, at_most=MOST_TOKENS)
 
-    @traitlets.validate("alpha", "ratio", "angle", "layers", "layer")
+    @traitlets.validate("alpha", "ratio", "angle", "temperature", "layers", "layer")
     def _validate_number(self, proposal: dict[str, Any]) -> Any:
         low, high = {
             "alpha": (1 / 64, 64.0),
             "ratio": (1.0, 64.0),
             "angle": (-360.0, 360.0),
+            "temperature": (0.0, 16.0),
             "layers": (1, MOST_LAYERS),
             "layer": (0, self.layers),
         }[proposal["trait"].name]

@@ -32,7 +32,7 @@ _KEPT = {  # what a link holds
     "softmax": ("W", "b"),
     "fold": ("past", "coupling", "level"),
     "attention": ("X", "coupling", "turn"),
-    "hardmax": ("Z", "alpha", "ratio", "angle"),
+    "hardmax": ("Z", "alpha", "ratio", "angle", "temperature"),
 }
 
 _PAGE = """<!DOCTYPE html>

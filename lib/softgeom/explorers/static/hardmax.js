@@ -51,17 +51,25 @@ export function attractors(Z, A) {
   });
 }
 
-/** All states of so many layers, with the sets C_i of each state. */
-export function trajectory(Z, A, alpha, layers) {
+/** The mean that each token moves towards: of C_i, or at a temperature T > 0 of all tokens with the weights softmax(<A z_i, z_j> / T). */
+function attractedTo(Z, A, C, temperature) {
+  return Z.map((z, i) => {
+    const query = A.map((row) => row[0] * z[0] + row[1] * z[1]);
+    const scores = Z.map((p) => (query[0] * p[0] + query[1] * p[1]) / temperature);
+    const top = Math.max(...scores);
+    const weights = temperature > 0 ? scores.map((s) => Math.exp(s - top)) : Z.map((_, j) => Number(C[i].includes(j)));
+    const total = weights.reduce((sum, w) => sum + w, 0);
+    return [0, 1].map((axis) => Z.reduce((sum, p, j) => sum + weights[j] * p[axis], 0) / total);
+  });
+}
+
+/** All states of so many layers, with the sets C_i of each state; softmax layers where the temperature is not 0. */
+export function trajectory(Z, A, alpha, layers, temperature = 0) {
   const states = [{ Z, C: attractors(Z, A) }];
   for (let k = 0; k < layers; k++) {
     const { Z: now, C } = states[k];
-    const next = now.map((z, i) =>
-      [0, 1].map((axis) => {
-        const mean = C[i].reduce((sum, j) => sum + now[j][axis], 0) / C[i].length;
-        return z[axis] + (alpha / (1 + alpha)) * (mean - z[axis]);
-      }),
-    );
+    const means = attractedTo(now, A, C, temperature);
+    const next = now.map((z, i) => z.map((value, axis) => value + (alpha / (1 + alpha)) * (means[i][axis] - value)));
     states.push({ Z: next, C: attractors(next, A) });
   }
   return states;
@@ -86,7 +94,7 @@ export function render({ model, el }) {
   const presets = presetMenu(page, model, (changes) => {
     stopPlaying();
     state.selected = MOST_TOKENS;
-    put({ ...changes, layer: 0 });
+    put({ ...changes, layer: 0, temperature: 0 });
   });
   const back = button(page.buttons, "Back", () => goTo(model.get("layer") - 1), { "aria-label": "One layer back" });
   const step = button(page.buttons, "Step", () => goTo(model.get("layer") + 1), { "aria-label": "One layer on" });
@@ -118,22 +126,30 @@ export function render({ model, el }) {
     step: 0.25,
     input: (value) => put({ ratio: 2 ** value }),
   });
+  const heat = slider(page.sliders, {
+    label: "temperature",
+    min: 0,
+    max: 3,
+    step: 1 / 16,
+    input: (value) => put({ temperature: value }),
+  });
   const angle = slider(page.sliders, { label: "angle of A", min: 0, max: 180, step: 5, input: (value) => put({ angle: value }) });
 
   function draw() {
     const [Z, K] = ["Z", "layers"].map((key) => model.get(key));
     const veiled = Boolean(model.get("veiled"));
     const shown = veiled ? 0 : Math.min(model.get("layer"), K);
-    const numbers = ["alpha", "ratio", "angle"].map((key) => model.get(key));
+    const T = model.get("temperature");
+    const numbers = ["alpha", "ratio", "angle", "temperature"].map((key) => model.get(key));
     const problem =
       problemWithPoints("Z", Z, 1, MOST_TOKENS) ||
-      (numbers.every(Number.isFinite) && numbers[0] > 0 && numbers[1] > 0 ? "" : "alpha and ratio must be positive numbers, angle a finite one.");
+      (numbers.every(Number.isFinite) && numbers[0] > 0 && numbers[1] > 0 && T >= 0 ? "" : "alpha and ratio must be positive, temperature not negative, angle finite.");
     say(page.message, problem);
     if (problem) return; // the last good picture stays
     state.selected = Math.min(state.selected, Z.length - 1);
     const A = scoreMatrix(model.get("ratio"), model.get("angle"));
-    const states = trajectory(Z, A, model.get("alpha"), K);
-    const leads = veiled ? Z.map(() => -1) : firstLeads(states);
+    const states = trajectory(Z, A, model.get("alpha"), K, T);
+    const leads = veiled || T > 0 ? Z.map(() => -1) : firstLeads(states); // nobody is left alone while all are looked at
     matchHandles(state.handles, Z.length, (i) => {
       const move = (at) => put({ Z: model.get("Z").map((z, k) => (k === i ? at : z)) });
       const handle = new Handle(page.plane, { name: `token-${i}`, move, select: () => ((state.selected = i), draw()) });
@@ -146,17 +162,19 @@ export function render({ model, el }) {
     if (veiled) page.timeline.replaceChildren();
     else drawTimeline(page, states, leads, shown);
     if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
+    else if (T > 0) tellHeat(page, states, shown, T);
     else tell(page, states, leads, shown, state.selected);
     for (const control of [back, step, play, layer.root]) control.hidden = veiled;
     presets.hide(veiled);
     layer.control.max = K;
     layer.set(shown, `${shown} of ${K}`);
     alpha.set(Math.log2(model.get("alpha")), format(model.get("alpha")));
+    heat.set(T, T ? format(T) : "0: hardmax");
     ratio.set(Math.log2(model.get("ratio")), `${format(model.get("ratio"), model.get("ratio") < 10 ? 1 : 0)} : 1`);
     angle.set(model.get("angle"), `${format(model.get("angle"), 0)}°`);
   }
 
-  const stop = watch(model, ["Z", "alpha", "ratio", "angle", "layer", "layers", "veiled"], draw);
+  const stop = watch(model, ["Z", "alpha", "ratio", "angle", "temperature", "layer", "layers", "veiled"], draw);
   draw();
   return () => (stopPlaying(), stop());
 }
@@ -273,6 +291,12 @@ function drawTimeline(page, states, leads, shown) {
 function describeLeads(leads, layers) {
   const found = leads.flatMap((first, i) => (first >= 0 ? [`${name(i)} from layer ${first}`] : []));
   return found.length ? `Leaders within ${layers} layers: ${found.join(", ")}` : `No leader within ${layers} layers`;
+}
+
+function tellHeat(page, states, shown, temperature) {
+  const spread = Math.max(...states[shown].Z.flatMap((p) => states[shown].Z.map((q) => Math.hypot(p[0] - q[0], p[1] - q[1]))));
+  say(page.live, `Softmax at temperature ${format(temperature)}: each token looks at all, most at the farthest in its direction.`);
+  say(page.detail, `At layer ${shown} the tokens lie up to ${format(spread)} apart. Cool down to 0, and each looks at one: hardmax, with leaders.`);
 }
 
 function tell(page, states, leads, shown, selected) {
