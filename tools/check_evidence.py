@@ -188,8 +188,7 @@ def main():
     chosen = [task for some in groups for task in draw(some, min(len(some), options.sample))]
     features = Features(head["features"], W.shape[1])
     bias = [Fraction(0)] * len(W) if b is None else [*map(Fraction, b.tolist())]
-    wins = [(t, features.x(found)) for t, verdict, _, found in chosen if verdict == "argmaxable"]
-    least = least_margins(W, bias, wins)
+    least = least_margins(W, bias, [(t, features.x(z)) for t, verdict, _, z in chosen if verdict == CLAIMS[0]])
     proven = [check(W, bias, features, least, *task) for task in chosen]
     ways = {how: proven.count(how) for how in sorted({*proven} - {None})}
     print(f"proven: {ways}; undecided: {sum(task[1] == 'undecided' for task in everything)}")
