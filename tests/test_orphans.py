@@ -16,8 +16,10 @@ from softgeom import orphans
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
 
 PARENT = """
-import os, sys, time
+import os, signal, sys, time
 from softgeom.parallel import run_blocks
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
 
 if __name__ == "__main__":
     run_blocks(time.sleep, [(60,)] * 4, n_jobs=2)

@@ -11,6 +11,7 @@ import yaml
 from compendium import __main__ as command_line
 from compendium import notebook_pages, readme, registers, report, runs
 from compendium.check import Comparison
+from softgeom.commands import boundary
 
 PICTURE = {"output_type": "display_data", "data": {"image/png": ""}, "metadata": {}}
 TEXT = {"output_type": "stream", "name": "stdout", "text": "a line"}
@@ -63,7 +64,7 @@ def shown(compendium, write_notebook):
 def test_a_missing_notebook_is_named_with_the_command_that_makes_it(compendium, write_notebook, capsys):
     (compendium / "report").mkdir()
     write_notebook("10_demo", 'profile: str = "lab"')
-    assert command_line.main(["report", "--profile", "smoke"]) == 1
+    assert command_line.main(["report", "--profile", "smoke"]) == boundary.NO_FILE
     message = capsys.readouterr().err
     assert "executed/smoke/10_demo.ipynb is missing: run `make 10_demo PROFILE=smoke`" in message
 

@@ -79,7 +79,9 @@ class Activation:
     shift: np.ndarray | None = None
 
     def scaled(self, factor: float) -> Activation:
-        """After a product with one constant, whose float32 rounding is allowed for."""
+        """After a product with one constant, whose float32 rounding is allowed for; a factor of one is no product."""
+        if factor == 1.0:
+            return self
         factor *= 1 + 1e-6
         low, high = sorted((self.low * factor, self.high * factor))
         return Activation(self.name, low, high)
@@ -102,7 +104,7 @@ def activation_of(graph: OnnxGraph, value: str) -> Activation | None:
             found = named_activation(_BY_OPERATOR[node.op_type])
             if rounded and found.name != "ReLU":  # zero is a code of its own, so only that bound survives the rounding
                 return None
-            return found if factor == 1.0 else found.scaled(factor)
+            return found.scaled(factor)
         if rounded and node.op_type not in _KEEPS_INTERVAL:
             return None
         if node.op_type in _NORMS:
