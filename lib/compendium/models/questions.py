@@ -63,8 +63,8 @@ def prisons(found: Scan, count: int, seed: int) -> list[Prison]:
     """Minimal prisons of a sample of the captives of a scan."""
     captives = [f.index for f in found.findings if f.evidence.verdict == "unargmaxable"]
     rng = np.random.default_rng(seed)
-    drawn = rng.choice(captives, min(count, len(captives)), replace=False) if captives else []
-    several = (find_prison(found.layer, int(t), features=found.features) for t in sorted(drawn))
+    drawn: list[int] = rng.choice(captives, min(count, len(captives)), replace=False).tolist() if captives else []
+    several = (find_prison(found.layer, t, features=found.features) for t in sorted(drawn))
     return [prison for prison in several if prison is not None]
 
 
@@ -104,7 +104,7 @@ def passages(most: int) -> tuple[list[str], list[str]]:
     from pydoc_data.topics import topics
 
     listed: list[tuple[int, str, str]] = []
-    seen = set()  # topics quote each other
+    seen: set[tuple[str, ...]] = set()  # topics quote each other
     for topic in sorted(topics):
         blocks = [block.strip() for block in topics[topic].split("\n\n")]
         blocks = [block for block in blocks if len(_words(block)) >= WORDS and tuple(_words(block)) not in seen]
