@@ -78,6 +78,19 @@ def test_the_page_counts_what_the_tables_hold(tmp_path):
     assert "| kills | 4 | 1 |  |  |  |" in readme.markdown(table.reset_index())
 
 
+def test_committed_tables_hold_what_was_asked_for(repository):
+    """At least 250 kinds of hostile input and 60 of hubs, none answered wrongly."""
+    counts = {}
+    for family in ("files", "hub", "results"):
+        with (repository / "results" / "torture" / f"{family}.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        counts[family] = len({(row["kind"], row["case"]) for row in rows})
+        assert not [row for row in rows if row["wrong"]]
+        assert max(float(row["seconds"]) for row in rows) < 20
+    assert counts["files"] >= 250
+    assert counts["hub"] >= 60
+
+
 @pytest.mark.parametrize(
     ("changed", "wrong"),
     [

@@ -138,6 +138,7 @@ def split_readme(readme_text: str, reproducing: str = "") -> tuple[str, str]:
 
 _SITE_PAGES = {
     "data/README.md": "data.md",
+    "torture.md": "torture.md",
     "docs/gallery/README.md": "claims.md",
     "docs/reproducing.md": "running.md",
     "docs/verdicts.md": "verdicts.md",

@@ -304,7 +304,10 @@ def _load_from_hub(model: HubModel, asked: _Asked) -> Head:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / vocabulary[0]
         file.write_bytes(vocabulary[1])
-        return _assemble(store, config, asked, source, vocabulary=file)
+        try:
+            return _assemble(store, config, asked, source, vocabulary=file)
+        except ValueError as error:  # told of the hub's file, not of the copy here
+            raise ValueError(str(error).replace(str(file), f"{model.repo_id}/{file.name}")) from error
 
 
 def _assemble(
