@@ -12,9 +12,10 @@ import random
 import sys
 from fractions import Fraction
 from itertools import islice, pairwise
+from operator import mul
 
 import numpy as np
-from check_evidence import Features, captive
+from check_evidence import Features, captive, whole
 
 POINTS, WEIGHTS, UNKNOWN = (0, 1, 4), (2, 5), 3  # kinds, by their number
 
@@ -55,8 +56,11 @@ def obeys(W, bias, order, x, margin):
     """Whether the logits at x obey the order, by at least the margin (at the end of the range of floats: at all)."""
     named = blocks(order, len(W))
 
+    z, unit = whole(x)
+
     def logit(i):
-        return sum(Fraction(w) * v for w, v in zip(W[i].tolist(), x, strict=True) if v) + bias[i]
+        row, scale = whole(W[i].tolist())
+        return Fraction(sum(map(mul, row, z)), unit * scale) + bias[i]
 
     y = {i: logit(i) for block in named for i in block}
     gaps = [min(y[i] for i in upper) - max(y[i] for i in lower) for upper, lower in pairwise(named)]
