@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,8 @@ def main(arguments: list[str]) -> int:
         return 1
     for notebook in (TOP / START, TOP / page, *sorted((TOP / "notebooks" / "lessons").glob("*.ipynb"))):
         name_language(notebook)
+    for notebook in (START, page, "notebooks/lessons"):
+        _seen_by_git(notebook)
     settings = TOP / "build" / "lab"
     settings.mkdir(parents=True, exist_ok=True)
     (settings / "overrides.json").write_text(json.dumps(_QUIET), encoding="utf-8")
@@ -56,6 +60,18 @@ def name_language(notebook: Path) -> None:
     if content["metadata"].get("language_info") != language:
         content["metadata"]["language_info"] = language
         notebook.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _seen_by_git(place: str) -> None:
+    """Git calls a file of another size modified before it asks the filter; adding what `git diff` finds unchanged stages nothing and settles that."""
+    git = shutil.which("git")
+    if not git:
+        return
+    done = subprocess.run(
+        [git, "diff", "--", place], cwd=TOP, capture_output=True
+    )  # --quiet would answer from the size alone
+    if done.returncode == 0 and not done.stdout:
+        subprocess.run([git, "add", "-u", "--", place], cwd=TOP, capture_output=True)
 
 
 if __name__ == "__main__":
