@@ -116,7 +116,9 @@ def composition_scores(folded: Anatomy) -> dict[str, Tensor]:
     _must_be_folded(folded)
     L, (H, _, K) = len(folded.blocks), folded.blocks[0].W_Q.shape
     scores = {reader: folded.W_E.new_zeros(L, H, L, H) for reader in READERS}
-    written, left, sizes = [], [], []  # of the earlier heads: W_O (H K, D), R of W_V = Q R (H, K, K), |W_OV|_F (H)
+    written: list[Tensor] = []
+    left: list[Tensor] = []
+    sizes: list[Tensor] = []  # of the earlier heads: W_O (H K, D), R of W_V = Q R (H, K, K), |W_OV|_F (H)
     for depth, block in enumerate(folded.blocks):
         R = {name: torch.linalg.qr(W).R for name, W in (("q", block.W_Q), ("k", block.W_K), ("v", block.W_V))}
         R_O = torch.linalg.qr(block.W_O.mT).R

@@ -89,7 +89,7 @@ class BytePairTokenizer:
             Whether each digit is a word of its own.
         """
         ids = {piece: i for i, piece in reversed(list(enumerate(pieces)))}
-        pairs = [tuple(merge.split(" ", 1)) for merge in merges]
+        pairs = [(left, right) for left, _, right in (merge.partition(" ") for merge in merges)]
         inner = Tokenizer(bpe_models.BPE(vocab=ids, merges=pairs))
         words = bpe_splitters.ByteLevel(add_prefix_space=False)
         digits = [bpe_splitters.Digits(individual_digits=True)] if single_digits else []
