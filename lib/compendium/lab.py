@@ -30,8 +30,8 @@ def main(arguments: list[str]) -> int:
         return 1
     for notebook in (TOP / START, TOP / page, *sorted((TOP / "notebooks" / "lessons").glob("*.ipynb"))):
         name_language(notebook)
-    for notebook in (START, page, "notebooks/lessons"):
-        _seen_by_git(notebook)
+    for place in (START, page, "notebooks/lessons"):
+        _seen_by_git(place)
     settings = TOP / "build" / "lab"
     settings.mkdir(parents=True, exist_ok=True)
     (settings / "overrides.json").write_text(json.dumps(_QUIET), encoding="utf-8")

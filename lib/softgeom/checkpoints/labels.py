@@ -54,8 +54,8 @@ def read_labels(path: str | Path, classes: int, *, confirmed: bool = False) -> t
     if not path.is_file():
         raise ValueError(f"there is no vocabulary file {str(path)!r}.")
     if path.suffix == ".py":
-        name, names = _literal_list(path, variable, classes)
-        fitted, how = fit_labels(names, classes, f"{path}:{name}", confirmed=confirmed)
+        name, listed = _literal_list(path, variable, classes)
+        fitted, how = fit_labels(listed, classes, f"{path}:{name}", confirmed=confirmed)
         return fitted, f"names from the list {name} of {path.name}{how}"
     if path.stat().st_size > _LARGEST:
         raise ValueError(f"{path} has {path.stat().st_size} bytes, too many for a list of names.")
