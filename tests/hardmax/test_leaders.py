@@ -10,7 +10,7 @@ from scipy.spatial import ConvexHull
 
 from softgeom.hardmax import Limit, check_theorem, clusters, leader_history, leaders, limit, trajectory
 from softgeom.hardmax.cases import constructed_cases
-from softgeom.hardmax.leaders import _distance_to_hull, _faces, _judge
+from softgeom.hardmax.leaders import _faces, _judge, distance_to_hull
 
 CASES = {case.name: case for case in constructed_cases()}
 
@@ -140,6 +140,6 @@ def test_clusters_are_linked_by_distance():
 
 
 def test_distance_to_a_segment():
-    assert _distance_to_hull(np.array([2.0, 0.5]), np.array([[0.0, 0.0], [1.0, 0.0]])) == pytest.approx(
+    assert distance_to_hull(np.array([2.0, 0.5]), np.array([[0.0, 0.0], [1.0, 0.0]])) == pytest.approx(
         np.hypot(1, 0.5), rel=1e-4
     )

@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from softgeom.hardmax.faithfulness import in_double  # noqa: E402
 from softgeom.hardmax.reviews import Bags  # noqa: E402 - after importorskip
 from softgeom.hardmax.sentiment import Recipe, in_softmax, logits, polarity_start  # noqa: E402
 
@@ -41,7 +42,7 @@ def test_gradient_of_the_loss(tiny, model_of, train_alpha):
     for parameter, place in [
         (model.embedding, (int(tiny.words[0, 0]), 1)),
         (model.w, (0,)),
-        *([(model.log_step, ())] if train_alpha else []),
+        *([(model.step, ())] if train_alpha else []),
     ]:
         with torch.no_grad():
             values = []
@@ -54,12 +55,13 @@ def test_gradient_of_the_loss(tiny, model_of, train_alpha):
 
 def test_a_cold_surrogate_decides_like_the_hard_model(planted, trained):
     part = planted["test_bags"][:300]
-    hard = logits(trained.model(), part) > 0
-    assert (hard == (logits(in_softmax(trained.model(), 1e-4), part, hard=False) > 0)).mean() > 0.97
+    exact = in_double(trained.model())
+    cold = logits(in_softmax(exact, 1e-6), part, hard=False)
+    assert ((logits(exact, part) > 0) == (cold > 0)).mean() > 0.95  # near-ties are left
     warm = logits(in_softmax(trained.model(), 1.0), part, hard=False)
     assert not np.allclose(warm, logits(trained.model(), part), atol=1e-3)
     soft = in_softmax(trained.model(), 1.0)
-    np.testing.assert_array_equal(logits(soft, part) > 0, hard)  # hard=True overrides
+    np.testing.assert_array_equal(logits(soft, part), logits(trained.model(), part))  # hard=True overrides
     assert soft.recipe.attention == "softmax"  # for this evaluation only
 
 

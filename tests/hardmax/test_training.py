@@ -66,7 +66,7 @@ def test_training_is_reproducible_and_follows_the_seed(planted):
 def test_batches_are_a_partition_of_similar_lengths_in_random_order():
     lengths = np.random.default_rng(0).integers(1, 60, 130)
     counts = (np.arange(60) < lengths[:, None]).astype(np.float32)
-    batches = _batches(Bags(np.zeros((130, 60), np.int32), counts), 10, np.random.default_rng(1))
+    batches = _batches(Bags(np.zeros((130, 60), np.int32), counts), 10, 16, np.random.default_rng(1))
     np.testing.assert_array_equal(np.sort(np.concatenate(batches)), np.arange(130))
     assert max(len(rows) for rows in batches) == 10
     assert np.mean([np.ptp(lengths[rows]) for rows in batches]) < 15  # of 60

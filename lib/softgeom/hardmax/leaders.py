@@ -88,7 +88,7 @@ class TheoremCheck:
         if len(self.sites) == 1:
             return np.array([np.inf])
         others = (np.delete(self.sites, i, axis=0) for i in range(len(self.sites)))
-        return np.array([_distance_to_hull(s, rest) for s, rest in zip(self.sites, others, strict=True)]) / scale
+        return np.array([distance_to_hull(s, rest) for s, rest in zip(self.sites, others, strict=True)]) / scale
 
     @property
     def leaders_are_apart(self) -> bool:
@@ -185,13 +185,13 @@ def _faces(sites: np.ndarray, is_vertex: np.ndarray, A: np.ndarray) -> tuple[flo
     for s in sites[~is_vertex]:
         heights = vertices @ (A @ s)
         face = vertices[heights >= heights.max() - TOUCHING * np.linalg.norm(A @ s) * scale]
-        outside = max(outside, _distance_to_hull(s, vertices) / scale)
+        outside = max(outside, distance_to_hull(s, vertices) / scale)
         slope = np.abs((face - s) @ (A @ s)).max() / (np.linalg.norm(A @ s) * scale)
-        projection = max(projection, slope, _distance_to_hull(s, face) / scale)
+        projection = max(projection, slope, distance_to_hull(s, face) / scale)
     return outside, projection
 
 
-def _distance_to_hull(s: np.ndarray, vertices: np.ndarray) -> float:
+def distance_to_hull(s: np.ndarray, vertices: np.ndarray) -> float:
     """Distance of s (d,) from the convex hull of the vertices (m, d): least squares over convex weights, their sum held by a heavy row."""
     heavy = 1e3 * max(np.abs(vertices).max(), 1e-300)
     system = np.vstack([vertices.T, np.full(len(vertices), heavy)])

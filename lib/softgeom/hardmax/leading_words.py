@@ -7,6 +7,7 @@ of the vocabulary, NaN where the lexicon does not list it. N reviews of at most 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 from scipy.stats import rankdata
 
 from softgeom.hardmax.dynamics import trajectory
-from softgeom.hardmax.faithfulness import Anatomy
+from softgeom.hardmax.faithfulness import Anatomy, dissect
 from softgeom.hardmax.reviews import Bags
 from softgeom.hardmax.sentiment import Classifier
 
@@ -40,6 +41,16 @@ def judge_leaders(anatomy: Anatomy, bags: Bags, valence: np.ndarray) -> dict[str
         "agree_far": float(agrees[judged].mean()) if judged.any() else 0.0,
         "agree": float(agrees[listed].mean()) if listed.any() else 0.0,
     }
+
+
+def judge_named(
+    model: Classifier, bags: Bags, valence: np.ndarray, vocabulary: np.ndarray, named: Sequence[str]
+) -> dict[str, float]:
+    """`judge_leaders` of a model, with the height of some named words over the decision line; NaN for a word that the vocabulary lacks."""
+    heights = {word: heights_of(model, np.flatnonzero(vocabulary == word)) for word in named}
+    judged = judge_leaders(dissect(model, bags), bags, valence)
+    del judged["leaders"]
+    return judged | {word: float(found[0]) if len(found) else float("nan") for word, found in heights.items()}
 
 
 def frequent_leaders(

@@ -10,7 +10,7 @@ Symbols: N reviews, n <= 128 the largest number of distinct words in one of them
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,12 +99,12 @@ class Bags:
         )
 
 
-def tokenise(texts: Iterable[str], lexicon: dict[str, int]) -> Tokens:
-    """Clean each text and number its words; new words are added to `lexicon` (word -> number)."""
+def tokenise(texts: Iterable[str], lexicon: dict[str, int], split: Callable[[str], list[str]] = clean) -> Tokens:
+    """Split each text into words and number them; new words are added to `lexicon` (word -> number)."""
     ids: list[int] = []
     offsets = [0]
     for text in texts:
-        ids.extend([lexicon.setdefault(word, len(lexicon)) for word in clean(text)])
+        ids.extend([lexicon.setdefault(word, len(lexicon)) for word in split(text)])
         offsets.append(len(ids))
     return Tokens(np.asarray(ids, dtype=np.int32), np.asarray(offsets))
 

@@ -11,14 +11,17 @@ temperature instead. Symbols: B reviews of at most n distinct words, W words in 
 from __future__ import annotations
 
 import copy
+import importlib
+import importlib.util
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softgeom.hardmax.dynamics import hardmax_step, softmax_step
+from softgeom.hardmax.dynamics import TIE_TOLERANCE, hardmax_step, softmax_step
 from softgeom.hardmax.fixed_argmax import mean_after_layers
 from softgeom.hardmax.reviews import Bags
 
@@ -33,6 +36,9 @@ class Recipe:
     layers: int = 8
     alpha: float = 1.0  # fixed value, or the initial one when trained
     train_alpha: bool = False
+    plain_alpha: bool = (
+        False  # train alpha itself, as the source's code does, instead of its logarithm; it may then become negative
+    )
     anneal_from: float = 0.0  # when positive, a fixed alpha is approached from here during the first 60 % of the steps
     floor: float = 0.0  # alpha = floor + exp(parameter) stays above it
     attention: str = "hard"  # "hard", or "softmax" for the surrogate
@@ -40,10 +46,19 @@ class Recipe:
     start: str = "random"  # "random", or "polarity"
     scale: float = 0.1  # standard deviation of the random start
     spread: float = 0.05  # of the polarity start: norms are 1 + spread |t|
+    decoder_start: str = "zero"  # or "uniform": w and v from U(-1/sqrt(d), 1/sqrt(d)), as PyTorch's linear layers
     word_dropout: float = 0.0  # share of a review's distinct words left out at random in each step
     epochs: int = 3
     batch: int = 256
     learning_rate: float = 0.01
+    falling: bool = True  # the learning rate falls linearly to 0, or stays
+    decoder_rate: float = (
+        10.0  # how many times faster the decoder learns: means of tokens are small, so its weights must grow large
+    )
+    clip: float = 0.0  # largest norm of a step's gradient, longer ones are shortened; 0: any
+    pool: int = (
+        16  # batches are cut from pools of so many, sorted by length: less padding; 1 draws them plainly at random
+    )
     seed: int = 0
 
 
@@ -52,7 +67,7 @@ class Classifier(nn.Module):
 
     def __init__(self, embedding: Tensor, recipe: Recipe):
         super().__init__()
-        if recipe.alpha <= recipe.floor:
+        if recipe.alpha <= recipe.floor and not recipe.plain_alpha:
             raise ValueError(
                 f"alpha = {recipe.alpha} must lie above its floor {recipe.floor}, which must not be negative."
             )
@@ -61,20 +76,36 @@ class Classifier(nn.Module):
         self.embedding = nn.Parameter(embedding.clone())
         self.w = nn.Parameter(torch.zeros(d, dtype=embedding.dtype))
         self.v = nn.Parameter(torch.zeros((), dtype=embedding.dtype))
-        step = torch.tensor(float(np.log(recipe.alpha - recipe.floor)), dtype=embedding.dtype)
-        self.log_step = nn.Parameter(step, requires_grad=recipe.train_alpha)
+        step = torch.tensor(_step_of(recipe.alpha, recipe), dtype=embedding.dtype)
+        self.step = nn.Parameter(step, requires_grad=recipe.train_alpha)
         self.register_buffer("A", torch.eye(d, dtype=embedding.dtype))
+        if recipe.decoder_start == "uniform":
+            self._draw_decoder()
 
     @property
     def alpha(self) -> Tensor:
-        return self.recipe.floor + self.log_step.exp()
+        return self.step if self.recipe.plain_alpha else self.recipe.floor + self.step.exp()
+
+    @torch.no_grad()
+    def set_alpha(self, value: float) -> None:
+        self.step.fill_(_step_of(value, self.recipe))
+
+    def slope_of_alpha(self) -> float:
+        """Derivative of alpha in the parameter that is trained."""
+        return 1.0 if self.recipe.plain_alpha else self.alpha.item() - self.recipe.floor
+
+    @torch.no_grad()
+    def _draw_decoder(self) -> None:
+        generator = torch.Generator().manual_seed(self.recipe.seed + 1)
+        reach = len(self.w) ** -0.5
+        self.w.uniform_(-reach, reach, generator=generator)
+        self.v.uniform_(-reach, reach, generator=generator)
 
     def layer(self, Z: Tensor, counts: Tensor) -> Tensor:
         """One attention layer, (B, n, d) to (B, n, d)."""
         if self.recipe.attention == "softmax":
             return softmax_step(Z, self.A, self.alpha, self.recipe.temperature, counts=counts)
-        tol = TRAINING_TIES if Z.dtype == torch.float32 else 1e-12
-        return hardmax_step(Z, self.A, self.alpha, counts=counts, tol=tol, check=False)
+        return hardmax_step(Z, self.A, self.alpha, counts=counts, tol=_tol(Z), check=False)
 
     def read(self, Z: Tensor, counts: Tensor) -> Tensor:
         """The decoder: logits (B,) from the final tokens (B, n, d)."""
@@ -94,6 +125,11 @@ class Classifier(nn.Module):
             depth = self.recipe.layers if layers is None else layers
             return mean_after_layers(Z, counts, self.alpha, depth) @ self.w + self.v
         return self.read(self.states(Z, counts, layers)[-1], counts)
+
+
+def _step_of(alpha: float, recipe: Recipe) -> float:
+    """The parameter that stands for a step size."""
+    return alpha if recipe.plain_alpha else float(np.log(alpha - recipe.floor))
 
 
 def random_start(size: int, recipe: Recipe) -> Tensor:
@@ -125,7 +161,11 @@ def logits(
 
     `layers` replaces the model's depth: 0 switches attention off.
     """
-    trained = model.recipe
+    trained, depth = model.recipe, model.recipe.layers if layers is None else layers
+    if hard and (fused := accelerator()) is not None and model.embedding.device.type == "cpu":
+        E = model.embedding.numpy()
+        mean = fused.mean_tokens(E, model.alpha.item(), np.asarray(bags.words), np.asarray(bags.counts), depth, _tol(E))
+        return mean @ model.w.numpy() + model.v.numpy()
     if hard:
         model.recipe = replace(trained, attention="hard")
     out = torch.empty(len(bags), dtype=model.embedding.dtype)
@@ -137,6 +177,18 @@ def logits(
     finally:
         model.recipe = trained
     return out.numpy()
+
+
+def accelerator() -> Any:
+    """The module `fused`, or None where numba is not installed."""
+    if importlib.util.find_spec("numba") is None:
+        return None
+    return importlib.import_module("softgeom.hardmax.fused")
+
+
+def _tol(Z: Any) -> float:
+    """Relative tie tolerance for arrays or tensors of this precision."""
+    return TRAINING_TIES if Z.dtype in (torch.float32, np.float32) else TIE_TOLERANCE
 
 
 def in_softmax(model: Classifier, temperature: float) -> Classifier:

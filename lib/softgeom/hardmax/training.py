@@ -1,7 +1,8 @@
 """Training the sentiment classifier: cross-entropy to labels or, distilled, to the probabilities of a teacher.
 
 Source 004, "Training and results", trains for 100 epochs through softmax attention at temperature 0.001. Here the argmax is held fixed in the
-gradient, Adam's learning rate falls linearly to 0, a fixed alpha may be approached from below, and words may be left out at random. N reviews, targets (N,) in [0, 1].
+gradient, Adam's learning rate falls linearly to 0, a fixed alpha may be approached from below, and words may be left out at random; a `Recipe` can also say
+what the source does. N reviews, targets (N,) in [0, 1].
 """
 
 from __future__ import annotations
@@ -15,11 +16,18 @@ import torch.nn.functional as F
 from torch import nn
 
 from softgeom.hardmax.reviews import Bags
-from softgeom.hardmax.sentiment import Classifier, Recipe, accuracy, logits, polarity_start, random_start, tensors
-
-DECODER_RATE = (
-    10.0  # how many times faster the decoder learns: means of tokens are small, so its weights must grow large
+from softgeom.hardmax.sentiment import (
+    Classifier,
+    Recipe,
+    accelerator,
+    accuracy,
+    logits,
+    polarity_start,
+    random_start,
+    tensors,
 )
+
+Step = Callable[[np.ndarray, np.ndarray, np.ndarray, float], float]  # words, counts, targets, learning rate -> loss
 
 
 def fit(
@@ -27,12 +35,14 @@ def fit(
     bags: Bags,
     targets: np.ndarray,
     *,
-    after_epoch: Callable[[int, Classifier, float], None] | None = None,
+    after_epoch: Callable[[int, Classifier, float], bool | None] | None = None,
+    compiled: bool | None = None,
 ) -> Classifier:
     """Minimise the cross-entropy between `targets` (N,) in [0, 1] and sigmoid(logits); labels and teacher probabilities alike.
 
-    Adam with a learning rate that falls linearly to 0, batches of reviews of similar length, everything drawn from the recipe's seed.
-    `after_epoch(epoch, model, loss)` is called after each epoch. Returns the model, trained in place.
+    Adam as the recipe sets it, everything drawn from its seed. `after_epoch(epoch, model, loss)` is called after each epoch and ends the training when it
+    returns True. `compiled` says whether the steps run in compiled loops (`fused`, which needs numba) or by autograd; by default they do where they can,
+    and the two differ by rounding. Returns the model, trained in place.
     """
     recipe = model.recipe
     if len(bags) != len(targets):
@@ -42,23 +52,46 @@ def fit(
     if np.isin(targets, (0, 1)).all() and len(np.unique(targets)) < 2:
         raise ValueError("All training targets are equal: data sorted by label? Shuffle before taking a part.")
     generator = np.random.default_rng(recipe.seed)
-    update = _adam({model.embedding: 1.0, model.log_step: 1.0, model.w: DECODER_RATE, model.v: DECODER_RATE})
+    step = _step(model, compiled)
     steps = recipe.epochs * -(-len(bags) // recipe.batch)
-    goals = torch.tensor(targets, dtype=model.embedding.dtype)  # a copy: workers see read-only memory maps
+    goals = np.array(targets, dtype=float)  # a copy: workers see read-only memory maps
     done = 0
     for epoch in range(recipe.epochs):
         total = 0.0
-        for rows in _batches(bags, recipe.batch, generator):
+        for rows in _batches(bags, recipe.batch, recipe.pool, generator):
             _anneal(model, done / steps)
-            words, counts = tensors(_thinned(bags[rows], recipe.word_dropout, generator), slice(None), model)
-            loss = F.binary_cross_entropy_with_logits(model(words, counts), goals[rows])
-            loss.backward()
-            update(recipe.learning_rate * (1 - done / steps))
-            total += loss.item() * len(rows)
+            part = _thinned(bags[rows], recipe.word_dropout, generator)
+            rate = recipe.learning_rate * (1 - done / steps if recipe.falling else 1.0)
+            total += step(part.words, part.counts, goals[rows], rate) * len(rows)
             done += 1
-        if after_epoch is not None:
-            after_epoch(epoch, model, total / len(bags))
+        if after_epoch is not None and after_epoch(epoch, model, total / len(bags)):
+            break
     return model
+
+
+def _step(model: Classifier, compiled: bool | None) -> Step:
+    """The model's training step, compiled or recorded."""
+    possible = compiled is not False and accelerator() is not None
+    if compiled and not possible:
+        raise ValueError("Compiled training needs numba, which is not installed: pip install 'softgeom[fast]'.")
+    rate = model.recipe.decoder_rate
+    rates: dict[nn.Parameter, float] = {model.embedding: 1.0, model.step: 1.0, model.w: rate, model.v: rate}
+    if possible and model.embedding.device.type == "cpu":
+        from softgeom.hardmax.fused_step import FusedStep
+
+        return FusedStep(model, rates, model.recipe.clip)
+    update = _adam(rates)
+
+    def recorded(words: np.ndarray, counts: np.ndarray, goals: np.ndarray, rate: float) -> float:
+        logits = model(*tensors(Bags(words, counts), slice(None), model))
+        loss = F.binary_cross_entropy_with_logits(logits, torch.as_tensor(goals, dtype=logits.dtype))
+        loss.backward()
+        if model.recipe.clip > 0:
+            nn.utils.clip_grad_norm_([p for p in rates if p.grad is not None], model.recipe.clip)
+        update(rate)
+        return loss.item()
+
+    return recorded
 
 
 @dataclass(frozen=True)
@@ -119,18 +152,18 @@ def _anneal(model: Classifier, progress: float) -> None:
     if recipe.anneal_from > 0 and not recipe.train_alpha:
         share = min(1.0, progress / 0.6)
         value = recipe.anneal_from ** (1 - share) * recipe.alpha**share
-        model.log_step.data.fill_(float(np.log(value - recipe.floor)))
+        model.set_alpha(value)
 
 
-def _batches(bags: Bags, size: int, generator: np.random.Generator) -> list[np.ndarray]:
-    """A random partition into batches of similar lengths: rows are shuffled, then sorted by length within pools of 16 batches."""
+def _batches(bags: Bags, size: int, pool: int, generator: np.random.Generator) -> list[np.ndarray]:
+    """A random partition into batches of similar lengths: rows are shuffled, then sorted by length within pools of so many batches."""
     lengths = (bags.counts > 0).sum(1)
     order = generator.permutation(len(bags))
     batches = []
-    for start in range(0, len(order), 16 * size):
-        pool = order[start : start + 16 * size]
-        pool = pool[np.argsort(lengths[pool], kind="stable")]
-        batches += [pool[i : i + size] for i in range(0, len(pool), size)]
+    for start in range(0, len(order), pool * size):
+        rows = order[start : start + pool * size]
+        rows = rows[np.argsort(lengths[rows], kind="stable")]
+        batches += [rows[i : i + size] for i in range(0, len(rows), size)]
     return [batches[i] for i in generator.permutation(len(batches))]
 
 
@@ -154,7 +187,7 @@ def _adam(
         nonlocal steps
         steps += 1
         for p, (mean, square) in moments.items():
-            if p.grad is None:  # log_step when there is no layer
+            if p.grad is None:  # the step size when there is no layer
                 continue
             mean.lerp_(p.grad, 1 - memory)
             square.mul_(memory_of_squares).addcmul_(p.grad, p.grad, value=1 - memory_of_squares)

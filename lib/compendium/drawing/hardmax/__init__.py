@@ -11,7 +11,9 @@ from compendium.drawing.hardmax.dynamics import (
     draw_polytope,
     film_cases,
 )
+from compendium.drawing.hardmax.general import draw_cells, draw_classifier, draw_collapse, draw_metastability
 from compendium.drawing.hardmax.lengths import draw_review_lengths
+from compendium.drawing.hardmax.recipe import draw_equal_loss, draw_histories
 from compendium.drawing.hardmax.sentiment import (
     LAYERS,
     draw_accuracy,
@@ -27,11 +29,17 @@ __all__ = [
     "draw_accuracy",
     "draw_attraction",
     "draw_cases",
+    "draw_cells",
+    "draw_classifier",
+    "draw_collapse",
     "draw_convergence",
     "draw_depth",
+    "draw_equal_loss",
     "draw_faithfulness",
     "draw_frequent_leaders",
     "draw_growth",
+    "draw_histories",
+    "draw_metastability",
     "draw_polytope",
     "draw_review_lengths",
     "draw_two_reviews",

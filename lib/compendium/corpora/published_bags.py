@@ -1,0 +1,103 @@
+"""The reviews as the authors of 004 prepare them, rebuilt from their published script with what this project depends on.
+
+Theirs: links, markup, digits and characters outside ASCII go, punctuation becomes space, a letter repeated more than twice is written twice; case is
+kept; English stop words go (in lower case only, so "The" stays), nouns are brought to the singular by WordNet's rules; train and test together make the
+vocabulary, every word of it; and a review shorter than 128 words is filled up with a padding word that is embedded and attends like any other. Here the
+stop words are scikit-learn's and what punctuation leaves of contractions (theirs: NLTK's), and a singular is accepted when it occurs in the corpus (theirs: in
+WordNet). Their order of the 50,000 reviews, which makes their split, cannot be rebuilt: a random one stands for it.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from compendium.corpora.reviews import Reviews
+from softgeom.hardmax import reviews as prepare
+from softgeom.hardmax.reviews import WORDS_PER_REVIEW, Bags, Tokens
+
+PADDING = "<PAD>"
+_GONE = re.compile(r"https?://\S+|www\.\S+|<[^>]+>")
+_REPEATED = re.compile(r"(.)\1+")
+_CHARACTERS = {c: " " for c in map(ord, string.punctuation)} | {c: None for c in map(ord, string.digits)}
+_FRAGMENTS = frozenset(
+    "t s d m o y ll re ve ma don ain aren couldn didn doesn hadn hasn haven isn mightn mustn needn shan shouldn wasn weren won wouldn".split()
+)
+# Endings of plurals and what stands for them in the singular, tried in this order (Fellbaum, "WordNet", 1998: the rules of detachment for nouns).
+_DETACHED = (("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y"))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PublishedBags:
+    """All labelled reviews, train before test, as bags over one vocabulary; word 0 is the padding."""
+
+    bags: Bags
+    labels: np.ndarray  # (N,) 0 or 1
+    vocabulary: np.ndarray  # (W,)
+    training: int  # how many of them are of the standard training part
+
+    @property
+    def without_padding(self) -> Bags:
+        """The same reviews of real words alone."""
+        return Bags(self.bags.words, np.where(self.bags.words == 0, 0, self.bags.counts).astype(np.float32))
+
+
+def split_as_published(text: str) -> list[str]:
+    """The words of a review after the authors' cleaning, stop words still in."""
+    plain = _GONE.sub("", text).translate(_CHARACTERS).encode("ascii", "ignore").decode()
+    return _REPEATED.sub(r"\1\1", plain).split()
+
+
+def load_published_bags(reviews: Reviews, largest_part: int, rng: np.random.Generator) -> PublishedBags:
+    """Both labelled parts as the authors' script prepares them; of each at most `largest_part` reviews, drawn at random (0: all)."""
+    parts = []
+    for part in (reviews.train, reviews.test):
+        chosen = np.sort(rng.permutation(len(part))[: largest_part or None])
+        parts.append(part.iloc[chosen])
+    both = pd.concat(parts, ignore_index=True)
+    lexicon: dict[str, int] = {}
+    tokens = prepare.tokenise(both["text"], lexicon, split_as_published)
+    numbers, vocabulary = _number(tokens, list(lexicon))
+    return PublishedBags(_padded(prepare.bag(tokens, numbers)), prepare.check_labels(both), vocabulary, len(parts[0]))
+
+
+def singulars(words: list[str]) -> list[str]:
+    """The form that stands for each word: the first detachment of a plural ending that is itself among the words, else the word."""
+    known = set(words)
+
+    def of(word: str) -> str:
+        for ending, instead in _DETACHED:
+            if word.endswith(ending) and (form := word[: len(word) - len(ending)] + instead) in known:
+                return form
+        return word
+
+    return [of(word) for word in words]
+
+
+def _number(tokens: Tokens, spelling: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the lexicon's words by falling frequency, from 1; -1 for stop words, before and after the plural goes. And the words."""
+    stops = prepare.stop_words() | _FRAGMENTS
+    forms = singulars(spelling)
+    gone = np.array([word in stops or form in stops for word, form in zip(spelling, forms, strict=True)])
+    first: dict[str, int] = {}
+    group = np.array([first.setdefault(form, len(first)) for form in forms])
+    frequency = np.bincount(group[tokens.ids], np.where(gone, 0, 1)[tokens.ids], minlength=len(first))
+    order = np.argsort(-frequency, kind="stable")[: np.count_nonzero(frequency)]
+    number = np.full(len(first), -1)
+    number[order] = np.arange(1, len(order) + 1)
+    # One entry more than words: `bag` takes the length as a bound on the numbers, which here begin at 1.
+    return np.append(np.where(gone, -1, number[group]), -1), np.concatenate([[PADDING], np.array(list(first))[order]])
+
+
+def _padded(bags: Bags) -> Bags:
+    """Reviews filled up to 128 words with the padding word, which stands behind the others."""
+    missing = WORDS_PER_REVIEW - bags.counts.sum(1)
+    words, counts = (np.pad(x, ((0, 0), (0, 1))) for x in (bags.words, bags.counts))
+    behind = (counts > 0).sum(1)
+    rows = np.flatnonzero(missing > 0)
+    words[rows, behind[rows]], counts[rows, behind[rows]] = 0, missing[rows]
+    return Bags(words, counts)

@@ -1,0 +1,223 @@
+"""The training of the authors of 004 as their published code does it, and one of ours for the same reviews; both watched epoch by epoch.
+
+Theirs: normal embeddings of variance 1, the decoder from PyTorch's uniform start, one step size alpha drawn from U(0, 1) and trained as it is, softmax attention at
+temperature 0.001 in eight layers, Adam at a constant 1e-3, batches of 64 drawn plainly, gradients shortened to norm 5, and of 101 epochs the best on
+test is reported. `attention="hard"` trains through the hard dynamics instead, with the argmax held fixed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from compendium import paths, statistics
+from compendium.keeping import Shelf
+from softgeom import parallel
+from softgeom.hardmax.faithfulness import dissect
+from softgeom.hardmax.reviews import Bags
+from softgeom.hardmax.sentiment import Classifier, Recipe, accuracy, logits, random_start
+from softgeom.hardmax.training import Trained, fit
+
+HELD_OUT = 0.1  # share of the training reviews that decides when to stop
+_CURVE = ["epoch", "loss", "held_out", "test", "alpha", "training_loss"]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows of the reviews by use."""
+
+    train: np.ndarray
+    held_out: np.ndarray
+    test: np.ndarray
+
+    @staticmethod
+    def pooled(reviews: int, rng: np.random.Generator, share: float = 0.7) -> Split:
+        """A random split of all reviews, of which the authors train on 70%; a tenth of that is held out."""
+        order = rng.permutation(reviews)
+        return Split._of(order[: int(share * reviews)], order[int(share * reviews) :])
+
+    @staticmethod
+    def standard(reviews: int, training: int, rng: np.random.Generator) -> Split:
+        """The first `training` reviews against the rest, as the corpus comes; a random tenth of the former is held out."""
+        return Split._of(rng.permutation(training), np.arange(training, reviews))
+
+    @staticmethod
+    def _of(training: np.ndarray, test: np.ndarray) -> Split:
+        held = int(HELD_OUT * len(training))
+        return Split(np.sort(training[held:]), np.sort(training[:held]), np.sort(test))
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A training with its history; `stopped` is the model of the epoch that was best on the held-out reviews."""
+
+    stopped: Trained
+    curve: pd.DataFrame  # one row an epoch, columns `_CURVE`: losses, accuracies under the hard dynamics, alpha
+
+    @property
+    def eligible(self) -> pd.DataFrame:
+        """The epochs to choose from: all, or, when a fixed alpha is approached from below, those that have reached it."""
+        return self.curve[[_arrived(alpha, self.stopped.recipe) for alpha in self.curve["alpha"]]]
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that was best on the held-out reviews."""
+        return int(self.eligible.loc[self.eligible["held_out"].idxmax(), "epoch"])
+
+
+def authors_recipe(d: int, epochs: int, attention: str, seed: int) -> Recipe:
+    """Their recipe at dimension d."""
+    alpha = float(np.random.default_rng(seed).random())
+    return Recipe(
+        dimension=d, alpha=alpha, train_alpha=True, plain_alpha=True, attention=attention, temperature=1e-3, scale=1.0,
+        decoder_start="uniform", epochs=epochs, batch=64, learning_rate=1e-3, falling=False, decoder_rate=1.0, clip=5.0, pool=1, seed=seed,
+    )  # fmt: skip
+
+
+def our_recipe(d: int, epochs: int, alpha: float, seed: int) -> Recipe:
+    """Ours at the same dimension: a fixed alpha that is approached from below, words left out at random, a learning rate that falls."""
+    return Recipe(
+        dimension=d, alpha=alpha, anneal_from=0.01, epochs=epochs, batch=128, learning_rate=0.01, word_dropout=0.3, seed=seed
+    )  # fmt: skip
+
+
+def plain_recipe(d: int, epochs: int, alpha: float, seed: int) -> Recipe:
+    """For comparisons of step sizes, 0 being no attention: the same steps for all, each word in each step, a learning rate that stays."""
+    pace = {"epochs": epochs, "batch": 128, "learning_rate": 0.003, "falling": False, "seed": seed}
+    return (
+        Recipe(dimension=d, alpha=alpha, anneal_from=0.01, **pace) if alpha else Recipe(dimension=d, layers=0, **pace)
+    )
+
+
+def watch(recipe: Recipe, bags: Bags, labels: np.ndarray, split: Split, size: int, losses: bool = False) -> Watched:
+    """Train from a random start over `size` words; after each epoch read the labels of the held-out and of the test reviews once each.
+
+    With `losses` the cross-entropy of the training reviews under the hard dynamics is evaluated after each epoch, besides the running one.
+    """
+    rows: list[dict[str, float]] = []
+    best: dict[str, Any] = {"held_out": -1.0}
+    train, held, test = (bags[part] for part in (split.train, split.held_out, split.test))
+    goals = labels[split.train]
+
+    def look(epoch: int, model: Classifier, loss: float) -> None:
+        row = {"epoch": epoch + 1, "loss": loss, "held_out": accuracy(logits(model, held), labels[split.held_out])}
+        row |= {"test": accuracy(logits(model, test), labels[split.test]), "alpha": model.alpha.item()}
+        rows.append(row | {"training_loss": cross_entropy(logits(model, train), goals) if losses else np.nan})
+        if row["held_out"] > best["held_out"] and _arrived(row["alpha"], recipe):
+            arrays = (p.detach().numpy().copy() for p in (model.embedding, model.w))
+            best.update(row, model=Trained(recipe, *arrays, model.v.item(), model.alpha.item(), []))
+
+    fit(Classifier(random_start(size, recipe), recipe), train, goals, after_epoch=look)
+    return Watched(best["model"], pd.DataFrame(rows)[_CURVE])
+
+
+def watch_all(jobs: Sequence[tuple[Any, ...]]) -> list[Watched]:
+    """`watch` for argument tuples, on all cores; what is kept in `data/processed/hardmax` is read."""
+    return parallel.run_blocks(_watch_one, [(paths.processed_dir(), *job) for job in jobs], description="training")
+
+
+def judge(watched: Watched, bags: Bags, labels: np.ndarray, split: Split, sample: int) -> dict[str, float]:
+    """A row of the table: both accuracies, with what attention has to do with them. Test labels are read once more, without attention."""
+    model, test = watched.stopped.model(), bags[split.test]
+    stopped = watched.curve[watched.curve["epoch"] == watched.epoch].iloc[0]
+    some = dissect(model, test[np.linspace(0, len(test) - 1, min(sample, len(test))).astype(int)])
+    return {
+        "dimension": watched.stopped.recipe.dimension,
+        "seed": watched.stopped.recipe.seed,
+        "epochs": len(watched.curve),
+        "best_of_epochs": float(watched.eligible["test"].max()),
+        "stopped": float(stopped["test"]),
+        "stopped_after": watched.epoch,
+        "alpha": float(stopped["alpha"]),
+        "without_attention": accuracy(logits(model, test, layers=0), labels[split.test]),
+        "leaders": float(some.count.mean()),
+        "leaders_spread": float(some.count.std()),
+        "fewest": float(some.count.min()),
+        "most": float(some.count.max()),
+        "leaders_at_start": float(some.at_start.sum() / max(some.leader.sum(), 1)),
+        "influence_of_leaders": float((some.influence * some.leader).sum(1).mean()),
+    }
+
+
+def at_loss(curve: pd.DataFrame, loss: float) -> float:
+    """Test accuracy at which the training loss, evaluated after the epochs, first falls to a value; linear between epochs, NaN where they do not span it."""
+    losses, tests = (curve[column].to_numpy(dtype=float) for column in ("training_loss", "test"))
+    reached = np.flatnonzero(losses <= loss)
+    if not len(reached) or (reached[0] == 0 and losses[0] < loss):
+        return float("nan")
+    k = int(reached[0])
+    if losses[k] == loss:
+        return float(tests[k])
+    share = (losses[k - 1] - loss) / (losses[k - 1] - losses[k])
+    return float(tests[k - 1] + share * (tests[k] - tests[k - 1]))
+
+
+def gains_at_equal_loss(curves: pd.DataFrame) -> pd.DataFrame:
+    """Test accuracy with attention minus without, at the lowest training loss that both of a pair reach.
+
+    Parameters
+    ----------
+    curves
+        One row an epoch, as in `Watched.curve`, with `dimension`, `repeats`, `step_size` (0: no attention) and `seed`.
+
+    Returns
+    -------
+    One row for each dimension, treatment of repeated words and positive step size: `loss` (mean of the losses compared at), `gain` with `low` and `high` (95%, t over
+    seeds), the least loss of either side, and NaN where a pair of some seed has no such loss: one of them had passed it before its first epoch ended.
+    """
+    rows: list[dict[str, Any]] = []
+    keys: Any
+    for keys, part in curves.groupby(["dimension", "repeats", "step_size"], sort=False):
+        d, repeats, alpha = keys
+        if alpha == 0:
+            continue
+        flat = curves[(curves["dimension"] == d) & (curves["repeats"] == repeats) & (curves["step_size"] == 0)]
+        losses, with_attention, without = [], [], []
+        for seed, one in part.groupby("seed"):
+            ours, other = one[one["alpha"] >= 0.999 * alpha], flat[flat["seed"] == seed]
+            loss = max(ours["training_loss"].min(), other["training_loss"].min())
+            losses.append(loss)
+            with_attention.append(at_loss(ours, loss))
+            without.append(at_loss(other, loss))
+        row: dict[str, Any] = {"dimension": d, "repeats": repeats, "step_size": alpha, "loss": float(np.mean(losses))}
+        row |= {"least_loss": part["training_loss"].min(), "least_loss_without": flat["training_loss"].min()}
+        difference = np.array(with_attention) - np.array(without)
+        found = statistics.over_seeds(difference) if np.isfinite(difference).all() else None
+        names = ("gain", "low", "high")
+        row |= dict(zip(names, (found.mean, found.low, found.high) if found else 3 * [np.nan], strict=True))
+        rows.append(row | {"accuracy": float(np.mean(with_attention)), "accuracy_without": float(np.mean(without))})
+    return pd.DataFrame(rows)
+
+
+def cross_entropy(scores: np.ndarray, goals: np.ndarray) -> float:
+    """Mean cross-entropy of logits (N,) against labels (N,)."""
+    return float((np.logaddexp(0, scores) - scores * goals).mean())
+
+
+def _arrived(alpha: float, recipe: Recipe) -> bool:
+    return recipe.train_alpha or abs(alpha - recipe.alpha) <= 1e-3 * recipe.alpha
+
+
+def _watch_one(processed: Path, recipe: Recipe, *arguments: Any) -> Watched:
+    shelf = Shelf(processed / "hardmax", _write, _read)
+    return shelf.keep(watch, recipe, *arguments, label=f"watched-d{recipe.dimension}-{recipe.attention}")
+
+
+def _write(folder: Path, watched: Watched) -> None:
+    watched.curve.to_csv(folder / "curve.csv", index=False, float_format="%.17g", lineterminator="\n")
+    t = watched.stopped
+    np.savez(folder / "model.npz", allow_pickle=False, embedding=t.embedding, w=t.w, v=t.v, alpha=t.alpha)
+    (folder / "recipe.json").write_text(json.dumps(asdict(t.recipe), indent=1) + "\n", encoding="utf-8")
+
+
+def _read(folder: Path) -> Watched:
+    recipe = Recipe(**json.loads((folder / "recipe.json").read_text(encoding="utf-8")))
+    with np.load(folder / "model.npz", allow_pickle=False) as f:
+        trained = Trained(recipe, f["embedding"], f["w"], float(f["v"]), float(f["alpha"]), [])
+    return Watched(trained, pd.read_csv(folder / "curve.csv"))

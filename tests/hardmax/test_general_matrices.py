@@ -1,0 +1,112 @@
+"""Semidefinite matrices: collapse, Frank and Wolfe's bound, cells, the flow, and waiting times with a known expectation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softgeom.hardmax import general_ensembles as ensembles
+from softgeom.hardmax import general_matrices as general
+
+TRIANGLE = np.array([[1.0, 0.0], [-0.5, 3**0.5 / 2], [-0.5, -(3**0.5) / 2]])
+
+
+@given(seed=st.integers(0, 10**6), kind=st.sampled_from(ensembles.negative_kinds(1)))
+@settings(max_examples=25, deadline=None)
+def test_negative_semidefinite_matrices_collapse_the_tokens_inside_their_hull(seed, kind):
+    name, d, shift, _ = kind
+    rng = np.random.default_rng(seed)
+    A, Z = ensembles.negative_matrix(rng, name, d), rng.normal(size=(8, d)) + shift
+    run = general.collapse(Z, A, [0.5] * 70)
+    assert run.diameter[-1] < 1e-9
+    assert run.outside < 1e-6
+    assert run.excess > -1e-6 * abs(run.energy[0])
+    assert (np.diff(run.energy) <= 1e-12 * abs(run.energy[0])).all() or d > 1
+
+
+def test_two_tokens_meet_as_worked_out_by_hand():
+    # 3 and -1 look to each other; at (2, 0) the token at 0 looks to the mean of both, which all tie for it; then both look to the left one.
+    run = general.collapse(np.array([[3.0, 0.0], [-1.0, 0.0]]), -np.eye(2), [0.25, 0.25, 0.25])
+    np.testing.assert_allclose(run.diameter, np.array([4, 2, 1.25, 0.9375]) / 4)
+    np.testing.assert_allclose(run.point, [0.71875, 0.0])
+    assert run.excess == pytest.approx(0.5 * run.point[0] ** 2)  # the least energy of the hull is 0, at the origin
+
+
+def test_one_point_shifted_cannot_reach_the_origin():
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(12, 2)) + np.array([5, 0])
+    assert np.linalg.norm(general.collapse(Z, -np.eye(2), [0.5] * 60).point) > 1
+
+
+def test_the_energy_falls_like_one_over_t_and_the_rate_can_tell():
+    Z = np.random.default_rng(2).normal(size=(12, 2))
+    slow = general.collapse(Z, -np.eye(2), [1 / (t + 2) for t in range(900)])
+    assert -1.25 < slow.rate(30, 150) < -0.85
+    faster = general.collapse(Z, -np.eye(2), [2 / (t + 3) for t in range(900)])
+    assert faster.rate(30, 150) < -1.5
+
+
+@given(seed=st.integers(0, 10**6), d=st.sampled_from([1, 2, 4]))
+@settings(max_examples=25, deadline=None)
+def test_frank_and_wolfes_bound(seed, d):
+    rng = np.random.default_rng(seed)
+    M = rng.normal(size=(d, d))
+    V = rng.normal(size=(6, d)) + rng.normal(size=d)
+    found = general.frank_wolfe_excess(rng.dirichlet(np.full(6, 0.2), 9) @ V, V, -M @ M.T, 60)
+    assert found.max() <= 1 + 1e-6
+    assert found.min() > -1e-3
+
+
+def test_least_energy_by_hand():
+    segment = np.array([[1.0, -1.0], [1.0, 2.0]])
+    assert general.least_energy(segment, -np.eye(2)) == pytest.approx(0.5, abs=1e-6)
+    assert general.least_energy(segment + np.array([0, 5]), -np.eye(2)) == pytest.approx(0.5 * (1 + 16), rel=1e-6)
+    with pytest.raises(ValueError, match="not negative semidefinite"):
+        general.least_energy(segment, np.diag([-1.0, 0.5]))
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    shape=st.sampled_from([(2, 2), (3, 3), (3, 2), (5, 5)]),
+    low=st.floats(0.05, 0.9),
+)
+@settings(max_examples=30, deadline=None)
+def test_paths_in_cells_are_straight_and_as_long_as_the_shares_say(seed, shape, low):
+    rng = np.random.default_rng(seed)
+    A, V = ensembles.standing_vertices(rng, shape[0], 6, shape[1])
+    trip = general.travel(rng.dirichlet(np.ones(6), 15) @ V, V, A, rng.uniform(low, 0.95, 30))
+    assert trip.changes == 0
+    assert trip.bend < 1e-9
+    assert trip.factor < 1e-5
+
+
+def test_vertices_that_look_elsewhere_are_refused():
+    V = np.array([[1.0, 0.0], [3.0, 0.5], [-1.0, 0.0]])
+    np.testing.assert_array_equal(general.stand_still(V, np.eye(2)), [False, True, True])
+    with pytest.raises(ValueError, match="looks to another"):
+        general.travel(V, V, np.eye(2), [0.5])
+
+
+def test_small_shares_follow_the_flow_to_first_order():
+    rng = np.random.default_rng(0)
+    X = rng.dirichlet(np.ones(3), 20) @ TRIANGLE
+    gaps = [general.ode_gap(X, TRIANGLE, np.eye(2), g, 2.0) for g in (0.1, 0.05, 0.025)]
+    np.testing.assert_allclose(np.divide(gaps[:-1], gaps[1:]), 2, rtol=0.05)
+
+
+def test_the_first_departure_has_its_known_expectation():
+    rng = np.random.default_rng(0)
+    assert general.gap(TRIANGLE, np.eye(2)) == pytest.approx(1.5)
+    x = np.exp(-1.5 * 3)
+    found = general.exit_times(rng, TRIANGLE, np.eye(2), 0.6, 1 / 3, 2000, 10_000)
+    assert found.mean() == pytest.approx(1 / (1 - (1 + 2 * x) ** -3), rel=0.08)
+    assert general.exit_times(rng, TRIANGLE, np.eye(2), 0.6, 1 / 40, 5, 50).min() == 50
+
+
+def test_cold_layers_wait_longer_and_hot_ones_collapse_at_once():
+    times = [general.collapse_time(TRIANGLE, np.eye(2), 0.5, 1 / beta, 5000) for beta in (0.1, 3.0, 4.0, 5.0)]
+    assert times[0] <= 2
+    assert np.log(times[3] / times[2]) > np.log(times[2] / times[1]) > 0.8
+    assert general.collapse_time(TRIANGLE, np.eye(2), 0.5, 0.01, 30) == 30
