@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,8 @@ class Watched:
     @property
     def epoch(self) -> int:
         """The epoch that was best on the held-out reviews."""
-        return int(self.eligible.loc[self.eligible["held_out"].idxmax(), "epoch"])
+        choice = self.eligible
+        return int(choice["epoch"].to_numpy()[choice["held_out"].to_numpy().argmax()])
 
 
 def authors_recipe(d: int, epochs: int, attention: str, seed: int) -> Recipe:
@@ -89,10 +90,8 @@ def our_recipe(d: int, epochs: int, alpha: float, seed: int) -> Recipe:
 
 def plain_recipe(d: int, epochs: int, alpha: float, seed: int) -> Recipe:
     """For comparisons of step sizes, 0 being no attention: the same steps for all, each word in each step, a learning rate that stays."""
-    pace = {"epochs": epochs, "batch": 128, "learning_rate": 0.003, "falling": False, "seed": seed}
-    return (
-        Recipe(dimension=d, alpha=alpha, anneal_from=0.01, **pace) if alpha else Recipe(dimension=d, layers=0, **pace)
-    )
+    common = Recipe(dimension=d, epochs=epochs, batch=128, learning_rate=0.003, falling=False, seed=seed)
+    return replace(common, alpha=alpha, anneal_from=0.01) if alpha else replace(common, layers=0)
 
 
 def watch(recipe: Recipe, bags: Bags, labels: np.ndarray, split: Split, size: int, losses: bool = False) -> Watched:
@@ -110,8 +109,8 @@ def watch(recipe: Recipe, bags: Bags, labels: np.ndarray, split: Split, size: in
         row |= {"test": accuracy(logits(model, test), labels[split.test]), "alpha": model.alpha.item()}
         rows.append(row | {"training_loss": cross_entropy(logits(model, train), goals) if losses else np.nan})
         if row["held_out"] > best["held_out"] and _arrived(row["alpha"], recipe):
-            arrays = (p.detach().numpy().copy() for p in (model.embedding, model.w))
-            best.update(row, model=Trained(recipe, *arrays, model.v.item(), model.alpha.item(), []))
+            E, w = model.embedding.detach().numpy().copy(), model.w.detach().numpy().copy()
+            best.update(row, model=Trained(recipe, E, w, model.v.item(), model.alpha.item(), []))
 
     fit(Classifier(random_start(size, recipe), recipe), train, goals, after_epoch=look)
     return Watched(best["model"], pd.DataFrame(rows)[_CURVE])
