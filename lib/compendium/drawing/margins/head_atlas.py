@@ -33,11 +33,8 @@ def draw_head_atlas(table: pd.DataFrame, model: str) -> Figure:
             picture, ax=ax, aspect=12, pad=0.02, extend="neither" if column in ("coupling", "folded") else "max"
         )
         if column == "coupling":
-            bar.set_ticks(
-                [-(10.0**k) for k in range(int(np.floor(np.log10(limit))), -1, -1)]
-                + [0]
-                + [10.0**k for k in range(int(np.floor(np.log10(limit))) + 1)]
-            )
+            bar.set_ticks([-limit, 0, limit], labels=[f"{-limit:.2g}", "0", f"{limit:.2g}"])
+            bar.ax.minorticks_off()
         ax.set_title(title, fontsize=10)
         ax.tick_params(length=0)
         ax.set_xticks(range(0, L, max(1, L // 6)))
@@ -48,8 +45,8 @@ def draw_head_atlas(table: pd.DataFrame, model: str) -> Figure:
         ax.set_ylabel("head")
     style.headline(
         fig,
-        f"{(table['positive'] > 0.5).sum()} of {len(table)} heads of {model} couple positively at most positions, "
-        f"and {(table['folded'] > 0).sum()} have folded $x - $attention somewhere in the text",
+        f"{(table['positive'] > 0.5).sum()} of {len(table)} heads of {model} couple positively at most positions; "
+        f"the residual map of {(table['folded'] > 0).sum()} folds somewhere in the text",
     )
     return fig
 
@@ -72,10 +69,10 @@ def draw_margin_and_noise(table: pd.DataFrame, model: str, correlation: float) -
             )
     ax.set(
         xlabel="distance to the fold, median over positions",
-        ylabel="length of the change of its write over that of the noise",
+        ylabel="gain of noise (log)",
         yscale="log",
     )
     ax.margins(0.12)
-    style.headline(fig, f"A small margin and loud noise go together in {model}: rank correlation {correlation:+.2f} over heads" if correlation < -0.3 else
-                   f"In {model} the margin of a head says little about its noise: rank correlation {correlation:+.2f} over heads")  # fmt: skip
+    style.headline(fig, f"A small margin and loud noise go together in {model}: rank correlation {correlation:+.2f} over {len(table)} heads" if correlation < -0.3 else
+                   f"In {model} the margin of a head says little about its noise: rank correlation {correlation:+.2f} over {len(table)} heads")  # fmt: skip
     return fig
