@@ -107,7 +107,7 @@ class Trained:
 
     def model(self) -> Classifier:
         """The classifier again."""
-        restored = Classifier(torch.from_numpy(self.embedding), replace(self.recipe, alpha=self.alpha, anneal_from=0.0))
+        restored = Classifier(torch.tensor(self.embedding), replace(self.recipe, alpha=self.alpha, anneal_from=0.0))
         with torch.no_grad():
             restored.w.copy_(torch.from_numpy(self.w))
             restored.v.fill_(self.v)
