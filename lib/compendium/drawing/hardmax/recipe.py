@@ -22,6 +22,7 @@ def draw_histories(curves: pd.DataFrame, histories: pd.DataFrame | None) -> Figu
     """Test accuracy over epochs, one panel a dimension: the authors' published history (grey) and what is run here on a split of the same kind."""
     dimensions = sorted(curves["dimension"].unique())
     fig, axes = style.figure("page", height=3.9, ncols=len(dimensions), sharey=True, squeeze=False)
+    ends = sorted({dimensions[0], dimensions[-1]})
     for place, (ax, d) in enumerate(zip(axes[0], dimensions, strict=True)):
         if histories is not None:
             theirs = histories[histories["history"].astype(str) == str(d)]
@@ -50,14 +51,16 @@ def draw_histories(curves: pd.DataFrame, histories: pd.DataFrame | None) -> Figu
             0.97, 0.05 + 0.08 * line, name, transform=axes[0, -1].transAxes, ha="right", fontsize=9,
             color=style.legible(_COLOURS[kind]),
         )  # fmt: skip
-    theirs_best = curves[curves["recipe"].str.startswith("theirs")].groupby("dimension")["test"].max()
-    ours_best = curves[curves["recipe"].str.startswith("ours")].groupby("dimension")["test"].max()
-    low, high = dimensions[0], dimensions[-1]
-    style.headline(
-        fig,
-        f"Best of epochs: their recipe run here {theirs_best[low]:.3f} at d = {low} and {theirs_best[high]:.3f} at d = {high}; "
-        f"ours {ours_best[low]:.3f} and {ours_best[high]:.3f} in a few epochs",
-    )
+    shown = {}
+    for whose in ("theirs", "ours"):
+        part = curves[curves["recipe"].str.startswith(whose)]
+        best = part.groupby("dimension")["test"].max()
+        shown[whose] = f"{part['epoch'].max()} epochs of {whose} " + " and ".join(f"{best[d]:.3f}" for d in ends)
+    if histories is not None:
+        peak = histories.astype({"history": str}).groupby("history")["test_acc"].max()
+        shown["history"] = "their own history " + " and ".join(f"{peak[str(d)]:.3f}" for d in ends)
+    at = " and ".join(f"d = {d}" for d in ends)
+    style.headline(fig, f"Best test accuracy at {at}: " + ", ".join(shown.values()))
     return fig
 
 
@@ -88,7 +91,8 @@ def draw_equal_loss(curves: pd.DataFrame, gains: pd.DataFrame) -> Figure:
     told = "No pair of models reaches one training loss at this scale, so that nothing is said about attention"
     if len(met):
         least, most = met["gain"].min(), met["gain"].max()
-        told = f"At equal training loss attention changes the test accuracy by {100 * least:+.1f} to {100 * most:+.1f} points"
+        span = f"{100 * least:+.1f}" if most - least < 5e-4 else f"{100 * least:+.1f} to {100 * most:+.1f}"
+        told = f"At equal training loss attention changes the test accuracy by {span} points"
         told += f" ({len(met)} of {len(gains)} comparisons meet)" if len(met) < len(gains) else ""
     style.headline(fig, told)
     return fig
