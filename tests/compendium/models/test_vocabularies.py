@@ -21,7 +21,7 @@ from softgeom.layer import Box, SoftmaxLayer
         ("国", "Han, simplified"),
         ("國", "Han, traditional"),
         ("㐀", "Han, other"),
-        ("!", "Other"),
+        ("!", "signs, no letters"),
     ],
 )
 def test_scripts_and_the_two_standards(token, writing):
@@ -55,7 +55,7 @@ def test_lost_letters_and_the_maintainers_list(monkeypatch):
     assert vocabularies.letters(found, lost=True, font=font) == ["Ğ"]
     assert vocabularies.letters(found, lost=False, font=font) == ["é"]
     listed = vocabularies.unreachable({"g2pm": found})
-    assert dict(zip(listed.script, listed.tokens, strict=True)) == {"Latin": "Ğ", "Other": "\\x0a"}
+    assert dict(zip(listed.script, listed.tokens, strict=True)) == {"Latin": "Ğ", "signs, no letters": "\\x0a"}
     assert vocabularies.between("Ğ") == "AĞE"
     assert vocabularies.between("ж") == "аже"
 
