@@ -72,12 +72,20 @@ class _Renderer:
     def run(self, name: str) -> NotebookRun:
         return self.runs[name] if self.runs and name in self.runs else committed(name)
 
+    def who_has(self, kind: str, name: str, key: str) -> tuple[NotebookRun, bool]:
+        """The run at hand where it recorded the thing, else the committed one; whether it is the committed in place of a run at hand."""
+        run = self.run(name)
+        if self.runs is not None and (name not in self.runs or key not in run.record[kind]):
+            return committed(name), True
+        return run, False
+
     def value(self, what: str, option: str) -> str:
         name, _, key = what.rpartition("/")
-        values = self.run(name).record["values"]
+        run, other = self.who_has("values", name, key)
+        values = run.record["values"]
         if key not in values:
             raise KeyError(f"a page names the value {what}; {name} recorded {', '.join(values) or 'none'}")
-        return format(values[key]["value"], option)
+        return format(values[key]["value"], option) + (" (committed)" if other else "")
 
     def table(self, what: str, option: str) -> str:
         name, _, key = what.rpartition("/")
@@ -92,14 +100,14 @@ class _Renderer:
 
     def figure(self, what: str, option: str) -> str:
         name, _, key = what.rpartition("/")
-        run = self.run(name)
+        run, other = self.who_has("figures", name, key)
         if key not in run.record["figures"]:
             raise KeyError(
                 f"a page names the figure {what}; {name} recorded {', '.join(run.record['figures']) or 'none'}"
             )
         alt = " ".join(run.record["figures"][key]["alt"].split()).replace("[", "(").replace("]", ")")
-        other = "" if self.runs is None or name in self.runs else "\n*From the committed results, not from this run.*\n"
-        return f"\n![{alt}]({self.up}{run.figure(key)})\n{other}"
+        label = "\n*From the committed results, not from this run.*\n" if other else ""
+        return f"\n![{alt}]({self.up}{run.figure(key)})\n{label}"
 
     def verdicts(self, what: str, option: str) -> str:
         found, _ = findings.of_committed() if self.runs is None else findings.of(self.runs.values())
