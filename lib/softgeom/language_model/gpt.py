@@ -83,10 +83,9 @@ def rotate(x: Tensor, base: float, offset: int = 0) -> Tensor:
     kind = torch.promote_types(x.dtype, torch.float32)
     frequency = base ** (-torch.arange(0, d_head, 2, device=x.device, dtype=kind) / d_head)  # (d_head / 2,)
     angle = torch.arange(offset, offset + T, device=x.device, dtype=kind)[:, None] * frequency  # (T, d_head / 2)
-    cos, sin = angle.cos(), angle.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)  # (..., T, d_head / 2, 2)
-    return turned.flatten(-2).to(x.dtype)
+    turn = torch.polar(torch.ones_like(angle), angle)
+    pairs = torch.view_as_complex(x.to(kind).unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * turn).flatten(-2).to(x.dtype)
 
 
 class LayerNorm(nn.Module):
@@ -131,8 +130,11 @@ class Attention(nn.Module):
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated queries, rotated keys and values, each (B, H, T, K)."""
-        q, k, v = (torch.einsum("btd,hdk->bhtk", x, W) for W in (self.W_Q, self.W_K, self.W_V))
-        q, k = rotate(q, self.base), rotate(k, self.base)
+        heads = torch.cat((self.W_Q, self.W_K, self.W_V))  # (H + 2 G, D, K): one product instead of three
+        H, G = len(self.W_Q), len(self.W_K)
+        y = (x @ heads.transpose(0, 1).flatten(1)).unflatten(-1, (H + 2 * G, -1)).transpose(1, 2)  # (B, H + 2 G, T, K)
+        turned, v = y.split((H + G, G), 1)
+        q, k = rotate(turned, self.base).split((H, G), 1)
         if self.group > 1:
             k, v = k.repeat_interleave(self.group, 1), v.repeat_interleave(self.group, 1)
         return q, k, v
@@ -140,7 +142,7 @@ class Attention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.project(x)
         z = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # (B, H, T, K)
-        return torch.einsum("bhtk,hkd->btd", z, self.W_O)
+        return z.transpose(1, 2).flatten(2) @ self.W_O.flatten(0, 1)
 
     def explain(self, x: Tensor) -> dict[str, Tensor]:
         """The same in steps, as :func:`mix_heads` names them."""
@@ -178,9 +180,9 @@ class MLP(nn.Module):
 
     def explain(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """In steps: (what the activation function reads, the coefficient of each value row, output)."""
-        pre = x @ self.W_in + self.b_in
+        pre = F.linear(x, self.W_in.T, self.b_in)
         post = F.gelu(pre)
-        return pre, post, post @ self.W_out + self.b_out
+        return pre, post, F.linear(post, self.W_out.T, self.b_out)
 
 
 class Block(nn.Module):
