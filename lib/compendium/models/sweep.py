@@ -8,7 +8,7 @@ every step are the same for every lambda.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from compendium.keeping import Shelf
 from compendium.models import margin_run
 from compendium.models.margin_run import MarginRun
+from softgeom import parallel, progress
 from softgeom.language_model import (
     GPT,
     GPTConfig,
@@ -33,6 +34,8 @@ from softgeom.language_model import (
 from softgeom.margins.barrier import log_barrier
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
 from softgeom.margins.perturb import Perturbation, embedding_rms, perturber
+
+TRIAL_SEED = 1000  # of the runs that choose a learning rate
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def penalty_grid(base: Experiment, weights: Sequence[float], seeds: Sequence[int
     ]
 
 
-def ablations(base: Experiment, weight: float, seeds: Sequence[int], stride: int = 1) -> list[Experiment]:
+def ablations(base: Experiment, weight: float, seeds: Mapping[str, int], stride: int = 1) -> list[Experiment]:
     """Other readings of the prior at one lambda: positive and negative coupling, the quadratic term, a full M.
 
     Parameters
@@ -81,10 +84,15 @@ def ablations(base: Experiment, weight: float, seeds: Sequence[int], stride: int
         Gives everything else.
     weight : float
         Lambda.
-    seeds : sequence of int
-        Seeds of each ablation.
+    seeds : mapping of str to int
+        Seeds 0, 1, ... of each reading by name; 0 leaves it out.
     stride : int
         Positions left out of the full matrix's mean, whose determinants are the dearest.
+
+    Raises
+    ------
+    ValueError
+        If a reading has another name.
     """
     readings = {
         "positive coupling": replace(base.prior, coupling="positive"),
@@ -92,11 +100,36 @@ def ablations(base: Experiment, weight: float, seeds: Sequence[int], stride: int
         "quadratic term": replace(base.prior, quadratic=True),
         "full M": replace(base.prior, rank=0, stride=stride),
     }
+    if unknown := seeds.keys() - readings.keys():
+        raise ValueError(f"no reading of the prior is called {min(unknown)!r}: choose among {', '.join(readings)}.")
     return [
         replace(base, group=name, prior=prior, training=replace(base.training, penalty_weight=weight, seed=seed))
-        for seed in seeds
         for name, prior in readings.items()
+        for seed in range(seeds.get(name, 0))
     ]
+
+
+def rate_trials(base: Experiment, rates: Sequence[float], steps: int) -> list[Experiment]:
+    """Short runs without penalty, one for each learning rate, with a seed that no run of the sweep has."""
+    trial = replace(base.training, steps=steps, penalty_weight=0.0, seed=TRIAL_SEED, evaluate_every=steps)
+    return [replace(base, group="learning rate", training=replace(trial, learning_rate=rate)) for rate in rates]
+
+
+def run_experiments(
+    experiments: Sequence[Experiment],
+    tokens: Tokens,
+    validation: Tokens,
+    folder: Path,
+    device: str = "auto",
+    n_jobs: int = 1,
+) -> list[dict[str, Any]]:
+    """:func:`run_experiment` for each, ``n_jobs`` at a time, with progress."""
+    ended = []
+    waves = [experiments[i : i + n_jobs] for i in range(0, len(experiments), n_jobs)]
+    for wave in progress.track(waves, "training runs"):
+        jobs = [(experiment, tokens, validation, folder, device) for experiment in wave]
+        ended += parallel.run_blocks(run_experiment, jobs, n_jobs=n_jobs)
+    return ended
 
 
 def run_experiment(

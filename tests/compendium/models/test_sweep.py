@@ -36,12 +36,28 @@ def test_the_grid_varies_lambda_and_seed_only() -> None:
 
 
 def test_ablations_change_one_reading_each() -> None:
-    found = {e.group: e for e in sweep.ablations(BASE, 0.05, [0], stride=2)}
+    names = ("positive coupling", "negative coupling", "quadratic term", "full M")
+    found = {e.group: e for e in sweep.ablations(BASE, 0.05, dict.fromkeys(names, 1), stride=2)}
     assert found["positive coupling"].prior == replace(BASE.prior, coupling="positive")
     assert found["negative coupling"].prior == replace(BASE.prior, coupling="negative")
     assert found["quadratic term"].prior == replace(BASE.prior, quadratic=True)
     assert found["full M"].prior == replace(BASE.prior, rank=0, stride=2)
     assert {e.training.penalty_weight for e in found.values()} == {0.05}
+
+
+def test_a_reading_has_its_own_number_of_seeds_and_a_name_that_is_known() -> None:
+    found = sweep.ablations(BASE, 0.05, {"positive coupling": 2, "full M": 0})
+    assert [(e.group, e.training.seed) for e in found] == [("positive coupling", 0), ("positive coupling", 1)]
+    with pytest.raises(ValueError, match="no reading of the prior is called 'free M'"):
+        sweep.ablations(BASE, 0.05, {"free M": 1})
+
+
+def test_trials_of_the_learning_rate_know_nothing_of_the_penalty() -> None:
+    trials = sweep.rate_trials(replace(BASE, training=replace(BASE.training, penalty_weight=0.5)), [0.1, 0.2], 7)
+    assert [(e.training.learning_rate, e.training.steps, e.training.penalty_weight) for e in trials] == [
+        (0.1, 7, 0.0),
+        (0.2, 7, 0.0),
+    ]
 
 
 def test_lambda_zero_leaves_the_prior_as_it_started(tmp_path) -> None:
