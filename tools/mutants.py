@@ -29,6 +29,7 @@ TESTS = {
     f"{HOME}/certifying/witness.py": ("test_verdict.py", "test_scale.py", "test_search.py", "test_oracle.py"),
     f"{HOME}/certifying/verdict.py": ("test_verdict.py", "test_folder.py"),
     f"{HOME}/certifying/archive.py": ("test_folder.py", "test_refine.py"),
+    f"{HOME}/certifying/evidence_file.py": ("test_folder.py", "test_refine.py", "test_order.py"),
     f"{HOME}/certifying/folder.py": ("test_folder.py",),
     f"{HOME}/problem.py": ("test_search.py", "test_scale.py", "test_oracle.py"),
     f"{HOME}/scanner.py": ("test_folder.py", "test_scan.py", "test_together.py", "test_scale.py", "test_oracle.py"),

@@ -13,34 +13,17 @@ from typing import Any
 
 from classroom.exercise import Feedback
 from classroom.reading import written
+from softgeom.explorers.document import document
 
 LONGEST = 400  # characters of one answer that the page shows
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 1.5rem auto; padding: 0 1rem; }}
-h2 {{ font-size: 1.1rem; margin: 1.6rem 0 0.3rem; }}
-li {{ margin: 0.4rem 0; }}
-code {{ overflow-wrap: anywhere; }}
-.explanation {{ white-space: pre-wrap; overflow-wrap: anywhere; }}
-</style>
-</head>
-<body>
-<main>
-<h1>{title}</h1>
-<p>{summary}</p>
-{questions}
-</main>
-</body>
-</html>
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 1.5rem auto; padding: 0 1rem; }
+h2 { font-size: 1.1rem; margin: 1.6rem 0 0.3rem; }
+li { margin: 0.4rem 0; }
+code { overflow-wrap: anywhere; }
+.explanation { white-space: pre-wrap; overflow-wrap: anywhere; }
 """
 
 _attempts: dict[str, list[tuple[str, Feedback]]] = {}
@@ -60,11 +43,13 @@ def page(name: str = "", explanation: str = "") -> str:
         questions.append(
             f'<h2>Explained to a neighbour</h2>\n<p class="explanation">{html.escape(explanation.strip())}</p>'
         )
-    return _PAGE.format(
-        title=html.escape(f"Answers of {name.strip()}" if name.strip() else "Answers"),
-        summary=f"{len(_attempts)} questions tried, {solved} exercises solved. Predictions are answered and not judged; the first guess is the prediction.",
-        questions="\n".join(questions),
+    title = f"Answers of {name.strip()}" if name.strip() else "Answers"
+    summary = (
+        f"{len(_attempts)} questions tried, {solved} exercises solved. "
+        "Predictions are answered and not judged; the first guess is the prediction."
     )
+    lines = ["<main>", f"<h1>{html.escape(title)}</h1>", f"<p>{summary}</p>", *questions, "</main>"]
+    return document(title, _STYLE, "\n".join(lines), scripts=False)
 
 
 def export(path: str | Path, name: str = "", explanation: Any = "") -> Feedback:

@@ -16,6 +16,7 @@ import numpy as np
 from compendium.book import load_table
 from compendium.findings import Finding
 from softgeom import explorers
+from softgeom.explorers.document import document
 from softgeom.margins import scalar
 
 TITLE = "One softmax, four places"
@@ -149,15 +150,18 @@ def page(found: Sequence[Finding], profile: str) -> str:
     for heading, (introduction, steps) in sections(found, profile).items():
         parts.append(f"<h2>{html.escape(heading)}</h2>\n<p>{html.escape(introduction)}</p>")
         parts += [_step(f"q{len(parts)}-{n}", step, verdicts.get(step.claim, "")) for n, step in enumerate(steps)]
-    return _PAGE.replace("@TITLE", TITLE).replace("@BODY", "\n".join(parts))
+    return _page("\n".join(parts))
 
 
 def unavailable(missing: str) -> str:
     """What stands in the article's place where a result that it needs is missing."""
-    text = (
+    return _page(
         f"<p>This page takes its numbers from the results of all notebooks; one is missing: {html.escape(missing)}.</p>"
     )
-    return _PAGE.replace("@TITLE", TITLE).replace("@BODY", text)
+
+
+def _page(content: str) -> str:
+    return document(TITLE, _STYLE, _BODY.replace("@TITLE", TITLE).replace("@BODY", content), frames=True)
 
 
 def _step(name: str, step: Step, verdict: str) -> str:
@@ -180,15 +184,7 @@ def _step(name: str, step: Step, verdict: str) -> str:
     )
 
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; frame-src 'self'">
-<link rel="icon" href="data:,">
-<title>@TITLE</title>
-<style>
+_STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --soft: #57606a; --line: #d0d7de; --blue: #0072b2; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #14181d; --soft: #9da7b1; --line: #39424d; --blue: #56b4e9; } }
 body { font: 17px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0; }
@@ -203,9 +199,8 @@ button:focus-visible, input:focus-visible { outline: 3px solid var(--blue); outl
 .said:empty { display: none; } .said { font-weight: 600; }
 .verdict { color: var(--soft); font-size: 0.9em; border-left: 4px solid var(--blue); padding-left: 0.6em; overflow-wrap: anywhere; }
 iframe { width: 100%; height: 720px; border: 1px solid var(--line); border-radius: 9px; }
-</style>
-</head>
-<body>
+"""
+_BODY = """
 <main>
 <h1>@TITLE</h1>
 <p>The same function decides at four places of a transformer: which answers it can give, what its parts add up to, where its attention tears, and whom
@@ -244,6 +239,4 @@ addEventListener("message", (event) => {
   if (frame && height > 100 && height < 4000) frame.style.height = `${height + 8}px`;
 });
 </script>
-</body>
-</html>
 """

@@ -179,9 +179,9 @@ def test_a_file_gives_back_what_was_saved(mixed) -> None:
     assert again.features == found.features
     with pytest.raises(ValueError, match="belongs to another layer"):
         Answers.load(folder / "answers.npz", exact)
-    with pytest.raises(ValueError, match="no saved answers"):
+    with pytest.raises(ValueError, match="no set of saved answers"):
         Answers.load(folder / "layer.npz", found.layer)
-    with pytest.raises(ValueError, match="There are no saved answers"):
+    with pytest.raises(ValueError, match="There is no set of saved answers"):
         Answers.load(folder / "nothing.npz", found.layer)
 
 

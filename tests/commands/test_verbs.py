@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import softgeom as sg
-from softgeom.bottleneck.certifying import archive
+from softgeom.bottleneck.certifying import evidence_file
 from softgeom.bottleneck.pruning import rounding_errors
 from softgeom.bottleneck.scanner import scan
 from softgeom.cli import main
@@ -272,7 +272,7 @@ def test_any_failure_is_one_printable_sentence(capsys, error, code):
     ("work", "given", "code", "said"),
     [
         (parse_classes, ("x", 3), boundary.REFUSED, "softgeom: --classes 'x'"),
-        (archive.read_fractions, (["no fraction"], 1), boundary.FAULT, "softgeom: ValueError: not enough values"),
+        (evidence_file.read_fractions, (["no fraction"], 1), boundary.FAULT, "softgeom: ValueError: not enough values"),
     ],
 )
 @pytest.mark.parametrize("jobs", [1, 2])

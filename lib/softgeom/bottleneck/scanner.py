@@ -25,7 +25,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import ThreadpoolController
 
-from softgeom.bottleneck.certifying.archive import block_path, fingerprint, load_findings, save_findings
+from softgeom.bottleneck.certifying.archive import block_path, load_findings, save_findings
+from softgeom.bottleneck.certifying.evidence_file import fingerprint
 from softgeom.bottleneck.certifying.twins import find_twins
 from softgeom.bottleneck.certifying.verdict import (
     Captors,

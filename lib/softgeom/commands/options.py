@@ -8,6 +8,7 @@ import re
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -77,6 +78,18 @@ def add_work(parser: argparse.ArgumentParser) -> None:
     work.add_argument("--scheduler", help="address of a Dask scheduler")
     work.add_argument("--device", help="PyTorch device of the search, such as cuda (default: none, NumPy)")
     work.add_argument("--seed", type=_seed, default=0, help="seed of every random choice")
+
+
+def read_work(options: argparse.Namespace) -> dict[str, Any]:
+    """How the work is done, as `scan` takes it."""
+    return {
+        "seed": options.seed,
+        "block": options.block,
+        "n_jobs": options.jobs,
+        "backend": options.backend,
+        "address": options.scheduler,
+        "device": options.device,
+    }
 
 
 def read_head(options: argparse.Namespace, model: str | None = None) -> Head:

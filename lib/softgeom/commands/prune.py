@@ -89,9 +89,7 @@ def _scan(options: argparse.Namespace, head: Head) -> Scan:
     found = scan(
         head.layer,
         features=features,
-        seed=options.seed,
-        block=options.block,
-        n_jobs=options.jobs,
+        **asked.read_work(options),
         checkpoint=folder / "blocks",
         progress=True,
     )

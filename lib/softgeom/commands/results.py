@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from softgeom.bottleneck.card import card
-from softgeom.bottleneck.certifying.archive import fingerprint
+from softgeom.bottleneck.certifying.evidence_file import fingerprint
 from softgeom.bottleneck.certifying.folder import sealed
 from softgeom.bottleneck.scanner import Scan
 from softgeom.bottleneck.verdict_table import write_verdicts

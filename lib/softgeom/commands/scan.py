@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from softgeom.bottleneck.certifying.archive import text_size
+from softgeom.bottleneck.certifying.evidence_file import text_size
 from softgeom.bottleneck.certifying.folder import recomputed
 from softgeom.bottleneck.scanner import Scan, scan
 from softgeom.bottleneck.verdict_table import escape_token
@@ -81,12 +81,7 @@ def run(options: argparse.Namespace) -> int:
         head.layer,
         classes,
         features=features,
-        seed=options.seed,
-        block=options.block,
-        n_jobs=options.jobs,
-        backend=options.backend,
-        address=options.scheduler,
-        device=options.device,
+        **asked.read_work(options),
         checkpoint=folder / "blocks",
         progress=not options.quiet,
     )

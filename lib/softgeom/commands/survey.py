@@ -58,12 +58,7 @@ def run(options: argparse.Namespace) -> int:
             found = scan(
                 head.layer,
                 features=features,
-                seed=options.seed,
-                block=options.block,
-                n_jobs=options.jobs,
-                backend=options.backend,
-                address=options.scheduler,
-                device=options.device,
+                **asked.read_work(options),
                 checkpoint=folder / "blocks",
                 progress=True,
             )

@@ -13,19 +13,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import anywidget
 import numpy as np
 import traitlets
 
 from softgeom.explorers import examples, scripts
-from softgeom.explorers.traits import Numbers, check_points, check_range
+from softgeom.explorers.explorer import Explorer
+from softgeom.explorers.traits import Number, Numbers, check_points
 from softgeom.margins.jacobian import attend, attention_jacobian_blocks
 
 MOST_TOKENS = 12  # as in attention.js
 _START = examples.initial_state("attention")
 
 
-class AttentionExplorer(anywidget.AnyWidget):
+class AttentionExplorer(Explorer):
     """Tokens in the plane, to be dragged; attention, covariance ellipse, and the field det(I - S M) with its zero curve.
 
     Parameters
@@ -46,13 +46,11 @@ class AttentionExplorer(anywidget.AnyWidget):
     """
 
     _esm = scripts.module("attention")
-    _css = scripts.stylesheet()
 
     X = Numbers(_START["X"]).tag(sync=True)
-    coupling = traitlets.CFloat(_START["coupling"]).tag(sync=True)
-    turn = traitlets.CFloat(_START["turn"]).tag(sync=True)
+    coupling = Number(_START["coupling"], -100, 100).tag(sync=True)
+    turn = Number(_START["turn"], -360, 360).tag(sync=True)
     presets = traitlets.List(examples.ATTENTION_PRESETS).tag(sync=True)
-    veiled = traitlets.Bool(False).tag(sync=True)  # counts, verdicts and presets wait, as a lesson wants before a guess
 
     def __init__(self, X: Any = None, **kwargs: Any) -> None:
         super().__init__(**({} if X is None else {"X": X}), **kwargs)
@@ -86,8 +84,3 @@ class AttentionExplorer(anywidget.AnyWidget):
     @traitlets.validate("X")
     def _validate_tokens(self, proposal: dict[str, Any]) -> Any:
         return check_points("X", proposal["value"], at_least=2, at_most=MOST_TOKENS)
-
-    @traitlets.validate("coupling", "turn")
-    def _validate_number(self, proposal: dict[str, Any]) -> float:
-        limit = 100.0 if proposal["trait"].name == "coupling" else 360.0
-        return check_range(proposal["trait"].name, proposal["value"], -limit, limit)

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import anywidget
 import numpy as np
 import traitlets
 
 from softgeom.explorers import examples, scripts
-from softgeom.explorers.traits import Numbers, check_range
+from softgeom.explorers.explorer import Explorer
+from softgeom.explorers.traits import Number, Numbers
 from softgeom.margins import scalar
 
 MOST_TOKENS = 8  # as in fold.js
@@ -26,7 +26,7 @@ _START = examples.initial_state("fold")
 _WINDOW = np.linspace(-3, 3, 601)
 
 
-class FoldExplorer(anywidget.AnyWidget):
+class FoldExplorer(Explorer):
     """The residual e(x) = x - mu(x) of a token on the line, its slope 1 - c Var(x), and the tokens that share one residual.
 
     Parameters
@@ -47,13 +47,11 @@ class FoldExplorer(anywidget.AnyWidget):
     """
 
     _esm = scripts.module("fold")
-    _css = scripts.stylesheet()
 
     past = Numbers(_START["past"]).tag(sync=True)
-    coupling = traitlets.CFloat(_START["coupling"]).tag(sync=True)
-    level = traitlets.CFloat(_START["level"]).tag(sync=True)
+    coupling = Number(_START["coupling"], -100, 100).tag(sync=True)
+    level = Number(_START["level"], -10, 10).tag(sync=True)
     presets = traitlets.List(examples.FOLD_PRESETS).tag(sync=True)
-    veiled = traitlets.Bool(False).tag(sync=True)  # counts, verdicts and presets wait, as a lesson wants before a guess
 
     def __init__(self, past: Any = None, **kwargs: Any) -> None:
         super().__init__(**({} if past is None else {"past": past}), **kwargs)
@@ -74,8 +72,3 @@ class FoldExplorer(anywidget.AnyWidget):
         if past.ndim != 1 or not 1 <= len(past) <= MOST_TOKENS:
             raise ValueError(f"past must be a list of 1 to {MOST_TOKENS} numbers, not of shape {past.shape}.")
         return past
-
-    @traitlets.validate("coupling", "level")
-    def _validate_number(self, proposal: dict[str, Any]) -> float:
-        limit = 100.0 if proposal["trait"].name == "coupling" else 10.0
-        return check_range(proposal["trait"].name, proposal["value"], -limit, limit)

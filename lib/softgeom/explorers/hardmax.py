@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import anywidget
 import numpy as np
 import traitlets
 
 from softgeom.explorers import examples, scripts
-from softgeom.explorers.traits import Numbers, check_points, check_range
+from softgeom.explorers.explorer import Explorer
+from softgeom.explorers.traits import Number, Numbers, check_points, check_range
 from softgeom.hardmax.dynamics import softmax_step, trajectory
 from softgeom.hardmax.leaders import leader_history
 
@@ -27,7 +27,7 @@ MOST_LAYERS = 24
 _START = examples.initial_state("hardmax")
 
 
-class HardmaxExplorer(anywidget.AnyWidget):
+class HardmaxExplorer(Explorer):
     """Tokens in the plane, to be dragged and stepped through hardmax layers; leaders starred, with trails.
 
     Parameters
@@ -52,17 +52,15 @@ class HardmaxExplorer(anywidget.AnyWidget):
     """
 
     _esm = scripts.module("hardmax")
-    _css = scripts.stylesheet()
 
     Z = Numbers(_START["Z"]).tag(sync=True)
-    alpha = traitlets.CFloat(_START["alpha"]).tag(sync=True)
-    ratio = traitlets.CFloat(_START["ratio"]).tag(sync=True)
-    angle = traitlets.CFloat(_START["angle"]).tag(sync=True)
-    temperature = traitlets.CFloat(_START["temperature"]).tag(sync=True)
+    alpha = Number(_START["alpha"], 1 / 64, 64).tag(sync=True)
+    ratio = Number(_START["ratio"], 1, 64).tag(sync=True)
+    angle = Number(_START["angle"], -360, 360).tag(sync=True)
+    temperature = Number(_START["temperature"], 0, 16).tag(sync=True)
     layers = traitlets.CInt(_START["layers"]).tag(sync=True)
     layer = traitlets.CInt(_START["layer"]).tag(sync=True)
     presets = traitlets.List(examples.HARDMAX_PRESETS).tag(sync=True)
-    veiled = traitlets.Bool(False).tag(sync=True)  # counts, verdicts and presets wait, as a lesson wants before a guess
 
     def __init__(self, Z: Any = None, **kwargs: Any) -> None:
         super().__init__(**({} if Z is None else {"Z": Z}), **kwargs)
@@ -99,14 +97,8 @@ class HardmaxExplorer(anywidget.AnyWidget):
     def _validate_tokens(self, proposal: dict[str, Any]) -> Any:
         return check_points("Z", proposal["value"], at_least=1, at_most=MOST_TOKENS)
 
-    @traitlets.validate("alpha", "ratio", "angle", "temperature", "layers", "layer")
-    def _validate_number(self, proposal: dict[str, Any]) -> Any:
-        low, high = {
-            "alpha": (1 / 64, 64.0),
-            "ratio": (1.0, 64.0),
-            "angle": (-360.0, 360.0),
-            "temperature": (0.0, 16.0),
-            "layers": (1, MOST_LAYERS),
-            "layer": (0, self.layers),
-        }[proposal["trait"].name]
-        return check_range(proposal["trait"].name, proposal["value"], low, high)
+    @traitlets.validate("layers", "layer")
+    def _validate_layer(self, proposal: dict[str, Any]) -> Any:
+        name = proposal["trait"].name
+        low, high = (1, MOST_LAYERS) if name == "layers" else (0, self.layers)
+        return check_range(name, proposal["value"], low, high)

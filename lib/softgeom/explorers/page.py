@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from softgeom.explorers import examples, scripts
+from softgeom.explorers.document import document
 
 _TITLES = {
     "softmax": (
@@ -35,26 +36,16 @@ _KEPT = {  # what a link holds
     "hardmax": ("Z", "alpha", "ratio", "angle", "temperature"),
 }
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-<style>
-{css}
-html {{ background: #ffffff; }}
-@media (prefers-color-scheme: dark) {{ html {{ background: #14181d; }} }}
-html[data-theme="light"] {{ background: #ffffff; }}
-html[data-theme="dark"] {{ background: #14181d; }}
-body {{ margin: 0; }}
-main.softgeom {{ margin: 0 auto; padding: 12px 16px 24px; box-sizing: border-box; }}
-h1 {{ font-size: 1.5em; line-height: 1.2; margin: 0.2em 0; }}
-</style>
-</head>
-<body>
+_STYLE = """
+html { background: #ffffff; }
+@media (prefers-color-scheme: dark) { html { background: #14181d; } }
+html[data-theme="light"] { background: #ffffff; }
+html[data-theme="dark"] { background: #14181d; }
+body { margin: 0; }
+main.softgeom { margin: 0 auto; padding: 12px 16px 24px; box-sizing: border-box; }
+h1 { font-size: 1.5em; line-height: 1.2; margin: 0.2em 0; }
+"""
+_BODY = """
 <main class="softgeom">
 <h1>{title}</h1>
 <p class="sg-note">{lead}</p>
@@ -68,8 +59,6 @@ keepInAddress(model, {kept});
 embed();
 render({{ model, el: document.getElementById("explorer") }});
 </script>
-</body>
-</html>
 """
 
 
@@ -102,15 +91,15 @@ def page(name: str, state: Mapping[str, Any] | None = None) -> str:
     start = examples.initial_state(name)
     if unknown := sorted(set(state or {}) - set(start)):
         raise ValueError(f"the {name} explorer has no {', '.join(unknown)}: its state is {', '.join(start)}.")
-    title, lead = (html.escape(text) for text in _TITLES[name])
-    return _PAGE.format(
-        title=title,
-        lead=lead,
-        css=scripts.stylesheet(),
+    title, lead = _TITLES[name]
+    body = _BODY.format(
+        title=html.escape(title),
+        lead=html.escape(lead),
         script=scripts.page_module(name),
         state=_script_literal(start | dict(state or {})),
         kept=_script_literal(_KEPT[name]),
     )
+    return document(title, scripts.stylesheet() + _STYLE, body)
 
 
 def _script_literal(value: Any) -> str:

@@ -13,19 +13,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import anywidget
 import pandas as pd
 import traitlets
 
 from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from softgeom.explorers import examples, scripts
+from softgeom.explorers.explorer import Explorer
 from softgeom.explorers.traits import Numbers
 from softgeom.layer import SoftmaxLayer, Unbounded
 
 MOST_CLASSES = 16  # as in geometry.js: beyond that labels overlap and a drag is no longer answered at once
 
 
-class SoftmaxExplorer(anywidget.AnyWidget):
+class SoftmaxExplorer(Explorer):
     """Class vectors in the plane, to be dragged; the regions that they win, drawn beside them.
 
     Parameters
@@ -46,13 +46,11 @@ class SoftmaxExplorer(anywidget.AnyWidget):
     """
 
     _esm = scripts.module("softmax")
-    _css = scripts.stylesheet()
 
     W = Numbers(examples.initial_state("softmax")["W"]).tag(sync=True)
     b = Numbers(None, allow_none=True).tag(sync=True)
     names: Any = traitlets.List(traitlets.Unicode(), default_value=None, allow_none=True).tag(sync=True)
     presets = traitlets.List(examples.SOFTMAX_PRESETS).tag(sync=True)
-    veiled = traitlets.Bool(False).tag(sync=True)  # counts, verdicts and presets wait, as a lesson wants before a guess
 
     def __init__(self, W: Any = None, b: Any = None, names: Any = None, **kwargs: Any) -> None:
         given = {"W": W, "b": b, "names": None if names is None else list(names)}

@@ -1,4 +1,4 @@
-"""A traitlet that is a NumPy array in Python and nested lists in the browser."""
+"""State of an explorer: arrays that are nested lists in the browser, numbers within a range; what does not fit is a ValueError."""
 
 from __future__ import annotations
 
@@ -27,6 +27,18 @@ class Numbers(traitlets.TraitType[Any, Any]):
         if not np.all(np.isfinite(array)):
             raise ValueError(f"{self.name} has a NaN or infinite entry: every entry must be a finite number.")
         return array
+
+
+class Number(traitlets.CFloat[Any, Any]):
+    """A number between `low` and `high`."""
+
+    def __init__(self, default_value: float, low: float, high: float, **kwargs: Any) -> None:
+        super().__init__(default_value, **kwargs)
+        self._range = low, high
+
+    def validate(self, obj: Any, value: Any) -> Any:
+        """Convert, or raise a ValueError of one sentence."""
+        return check_range(str(self.name), super().validate(obj, value), *self._range)
 
 
 def _freeze(value: Any) -> np.ndarray:

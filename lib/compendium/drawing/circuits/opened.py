@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from compendium import style
+from compendium.drawing.head_grid import head_grid
 
 _PANELS = {
     "previous": "looks at the token before",
@@ -23,25 +24,16 @@ _LABELLED = 6  # heads named in a scatter plot
 
 def draw_atlas(table: pd.DataFrame, model: str) -> Figure:
     """Every head of a model as a cell, layers from left to right: three habits on texts read twice, and whether it copies; the strongest of each is named."""
-    L, H = int(table["layer"].max()) + 1, int(table["head"].max()) + 1
-    fig, axes = style.figure("page", height=1.9 + 0.36 * max(H, 4), nrows=2, ncols=2, sharex=True, sharey=True)
-    for ax, (column, title) in zip(axes.flat, _PANELS.items(), strict=True):
+    fig, grid = head_grid(table, _PANELS)
+    for column, (ax, cells) in grid.items():
         signed = column == "copying"
-        cells = table[column].to_numpy().reshape(L, H).T
         picture = ax.imshow(
             cells, vmin=-1 if signed else 0, vmax=1, cmap=style.DIVERGING if signed else style.SEQUENTIAL, aspect="auto"
         )
         best = table.loc[table[column].idxmax()]
-        ax.set_title(f"{title}\n{best['name']}: {best[column]:.2f}", fontsize=10)
+        ax.set_title(f"{_PANELS[column]}\n{best['name']}: {best[column]:.2f}", fontsize=10)
         ax.add_patch(_frame(best["layer"], best["head"]))
         fig.colorbar(picture, ax=ax, aspect=12, pad=0.02)
-        ax.tick_params(length=0)
-        ax.set_xticks(range(0, L, max(1, L // 6)))
-        ax.set_yticks(range(0, H, max(1, H // 4)))
-    for ax in axes[1]:
-        ax.set_xlabel("layer")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("head")
     counts = {column: int((table[column] > _AT_WORK).sum()) for column in ("previous", "duplicate", "induction")}
     style.headline(
         fig,

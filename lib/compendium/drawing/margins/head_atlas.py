@@ -8,6 +8,7 @@ from matplotlib.colors import SymLogNorm
 from matplotlib.figure import Figure
 
 from compendium import style
+from compendium.drawing.head_grid import head_grid
 
 _PANELS = {
     "coupling": "coupling (largest real eigenvalue)",
@@ -19,10 +20,8 @@ _PANELS = {
 
 def draw_head_atlas(table: pd.DataFrame, model: str) -> Figure:
     """Every head of a model as a cell, layers from left to right: coupling and distances to both boundaries (medians over positions), share of folded positions."""
-    L, H = int(table["layer"].max()) + 1, int(table["head"].max()) + 1
-    fig, axes = style.figure("page", height=1.9 + 0.36 * max(H, 4), nrows=2, ncols=2, sharex=True, sharey=True)
-    for ax, (column, title) in zip(axes.flat, _PANELS.items(), strict=True):
-        cells = table[column].to_numpy().reshape(L, H).T
+    fig, grid = head_grid(table, _PANELS)
+    for column, (ax, cells) in grid.items():
         if column == "coupling":
             limit = float(np.abs(cells).max())
             looks = {"cmap": style.DIVERGING, "norm": SymLogNorm(0.1, vmin=-limit, vmax=limit)}
@@ -35,14 +34,7 @@ def draw_head_atlas(table: pd.DataFrame, model: str) -> Figure:
         if column == "coupling":
             bar.set_ticks([-limit, 0, limit], labels=[f"{-limit:.2g}", "0", f"{limit:.2g}"])
             bar.ax.minorticks_off()
-        ax.set_title(title, fontsize=10)
-        ax.tick_params(length=0)
-        ax.set_xticks(range(0, L, max(1, L // 6)))
-        ax.set_yticks(range(0, H, max(1, H // 4)))
-    for ax in axes[1]:
-        ax.set_xlabel("layer")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("head")
+        ax.set_title(_PANELS[column], fontsize=10)
     style.headline(
         fig,
         f"{(table['positive'] > 0.5).sum()} of {len(table)} heads of {model} couple positively at most positions; "

@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from softgeom.bottleneck.certifying.archive import identity, load_findings
+from softgeom.bottleneck.certifying.archive import load_findings
+from softgeom.bottleneck.certifying.evidence_file import identity
 from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Unknown, Witness, check_evidence
 from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.scanner import Scan, scan
