@@ -181,6 +181,8 @@ def _column(value: Any, profile: str) -> Any:
 
 def _fit(value: Any, default: Any, where: str) -> Any:
     """The value, if it has the default's type; an integer may stand for a float, and lists are checked entry by entry."""
+    if default == [] and value:
+        raise ParameterError(f"{where}: the notebook's own value is an empty list, which has no type: give it an entry")
     if isinstance(default, list) and isinstance(value, list):
         return [_fit(entry, default[0], f"{where}: entry {number}") for number, entry in enumerate(value, start=1)]
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):

@@ -131,3 +131,10 @@ def test_lineage():
     assert profiles.lineage("own/mine") == ("own/mine", "default")
     with pytest.raises(ValueError, match=r"what differs in 'own/mine' belongs into params/own/mine\.yaml"):
         profiles.overridden("own/mine")
+
+
+def test_an_empty_list_in_the_notebook_gives_its_entries_no_type(compendium, write_notebook):
+    write_notebook("10_demo", "rates: list[float] = []\n")
+    (compendium / "params" / "10_demo.yaml").write_text("rates: [0.5]\n")
+    with pytest.raises(parameters.ParameterError, match="empty list, which has no type"):
+        parameters.read("10_demo", "smoke")
