@@ -2,7 +2,8 @@
 
 An order puts blocks of classes above each other (docs/certificates.md, "Orders"). A point proves that logits can obey it: all of
 them are computed as fractions. Weights l on comparisons (a, b) prove that they cannot: with rows `w_b - w_a` and biases `b_b - b_a` as rivals of a
-row of zeros, that is the captivity which check_evidence.py proves.
+row of zeros, that is the captivity which check_evidence.py proves. Where the answers are about experts, each expert's verdict is
+checked to follow from its orders: at most k - 1 others are left out of a possible one, or no k - 1 others meet all impossible ones.
 """
 
 import argparse
@@ -84,6 +85,29 @@ def forbids(W, bias, order, pairs, weights, margin, features):
     return captive(np.array(rows, dtype=object), shifts, 0, [*rivals], [w for _, w in used], Fraction(margin), features)
 
 
+def met(prisons, size):
+    """Whether at most `size` experts can be chosen so that each prison holds one of them."""
+    return not prisons or (
+        size > 0 and any(met([p for p in prisons if e not in p], size - 1) for e in min(prisons, key=len))
+    )
+
+
+def follows(expert, verdict, k, proven, classes):
+    """Whether an expert's verdict follows from its orders, each with its kind."""
+    rivals = []
+    for order, _ in proven:
+        own, *others = order["blocks"]
+        if own != [expert] or order["rest"] or len(others) > 1:
+            return False
+        rivals.append(set(others[0]) if others else set())
+    kinds = [kind for _, kind in proven]
+    if verdict == "possible":
+        return len(kinds) == 1 and kinds[0] in POINTS and classes - 1 - len(rivals[0]) < k
+    if verdict == "impossible":
+        return all(kind in WEIGHTS for kind in kinds) and not met(rivals, k - 1)
+    return verdict == "undecided"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("answers")
@@ -113,6 +137,13 @@ def main():
         failed += [order] * (how is None)
         proven[how] = proven.get(how, 0) + 1
     print(f"{len(chosen)} of {len(everything)} orders: {proven}")
+    if about := head.get("experts"):
+        rest = iter([(order, kind) for order, kind, *_ in everything])
+        groups = [(e, verdict, [*islice(rest, count)]) for e, verdict, _, count in about["chosen"]]
+        wrong = [e for e, verdict, group in groups if not follows(e, verdict, about["k"], group, len(W))]
+        print(f"{len(groups) - len(wrong)} of {len(groups)} verdicts on experts follow")
+        if wrong or next(rest, None):
+            sys.exit(f"NOT proven: the verdict on expert {wrong[:1]}, or an order that belongs to none")
     if failed:
         sys.exit(f"NOT proven: {len(failed)} orders, the first {failed[0]}")
 

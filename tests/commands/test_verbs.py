@@ -239,7 +239,9 @@ def test_survey_scans_on_the_backend_that_is_asked_for(npz, tmp_path, monkeypatc
 def test_completion_knows_every_verb(capsys):
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
-    assert all(verb in script for verb in ("inspect", "scan", "verify", "explain", "diff", "prune", "repair", "survey"))
+    assert all(
+        verb in script for verb in ("inspect", "scan", "verify", "explain", "ask", "diff", "prune", "repair", "survey")
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ inspect     which layers a file holds, their names, biases and activations, as c
 scan        which outputs the model can never produce, each verdict proven
 verify      every proof of a folder of results again, without a solver
 explain     why a class can never win, or an input at which it does
+ask         candidates, rankings, sets of documents or labels, experts: which are possible, each proven
 diff        what changed between two scans
 prune       the same model without outputs that can never be the answer
 repair      a layer in which every class can win
@@ -65,7 +66,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     from softgeom import __version__
-    from softgeom.commands import completion, diff, explain, inspect, prune, repair, scan, survey, verify
+    from softgeom.commands import ask, completion, diff, explain, inspect, prune, repair, scan, survey, verify
 
     parser = _Parser(
         prog="softgeom",
@@ -74,6 +75,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"softgeom {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for module in (inspect, scan, verify, explain, diff, prune, repair, survey, completion):
+    for module in (inspect, scan, verify, explain, ask, diff, prune, repair, survey, completion):
         module.add(commands)
     return parser

@@ -67,17 +67,17 @@ def add_classes(parser: argparse.ArgumentParser) -> None:
 def add_work(parser: argparse.ArgumentParser) -> None:
     """How the work is done."""
     work = parser.add_argument_group("how the work is done")
-    work.add_argument("--jobs", type=_count, default=1, help="parallel workers (default: 1)")
+    work.add_argument("--jobs", type=count, default=1, help="parallel workers (default: 1)")
     work.add_argument(
         "--block",
-        type=_count,
+        type=count,
         default=1024,
         help="classes that a worker takes at a time: fewer need less memory (default: 1024)",
     )
     work.add_argument("--backend", choices=["loky", "dask", "threading"], help="how workers run (default: loky)")
     work.add_argument("--scheduler", help="address of a Dask scheduler")
     work.add_argument("--device", help="PyTorch device of the search, such as cuda (default: none, NumPy)")
-    work.add_argument("--seed", type=_seed, default=0, help="seed of every random choice")
+    work.add_argument("--seed", type=seed, default=0, help="seed of every random choice")
 
 
 def read_work(options: argparse.Namespace) -> dict[str, Any]:
@@ -209,13 +209,13 @@ def _positive(text: str) -> float:
     return value
 
 
-def _seed(text: str) -> int:
+def seed(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text):
         raise argparse.ArgumentTypeError(f"{text!r:.40} is no whole number of 0 or more")
     return int(text)
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
     return int(text)

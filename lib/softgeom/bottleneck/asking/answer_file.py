@@ -1,9 +1,14 @@
-"""Answers about orders in a file of evidence (certifying/evidence_file.py; docs/certificates.md)."""
+"""Answers about orders in a file of evidence (certifying/evidence_file.py; docs/certificates.md).
+
+Answers about a router carry along which of them belong to which expert: whether an expert can be chosen follows from several.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,13 +37,23 @@ FORM = Form(
 )
 
 
-def save_answers(path: str | Path, layer: SoftmaxLayer, features: FeatureSet, answers: Sequence[Answer]) -> None:
-    """Write answers to ``path``, all or nothing."""
+Group = tuple[int, str, str, list[Answer]]  # an expert, its verdict, the method, and its evidence
+
+
+def save_answers(
+    path: str | Path,
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    answers: Sequence[Answer],
+    about: Mapping[str, Any] | None = None,
+) -> None:
+    """Write answers to ``path``, all or nothing; ``about`` is more for the head."""
     evidence = [a.evidence for a in answers]
     compared = [e for e in evidence if isinstance(e, Comparisons)]
     head = {
         "orders": [{"blocks": a.order.blocks, "rest": a.order.rest} for a in answers],
         "methods": [a.method for a in answers],
+        **(about or {}),
     }
     arrays = {
         "kinds": [
@@ -61,18 +76,39 @@ def load_answers(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, lis
     ValueError
         If the file is missing, damaged, of another kind, or belongs to another layer.
     """
+    return FORM.load(path, layer, lambda supply: _answers(supply, layer))
 
-    def read(supply: Supply) -> list[Answer]:
-        orders = [Order(stored["blocks"], stored["rest"]) for stored in supply.head["orders"]]
-        for order in orders:
-            order.check(layer.classes)
-        columns = (supply.head["methods"], supply.arrays["steps"].tolist(), supply.arrays["margins"].tolist())
-        return [
-            Answer(order, proof, str(method), int(steps), float(margin))
-            for order, proof, method, steps, margin in zip(orders, _proofs(supply), *columns, strict=True)
-        ]
 
-    return FORM.load(path, layer, read)
+def save_groups(path: str | Path, layer: SoftmaxLayer, features: FeatureSet, k: int, groups: Sequence[Group]) -> None:
+    """Write verdicts on experts among the top k, each with its answers, all or nothing."""
+    about = {"k": k, "chosen": [[expert, verdict, method, len(answers)] for expert, verdict, method, answers in groups]}
+    save_answers(path, layer, features, [a for *_, answers in groups for a in answers], {"experts": about})
+
+
+def load_groups(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, int, list[Group]]:
+    """Read what ``save_groups`` wrote for this layer; ValueError as for ``load_answers``."""
+
+    def read(supply: Supply) -> list[tuple[int, Group]]:
+        answers, about = iter(_answers(supply, layer)), supply.head["experts"]
+        chosen = [(int(e), str(verdict), str(method), int(count)) for e, verdict, method, count in about["chosen"]]
+        counts = [count for *_, count in chosen]
+        if not counts or min(counts) < 0 or sum(counts) != len(supply.head["orders"]):
+            raise ValueError("its orders do not add up to those of its experts")
+        return [(int(about["k"]), (*row[:3], list(islice(answers, row[3])))) for row in chosen]
+
+    features, found = FORM.load(path, layer, read)
+    return features, found[0][0], [group for _, group in found]
+
+
+def _answers(supply: Supply, layer: SoftmaxLayer) -> list[Answer]:
+    orders = [Order(stored["blocks"], stored["rest"]) for stored in supply.head["orders"]]
+    for order in orders:
+        order.check(layer.classes)
+    columns = (supply.head["methods"], supply.arrays["steps"].tolist(), supply.arrays["margins"].tolist())
+    return [
+        Answer(order, proof, str(method), int(steps), float(margin))
+        for order, proof, method, steps, margin in zip(orders, _proofs(supply), *columns, strict=True)
+    ]
 
 
 def _proofs(supply: Supply) -> list[Proof]:

@@ -18,10 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from softgeom.bottleneck.asking.answer import Answer, Comparisons, EvidenceError, OrderChecker, Unknown
+from softgeom.bottleneck.asking.answer_file import load_groups, save_groups
 from softgeom.bottleneck.asking.ask import ask
 from softgeom.bottleneck.asking.candidates import BOX, chosen
 from softgeom.bottleneck.asking.order import Order
@@ -37,14 +40,20 @@ class Chosen:
     expert: int
     k: int
     verdict: str  # possible | impossible | undecided
-    answers: list[
-        Answer
-    ]  # one possible order with at most k - 1 experts left out; or prisons that no k - 1 experts meet all of
+    answers: list[Answer]  # one order with at most k - 1 experts left out; or prisons that no k - 1 experts all meet
     method: str  # point | disjoint prisons | meeting all prisons
 
     def check(self, layer: SoftmaxLayer, features: FeatureSet) -> bool:
         """Whether the evidence proves the verdict; EvidenceError where it does not."""
         checker = OrderChecker(layer, features)
+        if self.verdict not in ("possible", "impossible", "undecided") or not 0 <= self.expert < layer.classes:
+            raise EvidenceError(
+                f"Expert {self.expert}: {self.verdict!r:.20} is no verdict about an expert of this router."
+            )
+        if self.verdict == "possible" and len(self.answers) != 1:
+            raise EvidenceError(
+                f"Expert {self.expert}: one point proves that it can be chosen, not {len(self.answers)}."
+            )
         for answer in self.answers:
             checker.check(answer)
             if answer.order.blocks[0] != (self.expert,) or len(answer.order.blocks) > 2:
@@ -74,9 +83,26 @@ class Router:
         verdicts = [expert.verdict for expert in self.experts]
         return {verdict: verdicts.count(verdict) for verdict in ("possible", "impossible", "undecided")}
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per expert: expert (by token), verdict, method, orders (in its evidence)."""
+        rows = [(self.layer.token(e.expert), e.verdict, e.method, len(e.answers)) for e in self.experts]
+        return pd.DataFrame(rows, columns=["expert", "verdict", "method", "orders"])
+
     def verify(self) -> bool:
         """Re-check every verdict without a solver; EvidenceError at the first that fails."""
         return all(expert.check(self.layer, self.features) for expert in self.experts)
+
+    def save(self, path: str | Path) -> None:
+        """Write verdicts and evidence to one ``.npz``, as ``Answers.save`` does."""
+        groups = [(e.expert, e.verdict, e.method, e.answers) for e in self.experts]
+        save_groups(path, self.layer, self.features, self.experts[0].k, groups)
+
+    @classmethod
+    def load(cls, path: str | Path, layer: SoftmaxLayer) -> Router:
+        """Read what ``save`` wrote; call ``verify`` to trust it. ValueError if it is damaged, of another layer, or not about experts."""
+        features, k, groups = load_groups(path, layer)
+        return cls(layer, features, [Chosen(e, k, verdict, answers, how) for e, verdict, how, answers in groups])
 
 
 def ask_experts(

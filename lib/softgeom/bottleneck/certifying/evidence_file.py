@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -92,12 +93,8 @@ class Form:
             If the file is missing, damaged, of another form, or belongs to another layer.
         """
         path = Path(path)
-        if not path.is_file():
-            raise ValueError(f"There is no {self.holds} at {path}.")
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            head = json.loads(str(arrays["head"]))
+        with self._told(path):
+            head, arrays = _content(path)
             known = head["format"] == self.version
             belongs = known and head["layer"] == (key or fingerprint(layer))
             features = FeatureSet.from_json(head["features"]) if belongs else None
@@ -107,18 +104,31 @@ class Form:
                 supply = Supply(head, arrays, layer.dimension)
                 found = read(supply)
                 supply.check_spent()
-        except (
-            KeyError, IndexError, TypeError, ValueError, OSError, EOFError, StopIteration, ArithmeticError, AttributeError,
-            RuntimeError, MemoryError, zipfile.BadZipFile, zipfile.LargeZipFile,
-        ) as error:  # fmt: skip
-            reason = " ".join(str(error).split())[:120] or type(error).__name__
-            raise ValueError(f"{path} is no {self.holds}, or is damaged ({reason}): {self.remedy}.") from None
         if not known:
             written = f"{head['format']!r:.20}"
             raise ValueError(f"{path} was written in format {written}; this version reads format {self.version!r}.")
         if features is None:
             raise ValueError(f"{path} belongs to another layer: its fingerprint differs from this one's.")
         return features, found
+
+    def head(self, path: str | Path) -> dict[str, Any]:
+        """What the file says of itself, before any layer is at hand; ValueError if it is missing or damaged."""
+        with self._told(Path(path)):
+            return dict(_content(Path(path))[0])
+
+    @contextmanager
+    def _told(self, path: Path) -> Iterator[None]:
+        """Whatever a file that is missing or damaged raises, as one sentence."""
+        if not path.is_file():
+            raise ValueError(f"There is no {self.holds} at {path}.")
+        try:
+            yield
+        except (
+            KeyError, IndexError, TypeError, ValueError, OSError, EOFError, StopIteration, ArithmeticError, AttributeError,
+            RuntimeError, MemoryError, zipfile.BadZipFile, zipfile.LargeZipFile,
+        ) as error:  # fmt: skip
+            reason = " ".join(str(error).split())[:120] or type(error).__name__
+            raise ValueError(f"{path} is no {self.holds}, or is damaged ({reason}): {self.remedy}.") from None
 
     def _check(self, arrays: Mapping[str, NDArray[Any]], dimension: int) -> None:
         for name, dtype in self.dtypes.items():
@@ -162,6 +172,12 @@ class Supply:
         rests = (*self._points.values(), self._unknown, self._exact_points, self._exact_weights)
         if self._weights != len(self.arrays["weights"]) or any(next(rest, None) is not None for rest in rests):
             raise ValueError("it holds evidence that nothing asks for")
+
+
+def _content(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    return json.loads(str(arrays["head"])), arrays
 
 
 def filed_as(evidence: Any, name: str) -> str:

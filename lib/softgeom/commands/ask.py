@@ -1,0 +1,212 @@
+"""``softgeom ask MODEL QUESTION``: more than "can it ever win", each answer with a proof or a point (docs/beyond.md).
+
+--among A B C            can each of these win when only these compete?
+--jailers T              which few rivals keep T from winning?
+--order A B              can this be the top of everybody, in this order?
+--together A B           can these be the top, in any order? (documents that one query returns)
+--on A B                 can exactly these labels of a sigmoid layer be on? (nothing after it: none)
+--experts K              which experts can a router choose among its top K?
+
+OUT/answers.npz     orders and evidence; ``softgeom verify OUT MODEL`` and tools/check_answers.py re-check it
+OUT/answers.csv     one row per answer
+OUT/layer.npz       the layer as the checker reads it, with --with-layer
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softgeom.bottleneck.asking import (
+    Answers,
+    Order,
+    Router,
+    ask,
+    ask_experts,
+    ask_label_sets,
+    find_prison,
+)
+from softgeom.bottleneck.asking.candidates import first_of
+from softgeom.bottleneck.verdict_table import escape_token
+from softgeom.commands import options as asked
+from softgeom.commands.answer_lines import about_answers, about_experts, about_prison
+from softgeom.commands.answers_folder import check_place, write_answers
+from softgeom.commands.boundary import DONE, UNDECIDED
+from softgeom.commands.names import Names
+from softgeom.layer import Ball, FeatureSet, SoftmaxLayer
+
+_QUESTIONS = ("order", "together", "on", "experts", "jailers")  # at most one of them; --among alone is one, too
+
+
+def add(commands: Any) -> None:
+    """The command's options."""
+    parser = commands.add_parser(
+        "ask", help="more questions: candidates, rankings, sets of documents or labels, experts"
+    )
+    asked.add_model(parser)
+    names: dict[str, Any] = {"nargs": "*", "metavar": "CLASS"}
+    question = parser.add_argument_group(
+        "the question (classes by token or number, or @FILE: one a line; one set a line, with tabs between, where a set is asked for)"
+    )
+    question.add_argument("--among", **names, help="only these compete; alone: can each of them win?")
+    question.add_argument("--jailers", metavar="CLASS", help="which few rivals keep this class from winning?")
+    question.add_argument("--order", action="append", **names, help="can this be the top, in this order? (repeatable)")
+    question.add_argument(
+        "--together", action="append", **names, help="can these be the top, in any order? (repeatable)"
+    )
+    question.add_argument(
+        "--on", action="append", **names, help="can exactly these labels of a sigmoid layer be on? (repeatable)"
+    )
+    question.add_argument(
+        "--experts", type=asked.count, metavar="K", help="which experts can be among a router's top K?"
+    )
+    question.add_argument(
+        "--sample", type=asked.count, metavar="N", help="N random sets of --size classes for --order, --together, --on"
+    )
+    question.add_argument("--size", type=asked.count, metavar="K", help="classes of a random set (default: 2)")
+    asked.add_features(parser)
+    parser.add_argument("--seed", type=asked.seed, default=0, help="seed of the random sets")
+    parser.add_argument("--jobs", type=asked.count, default=1, help="parallel workers (default: 1)")
+    parser.add_argument("--out", help="folder for the answers and their evidence")
+    parser.add_argument(
+        "--with-layer", action="store_true", help="write the layer, too, as the independent checker reads it"
+    )
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+    parser.set_defaults(run=run, features=None)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask, check, write, tell."""
+    kind = _kind(options)
+    if options.with_layer and options.out is None:
+        raise ValueError("--with-layer writes beside the answers: pass --out, too.")
+    head = asked.read_head(options)
+    features = _features(options, head, kind)
+    if options.out is not None:
+        check_place(options.out)
+    reply = _reply(options, kind, head.layer, features)
+    reply.found.verify()
+    if options.out:
+        write_answers(Path(options.out), reply.found, with_layer=options.with_layer)
+    if options.json:
+        print(json.dumps(_as_json(options, kind, reply)))
+    else:
+        print(
+            f"{escape_token(str(options.model))}: {head.layer.classes:,} classes, {head.layer.dimension} features; {features.describe()}"
+        )
+        print("\n".join([*(f"  {note}" for note in head.notes), *reply.sentences]))
+        print(
+            f"{_listed(reply.found.counts)}; {'each verdict' if not reply.found.counts['undecided'] else 'all but the undecided'} proven and re-checked"
+        )
+        if options.out:
+            print(f"written to {options.out}: softgeom verify {options.out} {options.model}")
+    return UNDECIDED if reply.found.counts["undecided"] else DONE
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """What was found, and what to say about it."""
+
+    found: Answers | Router
+    sentences: list[str]
+
+
+def _kind(options: argparse.Namespace) -> str:
+    """Which question is asked; ValueError when none is, or two are, or an option has no meaning with it."""
+    given = [name for name in _QUESTIONS if getattr(options, name) is not None]
+    if len(given) > 1:
+        raise ValueError(f"--{given[0]} and --{given[1]} are two questions: ask one at a time.")
+    if not given and options.among is None:
+        raise ValueError("nothing is asked: pass --among, --jailers, --order, --together, --on or --experts.")
+    kind = given[0] if given else "among"
+    if kind in ("on", "experts") and options.among is not None:
+        raise ValueError(f"--among has no meaning with --{kind}: leave one of them out.")
+    if options.sample is not None and kind not in ("order", "together", "on"):
+        raise ValueError(f"--sample draws sets for --order, --together or --on, not for --{kind}.")
+    if options.size is not None and options.sample is None:
+        raise ValueError("--size is the size of random sets: pass --sample, too.")
+    return kind
+
+
+def _features(options: argparse.Namespace, head: Any, kind: str) -> FeatureSet:
+    """As for a scan; the queries of an index without bias fill a ball, for their length changes no ranking."""
+    if options.features is None:
+        if kind == "together" and head.layer.b is None and options.bound is None and options.low is None:
+            return Ball(1.0)
+        options.features = "box"
+    return asked.read_features(options, head)[0]
+
+
+def _reply(options: argparse.Namespace, kind: str, layer: SoftmaxLayer, features: FeatureSet) -> _Reply:
+    names = Names(layer)
+    competing = None if options.among is None else names.read(options.among, "--among")
+    if kind == "experts":
+        router = ask_experts(layer, options.experts, features=features)
+        return _Reply(router, about_experts(router))
+    if kind == "jailers":
+        (t,) = names.read([options.jailers], "--jailers")
+        prison = find_prison(layer, t, competing, features=features)
+        if prison is not None:
+            return _Reply(Answers(layer, features, [prison.proof, *prison.escapes.answers]), about_prison(prison))
+        free = Order([[t]], rest=True) if competing is None else first_of(t, competing)
+        return _Reply(found := ask(layer, [free], features=features), ["nobody jails it", *about_answers(found)])
+    if kind == "among":
+        assert competing is not None
+        found = ask(layer, [first_of(t, competing) for t in competing], features=features, n_jobs=options.jobs)
+        return _Reply(found, about_answers(found))
+    sets = _sets(options, kind, names, competing)
+    if kind == "on":
+        found = ask_label_sets(layer, sets, features=features, n_jobs=options.jobs)
+        return _Reply(found, about_answers(found))
+    orders = [_top([[i] for i in some] if kind == "order" else [some], competing) for some in sets]
+    found = ask(layer, orders, features=features, n_jobs=options.jobs, progress=not options.json)
+    return _Reply(found, about_answers(found))
+
+
+def _sets(options: argparse.Namespace, kind: str, names: Names, competing: list[int] | None) -> list[list[int]]:
+    """The sets that are named, then the random ones."""
+    given = [words for words in getattr(options, kind) if words or options.sample is None]
+    named = [some for words in given for some in names.read_sets(words, f"--{kind}", empty=kind == "on")]
+    if options.sample is None:
+        return named
+    pool = np.arange(names.layer.classes) if competing is None else np.array(competing)
+    size = options.size or 2
+    if size > len(pool):
+        raise ValueError(f"--size {size} is more than the {len(pool)} classes that compete.")
+    rng = np.random.default_rng(options.seed)
+    return named + [rng.choice(pool, size, replace=False).tolist() for _ in range(options.sample)]
+
+
+def _top(blocks: list[list[int]], competing: list[int] | None) -> Order:
+    """The blocks above everybody else who competes."""
+    if competing is None:
+        return Order(blocks, rest=True)
+    named = {i for block in blocks for i in block}
+    others = [i for i in competing if i not in named]
+    return Order([*blocks, others] if others else blocks)
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items())
+
+
+def _as_json(options: argparse.Namespace, kind: str, reply: _Reply) -> dict[str, Any]:
+    rows = reply.found.table.to_dict("records")
+    return {
+        "model": str(options.model),
+        "question": kind,
+        "feature_set": reply.found.features.describe(),
+        "counts": reply.found.counts,
+        "answers": [{str(key): _finite(value) for key, value in row.items()} for row in rows],
+        "folder": options.out,
+    }
+
+
+def _finite(value: Any) -> Any:
+    """JSON knows no infinity: an order without comparisons holds by any margin."""
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,66 @@
+"""Classes as people write them on a command line: tokens, numbers, or a file of either."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from softgeom.bottleneck.verdict_table import escape_token
+from softgeom.layer import SoftmaxLayer
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
+
+
+class Names:
+    """Finds a layer's classes by token (as it is, or as the tables write it), else by number."""
+
+    def __init__(self, layer: SoftmaxLayer) -> None:
+        self.layer = layer
+        self._places: dict[str, set[int]] = {}
+        for i, token in enumerate(layer.tokens or ()):
+            for name in {token, escape_token(token)}:
+                self._places.setdefault(name, set()).add(i)
+
+    def find(self, name: str, option: str) -> int:
+        """The class of that name; ValueError when there is none, or several have it."""
+        places = self._places.get(name, set())
+        if len(places) == 1:
+            return next(iter(places))
+        if len(places) > 1:
+            raise ValueError(f"{option}: classes {sorted(places)[:4]} are all called {name!r:.80}: give the number.")
+        if _NUMBER.fullmatch(name) and int(name) < self.layer.classes:
+            return int(name)
+        raise ValueError(
+            f"{option}: the model has no class {name!r:.80}: pass a token of its vocabulary or a number below {self.layer.classes}."
+        )
+
+    def read(self, words: Sequence[str], option: str) -> list[int]:
+        """One set of classes from words, of which ``@FILE`` stands for the lines of that file; each class once."""
+        named = [name for word in words for line in _lines(word, option) for name in line]
+        found = [self.find(name, option) for name in named]
+        if not found:
+            raise ValueError(f"{option} names no class: give at least one.")
+        seen: set[int] = set()
+        for i, name in zip(found, named, strict=True):
+            if i in seen:
+                raise ValueError(f"{option} names {name!r:.80} twice.")
+            seen.add(i)
+        return found
+
+    def read_sets(self, words: Sequence[str], option: str, *, empty: bool) -> list[list[int]]:
+        """Sets of classes: the words are one, and each line of an ``@FILE`` is one; ``empty`` says whether one may be empty."""
+        if len(words) == 1 and words[0][:1] == "@" and Path(words[0][1:]).is_file():
+            return [self.read(line, option) for line in _lines(words[0], option)]
+        return [[]] if empty and not words else [self.read(words, option)]
+
+
+def _lines(word: str, option: str) -> list[list[str]]:
+    """The names on each line of ``@FILE``, with tabs between; a word that names no file is a name itself."""
+    path = Path(word[1:])
+    if word[:1] != "@" or not word[1:] or not path.is_file():
+        return [[word]]
+    try:
+        return [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
+    except UnicodeDecodeError:
+        raise ValueError(f"{option} {word}: the file is no text; write one name a line.") from None

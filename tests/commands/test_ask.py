@@ -1,0 +1,209 @@
+"""``softgeom ask`` as a new user tries it: every question, what is written, what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import runpy
+import sys
+
+import numpy as np
+import pytest
+
+from softgeom.bottleneck.asking.answer_file import save_groups
+from softgeom.bottleneck.asking.experts import Router
+from softgeom.bottleneck.asking.label_sets import changes, fourier_layer
+from softgeom.cli import main
+from softgeom.commands import boundary
+from softgeom.layer import SoftmaxLayer
+
+SQUARE = [[2, 2], [2, -2], [-2, 2], [-2, -2], [1, 0]]
+
+
+def saved(path, W, b=None, tokens=None):
+    """An .npz of a layer."""
+    arrays = {"W": np.asarray(W, float)}
+    np.savez(
+        path, **arrays, **({} if b is None else {"b": b}), **({} if tokens is None else {"tokens": np.array(tokens)})
+    )
+    return str(path)
+
+
+@pytest.fixture
+def square(tmp_path):
+    """Four corners and one class inside, as a model."""
+    return saved(tmp_path / "square.npz", SQUARE, tokens=["a", "b", "c", "d", "inside"])
+
+
+def replies(capsys, *command: str) -> dict[str, str]:
+    """The verdict on each order (or expert) that a command answers, from its JSON."""
+    assert main(["ask", *command, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["answers"]
+    return {next(iter(row.values())): row["verdict"] for row in rows}
+
+
+def recheck(repository, folder, monkeypatch, capsys) -> str:
+    """What tools/check_answers.py says about a folder."""
+    monkeypatch.syspath_prepend(str(repository / "tools"))
+    monkeypatch.setattr(sys, "argv", ["check_answers.py", str(folder / "answers.npz"), str(folder / "layer.npz")])
+    runpy.run_path(str(repository / "tools" / "check_answers.py"), run_name="__main__")
+    return capsys.readouterr().out
+
+
+def test_among_fewer_rivals_a_captive_wins(square, tmp_path, capsys):
+    assert replies(capsys, square, "--among", "a", "c", "4") == {
+        "a > c, inside": "possible",
+        "c > a, inside": "possible",
+        "inside > a, c": "possible",
+    }
+    (tmp_path / "all.txt").write_text("a\nb\nc\nd\ninside\n", encoding="utf-8")
+    said = replies(capsys, square, "--among", f"@{tmp_path / 'all.txt'}")
+    assert [verdict for order, verdict in said.items() if order.startswith("inside")] == ["impossible"]
+
+
+def test_jailers_are_named_and_none_can_be_spared(square, capsys):
+    assert main(["ask", square, "--jailers", "inside"]) == 0
+    assert "inside cannot win against these 3, and none of them can be spared: a, b, " in capsys.readouterr().out
+    assert main(["ask", square, "--jailers", "inside", "--among", "a", "c", "d"]) == 0
+    assert "nobody jails it" in capsys.readouterr().out
+
+
+def test_orders_among_everybody_and_among_candidates(square, tmp_path, capsys):
+    (tmp_path / "orders.tsv").write_text("a\tb\na\td\n", encoding="utf-8")
+    said = replies(capsys, square, "--order", f"@{tmp_path / 'orders.tsv'}", "--order", "a", "inside")
+    assert said == {"a > b > others": "possible", "a > d > others": "impossible", "a > inside > others": "possible"}
+    assert replies(capsys, square, "--order", "a", "d", "--among", "a", "d") == {"a > d": "possible"}
+
+
+def test_pairs_that_no_query_returns_together(square, capsys):
+    said = replies(capsys, square, "--together", "a", "b", "--together", "a", "d")
+    assert said == {"a, b > others": "possible", "a, d > others": "impossible"}
+    drawn = replies(capsys, square, "--together", "--sample", "40", "--seed", "1")
+    assert set(drawn) <= {f"{a}, {b} > others" for a, b in itertools.permutations("abcd", 2)} | {
+        name for name in drawn if "inside" in name
+    }
+    assert set(drawn.values()) == {"possible", "impossible"}
+
+
+def test_label_sets_follow_the_changes_around_the_circle(tmp_path, capsys):
+    model = saved(tmp_path / "labels.npz", fourier_layer(6, 1).W)
+    for on in ([0], [1, 2], [0, 2], [0, 3], [0, 2, 4]):
+        pattern = np.isin(np.arange(6), on)
+        (verdict,) = replies(capsys, model, "--on", *map(str, on)).values()
+        assert (verdict == "possible") == (changes(pattern) <= 2)
+    assert list(replies(capsys, model, "--on").values()) == ["possible"]  # none of them
+
+
+def test_experts_by_token(tmp_path, capsys):
+    model = saved(tmp_path / "router.npz", SQUARE, tokens=["n", "e", "s", "w", "idle"])
+    assert replies(capsys, model, "--experts", "1")["idle"] == "impossible"
+    assert replies(capsys, model, "--experts", "2")["idle"] == "possible"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ["--among", "a", "b", "c", "d", "inside"],
+        ["--jailers", "inside"],
+        ["--order", "--sample", "12"],
+        ["--together", "a", "d", "--together", "a", "b"],
+        ["--on", "a", "d", "--on"],
+        ["--experts", "1"],
+        ["--experts", "2"],
+    ],
+)
+def test_what_is_written_is_verified_and_checked_by_others(square, repository, tmp_path, monkeypatch, capsys, question):
+    out = tmp_path / "out"
+    assert main(["ask", square, *question, "--out", str(out), "--with-layer"]) == 0
+    assert f"softgeom verify {out} {square}" in capsys.readouterr().out
+    assert main(["verify", str(out), square]) == 0
+    assert "answers re-checked without a solver" in capsys.readouterr().out
+    said = recheck(repository, out, monkeypatch, capsys)
+    assert "None" not in said
+    assert ("verdicts on experts follow" in said) == (question[0] == "--experts")
+    table = (out / "answers.csv").read_text(encoding="utf-8")
+    (out / "answers.csv").write_text(
+        table.replace("impossible", "possible", 1).replace("possible", "impossible", 1)[:-2], "utf-8"
+    )
+    assert main(["verify", str(out), square]) == boundary.REFUSED
+    assert "differs from the evidence in row" in capsys.readouterr().err
+
+
+def test_a_verdict_on_an_expert_that_does_not_follow_is_refused(square, repository, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out"
+    assert main(["ask", square, "--experts", "1", "--out", str(out), "--with-layer"]) == 0
+    layer = SoftmaxLayer(np.asarray(SQUARE, float), tokens=["a", "b", "c", "d", "inside"])
+    router = Router.load(out / "answers.npz", layer)
+    groups = [(e.expert, e.verdict, e.method, e.answers) for e in router.experts]
+    save_groups(out / "answers.npz", layer, router.features, 2, groups)  # in the top 2 it can be
+    assert main(["verify", str(out), square]) == boundary.REFUSED
+    assert "may break all prisons" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="NOT proven: the verdict on expert"):
+        recheck(repository, out, monkeypatch, capsys)
+
+
+def test_a_forged_margin_is_noticed(square, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["ask", square, "--order", "a", "b", "--out", str(out)]) == 0
+    with np.load(out / "answers.npz") as file:
+        arrays = dict(file)
+    np.savez(out / "answers.npz", **arrays | {"margins": arrays["margins"] * 2})
+    assert main(["verify", str(out), square]) == boundary.REFUSED
+    assert "the stored margin is" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ([], "nothing is asked"),
+        (["--among"], "--among names no class"),
+        (["--among", "a", "a"], "--among names 'a' twice"),
+        (["--among", "a", "nobody"], "no class 'nobody': pass a token of its vocabulary or a number below 5"),
+        (["--among", "a", "5"], "no class '5'"),
+        (["--order"], "--order names no class"),
+        (["--order", "a", "a"], "--order names 'a' twice"),
+        (["--order", "a", "--together", "b"], "are two questions"),
+        (["--order", "--sample", "3", "--size", "6"], "--size 6 is more than the 5 classes that compete"),
+        (["--together", "--sample", "3", "--size", "3", "--among", "a", "b"], "more than the 2 classes that compete"),
+        (["--experts", "6"], "5 experts chooses 1 to 5 of them, not 6"),
+        (["--experts", "1", "--among", "a"], "--among has no meaning with --experts"),
+        (["--experts", "1", "--sample", "3"], "--sample draws sets"),
+        (["--order", "a", "--size", "3"], "pass --sample, too"),
+        (["--order", "a", "--with-layer"], "pass --out, too"),
+        (["--order", "a", "--out", ""], "--out is empty"),
+        (["--on", "rain", "snow"], "no class 'rain'"),
+        (["--order", "a", "--low", "0", "--features", "ball"], "--low has no meaning"),
+    ],
+)
+def test_bad_questions_are_refused_in_a_sentence(square, capsys, question, message):
+    assert main(["ask", square, *question]) == boundary.REFUSED
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_queries_of_length_zero_and_labels_that_do_not_fit(square, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["ask", square, "--together", "a", "b", "--features", "ball", "--bound", "0"])
+    assert stopped.value.code == boundary.WRONG
+    assert "must be above zero" in capsys.readouterr().err
+    (tmp_path / "names.txt").write_text("rain\nsnow\n" * 4, encoding="utf-8")
+    bare = saved(tmp_path / "bare.npz", SQUARE)
+    assert main(["ask", bare, "--on", "rain", "--tokens", str(tmp_path / "names.txt")]) == boundary.REFUSED
+    assert "8" in (said := capsys.readouterr().err)
+    assert "5" in said
+
+
+def test_answers_never_replace_anything_else(square, tmp_path, capsys):
+    assert main(["scan", square, "--out", str(tmp_path / "scan"), "--quiet"]) == 0
+    assert main(["ask", square, "--order", "a", "--out", str(tmp_path / "scan")]) == boundary.REFUSED
+    assert "which is no answer: name another folder" in capsys.readouterr().err
+    assert main(["ask", square, "--order", "a", "--out", square]) == boundary.REFUSED
+    assert "is a file" in capsys.readouterr().err
+
+
+def test_a_token_that_several_classes_have_is_asked_for_by_number(tmp_path, capsys):
+    model = saved(tmp_path / "twice.npz", SQUARE, tokens=["a", "a", "c", "d", "inside"])
+    assert main(["ask", model, "--among", "a", "c"]) == boundary.REFUSED
+    assert "classes [0, 1] are all called 'a': give the number" in capsys.readouterr().err
+    assert main(["ask", model, "--among", "0", "c"]) == 0
