@@ -134,7 +134,7 @@ def test_lineage():
 
 
 def test_an_empty_list_in_the_notebook_gives_its_entries_no_type(compendium, write_notebook):
-    write_notebook("10_demo", "rates: list[float] = []\n")
+    write_notebook("10_demo", 'rates: list[float] = []\nprofile: str = "lab"\n')
     (compendium / "params" / "10_demo.yaml").write_text("rates: [0.5]\n")
     with pytest.raises(parameters.ParameterError, match="empty list, which has no type"):
         parameters.read("10_demo", "smoke")
