@@ -10,7 +10,6 @@ Standard library only: make asks this module for its edges before any environmen
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 import hashlib
 import json
@@ -84,6 +83,10 @@ def parse(path: Path) -> ast.Module:
 
 @functools.cache
 def _parse(path: Path, _changed: int) -> ast.Module:
+    return _read(path)
+
+
+def _read(path: Path) -> ast.Module:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".ipynb":
         cells = (cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code")
@@ -93,7 +96,7 @@ def _parse(path: Path, _changed: int) -> ast.Module:
 
 @functools.cache
 def _digest(path: Path, _changed: int) -> str:
-    tree = copy.deepcopy(parse(path))
+    tree = _read(path)  # a tree of its own, since prose is cut out of it; to copy one takes five times as long
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body
@@ -108,7 +111,7 @@ def _executed(tree: ast.Module) -> Iterable[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             waiting += node.orelse
         else:
             waiting += ast.iter_child_nodes(node)

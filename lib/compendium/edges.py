@@ -34,8 +34,7 @@ class Needs:
 
 def derive(root: Path) -> dict[str, Needs]:
     """Prerequisites of every numbered notebook below a top folder."""
-    paths = {path.stem: path for path in sorted((root / "notebooks").glob("[0-9]*.ipynb"))}
-    return {name: _needs(root, name, path, frozenset(paths)) for name, path in paths.items()}
+    return {name: needs_of(root, name) for name in _names(root)}
 
 
 def in_order(needs: Mapping[str, Needs]) -> list[str]:
@@ -63,8 +62,12 @@ def render(root: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _needs(root: Path, name: str, path: Path, names: frozenset[str]) -> Needs:
-    tree = codebase.parse(path)
+def needs_of(root: Path, name: str) -> Needs:
+    """Prerequisites of one of them; ValueError when there is no such notebook."""
+    names = _names(root)
+    if name not in names:
+        raise ValueError(f"there is no notebook {name!r}; there are {', '.join(names)}")
+    tree = codebase.parse(root / "notebooks" / f"{name}.ipynb")
     modules = codebase.reached(codebase.imported(tree))
     files = {module.relative_to(codebase.LIB.parent).as_posix() for module in modules.values()}
     for module in modules:
@@ -76,8 +79,12 @@ def _needs(root: Path, name: str, path: Path, names: frozenset[str]) -> Needs:
     return Needs(tuple(sorted(files)), tuple(sorted(read - {name})))
 
 
-def _read_by(tree: ast.Module, names: frozenset[str]) -> set[str]:
-    found: set[str] = set()
+def _names(root: Path) -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in (root / "notebooks").glob("[0-9]*.ipynb")))
+
+
+def _read_by(tree: ast.Module, known: tuple[str, ...]) -> set[str]:
+    found, names = set[str](), set(known)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _called(node) in _READERS and node.args:
             argument = node.args[0]
@@ -86,7 +93,7 @@ def _read_by(tree: ast.Module, names: frozenset[str]) -> set[str]:
 
 
 @functools.cache
-def _makers(path: Path, names: frozenset[str]) -> set[str]:
+def _makers(path: Path, names: tuple[str, ...]) -> set[str]:
     """Notebooks named as makers where a module recalls what they keep."""
     tree = codebase.parse(path)
     if not any(isinstance(node, ast.Call) and _called(node) == "recall" for node in ast.walk(tree)):

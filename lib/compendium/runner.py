@@ -59,6 +59,7 @@ def run(name: str, profile: str, overrides: str = "") -> Path:
 def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
     """Execute a notebook with given parameter values; `output` appears only when every cell succeeded."""
     _prepare_environment()
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # jsonschema's IRIs: two seconds to build a grammar that no notebook needs
     import papermill
     from nbclient.exceptions import DeadKernelError
     from traitlets.config import Config

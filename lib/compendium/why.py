@@ -17,7 +17,7 @@ from compendium.keeping import write_json
 
 def inputs(name: str, profile: str) -> dict[str, str]:
     """What a notebook needs, each with its hash: of what it says, for code; of its content, for data and results."""
-    needs = edges.derive(paths.root())[name]
+    needs = edges.needs_of(paths.root(), name)
     files = [f"notebooks/{name}.ipynb", f"build/params/{profile}/{name}.json", *needs.files]
     files += [f"executed/{profile}/{other}.ipynb" for other in needs.notebooks]
     return {file: _digest(_path(file)) for file in files}
@@ -44,7 +44,7 @@ def unnamed(name: str, profile: str) -> list[str]:
     execution = paths.executed_dir(profile) / f"{name}.json"
     if not execution.is_file():
         return []
-    needs = edges.derive(paths.root())[name]
+    needs = edges.needs_of(paths.root(), name)
     found = []
     for read in json.loads(execution.read_text(encoding="utf-8")).get("reads", []):
         owner = next((other for other in needs.notebooks if f"/{other}/" in read), None)
@@ -61,8 +61,7 @@ def tell(name: str, profile: str) -> str:
     ValueError
         When there is no such notebook.
     """
-    if name not in (known := edges.derive(paths.root())):
-        raise ValueError(f"there is no notebook {name!r}; there are {', '.join(known)}")
+    now = inputs(name, profile)
     output = paths.executed_dir(profile) / f"{name}.ipynb"
     if not output.is_file():
         failed = output.with_suffix(".failed.ipynb")
@@ -72,7 +71,7 @@ def tell(name: str, profile: str) -> str:
             else "it has not run here"
         )
         return f"make would run {name} in profile {profile}: {reason}"
-    before, now = _noted(output.with_suffix(".inputs.json")), inputs(name, profile)
+    before = _noted(output.with_suffix(".inputs.json"))
     lines = []
     for file, digest in now.items():
         path = _path(file)
