@@ -135,6 +135,45 @@ def test_presets_and_all_rankings(open_page, screenshot):
     screenshot(tab, "softmax_dark")
 
 
+def test_fewer_rivals_free_a_captive(open_page, screenshot):
+    tab = open_page("softmax")
+    menu = tab.locator("select")
+    menu.select_option(label="Candidates: fewer rivals")
+    _live(tab, "c₄ can never win.")
+    screenshot(tab, "softmax_candidates")
+    for corner in ("c₁", "c₂", "c₃"):
+        chip = tab.get_by_role("button", name=f"{corner} competes", exact=True)
+        chip.click()
+        assert chip.get_attribute("aria-pressed") == "false"
+        rest = [name for name in ("c₁", "c₂", "c₃", "c₄") if name != corner]
+        _live(tab, f"Among {rest[0]}, {rest[1]} and {rest[2]}: every class can win.")
+        assert tab.locator('.sg-region[data-class="3"]').count() == 1
+        if corner == "c₃":
+            screenshot(tab, "softmax_candidates_freed")
+        chip.press("Enter")
+        _live(tab, "c₄ can never win.")
+    _press(tab, "Candidates")
+    tab.get_by_role("group", name="Which classes compete").wait_for(state="hidden")
+
+
+def test_only_neighbours_are_returned_together(open_page, drag, screenshot):
+    tab = open_page("softmax", color_scheme="dark")
+    tab.locator("select").select_option(label="Retrieval: which pairs come back?")
+    _live(tab, "6 of 15 pairs can come first together.")
+    assert tab.locator(".sg-region").count() == 6
+    _press(tab, "Why?")
+    assert "a mean of the pair is a mean of others" in tab.locator(".sg-reason").inner_text()
+    screenshot(tab, "softmax_pairs")
+    drag(tab, "class-0", -110, 10)  # to the middle: now it lies inside, and is never first
+    tab.locator(".sg-detail", has_text="c₁ c₄").wait_for()
+    _press(tab, "Pairs")
+    _live(tab, "c₁ can never win.")
+    _press(tab, "Bias")
+    assert tab.get_by_role("button", name="Pairs", exact=True).count() == 1  # all biases are 0 yet
+    tab.locator('[data-name="class-0"]').press("+")
+    tab.get_by_role("button", name="Pairs", exact=True).wait_for(state="hidden")
+
+
 def test_attention_tears_where_the_token_is_dragged(open_page, drag, screenshot):
     tab = open_page("attention")
     _live(tab, "Regular", whole=False)

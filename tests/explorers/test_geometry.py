@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 from softgeom.bottleneck import count_regions, scan
+from softgeom.bottleneck.asking import ask_together
 from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from softgeom.bottleneck.counting.rankings import effective_shape
 from softgeom.bottleneck.drawing.planar import argmax_cells, square
@@ -195,3 +196,32 @@ def test_guards_are_no_prisoners_where_corners_suffice(javascript):
             prisoners += len(verdict["rivals"]) > 0
             assert all(seen["onHull"][i] for i in verdict["rivals"]), layer
     assert prisoners > 20
+
+
+PAIRS = """
+return argument.map(({W, half}) => {
+  const layer = m.makeLayer(W, null);
+  return m.pairsTogether(layer).map(({pair, why}) => ({pair, why, corners: m.pairCell(layer, pair, half).length}));
+});
+"""
+
+
+def test_pairs_that_come_first_together_are_those_of_the_library(javascript):
+    """On points of a coarse grid twins, collinear classes and touching segments abound; the library proves each verdict."""
+    rng = np.random.default_rng(3)
+    layers = [{"W": rng.integers(-2, 3, size=(rng.integers(2, 8), 2)).tolist(), "half": 4096.0} for _ in range(60)]
+    layers += [{"W": rng.normal(size=(6, 2)).tolist(), "half": 4096.0} for _ in range(20)]
+    reasons = set()
+    for layer, seen in zip(layers, javascript("geometry", PAIRS, layers), strict=True):
+        found = ask_together(SoftmaxLayer(layer["W"]), [pair["pair"] for pair in seen])
+        assert found.verify()
+        verdicts = [answer.verdict for answer in found.answers]
+        assert verdicts == ["impossible" if pair["why"] else "possible" for pair in seen], layer
+        assert all(pair["corners"] == 0 for pair in seen if pair["why"] and pair["why"]["how"] == "inside")
+        assert all(pair["corners"] > 2 for pair in seen if not pair["why"])
+        for pair in seen:
+            if pair["why"]:
+                reasons.add(pair["why"]["how"])
+                named = {*pair["pair"], *pair["why"]["rivals"]}
+                assert len(named) == 2 + len(pair["why"]["rivals"])
+    assert reasons == {"inside", "on", "across"}

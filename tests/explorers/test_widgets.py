@@ -193,3 +193,27 @@ def test_a_page_needs_no_widget_library():
     program = "import sys, softgeom.explorers as e; e.page('softmax'); print([m for m in ('anywidget', 'torch', 'matplotlib') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_candidates_have_verdicts_of_their_own():
+    explorer = SoftmaxExplorer(among=[1, 1, 0, 1])
+    assert explorer.candidates == [0, 1, 3]
+    assert explorer.verdicts["class"].tolist() == [0, 1, 3]
+    assert set(explorer.verdicts["verdict"]) == {"argmaxable"}
+    explorer.among = None
+    assert "unargmaxable" in set(explorer.verdicts["verdict"])
+    for wrong, told in (([1, 0], "each of the 4 classes"), ([0, 0, 0, 0], "at least one 1"), ([1, 1, 1, 2], "0 or 1")):
+        with pytest.raises(ValueError, match=told):
+            explorer.among = wrong
+    explorer.among = [1, 1, 1, 0]
+    explorer.set_layer(TRIANGLE)
+    assert explorer.among is None
+
+
+def test_pairs_of_a_ring_come_back_only_as_neighbours():
+    ring = next(preset for preset in examples.SOFTMAX_PRESETS if preset["name"].startswith("Retrieval"))
+    explorer = SoftmaxExplorer(ring["W"], first=ring["first"])
+    table = explorer.pairs.set_index("order")["verdict"]
+    assert (table == "possible").sum() == len(ring["W"])
+    with pytest.raises(ValueError, match="first must be 1"):
+        explorer.first = 3

@@ -75,9 +75,38 @@ SOFTMAX_PRESETS: list[State] = [
         "b": None,
         "note": "Six corners and six prisoners: in two features a crowd has few winners.",
     },
+    {
+        "name": "Candidates: fewer rivals",
+        "W": _TRIANGLE,
+        "b": None,
+        "among": [1, 1, 1, 1],
+        "note": "Press a corner's name to leave it out, as a mask or a dictionary does: c₄ comes alive, and no rival that is left can stop it.",
+    },
+    {
+        "name": "Retrieval: which pairs come back?",
+        "W": [
+            [1.953125, 0.421875],
+            [0.84375, 1.8125],
+            [-1.3125, 1.515625],
+            [-1.984375, -0.25],
+            [-0.71875, -1.859375],
+            [1.09375, -1.671875],
+        ],
+        "b": None,
+        "first": 2,
+        "note": "Six documents, all first for some query x; but in two dimensions only neighbours are returned together. Drag one, and press “Why?”.",
+    },
 ]
 
-_SOFTMAX: State = {"W": _TRIANGLE, "b": None, "names": None, "presets": SOFTMAX_PRESETS, "veiled": False}
+_SOFTMAX: State = {
+    "W": _TRIANGLE,
+    "b": None,
+    "names": None,
+    "among": None,
+    "first": 1,
+    "presets": SOFTMAX_PRESETS,
+    "veiled": False,
+}
 
 _PAST = [[-1.25, -0.25], [-0.5, 1.25], [1.0, 0.875], [1.125, -0.875]]
 

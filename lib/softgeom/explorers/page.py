@@ -30,7 +30,7 @@ _TITLES = {
 }
 NAMES = tuple(_TITLES)
 _KEPT = {  # what a link holds
-    "softmax": ("W", "b"),
+    "softmax": ("W", "b", "among", "first"),
     "fold": ("past", "coupling", "level"),
     "attention": ("X", "coupling", "turn"),
     "hardmax": ("Z", "alpha", "ratio", "angle", "temperature"),

@@ -135,6 +135,65 @@ export function onHull(layer, t) {
   );
 }
 
+/** Pairs i < j of classes, each with why no x puts both before all others, or null where some x does. For layers without a bias.
+ *
+ * Some x does iff a line cuts the pair off: iff its segment and the hull of the others are disjoint. Where they meet, an end of the segment lies
+ * in the hull (`inside`, among these others), another class lies on the segment (`on`), or the segment crosses that of two others (`across`). */
+export function pairsTogether(layer) {
+  const all = [...layer.points.keys()];
+  return all.flatMap((i) =>
+    all.filter((j) => j > i).map((j) => {
+      const others = all.filter((k) => k !== i && k !== j);
+      return { pair: [i, j], why: meeting(layer, i, j, others) };
+    }),
+  );
+}
+
+function meeting(layer, i, j, others) {
+  for (const end of [i, j]) {
+    const rivals = around(layer, end, others);
+    if (rivals) return { how: "inside", end, rivals };
+  }
+  const on = others.find((k) => within(layer, i, j, k));
+  if (on !== undefined) return { how: "on", rivals: [on] };
+  const { turn } = layer;
+  for (const [n, k] of others.entries())
+    for (const m of others.slice(n + 1))
+      if (turn(i, j, k) * turn(i, j, m) < 0 && turn(k, m, i) * turn(k, m, j) < 0) return { how: "across", rivals: [k, m] };
+  return null;
+}
+
+/** Others, at most three, whose hull holds w_t, or null. */
+function around(layer, t, others) {
+  const { points, turn } = layer;
+  const twin = others.find((k) => samePlace(points[k], points[t]));
+  if (twin !== undefined) return [twin];
+  for (const [n, i] of others.entries())
+    for (const [m, j] of others.slice(n + 1).entries()) {
+      if (within(layer, i, j, t)) return [i, j];
+      for (const k of others.slice(n + m + 2)) {
+        const signs = [turn(i, j, t), turn(j, k, t), turn(k, i, t)];
+        if (signs.every((s) => s > 0) || signs.every((s) => s < 0)) return [i, j, k];
+      }
+    }
+  return null;
+}
+
+/** Whether w_k lies on the closed segment from w_i to w_j. */
+const within = ({ points, turn }, i, j, k) =>
+  turn(i, j, k) === 0 && [0, 1].every((axis) => (points[k][axis] - points[i][axis]) * (points[j][axis] - points[k][axis]) >= 0);
+
+/** The region {x : classes i and j come before all others}, as a polygon like those of `argmaxCell`; no neighbour is told. */
+export function pairCell(layer, [i, j], half) {
+  let cell = square(half);
+  for (let k = 0; k < layer.classes && cell.length; k++) {
+    if (k === i || k === j) continue;
+    for (const p of [layer.points[i], layer.points[j]])
+      cell = clip(cell, [0, 1, 2].map((axis) => p[axis] - layer.points[k][axis]), k);
+  }
+  return cell;
+}
+
 /** Corners of the convex hull of points of the plane, counter-clockwise (Andrew's monotone chain). */
 export function convexHull(points) {
   const sorted = [...points].sort((p, q) => p[0] - q[0] || p[1] - q[1]);

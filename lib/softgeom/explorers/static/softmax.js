@@ -1,7 +1,8 @@
 // The softmax explorer: class vectors on the left, the features that each class wins on the right. The two planes are dual to each
 // other (a class vector is a point there and a linear function here), so they are drawn side by side and not on top of each other.
 //
-// The model holds W (C pairs), b (C numbers or null), names (C strings or null), presets, veiled. Everything shown is computed here at
+// The model holds W (C pairs), b (C numbers or null), names (C strings or null), among (C numbers, 0 for a class that does not compete, or null),
+// first (1, or 2 for the pairs that come first together), presets, veiled. Everything shown is computed here at
 // once; in a notebook the kernel computes its verdicts from the same W and b. While it is veiled, the figure shows the class vectors, x and
 // the ranking at x, which is what a search by hand needs; regions, tie lines, counts and verdicts wait for a guess.
 
@@ -16,6 +17,8 @@ import {
   evaluate,
   makeLayer,
   onHull,
+  pairCell,
+  pairsTogether,
   problemWith,
   rankingFormula,
   square,
@@ -48,10 +51,34 @@ import {
 
 const FAR = 1e6; // a window for what happens outside the one on the screen
 const BIAS_LIMIT = 4;
+const MOST_NAMED = 12; // pairs in one sentence
 
 const defaultName = (i) => subscript("c", i + 1);
 const list = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
 const pair = (p) => `(${format(p[0])}, ${format(p[1])})`;
+
+/** What there is to say about pairs: the line that is announced, the pairs, and who is never seen together. */
+export function describePairs(layer, name) {
+  const pairs = pairsTogether(layer);
+  const never = pairs.filter(({ why }) => why);
+  const verdict = never.length
+    ? `${pairs.length - never.length} of ${pairs.length} pairs can come first together.`
+    : "Every pair can come first together.";
+  const listed = never.slice(0, MOST_NAMED).map(({ pair: [i, j] }) => `${name(i)} ${name(j)}`);
+  const more = never.length > MOST_NAMED ? `, and ${never.length - MOST_NAMED} more` : "";
+  return { pairs, verdict, never: never.length ? `Never together: ${listed.join(", ")}${more}.` : "" };
+}
+
+/** One sentence that proves why a pair never comes first together. */
+export function explainPair({ pair: [i, j], why }, name) {
+  const others = list(why.rivals.map(name));
+  const where = {
+    inside: () => `${name(why.end)} lies among ${others}`,
+    on: () => `${others} lies between ${name(i)} and ${name(j)}`,
+    across: () => `the line from ${name(i)} to ${name(j)} crosses that of ${others}`,
+  }[why.how]();
+  return `${name(i)} and ${name(j)}: ${where}. There a mean of the pair is a mean of others, so wherever x is, one of the others scores at least as much as one of the pair.`;
+}
 
 /** What there is to say about a layer: the line that is announced, the counts, and the reasons of each imprisoned class. */
 export function describe(layer, name) {
@@ -98,8 +125,10 @@ export function explain(verdict, t, name, biased) {
 export function render({ model, el }) {
   const page = layOut(el);
   const put = writer(model);
-  const state = { selected: 0, why: false, lines: false, x: [1, 0.75], handles: [], layer: null };
-  const name = (i) => model.get("names")?.[i] ?? defaultName(i);
+  // `layer` holds the classes that compete, `who` their numbers among all.
+  const state = { selected: 0, why: false, lines: false, x: [1, 0.75], handles: [], layer: null, who: [] };
+  const nameOf = (i) => model.get("names")?.[i] ?? defaultName(i);
+  const name = (k) => nameOf(state.who[k]);
 
   const edit = (W, b) => put({ W, b });
   const moveClass = (i, at) =>
@@ -108,8 +137,12 @@ export function render({ model, el }) {
     const b = model.get("b") ?? model.get("W").map(() => 0);
     edit(model.get("W"), b.map((old, k) => (k === i ? Math.max(-BIAS_LIMIT, Math.min(BIAS_LIMIT, snap(value))) : old)));
   };
-  const resize = (W, b) => {
-    if (W.length > 0 && W.length <= MOST_CLASSES) put({ names: null, W, b });
+  const resize = (W, b, more = {}) => {
+    if (W.length > 0 && W.length <= MOST_CLASSES) put({ names: null, among: null, W, b, ...more });
+  };
+  const compete = (i, on) => {
+    const among = (model.get("among") ?? model.get("W").map(() => 1)).map((old, k) => (k === i ? Number(on) : old));
+    if (among.some(Boolean)) put({ among });
   };
   const select = (i) => {
     state.selected = i;
@@ -122,9 +155,9 @@ export function render({ model, el }) {
     return true;
   };
 
-  const presets = presetMenu(page, model, ({ W, b }) => {
+  const presets = presetMenu(page, model, ({ W, b, among = null, first = 1 }) => {
     state.selected = W.length - 1;
-    resize(W, b);
+    resize(W, b, { among, first });
   });
   const biasToggle = toggle(page.buttons, "Bias", (on) => edit(model.get("W"), on ? model.get("W").map(() => 0) : null));
   const linesToggle = toggle(page.buttons, "All rankings", (on) => ((state.lines = on), draw()), {
@@ -133,6 +166,13 @@ export function render({ model, el }) {
   const whyToggle = toggle(page.buttons, "Why?", (on) => ((state.why = on), draw()), {
     title: "Show the captors of a class that can never win",
   });
+  const amongToggle = toggle(page.buttons, "Candidates", (on) => put({ among: on ? model.get("W").map(() => 1) : null }), {
+    title: "Choose which classes compete",
+  });
+  const pairsToggle = toggle(page.buttons, "Pairs", (on) => put({ first: on ? 2 : 1 }), {
+    title: "Which two come first together? For layers without a bias, such as an index of documents",
+  });
+  const chips = [];
   const both = (change) => () => resize(...change(model.get("W"), model.get("b")));
   moreAndFewer(
     page.buttons,
@@ -175,26 +215,39 @@ export function render({ model, el }) {
     const problem = problemWith(W, b);
     say(page.message, problem);
     if (problem) return; // the last good picture stays
-    state.layer = makeLayer(W, b);
+    const among = model.get("among");
+    state.who = [...W.keys()].filter((i) => !among || among[i]);
+    state.layer = makeLayer(state.who.map((i) => W[i]), b && state.who.map((i) => b[i]));
     state.selected = Math.min(state.selected, W.length - 1);
     matchHandles(state.handles, W.length, (i) => {
       const options = { name: `class-${i}`, move: (at) => moveClass(i, at), select: () => select(i), press: press(i) };
       return new Handle(page.weights, options);
     });
     const veiled = Boolean(model.get("veiled"));
-    const told = { ...describe(state.layer, name), veiled };
+    const told = { ...describe(state.layer, name), veiled, pairs: null };
+    if (model.get("first") === 2 && !state.layer.biased) {
+      Object.assign(told, describePairs(state.layer, name));
+      const never = told.pairs.filter(({ why }) => why);
+      told.lost = never.find(({ pair }) => pair.some((k) => state.who[k] === state.selected)) ?? never[0];
+    }
+    if (among && state.who.length < W.length && !told.pairs) told.verdict = `Among ${list(state.who.map(nameOf))}: ${lower(told.verdict)}`;
+    const chosen = state.who.indexOf(state.selected);
     const suspect =
-      told.found[state.selected].verdict === "argmaxable"
-        ? told.found.findIndex((v) => v.verdict !== "argmaxable")
-        : state.selected;
-    drawWeights(page, state, told, name, b, state.why && !veiled ? suspect : -1);
+      chosen < 0 || told.found[chosen].verdict === "argmaxable" ? told.found.findIndex((v) => v.verdict !== "argmaxable") : chosen;
+    drawWeights(page, state, told, name, state.why && !veiled ? suspect : -1);
+    placeClasses(state, told, nameOf, W, b);
     drawRegions(page, state, told, name);
     drawFeature(page, state, name, xHandle);
     tell(page, told, state, name, suspect);
+    showChips(page, chips, { among, names: W.map((_, i) => nameOf(i)), compete });
+    amongToggle.set(Boolean(among));
+    pairsToggle.set(Boolean(told.pairs));
+    pairsToggle.root.hidden = state.layer.biased;
     biasToggle.set(Boolean(b));
     linesToggle.set(state.lines);
     whyToggle.set(state.why);
     whyToggle.root.hidden = linesToggle.root.hidden = veiled;
+    linesToggle.root.hidden ||= Boolean(told.pairs);
     presets.hide(veiled);
     bias.root.hidden = !b;
     bias.set(b?.[state.selected] ?? 0, format(b?.[state.selected] ?? 0), `bias of ${name(state.selected)}`);
@@ -203,7 +256,7 @@ export function render({ model, el }) {
       page.editor.value = W.map((row, i) => [...row, ...(b ? [b[i]] : [])].join("  ")).join("\n");
   }
 
-  const stop = watch(model, ["W", "b", "names", "veiled"], draw);
+  const stop = watch(model, ["W", "b", "names", "among", "first", "veiled"], draw);
   draw();
   return stop;
 }
@@ -237,11 +290,31 @@ function layOut(el) {
     html("p", { class: "sg-note" }, "One class per line: w₁ w₂, then the bias if there is one. Paste your own."),
     editor,
   );
+  const candidates = html("div", { class: "sg-bar", role: "group", "aria-label": "Which classes compete" });
   assemble(page, reason, numbers);
-  return { ...page, weights, features, reason, ranking, bar, editor };
+  page.buttons.after(candidates);
+  return { ...page, weights, features, reason, ranking, bar, editor, candidates };
 }
 
-function drawWeights(page, state, told, name, b, suspect) {
+/** One button for each class while candidates are chosen; they outlive a redraw, so that the keyboard's focus is not lost. */
+function showChips(page, chips, { among, names, compete }) {
+  page.candidates.hidden = !among;
+  while (chips.length > names.length) chips.pop().root.remove();
+  while (chips.length < names.length) {
+    const i = chips.length;
+    chips.push(toggle(page.candidates, "", (on) => compete(i, on)));
+  }
+  for (const [i, chip] of chips.entries()) {
+    say(chip.root, names[i]);
+    chip.root.setAttribute("aria-label", `${names[i]} competes`);
+    chip.set(!among || Boolean(among[i]));
+  }
+}
+
+/** A sentence to follow a colon: only "Every" begins with a small letter then, names stay as they are. */
+const lower = (sentence) => (sentence.startsWith("Every") ? sentence[0].toLowerCase() + sentence.slice(1) : sentence);
+
+function drawWeights(page, state, told, name, suspect) {
   const { layer } = state;
   const plane = page.weights;
   const hull = convexHull(layer.points);
@@ -253,29 +326,44 @@ function drawWeights(page, state, told, name, b, suspect) {
       : [],
   );
   const { rivals = [], weights = [] } = suspect >= 0 ? told.found[suspect] : {};
+  if (told.pairs) return drawMeeting(plane, state, told);
   plane.draw(
     "why",
     rivals.flatMap((i, k) => {
       const [p, q] = [layer.points[suspect], layer.points[i]];
       const middle = [p[0] + 0.55 * (q[0] - p[0]), p[1] + 0.55 * (q[1] - p[1])];
       return [
-        plane.line(p, q, { class: "sg-captor", "stroke-width": 2 + 7 * weights[k], style: `--fill: ${colour(i)}` }),
+        plane.line(p, q, { class: "sg-captor", "stroke-width": 2 + 7 * weights[k], style: `--fill: ${colour(state.who[i])}` }),
         plane.text(middle, format(weights[k]), { dy: 4, class: "sg-text sg-strong" }),
       ];
     }),
   );
-  const centre = [0, 1].map((k) => layer.points.reduce((sum, p) => sum + p[k], 0) / layer.classes);
+}
+
+/** The two sides of the explained pair's proof, as far as they are segments. */
+function drawMeeting(plane, state, told) {
+  const sides = state.why && told.lost && !told.veiled ? [told.lost.pair, told.lost.why.rivals] : [];
+  const edges = sides.flatMap((side, n) => side.flatMap((i, k) => side.slice(k + 1).map((j) => [i, j, n])));
+  plane.draw("why", edges.map(([i, j, n]) =>
+    plane.line(state.layer.points[i], state.layer.points[j], { class: "sg-captor", "stroke-width": 5 - 2 * n, style: `--fill: var(${n ? "--sg-soft" : "--sg-alarm"})` }),
+  ));
+}
+
+/** The class vectors, all of them to be dragged; who does not compete is paler and has no fate. */
+function placeClasses(state, told, name, W, b) {
+  const centre = [0, 1].map((k) => W.reduce((sum, p) => sum + p[k], 0) / W.length);
   for (const [i, handle] of state.handles.entries()) {
-    const p = layer.points[i];
-    const lost = !told.veiled && told.found[i].verdict !== "argmaxable";
-    const fate = { argmaxable: ", can win", unargmaxable: ", can never win", tied: ", tied" }[told.found[i].verdict];
-    handle.place([p[0], p[1]], {
-      fill: colour(i),
+    const verdict = told.found[state.who.indexOf(i)]?.verdict;
+    const lost = !told.veiled && !told.pairs && Boolean(verdict) && verdict !== "argmaxable";
+    const fate = { argmaxable: ", can win", unargmaxable: ", can never win", tied: ", tied" }[verdict];
+    handle.place(W[i], {
+      fill: verdict ? colour(i) : "var(--sg-paper)",
       caption: b && b[i] ? `${name(i)} ${b[i] > 0 ? "+" : ""}${format(b[i])}` : name(i),
       ringed: lost,
-      away: [p[0] - centre[0], p[1] - centre[1]],
-      label: `class ${name(i)} at ${pair(p)}${b ? `, bias ${format(b[i])}` : ""}${told.veiled ? "" : fate}`,
+      away: [W[i][0] - centre[0], W[i][1] - centre[1]],
+      label: `class ${name(i)} at ${pair(W[i])}${b ? `, bias ${format(b[i])}` : ""}${!verdict ? ", does not compete" : told.veiled || told.pairs ? "" : fate}`,
     });
+    handle.root.classList.toggle("sg-resting", !verdict);
   }
 }
 
@@ -293,10 +381,12 @@ function neighbours(layer, found) {
 function drawRegions(page, state, told, name) {
   const plane = page.features;
   const [regions, borders, labels] = [[], [], []];
+  say(page.figures[1].firstChild, `Features: which ${told.pairs ? "two come first" : "class wins"} at x`);
+  if (told.pairs) return drawPairRegions(plane, state, told, name);
   for (const [t, v] of told.found.entries()) {
     const cell = v.verdict === "argmaxable" && !told.veiled ? argmaxCell(state.layer, t, plane.half) : [];
     if (!cell.length) continue;
-    regions.push(svg("path", { d: `${plane.path(cell)}Z`, class: "sg-region", style: `--fill: ${colour(t)}`, "data-class": t }));
+    regions.push(svg("path", { d: `${plane.path(cell)}Z`, class: "sg-region", style: `--fill: ${colour(state.who[t])}`, "data-class": state.who[t] }));
     for (const [m, p] of cell.entries()) {
       // each border once, and no border where the window cuts a region off
       if (p[2] > t) borders.push(plane.line(p, cell[(m + 1) % cell.length], { class: "sg-border" }));
@@ -308,6 +398,20 @@ function drawRegions(page, state, told, name) {
   plane.draw("borders", borders);
   plane.draw("lines", state.lines && !told.veiled ? drawTies(state.layer, plane) : []);
   plane.draw("labels", labels);
+}
+
+/** One region for each pair that some x puts first, in a mixture of its colours. */
+function drawPairRegions(plane, state, told, name) {
+  const cells = told.veiled ? [] : told.pairs.filter(({ why }) => !why).map(({ pair }) => ({ pair, cell: pairCell(state.layer, pair, plane.half) }));
+  const seen = cells.filter(({ cell }) => cell.length);
+  const mixed = ([i, j]) => `color-mix(in srgb, ${colour(state.who[i])}, ${colour(state.who[j])})`;
+  plane.draw("regions", seen.map(({ pair, cell }) => svg("path", { d: `${plane.path(cell)}Z`, class: "sg-region", style: `--fill: ${mixed(pair)}`, "data-pair": pair.map((k) => state.who[k]) })), { below: true });
+  plane.draw("borders", seen.map(({ cell }) => svg("path", { d: `${plane.path(cell)}Z`, class: "sg-border sg-pairs" })));
+  plane.draw("lines", []);
+  plane.draw("labels", seen.flatMap(({ pair, cell }) => {
+    const { area, at } = centroid(cell);
+    return area > 0.004 * plane.half ** 2 ? [plane.text(at, pair.map(name).join(" "), { dy: 5, class: "sg-text sg-strong" })] : [];
+  }));
 }
 
 function drawTies(layer, plane) {
@@ -338,7 +442,7 @@ function drawFeature(page, state, name, handle) {
   });
   const shares = order.map((i) =>
     html("span", {
-      style: `flex-grow: ${probabilities[i]}; background: ${colour(i)}`,
+      style: `flex-grow: ${probabilities[i]}; background: ${colour(state.who[i])}`,
       title: `${name(i)} ${format(probabilities[i])}`,
     }),
   );
@@ -352,6 +456,10 @@ function drawFeature(page, state, name, handle) {
 function tell(page, told, state, name, suspect) {
   say(page.live, told.veiled ? VEILED : told.verdict);
   if (told.veiled) return [page.detail, page.reason].forEach((line) => say(line, ""));
+  if (told.pairs) {
+    say(page.detail, told.never);
+    return say(page.reason, !state.why ? "" : told.lost ? explainPair(told.lost, name) : "Every pair has a region.");
+  }
   const { regions, formula, all, special, bounded } = told.counts;
   const number = (value) => value.toLocaleString("en");
   say(
