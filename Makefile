@@ -38,7 +38,7 @@ export SOFTGEOM_PROFILE := $(PROFILE)
 # A profile names folders, so it must be a plain word.
 ODD      := .. ; & | < > ' " ` \ * ? ! { } [ ] ~ : = % ( ) $$
 ifneq ($(words $(PROFILE))$(strip $(foreach sign,$(ODD),$(findstring $(sign),$(PROFILE)))),1)
-$(error PROFILE must be one plain word: smoke, default, hour, paper, or own/NAME)
+$(error PROFILE must be one plain word: smoke, default, models, hour, paper, or own/NAME)
 endif
 
 TORCH    := torch==2.13.0
@@ -67,7 +67,7 @@ unexport JUPYTER_PATH PYTHONPATH
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
-	@echo '  make all             every figure and table (PROFILE=smoke|default|hour|paper; DATA=folder with raw data; two at a time, -j1 one by one)'
+	@echo '  make all             every figure and table (PROFILE=smoke|default|hour|paper; DATA=folder with raw data; MODELS=1 asks SmolLM2 too)'
 	@echo '  make test            the test suite'
 	@echo 'One notebook:          make 10_braid_counts, or with other values, into results/own: make 10_braid_counts PARAMS="seed=1 contexts=20"'
 	@echo 'One chapter:           make bottleneck, margins, circuits, hardmax;  make why-10_braid_counts says what would run and why'
@@ -151,6 +151,14 @@ NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9]*.i
 # Two notebooks at a time, since much of each runs on one core; -j1 or -j4 says otherwise.
 all: $(if $(strip $(PARAMS)),only-one-notebook-takes-params)
 	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) notebooks
+	@$(if $(MODELS),$(MAKE) --no-print-directory PROFILE=models MODELS= $(ASKING))
+# MODELS=1: then the notebooks with a column for the profile `models`, which fetches SmolLM2-135M (93 MB, by hash) and builds on what `default` made.
+ASKING   := $(patsubst params/%.yaml,%,$(shell grep -l '[{,] *models:' params/*.yaml))
+BELOW    := $(if $(filter models,$(PROFILE)),executed/default,$(E))
+ifeq ($(PROFILE),models)
+executed/default/%.ipynb:
+	@$(MAKE) --no-print-directory PROFILE=default $*
+endif
 .PHONY: notebooks
 notebooks: $(NOTEBOOKS:%=$(E)/%.ipynb)
 	@echo "$(words $(NOTEBOOKS)) notebooks up to date: results/$(PROFILE), figures/$(PROFILE), executed/$(PROFILE)"

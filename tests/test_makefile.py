@@ -68,7 +68,7 @@ def test_a_profile_is_one_plain_word(make, text):
     if text == "a#b":
         pytest.skip("make ends a word there, and `a` is a plain one")
     (said, *_) = make("check", f"PROFILE={text}")
-    assert "PROFILE must be one plain word: smoke, default, hour, paper, or own/NAME" in said
+    assert "PROFILE must be one plain word: smoke, default, models, hour, paper, or own/NAME" in said
 
 
 def test_own_profiles_pass(make):

@@ -41,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument(
             "--profile",
             default=os.environ.get("SOFTGEOM_PROFILE") or "default",
-            help="smoke, default, hour, paper, or own/NAME for the file params/own/NAME.yaml",
+            help="smoke, default, models, hour, paper, or own/NAME for the file params/own/NAME.yaml",
         )
         sub.set_defaults(action=action)
         return sub

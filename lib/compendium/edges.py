@@ -56,7 +56,7 @@ def render(root: Path) -> str:
     """The edges in make's language."""
     lines = ["# Written by `python -m compendium edges`; make writes it again when a module or a notebook changes."]
     for name, needs in derive(root).items():
-        upstream = " ".join(f"$(E)/{other}.ipynb" for other in needs.notebooks)
+        upstream = " ".join(f"$(BELOW)/{other}.ipynb" for other in needs.notebooks)
         lines.append(f"UPSTREAM_{name} := {upstream}")
         lines.append(f"$(E)/{name}.ipynb: $(UPSTREAM_{name}) $(wildcard {' '.join(needs.files)})")
     return "\n".join(lines) + "\n"

@@ -1,12 +1,14 @@
 """Profiles: runs of different size, kept apart by folders of the same name (`results/PROFILE`, `figures/PROFILE`, `executed/PROFILE`).
 
-Built in are `smoke` (minutes, for tests), `default` (20 minutes), `hour` and `paper` (full scale). Two more kinds are never committed: `lab`, which is
+Built in are `smoke` (minutes, for tests), `default` (20 minutes), `models` (on top of `default`: the notebooks that can ask a released model of 135 M
+parameters), `hour` and `paper` (full scale). Two more kinds are never committed: `lab`, which is
 what a notebook run by hand takes, and `own/NAME`: a reader's own file `params/own/NAME.yaml`, or a built-in profile with `PARAMS=` in force.
 """
 
 from __future__ import annotations
 
-BUILT_IN = ("smoke", "default", "hour", "paper")
+MODELS = "models"
+BUILT_IN = ("smoke", "default", MODELS, "hour", "paper")
 LAB = "lab"
 _OWN = "own/"
 
@@ -37,7 +39,7 @@ def overridden(profile: str) -> str:
 
 
 def lineage(profile: str) -> tuple[str, ...]:
-    """Profiles in which results are looked for, nearest first: `own/smoke` builds on `smoke`, and `lab` on `default`."""
+    """Profiles in which results are looked for, nearest first: `own/smoke` builds on `smoke`, `lab` and `models` on `default`."""
     if is_override(profile):
         return (profile, profile.removeprefix(_OWN))
-    return (profile, "default") if profile == LAB or is_own(profile) else (profile,)
+    return (profile, "default") if profile in (LAB, MODELS) or is_own(profile) else (profile,)

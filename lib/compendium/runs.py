@@ -14,7 +14,7 @@ from typing import Any
 from compendium import book, paths
 from compendium.book import STAND_IN
 
-SHOWN = ("hour", "default")  # profiles whose results are committed, the larger first
+SHOWN = ("hour", "models", "default")  # profiles whose results are committed, the larger first
 
 
 @dataclass(frozen=True)

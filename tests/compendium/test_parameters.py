@@ -47,7 +47,7 @@ def test_a_profile_states_only_what_differs(read):
         ("rate: 1\nname: y\nfast: false\n", "", r"10_demo\.yaml: missing parameter rate, name, fast"),
         ("rate: 1", "rate: 1e-3", r"rate must be of type float, not str \('1e-3'\); write floats"),
         ("smoke: 3", "smoke: true", r"seed must be of type int, not bool"),
-        ("smoke: 3", "smok: 3", r"seed: there is no profile smok; there are smoke, default, hour, paper"),
+        ("smoke: 3", "smok: 3", r"seed: there is no profile smok; there are smoke, default, models, hour, paper"),
         (", default: 4", "", r"seed: the column default is missing"),
         ("[1, 2]", '"1,2"', r"sizes must be of type list, not str \('1,2'\); write lists as \[2, 4, 8\]"),
         ("[1, 2]", "[1, two]", r"sizes: entry 2 must be of type int, not str"),
@@ -127,6 +127,7 @@ def test_only_changed_values_are_written_again(read):
 def test_lineage():
     assert profiles.lineage("smoke") == ("smoke",)
     assert profiles.lineage("lab") == ("lab", "default")
+    assert profiles.lineage("models") == ("models", "default")
     assert profiles.lineage(profiles.overridden("smoke")) == ("own/smoke", "smoke")
     assert profiles.lineage("own/mine") == ("own/mine", "default")
     with pytest.raises(ValueError, match=r"what differs in 'own/mine' belongs into params/own/mine\.yaml"):
