@@ -30,7 +30,8 @@ _LINKS = """Each claim leads to its notebook, figures and numbers in the [regist
 _LIVE = """<iframe class="explorer" src="_static/explorers/softmax.html" title="Softmax explorer: drag the rows of a layer"></iframe>
 
 Drag a point: which classes can still win? The [explorers](explorers/softmax.md) run without a kernel. Or guess your way through
-<a href="_static/one_softmax.html">One softmax, four places</a>, from a triangle to GPT-2.
+<a href="_static/one_softmax.html">One softmax, four places</a>, from a triangle to GPT-2. Or [**scan your own head here**](scan.md): drop a file of weights, see
+its dead outputs, take the proofs home; nothing leaves the page.
 """
 _WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"  # no table of contents: the figure takes its place
 _HOW_TO = """:::{note}
@@ -82,6 +83,7 @@ def _build(shown: Sequence[NotebookRun], notebooks: dict[str, Any], profile: str
     }
     proofs = {name: _for_the_site(_rendered(f"docs/{name}.md", shown)) for name in ("verdicts", "certificates")}
     explorers, lessons = _explorers(source), _lessons(source)
+    pages["scan"] = _scan_page(source)
     _write(source / "_static" / "one_softmax.html", _article(shown, profile))
     (source / "api").mkdir()
     for name, text in api_pages.pages().items():
@@ -91,7 +93,10 @@ def _build(shown: Sequence[NotebookRun], notebooks: dict[str, Any], profile: str
         _tree(title, [f"notebooks/{n}" for n in notebooks if n.startswith(digit)]) for title, digit in _CHAPTERS.items()
     ]
     trees += [_tree("Explorers", explorers), _tree("Lessons", lessons)]
-    trees += [_tree("Registers", list(pages)), _tree("Use", [*proofs, "running", "api/index"])]
+    trees += [
+        _tree("Registers", [name for name in pages if name != "scan"]),
+        _tree("Use", ["scan", *proofs, "running", "api/index"]),
+    ]
     for name, text in (pages | proofs | {"running": running, "index": "\n".join([front, *trees])}).items():
         _write(source / f"{name}.md", text)
     _fetch_mathjax(source / "_static")
@@ -153,6 +158,8 @@ def _for_the_site(text: str) -> str:
 
     def link(match: re.Match[str]) -> str:
         label, address = match[1], match[2].removeprefix("../")
+        if address.endswith("/scan.html"):  # on the live site, which the repository's pages lead to
+            return f"[{label}](scan.md)"
         if re.match(r"[a-z]+:|figures/|#", address):
             return match[0]
         if claim := re.fullmatch(r"docs/gallery/\d+\.md#(.+)", address):
@@ -184,6 +191,15 @@ def _explorers(source: Path) -> list[str]:
         text = f'{_WIDE}# {title}\n\n{frame}\n\n<a href="{address}">On a page of its own</a>, for a projector or to keep.\n'
         _write(folder / f"{name}.md", text)
     return [f"explorers/{name}" for name in explorers.NAMES]
+
+
+def _scan_page(source: Path) -> str:
+    """The page on which a reader's own layer is scanned, framed as the explorers are."""
+    from softgeom import explorers
+
+    _write(source / "_static" / "scan.html", explorers.scan_page())
+    frame = '<iframe class="explorer" src="_static/scan.html" title="Scan a layer in this browser"></iframe>'
+    return f'{_WIDE}# Scan your head here\n\n{frame}\n\n<a href="_static/scan.html">On a page of its own</a>, to keep and to use without a network.\n'
 
 
 def _article(shown: Sequence[NotebookRun], profile: str) -> str:

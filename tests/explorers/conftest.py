@@ -25,7 +25,7 @@ CHROMIUM_ARGUMENTS = [
 
 @pytest.fixture(scope="session")
 def javascript() -> JavaScript:
-    """`javascript(module, body, argument)`: the JSON of what `body` returns, with the module as `m` and `argument` in scope."""
+    """`javascript(module, body, argument)`: the JSON of what `body` (which may await) returns, with the module as `m` and `argument` in scope."""
     if node := shutil.which("node"):
         return lambda module, body, argument=None: _run_in_node(node, module, body, argument)
     if chromium := shutil.which("chromium"):
@@ -40,7 +40,7 @@ def _run_in_node(node: str, module: str, body: str, argument: Any) -> Any:
         'import fs from "node:fs";\n'
         f"import * as m from {json.dumps(url)};\n"
         'const argument = JSON.parse(fs.readFileSync(0, "utf-8"));\n'
-        f"console.log(JSON.stringify((() => {{ {body} }})()));"
+        f"console.log(JSON.stringify(await (async () => {{ {body} }})()));"
     )
     done = subprocess.run(
         [node, "--no-warnings", "--input-type=module", "-e", program],
@@ -63,7 +63,7 @@ def _run_in_chromium(chromium: str, module: str, body: str, argument: Any) -> An
         tab.route("http://explorers.test/*", lambda route: _answer(route, files))
         tab.goto("http://explorers.test/")
         result = tab.evaluate(
-            f'async (argument) => {{ const m = await import("./{module}.js"); return (() => {{ {body} }})(); }}',
+            f'async (argument) => {{ const m = await import("./{module}.js"); return (async () => {{ {body} }})(); }}',
             argument,
         )
         browser.close()

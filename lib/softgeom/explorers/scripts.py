@@ -44,6 +44,16 @@ def stylesheet() -> str:
     return "\n".join(rules) + "\n" + (FOLDER / "explorer.css").read_text(encoding="utf-8")
 
 
+def plain_script(name: str) -> str:
+    """The module `static/name.js` with all that it imports, as one script without imports and exports."""
+    return _join(f"{name}.js")
+
+
+def extra_stylesheet(name: str) -> str:
+    """The rules of `static/name.css`, for pages that are more than an explorer."""
+    return (FOLDER / f"{name}.css").read_text(encoding="utf-8")
+
+
 def _join(file: str) -> str:
     order: list[str] = []
 

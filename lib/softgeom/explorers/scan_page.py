@@ -1,0 +1,130 @@
+"""The page that scans an output layer in the browser, as one HTML text: a file is dropped on it, and nothing of it leaves the page.
+
+Search and proofs run in a worker, in the JavaScript of `static/scan_*.js`, with the library's bounds on rounding; what it can not decide is called
+undecided. The folder that it offers is the one of `softgeom scan`: `softgeom verify` and `tools/check_evidence.py` check it.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+
+from softgeom.explorers import scripts
+from softgeom.explorers.examples import initial_state
+
+TITLE = "Scan your head here"
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; worker-src blob:; img-src data:">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+<style>
+{css}
+html {{ background: #ffffff; }}
+@media (prefers-color-scheme: dark) {{ html {{ background: #14181d; }} }}
+html[data-theme="light"] {{ background: #ffffff; }}
+html[data-theme="dark"] {{ background: #14181d; }}
+body {{ margin: 0; }}
+main.softgeom {{ margin: 0 auto; padding: 12px 16px 24px; box-sizing: border-box; }}
+h1 {{ font-size: 1.5em; line-height: 1.2; margin: 0.2em 0; }}
+</style>
+</head>
+<body>
+<main class="softgeom">
+<h1>{title}</h1>
+<p>Which answers can your model never give? Drop the weights of its last layer, and see the classes that no input can make win. Everything
+is computed on this page: it may not ask anything of a network, and the file never leaves it.</p>
+<div class="sg-drop" id="drop">
+<label for="file">An <b>.npz</b> or <b>.safetensors</b> file with a table of classes × features (float16, bfloat16, float32 or float64), up to 20,000 classes and 8 million
+numbers</label>
+<input type="file" id="file" accept=".npz,.safetensors">
+<button type="button" id="example">Try it with a small example</button>
+</div>
+<p class="sg-message" id="problem" role="alert" hidden></p>
+<p class="sg-note" id="said" role="status" aria-live="polite"></p>
+<form id="choice" hidden>
+<div class="sg-fields">
+<label>Table <select id="weight"></select></label>
+<label class="sg-check"><input type="checkbox" id="transposed"> stored as features × classes</label>
+<label>Bias <select id="bias"></select></label>
+<label>Names of the classes (optional; one a line, or a JSON list) <input type="file" id="labels" accept=".txt,.json"></label>
+<label>Inputs x of the layer <select id="set"><option value="box">every coordinate within bounds</option><option value="ball">‖x‖ at most</option></select></label>
+<label>Bound <input type="text" id="bound" inputmode="decimal" value="100"></label>
+<label id="lower">Lower bound, where it differs (after ReLU: 0) <input type="text" id="low" inputmode="decimal" placeholder="minus the bound"></label>
+</div>
+<p class="sg-note" id="shape"></p>
+<p><button type="submit" class="sg-main" id="start">Scan</button></p>
+</form>
+<div id="working" hidden>
+<label for="bar">How far the scan is</label>
+<progress id="bar" max="1" value="0"></progress>
+<p class="sg-note" id="far"></p>
+<p><button type="button" id="cancel">Cancel</button></p>
+</div>
+<section id="found" aria-labelledby="headline" hidden>
+<h2 id="headline" tabindex="-1"></h2>
+<ul id="counts"></ul>
+<p class="sg-note" id="took"></p>
+<svg class="sg-picture" id="picture" role="img" aria-label="Rows of the layer"></svg>
+<p class="sg-note">Rows of the layer in the plane of their two widest directions: <b>×</b> can never win alone, dots can.</p>
+<div id="list">
+<h2>Classes that are not proven to win</h2>
+<div class="sg-fields"><label>Search by number, name or verdict <input type="search" id="filter"></label></div>
+<p class="sg-note" id="matching" aria-live="polite"></p>
+<table class="sg-scanned"><caption class="sg-note">Captors: the classes whose weighted mean is always at least as high, with their weights</caption>
+<thead><tr><th scope="col">class</th><th scope="col">verdict</th><th scope="col">captors</th></tr></thead><tbody id="rows"></tbody></table>
+<p><button type="button" id="more">Show more</button></p>
+</div>
+<h2>The proofs</h2>
+<p>Each verdict has its evidence: a point, or weights. The folder is the one that <code>softgeom scan</code> writes: unpack it, and
+<code>softgeom verify scan MODEL</code>, or <code>python tools/check_evidence.py scan/evidence.npz layer.npz</code> in exact fractions, checks every proof. Undecided classes are left out of it.</p>
+<p class="sg-bar"><button type="button" class="sg-main" id="folder">Download the evidence (scan.zip)</button>
+<button type="button" id="layer">Download the layer alone (layer.npz)</button></p>
+</section>
+<noscript>This page computes in JavaScript; softgeom scan does the same at a prompt.</noscript>
+</main>
+<script type="text/plain" id="worker">
+{worker}
+</script>
+<script type="module">
+{script}
+scanPage(document.getElementById("worker").textContent, "{example}");
+</script>
+</body>
+</html>
+"""
+
+
+def scan_page() -> str:
+    """The page as one HTML text, with its worker and a small example inside.
+
+    Returns
+    -------
+    str
+        Write it to a file and open that, or show it in an iframe, as the explorers' pages.
+    """
+    return _PAGE.format(
+        title=TITLE,
+        css=scripts.stylesheet() + scripts.extra_stylesheet("scan"),
+        worker=scripts.plain_script("scan_worker"),
+        script=scripts.plain_script("scan_page"),
+        example=example(),
+    )
+
+
+def example() -> str:
+    """The softmax explorer's first layer with names, an .npz file in base64."""
+    state = initial_state("softmax")
+    arrays = {"W": np.array(state["W"], dtype=np.float32)}
+    if state["b"] is not None:
+        arrays["b"] = np.array(state["b"], dtype=np.float32)
+    tokens = np.array([f"c{n}" for n in range(1, len(arrays["W"]) + 1)])
+    with io.BytesIO() as file:
+        np.savez(file, tokens=tokens, **arrays)
+        return base64.b64encode(file.getvalue()).decode()

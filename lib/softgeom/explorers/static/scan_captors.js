@@ -1,0 +1,177 @@
+// Do these weights prove that a class can never win? The library's three routes (certifying/hull.py), with the same bounds on rounding.
+//
+// For weights l >= 0 on rivals, v = sum l_i (w_t - w_i) and c = sum l_i (b_t - b_i), every x of the set has  (sum l) margin_t(x) <= max v.x + c.
+// 1. room: the right side in float64 with its rounding; 2. simplex: v vanishes for weights that must exist near these; 3. exact: in integers.
+
+import { inverseOf } from "./scan_bases.js";
+import { INFLATE, gamma, normUp, rowOf, underflow } from "./scan_layer.js";
+import { toIntegers } from "./exact.js";
+
+const VANISHING = 1e-6; // v_k counts as zero below this fraction of sum l_i |w_t - w_i|_k
+const NEAR_TIE = 1e-6;
+const EXACT_ENTRIES = 2 ** 15; // products that the third route may take
+const CLEAR = 1e5; // a bound this many times its own rounding is the same number on every machine; nearer to a tie it is left alone
+
+/** An upper bound <= 0 on the best margin of class t that the weights prove; Infinity when they prove nothing. Largest weight in [1/2, 1). */
+export function certifyCaptors(layer, t, rivals, weights) {
+  if (!rivals.length || rivals.includes(t) || weights.some((w) => !(w > 0 && w < 1)) || Math.max(...weights) < 0.5) return Infinity;
+  const system = makeSystem(layer, t, rivals, weights);
+  const [room, slack] = roomOf(layer, system);
+  if (room <= -CLEAR * slack) return divideUp(room, system.total);
+  if (room <= 0) return Infinity; // what proves here may fail elsewhere
+  const simplex = simplexBound(layer, system);
+  if (simplex <= 0) return simplex;
+  return rivals.length * layer.d <= EXACT_ENTRIES && isNearTie(layer, system) && holdsExactly(layer, t, rivals, weights) ? 0 : Infinity;
+}
+
+function makeSystem(layer, t, rivals, weights) {
+  const { d, b } = layer;
+  const k = rivals.length;
+  const own = rowOf(layer, t);
+  const D = new Float64Array(k * d);
+  const [v, size] = [new Float64Array(d), new Float64Array(d)];
+  const c = new Float64Array(k);
+  let [total, constant, sizes] = [0, 0, 0];
+  rivals.forEach((i, n) => {
+    const row = rowOf(layer, i);
+    for (let j = 0; j < d; j++) {
+      const x = own[j] - row[j];
+      D[n * d + j] = x;
+      v[j] += weights[n] * x;
+      size[j] += weights[n] * Math.abs(x);
+    }
+    c[n] = b[t] - b[i];
+    total += weights[n];
+    constant += weights[n] * c[n];
+    sizes += weights[n] * Math.abs(c[n]);
+  });
+  const slip = gamma(k + 3);
+  const error = size.map((s) => (s ? slip * s * INFLATE + underflow(k + 3) : 0));
+  const constantError = slip * sizes * INFLATE + (sizes ? underflow(k + 3) : 0);
+  const level = c.every((x) => x <= 0);
+  return { k, D, v, size, c, total, constant, constantError, sizes, error, level, weights };
+}
+
+/** max of v.x over the set for every v within the error: [bound, sum of sizes]. */
+function support({ set }, v, error) {
+  if (set.kind === "ball") {
+    const norm = normUp(v.map((x, k) => Math.abs(x) + error[k]));
+    const reach = set.radius * norm + (norm ? underflow(1) : 0);
+    return [reach, reach];
+  }
+  let [sum, sizes, terms] = [0, 0, 0];
+  for (let k = 0; k < v.length; k++) {
+    const [least, most] = [v[k] - error[k], v[k] + error[k]];
+    const term = Math.max(set.low * least, set.low * most, set.high * least, set.high * most);
+    if (term || (most > 0 && set.high > 0) || (least < 0 && set.low < 0)) terms++;
+    sum += term;
+    sizes += Math.abs(term);
+  }
+  const lost = underflow(terms);
+  return [sum + lost, sizes + lost];
+}
+
+/** The right side, rounded up, and how much of it is rounding. */
+function roomOf(layer, { v, error, constant, constantError }) {
+  const [bound, size] = support(layer, v, error);
+  const sums = gamma(layer.d + 8) * (size + Math.abs(constant) + constantError) * INFLATE;
+  const [plain] = support(layer, v, new Float64Array(layer.d));
+  return [bound + constant + constantError + sums, bound - plain + constantError + sums];
+}
+
+function simplexBound(layer, system) {
+  const { d } = layer;
+  const { k, D, v, size, weights, error, c, constant, constantError, level } = system;
+  const tiny = v.map((x, j) => Number(Math.abs(x) <= VANISHING * size[j]));
+  const K = [...v.keys()].filter((j) => tiny[j] && size[j] > 0);
+  const m = K.length + 1;
+  if (m !== k) return Infinity;
+  const A = new Float64Array(m * m);
+  let miss = 0;
+  for (const [r, j] of K.entries()) {
+    let scale = 0;
+    for (let n = 0; n < k; n++) scale = Math.max(scale, Math.abs(D[n * d + j]));
+    for (let n = 0; n < k; n++) A[r * m + n] = -D[n * d + j] / scale;
+    miss = Math.max(miss, (Math.abs(v[j]) + error[j]) / scale);
+  }
+  A.fill(1, (m - 1) * m);
+  const R = inverseOf(A, m);
+  const loss = R ? identityError(A, R, m) : 1;
+  if (!(loss < 0.5)) return Infinity;
+  const delta = weights.map((_, n) => {
+    let sum = 0;
+    for (let j = 0; j < m; j++) sum += Math.abs(R[n * m + j]);
+    return ((sum * miss * (1 + gamma(8))) / (1 - loss)) * INFLATE * (1 + gamma(k + 8)) + underflow(k + 8);
+  });
+  if (delta.some((change, n) => !(change < weights[n] * (1 - 1e-9)))) return Infinity;
+  const shift = constantError + delta.reduce((sum, change, n) => sum + change * Math.abs(c[n]), 0) * INFLATE;
+  const bound = level ? Math.min(constant + shift, 0) : constant + shift;
+  const rest = v.map((x, j) => (tiny[j] ? 0 : x));
+  const moved = v.map((_, j) => (tiny[j] ? 0 : error[j] + delta.reduce((sum, change, n) => sum + change * Math.abs(D[n * d + j]), 0) * INFLATE));
+  let [far, slack] = [0, 0];
+  if (rest.some((x) => x)) {
+    const [most, sizes] = support(layer, rest, moved);
+    slack = gamma(d + 8) * (sizes + Math.abs(bound)) * INFLATE;
+    far = most + slack;
+    slack += most - support(layer, rest, new Float64Array(d))[0];
+  }
+  const right = far + bound;
+  const certain = (level && !far && (!system.sizes || right <= -CLEAR * shift)) || right <= -CLEAR * (slack + shift);
+  return certain ? divideUp(right, system.total * 2) : Infinity;
+}
+
+/** An upper bound on the largest row sum of |I - A R|. */
+function identityError(A, R, m) {
+  const slip = gamma(m + 2) + gamma(8);
+  let most = 0;
+  const [row, size] = [new Float64Array(m), new Float64Array(m)];
+  for (let i = 0; i < m; i++) {
+    row.fill(0);
+    size.fill(0);
+    for (let n = 0; n < m; n++) {
+      const a = A[i * m + n];
+      for (let j = 0, r = n * m; j < m; j++) {
+        row[j] += a * R[r + j];
+        size[j] += Math.abs(a * R[r + j]);
+      }
+    }
+    let sum = 0;
+    for (let j = 0; j < m; j++) sum += Math.abs(Number(i === j) - row[j]) + slip * size[j] * INFLATE + underflow(m + 2);
+    most = Math.max(most, sum * INFLATE);
+  }
+  return most;
+}
+
+function isNearTie(layer, { v, size, constant, sizes }) {
+  const { set } = layer;
+  const extent = set.kind === "box" ? Math.max(Math.abs(set.low), Math.abs(set.high)) : set.radius;
+  const whole = extent * size.reduce((sum, x) => sum + x, 0) + sizes;
+  return support(layer, v, new Float64Array(layer.d))[0] + constant <= NEAR_TIE * whole;
+}
+
+/** The inequality itself, in integers: every float is one over a power of two. */
+function holdsExactly(layer, t, rivals, weights) {
+  const { set, d, b } = layer;
+  const chosen = [t, ...rivals];
+  const rows = toIntegers(chosen.map((i) => [...rowOf(layer, i), 1])); // the 1 tells their common unit
+  const unit = rows[0][d];
+  const biases = toIntegers([chosen.map((i) => b[i]).concat(1)])[0];
+  const bounds = set.kind === "box" ? [set.low, set.high] : [set.radius];
+  const [wholeBounds, whole] = [toIntegers([[...bounds, 1]])[0], toIntegers([weights])[0]];
+  const scale = wholeBounds.at(-1);
+  const v = Array.from({ length: d }, (_, j) => whole.reduce((sum, l, n) => sum + l * (rows[0][j] - rows[n + 1][j]), 0n));
+  const c = whole.reduce((sum, l, n) => sum + l * (biases[0] - biases[n + 1]), 0n);
+  // v stands over `unit`, c over biases.at(-1), bounds over `scale`: bring both sides over their product.
+  const [left, right] = [biases.at(-1), c * unit * scale];
+  if (set.kind === "box") {
+    const [low, high] = wholeBounds;
+    return v.reduce((sum, x) => sum + (x > 0n ? high * x : low * x), 0n) * left + right <= 0n;
+  }
+  return right <= 0n && wholeBounds[0] ** 2n * v.reduce((sum, x) => sum + x * x, 0n) * left ** 2n <= right ** 2n;
+}
+
+/** right / total <= 0, rounded up. */
+function divideUp(right, total) {
+  const bound = (right / total) * (1 - 1e-9);
+  return bound < -underflow(1) ? bound : 0;
+}

@@ -1,0 +1,231 @@
+// Files of weights that are dropped on a page: .npz and .safetensors, read piece by piece; what cannot be read is said in one sentence.
+
+import { bytesOf, crc32 } from "./scan_archive.js";
+
+export const MOST_CLASSES = 20000;
+export const MOST_NUMBERS = 8e6; // entries of W: the points of all classes take as much again
+const HEADER = 16384; // bytes in which an array's header must end
+const FLOATS = { f2: Uint16Array, f4: Float32Array, f8: Float64Array };
+const FIRST = ["W", "weight", "lm_head.weight", "cls.predictions.decoder.weight", "output.weight", "embed_out.weight", "decoder_ff_logit_out_W", "ff_logit_W"];
+const AS_COLUMNS = new Set(["decoder_ff_logit_out_W", "ff_logit_W"]); // stored as features x classes
+
+/** The arrays of a file: [{name, shape, dtype, floats, read}], `read` giving bytes in the order of the rows. */
+export async function openWeights(file) {
+  if (file.size === 0) throw new Error(`${file.name} is empty.`);
+  const start = await bytesAt(file, 0, 8);
+  if (start[0] === 0x50 && start[1] === 0x4b) return openNpz(file);
+  if (start[0] === 0x93) throw new Error(`${file.name} holds one unnamed array: write the layer with numpy.savez(path, W=W, b=b).`);
+  if (file.name.endsWith(".safetensors") || start.length === 8) return openSafetensors(file);
+  throw new Error(`${file.name} is neither an .npz nor a .safetensors file; softgeom scan reads ONNX, GGUF and PyTorch files too.`);
+}
+
+const bytesAt = async (file, start, stop) => new Uint8Array(await file.slice(start, stop).arrayBuffer());
+
+async function openSafetensors(file) {
+  const no = `${file.name} is neither an .npz nor a .safetensors file; softgeom scan reads ONNX, GGUF and PyTorch files too.`;
+  const length = file.size < 8 ? -1 : Number(new DataView((await bytesAt(file, 0, 8)).buffer).getBigUint64(0, true));
+  if (!(length >= 2 && length <= 1e8)) throw new Error(no);
+  if (file.size < 8 + length) throw new Error(`${file.name} ends inside its header: fetch the file again.`);
+  let header;
+  try {
+    header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(await bytesAt(file, 8, 8 + length)));
+    if (header === null || typeof header !== "object") throw new Error(no);
+  } catch {
+    throw new Error(no);
+  }
+  const types = { F16: "<f2", F32: "<f4", F64: "<f8", BF16: "bf16" };
+  return Object.entries(header)
+    .filter(([name]) => name !== "__metadata__")
+    .map(([name, about]) => {
+      const [from, to] = about?.data_offsets ?? [];
+      const shape = about?.shape;
+      const dtype = types[about?.dtype] ?? String(about?.dtype);
+      const whole = Array.isArray(shape) && [from, to, ...shape].every((n) => Number.isSafeInteger(n) && n >= 0);
+      if (!whole || (dtype in SIZES && (to - from) !== count(shape) * SIZES[dtype]))
+        throw new Error(`${file.name} has an impossible header: the place of ${JSON.stringify(name)} does not fit its shape.`);
+      if (8 + length + to > file.size) throw new Error(`${file.name} ends before the tensor ${JSON.stringify(name)} does: fetch the file again.`);
+      return { name, shape, dtype, floats: dtype in SIZES, read: () => bytesAt(file, 8 + length + from, 8 + length + to) };
+    });
+}
+
+const SIZES = { "<f2": 2, "<f4": 4, "<f8": 8, ">f2": 2, ">f4": 4, ">f8": 8, bf16: 2 };
+const count = (shape) => shape.reduce((product, n) => product * n, 1);
+
+async function openNpz(file) {
+  const damaged = (why) => new Error(`${file.name} is not a whole .npz file of numbers (${why}): write it with numpy.savez.`);
+  const tail = await bytesAt(file, Math.max(0, file.size - 65557), file.size);
+  let end = tail.length - 22;
+  while (end >= 0 && !(tail[end] === 0x50 && tail[end + 1] === 0x4b && tail[end + 2] === 5 && tail[end + 3] === 6)) end--;
+  if (end < 0) throw damaged("it is cut short, or no archive");
+  const last = new DataView(tail.buffer, tail.byteOffset + end);
+  const [entries, size, offset] = [last.getUint16(10, true), last.getUint32(12, true), last.getUint32(16, true)];
+  if (offset === 0xffffffff || offset + size > file.size) throw damaged("it is cut short, or larger than 4 GB");
+  const listed = await bytesAt(file, offset, offset + size);
+  const view = new DataView(listed.buffer, listed.byteOffset);
+  const arrays = [];
+  for (let at = 0, n = 0; n < entries; n++) {
+    if (at + 46 > size || view.getUint32(at, true) !== 0x02014b50) throw damaged("its directory is damaged");
+    const [flags, method, crc] = [view.getUint16(at + 8, true), view.getUint16(at + 10, true), view.getUint32(at + 16, true)];
+    const [packedSize, fullSize, local] = [view.getUint32(at + 20, true), view.getUint32(at + 24, true), view.getUint32(at + 42, true)];
+    const [nameSize, extra, comment] = [28, 30, 32].map((k) => view.getUint16(at + k, true));
+    const member = new TextDecoder().decode(listed.subarray(at + 46, at + 46 + nameSize));
+    at += 46 + nameSize + extra + comment;
+    const label = JSON.stringify(member);
+    if (flags & 1) throw damaged(`${label} is encrypted`);
+    if (method !== 0 && method !== 8) throw damaged(`${label} is compressed by a method that NumPy does not write`);
+    if (fullSize === 0xffffffff || fullSize > 1040 * Math.max(packedSize, 1)) throw damaged(`${label} declares more than it can hold`);
+    if (!member.endsWith(".npy")) throw damaged(`${label} is no array`);
+    const front = await bytesAt(file, local, local + 30);
+    if (front.length < 30 || new DataView(front.buffer).getUint32(0, true) !== 0x04034b50) throw damaged(`${label} is not where its directory says`);
+    const [a, b] = [26, 28].map((k) => new DataView(front.buffer).getUint16(k, true));
+    const from = local + 30 + a + b;
+    const open = (most) => (method ? inflate(file.slice(from, from + packedSize), most, damaged) : bytesAt(file, from, from + Math.min(packedSize, most)));
+    const about = npyHeader(await open(HEADER), damaged, label);
+    if (about.floats && count(about.shape) * SIZES[about.dtype] !== fullSize - about.start) throw damaged(`${label} of shape (${about.shape}) cannot fill its bytes`);
+    const read = async () => {
+      const all = await open(fullSize);
+      if (all.length !== fullSize || crc32(all) !== crc) throw damaged(`${label} is damaged: its checksum differs`);
+      return all.slice(about.start);
+    };
+    arrays.push({ ...about, name: member.slice(0, -4), read });
+  }
+  return arrays;
+}
+
+function npyHeader(bytes, damaged, label) {
+  const magic = [0x93, 78, 85, 77, 80, 89].every((byte, n) => bytes[n] === byte);
+  const wide = bytes[6] > 1;
+  const length = wide ? bytes[8] + 256 * (bytes[9] + 256 * bytes[10]) : bytes[8] + 256 * bytes[9];
+  const start = (wide ? 12 : 10) + length;
+  if (!magic || start > bytes.length) throw damaged(`${label} is no array`);
+  const said = new TextDecoder().decode(bytes.subarray(wide ? 12 : 10, start));
+  const [, dtype] = /'descr':\s*'([^']*)'/.exec(said) ?? [];
+  const [, order] = /'fortran_order':\s*(True|False)/.exec(said) ?? [];
+  const [, shape] = /'shape':\s*\(([\d,\sL]*)\)/.exec(said) ?? [];
+  if (dtype === undefined || order === undefined || shape === undefined) throw damaged(`${label} holds no plain numbers`);
+  return { shape: (shape.match(/\d+/g) ?? []).map(Number), dtype, fortran: order === "True", floats: dtype in SIZES, start };
+}
+
+/** At most so many inflated bytes. */
+async function inflate(blob, most, damaged) {
+  const reader = blob.stream().pipeThrough(new DecompressionStream("deflate-raw")).getReader();
+  const all = new Uint8Array(most);
+  let place = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      all.set(value.subarray(0, most - place), place);
+      place += Math.min(value.length, most - place);
+      if (place === most) {
+        await reader.cancel();
+        break;
+      }
+    }
+  } catch {
+    throw damaged("its compressed content is damaged");
+  }
+  return all.subarray(0, place);
+}
+
+/** Which arrays could be the layer: [{name, shape, transposed, biases}], the likeliest first; an Error in one sentence when there is none. */
+export function candidates(arrays, fileName) {
+  const tables = arrays.filter(({ shape }) => shape.length === 2 && shape.every((n) => n > 0));
+  const found = tables.filter(({ floats }) => floats);
+  if (!found.length) {
+    const other = tables.map(({ name, dtype }) => `${name} (${dtype})`).slice(0, 4);
+    const why = other.length ? `its tables are no floats: ${other.join(", ")}; a proof about rounded weights would be about another layer` : "it has no table of classes x features";
+    throw new Error(`${fileName} has no layer that can be scanned: ${why}.`);
+  }
+  const rank = ({ name, shape }) => (FIRST.includes(name) ? FIRST.indexOf(name) - 100 : -Math.max(...shape) / 1e9);
+  return [...found].sort((p, q) => rank(p) - rank(q)).map(({ name, shape, dtype }) => {
+    const transposed = AS_COLUMNS.has(name);
+    return { name, shape, dtype, transposed, biases: biasesFor(arrays, name), warning: shape[transposed ? 1 : 0] < shape[transposed ? 0 : 1] };
+  });
+}
+
+/** Vectors that fit as a bias: the sibling by name first. */
+function biasesFor(arrays, name) {
+  const sibling = [name.replace(/weight$/, "bias"), name.replace(/W$/, "b"), name.replace(/kernel$/, "bias")].filter((other) => other !== name);
+  if (name === "lm_head.weight") sibling.push("final_logits_bias");
+  if (name === "cls.predictions.decoder.weight") sibling.push("cls.predictions.bias");
+  const flat = ({ shape }) => shape.length === 1 || (shape.length === 2 && shape[0] === 1);
+  const vectors = arrays.filter((one) => one.floats && flat(one));
+  const first = vectors.filter((one) => sibling.includes(one.name));
+  const rest = vectors.filter((one) => !sibling.includes(one.name));
+  return { likely: first[0]?.name ?? null, all: [...first, ...rest].map((one) => ({ name: one.name, length: one.shape.at(-1) })) };
+}
+
+/** The layer of a choice {weight, bias, transposed}: {W, b, classes, d, stored}, all numbers finite, within the caps of this page. */
+export async function readLayer(arrays, { weight, bias, transposed }) {
+  const [table, vector] = [weight, bias].map((name) => arrays.find((one) => one.name === name));
+  const [classes, d] = transposed ? [table.shape[1], table.shape[0]] : table.shape;
+  if (classes > MOST_CLASSES || classes * d > MOST_NUMBERS)
+    throw new Error(`${weight} has ${classes} classes x ${d} features; this page takes up to ${MOST_CLASSES} classes and ${MOST_NUMBERS / 1e6} million numbers: softgeom scan has no such limit.`);
+  if (vector && vector.shape.at(-1) !== classes)
+    throw new Error(`${bias} has ${vector.shape.at(-1)} entries for ${classes} classes: choose another bias, or none.`);
+  const [W, b] = [await numbers(table, transposed), vector ? await numbers(vector, false) : null];
+  const stored = { W: { shape: [classes, d], ...asStored(W) }, b: b && { shape: [classes], ...asStored(b) } };
+  return { W: W.values, b: b && b.values, classes, d, stored };
+}
+
+/** Row by row: the raw numbers as the checker stores them, and as float64. */
+async function numbers(array, transposed) {
+  const bytes = await array.read();
+  const [order, kind] = array.dtype === "bf16" ? ["<", "bf16"] : [array.dtype[0], array.dtype.slice(1)];
+  if (order === ">") {
+    const width = SIZES[array.dtype];
+    for (let k = 0; k < bytes.length; k += width) bytes.subarray(k, k + width).reverse();
+  }
+  const copy = bytes.slice().buffer;
+  let raw = kind === "bf16" ? new Float32Array(Uint32Array.from(new Uint16Array(copy), (half) => half << 16).buffer) : new FLOATS[kind](copy);
+  if (Boolean(array.fortran) !== transposed && array.shape.length === 2) {
+    const [rows, columns] = transposed ? [array.shape[1], array.shape[0]] : array.shape;
+    const turned = new raw.constructor(raw.length);
+    for (let i = 0; i < rows; i++) for (let k = 0; k < columns; k++) turned[i * columns + k] = raw[k * rows + i];
+    raw = turned;
+  }
+  const values = kind === "f2" ? Float64Array.from(raw, halfToNumber) : Float64Array.from(raw);
+  const bad = values.findIndex((value) => !Number.isFinite(value));
+  if (bad >= 0) throw new Error(`${array.name} has a NaN or infinite entry, the first at place ${bad}: repair the weights first.`);
+  return order === ">" ? { raw: values, values, kind: "f8" } : { raw, values, kind: kind === "bf16" ? "f4" : kind };
+}
+
+const asStored = ({ raw, kind }) => ({ dtype: `<${kind}`, bytes: bytesOf(raw) });
+
+function halfToNumber(half) {
+  const [exponent, fraction] = [(half >> 10) & 31, half & 1023];
+  const size = exponent === 0 ? fraction * 2 ** -24 : exponent === 31 ? (fraction ? NaN : Infinity) : (1 + fraction / 1024) * 2 ** (exponent - 15);
+  return half & 0x8000 ? -size : size;
+}
+
+/** Names in the file itself, an array `tokens` of strings; null when there is none that fits. */
+export async function storedTokens(arrays, classes) {
+  const array = arrays.find((one) => one.name === "tokens" && /^[<|]?[US]\d+$/.test(one.dtype) && one.shape.length === 1 && one.shape[0] === classes);
+  if (!array) return null;
+  const bytes = await array.read();
+  const wide = array.dtype.includes("U");
+  const width = Number(/\d+$/.exec(array.dtype)[0]) * (wide ? 4 : 1);
+  return Array.from({ length: classes }, (_, t) => {
+    const part = bytes.slice(t * width, (t + 1) * width);
+    return (wide ? String.fromCodePoint(...new Uint32Array(part.buffer)) : new TextDecoder().decode(part)).replace(/\0+$/, "");
+  });
+}
+
+/** Names from a file, one a line or a JSON list; a list one or two short belongs to a network that reads text lines, as softgeom scan has it. */
+export function parseLabels(content, classes, fileName) {
+  let names = null;
+  try {
+    const said = JSON.parse(content);
+    if (Array.isArray(said) && said.every((name) => typeof name === "string")) names = said;
+  } catch {
+    names = null;
+  }
+  names ??= content.split(/\r\n|\r|\n/);
+  if (names.at(-1) === "" && names.length + 2 > classes) names = names.slice(0, -1);
+  const missing = classes - names.length;
+  if (missing === 0) return names;
+  if (missing === 1) return ["<blank>", ...names];
+  if (missing === 2) return ["<blank>", ...names, " "];
+  throw new Error(`${fileName} has ${names.length} names for ${classes} classes: they belong to another model.`);
+}

@@ -1,0 +1,134 @@
+// A layer as the scan on a page holds it: float64 numbers in units of order one, and the bounds on their rounding (Higham 2002, Section 3.1).
+
+export const INFLATE = 1 + 1e-9; // a bound is itself a short computation: its relative error is far below this
+
+/** n u / (1 - n u) for float64: n products and sums, in any order, are off by at most this times the sum of their sizes. */
+export function gamma(n) {
+  const nu = n * 2 ** -53;
+  return (nu / (1 - nu)) * INFLATE;
+}
+
+/** What n operations can lose below the normal range. */
+export const underflow = (n) => 4 * n * 2 ** -1022;
+
+/** An upper bound on the 2-norm of v[from .. from + n). */
+export function normUp(v, from = 0, n = v.length) {
+  let [squares, largest] = [0, 0];
+  for (let k = from; k < from + n; k++) {
+    squares += v[k] * v[k];
+    largest = Math.max(largest, Math.abs(v[k]));
+  }
+  return largest ? Math.sqrt(squares * (1 + gamma(n + 2)) + underflow(n)) * INFLATE + underflow(1) : 0;
+}
+
+/** The e with 2^(e-1) <= size < 2^e, as C's frexp has it; 0 for 0. */
+export function exponent(size) {
+  if (!size) return 0;
+  let e = Math.floor(Math.log2(size)) + 1;
+  while (2 ** e <= size) e++;
+  while (2 ** (e - 1) > size) e--;
+  return e;
+}
+
+/**
+ * W (C, d, row by row) and b (C, or null) with rows divided by a power of two, and the features multiplied by it: logits and margins stay
+ * what they are, to the bit. `set` is {kind: "box", low, high} or {kind: "ball", radius} in the units that the reader chose.
+ */
+export function makeScanLayer(W, b, classes, d, set) {
+  let largest = 0;
+  for (let i = 0; i < W.length; i++) largest = Math.max(largest, Math.abs(W[i]));
+  const power = exponent(largest);
+  const extent = set.kind === "box" ? Math.max(Math.abs(set.low), Math.abs(set.high)) : set.radius;
+  const offset = b ? b.reduce((most, value) => Math.max(most, Math.abs(value)), 0) : 0;
+  if (Math.abs(power) > 40 || Math.abs(exponent(extent)) > 40 || Math.abs(exponent(offset)) > 40)
+    throw new Error("The numbers of this layer, or the bound, are beyond 2^40 or below 2^-40: softgeom scan rescales such layers, this page does not.");
+  const unit = 2 ** power;
+  const scaled = W.map((value) => value / unit);
+  for (let i = 0; i < W.length; i++)
+    if (scaled[i] * unit !== W[i]) throw new Error("The sizes in this layer are too far apart for this page: use softgeom scan.");
+  const moved = Object.fromEntries(Object.entries(set).map(([name, value]) => [name, name === "kind" ? value : value * unit]));
+  const layer = { W: scaled, b: b ? Float64Array.from(b) : new Float64Array(classes), biased: b !== null, classes, d, unit, set: moved };
+  layer.mean = meanRow(layer);
+  layer.norms = new Float64Array(classes).map((_, i) => normUp(scaled, i * d, d));
+  layer.norm = layer.norms.reduce((most, value) => Math.max(most, value), 0);
+  layer.offset = offset;
+  return layer;
+}
+
+function meanRow({ W, classes, d }) {
+  const mean = new Float64Array(d);
+  for (let i = 0; i < classes; i++) for (let k = 0; k < d; k++) mean[k] += W[i * d + k];
+  return mean.map((value) => value / classes);
+}
+
+/** Row i, a view. */
+export const rowOf = (layer, i) => layer.W.subarray(i * layer.d, (i + 1) * layer.d);
+
+/** The box that holds the features: itself, or the one around the ball. */
+export const boxAround = ({ set }) => (set.kind === "box" ? [set.low, set.high] : [-set.radius, set.radius]);
+
+/** Move z to the nearest point of the set, in place. */
+export function project(layer, z) {
+  const { set } = layer;
+  if (set.kind === "box") {
+    for (let k = 0; k < z.length; k++) z[k] = Math.min(Math.max(z[k], set.low), set.high);
+    return z;
+  }
+  const norm = Math.hypot(...z);
+  const shrink = (set.radius * (1 - 1e-6)) / norm; // room for rounding
+  if (shrink < 1) for (let k = 0; k < z.length; k++) z[k] *= shrink;
+  return z;
+}
+
+/** A point of the set far out in the direction of a row from the mean row. */
+export function farPoint(layer, t, z) {
+  const { set, d, mean } = layer;
+  const own = rowOf(layer, t);
+  let largest = 0;
+  let square = 0;
+  for (let k = 0; k < d; k++) {
+    z[k] = own[k] - mean[k];
+    largest = Math.max(largest, Math.abs(z[k]));
+    square += z[k] * z[k];
+  }
+  const [low, high] = boxAround(layer);
+  const step = set.kind === "box" ? Math.max(-low, high) / (largest || 1) : set.radius / (Math.sqrt(square) || 1);
+  const anchor = set.kind === "box" ? Math.min(Math.max(0, low), high) : 0;
+  for (let k = 0; k < d; k++) z[k] = anchor + z[k] * step;
+  return project(layer, z);
+}
+
+/** Whether a point certainly lies in the set. */
+export function isInside({ set, d }, z) {
+  if (set.kind === "box") return z.every((value) => set.low <= value && value <= set.high);
+  let squares = 0;
+  for (const value of z) squares += value * value;
+  return squares * (1 + gamma(d + 2)) + underflow(d) <= set.radius ** 2 * (1 - gamma(4));
+}
+
+/** Groups of classes with equal rows: tied with one of equal bias, or dominated by one of larger bias; both as maps class -> other. */
+export function findTwins(layer) {
+  const buckets = new Map();
+  for (let i = 0; i < layer.classes; i++) {
+    const bits = new Int32Array(rowOf(layer, i).map((value) => value + 0).buffer); // -0 becomes 0, which equals it
+    let hash = 0;
+    for (const word of bits) hash = (Math.imul(hash, 31) + word) | 0;
+    const same = (buckets.get(hash) ?? []).find(([first]) => equalRows(layer, first, i));
+    if (same) same.push(i);
+    else buckets.set(hash, [...(buckets.get(hash) ?? []), [i]]);
+  }
+  const [tied, dominated] = [new Map(), new Map()];
+  for (const group of [...buckets.values()].flat()) {
+    if (group.length < 2) continue;
+    const most = Math.max(...group.map((i) => layer.b[i]));
+    const top = group.filter((i) => layer.b[i] === most);
+    for (const i of group) if (layer.b[i] < most) dominated.set(i, top[0]);
+    if (top.length > 1) for (const i of top) tied.set(i, i === top[0] ? top[1] : top[0]);
+  }
+  return { tied, dominated };
+}
+
+function equalRows({ W, d }, i, j) {
+  for (let k = 0; k < d; k++) if (W[i * d + k] !== W[j * d + k]) return false;
+  return true;
+}

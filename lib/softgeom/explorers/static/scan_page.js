@@ -1,0 +1,209 @@
+// The page that scans: it asks for a file and a feature set, shows how far the worker is, and what it found.
+
+import { embed } from "./page.js";
+
+const ROWS = 100; // of the table at first; a button shows more
+const WORDS = {
+  argmaxable: ["can win", "a point is stored at which each of them scores highest"],
+  unargmaxable: ["can never win", "whatever the input, a weighted mean of others scores at least as high"],
+  tied: ["tied", "another class has the same score everywhere"],
+  undecided: ["undecided", "this page found neither a winning input nor a proof; softgeom scan decides nearly all of them"],
+};
+
+/** Make the page alive; `code` is the worker's source, `example` an .npz file in base64 to try. */
+export function scanPage(code, example) {
+  const at = (id) => document.getElementById(id);
+  let [worker, file, shown, begun] = [null, null, null, 0];
+  const source = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+
+  const say = (text) => (at("said").textContent = text);
+  const complain = (text) => {
+    at("problem").textContent = text;
+    at("problem").hidden = !text;
+  };
+
+  function fresh() {
+    worker?.terminate();
+    worker = new Worker(source);
+    worker.onmessage = ({ data }) => heard[data.kind](data);
+    worker.onerror = (event) => heard.problem({ text: `The scan stopped: ${event.message}` });
+  }
+
+  function open(chosen) {
+    if (!chosen) return;
+    file = chosen;
+    complain("");
+    for (const id of ["choice", "working", "found"]) at(id).hidden = true;
+    say(`Reading ${file.name}.`);
+    fresh();
+    worker.postMessage({ ask: "open", file });
+  }
+
+  const heard = {
+    opened({ choices }) {
+      shown = choices;
+      fill(at("weight"), choices.map(({ name, shape }) => [name, `${name} (${shape.map((n) => n.toLocaleString("en")).join(" × ")})`]));
+      choose();
+      at("choice").hidden = false;
+      say(`${file.name}: ${choices.length === 1 ? "one table that can be a layer" : `${choices.length} tables that can be a layer, the likeliest is chosen`}.`);
+      at("start").focus();
+    },
+    progress({ stage, done, of }) {
+      at("bar").max = of;
+      at("bar").value = done;
+      const text = `${stage}: ${done.toLocaleString("en")} of ${of.toLocaleString("en")} classes`;
+      at("far").textContent = `${text}, ${Math.round((performance.now() - begun) / 1000)} s`;
+      if (at("said").dataset.stage !== stage) say(`${stage[0].toUpperCase()}${stage.slice(1)}.`); // once a stage: nobody wants to hear each number
+      at("said").dataset.stage = stage;
+    },
+    scanned(result) {
+      at("working").hidden = true;
+      at("choice").hidden = false;
+      show(result);
+    },
+    file({ name, bytes }) {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([bytes]));
+      link.download = name;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+    },
+    problem({ text }) {
+      at("working").hidden = true;
+      say("");
+      complain(text);
+    },
+  };
+
+  function fill(select, options) {
+    select.replaceChildren(...options.map(([value, text]) => Object.assign(document.createElement("option"), { value, textContent: text })));
+  }
+
+  function choose() {
+    const { shape, transposed, biases } = shown.find(({ name }) => name === at("weight").value);
+    at("transposed").checked = transposed;
+    fill(at("bias"), [["", "none"], ...biases.all.map(({ name, length }) => [name, `${name} (${length.toLocaleString("en")})`])]);
+    const classes = shape[transposed ? 1 : 0];
+    const likely = biases.all.find(({ name, length }) => name === biases.likely && length === classes);
+    at("bias").value = likely ? likely.name : "";
+    warn();
+  }
+
+  function warn() {
+    const { shape } = shown.find(({ name }) => name === at("weight").value);
+    const [classes, features] = at("transposed").checked ? [...shape].reverse() : shape;
+    const odd = classes < features ? " More features than classes: is the table stored the other way round?" : "";
+    at("shape").textContent = `${classes.toLocaleString("en")} classes over ${features.toLocaleString("en")} features.${odd}`;
+  }
+
+  function featureSet() {
+    const ball = at("set").value === "ball";
+    const bound = Number(at("bound").value);
+    if (!(bound > 0) || !Number.isFinite(bound)) throw new Error("The bound must be a positive number.");
+    if (ball) return { kind: "ball", radius: bound };
+    const low = at("low").value.trim() === "" ? -bound : Number(at("low").value);
+    if (!(low < bound)) throw new Error("The lower bound must be a number below the bound.");
+    return { kind: "box", low, high: bound };
+  }
+
+  function start(event) {
+    event.preventDefault();
+    try {
+      const set = featureSet();
+      complain("");
+      begun = performance.now();
+      at("far").textContent = "";
+      delete at("said").dataset.stage;
+      at("choice").hidden = true;
+      at("found").hidden = true;
+      at("working").hidden = false;
+      at("cancel").focus();
+      const choice = { weight: at("weight").value, bias: at("bias").value || null, transposed: at("transposed").checked };
+      worker.postMessage({ ask: "scan", choice, set, labels: at("labels").files[0] ?? null, file: file.name });
+    } catch (error) {
+      complain(error.message);
+    }
+  }
+
+  function cancel() {
+    open(file); // a new worker: the old one is ended where it is
+    say("Cancelled.");
+  }
+
+  function show({ counts, dead, classes, features, seconds, points, named }) {
+    const never = counts.unargmaxable + counts.tied;
+    const numbers = (n) => n.toLocaleString("en");
+    at("headline").textContent = never
+      ? `${numbers(never)} of ${numbers(classes)} classes can never be the one answer.`
+      : counts.undecided ? `No dead class among those that were decided.` : `Every one of the ${numbers(classes)} classes can win.`;
+    at("counts").replaceChildren(
+      ...Object.entries(WORDS).filter(([verdict]) => counts[verdict]).map(([verdict, [word, means]]) => {
+        const item = document.createElement("li");
+        item.append(Object.assign(document.createElement("b"), { textContent: `${numbers(counts[verdict])} ${word}` }), `: ${means}.`);
+        return item;
+      }),
+    );
+    at("took").textContent = `${numbers(classes)} classes over ${numbers(features)} features in ${seconds.toFixed(1)} s.`;
+    draw(points, never);
+    at("list").hidden = !dead.length;
+    at("filter").value = "";
+    list(dead, named);
+    at("filter").oninput = () => list(dead, named);
+    at("found").hidden = false;
+    say(at("headline").textContent);
+    at("headline").focus();
+  }
+
+  function list(dead, named, most = ROWS) {
+    const asked = at("filter").value.trim().toLowerCase();
+    const fit = dead.filter(({ t, token, verdict }) => !asked || `${t} ${token} ${verdict}`.toLowerCase().includes(asked));
+    at("rows").replaceChildren(
+      ...fit.slice(0, most).map(({ t, token, verdict, captors, of }) => {
+        const row = document.createElement("tr");
+        const more = of > captors.length ? `, and ${of - captors.length} more` : "";
+        const held = captors.map(({ token: other, share }) => (captors.length === 1 && of <= 1 ? other : `${other} ${(100 * share).toFixed(0)}%`)).join(", ");
+        const cells = [named ? `${token} (${t})` : String(t), WORDS[verdict][0], held + more];
+        row.append(...cells.map((textContent, n) => Object.assign(document.createElement(n ? "td" : "th"), n ? { textContent } : { textContent, scope: "row" })));
+        return row;
+      }),
+    );
+    at("matching").textContent = `${fit.length.toLocaleString("en")} of ${dead.length.toLocaleString("en")} classes${fit.length > most ? `, the first ${most} are shown` : ""}.`;
+    at("more").hidden = fit.length <= most;
+    at("more").onclick = () => list(dead, named, most * 10);
+  }
+
+  /** Rows of W in the plane of their widest directions: those that win as dots, the others as crosses. */
+  function draw(points, never) {
+    const [width, height] = [480, 280]; // drawn larger on a desk, smaller on a phone
+    const most = [0, 1].map((axis) => Math.max(...points.map((point) => Math.abs(point[axis])), 1e-300));
+    const place = ([x, y]) => [width / 2 + (x / most[0]) * (width / 2 - 12), height / 2 - (y / most[1]) * (height / 2 - 12)].map((value) => value.toFixed(1));
+    const radius = points.length > 300 ? 2.5 : 5;
+    const marks = [...points].sort((p, q) => q[2] - p[2]).map((point) => {
+      const [x, y] = place(point);
+      return point[2] ? `<circle class="sg-lives" cx="${x}" cy="${y}" r="${radius}"/>` : `<path class="sg-dead" d="M${x - 4} ${y - 4}l8 8m0 -8l-8 8"/>`;
+    });
+    at("picture").setAttribute("viewBox", `0 0 ${width} ${height}`);
+    at("picture").innerHTML = marks.join("");
+    at("picture").setAttribute("aria-label", `Rows of the layer in the plane of their two widest directions: ${never} crosses for classes that can never win, dots for others.`);
+  }
+
+  fresh();
+  at("file").addEventListener("change", () => open(at("file").files[0]));
+  at("example").addEventListener("click", tryExample);
+  at("weight").addEventListener("change", choose);
+  at("transposed").addEventListener("change", warn);
+  at("set").addEventListener("change", () => (at("lower").hidden = at("set").value === "ball"));
+  at("choice").addEventListener("submit", start);
+  at("cancel").addEventListener("click", cancel);
+  at("folder").addEventListener("click", () => worker.postMessage({ ask: "folder" }));
+  at("layer").addEventListener("click", () => worker.postMessage({ ask: "layerFile" }));
+  for (const kind of ["dragenter", "dragover"]) addEventListener(kind, (event) => (event.preventDefault(), at("drop").classList.add("sg-over")));
+  for (const kind of ["dragleave", "drop"]) addEventListener(kind, () => at("drop").classList.remove("sg-over"));
+  addEventListener("drop", (event) => (event.preventDefault(), open(event.dataTransfer.files[0])));
+  embed();
+
+  function tryExample() {
+    const bytes = Uint8Array.from(atob(example), (character) => character.charCodeAt(0));
+    open(new File([bytes], "example.npz"));
+  }
+}

@@ -1,0 +1,118 @@
+// The worker of the page that scans: it reads, searches, proves and writes, and tells the page how far it is. Nothing leaves it but messages.
+
+import { npy, scanFolder, zip } from "./scan_archive.js";
+import { scanLayer } from "./scan_decide.js";
+import { candidates, openWeights, parseLabels, readLayer, storedTokens } from "./scan_files.js";
+import { makeScanLayer, rowOf } from "./scan_layer.js";
+
+const NAMED = 6; // captors of a class that the table lists
+const DRAWN = 1500; // rows that the picture shows, beside the dead ones
+const BREATH = 100; // milliseconds between two words of progress
+
+let arrays = null;
+let last = null; // what the folder is made of
+
+/** What the page may ask; each answer is one message. */
+export const answers = {
+  async open({ file }) {
+    arrays = await openWeights(file);
+    return { kind: "opened", file: file.name, choices: candidates(arrays, file.name) };
+  },
+
+  async scan({ choice, set, labels, file }) {
+    const read = await readLayer(arrays, choice);
+    const tokens = labels ? parseLabels(await labels.text(), read.classes, labels.name) : await storedTokens(arrays, read.classes);
+    const layer = makeScanLayer(read.W, read.b, read.classes, read.d, set);
+    const begun = performance.now();
+    const findings = run(scanLayer(layer));
+    const seconds = (performance.now() - begun) / 1000;
+    last = { layer, findings, stored: read.stored, set, tokens, about: { model: file, weight: choice.weight, made_by: "the page that scans in a browser" } };
+    return { kind: "scanned", seconds, ...summaryOf(layer, findings, tokens) };
+  },
+
+  async folder() {
+    return { kind: "file", name: "scan.zip", bytes: await scanFolder(last) };
+  },
+
+  async layerFile() {
+    const { W, b } = last.stored;
+    const written = Object.entries({ W, b }).filter(([, array]) => array);
+    const files = written.map(([name, { dtype, shape, bytes }]) => [`${name}.npy`, npy(dtype, shape, bytes)]);
+    return { kind: "file", name: "layer.npz", bytes: zip(Object.fromEntries(files)) };
+  },
+};
+
+function run(steps) {
+  let told = 0;
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    const now = performance.now();
+    if (now - told > BREATH) {
+      told = now;
+      globalThis.postMessage?.({ kind: "progress", ...value });
+    }
+  }
+}
+
+/** Counts, a row of the table for each class that does not win, and the picture's points. */
+export function summaryOf(layer, findings, tokens) {
+  const name = (t) => (tokens ? tokens[t] : String(t));
+  const counts = { argmaxable: 0, unargmaxable: 0, tied: 0, undecided: 0 };
+  for (const { verdict } of findings) counts[verdict]++;
+  const dead = findings
+    .filter(({ verdict }) => verdict !== "argmaxable")
+    .map(({ t, verdict, rivals, weights, twin, margin }) => ({ t, token: name(t), verdict, margin, captors: captorsOf(rivals, weights, twin, name), of: rivals?.length ?? 0 }));
+  return { counts, dead, classes: layer.classes, features: layer.d, named: tokens !== null, points: planeOf(layer, findings) };
+}
+
+function captorsOf(rivals, weights, twin, name) {
+  if (twin !== undefined) return [{ token: name(twin), share: 1 }];
+  if (!rivals) return [];
+  const total = weights.reduce((sum, w) => sum + w, 0);
+  const order = [...rivals.keys()].sort((p, q) => weights[q] - weights[p]).slice(0, NAMED);
+  return order.map((n) => ({ token: name(rivals[n]), share: weights[n] / total }));
+}
+
+/** Rows in the plane of their two widest directions, by power iteration on their covariance: [x, y, whether it wins] for all dead and some others. */
+function planeOf(layer, findings) {
+  const { classes, d, mean } = layer;
+  const stride = Math.max(1, Math.floor(classes / DRAWN));
+  const shown = findings.filter(({ t, verdict }) => verdict !== "argmaxable" || t % stride === 0);
+  const centred = shown.map(({ t }) => rowOf(layer, t).map((value, k) => value - mean[k]));
+  const axes = [];
+  for (let axis = 0; axis < Math.min(2, d); axis++) {
+    let u = Float64Array.from({ length: d }, (_, k) => Math.sin(k + 1 + axis));
+    for (let pass = 0; pass < 12; pass++) {
+      const next = new Float64Array(d);
+      for (const row of centred) {
+        const along = dot(row, u);
+        for (let k = 0; k < d; k++) next[k] += along * row[k];
+      }
+      for (const other of axes) {
+        const along = dot(next, other);
+        for (let k = 0; k < d; k++) next[k] -= along * other[k];
+      }
+      const size = Math.hypot(...next) || 1;
+      u = next.map((value) => value / size);
+    }
+    axes.push(u);
+  }
+  return shown.map(({ verdict }, n) => [dot(centred[n], axes[0]), axes[1] ? dot(centred[n], axes[1]) : 0, verdict === "argmaxable" ? 1 : 0]);
+}
+
+function dot(p, q) {
+  let sum = 0;
+  for (let k = 0; k < p.length; k++) sum += p[k] * q[k];
+  return sum;
+}
+
+if (typeof WorkerGlobalScope !== "undefined")
+  globalThis.onmessage = async ({ data }) => {
+    try {
+      const answer = await answers[data.ask](data);
+      postMessage(answer, answer.bytes ? [answer.bytes.buffer] : []);
+    } catch (error) {
+      postMessage({ kind: "problem", text: error.message || String(error) });
+    }
+  };

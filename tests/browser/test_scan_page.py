@@ -1,0 +1,117 @@
+"""The page that scans, as a reader meets it: a file, the form, the verdicts, the proofs to take home; on a desk and on a phone."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from softgeom.bottleneck.certifying.folder import verify_folder
+from softgeom.bottleneck.scanner import scan
+from softgeom.explorers import scan_page
+from softgeom.layer import SoftmaxLayer
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"viewport": {"width": 375, "height": 800}, "has_touch": True, "is_mobile": True, "color_scheme": "dark"}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    path = tmp_path_factory.mktemp("scan") / "scan.html"
+    path.write_text(scan_page(), encoding="utf-8")
+    return path.as_uri()
+
+
+def _npz(**arrays) -> bytes:
+    with io.BytesIO() as file:
+        np.savez_compressed(file, **arrays)
+        return file.getvalue()
+
+
+def _drop(tab, name: str, content: bytes) -> None:
+    tab.set_input_files("#file", {"name": name, "mimeType": "application/octet-stream", "buffer": content})
+
+
+def _scan(tab) -> str:
+    tab.get_by_role("button", name="Scan", exact=True).click()
+    tab.locator("#found").wait_for()
+    return tab.locator("#headline").inner_text()
+
+
+def test_a_dropped_layer_is_scanned_and_its_proofs_hold(address, open_tab, screenshot, tmp_path):
+    rng = np.random.default_rng(0)
+    layer = SoftmaxLayer(rng.normal(size=(60, 3)).astype(np.float32), rng.normal(size=60).astype(np.float32))
+    tab = open_tab(address)
+    _drop(tab, "head.npz", _npz(W=layer.W, b=layer.b, other=np.zeros((2, 3))))
+    tab.locator("#choice").wait_for()
+    assert "60 classes over 3 features" in tab.locator("#shape").inner_text()
+    assert tab.get_by_label("Bias").input_value() == "b"
+    names = "\n".join(f"word{n}" for n in range(60)).encode()
+    tab.set_input_files("#labels", {"name": "names.txt", "mimeType": "text/plain", "buffer": names})
+    headline = _scan(tab)
+    expected = scan(layer)
+    never = expected.counts["unargmaxable"] + expected.counts["tied"]
+    assert headline == f"{never} of 60 classes can never be the one answer."
+    rows = tab.locator("#rows tr")
+    assert rows.count() == 60 - expected.counts["argmaxable"]
+    dead = [f.index for f in expected.findings if f.evidence.verdict == "unargmaxable"]
+    tab.get_by_label("Search by number").fill(f"word{dead[0]} ")
+    assert rows.count() == 1
+    assert rows.first.locator("th").inner_text() == f"word{dead[0]} ({dead[0]})"
+    assert tab.locator("#picture .sg-dead").count() == rows.count() - 1 + 60 - expected.counts["argmaxable"]
+    with tab.expect_download() as waiting:
+        tab.get_by_role("button", name="Download the evidence").click()
+    with zipfile.ZipFile(waiting.value.path()) as archive:
+        archive.extractall(tmp_path)
+    named = SoftmaxLayer(layer.W, layer.b, [f"word{n}" for n in range(60)])
+    assert verify_folder(tmp_path / "scan", named).counts == expected.counts
+    screenshot(tab, "scan_page")
+
+
+def test_the_example_works_on_a_phone_in_the_dark(address, open_tab, screenshot):
+    tab = open_tab(address, **PHONE)
+    tab.get_by_role("button", name="Try it").click()
+    tab.locator("#choice").wait_for()
+    assert _scan(tab) == "1 of 4 classes can never be the one answer."
+    assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]
+    assert "c3" in tab.locator("#rows td").last.inner_text()
+    screenshot(tab, "scan_page_phone_dark")
+
+
+def test_a_scan_is_cancelled_and_the_page_stays_alive(address, open_tab):
+    tab = open_tab(address)
+    W = np.random.default_rng(1).normal(size=(6000, 100)).astype(np.float32)
+    _drop(tab, "large.npz", _npz(W=W))
+    tab.locator("#choice").wait_for()
+    tab.get_by_role("button", name="Scan", exact=True).click()
+    tab.locator("#far", has_text="of 6,000 classes").wait_for()
+    tab.get_by_role("button", name="Cancel").click()
+    tab.locator("#choice").wait_for()
+    assert not tab.locator("#found").is_visible()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("empty.npz", b"", "empty.npz is empty."),
+        ("a.npz", b"PK\x03\x04 no more", "is not a whole .npz file"),
+        ("a.npy", b"\x93NUMPY\x01\x00", "holds one unnamed array"),
+        ("a.onnx", b"\x08\x07\x12\x0bsomething else", "is neither an .npz nor a .safetensors file"),
+        ("int.npz", _npz(W=np.eye(3, dtype=np.int32)), "are no floats: W (<i4)"),
+        ("nan.npz", _npz(W=np.array([[1.0, np.nan], [0, 1]])), "W has a NaN or infinite entry"),
+        ("object.npz", _npz(W=np.array([[{}]])), "are no floats: W (|O)"),
+        ("flat.npz", _npz(W=np.zeros(3)), "has no table of classes x features"),
+        ("wide.npz", _npz(W=np.zeros((20001, 1))), "this page takes up to 20000 classes"),
+    ],
+)
+def test_bad_files_get_one_sentence(address, open_tab, name, content, sentence):
+    tab = open_tab(address)
+    _drop(tab, name, content)
+    tab.locator("#choice:visible, #problem:visible").first.wait_for()
+    if tab.locator("#choice").is_visible():
+        tab.get_by_role("button", name="Scan", exact=True).click()
+    tab.locator("#problem").wait_for()
+    assert sentence in tab.locator("#problem").inner_text()
