@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from classroom import leaders, rankings, sheet, tearing, trusting, veils, winning
+from classroom import asking, leaders, rankings, sheet, tearing, trusting, veils, winning
 from classroom.exercise import Exercise, Feedback, Prediction, ReadingError, is_missing
 
-LESSONS = {"rankings": rankings, "winning": winning, "tearing": tearing, "leaders": leaders, "trusting": trusting}
+LESSONS = {
+    "rankings": rankings,
+    "winning": winning,
+    "tearing": tearing,
+    "leaders": leaders,
+    "trusting": trusting,
+    "asking": asking,
+}
 
 
 def check(name: str, answer: Any) -> Feedback:

@@ -11,16 +11,17 @@ import pytest
 from nbclient import NotebookClient
 
 import classroom
-from classroom import leaders, rankings, recorded, tearing, trusting, winning
+from classroom import asking, leaders, rankings, recorded, tearing, trusting, winning
 from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
 from softgeom.hardmax import check_theorem
 
-FILES = {"rankings": "1_rankings_and_regions", "winning": "2_who_can_win", "tearing": "3_where_attention_tears", "leaders": "4_leaders", "trusting": "5_trust_but_verify"}  # fmt: skip
+FILES = {"rankings": "1_rankings_and_regions", "winning": "2_who_can_win", "tearing": "3_where_attention_tears", "leaders": "4_leaders", "trusting": "5_trust_but_verify", "asking": "6_ask_more"}  # fmt: skip
 PICTURE = "a picture"  # what an output counts as that shows one
 GUESSES = {
     "rankings-guess": "24", "rankings-guess_bias": "24", "rankings-guess_digits": "768", "winning-guess": "True",
     "winning-guess_crowd": "50", "tearing-guess": "7", "tearing-guess_mass": '"equal"', "leaders-guess": "8", "leaders-guess_slower": "False",
     "winning-guess_real": "0", "tearing-guess_real": '"most"', "leaders-guess_real": "50", "trusting-guess": "True", "trusting-guess_captors": "3",
+    "asking-guess": "0", "asking-guess_pairs": "15", "asking-guess_real": "5",
 }  # fmt: skip
 NONSENSE = ['"banana"', "[1, 2, 3]", "lambda: 3", 'float("nan")', "{1: 2}", "[[1, 2], [3]]"]
 
@@ -91,6 +92,14 @@ def _spoilers(name: str) -> list[str]:
         ]
     if name == "trusting":
         return ["is no proof", rf"\b{trusting.captors_of_a_character()}\b"]
+    if name == "asking":
+        return [
+            rf"\*\*{len(asking.freeing())} of 4 cases",
+            rf"\*\*{asking.pairs_together()} pairs",
+            rf"\*\*{asking._freed()[0]} can win",
+            "argmaxable",
+            r"\bma2\b",
+        ]
     found = check_theorem(leaders.START, np.eye(2), leaders.ALPHA)
     named = ", ".join(str(i + 1) for i in np.flatnonzero(found.leaders))
     return [
