@@ -59,3 +59,15 @@ def test_no_score_falls_below_the_bound_for_its_norm(seed, norm):
     X, M, _ = draw(seed)
     scores = infimum.barrier_scores(X, norm * M / np.linalg.norm(M, 2))
     assert scores.min() >= infimum.lower_bound(X, norm) - 1e-9
+
+
+def test_the_repaired_penalty_has_a_minimum_that_no_ray_undercuts():
+    X, rng = np.random.default_rng(3).standard_normal((6, 3)), np.random.default_rng(4)
+    found = infimum.descend_repaired(X, 0.3 * rng.standard_normal((3, 3)), 0.05)
+    M = found.x.reshape(3, 3)
+    assert found.fun == pytest.approx(infimum.barrier_scores(X, M).mean() + 0.025 * np.sum(M**2))
+    assert np.linalg.norm(found.jac) < 1e-3
+    for step in 1e-2 * rng.standard_normal((50, 3, 3)):
+        assert infimum.repaired(X, M + step, 0.05) >= found.fun - 1e-6
+    v, _ = infimum.unseen_direction(X, 5)
+    assert infimum.repaired(X, -1e3 * np.outer(v, v), 0.05) > found.fun

@@ -24,6 +24,37 @@ def atlas(anatomy: Anatomy, tokens: Tensor, length: int) -> pd.DataFrame:
     return _named(table)
 
 
+def composition(anatomy: Anatomy, heads: pd.DataFrame) -> pd.DataFrame:
+    """Does the strongest induction head read the strongest earlier previous-token head? One row a side (queries, keys, values), by weights alone.
+
+    `heads` is the model's `atlas`; the composition of the pair stands beside the median of all pairs and the share of pairs below it.
+    """
+    table = heads.set_index("name")
+    receiver = table["induction"].drop(table.index[table["layer"] == 0]).idxmax()
+    to = place(heads, receiver)
+    sender = table[table["layer"] < to[0]]["previous"].idxmax()
+    path, rows = (*place(heads, sender), *to), []
+    for side, scores in circuits.composition_scores(circuits.fold_norms(anatomy)).items():
+        pairs = scores[scores > 0]
+        rows.append(
+            {
+                "sender": sender,
+                "receiver": receiver,
+                "side": side,
+                "composition": float(scores[path]),
+                "median of all pairs": float(pairs.median()),
+                "share of pairs below": float((pairs < scores[path]).double().mean()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def place(heads: pd.DataFrame, name: str) -> tuple[int, int]:
+    """Layer and head of a name in an `atlas`."""
+    row = heads.set_index("name").loc[name]
+    return int(row["layer"]), int(row["head"])
+
+
 def localise(anatomy: Anatomy, prompts: Prompts) -> pd.DataFrame:
     """One row a head: what its loss takes from the right logit (above the mean of all, or above the twin's answer), in nats, means over the prompts.
 
@@ -97,6 +128,27 @@ def memories(anatomy: Anatomy, windows: Tensor, count: int, seed: int) -> pd.Dat
             "answering": (own > other.quantile(0.95, dim=1, keepdim=True)).double().mean(1),
         }
     )
+
+
+def words_by_depth(anatomy: Anatomy, tokens: Tensor) -> tuple[list[int], Tensor, Tensor]:
+    """Some ten depths with the last one, and there the probability (depths, T) and the number (depths, T) of the token that the unembedding would choose."""
+    with torch.no_grad():
+        lens = circuits.logit_lens(anatomy, circuits.run(anatomy, tokens))[:, 0]
+    depths = sorted({*range(0, len(lens), max(1, len(lens) // 10)), len(lens) - 1})
+    probability, leader = lens[depths].softmax(-1).max(-1)
+    return depths, probability, leader
+
+
+def summarise_decisions(decided: pd.DataFrame) -> dict[str, float]:
+    """Medians and shares over the positions of `at_the_unembedding`."""
+    return {
+        "positions": len(decided),
+        "median relative margin": decided["relative margin"].median(),
+        "median rank of what came": decided["rank"].median(),
+        "what came is first": (decided["rank"] == 1).mean(),
+        "rival is the runner-up": decided["rival is runner-up"].mean(),
+        "winner and rival are twins": decided["twins"].mean(),
+    }
 
 
 def at_the_unembedding(anatomy: Anatomy, windows: Tensor) -> pd.DataFrame:

@@ -75,6 +75,17 @@ def frequent_leaders(
     ]
 
 
+def head_count(anatomy: Anatomy, bags: Bags, logits: np.ndarray) -> dict[str, float]:
+    """Shares of tokens that end on the positive side, by decision, and how often that share alone, cut at its median, gives the decision (cut at its own)."""
+    positive = (bags.counts * (anatomy.end > 0)).sum(1) / bags.counts.sum(1)
+    same = (positive > np.median(positive)) == (logits > np.median(logits))
+    return {
+        "share_positive_side_if_positive": positive[logits > 0].mean(),
+        "share_positive_side_if_negative": positive[logits <= 0].mean(),
+        "head_count_predicts": same.mean(),
+    }
+
+
 def context_area(anatomy: Anatomy, bags: Bags, labels: np.ndarray, neutral: np.ndarray) -> float:
     """How well the places where neutral words end tell the reviews' labels: area under the ROC curve, 0.5 for chance.
 

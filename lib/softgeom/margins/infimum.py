@@ -19,13 +19,14 @@ For positive coupling, M = c v v^T, beta_i = -log |1 - c v^T S_i v| has none eit
 Repair.  |S_i| <= R^2, hence beta_i >= -d log(1 + |M| R^2).  With a bound on |M| the infimum is finite and, beta being lower semicontinuous, attained;
 with gamma/2 |M|^2 added the objective grows without bound and has a minimum, and its exponential is at most a polynomial times a Gaussian: a prior.
 
-Shapes: X (T, d), M (d, d), v (d,); positions from 0.  NumPy only.
+Shapes: X (T, d), M (d, d), v (d,); positions from 0.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import OptimizeResult, minimize
 
 from softgeom.margins.jacobian import attention_jacobian_blocks
 
@@ -74,3 +75,13 @@ def unseen_direction(X: Array, i: int) -> tuple[Array, float]:
 def lower_bound(X: Array, norm: float) -> float:
     """-d log(1 + |M| R^2): no beta_i is below it for couplings of spectral norm at most ``norm``."""
     return float(-X.shape[1] * np.log1p(norm * np.square(X).sum(axis=1).max()))
+
+
+def repaired(X: Array, M: Array, gamma: float) -> float:
+    """The mean of beta_i with gamma/2 |M|^2 added (Frobenius norm): bounded below, with a minimum."""
+    return float(barrier_scores(X, M).mean() + 0.5 * gamma * np.square(M).sum())
+
+
+def descend_repaired(X: Array, M: Array, gamma: float) -> OptimizeResult:
+    """A local minimum of the repaired penalty from the start M, by BFGS with difference quotients; its ``x`` is M as a vector (d * d,)."""
+    return minimize(lambda flat: repaired(X, flat.reshape(M.shape), gamma), M.ravel(), method="BFGS")

@@ -44,16 +44,22 @@ def draw_collapse(paths: Mapping[float, Sequence[np.ndarray]], runs: Mapping[flo
 
 
 def _draw_energies(ax: Axes, runs: Sequence[Collapse]) -> None:
-    for run, (name, colour) in zip(runs, (("alpha = 1", style.BLUE), ("$g_t = 1/(t+1)$", style.ORANGE)), strict=True):
+    names = (
+        ("alpha = 1", style.BLUE, 0.5, (-12, -2), "right"),
+        ("$g_t = 1/(t+1)$", style.ORANGE, 0.05, (6, 4), "left"),
+    )
+    for run, (name, colour, along, offset, side) in zip(runs, names, strict=True):
         above = run.energy - run.energy[-1]
         t = np.flatnonzero((above > 1e-9 * above[0]) & (np.arange(len(above)) < 0.6 * len(above)))[1:]
         ax.loglog(t, above[t], color=colour)
-        place = t[len(t) // 2]
-        ax.annotate(name, (place, above[place]), (6, 4), textcoords="offset points", color=style.legible(colour))
+        place = t[int(along * len(t))]
+        ax.annotate(
+            name, (place, above[place]), offset, textcoords="offset points", ha=side, color=style.legible(colour)
+        )
     t = np.array([10.0, 0.5 * len(runs[1].energy)])
     ax.loglog(t, 0.3 * (runs[1].energy[10] - runs[1].energy[-1]) * 10 / t, ":", color=style.INK)
     end = t[1], ax.get_lines()[-1].get_ydata()[1]
-    ax.annotate("slope -1", end, (-14, -12), textcoords="offset points", ha="right")
+    ax.annotate("slope -1", end, (0, -14), textcoords="offset points", ha="right")
     ax.set(xlabel="layer", title="mean energy above its limit")
 
 
