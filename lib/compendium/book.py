@@ -93,7 +93,7 @@ class Run:
     def figure(
         self, name: str, fig: Figure, *, caption: str, alt: str, sources: Iterable[Source] | None = None
     ) -> None:
-        """Write a figure as PNG and PDF, with its data sources printed under it and its parameters in the metadata.
+        """Write a figure as PNG and, outside the smoke profile, as PDF, with its data sources printed under it and its parameters in the metadata.
 
         Parameters
         ----------
@@ -110,7 +110,14 @@ class Run:
         metadata = {"notebook": self.name, "parameters": self.parameters, "sources": [asdict(s) for s in shown]}
         note = "data: " + "; ".join(dict.fromkeys(map(str, shown))) if shown else ""
         with TemporaryDirectory() as folder:
-            fresh = style.save_figure(fig, Path(folder) / f"{self.name}-{name}", alt=alt, note=note, metadata=metadata)
+            fresh = style.save_figure(
+                fig,
+                Path(folder) / f"{self.name}-{name}",
+                alt=alt,
+                note=note,
+                metadata=metadata,
+                pdf=self.profile != profiles.SMOKE,
+            )
             rounding.move_pictures(fresh, self.figures)
         self._figures[name] = {"caption": caption, "alt": alt}
 

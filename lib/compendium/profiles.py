@@ -7,8 +7,8 @@ what a notebook run by hand takes, and `own/NAME`: a reader's own file `params/o
 
 from __future__ import annotations
 
-MODELS = "models"
-BUILT_IN = ("smoke", "default", MODELS, "hour", "paper")
+SMOKE, MODELS = "smoke", "models"
+BUILT_IN = (SMOKE, "default", MODELS, "hour", "paper")
 LAB = "lab"
 _OWN = "own/"
 

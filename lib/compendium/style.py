@@ -168,9 +168,15 @@ def _wrapped(title: Text, words: list[str], room: float) -> list[str]:
 
 
 def save_figure(
-    fig: Figure, path: Path, *, alt: str, note: str = "", metadata: Mapping[str, Any] | None = None
+    fig: Figure,
+    path: Path,
+    *,
+    alt: str,
+    note: str = "",
+    metadata: Mapping[str, Any] | None = None,
+    pdf: bool = True,
 ) -> list[Path]:
-    """Write `path.png` and `path.pdf`, equal byte for byte whenever figure, matplotlib and fonts are equal.
+    """Write `path.png` and, unless told otherwise, `path.pdf`, equal byte for byte whenever figure, matplotlib and fonts are equal.
 
     Parameters
     ----------
@@ -184,6 +190,8 @@ def save_figure(
         Small print under the figure (its data source); wrapped at the figure's width.
     metadata
         Further facts for the PNG's and PDF's metadata; JSON-serialisable.
+    pdf
+        Whether the PDF is written: its fonts take as long as the picture.
 
     Raises
     ------
@@ -197,10 +205,10 @@ def save_figure(
         fig.supxlabel(wrapped, fontsize=7, color=INK, x=0.995, ha="right")
     path.parent.mkdir(parents=True, exist_ok=True)
     details = json.dumps(dict(metadata or {}), sort_keys=True, ensure_ascii=True)
-    png, pdf = (path.with_name(f"{path.name}.{suffix}") for suffix in ("png", "pdf"))
+    files = [path.with_name(f"{path.name}.{suffix}") for suffix in ("png", *["pdf"] * pdf)]
     # matplotlib writes no date into PNG; the PDF's date is switched off, since it would change the bytes at every run
-    fig.savefig(png, metadata={"Title": path.name, "Description": alt, "Comment": details, "Software": None})
-    fig.savefig(
-        pdf, metadata={"Title": path.name, "Subject": alt, "Keywords": details, "CreationDate": None, "Producer": None}
-    )
-    return [png, pdf]
+    fig.savefig(files[0], metadata={"Title": path.name, "Description": alt, "Comment": details, "Software": None})
+    if pdf:
+        facts = {"Title": path.name, "Subject": alt, "Keywords": details, "CreationDate": None, "Producer": None}
+        fig.savefig(files[1], metadata=facts)
+    return files

@@ -52,9 +52,9 @@ def test_errors_near_zero_are_rounding():
     assert same("1e-05", "0.00001")
 
 
-def _run(write_notebook, x=1 / 3, colour="tab:blue", label="1.23", alt="a line"):
+def _run(write_notebook, x=1 / 3, colour="tab:blue", label="1.23", alt="a line", profile="default"):
     write_notebook("10_demo", 'profile: str = "lab"')
-    run = book.open_book("10_demo", {"profile": "smoke"})
+    run = book.open_book("10_demo", {"profile": profile})
     run.table("numbers", pd.DataFrame({"n": [1, 2], "x": [x, 2.0], "word": ["a", "b"]}), caption="numbers")
     run.value("x", x)
     fig, ax = plt.subplots()
@@ -72,7 +72,7 @@ def files(compendium, write_notebook):
     record = json.loads((folder / "record.json").read_text())
     record["versions"]["numpy"] = "another machine's"
     (folder / "record.json").write_text(json.dumps(record))
-    tracked = [*folder.iterdir(), *(compendium / "figures" / "smoke").iterdir()]
+    tracked = [*folder.iterdir(), *(compendium / "figures" / "default").iterdir()]
     before = {path: path.read_bytes() for path in tracked}
 
     def rewritten(**changes):
@@ -108,8 +108,13 @@ def test_what_cannot_be_read_is_replaced(tmp_path):
 
 def test_a_missing_half_of_a_figure_is_made_again(compendium, write_notebook):
     _run(write_notebook)
-    (pdf,) = (compendium / "figures" / "smoke").glob("*.pdf")
+    (pdf,) = (compendium / "figures" / "default").glob("*.pdf")
     pdf.unlink()
     _run(write_notebook)
     assert pdf.is_file()
     assert np.frombuffer(pdf.read_bytes()[:4], "S4")[0] == b"%PDF"
+
+
+def test_a_smoke_run_draws_no_pdf(compendium, write_notebook):
+    _run(write_notebook, profile="smoke")
+    assert [path.name for path in (compendium / "figures" / "smoke").iterdir()] == ["10_demo-line.png"]

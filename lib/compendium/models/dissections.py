@@ -30,9 +30,9 @@ def composition(anatomy: Anatomy, heads: pd.DataFrame) -> pd.DataFrame:
     `heads` is the model's `atlas`; the composition of the pair stands beside the median of all pairs and the share of pairs below it.
     """
     table = heads.set_index("name")
-    receiver = table["induction"].drop(table.index[table["layer"] == 0]).idxmax()
+    receiver = str(table["induction"].drop(table.index[table["layer"] == 0]).idxmax())
     to = place(heads, receiver)
-    sender = table[table["layer"] < to[0]]["previous"].idxmax()
+    sender = str(table[table["layer"] < to[0]]["previous"].idxmax())
     path, rows = (*place(heads, sender), *to), []
     for side, scores in circuits.composition_scores(circuits.fold_norms(anatomy)).items():
         pairs = scores[scores > 0]
@@ -51,8 +51,8 @@ def composition(anatomy: Anatomy, heads: pd.DataFrame) -> pd.DataFrame:
 
 def place(heads: pd.DataFrame, name: str) -> tuple[int, int]:
     """Layer and head of a name in an `atlas`."""
-    row = heads.set_index("name").loc[name]
-    return int(row["layer"]), int(row["head"])
+    row = heads[heads["name"] == name]
+    return int(row["layer"].iloc[0]), int(row["head"].iloc[0])
 
 
 def localise(anatomy: Anatomy, prompts: Prompts) -> pd.DataFrame:

@@ -36,7 +36,8 @@ class Opened:
 
 def open_models(kept: pd.DataFrame, bags: Bags) -> list[Opened]:
     """The models of notebook 42's table `kept_models`, dissected on some reviews."""
-    models = [(r.model, r.seed, handed_model(r.model_file).model()) for r in kept.itertuples()]
+    rows = kept[["model", "seed", "model_file"]].to_numpy()
+    models = [(str(name), int(seed), handed_model(str(file)).model()) for name, seed, file in rows]
     anatomies = parallel.run_blocks(dissect, [(model, bags) for _, _, model in models])
     return [
         Opened(name, seed, model, anatomy, logits(model, bags))
