@@ -54,3 +54,15 @@ def test_association_has_the_sign_of_a_constructed_population():
 def test_too_few_sequences_inside_are_named():
     with pytest.raises(ValueError, match="3 sequences are inside"):
         population.density_association(SEQUENCES[:3], -1.0, 1.0)
+
+
+def test_a_scale_excludes_the_share_that_was_asked_for():
+    sequences = np.random.default_rng(2).standard_normal((3000, 5))
+    for reading in population.READINGS:
+        scale = population.scale_excluding(0.2, sequences, reading)
+        assert population.excluded_shares(sequences, [scale], reading)[0] == pytest.approx(0.2, abs=0.01)
+    counted = population.summarise(scale * sequences, 1.0)
+    left = scale * sequences[~population.excluded(scale * sequences, 1.0)]
+    assert counted["excluded"] == len(sequences) - len(left)
+    assert counted["largest_variance"] < 1 <= 1 - counted["smallest_factor"]
+    assert population.summarise(left, 1.0)["excluded"] == 0

@@ -33,6 +33,12 @@ class Point(NamedTuple):
     multipliers: Array
     weight: float
 
+    def row(self, first: int = 1) -> dict[str, float]:
+        """The point as a row of a table: weight, squared error, and for each position of the tail, numbered from ``first``, token, margin and multiplier."""
+        columns = {"x": self.tail, "margin_": self.margins, "multiplier_": self.multipliers}
+        parts = {f"{name}{i}": value for name, values in columns.items() for i, value in enumerate(values, first)}
+        return {"weight": self.weight, "squared_error": 2 * self.error, **parts}
+
 
 def tail_error(tail: Array, past: Array, c: float) -> float:
     """Compute 1/2 sum of squared residuals over the tail."""

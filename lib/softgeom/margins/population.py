@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.stats import norm, spearmanr
 
 from softgeom.margins.scalar import sequence_log_density, sequence_moments
@@ -44,6 +45,34 @@ def excluded(sequences: Array, c: float, reading: str = "any position") -> NDArr
 def largest_variance(sequences: Array, c: float, reading: str = "any position") -> Array:
     """Largest attention-weighted variance among the positions that count."""
     return np.asarray(sequence_moments(sequences, c).variance[:, READINGS[reading]].max(axis=1))
+
+
+def excluded_shares(sequences: Array, scales: Array, reading: str = "any position") -> Array:
+    """Share of the sequences that is excluded at coupling 1 when they are scaled by each of the scales (k,): (k,)."""
+    return np.array([float(excluded(t * sequences, 1.0, reading).mean()) for t in scales])
+
+
+def scale_excluding(share: float, sequences: Array, reading: str = "any position", tol: float = 1e-3) -> float:
+    """The scale in [0.3, 1.9] at which the given share is excluded at coupling 1.
+
+    Raises
+    ------
+    ValueError
+        No such scale lies there.
+    """
+    found = brentq(lambda t: excluded(t * sequences, 1.0, reading).mean() - share, 0.3, 1.9, xtol=tol)
+    return float(found)
+
+
+def summarise(sequences: Array, c: float) -> dict[str, float]:
+    """How many sequences are excluded, the smallest margin of all, and the largest variance among those that are left."""
+    out = excluded(sequences, c)
+    return {
+        "sequences": len(sequences),
+        "excluded": int(out.sum()),
+        "smallest_factor": margins(sequences, c).min(),
+        "largest_variance": largest_variance(sequences[~out], c).max(),
+    }
 
 
 def density_association(sequences: Array, c: float, s: float, reading: str = "any position") -> Association:
