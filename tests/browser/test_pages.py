@@ -58,7 +58,7 @@ def test_a_class_dragged_out_of_the_hull_can_win(open_page, drag, screenshot):
 
 def test_the_keyboard_alone_does_what_the_mouse_does(open_page):
     tab = open_page("softmax")
-    tab.locator("summary").focus()
+    tab.locator("summary").first.focus()
     tab.keyboard.press("Shift+Tab")  # backwards over the window's slider and x to the last class
     tab.keyboard.press("Shift+Tab")
     tab.keyboard.press("Shift+Tab")
@@ -102,7 +102,7 @@ def test_a_finger_drags_too(open_page, screenshot):
 
 def test_numbers_typed_wrongly_are_refused_in_place(open_page):
     tab = open_page("softmax")
-    tab.locator("summary").click()
+    tab.locator("summary").first.click()
     editor = tab.locator("textarea")
     editor.fill("0 2\n-2 NaN\n2 -1")
     editor.blur()
@@ -285,3 +285,79 @@ def test_inside_an_iframe_a_page_takes_the_theme_and_tells_its_height(tmp_path, 
     assert inner.locator("html").get_attribute("data-theme") == "dark"
     assert inner.locator("main").evaluate("(e) => getComputedStyle(e).backgroundColor") == "rgb(20, 24, 29)"
     tab.wait_for_function("Number(document.title) > 500")
+
+
+def test_the_bias_is_lifted_and_turned(open_page, screenshot):
+    tab = open_page("softmax")
+    assert not tab.get_by_role("button", name="Lift", exact=True).is_visible()  # nothing to lift
+    tab.locator("select").select_option(label="A bias sets the prisoner free")
+    _press(tab, "Lift")
+    assert tab.locator(".sg-face").count() == 3  # c₄ is the top of a tent over three corners
+    assert tab.locator(".sg-gap").count() == 0
+    before = tab.locator(".sg-face").first.get_attribute("d")
+    tab.get_by_label("turn").fill("60")
+    assert tab.locator(".sg-face").first.get_attribute("d") != before
+    screenshot(tab, "softmax_lifted")
+    tab.locator('[data-name="class-3"]').focus()
+    for _ in range(24):
+        tab.keyboard.press("-")
+    _live(tab, "c₄ can never win.")
+    assert tab.locator(".sg-face").count() == 1
+    assert tab.locator(".sg-gap").count() == 1  # below the roof, by as much as the proof leaves
+    _press(tab, "Why?")
+    short = tab.locator(".sg-gaps text").text_content()
+    assert f"put that mean {short} above c₄" in tab.locator(".sg-reason").inner_text()
+
+
+MISSION = {
+    "softmax": lambda tab, drag: drag(tab, "class-3", 0, -180),
+    "attention": lambda tab, drag: tab.get_by_label("coupling c").fill("-1"),
+    "fold": lambda tab, drag: tab.get_by_label("coupling c").fill("2"),
+    "hardmax": lambda tab, drag: drag(tab, "token-3", -140, -60),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_missions_count_what_the_reader_does_and_no_preset(open_page, drag, screenshot, name):
+    tab = open_page(name)
+    score = tab.locator(".sg-missions summary")
+    total = tab.locator(".sg-missions li").count()
+    for index in range(tab.locator("select option").count() - 1):
+        tab.locator("select").select_option(str(index))
+    tab.locator("select").select_option("3" if name == "hardmax" else "0")
+    assert score.inner_text() == f"Missions: 0 of {total}"
+    MISSION[name](tab, drag)
+    tab.locator(".sg-missions summary", has_text=f"Missions: 1 of {total}").wait_for()
+    score.click()
+    assert tab.locator(".sg-missions .sg-done").count() == 1
+    screenshot(tab, f"{name}_missions")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tour_points_at_the_parts_and_gives_the_focus_back(open_page, name):
+    tab = open_page(name)
+    _press(tab, "Tour")
+    seen = set()
+    while tab.locator(".sg-tour").is_visible():
+        assert tab.locator(".sg-pointed").count() == 1
+        seen.add(tab.locator(".sg-tour p").inner_text())
+        tab.keyboard.press("Enter")  # the focus is on Next
+    assert len(seen) >= 4
+    assert tab.locator(".sg-pointed").count() == 0
+    _press(tab, "Tour")
+    tab.keyboard.press("Escape")
+    tab.get_by_role("button", name="Tour", exact=True).and_(tab.locator(":focus")).wait_for()
+    assert not tab.locator(".sg-tour").is_visible()
+
+
+def test_numbers_are_said_in_plain_words(open_page, drag):
+    tab = open_page("softmax")
+    assert "can give 3 of its 4 answers" in tab.locator(".sg-plain").inner_text()
+    tab = open_page("attention")
+    far = re.search(r"x is (\d\.\d\d) away from the tear", tab.locator(".sg-plain").inner_text())
+    assert far
+    drag(tab, "token-4", -20, -20)
+    nearer = re.search(r"x is (\d\.\d\d) away", tab.locator(".sg-plain").inner_text())
+    assert nearer is None or float(nearer[1]) < float(far[1])
+    tab.get_by_label("coupling c").fill("-1")
+    assert re.search(r"nothing in this window tears.*grows to \d", tab.locator(".sg-plain").inner_text())

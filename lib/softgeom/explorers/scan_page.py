@@ -83,7 +83,7 @@ numbers</label>
 </div>
 <h2>The proofs</h2>
 <p>Each verdict has its evidence: a point, or weights. The folder is the one that <code>softgeom scan</code> writes: unpack it, and
-<code>softgeom verify scan MODEL</code>, or <code>python tools/check_evidence.py scan/evidence.npz layer.npz</code> in exact fractions, checks every proof. Undecided classes are left out of it.</p>
+<code>softgeom verify scan MODEL</code> (the file you dropped; with <code>--labels FILE</code> where you gave names), or <code>python tools/check_evidence.py scan/evidence.npz layer.npz</code> in exact fractions, checks every proof. Undecided classes are left out of it.</p>
 <p class="sg-bar"><button type="button" class="sg-main" id="folder">Download the evidence (scan.zip)</button>
 <button type="button" id="layer">Download the layer alone (layer.npz)</button></p>
 </section>

@@ -5,6 +5,7 @@
 // While it is veiled (a fourth property), determinants and all that is drawn from them wait for a guess.
 
 import { contour, countPreimages, regionBelow, sampleField } from "./field.js";
+import { guide } from "./guide.js";
 import {
   Handle,
   VEILED,
@@ -29,6 +30,12 @@ import {
 
 const MOST_TOKENS = 12;
 const LEVELS = [0.75, 0.5, 0.25, 0];
+const NEAR = 0.02; // |det J| up to this counts as on the tear
+const MISSIONS = [
+  ["Drag x onto the tear.", ({ value }) => Math.abs(value) < NEAR],
+  ["Find an x whose residual belongs to three places.", ({ preimages }) => preimages >= 3],
+  ["With three past tokens or more, make tearing impossible by the coupling alone.", ({ tear, past, c }) => past.length >= 3 && c !== 0 && !tear.length],
+];
 const SHEET = 5; // the grid reaches beyond the window of x, as far as its image shows
 
 export function couplingMatrix(coupling, turn) {
@@ -117,7 +124,7 @@ export function render({ model, el }) {
   const page = layOut(el);
   const put = writer(model);
   const state = { handles: [], key: "" };
-  const presets = presetMenu(page, model, put);
+  const presets = presetMenu(page, model, (changes) => (help.rest(), put(changes)));
   const resize = (change) => {
     const X = change(model.get("X").slice(0, -1));
     if (X.length > 0 && X.length < MOST_TOKENS) put({ X: [...X, model.get("X").at(-1)] });
@@ -137,6 +144,17 @@ export function render({ model, el }) {
   });
   const turn = slider(page.sliders, { label: "turn of M", min: -180, max: 180, step: 5, input: (value) => put({ turn: value }) });
 
+  const help = guide(
+    page,
+    [
+      [page.figures[0], "The dark point x attends to its past; thicker lines are larger weights. Drag any of them."],
+      [page.figures[1], "The plane of x after the mean is subtracted. Where x passes the red curve, this sheet is folded over."],
+      [page.live, "Whether attention is torn at x: there the change of variables is singular."],
+      [page.sliders, "Coupling and turn of M. A negative coupling never tears."],
+    ],
+    MISSIONS,
+  );
+
   function draw() {
     const [X, c, angle] = ["X", "coupling", "turn"].map((name) => model.get(name));
     const problem =
@@ -149,7 +167,7 @@ export function render({ model, el }) {
     const key = JSON.stringify([past, c, angle, veiled]);
     if (key !== state.key) {
       state.key = key; // the field depends on the past only: dragging x leaves it as it is
-      drawField(page, past, M, veiled);
+      state.tear = drawField(page, past, M, veiled);
     }
     const seen = attend(X.at(-1), past, M);
     const all = positions(X, M);
@@ -161,8 +179,14 @@ export function render({ model, el }) {
     const e = drawImage(page, X.at(-1), seen);
     drawTable(page, seen, all, veiled);
     presets.hide(veiled);
-    if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
-    else tell(page, seen, all, X.length, countPreimages(evaluator(past, M).residual, e, boxAround(e, past)));
+    help.hide(veiled);
+    if (veiled) [page.live, page.detail, page.plain].forEach((line, k) => say(line, k ? "" : VEILED));
+    else {
+      const preimages = countPreimages(evaluator(past, M).residual, e, boxAround(e, past));
+      tell(page, seen, all, X.length, preimages);
+      say(page.plain, inPlainWords(seen.determinant, distanceTo(state.tear, X.at(-1))));
+      help.check({ value: seen.determinant, preimages, tear: state.tear, past, c });
+    }
     coupling.set(c, format(c));
     turn.set(angle, `${format(angle, 0)}°`);
   }
@@ -199,16 +223,37 @@ function drawField(page, past, M, veiled) {
   if (veiled) {
     for (const [where, names] of [[plane, ["field", "curve"]], [image, ["sheet", "folded"]]])
       names.forEach((each) => where.draw(each, [], { below: each === "field" }));
-    return;
+    return [];
   }
   const { determinant, residual } = evaluator(past, M);
   const field = sampleField(determinant, plane.half);
   const tile = (polygons) => polygons.map((polygon) => `${plane.path(polygon)}Z`).join("");
   const shades = LEVELS.map((level) => svg("path", { d: tile(regionBelow(field, level)), class: level ? "sg-near" : "sg-torn" }));
   plane.draw("field", shades, { below: true });
-  const curve = contour(field, 0).map((segment) => plane.path(segment));
-  plane.draw("curve", [svg("path", { d: curve.join(""), class: "sg-tear" })]);
+  const tear = contour(field, 0);
+  plane.draw("curve", [svg("path", { d: tear.map((segment) => plane.path(segment)).join(""), class: "sg-tear" })]);
   drawSheet(image, residual, sampleField(determinant, SHEET, 60));
+  return tear;
+}
+
+/** How far a point lies from the nearest of some segments; Infinity when there are none. */
+export function distanceTo(segments, [x, y]) {
+  let least = Infinity;
+  for (const [[ax, ay], [bx, by]] of segments) {
+    const [u, v] = [bx - ax, by - ay];
+    const along = Math.max(0, Math.min(1, ((x - ax) * u + (y - ay) * v) / (u * u + v * v || 1)));
+    least = Math.min(least, Math.hypot(ax + along * u - x, ay + along * v - y));
+  }
+  return least;
+}
+
+/** How close attention is to tearing, for somebody who has never met a determinant. */
+function inPlainWords(value, distance) {
+  const far = Number.isFinite(distance) ? `x is ${format(distance)} away from the tear` : "nothing in this window tears";
+  if (Math.abs(value) < NEAR) return "In plain words: at the tear. In one direction x can move a little, and its residual hardly tells.";
+  if (value < 0) return `In plain words: ${far.replace("away from", "beyond")}, and a small patch around x comes out mirrored.`;
+  const change = value < 1 ? `shrinks to ${format(100 * value, 0)}% of its area` : `grows to ${format(value)} times its area`;
+  return `In plain words: ${far}; a small patch around x ${change}.`;
 }
 
 /** The image of a grid of x under the residual map, with the part that is folded over and the crease around it. */
@@ -318,7 +363,7 @@ function drawTable(page, seen, { determinants, support }, veiled) {
 function tell(page, seen, { determinants, support }, count, preimages) {
   const value = seen.determinant;
   const verdict =
-    Math.abs(value) < 0.02
+    Math.abs(value) < NEAR
       ? "On the tear: the change of variables is singular here."
       : value < 0
         ? "Beyond the tear: the map is folded over here."

@@ -4,6 +4,7 @@
 // The model holds past (numbers), coupling c, and level (the residual that is asked for). While it is veiled (a last property) the coupling stops
 // at a half, nothing can be dragged, and no number is shown: from which c on the line folds waits for a guess.
 
+import { guide } from "./guide.js";
 import {
   Handle,
   VEILED,
@@ -28,6 +29,11 @@ const MOST_TOKENS = 8;
 const HALF = 3; // of the window
 const POINTS = 600; // of the curve
 const VEILED_COUPLING = 0.5;
+const MISSIONS = [
+  ["Find the coupling at which the line is just about to fold: smallest slope 0, within 0.03.", ({ least }) => Math.abs(least) <= 0.03],
+  ["Find a residual that three tokens share.", ({ roots }) => roots.length === 3],
+  ["Find one that five share. It takes a past of three.", ({ roots }) => roots.length >= 5],
+];
 
 /** Mean and variance of the past under the weights that x gives it, and the slope 1 - c Var. */
 export function moments(x, past, c) {
@@ -89,7 +95,7 @@ export function render({ model, el }) {
   const put = writer(model);
   const handles = [];
   let asked = null;
-  const presets = presetMenu(page, model, put);
+  const presets = presetMenu(page, model, (changes) => (help.rest(), put(changes)));
   const resize = (change) => {
     const past = change(model.get("past"));
     if (!model.get("veiled") && past.length > 0 && past.length <= MOST_TOKENS) put({ past });
@@ -107,6 +113,16 @@ export function render({ model, el }) {
     step: 1 / 16,
     input: (value) => put({ coupling: model.get("veiled") ? Math.min(value, VEILED_COUPLING) : value }),
   });
+  const help = guide(
+    page,
+    [
+      [page.figures[0], "The curve is what is left of x when the mean of its past is subtracted. Drag the past tokens, or the level e at the left."],
+      [page.figures[1], "Its slope. Where it is below zero, the curve goes back: the line is folded."],
+      [page.sliders, "The coupling sharpens attention. Turn it up."],
+      [page.live, "How many tokens have the residual at the dashed level."],
+    ],
+    MISSIONS,
+  );
   function draw() {
     const [past, given, level] = ["past", "coupling", "level"].map((name) => model.get(name));
     const problem = problemWithLine(past, given, level);
@@ -136,6 +152,8 @@ export function render({ model, el }) {
     presets.hide(veiled);
     if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
     else tell(page, roots, steepestFold(past, c), c, level);
+    help.hide(veiled);
+    if (!veiled) help.check({ roots, ...steepestFold(past, c) });
     coupling.control.max = veiled ? VEILED_COUPLING : 5;
     coupling.set(c, format(c));
   }

@@ -6,6 +6,7 @@
 // property), only the start is shown, and whom the selected token looks at: the layers and their leaders wait for a guess.
 
 import { convexHull } from "./geometry.js";
+import { guide } from "./guide.js";
 import {
   Handle,
   VEILED,
@@ -32,6 +33,11 @@ import {
 
 const MOST_TOKENS = 16;
 const TIE_TOLERANCE = 1e-12; // relative, as in softgeom.hardmax.dynamics
+const MISSIONS = [
+  ["Stop a leader from emerging: everybody who leads does so from layer 0 on.", ({ leads }) => leads.some((first) => first === 0) && leads.every((first) => first <= 0)],
+  ["Have four leaders or more.", ({ leads }) => leads.filter((first) => first >= 0).length >= 4],
+  ["Find a token that ends up looking at two others alike.", ({ states }) => states.at(-1).C.some((chosen) => chosen.length === 2)],
+];
 const STEP_PAUSE = 450; // milliseconds between two layers while playing
 
 export function scoreMatrix(ratio, angle) {
@@ -92,6 +98,7 @@ export function render({ model, el }) {
   const goTo = (layer) => put({ layer: Math.max(0, Math.min(model.get("layers"), layer)) });
 
   const presets = presetMenu(page, model, (changes) => {
+    help.rest();
     stopPlaying();
     state.selected = MOST_TOKENS;
     put({ ...changes, layer: 0, temperature: 0 });
@@ -135,6 +142,17 @@ export function render({ model, el }) {
   });
   const angle = slider(page.sliders, { label: "angle of A", min: 0, max: 180, step: 5, input: (value) => put({ angle: value }) });
 
+  const help = guide(
+    page,
+    [
+      [page.figures[0], "Hollow points are where tokens start; drag them. Solid ones are where they have got to; stars lead."],
+      [page.figures[1], "One row for each token, one column for each layer: the colour of whom it follows."],
+      [page.buttons, "Step goes one layer on; Play goes on by itself."],
+      [page.sliders, "How far a step goes, how A stretches the question, and the temperature: 0 is hardmax."],
+    ],
+    MISSIONS,
+  );
+
   function draw() {
     const [Z, K] = ["Z", "layers"].map((key) => model.get(key));
     const veiled = Boolean(model.get("veiled"));
@@ -164,6 +182,8 @@ export function render({ model, el }) {
     if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
     else if (T > 0) tellHeat(page, states, shown, T);
     else tell(page, states, leads, shown, state.selected);
+    help.hide(veiled);
+    if (!veiled) help.check({ leads, states });
     for (const control of [back, step, play, layer.root]) control.hidden = veiled;
     presets.hide(veiled);
     layer.control.max = K;

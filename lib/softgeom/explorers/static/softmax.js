@@ -24,6 +24,8 @@ import {
   square,
   verdicts,
 } from "./geometry.js";
+import { guide } from "./guide.js";
+import { liftedFigure } from "./lifted.js";
 import {
   GRID,
   VEILED,
@@ -52,6 +54,12 @@ import {
 const FAR = 1e6; // a window for what happens outside the one on the screen
 const BIAS_LIMIT = 4;
 const MOST_NAMED = 12; // pairs in one sentence
+const MISSIONS = [
+  ["Without a bias, place four or more classes so that every one can win.", ({ told, layer }) => !layer.biased && !told.pairs && layer.classes >= 4 && told.lost.length === 0],
+  ["Imprison two classes at once.", ({ told }) => told.lost.length >= 2 && told.found.every(({ verdict }) => verdict !== "tied")],
+  ["Let a class inside the hull win by its bias.", ({ told }) => told.bounded !== ""],
+  ["Find a special position: fewer rankings than the formula says.", ({ told, layer }) => told.counts.special && layer.classes >= 3],
+];
 
 const defaultName = (i) => subscript("c", i + 1);
 const list = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
@@ -126,7 +134,7 @@ export function render({ model, el }) {
   const page = layOut(el);
   const put = writer(model);
   // `layer` holds the classes that compete, `who` their numbers among all.
-  const state = { selected: 0, why: false, lines: false, x: [1, 0.75], handles: [], layer: null, who: [] };
+  const state = { selected: 0, why: false, lines: false, lift: false, turn: 20, x: [1, 0.75], handles: [], layer: null, who: [] };
   const nameOf = (i) => model.get("names")?.[i] ?? defaultName(i);
   const name = (k) => nameOf(state.who[k]);
 
@@ -157,6 +165,7 @@ export function render({ model, el }) {
 
   const presets = presetMenu(page, model, ({ W, b, among = null, first = 1 }) => {
     state.selected = W.length - 1;
+    help.rest();
     resize(W, b, { among, first });
   });
   const biasToggle = toggle(page.buttons, "Bias", (on) => edit(model.get("W"), on ? model.get("W").map(() => 0) : null));
@@ -171,6 +180,9 @@ export function render({ model, el }) {
   });
   const pairsToggle = toggle(page.buttons, "Pairs", (on) => put({ first: on ? 2 : 1 }), {
     title: "Which two come first together? For layers without a bias, such as an index of documents",
+  });
+  const liftToggle = toggle(page.buttons, "Lift", (on) => ((state.lift = on), draw()), {
+    title: "The bias as a height, in space",
   });
   const chips = [];
   const both = (change) => () => resize(...change(model.get("W"), model.get("b")));
@@ -198,6 +210,18 @@ export function render({ model, el }) {
     input: (value) => (page.features.setHalf(2 ** value), draw()),
   });
   page.features.setHalf(4);
+  const turn = slider(page.lift, { label: "turn", min: -180, max: 180, step: 5, input: (value) => ((state.turn = value), drawLift(page, state, name)) });
+  const help = guide(
+    page,
+    [
+      [page.figures[0], "Each point is a class, and its place is its row of weights. Drag one, or Tab to it and press the arrow keys."],
+      [page.figures[1], "Each region holds the features x for which that class scores highest. The diamond is one such x; drag it."],
+      [page.live, "Here stands who can never win. A ringed class is dead: press “Why?” for the proof."],
+      [page.detail, "All orders that the layer can produce are counted, exactly, beside the formula for general position."],
+      [biasToggle.root, "A bias can free a class inside the hull; “Lift” shows it as a height."],
+    ],
+    MISSIONS,
+  );
   const xHandle = new Handle(page.features, {
     name: "x",
     shape: "diamond",
@@ -240,12 +264,18 @@ export function render({ model, el }) {
     drawFeature(page, state, name, xHandle);
     tell(page, told, state, name, suspect);
     showChips(page, chips, { among, names: W.map((_, i) => nameOf(i)), compete });
+    drawLift(page, state, name, told);
+    turn.set(state.turn, `${state.turn}°`);
+    help.hide(veiled);
+    if (!veiled) help.check({ layer: state.layer, told: { ...told, lost: told.found.filter(({ verdict }) => verdict !== "argmaxable") } });
     amongToggle.set(Boolean(among));
     pairsToggle.set(Boolean(told.pairs));
     pairsToggle.root.hidden = state.layer.biased;
     biasToggle.set(Boolean(b));
     linesToggle.set(state.lines);
     whyToggle.set(state.why);
+    liftToggle.set(state.lift);
+    liftToggle.root.hidden = !b || veiled;
     whyToggle.root.hidden = linesToggle.root.hidden = veiled;
     linesToggle.root.hidden ||= Boolean(told.pairs);
     presets.hide(veiled);
@@ -290,10 +320,12 @@ function layOut(el) {
     html("p", { class: "sg-note" }, "One class per line: w₁ w₂, then the bias if there is one. Paste your own."),
     editor,
   );
+  const lift = html("figure", { class: "sg-lift", hidden: "" }, html("figcaption", {}, "Biases as heights: the roof over all points has the winners as its corners"));
+  const lifted = liftedFigure(lift);
   const candidates = html("div", { class: "sg-bar", role: "group", "aria-label": "Which classes compete" });
-  assemble(page, reason, numbers);
+  assemble(page, reason, lift, numbers);
   page.buttons.after(candidates);
-  return { ...page, weights, features, reason, ranking, bar, editor, candidates };
+  return { ...page, weights, features, reason, ranking, bar, editor, candidates, lift, lifted };
 }
 
 /** One button for each class while candidates are chosen; they outlive a redraw, so that the keyboard's focus is not lost. */
@@ -310,6 +342,8 @@ function showChips(page, chips, { among, names, compete }) {
     chip.set(!among || Boolean(among[i]));
   }
 }
+
+const percent = (share) => (share < 0.01 ? "less than 1%" : `${format(100 * share, 0)}%`);
 
 /** A sentence to follow a colon: only "Every" begins with a small letter then, names stay as they are. */
 const lower = (sentence) => (sentence.startsWith("Every") ? sentence[0].toLowerCase() + sentence.slice(1) : sentence);
@@ -365,6 +399,14 @@ function placeClasses(state, told, name, W, b) {
     });
     handle.root.classList.toggle("sg-resting", !verdict);
   }
+}
+
+/** The layer in space, while it has a bias and that is asked for. */
+function drawLift(page, state, name, told = state.told) {
+  state.told = told;
+  page.lift.hidden = !(state.lift && state.layer.biased && !told.veiled);
+  if (page.lift.hidden) return;
+  page.lifted.show(state.layer, told.found, { turn: state.turn, name, colour: (i) => colour(state.who[i]) });
 }
 
 /** Pairs of classes whose regions touch: the edges of the upper hull of the points (w, b), seen from above. */
@@ -455,9 +497,10 @@ function drawFeature(page, state, name, handle) {
 
 function tell(page, told, state, name, suspect) {
   say(page.live, told.veiled ? VEILED : told.verdict);
-  if (told.veiled) return [page.detail, page.reason].forEach((line) => say(line, ""));
+  if (told.veiled) return [page.detail, page.plain, page.reason].forEach((line) => say(line, ""));
   if (told.pairs) {
     say(page.detail, told.never);
+    say(page.plain, "");
     return say(page.reason, !state.why ? "" : told.lost ? explainPair(told.lost, name) : "Every pair has a region.");
   }
   const { regions, formula, all, special, bounded } = told.counts;
@@ -467,6 +510,9 @@ function tell(page, told, state, name, suspect) {
     `Rankings realised: ${number(regions)}${bounded ? ` (${number(bounded)} on bounded regions)` : ""}. Formula: ${number(formula)}. All orders: ${number(all)}.` +
       (special ? " Fewer than the formula: these vectors are in special position." : ""),
   );
+  const winners = told.found.filter(({ verdict }) => verdict === "argmaxable").length;
+  const share = regions === all ? "every order" : `${number(regions)} of their ${number(all)} orders, ${percent(regions / all)}`;
+  say(page.plain, `In plain words: this layer can give ${winners} of its ${told.found.length} answers, and can rank them in ${share}.`);
   const reasons = [
     state.why ? (suspect >= 0 ? explain(told.found[suspect], suspect, name, state.layer.biased) : "Nobody is imprisoned.") : "",
     told.bounded,

@@ -58,6 +58,7 @@ export function scaffold(el, label, two) {
     note: line("note"),
     live: line("live", { "aria-live": "polite" }),
     detail: line("detail"),
+    plain: line("plain"), // the same in plain words
     message: line("message", { role: "alert" }),
     figures: two.map((title) => html("figure", {}, html("figcaption", {}, title))),
   };
@@ -66,7 +67,7 @@ export function scaffold(el, label, two) {
 /** Put the page together: words, the two figures side by side, sliders, and whatever else the explorer has below. */
 export function assemble(page, ...below) {
   const pair = html("div", { class: "sg-pair" }, ...page.figures);
-  page.el.replaceChildren(page.buttons, page.note, page.live, page.detail, page.message, pair, page.sliders, ...below);
+  page.el.replaceChildren(page.buttons, page.note, page.live, page.detail, page.plain, page.message, pair, page.sliders, ...below);
 }
 
 /** A square window onto the plane: |x_1|, |x_2| <= half, the second axis upwards. */
