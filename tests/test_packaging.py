@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
+import sys
+import tarfile
 import tomllib
 
 import pytest
@@ -107,6 +111,36 @@ def test_the_index_page_has_no_relative_link(repository):
     text = (repository / project["readme"]).read_text(encoding="utf-8")
     assert not re.findall(r"\]\((?!https://)", text)
     assert "<!--" not in "".join(re.findall(r"(?s)```.*?```", text))  # a comment inside code is shown
+
+
+def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp_path):
+    """They import the library alone; a file of the clone that they name is in the archive."""
+    for name in ("lib/softgeom", "tests", "tools", "LICENSES"):
+        shutil.copytree(repository / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in (
+        "pyproject.toml",
+        "MANIFEST.in",
+        "README.md",
+        "docs/pypi.md",
+        "LICENSE",
+        "CITATION.cff",
+        "CHANGELOG.md",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(repository / name, tmp_path / name)
+    build = "import setuptools.build_meta as build; print(build.build_sdist('dist'))"
+    name = subprocess.run(
+        [sys.executable, "-c", build], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout
+    with tarfile.open(tmp_path / "dist" / name.split()[-1]) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (top,) = (tmp_path / "unpacked").iterdir()
+    carried = {path.relative_to(top).as_posix() for path in top.rglob("*")}
+    assert {"tests/bottleneck/test_refine.py", "tests/commands/test_ask.py", "tools/check_evidence.py"} <= carried
+    for path in top.glob("tests/**/*.py"):
+        code = path.read_text()
+        assert not re.search(r"^\s*(from|import) (compendium|classroom)\b", code, re.MULTILINE), path.name
+        assert set(re.findall(r"tools/\w+\.py", code)) <= carried, path.name
 
 
 def test_python_versions_agree(repository):
