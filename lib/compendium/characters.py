@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from compendium.proportions import wilson
 from softgeom.bottleneck import Box, Scan, scan
 from softgeom.bottleneck.cut import cut_features
+from softgeom.bottleneck.freeing import smallest_shift
 from softgeom.bottleneck.jailers import heaviest_captors
 from softgeom.checkpoints import glyphs, ppocr
 from softgeom.layer import SoftmaxLayer
@@ -22,6 +23,7 @@ from softgeom.progress import track
 __all__ = [
     "Pictures",
     "captor_likeness",
+    "free_one_by_one",
     "likeness",
     "line_features",
     "matched_partners",
@@ -139,6 +141,21 @@ def line_features(
         text = "".join(rng.choice(alphabet, length))
         pictures.append(glyphs.render_line(text, font, int(rng.choice([20, 32, 48]))))
     return np.concatenate(ppocr.Recogniser(threads).features(pictures))
+
+
+def free_one_by_one(scanned: Scan, captives: Sequence[int]) -> pd.DataFrame:
+    """The smallest bias shift that frees each captive of a scan over a box, and the verdicts of scans just below and just above it."""
+    layer = scanned.layer
+    assert layer.tokens is not None
+    rows = []
+    for t in map(int, captives):
+        shift, alone = smallest_shift(scanned, t), np.arange(layer.classes) == t
+        around = [
+            scan(SoftmaxLayer(layer.W.astype(float), layer.bias.astype(float) + factor * shift * alone), [t])
+            for factor in (0.999, 1.001)
+        ]
+        rows.append((t, layer.tokens[t], shift, *(found.table["verdict"].iat[0] for found in around)))
+    return pd.DataFrame(rows, columns=["class", "token", "smallest_shift", "verdict_just_below", "verdict_just_above"])
 
 
 def captor_likeness(

@@ -14,6 +14,7 @@ from softgeom.explorers.document import document
     [
         ({"scripts": False}, {"default-src", "style-src", "img-src"}),
         ({}, {"default-src", "style-src", "img-src", "script-src"}),
+        ({"workers": True}, {"default-src", "style-src", "img-src", "script-src", "worker-src"}),
         ({"frames": True}, {"default-src", "style-src", "img-src", "script-src", "frame-src"}),
     ],
 )

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softgeom.margins import attention_jacobian_blocks, eigenvalue_margin, singular_value_margin, spectral_radius_margin
+from softgeom.margins import (
+    attention_jacobian_blocks,
+    eigenvalue_margin,
+    singular_value_margin,
+    spectral,
+    spectral_radius_margin,
+)
 
 
 @pytest.mark.parametrize("c", [-3.0, -1.0, 0.5, 2.0])
@@ -43,3 +49,12 @@ def test_smallest_singular_value_is_the_distance_to_a_singular_matrix():
     distance = singular_value_margin(block)
     assert np.linalg.det(block - distance * np.outer(U[:, -1], Vt[-1])) == pytest.approx(0.0, abs=1e-12)
     assert distance == pytest.approx(sigma[-1])
+
+
+def test_conditions_are_judged_by_the_determinant():
+    blocks = np.stack([np.diag([1 - a, 1 - b]) for a, b in ((0.5, 0.5), (-3.0, 0.0), (2.0, 3.0), (2.0, 0.0))])
+    radius, real = spectral.judge_conditions(blocks)
+    assert (radius["holds"], real["holds"]) == (1, 2)  # an eigenvalue -3 exhausts the first margin and not the second
+    assert radius["det_not_positive_although_it_holds"] == real["det_not_positive_although_it_holds"] == 0
+    assert radius["det_positive_although_it_fails"] == 2  # diag(4, 1) and diag(-1, -2)
+    assert real["det_positive_although_it_fails"] == 1

@@ -22,8 +22,21 @@ _SHELL = """<!DOCTYPE html>
 </html>
 """
 
+# On top of the explorers' stylesheet, for a page that is one figure.
+FIGURE = """
+html { background: #ffffff; }
+@media (prefers-color-scheme: dark) { html { background: #14181d; } }
+html[data-theme="light"] { background: #ffffff; }
+html[data-theme="dark"] { background: #14181d; }
+body { margin: 0; }
+main.softgeom { margin: 0 auto; padding: 12px 16px 24px; box-sizing: border-box; }
+h1 { font-size: 1.5em; line-height: 1.2; margin: 0.2em 0; }
+"""
 
-def document(title: str, style: str, body: str, *, scripts: bool = True, frames: bool = False) -> str:
+
+def document(
+    title: str, style: str, body: str, *, scripts: bool = True, frames: bool = False, workers: bool = False
+) -> str:
     """A page whose content security policy forbids every request, and whatever it does not need.
 
     Parameters
@@ -38,11 +51,14 @@ def document(title: str, style: str, body: str, *, scripts: bool = True, frames:
         Whether scripts written into the body may run.
     frames : bool
         Whether pages may be set into it, as texts of their own.
+    workers : bool
+        Whether scripts may start workers from texts of their own.
     """
     allowed = {
         "default-src": "'none'",
         "style-src": "'unsafe-inline'",
         **({"script-src": "'unsafe-inline'"} if scripts else {}),
+        **({"worker-src": "blob:"} if workers else {}),
         "img-src": "data:",
         **({"frame-src": "'self'"} if frames else {}),
     }

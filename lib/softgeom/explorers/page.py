@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from softgeom.explorers import examples, scripts
-from softgeom.explorers.document import document
+from softgeom.explorers.document import FIGURE, document
 
 _TITLES = {
     "softmax": (
@@ -36,15 +36,6 @@ _KEPT = {  # what a link holds
     "hardmax": ("Z", "alpha", "ratio", "angle", "temperature"),
 }
 
-_STYLE = """
-html { background: #ffffff; }
-@media (prefers-color-scheme: dark) { html { background: #14181d; } }
-html[data-theme="light"] { background: #ffffff; }
-html[data-theme="dark"] { background: #14181d; }
-body { margin: 0; }
-main.softgeom { margin: 0 auto; padding: 12px 16px 24px; box-sizing: border-box; }
-h1 { font-size: 1.5em; line-height: 1.2; margin: 0.2em 0; }
-"""
 _BODY = """
 <main class="softgeom">
 <h1>{title}</h1>
@@ -99,7 +90,7 @@ def page(name: str, state: Mapping[str, Any] | None = None) -> str:
         state=_script_literal(start | dict(state or {})),
         kept=_script_literal(_KEPT[name]),
     )
-    return document(title, scripts.stylesheet() + _STYLE, body)
+    return document(title, scripts.stylesheet() + FIGURE, body)
 
 
 def _script_literal(value: Any) -> str:

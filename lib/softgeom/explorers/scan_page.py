@@ -12,30 +12,12 @@ import io
 import numpy as np
 
 from softgeom.explorers import scripts
+from softgeom.explorers.document import FIGURE, document
 from softgeom.explorers.examples import initial_state
 
 TITLE = "Scan your head here"
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; worker-src blob:; img-src data:">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-<style>
-{css}
-html {{ background: #ffffff; }}
-@media (prefers-color-scheme: dark) {{ html {{ background: #14181d; }} }}
-html[data-theme="light"] {{ background: #ffffff; }}
-html[data-theme="dark"] {{ background: #14181d; }}
-body {{ margin: 0; }}
-main.softgeom {{ margin: 0 auto; padding: 12px 16px 24px; box-sizing: border-box; }}
-h1 {{ font-size: 1.5em; line-height: 1.2; margin: 0.2em 0; }}
-</style>
-</head>
-<body>
+_BODY = """
 <main class="softgeom">
 <h1>{title}</h1>
 <p>Which answers can your model never give? Drop the weights of its last layer, and see the classes that no input can make win. Everything
@@ -96,8 +78,6 @@ numbers</label>
 {script}
 scanPage(document.getElementById("worker").textContent, "{example}");
 </script>
-</body>
-</html>
 """
 
 
@@ -109,13 +89,14 @@ def scan_page() -> str:
     str
         Write it to a file and open that, or show it in an iframe, as the explorers' pages.
     """
-    return _PAGE.format(
+    body = _BODY.format(
         title=TITLE,
-        css=scripts.stylesheet() + scripts.extra_stylesheet("scan"),
         worker=scripts.plain_script("scan_worker"),
         script=scripts.plain_script("scan_page"),
         example=example(),
     )
+    style = scripts.stylesheet() + scripts.extra_stylesheet("scan") + FIGURE
+    return document(TITLE, style, body, workers=True)
 
 
 def example() -> str:

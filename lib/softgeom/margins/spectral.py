@@ -39,5 +39,30 @@ def singular_value_margin(blocks: Array) -> Array:
     return np.asarray(np.linalg.svd(blocks, compute_uv=False)[..., -1], dtype=np.float64)
 
 
+MARGINS = {
+    "spectral_radius": spectral_radius_margin,
+    "largest_real_eigenvalue": eigenvalue_margin,
+    "smallest_singular_value": singular_value_margin,
+}
+
+
+def judge_conditions(blocks: Array) -> list[dict[str, int | str]]:
+    """How the conditions of Lemma B.4 and of its remark fare on blocks (n, d, d): where each holds, and where it and det J > 0 disagree."""
+    determinant = np.linalg.det(blocks)
+    conditions = {
+        "1 - rho > 0": spectral_radius_margin(blocks) > 0,
+        "1 - largest real eigenvalue > 0": eigenvalue_margin(blocks) > 0,
+    }
+    return [
+        {
+            "condition": name,
+            "holds": int(holds.sum()),
+            "det_not_positive_although_it_holds": int((determinant[holds] <= 0).sum()),
+            "det_positive_although_it_fails": int((determinant[~holds] > 0).sum()),
+        }
+        for name, holds in conditions.items()
+    ]
+
+
 def _eigenvalues(blocks: Array) -> NDArray[np.complex128]:
     return np.asarray(np.linalg.eigvals(np.eye(blocks.shape[-1]) - blocks), dtype=np.complex128)
