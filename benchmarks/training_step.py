@@ -6,6 +6,9 @@ term over the plain one, how many times the dense term costs ours, and the error
 one on those very embeddings.
 
 Usage: `python benchmarks/training_step.py [--widths 64,128,256,384] [--rank 64] [--device auto] [--repeats 3]`
+With `--nanogpt model.py`, a checkout's file of github.com/karpathy/nanoGPT, instead a plain step of ours over one of nanoGPT's, at our small models' shape and at
+twice their width, both in single precision on one thread, turn by turn: results/bench/nanogpt.csv. Ours turns queries and keys by position, theirs adds
+a learned vector once.
 Targets: at d = 384 and rank 64 the term adds at most 25% to a step on the device that trains it, and costs at most a
 twentieth of the dense one on a CPU. Writes results/bench/training_step.csv.
 """
@@ -13,6 +16,8 @@ twentieth of the dense one on a CPU. Writes results/bench/training_step.csv.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import runpy
 import statistics
 import time
 from collections.abc import Callable
@@ -34,6 +39,11 @@ def main() -> None:
     device = resolve_device(options.device)
     if device.type == "cpu":
         torch.set_num_threads(1)
+    if options.nanogpt:
+        rows = [beside_nanogpt(options.nanogpt, d, options.repeats) for d in (64, 128)]
+        print(pd.DataFrame(rows).to_string(index=False))
+        pd.DataFrame(rows).to_csv(TABLE.with_name("nanogpt.csv"), index=False, float_format="%.4g", lineterminator="\n")
+        return
     rows = []
     for d in map(int, options.widths.split(",")):
         rows.append(compare(d, options, device))
@@ -56,6 +66,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=2, help="windows per step")
     parser.add_argument("--vocabulary", type=int, default=8192, help="tokens of the vocabulary")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    parser.add_argument("--nanogpt", type=Path, help="model.py of nanoGPT: compare with its step instead")
     parser.add_argument("--repeats", type=int, default=3, help="timed steps of each kind")
     return parser.parse_args()
 
@@ -110,6 +121,43 @@ def compare(d: int, options: argparse.Namespace, device: torch.device) -> dict[s
         "dense_term_over_low_rank_term": dense_term / our_term,
         "largest_score": exact.abs().max().item(),
         "largest_error": (exact - fast).abs().max().item(),
+    }
+
+
+def beside_nanogpt(path: Path, d: int, repeats: int) -> dict[str, float]:
+    """CPU seconds of a plain step of ours and of nanoGPT's at one width: medians of their turns, and the ratio of each turn's pair."""
+    theirs = runpy.run_path(str(path), run_name="nanogpt")
+    sizes = GPTConfig(d_vocab=1024, d_model=d, n_heads=4, n_layers=2, d_mlp=4 * d, n_ctx=128)
+    with contextlib.redirect_stdout(None):  # it prints its number of parameters
+        other = theirs["GPT"](
+            theirs["GPTConfig"](block_size=128, vocab_size=1024, n_layer=2, n_head=4, n_embd=d, dropout=0.0, bias=True)
+        )
+    ours = GPT(sizes)
+    tokens = torch.randint(1024, (16, 129), generator=torch.Generator().manual_seed(0))
+    optimizers = torch.optim.AdamW(ours.parameters()), torch.optim.AdamW(other.parameters())
+    inputs, following = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+
+    def their_step() -> None:
+        optimizers[1].zero_grad(set_to_none=True)
+        other(inputs, following)[1].backward()
+        optimizers[1].step()
+
+    turns = [
+        (
+            timed(lambda: step(ours, tokens, optimizers[0], None), torch.device("cpu")),
+            timed(their_step, torch.device("cpu")),
+        )
+        for _ in range(10 * repeats + 3)
+    ][3:]
+    ratios = sorted(mine / nano for mine, nano in turns)
+    return {
+        "d_model": d,
+        "our_seconds": statistics.median(mine for mine, _ in turns),
+        "nanogpt_seconds": statistics.median(nano for _, nano in turns),
+        "ours_over_nanogpt": statistics.median(ratios),
+        "lower_quartile": ratios[len(ratios) // 4],
+        "upper_quartile": ratios[-len(ratios) // 4],
+        "our_tokens_per_second": 16 * 128 / statistics.median(mine for mine, _ in turns),
     }
 
 
