@@ -20,7 +20,7 @@ from compendium.keeping import Shelf
 from softgeom.bottleneck import Box, Scan, scan
 from softgeom.bottleneck.card import script_of
 from softgeom.bottleneck.verdict_table import escape_token
-from softgeom.checkpoints import RELEASED, glyphs, load_head, load_softmax_layer
+from softgeom.checkpoints import RELEASED, Head, glyphs, load_head, load_softmax_layer
 from softgeom.checkpoints.packages import fetch_members
 from softgeom.checkpoints.plain_pickle import read_plain_pickle
 from softgeom.checkpoints.ppocr import Recogniser, read_lines
@@ -58,6 +58,12 @@ def available(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
         except (ValueError, ImportError) as error:
             absent[name] = str(error)
     return found, absent
+
+
+def heads(names: Iterable[str]) -> tuple[dict[str, Head], dict[str, str]]:
+    """The last layers of those that can be had, by name, and of the others why not."""
+    found, absent = available(names)
+    return {name: load_head(name) for name in found}, absent
 
 
 def scan_released(name: str, every: int = 1) -> Scan:

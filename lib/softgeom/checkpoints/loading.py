@@ -7,6 +7,7 @@
 ``.pt .pth .bin .ckpt``     PyTorch state dict, read with weights_only
 ``.pkl``                    a pickled dictionary of arrays, read by an allow-list
 ``.gguf``                   llama.cpp, dequantised (package gguf)
+``.tflite``                 the fully connected layer before the output
 ``.bin`` (llama2.c)         recognised by its header
 a folder                    Hugging Face model folder, sharded or not
 ``owner/name``              a model on the hub: only the byte ranges of the needed tensors are fetched
@@ -42,6 +43,7 @@ from softgeom.checkpoints.released import RELEASED
 from softgeom.checkpoints.safetensors_file import open_safetensors
 from softgeom.checkpoints.state_dict import open_state_dict
 from softgeom.checkpoints.tensors import TensorStore, plain, weights_of
+from softgeom.checkpoints.tflite_file import TfliteStore
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
 from softgeom.source import Source
 
@@ -49,12 +51,13 @@ Tokens = str | Path | Sequence[str] | None
 
 _HUB_ID = re.compile(r"[\w][\w.-]*(?:/[\w.-]+)?")
 _PYTORCH = {".pt", ".pth", ".bin", ".ckpt"}
-SUFFIXES = (".npz", ".onnx", ".safetensors", ".gguf", ".pkl", *sorted(_PYTORCH))
+SUFFIXES = (".npz", ".onnx", ".safetensors", ".gguf", ".tflite", ".pkl", *sorted(_PYTORCH))
 _OPENERS: dict[str, Callable[[Path], TensorStore]] = {
     ".npz": npz.NpzStore,
     ".gguf": GgufStore,
     ".safetensors": open_safetensors,
     ".pkl": open_plain_pickle,
+    ".tflite": TfliteStore,
 }
 _GEMMA = re.compile(r"gemma")
 
@@ -224,7 +227,18 @@ def _load_file(path: Path, asked: _Asked) -> Head:
     if isinstance(store, GgufStore):
         head = _assemble(store, {}, asked, _local(path, store), strings=store.tokens)
         return replace(head, notes=(*head.notes, *store.notes))
+    if isinstance(store, TfliteStore) and asked.weight is None:
+        return _load_tflite(store, asked, path)
     return _assemble(store, {}, asked, _local(path, store), beside=path)
+
+
+def _load_tflite(store: TfliteStore, asked: _Asked, path: Path) -> Head:
+    found = store.head()
+    bias = None if asked.without_bias else asked.bias or found.bias
+    asked = replace(asked, weight=found.weight, bias=bias, without_bias=bias is None)
+    head = _assemble(store, {}, asked, _local(path, store), beside=path)
+    how = "the fully connected layer before the output"
+    return replace(head, activation=found.activation, notes=(how, *head.notes))
 
 
 def open_store(path: Path) -> TensorStore:

