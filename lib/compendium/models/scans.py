@@ -5,6 +5,8 @@ What is read back is the evidence; `verify` of it costs a product or two, and ev
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,20 +16,34 @@ from compendium.keeping import Shelf
 from softgeom.bottleneck import Scan, scan
 from softgeom.features import Box
 from softgeom.layer import SoftmaxLayer
+from softgeom.parallel import available_cores
 
 __all__ = ["kept_scan"]
 
 
 def kept_scan(layer: SoftmaxLayer, classes: np.ndarray, features: Box) -> Scan:
-    """`scan(layer, classes, features=features)`, read where the same code has made it from the same layer before."""
+    """`scan(layer, classes, features=features)`, read where the same code has made it from the same layer before; a run that was killed goes on."""
     computed = [layer.W, layer.b, np.asarray(layer.tokens or (), dtype=str), np.asarray(classes), features]
-    made = Shelf(paths.processed_dir() / "scans", _write, _read).keep(_scan, *computed, label="scan")
+    shelf = Shelf(paths.processed_dir() / "scans", _write, _read)
+    made = shelf.keep(_scan, *computed, label="scan", resumes=True)
     return Scan(layer, made.features, made.findings)
 
 
-def _scan(W: np.ndarray, b: np.ndarray | None, tokens: np.ndarray, classes: np.ndarray, features: Box) -> Scan:
+def _scan(
+    W: np.ndarray,
+    b: np.ndarray | None,
+    tokens: np.ndarray,
+    classes: np.ndarray,
+    features: Box,
+    checkpoint: Path | None = None,
+) -> Scan:
     layer = SoftmaxLayer(W, b, tuple(tokens.tolist()) or None)
-    return scan(layer, classes, features=features)
+    alone = os.environ.get("OMP_NUM_THREADS") == "1"  # make -j2 gives each notebook one thread
+    workers = 1 if alone else available_cores()
+    found = scan(layer, classes, features=features, n_jobs=workers, checkpoint=checkpoint, progress=True)
+    if checkpoint is not None:
+        shutil.rmtree(checkpoint, ignore_errors=True)  # a folder of blocks, which the shelf does not know
+    return found
 
 
 def _write(folder: Path, found: Scan) -> None:

@@ -6,8 +6,6 @@ font that every installation of matplotlib brings (DejaVu Sans: Latin, Greek, Cy
 
 from __future__ import annotations
 
-import os
-import shutil
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from compendium import paths
-from compendium.keeping import Shelf
+from compendium.models.scans import kept_scan
 from softgeom.bottleneck import Box, Scan, scan
 from softgeom.bottleneck.card import script_of
 from softgeom.bottleneck.verdict_table import escape_token
@@ -25,7 +22,6 @@ from softgeom.checkpoints.packages import fetch_members
 from softgeom.checkpoints.plain_pickle import read_plain_pickle
 from softgeom.checkpoints.ppocr import Recogniser, read_lines
 from softgeom.checkpoints.released import G2PM_READINGS
-from softgeom.parallel import available_cores
 
 FONT = "DejaVu Sans"
 _SIZE = 40  # pixels: about what a detector cuts out of a photograph
@@ -66,9 +62,10 @@ def heads(names: Iterable[str]) -> tuple[dict[str, Head], dict[str, str]]:
     return {name: load_head(name) for name in found}, absent
 
 
-def scan_released(name: str, every: int = 1) -> Scan:
-    """The scan of a released model's head in the box of 100, every how-manieth class; kept."""
-    return _shelf().keep(_scan, name, every, label=f"{name}-{every}", resumes=True)
+def scan_released(name: str) -> Scan:
+    """The scan of a released model's head in the box of 100, all classes; kept, also for the notebooks that ask about the same head."""
+    layer = load_softmax_layer(name)
+    return kept_scan(layer, np.arange(layer.classes), Box(100.0))
 
 
 def unreachable_in_range(name: str) -> int:
@@ -226,36 +223,3 @@ def _block(letter: str) -> int:
 
 def _in_standard(character: str, encoding: str) -> bool:
     return len(unicodedata.normalize("NFC", character).encode(encoding, errors="ignore")) == 2
-
-
-def _scan(name: str, every: int, checkpoint: Path | None = None) -> Scan:
-    layer = load_softmax_layer(name)
-    asked = np.arange(0, layer.classes, every)
-    workers = (
-        1 if os.environ.get("OMP_NUM_THREADS") == "1" else available_cores()
-    )  # make -j2 gives each notebook one thread
-    found = scan(layer, asked, features=Box(100.0), n_jobs=workers, checkpoint=checkpoint, progress=True)
-    found.verify()
-    if checkpoint is not None:
-        shutil.rmtree(checkpoint, ignore_errors=True)  # a folder of blocks, which the shelf does not know
-    return found
-
-
-def _shelf() -> Shelf[Scan]:
-    return Shelf(paths.processed_dir() / "vocabularies", _write, _read)
-
-
-def _write(folder: Path, found: Scan) -> None:
-    found.save(folder / "evidence.npz")
-    bias = {} if found.layer.b is None else {"b": found.layer.b}
-    np.savez(
-        folder / "layer.npz",
-        allow_pickle=False,
-        W=found.layer.W,
-        tokens=np.array(found.layer.tokens, dtype=str),
-        **bias,
-    )
-
-
-def _read(folder: Path) -> Scan:
-    return Scan.load(folder / "evidence.npz", load_softmax_layer(folder / "layer.npz"))
