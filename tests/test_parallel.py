@@ -109,3 +109,14 @@ def test_one_worker_starts_nothing_and_errors_come_through() -> None:
     with pytest.raises(ZeroDivisionError):
         run_blocks(operator.truediv, [(1, 0)], n_jobs=1)
     assert available_cores() >= 1
+
+
+def test_environment_chooses_the_number_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOBS", "1")
+    assert run_blocks(os.getpid, [()] * 3) == [os.getpid()] * 3  # nothing is started
+    monkeypatch.setenv("JOBS", "2")
+    assert os.getpid() not in run_blocks(os.getpid, [()] * 3)
+    for nonsense in ("0", "-1", "two"):
+        monkeypatch.setenv("JOBS", nonsense)
+        with pytest.raises(ValueError, match="JOBS in the environment is"):
+            run_blocks(os.getpid, [()] * 3)

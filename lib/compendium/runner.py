@@ -46,6 +46,8 @@ def run(name: str, profile: str, overrides: str = "") -> Path:
     before, log = why.inputs(name, needed), why.kept_log(name, profile)
     log.unlink(missing_ok=True)
     os.environ["SOFTGEOM_KEEPING_LOG"] = str(log)
+    if needed == profiles.SMOKE:
+        os.environ.setdefault("JOBS", "1")  # starting workers takes longer than what they would do here
     output = execute(paths.notebook(name), paths.executed_dir(profile) / f"{name}.ipynb", values)
     why.note(name, profile, before)
     if missed := why.unnamed(name, profile):

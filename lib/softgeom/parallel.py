@@ -2,7 +2,7 @@
 
 One function, one list of argument tuples, one list of results in the same order. The default is joblib's ``loky``
 (processes of this machine); ``backend="dask"`` sends the same blocks to the scheduler at ``address``, or to a cluster
-that it starts for the occasion. ``BACKEND`` and ``SCHEDULER`` of the environment choose when nothing is said.
+that it starts for the occasion. ``JOBS``, ``BACKEND`` and ``SCHEDULER`` of the environment choose when nothing is said.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def run_blocks(
     jobs : iterable of tuples
         The arguments of each call.
     n_jobs : int, optional
-        Workers; default one per core that this process may use. With 1 and no cluster nothing is started.
+        Workers; default: the environment variable ``JOBS``, else one per core that this process may use. With 1 and no cluster nothing is started.
     backend : "loky", "dask" or "threading", optional
         Default: the environment variable ``BACKEND``, else "loky".
     address : str, optional
@@ -59,7 +59,7 @@ def run_blocks(
     Raises
     ------
     ValueError
-        If the backend is unknown, or no scheduler answers at the address.
+        If the backend is unknown, ``JOBS`` is no number of workers, or no scheduler answers at the address.
     LostWorkerError
         If a worker process was killed, on Dask again and again.
     """
@@ -67,7 +67,7 @@ def run_blocks(
     chosen = backend or os.environ.get("BACKEND") or "loky"
     if chosen not in ("loky", "dask", "threading"):
         raise ValueError(f"Unknown backend {chosen!r}: use 'loky', 'dask' or 'threading'.")
-    n_jobs = n_jobs or available_cores()
+    n_jobs = n_jobs or _wanted()
     if chosen == "dask":
         return _run_on_dask(function, blocks, shared, n_jobs, address or os.environ.get("SCHEDULER"), description)
     if shared is not None:
@@ -98,6 +98,13 @@ def run_blocks(
 def available_cores() -> int:
     """Cores that this process may use (the affinity mask where the system has one)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _wanted() -> int:
+    said = os.environ.get("JOBS", "").strip()
+    if said and not (said.isdecimal() and int(said)):
+        raise ValueError(f"JOBS in the environment is {said!r:.40}: give a number of workers, such as JOBS=2.")
+    return int(said) if said else available_cores()
 
 
 def _run_on_dask(
