@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import softgeom as sg
 from softgeom.bottleneck.certifying import evidence_file
+from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.pruning import rounding_errors
 from softgeom.bottleneck.scanner import scan
 from softgeom.cli import main
@@ -234,6 +236,36 @@ def test_survey_scans_on_the_backend_that_is_asked_for(npz, tmp_path, monkeypatc
     )
     assert main(["survey", str(npz), "--backend", "dask", "--scheduler", "tcp://x:1"]) == boundary.DONE
     assert (seen["backend"], seen["address"]) == ("dask", "tcp://x:1")
+
+
+def test_a_survey_on_a_cluster_of_two_workers_gives_the_verdicts_of_one_process(
+    layer, npz, tmp_path, monkeypatch, capsys
+):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.chdir(tmp_path)
+    other = uniform_layer(30, 3, seed=1)
+    np.savez("other.npz", W=other.W, b=other.bias)
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": None,
+        "silence_logs": 50,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with distributed.LocalCluster(**options) as cluster:
+            work = ["--backend", "dask", "--scheduler", cluster.scheduler_address, "--block", "8"]
+            assert main(["survey", str(npz), "other.npz", *work, "--json"]) == boundary.DONE
+            with distributed.Client(cluster) as client:
+                done = client.run(lambda dask_worker: len(dask_worker.state.stimulus_log))
+    assert len(done) == 2
+    assert all(done.values()), "a worker had nothing to do"
+    rows = json.loads(capsys.readouterr().out)
+    for row, model in zip(rows, (layer, SoftmaxLayer(other.W, other.bias)), strict=True):
+        alone = scan(model).counts
+        assert {verdict: row[verdict] for verdict in alone} == alone
+        assert load_scan(Path(row["folder"]), model).verify()
 
 
 def test_completion_knows_every_verb(capsys):

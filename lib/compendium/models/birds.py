@@ -31,7 +31,9 @@ def look_alikes(head: Head, count: int) -> tuple[pd.DataFrame, Answers]:
     W /= np.linalg.norm(W, axis=1, keepdims=True)
     likeness = np.triu(W @ W.T, 1)
     pairs: list[tuple[int, int]] = []
-    for code in np.argsort(-likeness, axis=None)[: 20 * count].tolist():
+    flat = likeness.ravel()
+    nearest = np.argpartition(flat, -20 * count)[-20 * count :]
+    for code in nearest[np.argsort(-flat[nearest])].tolist():
         i, j = divmod(code, len(W))
         if not {i, j} & {k for pair in pairs for k in pair}:
             pairs.append((i, j))

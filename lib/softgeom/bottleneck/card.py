@@ -13,17 +13,30 @@ import pandas as pd
 
 from softgeom.bottleneck.verdict_table import escape_token
 
-COLOURS = {"argmaxable": "#0b5394", "tied": "#7a5c00", "unargmaxable": "#b02318", "undecided": "#5f5f5f"}
+COLOURS = {  # of each verdict, on white and on a dark page
+    "argmaxable": ("#0b5394", "#7fb2e5"),
+    "tied": ("#7a5c00", "#e3b341"),
+    "unargmaxable": ("#b02318", "#ff8a80"),
+    "undecided": ("#5f5f5f", "#a8b0b8"),
+}
 _WORST = 60  # classes listed by name
 _MANY = 2_000  # tokens in the roll of those that can never win
 
-_STYLE = """
-.softgeom-card{font:15px/1.45 system-ui,sans-serif;color:#1d1d1f;max-width:60rem;margin:1.5rem auto;padding:0 1rem}
-.softgeom-card h1{font-size:1.4rem;margin:.2rem 0}.softgeom-card h2{font-size:1.05rem;margin:1.4rem 0 .3rem}
-.softgeom-card table{border-collapse:collapse}.softgeom-card td,.softgeom-card th{padding:.15rem .8rem .15rem 0;text-align:right}
-.softgeom-card td:first-child,.softgeom-card th:first-child{text-align:left}
-.softgeom-card .roll{font-size:1.15rem;word-break:break-all;line-height:1.7}.softgeom-card code{background:#f2f2f4;padding:.1rem .3rem}
+
+def _theme(dark: bool) -> str:
+    named = {"ink": ("#1d1d1f", "#e6edf3"), "paper": ("#ffffff", "#14181d"), "code": ("#f2f2f4", "#252b33"), **COLOURS}
+    return "".join(f"--{name}:{pair[dark]};" for name, pair in named.items())
+
+
+_STYLE = f"""
+.softgeom-card{{{_theme(False)}color-scheme:light;font:15px/1.45 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:60rem;margin:1.5rem auto;padding:0 1rem}}
+@media (prefers-color-scheme:dark){{.softgeom-card{{{_theme(True)}color-scheme:dark}}}}
+.softgeom-card h1{{font-size:1.4rem;margin:.2rem 0;overflow-wrap:anywhere}}.softgeom-card h2{{font-size:1.05rem;margin:1.4rem 0 .3rem}}
+.softgeom-card p{{overflow-wrap:anywhere}}.softgeom-card table{{border-collapse:collapse}}.softgeom-card td,.softgeom-card th{{padding:.15rem .8rem .15rem 0;text-align:right}}
+.softgeom-card td:first-child,.softgeom-card th:first-child{{text-align:left;overflow-wrap:anywhere}}
+.softgeom-card .roll{{font-size:1.15rem;overflow-wrap:anywhere;line-height:1.7}}.softgeom-card code{{background:var(--code);padding:.1rem .3rem}}
 """
+_PAGE = "html{background:#fff}@media (prefers-color-scheme:dark){html{background:#14181d}}"  # around the card
 
 
 def script_of(token: str) -> str:
@@ -71,19 +84,19 @@ def card(
         parts.append(_scripts(table))
         worst = lost.head(_WORST)
         rows = "".join(
-            f"<tr><td>{_text(escape_token(token))}</td><td>{t}</td><td>{margin:.4g}</td></tr>"
+            f"<tr><td>{_name(token)}</td><td>{t}</td><td>{margin:.4g}</td></tr>"
             for t, token, margin in zip(worst["class"], worst["token"], worst["margin"], strict=True)
         )
         parts.append(
             f"<h2>Deepest inside</h2><table><tr><th>token</th><th>class</th><th>margin at most</th></tr>{rows}</table>"
         )
-        roll = " ".join(_text(escape_token(token)) for token in lost["token"][:_MANY])
+        roll = " ".join(_name(token) for token in lost["token"][:_MANY])
         more = f" and {len(lost) - _MANY:,} more" if len(lost) > _MANY else ""
         parts.append(f'<h2>Never an output</h2><p class="roll">{roll}{more}</p>')
     body = f'<style>{_STYLE}</style><div class="softgeom-card">{"".join(parts)}</div>'
     if not whole:
         return body
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{_text(title)}</title>'
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{_text(title)}</title><style>{_PAGE}</style>'
     return f"<!doctype html><html lang=en><head>{head}</head><body>{body}</body></html>\n"
 
 
@@ -99,7 +112,7 @@ def _headline(counts: Mapping[str, int]) -> str:
 
 def _counts(counts: Mapping[str, int]) -> str:
     rows = "".join(
-        f'<tr><td style="color:{COLOURS[name]}">{name}</td><td>{number:,}</td></tr>' for name, number in counts.items()
+        f'<tr><td style="color:var(--{name})">{name}</td><td>{number:,}</td></tr>' for name, number in counts.items()
     )
     return f"<table>{rows}</table>"
 
@@ -138,14 +151,19 @@ def _picture(table: pd.DataFrame) -> str:
             place = 410 + n * 9.4 if name == "argmaxable" else 390 - (n + 1) * 9.4
             if count:
                 bars.append(
-                    f'<rect x="{place:.1f}" y="{160 - tall:.1f}" width="8.4" height="{tall:.1f}" fill="{COLOURS[name]}"/>'
+                    f'<rect x="{place:.1f}" y="{160 - tall:.1f}" width="8.4" height="{tall:.1f}" style="fill:var(--{name})"/>'
                 )
     labels = (
-        f'<text x="10" y="182" font-size="14" fill="{COLOURS["unargmaxable"]}">trails always, by at least 1e{low:+.0f} ... 1e{high:+.0f} '
-        f'(outwards)</text><text x="790" y="182" font-size="14" text-anchor="end" fill="{COLOURS["argmaxable"]}">leads somewhere, by as much</text>'
+        f'<text x="10" y="182" font-size="14" style="fill:var(--unargmaxable)">trails always, by at least 1e{low:+.0f} ... 1e{high:+.0f} '
+        f'(outwards)</text><text x="790" y="182" font-size="14" text-anchor="end" style="fill:var(--argmaxable)">leads somewhere, by as much</text>'
     )
     title = "<title>Histogram of certified margins, counts on a logarithmic scale</title>"
     return f'<svg viewBox="0 0 {width} {height}" style="max-width:100%" role="img">{title}{"".join(bars)}{labels}</svg>'
+
+
+def _name(token: str) -> str:
+    """A token on one line; one of spaces alone, or of nothing, in quotes."""
+    return _text(escape_token(token) if token.strip() else repr(token))
 
 
 def _text(text: object) -> str:
