@@ -353,6 +353,34 @@ def test_a_device_only_proposes_and_changes_no_verdict(features, monkeypatch) ->
     assert deceived.verify()
 
 
+@pytest.mark.parametrize("flaw", [None, "shifted", "broken"])
+def test_the_host_multiplies_a_sample_of_what_a_device_has_found(flaw, monkeypatch) -> None:
+    """All of it where the sample contradicts the device, or where its arithmetic is not known."""
+    pytest.importorskip("torch")
+    from softgeom.bottleneck.certifying.witness import WitnessChecker
+    from softgeom.bottleneck.scanner import SAMPLED
+    from softgeom.bottleneck.searching.device import Device
+
+    layer, again, certify = normal_layer(400, 40, seed=2), [], WitnessChecker.certify
+    plain = scan(layer)
+
+    def counting(self, points, classes):
+        again.append(len(points))
+        return certify(self, points, classes)
+
+    monkeypatch.setattr(WitnessChecker, "certify", counting)
+    if flaw == "shifted":
+        look = Device.look
+        off = lambda *a, **k: dataclasses.replace(seen := look(*a, **k), margin=seen.margin + 1.0)  # noqa: E731
+        monkeypatch.setattr(Device, "look", off)
+    elif flaw == "broken":
+        monkeypatch.setattr(Device, "rounds_like_ieee", False)
+    found = scan(layer, device="cpu")
+    assert found.table.verdict.tolist() == plain.table.verdict.tolist() == ["argmaxable"] * 400
+    assert (sum(again) < 2 * SAMPLED + 20) if flaw is None else (sum(again) >= 400)
+    assert found.verify()
+
+
 def test_a_device_that_is_not_there_is_one_sentence(monkeypatch) -> None:
     torch = pytest.importorskip("torch")
     layer = uniform_layer(5, 2)

@@ -214,6 +214,33 @@ def test_a_device_finds_what_numpy_finds(features, monkeypatch) -> None:
     np.testing.assert_allclose(found.Z, problem.project(found.Z), rtol=1e-6)
 
 
+def test_a_device_sends_and_waits_once_a_look_and_once_a_climb(monkeypatch) -> None:
+    """A device that counts what travels: a class costs neither a tile's answer nor the corners of the box again."""
+    pytest.importorskip("torch")
+    from softgeom.bottleneck.searching import device
+
+    class Counting(device.Device):
+        sent = received = 0
+
+        def _put(self, array):
+            self.sent += 1
+            return super()._put(array)
+
+        def _get(self, tensor):
+            self.received += 1
+            return super()._get(tensor)
+
+    monkeypatch.setattr(device, "TILE_BYTES", 1)  # many tiles
+    problem = make_problem(uniform_layer(700, 3, seed=1), Box(3.0, low=-0.3))
+    classes, on = np.arange(0, 700, 5), Counting(problem, "cpu")
+    on.ascend(np.zeros((2, 3), np.float32), np.arange(2), np.array([[2, 3], [4, 5]]), steps=1, temperature=0.1)
+    sent, received = on.sent, on.received
+    on.look(problem.reach(problem.rows(classes)), classes, strongest=7)
+    assert (on.sent - sent, on.received - received) == (2, 1)
+    on.ascend(np.zeros((2, 3), np.float32), np.arange(2), np.array([[2, 3], [4, 5]]), steps=50, temperature=0.1)
+    assert (on.sent - sent, on.received - received) == (4, 2)
+
+
 def test_one_class_and_half_precision_on_a_device() -> None:
     pytest.importorskip("torch")
     from softgeom.bottleneck.searching.device import Device

@@ -1,4 +1,4 @@
-"""Captives proven together: warm bases against programmes of their own, and the chain against the whole scan."""
+"""Captives proven together: warm bases against programmes of their own, in step against one at a time."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.problem import make_problem
-from softgeom.bottleneck.proving import together
+from softgeom.bottleneck.proving import lockstep, together
 from softgeom.bottleneck.proving.bases import Bases
 from softgeom.bottleneck.proving.cutting import cut_each
 from softgeom.bottleneck.proving.lp import MarginProgramme
@@ -56,23 +56,88 @@ def test_warm_bases_have_the_values_of_programmes_of_their_own(low: float, high:
     assert signs == {True, False}
 
 
+@pytest.mark.parametrize("group", [3, 64])
+def test_in_step_the_vertices_are_those_of_one_at_a_time(group: int, monkeypatch) -> None:
+    """Some classes are among the shared rivals, one of them in the first basis; bases are inverted anew on the way."""
+    monkeypatch.setattr(lockstep, "GROUP", group)
+    monkeypatch.setattr(lockstep, "REFRESH", 5)
+    rng = np.random.default_rng(2)
+    rows, bias = rng.normal(size=(90, 6)), rng.normal(scale=0.3, size=90)
+    rows[7] *= 4
+    corners = np.full(6, -0.5), np.full(6, 100.0)
+
+    def fresh() -> Bases:
+        bases = Bases(rows, bias, *corners)
+        assert bases.solve(rows.mean(axis=0), -1.0) is not None
+        return bases
+
+    own, b, itself = rng.normal(size=(40, 6)) * rng.uniform(0, 1.5, (40, 1)), np.full(40, -0.1), np.full(40, -1)
+    first = fresh().basic
+    for n, place in enumerate([7, int(first[first < 90][0]), 30]):
+        own[n], b[n], itself[n] = rows[place], bias[place], place
+    found = dict(lockstep.solve_in_step(fresh(), own, b, itself))
+    assert sorted(found) == list(range(40))
+    for n, vertex in found.items():
+        alone = fresh().solve(own[n], b[n], int(itself[n]) if itself[n] >= 0 else None)
+        assert vertex is not None
+        assert alone is not None
+        assert (vertex.value > 0) == (alone.value > 0)
+        rivals = np.delete(np.arange(90), itself[n]) if itself[n] >= 0 else np.arange(90)
+        if vertex.value > 0:
+            assert ((own[n] - rows[rivals]) @ vertex.z + b[n] - bias[rivals]).min() == pytest.approx(
+                vertex.value, abs=1e-7
+            )
+        else:
+            assert vertex.value == pytest.approx(alone.value, abs=1e-7)
+            assert set(vertex.positions) <= set(rivals)
+            v = own[n] - vertex.weights @ rows[vertex.positions]
+            right = np.maximum(corners[0] * v, corners[1] * v).sum() + b[n] - vertex.weights @ bias[vertex.positions]
+            assert right == pytest.approx(vertex.value, abs=1e-7)
+    assert {vertex.value > 0 for vertex in found.values()} == {True, False}
+
+
+def test_rivals_that_join_mend_a_basis_to_that_of_all() -> None:
+    rng = np.random.default_rng(3)
+    rows, bias = rng.normal(size=(120, 6)), rng.normal(scale=0.3, size=120)
+    corners, signs = (np.full(6, -2.0), np.full(6, 100.0)), set()
+    for _ in range(30):
+        own = rng.normal(size=6) * rng.uniform(0, 1.5)
+        bases = Bases(rows[:40], bias[:40], *corners)
+        bases.solve(own, -0.1, best=True)
+        bases.add(rows[40:], bias[40:])
+        mended = bases.improve(own, -0.1)
+        whole = Bases(rows, bias, *corners).solve(own, -0.1, best=True)
+        assert mended is not None
+        assert whole is not None
+        signs.add(whole.value > 0)
+        if whole.value > 0:
+            assert mended.value == pytest.approx(whole.value, abs=1e-7)
+        else:  # it ends with the first weights that prove captivity
+            assert whole.value - 1e-7 <= mended.value <= 0
+    assert signs == {True, False}
+
+
 @pytest.mark.parametrize("features", [Box(100.0), Box(5.0, low=0.0), Ball(20.0)])
-def test_a_chain_proves_the_dead_and_the_mixtures_with_few_captors(features) -> None:
+def test_a_shared_basis_proves_the_dead_and_the_mixtures_with_few_captors(features) -> None:
     layer, classes = head()
     problem = make_problem(layer, features)
-    proven = prove_together(problem, classes)
+    proven, points = prove_together(problem, classes)
     assert set(proven) == set(classes.tolist())
+    assert not points
     for t, (captors, bound) in proven.items():
         assert len(captors.rivals) <= layer.dimension + 1
-        assert bound == certify_captivity(layer, features, t, captors.rivals, captors.weights) <= 0
+        assert bound == pytest.approx(certify_captivity(layer, features, t, captors.rivals, captors.weights), rel=1e-6)
+        assert bound <= 0
 
 
 def test_no_class_that_can_win_is_proven() -> None:
     layer, _ = head()
     problem = make_problem(layer, Box(100.0))
-    proven = prove_together(problem, np.arange(420))
+    proven, points = prove_together(problem, np.arange(420))
     rows, corners = layer.W.astype(np.float64), (np.full(10, -100.0), np.full(10, 100.0))
     assert proven
+    assert points
+    assert set(points) <= set(range(300))
     for t in list(proven)[::4]:
         programme, others = MarginProgramme(rows[t], problem.b[t], *corners), np.delete(np.arange(420), t)
         programme.add(others, rows[others], problem.b[others])
@@ -80,8 +145,8 @@ def test_no_class_that_can_win_is_proven() -> None:
 
 
 @pytest.mark.parametrize("features", [Box(100.0), Ball(20.0)])
-def test_without_bias_the_captors_of_some_prove_the_rest(features) -> None:
-    """Mixtures of different rows: no chain, but cutting planes from the captors of those before."""
+def test_without_bias_cutting_planes_decide_every_class(features) -> None:
+    """Mixtures of different rows: no simplex holds two of them, but cutting planes find each its own."""
     rng = np.random.default_rng(4)
     outer = rng.normal(size=(400, 12))
     mixtures = np.array([rng.dirichlet(np.ones(13)) @ outer[rng.choice(400, 13, replace=False)] for _ in range(40)])
@@ -89,7 +154,7 @@ def test_without_bias_the_captors_of_some_prove_the_rest(features) -> None:
     classes = np.arange(360, 440)
     problem = make_problem(layer, features)
     starts = look(problem, problem.reach(problem.rows(classes)), classes, strongest=24, enough=np.inf).strongest
-    proofs, points = cut_each(problem, classes, list(starts), [])
+    proofs, points = cut_each(problem, classes, list(starts))
     assert set(proofs) | set(points) == set(classes.tolist())
     assert set(range(400, 440)) <= set(proofs)
     assert all(bound == 0 for _, bound in proofs.values())
@@ -98,10 +163,10 @@ def test_without_bias_the_captors_of_some_prove_the_rest(features) -> None:
 
 def test_few_classes_wide_layers_and_homogeneous_problems_are_left_alone(monkeypatch) -> None:
     layer, classes = head()
-    assert prove_together(make_problem(layer, Box(100.0)), classes[: together.FEWEST - 1]) == {}
-    assert prove_together(make_problem(layer, Unbounded()), classes) == {}
+    assert prove_together(make_problem(layer, Box(100.0)), classes[: together.FEWEST - 1]) == ({}, {})
+    assert prove_together(make_problem(layer, Unbounded()), classes) == ({}, {})
     monkeypatch.setattr(together, "MOST_FEATURES", 9)
-    assert prove_together(make_problem(layer, Box(100.0)), classes) == {}
+    assert prove_together(make_problem(layer, Box(100.0)), classes) == ({}, {})
 
 
 @pytest.mark.parametrize("flaw", ["equal rows", "dead columns", "no bias", "two classes"])
@@ -116,7 +181,7 @@ def test_degenerate_layers_stop_nothing(flaw: str) -> None:
         b[:] = 0
     else:
         W, b, classes = W[:2], b[:2], np.arange(2)
-    proven = prove_together(
+    proven, _ = prove_together(
         make_problem(SoftmaxLayer(W, b), Box(100.0)), np.resize(classes, 32) if len(W) < 9 else classes
     )
     assert all(bound <= 0 for _, bound in proven.values())

@@ -27,6 +27,7 @@ from threadpoolctl import ThreadpoolController
 
 from softgeom.bottleneck.certifying.archive import block_path, load_findings, save_findings
 from softgeom.bottleneck.certifying.evidence_file import fingerprint
+from softgeom.bottleneck.certifying.room import room_bounds
 from softgeom.bottleneck.certifying.twins import find_twins
 from softgeom.bottleneck.certifying.verdict import (
     Captors,
@@ -40,12 +41,12 @@ from softgeom.bottleneck.certifying.verdict import (
 )
 from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.problem import Problem, make_problem
-from softgeom.bottleneck.proving.cutting import Proofs, cut_each
+from softgeom.bottleneck.proving.cutting import Points, Proofs, cut_each
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.proving.lp import chebyshev_radius
 from softgeom.bottleneck.proving.refine import make_exact, refine
 from softgeom.bottleneck.proving.surround import surround
-from softgeom.bottleneck.proving.together import MOST_FEATURES, prove_together
+from softgeom.bottleneck.proving.together import prove_together, shares
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.searching.ascent import Candidates, climb
 from softgeom.bottleneck.searching.device import Device, open_device
@@ -57,8 +58,9 @@ from softgeom.writing import set_aside
 logger = logging.getLogger("softgeom")
 
 DECIDE_TOGETHER = 128  # classes without a witness that share their sample of rivals and a block of the checkpoint
-DECIDE_CHAINED = 2048  # the same where classes are proven together: each block has its own middle and its own chain
+DECIDE_SHARED = 8192  # the same where classes are proven from a shared basis: the more, the better they share
 FEW = 64  # up to so many classes a programme with all rivals takes less time than a search
+SAMPLED = 16  # of a block's witnesses from a device that the host multiplies again
 QUIET: dict[str, Any] = {
     "over": "ignore",
     "invalid": "ignore",
@@ -171,8 +173,12 @@ class Scan:
             for f, margin in zip(block, margins, strict=True):
                 if not margin > 0:
                     check_evidence(self.layer, self.features, f.index, f.evidence)
+        captives = [f for f in self.findings if isinstance(f.evidence, Captors)]
+        evidence = [cast(Captors, f.evidence) for f in captives]
+        bounds = room_bounds(self.layer, self.features, [f.index for f in captives], evidence)
+        roomy = {f.index for f, bound in zip(captives, bounds.tolist(), strict=True) if bound <= 0}
         for f in self.findings:
-            if not isinstance(f.evidence, Witness):
+            if not isinstance(f.evidence, Witness) and f.index not in roomy:
                 check_evidence(self.layer, self.features, f.index, f.evidence)
         return True
 
@@ -245,8 +251,8 @@ def scan(
     n_jobs, backend, address
         See ``softgeom.parallel.run_blocks``.
     device : str, optional
-        A PyTorch device such as "cuda" for the search's matrix products; default NumPy. What it finds is certified and what
-        it does not find is decided on the host, so that the evidence does not depend on it.
+        A PyTorch device such as "cuda" for the search's matrix products; default NumPy. What it finds is certified by its rounding bound
+        where that suffices and on the host where it does not, and what it does not find is decided on the host.
     checkpoint : path, optional
         Folder for finished blocks; a second call with the same layer and options resumes there.
     progress : bool
@@ -271,7 +277,7 @@ def scan(
     open_ = np.array([t for t in chosen.tolist() if isinstance(findings[t].evidence, Unknown)], dtype=np.intp)
     decided = run_blocks(
         decide_block,
-        _cut(open_, DECIDE_CHAINED if _chains(task.problem) else DECIDE_TOGETHER),
+        _cut(open_, DECIDE_SHARED if shares(task.problem) else DECIDE_TOGETHER),
         **options,
         description=decide_title,
     )
@@ -382,54 +388,69 @@ def _certified(task: _Task, classes: NDArray[np.intp], found: Candidates) -> NDA
     """Certified margins (n,) of what a search found; -inf where nothing was.
 
     The search's own last look is a float32 product with a known rounding bound: what clears that bound is certified
-    already. Only the rest is multiplied again, and all that a device has found.
+    already. Only the rest is multiplied again; and of what a device has found a sample, since it may also be broken.
     """
-    trusted = task.device is None and not task.problem.homogeneous
+    trusted = not task.problem.homogeneous and (task.device is None or task.device.rounds_like_ieee)
     error = task.checker.look_error(found.Z) if trusted else None
     margins = np.full(len(classes), -np.inf) if error is None else found.margin - error
+
+    def multiply_again(these: NDArray[np.intp]) -> NDArray[np.float64]:
+        points = [task.problem.lift(found.Z[n], float(found.margin[n])) for n in these]
+        return task.checker.certify_many(points, classes[these].tolist())
+
+    if task.device is not None and error is not None:
+        claimed = np.flatnonzero(margins > 0)
+        sample = claimed[:: max(1, len(claimed) // SAMPLED)]
+        if not np.all(np.abs(multiply_again(sample) - margins[sample]) <= 2 * error[sample]):
+            margins[:] = -np.inf
     again = np.flatnonzero((found.margin > 0) & ~(margins > 0))
-    points = [task.problem.lift(found.Z[n], float(found.margin[n])) for n in again]
-    margins[again] = task.checker.certify_many(points, classes[again].tolist())
+    margins[again] = multiply_again(again)
     return np.where(found.margin > 0, margins, -np.inf)
 
 
 def _worth(problem: Problem) -> float:
     """The share of climbers that a round must bring to the top: none where each proof is dear."""
-    return 0.3 if _chains(problem) else 0.0
-
-
-def _chains(problem: Problem) -> bool:
-    """Whether ``prove_together`` applies."""
-    return not problem.homogeneous and problem.dimension <= MOST_FEATURES
+    return 0.3 if shares(problem) else 0.0
 
 
 def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
-    # Narrow layers by a chain of bases, wide ones (and a handful of classes) by maximum entropy: each is slow where the other is quick.
-    proofs, method = prove_together(task.problem, classes, task.seed), "together"
+    # Narrow layers from a shared basis, wide ones (and a handful of classes) by maximum entropy: each is slow where the other is quick.
+    (proofs, points), method = prove_together(task.problem, classes, task.seed), "together"
     if not proofs:
         proofs, method = surround(task.problem, classes, task.seed), "surround"
     findings = _proven(proofs, method)
     left = _without(classes, findings)
     if not len(left):
-        return [_refined(task, findings[t]) for t in classes.tolist()]
+        return _refined(task, [findings[t] for t in classes.tolist()])
     # Larger working sets than in the search: the programmes start from them; few rivals need no choice.
     few = task.layer.classes <= FEW
-    found = climb(task.problem, left, rounds=0 if few else 8, steps=40, rivals=64, device=task.device)
+    found = climb(
+        task.problem, left, rounds=0 if few else 8, steps=40, rivals=64, start=_start(task.problem, left, points),
+        device=task.device,
+    )  # fmt: skip
     start = dict(zip(left.tolist(), zip(found.Z, found.rivals, strict=True), strict=True))
     won = {
         int(left[n]): task.problem.lift(found.Z[n], float(found.margin[n])) for n in np.flatnonzero(found.margin > 0)
     }
     findings |= _won(task, won, "ascent")
-    if not few and _chains(task.problem):
+    if not few and shares(task.problem):
         left = _without(classes, findings)
-        known = [captors for captors, _ in proofs.values()]
-        proofs, won = cut_each(task.problem, left, [start[t][1] for t in left.tolist()], known)
+        proofs, won = cut_each(task.problem, left, [start[t][1] for t in left.tolist()])
         findings |= _proven(proofs, "cuts") | _won(task, won, "cuts")
     for t in _without(classes, findings).tolist():
         evidence, margin, rounds = decide(task.problem, task.checker, t, *start[t])
         radius = task.checker.radius(np.array([t]), np.array([margin]))[0] if isinstance(evidence, Witness) else np.nan
         findings[t] = Finding(t, evidence, "programme", rounds, margin, float(radius))
-    return [_refined(task, findings[t]) for t in classes.tolist()]
+    return _refined(task, [findings[t] for t in classes.tolist()])
+
+
+def _start(problem: Problem, classes: NDArray[np.intp], points: Points) -> NDArray[np.float32]:
+    """Where classes (n,) start to climb (n, D): at a point that beats some rivals already, else far out."""
+    Z = problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
+    for n, t in enumerate(classes.tolist()):
+        if t in points:
+            Z[n] = points[t]
+    return Z
 
 
 def _without(classes: NDArray[np.intp], findings: dict[int, Finding]) -> NDArray[np.intp]:
@@ -452,12 +473,20 @@ def _won(task: _Task, points: dict[int, NDArray[Any]], method: str) -> dict[int,
     }
 
 
-def _refined(task: _Task, found: Finding) -> Finding:
-    """The finding with weights that anyone can check, where the first ones only hold up to a residual."""
-    if not isinstance(found.evidence, Captors):
-        return found
-    captors, bound = refine(task.layer, task.features, found.index, found.evidence)
-    return Finding(found.index, captors, found.method, found.steps, bound, found.radius)
+def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:
+    """The findings with weights that anyone can check, where the first ones only hold up to a residual."""
+    captives = [n for n, found in enumerate(findings) if isinstance(found.evidence, Captors)]
+    classes, captors = (
+        [findings[n].index for n in captives],
+        [cast(Captors, findings[n].evidence) for n in captives],
+    )
+    bounds = room_bounds(task.layer, task.features, classes, captors)
+    for n, few, bound in zip(captives, captors, bounds.tolist(), strict=True):
+        if not bound <= 0:
+            found = findings[n]
+            finer, finer_bound = refine(task.layer, task.features, found.index, few)
+            findings[n] = Finding(found.index, finer, found.method, found.steps, finer_bound, found.radius)
+    return findings
 
 
 def _cut(classes: NDArray[np.intp], size: int) -> list[tuple[NDArray[np.intp]]]:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 TOLERANCE = 1e-9  # weights above minus this count as non-negative: the checker repairs what is smaller
 PIVOT = 1e-6  # entries of a tableau row up to this fraction are rounding, not pivots
 REFRESH = 128  # pivots after which the inverse is computed anew
+MOST_MENDING = 2  # per dimension, after rivals have joined
 MOST_PIVOTS = 20  # per dimension, for one class: far more than any needs, unless it cycles
 
 
@@ -61,18 +62,20 @@ class Bases:
     ) -> None:
         k, D = rows.shape
         self.D, self.k = D, k
-        self.columns = np.ones((k, D + 1))
-        self.columns[:, :D] = rows
-        self.narrow = self.columns.astype(
-            np.float32
-        )  # prices need a few digits, and the product over the rivals is half of a pivot
+        self.columns = np.zeros((k + 2 * D, D + 1))  # of the rivals, of v+ and of v-
+        self.columns[:k, :D], self.columns[:k, D] = rows, 1.0
+        self.columns[k + np.arange(D), np.arange(D)] = 1.0
+        self.columns[k + D + np.arange(D), np.arange(D)] = -1.0
+        # Prices need a few digits, and the product over the rivals is half of a pivot.
+        self.narrow = self.columns[:k].astype(np.float32)
         self.cost = np.concatenate([-bias, high, -low])
         corner = np.where(np.abs(low) < np.abs(high), low, high)
         winner = int((rows @ corner + bias).argmax())
         # Coordinates at their upper bound have v+ in the basis, the others v-; the rival has the last place.
         self.basic = np.append(np.where(corner == high, k, k + D) + np.arange(D), winner)
         self.barred = np.zeros(k + 2 * D, dtype=bool)
-        self._refresh()
+        self.inverse, self.reduced = self.invert(self.basic)
+        self.age = 0
 
     def solve(
         self, own: NDArray[np.float64], bias: float, itself: int | None = None, *, best: bool = False
@@ -101,6 +104,50 @@ class Bases:
             self._restore(before)  # a class that beats the set must not leave a basis in which it is missing
         return vertex
 
+    def add(self, rows: NDArray[np.float64], bias: NDArray[np.float64]) -> None:
+        """More rivals (n, D), (n,): the basis stays, and some of them may now have negative reduced costs (see ``improve``)."""
+        k, n = self.k, len(rows)
+        columns = np.column_stack([rows, np.ones(n)])
+        dual = self.cost[self.basic] @ self.inverse
+        self.columns = np.concatenate([self.columns[:k], columns, self.columns[k:]])
+        self.narrow = np.concatenate([self.narrow, columns.astype(np.float32)])
+        self.reduced = np.concatenate([self.reduced[:k], -bias - columns @ dual, self.reduced[k:]])
+        self.cost = np.concatenate([self.cost[:k], -bias, self.cost[k:]])
+        self.barred = np.zeros(len(self.cost), dtype=bool)
+        self.basic[self.basic >= k] += n
+        self.k += n
+
+    def improve(self, own: NDArray[np.float64], bias: float) -> Vertex | None:
+        """The optimal vertex of a class whose weights in the current basis are non-negative, as after ``solve`` and ``add``.
+
+        The primal simplex method, which ends at the first value that is not positive. None if rounding stops it, or if it would be longer than
+        starting anew: the basis is then of no use.
+        """
+        target = np.append(own, 1.0)
+        x = self.inverse @ target
+        for _ in range(MOST_MENDING * (self.D + 1)):
+            q = int(self.reduced.argmin())
+            value = float(self.cost[self.basic] @ x) + bias
+            if value <= 0 or self.reduced[q] >= -TOLERANCE * max(1.0, abs(value)):
+                return self.vertex(self.basic, self.inverse, x, target, bias)
+            direction = self.inverse @ self.columns[q]
+            able = np.flatnonzero(direction > PIVOT * np.abs(direction).max())
+            if not len(able):
+                return None
+            ratio = np.maximum(x[able], 0.0) / direction[able]
+            tied = able[ratio <= ratio.min() * (1 + 1e-9) + 1e-300]
+            r = int(tied[direction[tied].argmax()])
+            alpha = self._prices(self.inverse[r])
+            if not alpha[q] > 0:
+                return None
+            step = x[r] / direction[r]
+            x = x - step * direction
+            x[r] = step
+            self._exchange(r, q, direction, alpha)
+            if not self.age:
+                x = self.inverse @ target
+        return None
+
     def covers(self, own: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Which classes with rows ``own`` (n, D) the current basis is optimal for, and its weights (n, D + 1)."""
         x = np.column_stack([own, np.ones(len(own))]) @ self.inverse.T
@@ -113,7 +160,7 @@ class Bases:
             r, sign = self._leaving(x)
             beats = float(self.cost[self.basic] @ x) + bias > 0 and not self.barred[self.basic].any()
             if r is None or (beats and not best):
-                return self._vertex(x, target, bias)
+                return self.vertex(self.basic, self.inverse, x, target, bias)
             if pivots >= limit or not self._pivot(r, sign):
                 return None
             pivots += 1
@@ -132,7 +179,7 @@ class Bases:
     def _pivot(self, r: int, sign: float) -> bool:
         """Exchange the r-th basic variable for the first one whose reduced cost would turn negative."""
         row = self.inverse[r]
-        alpha = np.concatenate([self.narrow @ row.astype(np.float32), row[: self.D], -row[: self.D]])
+        alpha = self._prices(row)
         able = (sign * alpha < -PIVOT * np.abs(row).max()) & ~self.barred
         able[self.basic] = False
         entering = np.flatnonzero(able)
@@ -142,42 +189,56 @@ class Bases:
         least = ratio.min()
         tied = entering[ratio <= least * (1 + 1e-9) + 1e-300]
         q = int(tied[np.abs(alpha[tied]).argmax()])
+        direction = self.inverse @ self.columns[q]
+        if not sign * direction[r] < 0:
+            return False  # the narrow price was rounding after all
+        self._exchange(r, q, direction, alpha)
+        return True
+
+    def _prices(self, row: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A row of the tableau (k + 2 D,): a row of the inverse times all columns."""
+        return np.concatenate([self.narrow @ row.astype(np.float32), row[: self.D], -row[: self.D]])
+
+    def _exchange(self, r: int, q: int, direction: NDArray[np.float64], alpha: NDArray[np.float64]) -> None:
+        """Column q becomes the r-th basic one; ``direction`` is the inverse times it, ``alpha`` the r-th row of the tableau."""
         change = self.reduced[q] / alpha[q]
         self.reduced -= change * alpha
         self.reduced[self.basic[r]], self.reduced[q] = -change, 0.0
-        direction = self.inverse @ self._column(q)
-        if not sign * direction[r] < 0:
-            return False  # the narrow price was rounding after all
-        scaled = row / direction[r]
+        scaled = self.inverse[r] / direction[r]
         direction[r] -= 1.0  # so that the r-th row becomes `scaled`
         # In place: the transpose of a row-major array is what BLAS calls column-major.
         scipy.linalg.blas.dger(-1.0, scaled, direction, a=self.inverse.T, overwrite_a=1)
         self.basic[r] = q
         self.age += 1
         if self.age >= REFRESH:
-            self._refresh()
-        return True
+            self.refresh()
 
-    def _vertex(self, x: NDArray[np.float64], target: NDArray[np.float64], bias: float) -> Vertex:
-        matrix = np.stack([self._column(j) for j in self.basic])  # rows are the columns of the basis
-        x = x + self.inverse @ (target - x @ matrix)  # one step of refinement: the inverse has been updated many times
-        dual = self.cost[self.basic] @ self.inverse
-        kept = (self.basic < self.k) & (x > 0)
-        return Vertex(float(dual @ target) + bias, self.basic[kept].copy(), x[kept], dual[: self.D])
+    def vertex(
+        self,
+        basic: NDArray[np.intp],
+        inverse: NDArray[np.float64],
+        x: NDArray[np.float64],
+        target: NDArray[np.float64],
+        bias: float,
+    ) -> Vertex:
+        """The vertex of the basis ``basic`` with its inverse, for a class with right side ``target``, where x are its weights."""
+        matrix = self.columns[basic]  # rows are the columns of the basis
+        x = x + inverse @ (target - x @ matrix)  # one step of refinement: the inverse has been updated many times
+        dual = self.cost[basic] @ inverse
+        kept = (basic < self.k) & (x > 0)
+        return Vertex(float(dual @ target) + bias, basic[kept].copy(), x[kept], dual[: self.D])
 
-    def _column(self, j: int) -> NDArray[np.float64]:
-        if j < self.k:
-            return self.columns[j]
-        column = np.zeros(self.D + 1)
-        slack = j - self.k
-        column[slack % self.D] = 1.0 if slack < self.D else -1.0
-        return column
+    def invert(self, basic: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Inverse of a basis (D + 1, D + 1) and the reduced costs (k + 2 D,) in it, computed anew."""
+        inverse = np.ascontiguousarray(np.linalg.inv(self.columns[basic].T))
+        dual = self.cost[basic] @ inverse
+        reduced = self.cost - self.columns @ dual
+        reduced[basic] = 0.0
+        return inverse, reduced
 
-    def _refresh(self) -> None:
-        self.inverse = np.ascontiguousarray(np.linalg.inv(np.stack([self._column(j) for j in self.basic], axis=1)))
-        dual = self.cost[self.basic] @ self.inverse
-        self.reduced = self.cost - np.concatenate([self.columns @ dual, dual[: self.D], -dual[: self.D]])
-        self.reduced[self.basic] = 0.0
+    def refresh(self) -> None:
+        """Inverse and reduced costs of the current basis, computed anew."""
+        self.inverse, self.reduced = self.invert(self.basic)
         self.age = 0
 
     def _state(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp], int]:

@@ -1,4 +1,4 @@
-"""Captives of one layer proven together, along a chain of neighbours.
+"""Captives of one layer proven together, from the basis of one in their midst.
 
 Heads with few features hold thousands of captives, most of them alike: rows that training never moved. One programme (bases.py) serves
 them all, over a few shared rivals:
@@ -7,11 +7,11 @@ them all, over a few shared rivals:
    Its basis proves every class that lies in the same simplex: one matrix product, and most of the dead rows are done.
 2. *The rivals.* The convex weights of largest entropy whose mean is that class (surround.py), now over everybody not yet proven, say which
    rows surround the middle; a systematic sample of them, flattened, is what all others share.
-3. *The chain.* From class to nearest class the basis is mended, and tried on the next neighbours without a pivot. A class that beats the shared
-   rivals at some point is left as soon as that point is found.
+3. *In step.* From the middle's basis all others pivot together (lockstep.py). A class that beats the shared rivals at some point is left as soon
+   as that point is found.
 
-Where the middle's simplex holds nobody else, captives are not alike, and there is no chain. What is still open then is mostly not captive at
-all: it goes back to the search, to cutting planes from the captors that are known by now, and to programmes of its own.
+Where the middle's simplex holds nobody else, captives are not alike, and only a small layer, all of it, is shared. What is still open then is mostly not captive at all: its
+point goes to the search, and what that leaves to cutting planes and programmes of its own.
 """
 
 from __future__ import annotations
@@ -19,25 +19,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.hull import certify_captivity
+from softgeom.bottleneck.certifying.room import certify_captives
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.proving.bases import Bases
-from softgeom.bottleneck.proving.cutting import Proofs, cut
+from softgeom.bottleneck.proving.cutting import Cut, Points, Proofs, cut
+from softgeom.bottleneck.proving.lockstep import solve_in_step
 from softgeom.bottleneck.searching.look import look
 
-MOST_FEATURES = (
-    256  # a pivot costs d times the shared rivals: beyond this surround.py and single programmes are as fast
-)
+MOST_FEATURES = 256  # pivots cost d times the shared rivals: beyond this surround.py and single programmes are as fast
 FEWEST = 16  # classes for which finding the shared rivals pays
 SHARED = 12  # shared rivals per dimension
+ALL = 2048  # up to so many classes everybody is a shared rival: who beats them all has won
 FLATTEN = 0.25  # power of the weights by which they are drawn: rows that matter little to the middle matter to others
 TRIED = 8  # classes near the middle: the first may not be captive
-NEIGHBOURS = 64  # classes on which each new basis is tried
 
 
-def prove_together(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -> Proofs:
-    """Proven captors of those ``classes`` (n,) that a chain of warm bases reaches.
+def prove_together(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -> tuple[Proofs, Points]:
+    """Proven captors of those ``classes`` (n,) that the shared rivals imprison.
 
     Parameters
     ----------
@@ -50,19 +49,29 @@ def prove_together(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -
 
     Returns
     -------
-    dict
-        Class -> its captors, at most d + 1, and the bound <= 0 that they certify; classes without a proof are absent.
+    dict, dict
+        Class -> its captors, at most d + 1, and the bound <= 0 that they certify; class -> a point (D,) at which it beats the shared rivals.
+        Classes without either are absent.
     """
-    if problem.homogeneous or problem.dimension > MOST_FEATURES or len(classes) < FEWEST:
-        return {}
-    chain = _Chain(problem, classes)
-    shared = chain.prove_the_middle()
-    if len(chain.left) and len(chain.proven) > 1 and shared is not None:
-        chain.walk(np.union1d(shared, chain.surrounding(seed)))
-    return chain.proven
+    if not shares(problem) or len(classes) < FEWEST:
+        return {}, {}
+    crowd = _Crowd(problem, classes)
+    captors = crowd.prove_the_middle()
+    if captors is None or not len(crowd.left):
+        return crowd.proven, {}
+    if problem.classes <= ALL:
+        return crowd.proven, crowd.prove_in_step(np.arange(problem.classes))
+    if len(crowd.proven) < 2:
+        return crowd.proven, {}
+    return crowd.proven, crowd.prove_in_step(np.union1d(captors, crowd.surrounding(seed)))
 
 
-class _Chain:
+def shares(problem: Problem) -> bool:
+    """Whether a layer is of the kind that ``prove_together`` is for."""
+    return not problem.homogeneous and problem.dimension <= MOST_FEATURES
+
+
+class _Crowd:
     """The classes still open and what was found so far."""
 
     def __init__(self, problem: Problem, classes: NDArray[np.intp]) -> None:
@@ -75,12 +84,14 @@ class _Chain:
 
     def prove_the_middle(self) -> NDArray[np.intp] | None:
         """Find a captive near the middle and try its basis on all others; its captors, None if there is none."""
-        for n, t in enumerate(self.left[:TRIED].tolist()):
-            z = self.problem.reach(self.rows[n : n + 1])
-            nearby = look(self.problem, z, self.left[n : n + 1], strongest=4 * self.problem.dimension, enough=np.inf)
-            found = cut(self.problem, t, nearby.strongest[0])
+        tried = self.left[:TRIED]
+        far = self.problem.reach(self.rows[:TRIED])
+        nearby = look(self.problem, far, tried, strongest=4 * self.problem.dimension, enough=np.inf).strongest
+        for n, t in enumerate(tried):
+            found = next(cut(self.problem, np.array([t]), [nearby[n]]), None)
             if found is not None and found.is_captive:
-                self._settle(found.bases, found.rivals, np.arange(len(self.left)))
+                self.middle = int(t)
+                self._settle(found)
                 open_ = np.array([t not in self.proven for t in self.left.tolist()], dtype=bool)
                 self.left, self.rows = self.left[open_], self.rows[open_]
                 return found.captors
@@ -98,48 +109,44 @@ class _Chain:
         places = np.searchsorted(np.cumsum(p[order]), (np.arange(size) + rng.random()) / size * p.sum())
         return others[np.unique(order[np.minimum(places, len(others) - 1)])]
 
-    def walk(self, shared: NDArray[np.intp]) -> None:
-        """Go along the chain of open classes, from each to its nearest neighbour."""
-        bases, place = self._bases(shared), {t: n for n, t in enumerate(shared.tolist())}
-        waiting = np.ones(len(self.left), dtype=bool)
-        here = 0
-        while True:
-            t = int(self.left[here])
-            waiting[here] = False
-            vertex = bases.solve(self.rows[here].astype(np.float64), float(self.problem.b[t]), place.get(t))
-            rest = np.flatnonzero(waiting)
-            distance = ((self.rows[rest] - self.rows[here]) ** 2).sum(axis=1)
-            if vertex is not None and vertex.value <= 0:
-                self._prove(t, shared[vertex.positions], vertex.weights)
-                near = np.argpartition(distance, min(NEIGHBOURS, len(rest)) - 1)[:NEIGHBOURS] if len(rest) else rest
-                waiting[self._settle(bases, shared, rest[near])] = False
-                distance[~waiting[rest]] = np.inf
-            if not waiting.any():
-                break
-            here = int(rest[distance.argmin()])
+    def prove_in_step(self, shared: NDArray[np.intp]) -> Points:
+        """Prove open classes against shared rivals; the points at which the others beat those."""
+        place = np.full(self.problem.classes, -1)
+        place[shared] = np.arange(len(shared))
+        bases = Bases(self.problem.rows(shared, np.float64), self.problem.b[shared], *self.problem.box)
+        middle = self.problem.rows(np.array([self.middle]), np.float64)[0]
+        itself = int(place[self.middle])
+        bases.solve(middle, float(self.problem.b[self.middle]), itself if itself >= 0 else None)
+        points: Points = {}
+        held: dict[int, Captors] = {}
+        ended = solve_in_step(bases, self.rows, self.problem.b[self.left], place[self.left])
+        for n, vertex in ended:
+            t = int(self.left[n])
+            if vertex is not None and vertex.value > 0:
+                points[t] = vertex.z
+            elif vertex is not None:
+                held[t] = Captors(shared[vertex.positions], vertex.weights)
+        self._prove(held)
+        return points
 
-    def _settle(self, bases: Bases, shared: NDArray[np.intp], where: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Prove those of the classes at ``where`` that the current basis is optimal for; their places."""
-        covered, weights = bases.covers(self.rows[where].astype(np.float64))
-        kept = bases.basic < bases.k
-        rivals = shared[bases.basic[kept]]
-        done = [
-            n
-            for n, row in zip(where[covered].tolist(), weights[covered][:, kept], strict=True)
-            if self._prove(int(self.left[n]), rivals[row > 0], row[row > 0])
-        ]
-        return np.array(done, dtype=np.intp)
+    def _settle(self, found: Cut) -> None:
+        """Prove those of the open classes that a basis is optimal for."""
+        covered, weights = found.bases.covers(self.rows.astype(np.float64))
+        kept = found.bases.basic < found.bases.k
+        rivals = found.rivals[found.bases.basic[kept]]
+        held = {}
+        for n, row in zip(np.flatnonzero(covered).tolist(), weights[covered][:, kept], strict=True):
+            t = int(self.left[n])
+            with_weight = (row > 0) & (rivals != t)
+            held[t] = Captors(rivals[with_weight], row[with_weight])
+        self._prove(held)
 
-    def _prove(self, t: int, rivals: NDArray[np.intp], weights: NDArray[np.float64]) -> bool:
-        apart = rivals != t
-        captors = Captors(rivals[apart], weights[apart])
-        bound = certify_captivity(self.problem.layer, self.problem.features, t, captors.rivals, captors.weights)
-        if bound <= 0:
-            self.proven[t] = captors, bound
-        return bound <= 0
-
-    def _bases(self, shared: NDArray[np.intp]) -> Bases:
-        return Bases(self.problem.rows(shared, np.float64), self.problem.b[shared], *self.problem.box)
+    def _prove(self, held: dict[int, Captors]) -> None:
+        """Keep what the checker accepts."""
+        bounds = certify_captives(self.problem.layer, self.problem.features, list(held), list(held.values()))
+        for (t, captors), bound in zip(held.items(), bounds.tolist(), strict=True):
+            if bound <= 0:
+                self.proven[t] = captors, bound
 
 
 def _largest_entropy(

@@ -52,6 +52,7 @@ def climb(
     rivals: int = 32,
     temperature: float = 0.05,
     worth: float = 0.0,
+    start: NDArray[np.floating] | None = None,
     device: Device | None = None,
 ) -> Candidates:
     """Search a witness for each of ``classes`` (n,).
@@ -73,6 +74,8 @@ def climb(
     worth : float
         Stop after a round in which less than this share of those that climbed have won: where proofs are cheap, the rest
         is better left to them.
+    start : (n, D) array, optional
+        The first candidates; default the far points of the region.
     device : Device, optional
         Where looks and steps run; default NumPy.
     """
@@ -81,7 +84,10 @@ def climb(
     )
     group_bytes = GROUP_BYTES if device is None else device.group_bytes
     classes = np.asarray(classes, dtype=np.intp)
-    Z = problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
+    if start is None:
+        Z = problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
+    else:
+        Z = problem.project(np.asarray(start, dtype=np.float32))
     seen = see(Z, classes, strongest=rivals)
     margin, taken, looks = seen.margin, np.zeros(len(classes), np.intp), np.ones(len(classes), np.intp)
     working: list[NDArray[np.intp]] = [np.zeros(0, np.intp)] * len(classes)

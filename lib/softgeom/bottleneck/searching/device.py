@@ -1,12 +1,19 @@
 """The search's matrix products on a PyTorch device, such as a CUDA GPU.
 
 ``climb`` (ascent.py) plans on the host: which classes still lose, and to whom. What costs is done where W' lies: a look at every
-rival, and steps of ascent against gathered rivals. A device may round in its own way, so what comes back is a proposal;
-the scan certifies it on the host like any other.
+rival, and steps of ascent against gathered rivals. Each of them is one upload and one download; the rows, and the region's corners, stay there.
+
+What a look found is certified by its own logits. A device sums in its own order, with or without fused multiply-add, and may flush what is below the
+normal range to zero; in IEEE single precision (no TF32, which PyTorch is told for the time of a product) each logit is then off by at most
+``gamma_{d+2} (|w||x| + |b|)`` and what underflows, the bound of witness.py. Only what that bound leaves open is multiplied again on the host, and a
+sample, since a device can also be broken: one that contradicts the host is not believed at all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +23,7 @@ from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.searching.look import Look
 from softgeom.bottleneck.searching.polyak import polyak_ascent
 
+SINGLE = ("cpu", "cuda")  # kinds of devices whose single precision is IEEE's
 TILE_BYTES = 256 * 2**20  # logits held at once: a device wants larger products than a cache does
 
 
@@ -33,44 +41,79 @@ class Device:
         self.W = self.torch.cat([self._put(problem.rows(block, dtype)) for block in problem.row_blocks(dtype)])
         self.b = self._put(problem.b.astype(np.float32))
 
+    @property
+    def rounds_like_ieee(self) -> bool:
+        """Whether the bound of this module's text holds for what ``look`` gives."""
+        return self.place.type in SINGLE
+
     def look(self, Z: NDArray[Any], classes: NDArray[np.intp], *, strongest: int) -> Look:
         """Margins of ``classes`` (n,) at candidates ``Z`` (n, D), and the strongest rivals of those that lose."""
         torch, C = self.torch, self.problem.classes
         X, t = self._put(Z), self._put(classes)
-        own = (X * self.W[t].float()).sum(1) + self.b[t]
+        each = torch.arange(len(Z), device=self.place)
+        own = X.new_empty(len(Z))
         logit, index = X.new_empty((len(Z), 0)), t.new_empty((len(Z), 0))
         k, width = max(1, min(strongest, C - 1)), max(256, TILE_BYTES // (4 * max(1, len(Z))))
-        for start in range(0, C, width):
-            Y = X @ self.W[start : start + width].float().T + self.b[start : start + width]
-            here = torch.nonzero((t >= start) & (t < start + width))[:, 0]
-            Y[here, t[here] - start] = -torch.inf
-            top = Y.topk(min(k, Y.shape[1]), dim=1)
-            logit, index = torch.cat([logit, top.values], 1), torch.cat([index, top.indices + start], 1)
-            best = logit.topk(min(k, logit.shape[1]), dim=1)
-            logit, index = best.values, index.gather(1, best.indices)
-        margin = (own - logit[:, 0]).double().cpu().numpy()
+        with self._single_precision():
+            for start in range(0, C, width):
+                Y = X @ self.W[start : start + width].float().T + self.b[start : start + width]
+                # Which classes lie in this tile is not asked: an answer would have to come to the host first.
+                place = (t - start).clamp(0, Y.shape[1] - 1)
+                inside = (t >= start) & (t < start + Y.shape[1])
+                here = Y[each, place]
+                own = torch.where(inside, here, own)
+                Y[each, place] = torch.where(inside, -torch.inf, here)
+                top = Y.topk(min(k, Y.shape[1]), dim=1)
+                logit, index = torch.cat([logit, top.values], 1), torch.cat([index, top.indices + start], 1)
+                best = logit.topk(min(k, logit.shape[1]), dim=1)
+                logit, index = best.values, index.gather(1, best.indices)
+        # Logits travel as the integers of their bits, in one array with the rivals.
+        bits = torch.column_stack([own, logit[:, 0]]).contiguous().view(torch.int32)
+        found = self._get(torch.column_stack([bits, index.int()]))
+        own_logit, best_logit = np.ascontiguousarray(found[:, :2]).view(np.float32).astype(np.float64).T
+        margin = own_logit - best_logit
         losers = np.flatnonzero(~(margin > 0))
-        return Look(margin, index.cpu().numpy()[losers, : min(strongest, C - 1)], losers)
+        return Look(margin, found[losers, 2 : 2 + min(strongest, C - 1)].astype(np.intp), losers)
 
     def ascend(
         self, Z: NDArray[Any], classes: NDArray[np.intp], index: NDArray[np.intp], steps: int, temperature: float
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Climb with g classes from ``Z`` (g, D) against their rivals ``index`` (g, k)."""
-        i, t = self._put(index), self._put(classes)
+        there = self._put(np.column_stack([classes, index]))
+        t, i = there[:, 0], there[:, 1:]
         A = self.W[i].float() - self.W[t].float()[:, None]
         c = self.b[i] - self.b[t][:, None]
         point, lead = polyak_ascent(self.torch, A, c, self._put(Z), self._project, steps, temperature)
-        return point.cpu().numpy(), lead.cpu().numpy()
+        found = self._get(self.torch.column_stack([point, lead]))
+        return found[:, :-1], found[:, -1]
 
     def _put(self, array: NDArray[Any]) -> Any:
         return self.torch.from_numpy(np.ascontiguousarray(array)).to(self.place)
 
+    def _get(self, tensor: Any) -> NDArray[Any]:
+        """Waits for the device: once a look, once a climb."""
+        return np.asarray(tensor.cpu().numpy())
+
+    @cached_property
+    def _corners(self) -> tuple[Any, Any]:
+        low, high = self.problem.corners(np.float32)
+        return self._put(low), self._put(high)
+
     def _project(self, Z: Any) -> Any:
         if self.problem.is_box:
-            low, high = (self._put(corner) for corner in self.problem.corners(np.float32))
+            low, high = self._corners
             return self.torch.maximum(self.torch.minimum(Z, high), low)
         norms = Z.norm(dim=-1, keepdim=True).clip(1e-30)
         return Z * (self.problem.inner_radius / norms).clip(max=1.0)
+
+    @contextmanager
+    def _single_precision(self) -> Iterator[None]:
+        before = self.torch.get_float32_matmul_precision()
+        self.torch.set_float32_matmul_precision("highest")
+        try:
+            yield
+        finally:
+            self.torch.set_float32_matmul_precision(before)
 
 
 def open_device(name: str) -> tuple[Any, Any]:
