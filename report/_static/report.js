@@ -55,7 +55,39 @@ const reachTables = () => {
       table.setAttribute("aria-label", "a wide table: scroll with the arrow keys");
     }
 };
-document.addEventListener("DOMContentLoaded", () => { filters(); openNamed(); reachTables(); });
+// A figure opens at its full size, wider than a phone: a click on it, or the button that the keyboard reaches.
+const enlargeFigures = () => {
+  const pictures = [...document.querySelectorAll(".bd-article img")].filter((image) => image.alt && !image.closest("a"));
+  if (!pictures.length) return;
+  const dialog = document.createElement("dialog");
+  dialog.className = "enlarged";
+  const close = document.createElement("button");
+  close.type = "button";
+  close.textContent = "Close";
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+  document.body.append(dialog);
+  for (const image of pictures) {
+    const open = () => {
+      const large = image.cloneNode();
+      large.removeAttribute("style");
+      large.removeAttribute("width");
+      large.removeAttribute("height");
+      dialog.setAttribute("aria-label", image.alt);
+      dialog.replaceChildren(close, large);
+      dialog.showModal();
+    };
+    image.addEventListener("click", open);
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "enlarge";
+    button.textContent = "Enlarge";
+    button.setAttribute("aria-label", `Enlarge the figure: ${image.alt.slice(0, 80)}`);
+    button.addEventListener("click", open);
+    image.after(button);
+  }
+};
+document.addEventListener("DOMContentLoaded", () => { filters(); openNamed(); reachTables(); enlargeFigures(); });
 window.addEventListener("hashchange", openNamed);
 
 // The search shows where a word stands. The texts come as a script, which a page opened from a folder may load, unlike other pages.

@@ -153,8 +153,39 @@ def test_the_theme_switch_reaches_explorers_and_pictures(open_page, screenshot):
     tab = open_page("index", color_scheme="dark")
     assert tab.locator("html").get_attribute("data-theme") == "dark"
     picture = tab.locator("article img").first
-    assert picture.evaluate("(image) => getComputedStyle(image).backgroundColor") == "rgb(255, 255, 255)"
+    assert "invert" in picture.evaluate("(image) => getComputedStyle(image).filter")  # drawn on white, shown dark
     screenshot(tab, "report_front_dark")
+
+
+def test_a_figure_is_enlarged_by_click_and_by_keyboard(open_page, screenshot):
+    tab = open_page("index", **PHONE)
+    picture = tab.locator("article img").first
+    large = tab.locator("dialog.enlarged img")
+    picture.click()
+    assert large.bounding_box()["width"] >= 1100  # it scrolls
+    assert _width(tab) <= PHONE["viewport"]["width"]
+    screenshot(tab.locator("dialog.enlarged"), "report_enlarged")
+    tab.keyboard.press("Escape")
+    assert not large.is_visible()
+    tab.locator("button.enlarge").nth(1).focus()
+    tab.keyboard.press("Enter")
+    assert large.get_attribute("alt") == tab.locator("article img").nth(1).get_attribute("alt")
+    tab.get_by_role("button", name="Close").click()
+    assert not large.is_visible()
+
+
+def test_a_layer_is_scanned_inside_the_site(open_page, screenshot):
+    tab = open_page("index")
+    tab.locator("article").get_by_role("link", name="scan your own head here").click()
+    frame = tab.frame_locator("iframe.explorer")
+    frame.get_by_role("button", name="Try it").click()
+    frame.get_by_role("button", name="Scan", exact=True).click()
+    frame.locator("#found").wait_for()
+    assert "1 of 4 classes can never be" in frame.locator("#headline").inner_text()
+    inner = frame.locator("main").evaluate("(element) => element.getBoundingClientRect().height")
+    tab.wait_for_timeout(300)
+    assert abs(tab.locator("iframe.explorer").bounding_box()["height"] - inner) < 4
+    screenshot(tab, "report_scan")
 
 
 def test_every_page_fits_a_phone_and_makes_no_request(site, open_page, screenshot):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import subprocess
 import sys
 import zipfile
@@ -13,6 +14,7 @@ import pytest
 
 from softgeom.bottleneck.certifying.folder import verify_folder
 from softgeom.bottleneck.scanner import scan
+from softgeom.checkpoints import load_head
 from softgeom.layer import Ball, Box, SoftmaxLayer
 
 SCAN = """
@@ -102,3 +104,79 @@ def test_verdicts_are_the_library_s_or_undecided(scanned, features, bias, dimens
         assert not contrary
         assert all(ours[t] == "argmaxable" for t in set(range(40)) - set(theirs))
         assert found["counts"]["undecided"] <= 2
+
+
+def safetensors(**tensors: tuple[str, list[int], bytes]) -> bytes:
+    header, content = {}, b""
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(content), len(content) + len(data)]}
+        content += data
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + content
+
+
+def forms(W: np.ndarray, b: np.ndarray) -> dict[str, bytes]:
+    """One layer in the forms in which files hold it; every number is a bfloat16 and a float16."""
+    found = {}
+    for name, write, arrays in (
+        ("plain.npz", np.savez, {"W": W, "b": b}),
+        ("deflated.npz", np.savez_compressed, {"weight": W.astype(np.float64), "bias": b.astype(np.float64)}),
+        ("fortran.npz", np.savez, {"W": np.asfortranarray(W), "b": b}),
+        ("half.npz", np.savez, {"W": W.astype(np.float16), "b": b.astype(np.float16)}),
+        ("big_endian.npz", np.savez, {"W": W.astype(">f4"), "b": b.astype(">f4")}),
+        ("columns.npz", np.savez, {"decoder_ff_logit_out_W": W.T, "decoder_ff_logit_out_b": b[None]}),
+        ("named.npz", np.savez, {"W": W, "b": b, "tokens": np.array(["é", "=1", "\n", "𝕏", *"abcdefgh"])}),
+    ):
+        with io.BytesIO() as file:
+            write(file, **arrays)
+            found[name] = file.getvalue()
+    upper = (W.view(np.uint32) >> 16).astype("<u2")
+    found["f32.safetensors"] = safetensors(
+        **{"lm_head.weight": ("F32", [*W.shape], W.tobytes()), "lm_head.bias": ("F32", [len(b)], b.tobytes())}
+    )
+    found["bf16.safetensors"] = safetensors(**{"lm_head.weight": ("BF16", [*W.shape], upper.tobytes())})
+    return found
+
+
+@pytest.mark.parametrize("name", list(forms(np.ones((12, 2), np.float32), np.ones(12, np.float32))))
+def test_files_are_read_as_the_library_reads_them(javascript, tmp_path, name):
+    """The folder of a dropped file passes `verify` against the layer, and the names, that `load_head` finds in it: same numbers, same bytes, same dtype."""
+    rng = np.random.default_rng(3)
+    W, b = (rng.integers(-64, 64, shape).astype(np.float32) / 32 for shape in ((12, 2), 12))
+    content = forms(W, b)[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    argument = {"bytes": base64.b64encode(content).decode(), "name": name, "set": stated(Box(100.0))}
+    found = javascript("scan_worker", SCAN, argument)
+    (tmp_path / "folder.zip").write_bytes(base64.b64decode(found["folder"]))
+    with zipfile.ZipFile(tmp_path / "folder.zip") as archive:
+        archive.extractall(tmp_path)
+    layer = load_head(path).layer
+    np.testing.assert_array_equal(layer.W, W)
+    assert verify_folder(tmp_path / "scan", layer).scanned + found["counts"]["undecided"] == 12
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (safetensors(W=("F32", [3, 2], bytes(8))), "the place of"),
+        (safetensors(W=("I32", [3, 2], bytes(24))), "its tables are no floats: W (I32)"),
+        (safetensors(W=("F32", [3, 2], bytes(24)))[:-1], "ends before the tensor"),
+        (safetensors(W=("F32", [2, 2], np.array([1, 2, np.inf, 4], "<f4").tobytes())), "has a NaN or infinite entry"),
+        ((10**9).to_bytes(8, "little") + bytes(20), "is neither an .npz nor a .safetensors file"),
+        (safetensors(W=("F64", [1, 2], np.array([1e300, 1]).tobytes())), "beyond 2^40"),
+    ],
+)
+def test_impossible_files_are_said_in_one_sentence(javascript, content, sentence):
+    argument = {"bytes": base64.b64encode(content).decode(), "name": "head.safetensors"}
+    problem = javascript("scan_worker", OPEN, argument)["problem"]
+    assert sentence in problem
+    assert "\n" not in problem
+
+
+def test_floats_are_written_as_python_writes_them(javascript):
+    values = [0.0, -0.0, 1.0, 100.0, 0.1, -0.2785, 1e-4, 9.9e-5, 1e15, 1e16, 1.5e300, 5e-324, 2.0**-1022, 123456789.125]
+    values += (np.random.default_rng(0).normal(size=50) * 10.0 ** np.arange(-25, 25)).tolist()
+    body = "return argument.map((x) => [m.pythonFloat(Number(x)), m.hexFloat(Number(x))]);"
+    written = javascript("scan_archive", body, [repr(value) for value in values])
+    assert written == [[repr(value), value.hex()] for value in values]

@@ -34,7 +34,8 @@ def draw_league(printed: pd.DataFrame, ours: pd.DataFrame) -> Figure:
     for n, row in enumerate(ours.itertuples(), start=1):
         colour = style.RED if row.unargmaxable else style.BLUE
         ax.plot(row.unargmaxable, n, "D", ms=9, color=colour, zorder=3)
-        words = f"{row.unargmaxable:,} of {row.classes:,} ({row.unargmaxable / row.classes:.1%})"
+        share = f" ({row.unargmaxable / row.classes:.1%})" if row.unargmaxable else ""
+        words = f"{row.unargmaxable or 'none'} of {row.classes:,}{share}"
         ax.annotate(
             words,
             (row.unargmaxable, n),
@@ -50,12 +51,23 @@ def draw_league(printed: pd.DataFrame, ours: pd.DataFrame) -> Figure:
     for tick, scanned_here in zip(ax.get_yticklabels(), [True] * len(ours) + [False] * len(families), strict=True):
         tick.set_fontweight("bold" if scanned_here else "normal")
     ax.axhline(0.5, color=style.GREY, linewidth=0.8)
+    for words, place, side in (("scanned here", 3, "bottom"), ("as the paper prints", -3, "top")):
+        ax.annotate(
+            words,
+            (1, 0.5),
+            (-2, place),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            ha="right",
+            va=side,
+            fontsize=9,
+        )
     ax.set_xscale("symlog", linthresh=1, linscale=0.6)
     ax.set_xticks([0, 1, 10, 100, 1000], ["none", "1", "10", "100", "1,000"])
     ax.set(
         xlim=(-0.25, 4000),
         ylim=(-len(families) + 0.4, len(ours) + 0.6),
-        xlabel="outputs that can never be produced (bold: scanned here; grey: as the paper prints)",
+        xlabel="outputs that can never be produced (each mark a model)",
     )
     affected = int((printed["models"] * (printed["unargmaxable"] > 0)).sum())
     worst = ours.loc[ours["unargmaxable"].idxmax()]
@@ -69,6 +81,10 @@ def draw_league(printed: pd.DataFrame, ours: pd.DataFrame) -> Figure:
 def _draw_family(ax: Axes, y: float, rows: pd.DataFrame) -> None:
     """The dots of one family, one a model; those at the same number side by side."""
     numbers = np.repeat(rows["unargmaxable"].to_numpy(), rows["models"])
+    clean = int((numbers == 0).sum())
+    if clean:
+        words = "all have none" if clean == len(numbers) else f"{clean} of {len(numbers)}"
+        ax.annotate(words, (0, y), (9, 0), textcoords="offset points", va="center", fontsize=9, color=style.INK)
     for number in np.unique(numbers):
         count = int((numbers == number).sum())
         shift = np.linspace(-_SPREAD, _SPREAD, count) if count > 1 else np.zeros(1)

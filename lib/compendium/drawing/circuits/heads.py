@@ -30,7 +30,12 @@ def draw_patterns(patterns: np.ndarray, labels: Sequence[str], table: pd.DataFra
             column = max(_HABITS, key=lambda name: row[name])
             habit = f": {_HABITS[column]}" if row[column] > _A_HABIT else ""
             named += bool(habit)
-            ax.set_title(f"L{layer}.H{head}{habit}", fontsize=10)
+            ax.set_title(
+                f"L{layer}.H{head}{habit}",
+                fontsize=10,
+                color=style.legible(style.RED) if habit else style.INK,
+                weight="bold" if habit else "normal",
+            )
             every = range(0, T, 1 + (H * T > 60))
             ax.set_yticks(every, [labels[i] for i in every] if head == 0 else [""] * len(every), fontsize=8)
             ax.set_xticks(

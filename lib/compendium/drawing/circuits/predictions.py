@@ -64,7 +64,16 @@ def draw_margins(margins: Mapping[str, pd.DataFrame]) -> Figure:
             ax.scatter(frame["probability"][mask], frame["relative"][mask], s=10, color=colour, alpha=0.6, lw=0)
         middle = float(frame["relative"].median())
         ax.axhline(middle, color=style.INK, lw=1, ls="--")
-        ax.text(1, middle, f"median {middle:.3f}", ha="right", va="top", fontsize=9, path_effects=style.halo())
+        ax.annotate(
+            f"median {middle:.3f}",
+            (1, middle),
+            (-2, -5),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=9,
+            path_effects=style.halo(),
+        )
         ax.text(
             0.98, 0.03, f"nearest wall: the runner-up's ({(~other).mean():.0%})", color=style.legible(style.BLUE),
             transform=ax.transAxes, ha="right", va="bottom", fontsize=9,

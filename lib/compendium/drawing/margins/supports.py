@@ -197,6 +197,7 @@ def draw_selection(ours: pd.DataFrame, paper: pd.DataFrame) -> Figure:
     sources = {"this run": (ours, style.BLUE, -0.1), "paper": (paper, style.ORANGE, 0.1)}
     for ax, (column, (stem, title)) in zip(axes.flat, metrics.items(), strict=True):
         relative = column != "effective_support_size"
+        ax.axhline(1, color="black", lw=0.8, zorder=0) if relative else None
         for table, colour, shift in sources.values():
             unit = table[column].iloc[0] if relative else 1.0
             x = np.arange(len(table)) + shift
@@ -204,20 +205,20 @@ def draw_selection(ours: pd.DataFrame, paper: pd.DataFrame) -> Figure:
             ax.vlines(x, ends.iloc[:, 0], ends.iloc[:, 1], color=colour, lw=2)
             ax.plot(x, table[column] / unit, "o", color=colour, ms=6)
         ax.set_xticks(range(len(ours)), [f"{weight:g}" for weight in ours["penalty_weight"]])
-        ax.set(
-            title=title, xlim=(-0.4, len(ours) - 0.6), ylabel="over that at λ = 0" if relative else "positions (log)"
-        )
-        if relative:
-            ax.axhline(1, color="black", lw=0.8)
-        else:
+        ax.set(title=title, xlim=(-0.4, len(ours) - 0.6), ylabel="ratio to λ = 0" if relative else "positions (log)")
+        if not relative:
             ax.set_yscale("log")
             ax.set_yticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
             ax.minorticks_off()
             ax.text(0, ax.get_ylim()[0] * 1.3, "never\nlearned", ha="center", fontsize=9)
-    for ax in axes[-1]:
-        ax.set_xlabel("penalty λ")
-    handles = [plt.Line2D([], [], marker="o", lw=2, color=colour) for _, colour, _ in sources.values()]
-    fig.legend(handles, ["this run", "paper (wikitext-103)"], loc="outside lower left", ncols=2)
+    axes[1, 0].set_xlabel("penalty λ (lines: intervals, as each source gives them)")
+    axes[1, 1].set_xlabel("penalty λ")
+    named = axes[0, 1]  # where the two lie apart
+    for words, (table, colour, shift) in zip(("ours", "paper (wikitext-103)"), sources.values(), strict=True):
+        place = (len(table) - 1 + shift, table["degradation_high"].iloc[-1] / table["degradation_ratio"].iloc[0])
+        named.annotate(
+            words, place, (8, 2), textcoords="offset points", ha="right", color=style.legible(colour), weight="bold"
+        )
     mine, theirs = (table.set_index("penalty_weight") for table in (ours, paper))
     first = mine.index[1]
     style.headline(

@@ -10,6 +10,7 @@ import { certifiedMargin, climb, firstLook, look } from "./scan_search.js";
 
 const CUTS = 40; // rounds for one class
 const STRONGEST = 64; // rivals that join in each
+const TRIED = 8; // classes near the middle: the first may not be captive
 const WORTH = 0.3; // share of climbers that a round must bring to the top: proofs are cheap
 const WON = Symbol("won");
 const SECONDS = 20; // for one class; then it stays undecided, and the page says so
@@ -53,12 +54,18 @@ function* staged(steps, say) {
 /** Captives of rivals that their neighbours share, each from its neighbour's basis; those that beat these rivals come back. */
 function* alongNeighbours(layer, open, bases, prove, won, now) {
   const beating = [];
+  let proofs = 0;
   for (const [n, one] of nearestFirst(layer, open).entries()) {
+    if (n >= TRIED && !proofs) {
+      beating.push({ ...one, stuck: 0 }); // captives here are few, or not alike
+      continue;
+    }
     yield { stage: "proving", done: n, of: open.length };
     const [t, own] = [one.t, rowOf(layer, one.t)];
     const found = bases.basic ? (bases.covers(t, own) ?? bases.solve(t, own, layer.b[t], false)) : cut(layer, one, bases, won, now);
     if (found === WON) continue;
-    if (!(found && !(found.value > bases.doubt) && prove(t, found.rivals, found.weights, "basis"))) beating.push({ ...one, stuck: 0 });
+    if (found && !(found.value > bases.doubt) && prove(t, found.rivals, found.weights, "basis")) proofs++;
+    else beating.push({ ...one, stuck: 0 });
   }
   return beating;
 }

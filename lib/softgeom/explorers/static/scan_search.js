@@ -1,6 +1,6 @@
 // Points at which classes win: one look at every rival from the far point of each class, then ascent against the strongest rivals.
 
-import { INFLATE, boxAround, farPoint, gamma, isInside, normUp, project, rowOf, underflow } from "./scan_layer.js";
+import { INFLATE, farPoint, gamma, isInside, normUp, project, rowOf, underflow } from "./scan_layer.js";
 
 const RIVALS = 32; // that join a working set at each look
 const ROUNDS = 8; // of ascent; a class that is beaten by its own working set in three of them is left to the proofs
@@ -179,6 +179,3 @@ function ascend(layer, one, steps) {
   one.z = best;
   return bestLead;
 }
-
-/** The largest coordinate of any feature: points are of this order. */
-export const reach = (layer) => Math.max(...boxAround(layer).map(Math.abs));
