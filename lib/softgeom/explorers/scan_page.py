@@ -107,5 +107,5 @@ def example() -> str:
         arrays["b"] = np.array(state["b"], dtype=np.float32)
     tokens = np.array([f"c{n}" for n in range(1, len(arrays["W"]) + 1)])
     with io.BytesIO() as file:
-        np.savez(file, tokens=tokens, **arrays)
+        np.savez(file, allow_pickle=False, tokens=tokens, **arrays)
         return base64.b64encode(file.getvalue()).decode()
