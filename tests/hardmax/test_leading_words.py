@@ -76,3 +76,14 @@ def test_heights_are_signed_distances_times_the_decoder():
         model.w.copy_(torch.tensor([1.0, 2.0]))
         model.v.fill_(-0.5)
     np.testing.assert_allclose(leading_words.heights_of(model, np.array([1, 0])), [-0.5, 0.5])
+
+
+def test_head_count_by_hand(bags):
+    a = anatomy([[0, 0, 0]] * 2, [[0, 0, 0]] * 2, end=[[1, 2, -1], [-1, -1, 3]])
+    found = leading_words.head_count(a, bags, np.array([2.0, -1.0]))
+    assert found["share_positive_side_if_positive"] == pytest.approx(3 / 4)  # one word once, one twice, of four
+    assert found["share_positive_side_if_negative"] == pytest.approx(1 / 3)
+    assert found["head_count_predicts"] == 1.0
+    assert leading_words.head_count(a, bags, np.array([-1.0, 2.0]))["head_count_predicts"] == 0.0
+    one_sided = leading_words.head_count(a, bags, np.array([2.0, 1.0]))
+    assert np.isnan(one_sided["share_positive_side_if_negative"])

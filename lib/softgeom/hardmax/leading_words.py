@@ -76,14 +76,15 @@ def frequent_leaders(
 
 
 def head_count(anatomy: Anatomy, bags: Bags, logits: np.ndarray) -> dict[str, float]:
-    """Shares of tokens that end on the positive side, by decision, and how often that share alone, cut at its median, gives the decision (cut at its own)."""
+    """Shares of tokens that end on the positive side, by decision, and how often that share alone, cut at its median, gives the decision (cut at its own).
+
+    NaN stands for the share of a decision that no review gets.
+    """
     positive = (bags.counts * (anatomy.end > 0)).sum(1) / bags.counts.sum(1)
     same = (positive > np.median(positive)) == (logits > np.median(logits))
-    return {
-        "share_positive_side_if_positive": positive[logits > 0].mean(),
-        "share_positive_side_if_negative": positive[logits <= 0].mean(),
-        "head_count_predicts": same.mean(),
-    }
+    sides = {"positive": positive[logits > 0], "negative": positive[logits <= 0]}
+    shares = {f"share_positive_side_if_{name}": part.mean() if len(part) else np.nan for name, part in sides.items()}
+    return {**shares, "head_count_predicts": same.mean()}
 
 
 def context_area(anatomy: Anatomy, bags: Bags, labels: np.ndarray, neutral: np.ndarray) -> float:
