@@ -99,7 +99,10 @@ def draw_flocks(table: pd.DataFrame, model: str, features: int) -> Figure:
     fig, ax = style.figure("page", 3.8)
     share = 100 * table["possible"] / table["asked"]
     ax.plot(table["size"], share, marker="o", color=style.BLUE, linewidth=2)
+    whole = table.loc[share == 100, "size"].max()
     for size, value in zip(table["size"], share, strict=True):
+        if value == 100 and size != whole:
+            continue  # one label for all of them
         ax.annotate(f"{value:.0f}%", (size, value), (0, 9), textcoords="offset points", ha="center", fontsize=10)
     ax.set(xlabel="labels on at once", ylabel="sets that can be predicted (%)", ylim=(-4, 118))
     ax.set_xticks(table["size"])
