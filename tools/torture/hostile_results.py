@@ -37,7 +37,7 @@ class Case:
 
 def cases() -> Iterator[Case]:
     """Every case, by verb."""
-    for kind in (_summaries, _tables, _evidence, _places, _diffs, _explanations, _new_files):
+    for kind in (_summaries, _tables, _evidence, _places, _diffs, _explanations, _questions, _new_files):
         yield from kind()
 
 
@@ -249,6 +249,42 @@ def _explanations() -> Iterator[Case]:
     for class_ in ("14", "-1", "", "1.5", "\x1b[31mred", "\u0663", "1_0", "9" * 5000, "nan"):
         yield of(f"class {class_!r:.20}", class_)
     yield of("class 0 over nothing", "0", "--features", "ball", "--bound", "0")
+
+
+def _questions() -> Iterator[Case]:
+    def of(name: str, *arguments: str, expect: str = ERROR) -> Case:
+        return Case("ask", name, expect, lambda place: ["ask", *good(place), *arguments])
+
+    yield of("among three", "--among", "0", "1", "2", expect=OK)
+    yield of("for random pairs", "--together", "--sample", "3", expect=OK)
+    yield of("nothing")
+    yield of("among nobody", "--among")
+    yield of("two questions", "--order", "0", "--on", "1")
+    yield of("for an order with a repetition", "--order", "0", "0")
+    yield of("for more classes than there are", "--order", "--sample", "2", "--size", "15")
+    yield of("for the top 15 of 14", "--experts", "15")
+    yield of("by queries of length zero", "--together", "0", "1", "--features", "ball", "--bound", "0")
+    for class_ in ("14", "-1", "", "1.5", "\x1b[31mred", "\u0663", "9" * 5000, "nan"):
+        yield of(f"for class {class_!r:.20}", "--jailers", class_)
+
+    def written(name: str, out: str, expect: str = ERROR) -> Case:
+        return Case("ask", name, expect, lambda place: ["ask", *good(place), "--order", "0", "--out", str(place / out)])
+
+    yield written("into a new folder", "answers", expect=OK)
+    yield written("into the model", "a.npz")
+    yield written("into a name that is too long", "x" * 300)
+
+    def listed(name: str, content: bytes, expect: str = ERROR) -> Case:
+        def write(place: Path) -> list[str]:
+            (place / "list").write_bytes(content)
+            return ["ask", *good(place), "--among", f"@{place / 'list'}"]
+
+        return Case("ask", name, expect, write)
+
+    yield listed("by a list", b"0\n1\n2\n", OK)
+    yield listed("by an empty list", b"")
+    yield listed("by a list that is no UTF-8", b"\xff\xfe" * 500)
+    yield listed("by a list of null bytes", bytes(5000))
 
 
 def _new_files() -> Iterator[Case]:
