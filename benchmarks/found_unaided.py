@@ -65,9 +65,14 @@ def _quoted(member: str, variable: str) -> Truth:
             .split("\n]", 1)[0]
             .split("]\n", 1)[0]
         )
-        return [a or b.replace("\\\\", "\\") for a, b in re.findall(r"""(?:"([^"]*)"|'((?:[^'\\]|\\.)*)')""", text)]
+        return [_plain(a or b) for a, b in re.findall(r"""(?:"([^"]*)"|'((?:[^'\\]|\\.)*)')""", text)]
 
     return read
+
+
+def _plain(text: str) -> str:
+    """What stands between quotes, its escapes undone."""
+    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", lambda m: chr(int(m[1], 16)) if m[1] else m[2], text)
 
 
 _DDDD = Wheel("ddddocr", "1.6.1", "", "c7c70f4ae2d0335440ae8b272eea48c9f6888ecef46785fe2311f0c97a133935", 76)
