@@ -242,9 +242,12 @@ def test_a_link_holds_what_was_dragged(open_page, open_tab, drag):
     assert again.locator("tbody").inner_text() == tab.locator("tbody").inner_text()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_veil_hides_every_conclusion(open_page, screenshot, name):
-    tab = open_page(name, {"veiled": True})
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [*((name, {}) for name in NAMES), ("softmax", {"first": 2}), ("softmax", {"among": [1, 1, 1, 1]})],
+)
+def test_a_veil_hides_every_conclusion(open_page, screenshot, name, state):
+    tab = open_page(name, {"veiled": True, **state})
     _live(tab, "Your turn first", whole=False)
     told = tab.locator("#explorer").inner_text() + " ".join(
         tab.locator("#explorer [aria-label]").evaluate_all("(all) => all.map((e) => e.ariaLabel)")
@@ -252,6 +255,7 @@ def test_a_veil_hides_every_conclusion(open_page, screenshot, name):
     for word in (
         "never win",
         "can win",
+        "together",
         "Rankings realised",
         "det J =",
         "Support token:",
@@ -262,7 +266,7 @@ def test_a_veil_hides_every_conclusion(open_page, screenshot, name):
         assert word not in told
     assert tab.locator(".sg-region, .sg-ringed, .sg-tear, .sg-star").count() == 0
     assert not tab.locator("select").is_visible()
-    screenshot(tab, f"{name}_veiled")
+    screenshot(tab, "_".join([name, *state, "veiled"]))
 
 
 @pytest.mark.parametrize("name", NAMES)
