@@ -353,6 +353,24 @@ def test_a_device_only_proposes_and_changes_no_verdict(features, monkeypatch) ->
     assert deceived.verify()
 
 
+def test_a_worker_in_another_folder_finds_the_checkpoint(tmp_path, monkeypatch) -> None:
+    from softgeom.bottleneck import scanner
+
+    def elsewhere(function, jobs, **options):
+        monkeypatch.chdir(tmp_path / "worker")
+        try:
+            return [function(options["shared"], *job) for job in jobs]
+        finally:
+            monkeypatch.chdir(tmp_path)
+
+    (tmp_path / "worker").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(scanner, "run_blocks", elsewhere)
+    scan(uniform_layer(20, 3, seed=1), checkpoint="blocks")
+    assert list((tmp_path / "blocks").glob("block-*.npz"))
+    assert not list((tmp_path / "worker").iterdir())
+
+
 @pytest.mark.parametrize("flaw", [None, "shifted", "broken"])
 def test_the_host_multiplies_a_sample_of_what_a_device_has_found(flaw, monkeypatch) -> None:
     """All of it where the sample contradicts the device, or where its arithmetic is not known."""

@@ -59,6 +59,7 @@ logger = logging.getLogger("softgeom")
 
 DECIDE_TOGETHER = 128  # classes without a witness that share their sample of rivals and a block of the checkpoint
 DECIDE_SHARED = 8192  # the same where classes are proven from a shared basis: the more, the better they share
+TRIAL = 16  # of them that show whether maximum entropy proves captives of a narrow layer
 FEW = 64  # up to so many classes a programme with all rivals takes less time than a search
 SAMPLED = 16  # of a block's witnesses from a device that the host multiplies again
 QUIET: dict[str, Any] = {
@@ -268,6 +269,7 @@ def scan(
     if device is not None:
         open_device(device)  # says at once what is missing
     key = None if checkpoint is None else fingerprint(layer)
+    checkpoint = None if checkpoint is None else Path(checkpoint).absolute()  # a worker may stand in another folder
     units = in_units(layer, features, COMFORT)
     task = _Task(units.layer, units.features, *find_twins(units.layer, units.features), seed, checkpoint, key, device)
     options: dict[str, Any] = {"shared": task, "n_jobs": n_jobs, "backend": backend, "address": address}
@@ -414,11 +416,7 @@ def _worth(problem: Problem) -> float:
 
 
 def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
-    # Narrow layers from a shared basis, wide ones (and a handful of classes) by maximum entropy: each is slow where the other is quick.
-    (proofs, points), method = prove_together(task.problem, classes, task.seed), "together"
-    if not proofs:
-        proofs, method = surround(task.problem, classes, task.seed), "surround"
-    findings = _proven(proofs, method)
+    findings, points = _prove_many(task, classes)
     left = _without(classes, findings)
     if not len(left):
         return _refined(task, [findings[t] for t in classes.tolist()])
@@ -442,6 +440,19 @@ def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
         radius = task.checker.radius(np.array([t]), np.array([margin]))[0] if isinstance(evidence, Witness) else np.nan
         findings[t] = Finding(t, evidence, "programme", rounds, margin, float(radius))
     return _refined(task, [findings[t] for t in classes.tolist()])
+
+
+def _prove_many(task: _Task, classes: NDArray[np.intp]) -> tuple[dict[int, Finding], Points]:
+    """Captives proven together, and the points at which others of a narrow layer beat shared rivals.
+
+    By maximum entropy in wide layers, and in narrow ones where that proves most of a few; else from a shared basis: each is slow where the other is quick.
+    """
+    trial = classes[:: max(1, len(classes) // TRIAL)] if shares(task.problem) else classes
+    findings = _proven(surround(task.problem, trial, task.seed), "surround")
+    if len(trial) < len(classes) and 2 * len(findings) >= len(trial):
+        findings |= _proven(surround(task.problem, np.setdiff1d(classes, trial), task.seed), "surround")
+    proofs, points = prove_together(task.problem, _without(classes, findings), task.seed)
+    return findings | _proven(proofs, "together"), points
 
 
 def _start(problem: Problem, classes: NDArray[np.intp], points: Points) -> NDArray[np.float32]:
