@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from compendium.victims import Judged
+    from compendium.models.victims import Judged
 
 _BINS = 20  # of the frequency ranks
 

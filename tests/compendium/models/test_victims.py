@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from compendium.models.bags import BagModel, Recipe, draw_windows, losses, train_bag
-from compendium.victims import chance_rarer, judge_layer, kind_of, rank_correlation, rare_over_frequent
+from compendium.models.victims import chance_rarer, judge_layer, kind_of, rank_correlation, rare_over_frequent
 from softgeom.bottleneck.examples import uniform_layer
 
 

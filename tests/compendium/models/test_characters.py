@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compendium.characters import (
+from compendium.models.characters import (
     Pictures,
     matched_partners,
     never_win_by_dimension,
