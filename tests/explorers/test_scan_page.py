@@ -15,6 +15,7 @@ import pytest
 from softgeom.bottleneck.certifying.folder import verify_folder
 from softgeom.bottleneck.scanner import scan
 from softgeom.checkpoints import load_head
+from softgeom.explorers import scripts
 from softgeom.layer import Ball, Box, SoftmaxLayer
 
 SCAN = """
@@ -25,6 +26,11 @@ const found = await m.answers.scan({ choice, set: argument.set, labels: null, fi
 const coded = async (ask) => btoa(Array.from((await m.answers[ask]()).bytes, (byte) => String.fromCharCode(byte)).join(""));
 return { ...found, folder: await coded("folder"), layer: await coded("layerFile") };
 """
+MANY = """
+const found = [];
+for (const one of argument) found.push(await (async (argument) => { @SCAN })(one));
+return found;
+""".replace("@SCAN", SCAN)
 OPEN = """
 const file = new File([Uint8Array.from(atob(argument.bytes), (c) => c.charCodeAt(0))], argument.name);
 try {
@@ -106,6 +112,30 @@ def test_verdicts_are_the_library_s_or_undecided(scanned, features, bias, dimens
         assert found["counts"]["undecided"] <= 2
 
 
+@pytest.mark.parametrize("features", [Box(100.0), Ball(3.0)], ids=["box", "ball"])
+def test_ties_everywhere_deceive_nobody(javascript, tmp_path, features):
+    """Layers of small integers: midpoints, twins, classes on faces of the hull, differences that vanish; and of such nudged by an ulp."""
+    rng = np.random.default_rng(5)
+    layers = []
+    for n in range(40):
+        C, d = int(rng.integers(2, 9)), int(rng.integers(1, 4))
+        W = rng.integers(-2, 3, (C, d)).astype(float)
+        W = W * (1 + rng.integers(-1, 2, (C, d)) * 2.0**-52) if n % 2 else W
+        layers.append(SoftmaxLayer(W, rng.integers(-2, 3, C).astype(float) if n % 4 < 2 else None))
+    arguments = [{"bytes": npz(layer), "name": "head.npz", "set": stated(features)} for layer in layers]
+    undecided = 0
+    for n, (layer, found) in enumerate(zip(layers, javascript("scan_worker", MANY, arguments), strict=True)):
+        exact = {f.index: f.evidence.verdict for f in scan(layer, features=features).findings}
+        theirs = {row["t"]: row["verdict"] for row in found["dead"]}
+        ours = {t: theirs.get(t, "argmaxable") for t in range(layer.classes)}
+        assert {t: (v, exact[t]) for t, v in ours.items() if v not in ("undecided", exact[t])} == {}
+        undecided += found["counts"]["undecided"]
+        with zipfile.ZipFile(io.BytesIO(base64.b64decode(found["folder"]))) as archive:
+            archive.extractall(tmp_path / str(n))
+        verify_folder(tmp_path / str(n) / "scan", layer)
+    assert undecided <= 0.25 * sum(layer.classes for layer in layers)
+
+
 def safetensors(**tensors: tuple[str, list[int], bytes]) -> bytes:
     header, content = {}, b""
     for name, (dtype, shape, data) in tensors.items():
@@ -180,3 +210,23 @@ def test_floats_are_written_as_python_writes_them(javascript):
     body = "return argument.map((x) => [m.pythonFloat(Number(x)), m.hexFloat(Number(x))]);"
     written = javascript("scan_archive", body, [repr(value) for value in values])
     assert written == [[repr(value), value.hex()] for value in values]
+
+
+def test_bounds_leave_alone_what_rounding_may_have_made(javascript):
+    """A margin of some ulps wins nothing, and a proof whose room is within rounding proves nothing; a millionth is enough for both."""
+    rng = np.random.default_rng(1)
+    W, d = rng.normal(size=(6, 8)), 8
+    W[5] = W[:5].mean(axis=0)
+    argument = {"W": W.ravel().tolist(), "d": d, "z": rng.uniform(-90, 90, d).tolist()}
+    argument["folder"] = scripts.FOLDER.as_uri()
+    body = """
+    const [{makeScanLayer}, {certifyCaptors}, {certifiedMargin}] = await Promise.all(["layer", "captors", "search"].map((name) => import(`${argument.folder}/scan_${name}.js`)));
+    const layer = (gap) => makeScanLayer(Float64Array.from(argument.W), Float64Array.from([1, 1, 1, 1, 1, 1 - gap]), 6, argument.d, {kind: "box", low: -100, high: 100});
+    const weights = Array(5).fill(0.5);
+    const z = Float64Array.from(argument.z);
+    return [1e-12, 1e-6].map((gap) => [certifyCaptors(layer(gap), 5, [0, 1, 2, 3, 4], weights), certifiedMargin(layer(0), z, gap)].map((v) => Number.isFinite(v) ? v : null));
+    """
+    near, far = javascript("scan_decide", body, argument)
+    assert near == [None, None]
+    assert -1e-6 <= far[0] < -0.9e-6
+    assert 0.9e-6 < far[1] < 1e-6

@@ -10,6 +10,7 @@ import { toIntegers } from "./exact.js";
 const VANISHING = 1e-6; // v_k counts as zero below this fraction of sum l_i |w_t - w_i|_k
 const NEAR_TIE = 1e-6;
 const EXACT_ENTRIES = 2 ** 15; // products that the third route may take
+const SINGULAR = 1e-14; // below it the library's checker calls a system singular; here ten times as much
 const CLEAR = 1e5; // a bound this many times its own rounding is the same number on every machine; nearer to a tie it is left alone
 
 /** An upper bound <= 0 on the best margin of class t that the weights prove; Infinity when they prove nothing. Largest weight in [1/2, 1). */
@@ -95,6 +96,7 @@ function simplexBound(layer, system) {
     miss = Math.max(miss, (Math.abs(v[j]) + error[j]) / scale);
   }
   A.fill(1, (m - 1) * m);
+  if (!isFarFromSingular(A, weights, m)) return Infinity;
   const R = inverseOf(A, m);
   const loss = R ? identityError(A, R, m) : 1;
   if (!(loss < 0.5)) return Infinity;
@@ -118,6 +120,23 @@ function simplexBound(layer, system) {
   const right = far + bound;
   const certain = (level && !far && (!system.sizes || right <= -CLEAR * shift)) || right <= -CLEAR * (slack + shift);
   return certain ? divideUp(right, system.total * 2) : Infinity;
+}
+
+/** Whether no row of A, each column times its weight, nearly lies among those above it: the library's checker inverts A by way of these. */
+function isFarFromSingular(A, weights, m) {
+  const rows = Array.from({ length: m }, (_, r) => weights.map((w, n) => w * A[r * m + n]));
+  let [least, most] = [Infinity, 0];
+  rows.forEach((row, r) => {
+    for (const unit of rows.slice(0, r)) {
+      const along = row.reduce((sum, x, n) => sum + x * unit[n], 0);
+      most = Math.max(most, Math.abs(along));
+      for (let n = 0; n < m; n++) row[n] -= along * unit[n];
+    }
+    const size = Math.hypot(...row);
+    [least, most] = [Math.min(least, size), Math.max(most, size)];
+    for (let n = 0; n < m; n++) row[n] /= size || 1;
+  });
+  return least > 10 * SINGULAR * most;
 }
 
 /** An upper bound on the largest row sum of |I - A R|. */
