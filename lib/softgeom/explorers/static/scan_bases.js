@@ -8,7 +8,7 @@
 const TOLERANCE = 1e-9; // weights above minus this count as non-negative
 const PIVOT = 1e-6; // entries of a tableau row or column up to this fraction are rounding
 const REFRESH = 100; // pivots after which the inverse is computed anew
-const MOST_PIVOTS = 10; // per dimension, for one class: several times what one needs, unless rows are copies but for their last digits
+const MOST_PIVOTS = 20; // per dimension, for one class: far more than most need; rows that are copies but for their last digits may use them up
 
 export class Bases {
   /** No rivals yet: `add` brings them, the first time at least one. */
