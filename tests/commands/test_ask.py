@@ -161,6 +161,7 @@ def test_a_forged_margin_is_noticed(square, tmp_path, capsys):
         (["--among", "a", "nobody"], "no class 'nobody': pass a token of its vocabulary or a number below 5"),
         (["--among", "a", "5"], "no class '5'"),
         (["--order"], "--order names no class"),
+        (["--jailers", "@list"], "no class '@list'"),
         (["--order", "a", "a"], "--order names 'a' twice"),
         (["--order", "a", "--together", "b"], "are two questions"),
         (["--order", "--sample", "3", "--size", "6"], "--size 6 is more than the 5 classes that compete"),

@@ -149,7 +149,7 @@ def _reply(options: argparse.Namespace, kind: str, layer: SoftmaxLayer, features
         router = ask_experts(layer, options.experts, features=features)
         return _Reply(router, about_experts(router))
     if kind == "jailers":
-        (t,) = names.read([options.jailers], "--jailers")
+        t = names.find(options.jailers, "--jailers")
         prison = find_prison(layer, t, competing, features=features)
         if prison is not None:
             return _Reply(Answers(layer, features, [prison.proof, *prison.escapes.answers]), about_prison(prison))
