@@ -112,8 +112,9 @@ def draw(table: pd.DataFrame) -> None:
         reached = table[table.kind == kind].pivot(index="features", columns="classes", values="reached")
         ax.imshow(np.log10(cells), cmap="YlOrRd", vmin=0, vmax=3, origin="lower", aspect="auto")
         for (row, column), ratio in np.ndenumerate(cells.to_numpy()):
-            missed = ~reached.to_numpy()[row, column].astype(bool) and not np.isnan(ratio)
-            text = f"{ratio:.3g}" + (" ×" if missed else "")
+            if np.isnan(ratio):
+                continue  # not measured yet
+            text = f"{ratio:.3g}" + ("" if reached.to_numpy()[row, column] else " ×")
             ax.text(column, row, text, ha="center", va="center", color="white" if ratio > 150 else "black")
         ax.set_xticks(range(len(cells.columns)), [f"{c:,}" for c in cells.columns])
         ax.set_yticks(range(len(cells.index)), cells.index)
