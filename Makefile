@@ -67,7 +67,7 @@ unexport JUPYTER_PATH PYTHONPATH
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
-	@echo '  make all             every figure and table (PROFILE=smoke|default|hour|paper; DATA=folder with raw data; MODELS=1 asks SmolLM2 too)'
+	@echo '  make all             every figure and table (PROFILE=smoke|default|hour|paper; DATA=folder with raw data; MODELS=1 asks SmolLM2 and BirdNET too)'
 	@echo '  make test            the test suite'
 	@echo 'One notebook:          make 10_braid_counts, or with other values, into results/own: make 10_braid_counts PARAMS="seed=1 contexts=20"'
 	@echo 'One chapter:           make bottleneck, margins, circuits, hardmax;  make why-10_braid_counts says what would run and why'
