@@ -127,9 +127,10 @@ def draw_ablations(runs: pd.DataFrame, weight: float) -> Figure:
     mean = runs.groupby("reading")["growth"].mean()
     free = [name for name in names if name not in ("no penalty", "positive coupling")]
     held = f", {mean['positive coupling']:.2f} times when it is held positive" if "positive coupling" in mean else ""
+    least, most = f"{mean[free].min():.2f}", f"{mean[free].max():.2f}"
     style.headline(
         fig,
-        f"With λ = {weight:g} the embeddings end {mean[free].min():.2f} to {mean[free].max():.2f} times as large where the coupling may "
+        f"With λ = {weight:g} the embeddings end {least if least == most else f'{least} to {most}'} times as large where the coupling may "
         f"turn negative{held}",
     )
     return fig
