@@ -60,7 +60,7 @@ def committed(name: str, profiles: tuple[str, ...] = SHOWN) -> NotebookRun:
             folder = paths.results_dir(profile, name) / aside
             if (folder / "record.json").is_file():
                 return _read(name, folder)
-    raise KeyError(f"{name} has no committed results in profile {' or '.join(profiles)}: run `make {name}`")
+    raise KeyError(f"{name} has no committed results in profile {', '.join(profiles)}: run `make {name}`")
 
 
 def all_committed(profiles: tuple[str, ...] = SHOWN) -> list[NotebookRun]:

@@ -153,7 +153,7 @@ def test_real_data_go_before_a_stand_in(register, record):
 
 def test_what_was_never_run_is_named(register):
     with pytest.raises(
-        KeyError, match="10_demo has no committed results in profile hour or default: run `make 10_demo`"
+        KeyError, match="10_demo has no committed results in profile hour, models, default: run `make 10_demo`"
     ):
         runs.committed("10_demo")
 
