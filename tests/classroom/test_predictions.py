@@ -26,6 +26,9 @@ RIGHT = {
     "leaders-guess_real": 93,
     "trusting-guess": False,
     "trusting-guess_captors": 121,
+    "asking-guess": 2,
+    "asking-guess_pairs": 6,
+    "asking-guess_real": 100,
 }
 
 
@@ -95,6 +98,15 @@ def test_every_prediction_is_asked_here():
         ("trusting-guess_captors", 3, "enough in the plane"),
         ("trusting-guess_captors", 6624, "thinned out"),
         ("trusting-guess_captors", 40, "simplex"),
+        ("asking-guess", 0, "a dead class stays dead"),
+        ("asking-guess", 4, "one may stand in for another"),
+        ("asking-guess", 1, "Find the triangles"),
+        ("asking-guess_pairs", 15, "whoever lies between them"),
+        ("asking-guess_pairs", 3, "each document has two of them"),
+        ("asking-guess_pairs", 0, "halfway both are ahead"),
+        ("asking-guess_pairs", 9, "Too many"),
+        ("asking-guess_real", 3, "surround nobody"),
+        ("asking-guess_real", 50, "captors all around it"),
     ],
 )
 def test_the_thought_behind_a_wrong_guess_is_named(name, guess, says):
