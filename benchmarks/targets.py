@@ -50,7 +50,8 @@ def main(targets: list[str]) -> int:
 
 def add_up() -> pd.DataFrame:
     """Seconds of each chapter's notebooks in the default profile, from the notes that each execution left."""
-    notes = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "executed" / "default").glob("*.json"))}
+    folder = ROOT / "executed" / "default"
+    notes = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json")) if "." not in path.stem}
     seconds = {name: note["seconds"] for name, note in notes.items()}
     rows = [
         {
