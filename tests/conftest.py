@@ -13,6 +13,7 @@ from hypothesis import settings
 
 # Tests are judged by what they find, never by how fast a busy machine finds it.
 settings.register_profile("house", deadline=None)
+settings.register_profile("forgetful", deadline=None, database=None)  # of mutants, whose failures are nobody's examples
 settings.load_profile("house")
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")

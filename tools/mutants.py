@@ -102,8 +102,8 @@ def survives(module: str, text: str, library: Path) -> str:
     whole = place.read_text(encoding="utf-8")
     place.write_text(text, encoding="utf-8")
     tests = [str(ROOT / "tests/bottleneck" / name) for name in TESTS[module]]
-    environment = {**os.environ, "PYTHONPATH": str(library), "HYPOTHESIS_DATABASE_FILE": str(library / "examples")}
-    command = [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    environment = {**os.environ, "PYTHONPATH": str(library)}
+    command = [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=forgetful", *tests]
     try:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=SECONDS)
         return "killed" if done.returncode else "SURVIVED"
