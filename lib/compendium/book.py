@@ -3,13 +3,14 @@
 Committed per run, under `results/<profile>/<notebook>/`: the tables as CSV, and `record.json` with parameters, data sources,
 package versions, device, values and claims. Commit, wall time and host change at each run, so they go to
 `executed/<profile>/<notebook>.json`, which git ignores: an identical rerun leaves the repository clean. A run on stand-in data
-writes into a `stand-in` subfolder of its own, never over results from real data.
+writes into a `stand-in` subfolder of its own, never over results from real data; so does a run that lacks a source of the committed one.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import logging
 import math
 import os
 import platform
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STAND_IN = "stand-in"
+
+logger = logging.getLogger("softgeom")
 
 _FLOAT_FORMAT = "%.10g"  # all digits that mean something, and none of those that differ between processors
 _PACKAGES = ("numpy", "scipy", "pandas", "matplotlib", "sympy", "highspy", "scikit-learn", "torch", "onnxruntime")
@@ -70,7 +73,16 @@ class Run:
     def __init__(self, name: str, profile: str, parameters: dict[str, Any], sources: tuple[Source, ...]):
         self.name, self.profile, self.parameters, self.sources = name, profile, parameters, sources
         self.stand_in = any(source.stand_in for source in sources)
-        suffix = (STAND_IN,) if self.stand_in else ()
+        absent = [] if self.stand_in else _absent(name, profile, sources)
+        if absent:
+            logger.warning(
+                "%s: %s is not there, of which the committed results know; what this run finds goes beside them, into %s "
+                "(delete their record.json if the notebook no longer reads it)",
+                name,
+                ", ".join(absent),
+                STAND_IN,
+            )
+        suffix = (STAND_IN,) if self.stand_in or absent else ()
         self.results = paths.results_dir(profile, name).joinpath(*suffix)
         self.figures = paths.figures_dir(profile).joinpath(*suffix)
         self._tables: dict[str, str] = {}
@@ -175,6 +187,15 @@ class Run:
         }
         write_text(paths.executed_dir(self.profile) / f"{self.name}.json", _json(execution))
         return self.results
+
+
+def _absent(name: str, profile: str, sources: tuple[Source, ...]) -> list[str]:
+    """Sources of the committed results that this run has not: it shows less than they do, and must not replace them."""
+    record = paths.results_dir(profile, name) / "record.json"
+    if profile not in profiles.COMMITTED or not record.is_file():
+        return []
+    known = [source["name"] for source in json.loads(record.read_text(encoding="utf-8"))["sources"]]
+    return sorted(set(known) - {source.name for source in sources})
 
 
 def parameter_defaults(notebook: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 SMOKE, MODELS = "smoke", "models"
 BUILT_IN = (SMOKE, "default", MODELS, "hour", "paper")
+COMMITTED = ("hour", MODELS, "default")  # whose results git keeps, the larger first
 LAB = "lab"
 _OWN = "own/"
 

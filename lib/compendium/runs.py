@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compendium import book, paths
+from compendium import book, paths, profiles
 from compendium.book import STAND_IN
 
-SHOWN = ("hour", "models", "default")  # profiles whose results are committed, the larger first
+SHOWN = profiles.COMMITTED
 
 
 @dataclass(frozen=True)

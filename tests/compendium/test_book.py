@@ -60,6 +60,16 @@ def test_stand_in_writes_beside_and_never_over(start):
     assert json.loads((real / "record.json").read_text())["sources"] == [book.asdict(REAL)]
 
 
+def test_a_run_that_lacks_a_source_of_the_committed_one_writes_beside_it(start, caplog):
+    model = Source("dreams.bin", "local")
+    whole = _fill(start(REAL, model, profile="default"))
+    before = (whole / "record.json").read_bytes()
+    assert _fill(start(REAL, profile="default")) == whole / "stand-in"
+    assert "dreams.bin is not there" in caplog.text
+    assert (whole / "record.json").read_bytes() == before
+    assert _fill(start(REAL, model, Source("more", "local"), profile="default")) == whole  # more than it had is no loss
+
+
 def test_later_notebooks_read_what_ran_last(start):
     _fill(start(REAL))
     run = start(STAND_IN)
