@@ -109,7 +109,7 @@ def test_the_system_itself_refuses_to_write_more(tmp_path, room):
     command = [sys.executable, "-c", LIMITED.format(bytes=room), "scan", "a.npz", "--out", "out", "--quiet"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == boundary.NO_FILE, done.stderr
-    assert done.stderr.startswith("softgeom: out/")
+    assert done.stderr.startswith(f"softgeom: {tmp_path.resolve()}/out/")
     assert "File too large; what was finished is kept, the same command goes on there.\n" in done.stderr
     assert not _parts(tmp_path)
 
