@@ -30,7 +30,7 @@ def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(repository, jupyter
     tab.locator(".jp-Notebook .jp-Cell").first.click()
     idle = tab.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']")
     idle.wait_for()
-    assert tab.locator(".jp-mod-noInput, .jp-Placeholder").count() >= 1  # solutions are collapsed
+    tab.locator(".jp-mod-noInput, .jp-Placeholder").first.wait_for(state="attached")  # solutions are collapsed
 
     tab.get_by_role("menuitem", name="Run", exact=True).click()
     tab.get_by_role("menuitem", name="Run All Cells", exact=True).click()
