@@ -87,6 +87,21 @@ def test_rotary_scores_depend_on_offsets_only(shift: int, seed: int, base: float
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_compiler_is_given_the_same_rotation_without_complex_numbers(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = torch.randn(2, 3, 7, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
+    eager = rotate(x, 10_000.0, offset=3)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    monkeypatch.delattr(torch, "view_as_complex")
+    written_out = rotate(x, 10_000.0, offset=3)
+    assert written_out.dtype is dtype
+    assert torch.allclose(
+        eager, written_out, atol=1e-12 if dtype is torch.float64 else 1e-6 if dtype is torch.float32 else 0.02
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_runs_in_the_type_of_its_weights(tiny: GPTConfig, dtype: torch.dtype) -> None:
     model = GPT(tiny).to(dtype)
     assert model(tokens_for(tiny)).dtype is dtype

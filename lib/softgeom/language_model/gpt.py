@@ -83,9 +83,14 @@ def rotate(x: Tensor, base: float, offset: int = 0) -> Tensor:
     kind = torch.promote_types(x.dtype, torch.float32)
     frequency = base ** (-torch.arange(0, d_head, 2, device=x.device, dtype=kind) / d_head)  # (d_head / 2,)
     angle = torch.arange(offset, offset + T, device=x.device, dtype=kind)[:, None] * frequency  # (T, d_head / 2)
-    turn = torch.polar(torch.ones_like(angle), angle)
-    pairs = torch.view_as_complex(x.to(kind).unflatten(-1, (-1, 2)))
-    return torch.view_as_real(pairs * turn).flatten(-2).to(x.dtype)
+    pairs = x.to(kind).unflatten(-1, (-1, 2))
+    if torch.compiler.is_compiling():
+        # A compiler writes no kernels for complex numbers; it fuses these products instead.
+        (even, odd), (cos, sin) = pairs.unbind(-1), (angle.cos(), angle.sin())
+        turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
+    else:
+        turned = torch.view_as_real(torch.view_as_complex(pairs) * torch.polar(torch.ones_like(angle), angle))
+    return turned.flatten(-2).to(x.dtype)
 
 
 class LayerNorm(nn.Module):
