@@ -27,12 +27,12 @@ _COLUMNS = ["id", "paper", "place", "kind", "root", "statement", "verdict", "fin
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim and its judgement, from which profile, and whether on stand-in data."""
+    """A claim and its judgement, from which profile, and why beside the committed results, where that is so."""
 
     claim: Claim
     judgement: Judgement
     profile: str
-    stand_in: bool
+    aside: str = ""
 
     @property
     def verdict(self) -> str:
@@ -117,7 +117,7 @@ def of(runs: Iterable[NotebookRun]) -> tuple[list[Finding], list[str]]:
             except ValueError as error:
                 faults.append(f"{error}; recorded in profile {run.profile}: {again}")
                 continue
-            found[claim.id] = Finding(claim, judgement, run.profile, run.stand_in)
+            found[claim.id] = Finding(claim, judgement, run.profile, run.aside)
     return [found[id] for id in register if id in found], faults
 
 
@@ -133,22 +133,22 @@ def baseline_of(profile: str) -> pd.DataFrame | None:
 
 
 def baseline(findings: Iterable[Finding]) -> str:
-    """The content of `verdicts.csv`: verdict and finding of every claim that was judged on real data."""
-    frame = table(f for f in findings if not f.stand_in)
+    """The content of `verdicts.csv`: verdict and finding of every claim that was judged on real and whole data."""
+    frame = table(f for f in findings if not f.aside)
     return frame[["id", "verdict", "finding"]].to_csv(index=False, lineterminator="\n")
 
 
 def changes(profile: str) -> tuple[list[str], str]:
     """Claims whose verdict differs from the committed one, a sentence each, and a line of counts.
 
-    Findings on stand-in data are not compared: the committed verdicts are those of real data.
+    Findings on stand-in or incomplete data are not compared: the committed verdicts are those of real and whole data.
     """
     findings, faults = of_run(profile)
     known = baseline_of(profile)
     if known is None:
         return faults, f"{len(findings)} claims; no verdicts are committed for profile {profile}"
     before = dict(zip(known["id"], known["verdict"], strict=True))
-    compared = [f for f in findings if not f.stand_in]
+    compared = [f for f in findings if not f.aside]
     moved = [
         f"{f.claim.id} ({f.claim.notebook}): {before[f.claim.id]} -> {f.verdict}; {f.judgement.says}"
         for f in compared
@@ -158,7 +158,9 @@ def changes(profile: str) -> tuple[list[str], str]:
     gone = [f"{id}: had the verdict {before[id]}, and has no evidence" for id in before if id not in _ids(findings)]
     aside = len(findings) - len(compared)
     told = f"{len(compared)} verdicts compared with results/{profile}/verdicts.csv: {len(moved)} changed, {len(new)} new, {len(gone)} gone"
-    return faults + moved + new + gone, told + (f"; {aside} on stand-in data not compared" if aside else "")
+    return faults + moved + new + gone, told + (
+        f"; {aside} on stand-in or incomplete data not compared" if aside else ""
+    )
 
 
 def _ids(findings: Iterable[Finding]) -> set[str]:

@@ -110,11 +110,13 @@ def _rendered(page: str, shown: Sequence[NotebookRun]) -> str:
 
 
 def _banner(shown: Sequence[NotebookRun], told: str) -> str:
-    """What every page must say: which run this is, when it is not the committed one, and which notebooks read a stand-in."""
-    standing = [run.name for run in shown if run.stand_in and not run.name.startswith("9")]
-    if not standing:
-        return told
-    return f"{told} On stand-in data, which judge no experiment: {', '.join(standing)}.".strip()
+    """What every page must say: which run this is, when it is not the committed one, and which notebooks lacked data."""
+    lacking = [run for run in shown if run.aside and not run.name.startswith("9")]
+    standing = ", ".join(run.name for run in lacking if run.stand_in)
+    partial = ", ".join(run.name for run in lacking if not run.stand_in)
+    told += f" On stand-in data, which judge no experiment: {standing}." if standing else ""
+    told += f" Without a source of the committed results: {partial}." if partial else ""
+    return told.strip()
 
 
 def _copy_files(shown: Sequence[NotebookRun], source: Path) -> None:

@@ -29,8 +29,15 @@ class NotebookRun:
 
     @property
     def stand_in(self) -> bool:
-        """Whether the run used stand-in data."""
-        return self.results.name == STAND_IN
+        """Whether one of its sources was a stand-in: no experiment is judged."""
+        return any(book.Source(**source).stand_in for source in self.record["sources"])
+
+    @property
+    def aside(self) -> str:
+        """Why its results lie beside the committed ones and are not compared with them; empty where they do not."""
+        if self.results.name != STAND_IN:
+            return ""
+        return "on stand-in data" if self.stand_in else "on incomplete data"
 
     @property
     def sources(self) -> str:

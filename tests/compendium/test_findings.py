@@ -55,11 +55,14 @@ def register(compendium, write_notebook):
     return write
 
 
+_EMBEDDED = {"name": "IMDb", "kind": "embedded", "detail": "made up"}
+
+
 @pytest.fixture
 def record(compendium):
     """Writes a record of `10_demo` with the evidence of some claims."""
 
-    def write(profile="default", aside="", **gains):
+    def write(profile="default", aside="", sources=None, **gains):
         folder = compendium / "results" / profile / "10_demo" / aside
         folder.mkdir(parents=True, exist_ok=True)
         rows = [{"id": f"001-{key}", "verdict": "?", "evidence": {"gain": gain}} for key, gain in gains.items()]
@@ -69,7 +72,7 @@ def record(compendium):
             "claims": rows,
             "figures": {},
             "tables": {},
-            "sources": [],
+            "sources": ([_EMBEDDED] if aside else []) if sources is None else sources,
         }
         (folder / "record.json").write_text(json.dumps(content), encoding="utf-8")
 
@@ -134,6 +137,13 @@ def test_stand_ins_judge_theorems_only(register, record):
     assert _verdicts(findings.of_run("default")[0]) == {"a": claims.NOT_TESTABLE, "b": "holds"}
 
 
+def test_incomplete_data_judge_experiments_and_are_not_compared(register, record, compendium):
+    record(aside="stand-in", sources=[], a=-1)
+    (found,) = findings.of_run("default")[0]
+    assert (found.verdict, found.aside) == ("reproduced", "on incomplete data")
+    assert findings.baseline([found]) == "id,verdict,finding\n"
+
+
 def test_the_larger_committed_profile_is_shown(register, record):
     record(a=-1)
     assert runs.committed("10_demo").profile == "default"
@@ -146,9 +156,9 @@ def test_the_larger_committed_profile_is_shown(register, record):
 
 def test_real_data_go_before_a_stand_in(register, record):
     record(a=-1, aside="stand-in")
-    assert runs.committed("10_demo").stand_in
+    assert runs.committed("10_demo").aside
     record(a=-1)
-    assert not runs.committed("10_demo").stand_in
+    assert not runs.committed("10_demo").aside
 
 
 def test_what_was_never_run_is_named(register):
@@ -186,7 +196,7 @@ def test_a_run_on_stand_ins_is_not_held_against_real_verdicts(register, record, 
     record(aside="stand-in", a=-1, b=1)
     changed, counts = findings.changes("default")
     assert changed == []
-    assert counts.endswith("2 on stand-in data not compared")
+    assert counts.endswith("2 on stand-in or incomplete data not compared")
     assert findings.baseline(findings.of_run("default")[0]) == "id,verdict,finding\n"
 
 

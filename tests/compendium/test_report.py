@@ -159,12 +159,15 @@ def test_provenance_names_every_file(shown):
     assert '<a href="results/smoke/10_demo/t.csv">t.csv</a>' in page
 
 
-def test_a_stand_in_is_named_on_every_page(shown):
+def test_what_ran_without_its_data_is_named_on_every_page(shown):
     assert report._banner(shown, "") == ""
-    aside = replace(shown[0], results=shown[0].results / "stand-in")
+    partial = replace(shown[0], results=shown[0].results / "stand-in")
+    source = {"name": "IMDb", "kind": "embedded", "detail": "made up"}
+    standing = replace(partial, name="11_demo", record=partial.record | {"sources": [source]})
+    assert report._banner([partial], "") == "Without a source of the committed results: 10_demo."
     assert (
-        report._banner([aside], "Profile smoke.")
-        == "Profile smoke. On stand-in data, which judge no experiment: 10_demo."
+        report._banner([standing, partial], "Profile smoke.")
+        == "Profile smoke. On stand-in data, which judge no experiment: 11_demo. Without a source of the committed results: 10_demo."
     )
 
 
