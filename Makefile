@@ -152,7 +152,7 @@ NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9]*.i
 all: $(if $(strip $(PARAMS)),only-one-notebook-takes-params)
 	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) notebooks
 	@$(if $(MODELS),$(MAKE) --no-print-directory PROFILE=models MODELS= $(ASKING))
-# MODELS=1: then the notebooks with a column for the profile `models`, which fetches SmolLM2-135M (93 MB, by hash) and builds on what `default` made.
+# MODELS=1: then the notebooks with a column for the profile `models`, which fetches SmolLM2-135M (93 MB) and BirdNET (by hash) and builds on what `default` made.
 ASKING   := $(patsubst params/%.yaml,%,$(shell grep -l '[{,] *models:' params/*.yaml))
 BELOW    := $(if $(filter models,$(PROFILE)),executed/default,$(E))
 ifeq ($(PROFILE),models)

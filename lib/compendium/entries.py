@@ -35,7 +35,8 @@ def entry(claim: Claim, finding: Finding | None, register: Register, *, evidence
     asked = [
         f"{verdict} when `{condition.text}`" if condition else f"else {verdict}" for verdict, condition in rule.verdicts
     ]
-    gate = f"{NOT_TESTABLE} unless `{rule.adequate.text}`; " if rule.adequate else ""
+    needed = " and ".join(f"`{condition.text}`" for condition in rule.adequate)
+    gate = f"{NOT_TESTABLE} unless {needed}; " if needed else ""
     body = [
         ("Stated" if claim.kind != "ours" else "Asked", plain(claim.statement)),
         ("Under", plain(claim.hypotheses)),
@@ -85,5 +86,5 @@ def _found(finding: Finding | None) -> str:
     if finding is None:
         return PENDING
     note = f" ({plain(finding.judgement.note)})" if finding.judgement.note else ""
-    stand_in = ", on stand-in data" if finding.stand_in else ""
-    return f"**{finding.verdict}**{note}: {plain(finding.judgement.says)} (profile {finding.profile}{stand_in})"
+    aside = f", {finding.aside}" if finding.aside else ""
+    return f"**{finding.verdict}**{note}: {plain(finding.judgement.says)} (profile {finding.profile}{aside})"

@@ -52,8 +52,9 @@ def _block(claim: Claim, register: Register, finding: Finding | None) -> str:
     lines.append(_line("we say", claim.statement))
     lines.append(_line("under", claim.hypotheses))
     lines.append(_line("cause", register.roots.get(claim.root, "")))
-    if rule.adequate is not None:
-        lines.append(_line("needs", f"{rule.adequate.text}, else {claims.NOT_TESTABLE}"))
+    if rule.adequate:
+        needed = "; ".join(condition.text for condition in rule.adequate)
+        lines.append(_line("needs", f"{needed}, else {claims.NOT_TESTABLE}"))
     lines += [_line(verdict, c.text if c else "otherwise", 4) for verdict, c in rule.verdicts]
     lines.append(_line("why", rule.why))
     if finding is None:

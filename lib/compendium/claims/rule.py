@@ -64,7 +64,7 @@ class Rule:
     says
         The finding as a format string over the evidence.
     adequate
-        The scale that the claim needs; None where any will do.
+        What the scale must allow, each condition of which must hold; none where any scale will do.
     """
 
     kind: str
@@ -72,13 +72,13 @@ class Rule:
     verdicts: tuple[tuple[str, Condition | None], ...]
     why: str
     says: str
-    adequate: Condition | None = None
+    adequate: tuple[Condition, ...] = ()
 
     @property
     def outcomes(self) -> tuple[str, ...]:
         """Every verdict that the rule can give."""
         named = tuple(verdict for verdict, _ in self.verdicts)
-        return named + ((NOT_TESTABLE,) if self.adequate is not None and NOT_TESTABLE not in named else ())
+        return named + ((NOT_TESTABLE,) if self.adequate and NOT_TESTABLE not in named else ())
 
     def judge(self, id: str, evidence: Mapping[str, Any], *, stand_in: bool = False) -> Judgement:
         """Verdict and finding from the evidence.
@@ -113,7 +113,7 @@ class Rule:
     def _decide(self, id: str, values: Mapping[str, Any], stand_in: bool) -> tuple[str, str]:
         if stand_in and self.kind == "experiment":
             return NOT_TESTABLE, "on stand-in data"
-        asked = [self.adequate, *(condition for _, condition in self.verdicts)]
+        asked = [*self.adequate, *(condition for _, condition in self.verdicts)]
         needed = frozenset().union(*(condition.names for condition in asked if condition is not None))
         if absent := sorted(name for name in needed if values[name] is None):
             if self.kind in _GATED:
@@ -122,8 +122,9 @@ class Rule:
                 f"claim {id}: the evidence {listed(absent)} is None, and a claim of kind {self.kind} is always judged"
             )
         try:
-            if self.adequate is not None and not self.adequate(values):
-                return NOT_TESTABLE, f"needs {self.adequate.text}"
+            for condition in self.adequate:
+                if not condition(values):
+                    return NOT_TESTABLE, f"needs {condition.text}"
             return next(verdict for verdict, condition in self.verdicts if condition is None or condition(values)), ""
         except ValueError as error:
             raise ValueError(f"claim {id}: {error}") from None
@@ -157,11 +158,10 @@ def read_rule(kind: str, entry: Any) -> tuple[Rule | None, list[str]]:
         conditions.append((verdict, None if text == OTHERWISE else _condition(str(text), evidence, faults)))
     if [text == OTHERWISE for text in entry["verdicts"].values()].count(True) != 1 or conditions[-1][1] is not None:
         faults.append(f"its last verdict, and no other, must be `{OTHERWISE}`")
-    adequate = None
-    if "adequate" in entry:
-        adequate = _condition(str(entry["adequate"]), evidence, faults)
-        if kind not in _GATED:
-            faults.append(f"a claim of kind {kind} is judged at every scale and takes no `adequate`")
+    needed = [_condition(text, evidence, faults) for text in _flat(entry.get("adequate", []))]
+    if needed and kind not in _GATED:
+        faults.append(f"a claim of kind {kind} is judged at every scale and takes no `adequate`")
+    adequate = tuple(condition for condition in needed if condition is not None)
     says = " ".join(str(entry["says"]).split())
     faults += _faults_of_telling(says, evidence)
     why = " ".join(str(entry["why"]).split())
@@ -172,6 +172,11 @@ def read_rule(kind: str, entry: Any) -> tuple[Rule | None, list[str]]:
 def listed(names: Iterable[str]) -> str:
     """The names as a sentence lists them."""
     return ", ".join(names)
+
+
+def _flat(wanted: Any) -> list[str]:
+    """The conditions of an entry's `adequate`: one, or a list of them; lists within it come from YAML's anchors."""
+    return [text for item in wanted for text in _flat(item)] if isinstance(wanted, list) else [str(wanted)]
 
 
 def _condition(text: str, evidence: Mapping[str, str], faults: list[str]) -> Condition | None:

@@ -28,6 +28,23 @@ def test_evidence_decides(rule, change, verdict, note):
     assert (found.verdict, found.note) == (verdict, note)
 
 
+@pytest.mark.parametrize(
+    ("scale", "gain", "verdict", "note"),
+    [
+        (3, -0.2, "reproduced", ""),
+        (2, -0.2, NOT_TESTABLE, "needs scale > 2"),
+        (3, 0.2, NOT_TESTABLE, "needs gain < 0"),
+        (3, -9.0, NOT_TESTABLE, "needs gain > -5"),
+    ],
+)
+def test_each_of_several_conditions_gates_and_is_named(entry, scale, gain, verdict, note):
+    entry["rule"]["adequate"] = [["scale > 2", "gain < 0"], "gain > -5"]
+    rule, faults = read_rule("experiment", entry["rule"])
+    assert not faults
+    found = rule.judge("x", SOUND | {"scale": scale, "gain": gain})
+    assert (found.verdict, found.note) == (verdict, note)
+
+
 def test_on_stand_in_data_no_experiment_is_judged(rule):
     assert rule.judge("x", SOUND, stand_in=True).verdict == NOT_TESTABLE
 
@@ -83,6 +100,7 @@ def test_missing_evidence_is_named(rule):
         ("verdicts", {"reproduced": "open('x')", "not reproduced": "otherwise"}, "which no condition may"),
         ("verdicts", ["reproduced"], "must be mappings"),
         ("adequate", "size > 2", "names size, which is not among its evidence"),
+        ("adequate", ["scale > 2", ["size > 2"]], "names size, which is not among its evidence"),
         ("says", "{gian}", "its `says` names 'gian', which is not among its evidence"),
         ("says", "{gain.__class__}", "its `says` names 'gain.__class__'"),
         ("says", "{gain", "its `says` is no format string"),
