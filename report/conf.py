@@ -1,4 +1,4 @@
-"""Sphinx settings of the report. The pages are assembled by `compendium.report`; nothing is executed here."""
+"""Sphinx settings of the report. The pages are assembled by `compendium.pages.report`; nothing is executed here."""
 
 import os
 import re

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from compendium import fuzzers, readme
+from compendium.pages import fuzzers, readme
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
 

@@ -103,7 +103,8 @@ def survives(module: str, text: str, library: Path) -> str:
     place.write_text(text, encoding="utf-8")
     tests = [str(ROOT / "tests/bottleneck" / name) for name in TESTS[module]]
     environment = {**os.environ, "PYTHONPATH": str(library)}
-    command = [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=forgetful", *tests]
+    options = "-n0 -x -q -p no:cacheprovider --hypothesis-profile=forgetful".split()
+    command = [sys.executable, "-m", "pytest", *options, *tests]
     try:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=SECONDS)
         return "killed" if done.returncode else "SURVIVED"

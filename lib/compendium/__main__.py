@@ -8,19 +8,8 @@ import shlex
 import sys
 from pathlib import Path
 
-from compendium import (
-    check,
-    claims,
-    edges,
-    findings,
-    parameters,
-    paths,
-    profiles,
-    rendered,
-    runner,
-    telling,
-    why,
-)
+from compendium import check, claims, edges, findings, parameters, paths, profiles, runner, telling, why
+from compendium.pages import rendered
 from softgeom.commands.boundary import guarded
 from softgeom.orphans import end_with_make
 
@@ -163,7 +152,7 @@ def _render_readme(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from compendium import report  # Sphinx and pandas' readers are not needed by the other commands
+    from compendium.pages import report  # Sphinx and pandas' readers are not needed by the other commands
 
     page = report.build(options.profile)
     print(f"the report: {page.relative_to(paths.root())}")
@@ -171,7 +160,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _site(options: argparse.Namespace) -> int:
-    from compendium import report
+    from compendium.pages import report
 
     print(f"the site: {report.build_committed().relative_to(paths.root())}")
     return 0

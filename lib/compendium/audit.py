@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compendium import assets, paths
+from compendium import paths
+from compendium.pages import assets
 
 ADDRESS = "https://api.osv.dev"
 SECONDS = 60.0

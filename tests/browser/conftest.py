@@ -106,7 +106,8 @@ def drag() -> Callable[..., None]:
 def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site: built once, in a compendium of its own, from the notebooks that `make smoke` has executed; where there are none, from small
     ones that are executed here."""
-    from compendium import paths, report, runner
+    from compendium import paths, runner
+    from compendium.pages import report
 
     root = tmp_path_factory.mktemp("compendium")
     for name in ("Makefile", "README.md", "pyproject.toml", "data", "docs", "lib", "params", "report"):

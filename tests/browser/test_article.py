@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compendium import article, findings
+from compendium import findings
+from compendium.pages import article
 
 pytestmark = pytest.mark.browser
 

@@ -8,7 +8,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from compendium import assets, audit
+from compendium import audit
+from compendium.pages import assets
 
 LOCK = "jinja2==2.4.1 \\\n    --hash=sha256:aa\n    # via demo\nnumpy==2.0 ; python_version < '3.12' \\\n    --hash=sha256:bb\n"
 

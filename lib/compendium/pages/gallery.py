@@ -11,8 +11,8 @@ import json
 
 from compendium import claims, findings, paths
 from compendium.claims import NOT_TESTABLE, Register
-from compendium.entries import entry, plain, shortened, table_of_counts
 from compendium.findings import Finding
+from compendium.pages.entries import entry, plain, shortened, table_of_counts
 from compendium.runs import NotebookRun, all_committed
 
 FOLDER = "docs/gallery"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from compendium import assets
+from compendium.pages import assets
 
 CONTENT = b"console.log(1)\n"
 

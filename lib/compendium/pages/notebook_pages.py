@@ -10,7 +10,8 @@ import ast
 import json
 from typing import Any
 
-from compendium import paths, registers
+from compendium import paths
+from compendium.pages import registers
 from compendium.runs import NotebookRun
 
 _LONG = 4  # line breaks of code that a reader of the text still sees unfolded

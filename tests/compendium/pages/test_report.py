@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from compendium import __main__ as command_line
-from compendium import notebook_pages, readme, registers, report, runs
+from compendium import runs
 from compendium.check import Comparison
+from compendium.pages import notebook_pages, readme, registers, report
 from softgeom.commands import boundary
 
 PICTURE = {"output_type": "display_data", "data": {"image/png": ""}, "metadata": {}}

@@ -24,8 +24,9 @@ from typing import Any
 
 import pandas as pd
 
-from compendium import findings, fuzzers, paths
-from compendium.entries import table_of_counts
+from compendium import findings, paths
+from compendium.pages import fuzzers
+from compendium.pages.entries import table_of_counts
 from compendium.runs import NotebookRun, committed
 
 _MARKER = re.compile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from compendium import excerpts
+from compendium.pages import excerpts
 
 
 def test_an_article_becomes_its_text(tmp_path):

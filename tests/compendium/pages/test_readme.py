@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from compendium import book, readme, style
+from compendium import book, style
+from compendium.pages import readme
 
 
 @pytest.fixture

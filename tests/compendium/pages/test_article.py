@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from compendium import article, findings
+from compendium import findings
+from compendium.pages import article
 
 
 @pytest.fixture(scope="module")

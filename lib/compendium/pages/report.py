@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compendium import api_pages, article, assets, excerpts, findings, notebook_pages, paths, readme, registers, runs
-from compendium.notebook_pages import markdown_cell
+from compendium import findings, paths, runs
+from compendium.pages import api_pages, article, assets, excerpts, notebook_pages, readme, registers
+from compendium.pages.notebook_pages import markdown_cell
 from compendium.runs import NotebookRun
 
 _CHAPTERS = {"Foundations": "0", "Bottleneck": "1", "Margins": "2", "Circuits": "3", "Hardmax": "4", "Summary": "9"}

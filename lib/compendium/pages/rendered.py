@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compendium import findings, gallery, manifest, packages, paths, readme
+from compendium import findings, packages, paths
+from compendium.pages import gallery, manifest, readme
 from compendium.runs import SHOWN
 
 

@@ -6,7 +6,8 @@ import pandas as pd
 import yaml
 
 from compendium import __main__ as command_line
-from compendium import book, manifest
+from compendium import book
+from compendium.pages import manifest
 
 
 def test_every_recorded_output_is_listed_with_its_caption(compendium, write_notebook, capsys):

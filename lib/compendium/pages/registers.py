@@ -12,10 +12,11 @@ from typing import Any
 
 import pandas as pd
 
-from compendium import check, claims, findings, paths, readme
+from compendium import check, claims, findings, paths
 from compendium.claims import NOT_TESTABLE, VERDICTS
-from compendium.entries import PENDING, entry, plain, shortened, table_of_counts
 from compendium.findings import Finding
+from compendium.pages import readme
+from compendium.pages.entries import PENDING, entry, plain, shortened, table_of_counts
 from compendium.runs import NotebookRun
 
 

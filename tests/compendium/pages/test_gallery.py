@@ -8,7 +8,7 @@ import re
 import pytest
 import yaml
 
-from compendium import gallery, rendered
+from compendium.pages import gallery, rendered
 
 POINTER = {"paper": "001", "start": 0, "length": 3, "digest": "0123456789abcdef"}
 
