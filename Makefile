@@ -221,8 +221,8 @@ test-browser: | $(test-stamp)
 	$(PY) -m pytest tests/browser -m browser
 
 lint: | $(lint-stamp)
-	$(PY) -m ruff check lib tests notebooks benchmarks
-	$(PY) -m ruff format --check lib tests notebooks benchmarks
+	$(PY) -m ruff check lib tests notebooks benchmarks tools
+	$(PY) -m ruff format --check lib tests notebooks benchmarks tools
 	$(PY) $(STRIP)' --verify notebooks/*.ipynb notebooks/lessons/*.ipynb
 	$(PY) -m compendium check-claims
 	$(PY) -m mypy
