@@ -288,6 +288,7 @@ torture: | $(test-stamp)
 	cd tools && ../$(PY) -m torture hub --at-a-time 6 --out ../results/torture/hub.csv
 	cd tools && for work in scan jobs dask train make; do ../$(PY) -m torture.kills $$work --out ../results/torture/kills.csv || exit 1; done
 	$(PY) benchmarks/oracle.py --seconds 600 --seed $$(date +%s)
+	$(PY) benchmarks/near_ties.py
 	$(PY) tools/mutants.py --each 5
 	@$(PY) -m compendium render-readme
 

@@ -69,10 +69,15 @@ def test_the_page_counts_what_the_tables_hold(tmp_path):
     )
     (tmp_path / "results/bench/oracle.csv").write_text("feature_set,classes,false_verdicts\nbox,2,0\nball,1,1\n")
     (tmp_path / "results/bench/mutants.csv").write_text(
-        "module,verdict,reason\na,SURVIVED,equal\na,SURVIVED,\na,killed,\n"
+        "module,first,verdict,reason\nx/a,SURVIVED,SURVIVED,equal\nx/a,SURVIVED,SURVIVED,\nx/a,SURVIVED,killed,\nx/b,killed,killed,\n"
+    )
+    (tmp_path / "results/bench/near_ties.csv").write_text(
+        "rounding_bounds,evidence,attempts,falsely_accepted\nas they are,weights,5,0\nas they are,points,5,1\nall zero,weights,5,3\n"
     )
     table = fuzzers.summary(tmp_path).set_index("fuzzer")
-    assert table[["tried", "wrong"]].to_numpy().tolist() == [[2, 1], [4, 1], [3, 1], [3, 1]]
+    assert table[["tried", "wrong"]].to_numpy().tolist() == [[2, 1], [4, 1], [3, 1], [10, 1], [4, 1]]
+    assert "it wins 3)" in table.index[3]
+    assert fuzzers.mutants(tmp_path).to_numpy().tolist() == [["a", 3, 3, 2, 1], ["b", 1, 0, 0, 0]]
     assert table.loc["hostile hubs", "slowest (s)"] == 20.1
     assert fuzzers.kills(tmp_path).to_numpy().tolist() == [["scan", 2, 4, 0, 0, 0, 1]]
     assert "| kills | 4 | 1 |  |  |  |" in readme.markdown(table.reset_index())

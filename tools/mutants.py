@@ -1,10 +1,11 @@
 """Mutation testing of what every verdict stands on: break one expression, run its tests, list what no test noticed.
 
-    python tools/mutants.py --each 5 --seed 0 [--only hull]
+    python tools/mutants.py --each 5 --seed 0 [--only hull]     draw mutants and try them
+    python tools/mutants.py --again [--only hull]               try those again that survived without a reason
 
 A small runner of our own: mutmut and cosmic-ray mutate a whole package and run a whole suite for each, hours here; this one draws a sample
-per module, runs that module's tests alone and stops at the first failure. results/bench/mutants.csv keeps every mutant that was tried (after the tests have passed without one), with
-the reason why a survivor may live; reasons that are there stay.
+per module, runs that module's tests alone and stops at the first failure. results/bench/mutants.csv keeps every mutant that was tried (after the tests have passed without one): what came
+of it at first, and now ("gone" where the expression is no longer there), and the reason why a survivor may live; reasons that are there stay.
 """
 
 from __future__ import annotations
@@ -25,16 +26,29 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HOME = "softgeom/bottleneck"
 TESTS = {
-    f"{HOME}/certifying/hull.py": ("test_verdict.py", "test_refine.py", "test_scale.py", "test_oracle.py"),
-    f"{HOME}/certifying/witness.py": ("test_verdict.py", "test_scale.py", "test_search.py", "test_oracle.py"),
-    f"{HOME}/certifying/verdict.py": ("test_verdict.py", "test_folder.py"),
+    f"{HOME}/certifying/hull.py": (
+        "test_bounds.py",
+        "test_verdict.py",
+        "test_refine.py",
+        "test_scale.py",
+        "test_oracle.py",
+    ),
+    f"{HOME}/certifying/witness.py": (
+        "test_bounds.py",
+        "test_verdict.py",
+        "test_scale.py",
+        "test_search.py",
+        "test_oracle.py",
+    ),
+    f"{HOME}/certifying/verdict.py": ("test_bounds.py", "test_verdict.py", "test_folder.py"),
     f"{HOME}/certifying/archive.py": ("test_folder.py", "test_refine.py"),
     f"{HOME}/certifying/evidence_file.py": ("test_folder.py", "test_refine.py", "test_order.py"),
     f"{HOME}/certifying/folder.py": ("test_folder.py",),
     f"{HOME}/problem.py": ("test_search.py", "test_scale.py", "test_oracle.py"),
     f"{HOME}/scanner.py": ("test_folder.py", "test_scan.py", "test_together.py", "test_scale.py", "test_oracle.py"),
 }
-COLUMNS = ["module", "line", "before", "after", "verdict", "reason"]
+COLUMNS = ["module", "line", "statement", "before", "after", "first", "verdict", "reason"]
+KEYS = ("module", "statement", "before", "after")
 TABLE = ROOT / "results/bench/mutants.csv"
 SECONDS = 600
 COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
@@ -66,10 +80,14 @@ def variants(node: ast.AST) -> Iterator[ast.AST]:
         yield new
 
 
-def mutants(source: str) -> list[tuple[int, str, str, str]]:
-    """(line, before, after, whole source) of every mutant of a module; annotations and docstrings are left alone."""
+def mutants(source: str) -> list[tuple[int, str, str, str, str]]:
+    """(line, statement, before, after, whole source) of every mutant of a module.
+
+    Annotations and docstrings are left alone, and so is `strict` of a zip: it asserts, and changes no result.
+    """
     tree = ast.parse(source)
-    skipped = {id(part) for node in ast.walk(tree) for part in _annotations(node)}
+    skipped = {id(part) for node in ast.walk(tree) for part in _left_alone(node)}
+    statements = _statements(tree)
     found = []
     for number, node in enumerate(ast.walk(tree)):
         if id(node) in skipped or not isinstance(node, ast.expr):
@@ -78,8 +96,26 @@ def mutants(source: str) -> list[tuple[int, str, str, str]]:
             other = ast.parse(source)
             target = next(n for k, n in enumerate(ast.walk(other)) if k == number)
             text = ast.unparse(_Replace(target, new).visit(other))
-            found.append((node.lineno, ast.unparse(node), ast.unparse(new), text))
+            found.append((node.lineno, statements[id(node)], ast.unparse(node), ast.unparse(new), text))
     return found
+
+
+def _statements(tree: ast.Module) -> dict[int, str]:
+    """The first line of the innermost statement around each node, by id."""
+    found: dict[int, str] = {}
+    for node in ast.walk(tree):  # outer ones first
+        if isinstance(node, ast.stmt):
+            lines = ast.unparse(node).splitlines()
+            decorators = next(n for n, line in enumerate(lines) if not line.startswith("@"))
+            text = " ".join(lines[: decorators + 1])[:160]
+            found.update((id(part), text) for part in ast.walk(node))
+    return found
+
+
+def _left_alone(node: ast.AST) -> Iterator[ast.AST]:
+    yield from _annotations(node)
+    if isinstance(node, ast.Call):
+        yield from (word.value for word in node.keywords if word.arg == "strict")
 
 
 def _annotations(node: ast.AST) -> Iterator[ast.AST]:
@@ -115,35 +151,51 @@ def survives(module: str, text: str, library: Path) -> str:
 
 
 def main() -> None:
-    """Try a sample, and add it to the table as it goes."""
+    """Try a sample, or survivors again, and keep the table up to date as it goes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--each", type=int, default=5, help="mutants per module")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="modules with this in their name")
+    parser.add_argument("--again", action="store_true", help="survivors without a reason, instead of a sample")
     options = parser.parse_args()
-    known = {}
+    known: dict[tuple[str, ...], dict[str, str]] = {}
     if TABLE.is_file():
         with TABLE.open(encoding="utf-8", newline="") as file:
-            known = {(row["module"], row["before"], row["after"]): row for row in csv.DictReader(file)}
+            known = {tuple(row[name] for name in KEYS): row for row in csv.DictReader(file)}
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "lib"
         shutil.copytree(ROOT / "lib", library, ignore=shutil.ignore_patterns("__pycache__"))
         for module in (name for name in TESTS if options.only in name):
             source = (ROOT / "lib" / module).read_text(encoding="utf-8")
             every = mutants(source)
-            if survives(module, ast.unparse(ast.parse(source)), library) != "SURVIVED":
+            drawn = random.Random(options.seed).sample(every, min(options.each, len(every)))
+            if options.again:
+                _bury(known, module, {mutant[1:4] for mutant in every})
+                drawn = [mutant for mutant in every if _is_open(known.get((module, *mutant[1:4])))]
+            if drawn and survives(module, ast.unparse(ast.parse(source)), library) != "SURVIVED":
                 sys.exit(f"The tests of {module} fail, or do not end, without any mutant: nothing can be learned.")
-            for line, before, after, text in random.Random(options.seed).sample(every, min(options.each, len(every))):
+            for line, statement, before, after, text in drawn:
                 verdict = survives(module, text, library)
-                reason = known.get((module, before, after), {}).get("reason", "")
-                known[module, before, after] = dict(
-                    zip(COLUMNS, (module, line, before, after, verdict, reason), strict=True)
-                )
+                old = known.get((module, statement, before, after), {"first": verdict, "reason": ""})
+                row = (module, str(line), statement, before, after, old["first"], verdict, old["reason"])
+                known[module, statement, before, after] = dict(zip(COLUMNS, row, strict=True))
                 print(f"{verdict:13} {module}:{line}  {before}  ->  {after}", flush=True)
                 _write(known)
+    _write(known)
 
 
-def _write(known: dict) -> None:
+def _is_open(row: dict[str, str] | None) -> bool:
+    return row is not None and row["verdict"] == "SURVIVED" and not row["reason"]
+
+
+def _bury(known: dict[tuple[str, ...], dict[str, str]], module: str, there: set[tuple[str, ...]]) -> None:
+    """Call mutants of expressions that the module no longer has gone."""
+    for key, row in known.items():
+        if key[0] == module and key[1:] not in there:
+            row["verdict"] = "gone"
+
+
+def _write(known: dict[tuple[str, ...], dict[str, str]]) -> None:
     TABLE.parent.mkdir(parents=True, exist_ok=True)
     with TABLE.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from softgeom.bottleneck.certifying import folder
+from softgeom.bottleneck.certifying.archive import block_path
 from softgeom.bottleneck.certifying.folder import EVIDENCE, SUMMARY, TABLE, verify_folder, write_folder
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.scanner import scan
@@ -165,6 +166,26 @@ def test_dropped_classes_are_named(out) -> None:
     edit_table(out, lambda rows: [rows.pop(i + 1) for i in (40, 17)])
     reseal(out, counts=part.counts)
     refused(out, "first class without evidence is 17")
+
+
+def test_a_class_named_twice_or_beyond_the_last_is_refused(out) -> None:
+    for number in (16, 61, -1):
+        whole = (out / EVIDENCE).read_bytes()
+        edit_evidence(out, lambda arrays, n=number: arrays["classes"].__setitem__(17, n))
+        reseal(out)
+        refused(out, f"{EVIDENCE} names a class twice, or one that the layer does not have")
+        (out / EVIDENCE).write_bytes(whole)
+
+
+def test_the_name_of_a_block_says_what_it_is_about(tmp_path) -> None:
+    """Layer and stage, feature set, classes, and the code that decides."""
+    first = block_path(tmp_path, "key", Box(1.0), np.arange(3))
+    others = [("other", Box(1.0), 3), ("key", Box(2.0), 3), ("key", Box(1.0), 4)]
+    names = {block_path(tmp_path, key, features, np.arange(n)).name for key, features, n in others}
+    assert first == block_path(tmp_path, "key", Box(1.0), np.arange(3, dtype=np.int32))
+    assert first.parent == tmp_path
+    assert len({first.name, *names}) == 4
+    assert all(name.startswith("block-") and name.endswith(".npz") for name in names)
 
 
 @pytest.mark.parametrize("factor", [0.9, 0.999, 1.001, 2.0, -1.0, 0.0, np.inf, np.nan])

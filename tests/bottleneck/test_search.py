@@ -107,6 +107,17 @@ def test_effective_problems_have_the_layers_logits() -> None:
     np.testing.assert_allclose(cone.lift(np.append(u, 0.5), 1.0), u / 0.5)
 
 
+@pytest.mark.parametrize("features", [Box(4.0, low=-1.0), Ball(4.0)], ids=lambda f: f.kind)
+def test_points_far_out_lie_in_the_region_and_on_its_rim(features) -> None:
+    """Along one direction or many; a class at the mean row, which has none, stays at the origin."""
+    problem = make_problem(normal_layer(5, 2), features)
+    directions = np.array([[3.0, 0.0], [0.0, 0.0], [-1e-20, 1e-20]])
+    rim = [[4.0, 0.0], [0.0, 0.0], [-1.0, 4.0] if problem.is_box else [-np.sqrt(8), np.sqrt(8)]]
+    for found in (problem.reach(directions), np.array([problem.reach(direction) for direction in directions])):
+        np.testing.assert_allclose(found, rim, rtol=2e-6)
+        assert features.contains(found).all()
+
+
 def test_ascent_finds_what_one_look_does_not() -> None:
     layer = hard_layer(3000, 128, planted=20)
     problem = make_problem(layer, Box(100.0))

@@ -17,7 +17,8 @@ each for what the one before left open:
 3. *exact*: the right side in fractions, for weights that are fractions, or floats in small systems.
 
 Everything is computed in units (powers of two, hence exact) in which rows and features are of order one, so that
-products neither overflow nor vanish; what scaling itself loses below the normal range is in the bounds.
+products neither overflow nor vanish; what scaling itself loses below the normal range is in the bounds. Each bound on an
+error has one factor ``INFLATE`` in it, in ``gamma`` or by itself, which covers the rounding of the bound and of sums over it.
 """
 
 from __future__ import annotations
@@ -114,8 +115,9 @@ def has_room(
     layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: NDArray[np.intp], weights: NDArray[np.float64]
 ) -> bool:
     """Whether valid float weights prove captivity as they are, by the first route."""
+    weights = np.ldexp(weights, -exponent(float(weights.max())))
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        return _System(layer, features, np.full(len(rivals), t), rivals, weights / weights.max()).room_bound() <= 0
+        return _System(layer, features, np.full(len(rivals), t), rivals, weights).room_bound() <= 0
 
 
 def exact_captivity(
@@ -185,17 +187,17 @@ class _System:
         self.v = weights @ self.D
         self.size = weights @ np.abs(self.D)  # (d,) what |v| would be if nothing cancelled
         slip = gamma(k + 3)
-        self.v_error = slip * self.size * INFLATE + np.where(self.moves, underflow(k + 3), 0.0)
+        self.v_error = slip * self.size + np.where(self.moves, underflow(k + 3), 0.0)
         self.total = float(weights.sum())
         self.constant = float(weights @ self.c)
         lost = underflow(k + 3) if np.any(own_bias != bias) else 0.0
-        self.constant_error = slip * float(weights @ np.abs(self.c)) * INFLATE + lost
+        self.constant_error = slip * float(weights @ np.abs(self.c)) + lost
 
     def room_bound(self) -> float:
         """The right side divided by s, rounded up."""
         reach, size = self.features.support_bound(self.v, self.v_error)
         right = reach + self.constant + self.constant_error
-        right += gamma(self.d + 8) * (size + abs(self.constant) + self.constant_error) * INFLATE
+        right += gamma(self.d + 8) * (size + abs(self.constant) + self.constant_error)
         return self._divide_up(right, self.total) if np.isfinite(right) else np.inf
 
     def is_near_tie(self) -> bool:
@@ -211,7 +213,7 @@ class _System:
         """The same with v = 0 exactly where it is tiny, for weights that must then exist."""
         E, E_error, c, c_error = self.features.equalities(self.D, self.c)
         v, size = self.weights @ E, self.weights @ np.abs(E)
-        error = gamma(len(self.weights) + 3) * size * INFLATE + (self.weights @ np.broadcast_to(E_error, E.shape))
+        error = gamma(len(self.weights) + 3) * size + self.weights @ np.broadcast_to(E_error, E.shape)
         moves = E.any(axis=0) | E_error.any(axis=0)
         if E is self.D:
             moves, error = self.moves, self.v_error
@@ -222,16 +224,16 @@ class _System:
             return np.inf
         K = np.flatnonzero(tiny & moves)  # a coordinate shared by all rows vanishes by itself
         delta = self._correction(E[:, K], np.broadcast_to(E_error, E.shape)[:, K], np.abs(v[K]) + error[K])
-        if delta is None or not np.all(delta < self.weights * (1 - 1e-9)):
+        if delta is None or not np.all(delta <= self.weights):
             return np.inf
         constant = self._shifted_constant(c, c_error, delta)
         rest = ~tiny
-        moved = error + delta @ np.abs(E) * INFLATE
+        moved = error + delta @ np.abs(E)
         if not rest.any():
             reach = size_of_rest = 0.0
         else:
             reach, size_of_rest = self.features.support_bound(np.where(rest, v, 0.0), np.where(rest, moved, 0.0))
-        slack = gamma(self.d + 8) * (size_of_rest + abs(constant)) * INFLATE if reach or size_of_rest else 0.0
+        slack = gamma(self.d + 8) * (size_of_rest + abs(constant)) if size_of_rest else 0.0
         right = reach + constant + slack
         return self._divide_up(right, self.total * 2) if right <= 0 else np.inf
 
@@ -244,13 +246,11 @@ class _System:
     ) -> float:
         """Upper bound on ``sum (l + delta)_i c_i``; never above 0 when no c_i is (then rounding cannot matter)."""
         if c is self.c:
-            bound = self.constant + self.constant_error + float(delta @ np.abs(c)) * INFLATE
+            bound = self.constant + self.constant_error + float(delta @ np.abs(c))
             return min(bound, 0.0) if self.level else bound
         weights = self.weights + delta
-        bound = (
-            float(self.weights @ c) + float(delta @ np.abs(c) + weights @ np.broadcast_to(c_error, c.shape)) * INFLATE
-        )
-        bound += gamma(len(c) + 4) * float(weights @ np.abs(c)) * INFLATE + self.constant_error
+        bound = float(self.weights @ c) + float(delta @ np.abs(c) + weights @ np.broadcast_to(c_error, c.shape))
+        bound += gamma(len(c) + 4) * float(weights @ np.abs(c)) + self.constant_error
         return min(bound, 0.0) if self.level and not c_error.any() else bound
 
     def _correction(
@@ -266,27 +266,37 @@ class _System:
         A = np.vstack([-D.T / scale[:, None], np.ones(k)])  # (m + 1, k), rows of order one
         A_error = np.vstack([D_error.T / scale[:, None], np.zeros(k)])
         right = np.append(miss / scale, 0.0)
-        # Right inverse weighted by l: delta is then small where the weight is small.
-        Q, triangle = scipy.linalg.qr((A * self.weights).T, mode="economic")
-        if not np.all(np.abs(np.diag(triangle)) > 1e-14 * np.abs(triangle).max()):
-            return None
-        R = self.weights[:, None] * scipy.linalg.solve_triangular(triangle, Q.T).T
-        product_error = (gamma(k + 2) + gamma(8)) * (np.abs(A) @ np.abs(R)) * INFLATE + underflow(k + 2)
-        if A_error.any():
-            product_error += A_error @ np.abs(R) * INFLATE
-        residual = (np.abs(np.eye(len(A)) - A @ R) + product_error).sum(axis=1).max() * INFLATE
-        if not residual < 0.5:
-            return None
-        bounds = np.abs(R).sum(axis=1) * (right.max() * (1 + gamma(8)) / (1 - residual)) * INFLATE
-        return np.asarray(bounds * (1 + gamma(k + 8)) + underflow(k + 8))
+        R = _right_inverse(A, self.weights)
+        loss = np.inf if R is None else identity_error(A, A_error, R)
+        return correction_bounds(R, right, loss) if R is not None and loss < 0.5 else None
 
     def _divide_up(self, right: float, total: float) -> float:
         """``right / s`` rounded up, in the units of the layer, when s is within rounding of ``total``."""
-        quotient = right / total
-        if not quotient <= 0:
-            return max(float(np.ldexp(quotient * INFLATE, self.power)), 5e-324)  # never 0: that would be a proof
-        bound = float(np.ldexp(quotient * (1 - 1e-9), self.power))
+        if not right <= 0:
+            return max(float(np.ldexp(right / total * INFLATE, self.power)), 5e-324)  # never 0: that would be a proof
+        bound = float(np.ldexp(right / total * (1 - 1e-9), self.power))
         return max(bound, -np.finfo(float).max) if bound < -underflow(1) else 0.0
+
+
+def _right_inverse(A: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """An approximate right inverse (k, m) of A (m, k), weighted: what it adds to a weight is small where the weight is small."""
+    Q, triangle = scipy.linalg.qr((A * weights).T, mode="economic")
+    if not np.all(np.abs(np.diag(triangle)) > 1e-14 * np.abs(triangle).max()):
+        return None
+    return np.asarray(weights[:, None] * scipy.linalg.solve_triangular(triangle, Q.T).T)
+
+
+def identity_error(A: NDArray[np.float64], A_error: NDArray[np.float64], R: NDArray[np.float64]) -> float:
+    """Upper bound on ``||I - B R||``, the largest row sum, for every B within ``gamma(8) |A| + A_error`` of A (m, k)."""
+    k = A.shape[1]
+    error = ((gamma(k + 2) + gamma(8)) * np.abs(A) + A_error) @ np.abs(R) + underflow(k + 2)
+    return float((np.abs(np.eye(len(A)) - A @ R) + error).sum(axis=1).max() * INFLATE)
+
+
+def correction_bounds(R: NDArray[np.float64], right: NDArray[np.float64], loss: float) -> NDArray[np.float64]:
+    """Upper bounds (k,) on some delta with ``B delta`` within ``right`` (m,), where ``||I - B R|| <= loss < 1``: so large
+    that sums over them, and over weights that they change, need no rounding bound of their own."""
+    return np.asarray(np.abs(R).sum(axis=1) * (right.max() / (1 - loss)) * INFLATE + underflow(2))
 
 
 def _power(size: float) -> int:

@@ -138,7 +138,7 @@ class WitnessChecker:
         """What to take off the margins of a float32 look at these x to certify them; None where that is not valid."""
         if not self._is_narrow(points):
             return None
-        error = 2 * self._error(points, np.zeros(len(points)), np.float32) * INFLATE
+        error = 2 * self._error(points, np.zeros(len(points)), np.float32)
         return np.where(self.features.contains(points.astype(np.float64)), error, np.inf)
 
     def _is_narrow(self, points: NDArray[Any]) -> bool:
@@ -158,18 +158,21 @@ class WitnessChecker:
         return largest, b
 
     def _error(self, x: NDArray[Any], moved: NDArray[np.float64], dtype: Any) -> NDArray[np.float64]:
-        """A bound on the error of every logit computed at each x (n,)."""
+        """A bound on the error of every logit computed at each x (n,), and on its part in the rounding of margins.
+
+        d products and the bias are d + 1 roundings of at most ``|w||x| + |b|``. A margin has two more, of the difference of two
+        logits and of that less both their errors: each at most twice that size.
+        """
         d = self.layer.dimension
         w_norm, b_norm = self._norms
         x_norm = norm_up(x.astype(np.float64))
-        return (gamma(d + 2, dtype) * (w_norm * x_norm + b_norm) + w_norm * moved) * INFLATE + underflow(d + 2, dtype)
+        return gamma(d + 4, dtype) * (w_norm * x_norm + b_norm) + w_norm * moved + underflow(d + 4, dtype)
 
     def _margins(self, points: NDArray[Any], classes: NDArray[np.intp], dtype: Any) -> NDArray[np.float64]:
         x, moved = self.features.features_at(points)
         own, best = self._own_and_best(np.ascontiguousarray(x, dtype=dtype), classes, dtype)
         margin = own.astype(np.float64) - best.astype(np.float64)
-        margin -= 2 * self._error(x, moved, dtype) * INFLATE
-        margin -= np.abs(margin) * 4 * np.finfo(np.float64).eps
+        margin -= 2 * self._error(x, moved, dtype)
         return np.where(np.isnan(margin), -np.inf, margin)
 
     def _own_and_best(

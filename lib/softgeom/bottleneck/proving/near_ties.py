@@ -1,0 +1,86 @@
+"""An attack on every rounding bound: near ties, at which float64 alone would prove falsehoods.
+
+Captives are mixtures of other classes to the last bit, witnesses beat a rival that differs by units in the last place. What a checker accepts
+is then decided again in fractions. ``without_bounds`` shows that the attack has teeth: it sets every bound on rounding to zero.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.certifying.hull import certify_captivity, exact_row
+from softgeom.bottleneck.certifying.room import room_bounds
+from softgeom.bottleneck.certifying.verdict import Captors
+from softgeom.bottleneck.certifying.witness import WitnessChecker
+from softgeom.bottleneck.proving.exact import decide_exactly
+from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
+
+
+def near_tie(rng: np.random.Generator) -> tuple[SoftmaxLayer, FeatureSet, NDArray[np.float64]]:
+    """A layer whose last class is a mixture of its d + 1 others to the last bit, its bias beside theirs by some units in the last place.
+
+    Rows and weights are dyadic, so that v = 0 and rounding decides in the biases alone; the weights (d + 1,) are the only ones.
+    """
+    d = int(rng.integers(1, 7))
+    W = rng.integers(-32, 33, (d + 2, d)).astype(float)
+    weights = np.diff(np.sort(rng.choice(np.arange(1, 64), d, replace=False)), prepend=0, append=64) / 64
+    W[-1] = weights @ W[:-1]
+    b = rng.normal(size=d + 2) * 2.0 ** rng.integers(-6, 1, d + 2)
+    b[-1] = weights @ b[:-1]
+    b[-1] += rng.integers(-2, 3) * np.spacing(b[-1])
+    scale = int(rng.choice([0, 0, -300, 300]))
+    features = [Box(1.0), Ball(1.0), Unbounded(), Ellipsoid(np.ones(d), radius=1.0)][rng.integers(4)]
+    return SoftmaxLayer(np.ldexp(W, scale), np.ldexp(b, scale)), features, weights
+
+
+def false_proofs(attempts: int, seed: int) -> int:
+    """How many weights are accepted of classes that win somewhere, in fractions."""
+    rng, wrong = np.random.default_rng(seed), 0
+    for _ in range(attempts):
+        layer, features, weights = near_tie(rng)
+        t, rivals = layer.classes - 1, np.arange(layer.classes - 1)
+        bounds = (
+            certify_captivity(layer, features, t, rivals, weights),
+            room_bounds(layer, features, [t], [Captors(rivals, weights)])[0],
+        )
+        if min(bounds) <= 0:
+            wrong += decide_exactly(layer, features, t, rivals).verdict != "unargmaxable"
+    return wrong
+
+
+def false_witnesses(attempts: int, seed: int) -> int:
+    """How many points are accepted at which the class does not win in fractions."""
+    rng, wrong = np.random.default_rng(seed), 0
+    for _ in range(attempts):
+        d, power = int(rng.integers(3, 30)), int(rng.choice([0, 0, -560, -1000]))
+        dtype = rng.choice(["float32", "float64"]) if not power else "float64"
+        w, x = rng.normal(size=d), rng.normal(size=d)
+        rival = w + rng.integers(-1, 2, d) * np.spacing(w.astype(dtype)).astype(float)
+        layer = SoftmaxLayer(np.array([w, rival]).astype(dtype))
+        point = np.ldexp(x, power).astype(dtype)
+        certified = WitnessChecker(layer, Unbounded()).certify(point[None], np.array([0]))[0]
+        exact = [Fraction(float(v)) for v in point]
+        own, other = (
+            sum((p * q for p, q in zip(exact_row(layer, i)[0], exact, strict=True)), Fraction(0)) for i in (0, 1)
+        )
+        wrong += bool(certified > 0 and not own > other)
+    return wrong
+
+
+@contextmanager
+def without_bounds() -> Iterator[None]:
+    """Every bound on rounding and underflow is zero, in the checkers and in the feature sets."""
+    names = [name for name in sys.modules if name.startswith(("softgeom.bottleneck.certifying.", "softgeom.features."))]
+    with ExitStack() as stack:
+        for name in names:
+            for bound in ("gamma", "underflow"):
+                if hasattr(sys.modules[name], bound):
+                    stack.enter_context(mock.patch.object(sys.modules[name], bound, return_value=0.0))
+        yield

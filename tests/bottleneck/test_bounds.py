@@ -1,0 +1,473 @@
+"""Each rounding bound against the one that theory demands: layers of small integers make no errors, so that a bound's distance to
+the exact value is all rounding bound. It has to cover the roundings behind it (Higham 2002, Section 3.1), and may cover little more."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softgeom.bottleneck.certifying import hull
+from softgeom.bottleneck.certifying.hull import certify_captivity, correction_bounds, exact_row, identity_error
+from softgeom.bottleneck.certifying.verdict import (
+    Captors,
+    EvidenceError,
+    Finding,
+    Twin,
+    Unknown,
+    Witness,
+    check_evidence,
+)
+from softgeom.bottleneck.certifying.witness import WitnessChecker, _to_float
+from softgeom.features import Ball, Box, Ellipsoid, Unbounded
+from softgeom.layer import SoftmaxLayer
+
+NOISE = 1 + Fraction(1, 10**8)  # what INFLATE may add
+SEEDS = pytest.mark.parametrize("seed", range(5))
+
+
+def gamma(n: int, dtype=np.float64) -> Fraction:
+    """``n u / (1 - n u)``, exactly: what n roundings can do to a sum of products."""
+    nu = n * Fraction(float(np.finfo(dtype).eps)) / 2
+    return nu / (1 - nu)
+
+
+def exact(values) -> list:
+    """A vector or matrix of floats as fractions."""
+    array = np.asarray(values, dtype=float)
+    return [Fraction(v) for v in array.tolist()] if array.ndim == 1 else [exact(row) for row in array]
+
+
+def integer_system(seed: int, features=None, *, k: int = 5, d: int = 4, bias: bool = True) -> hull._System:
+    """Class 0 below k others, weighted by eighths: nothing in it is rounded."""
+    rng = np.random.default_rng(seed)
+    W, b = rng.integers(-9, 10, (k + 1, d)).astype(float), rng.integers(-9, 10, k + 1).astype(float)
+    return hull._System(
+        SoftmaxLayer(W, b if bias else None),
+        features or Box(2.0),
+        np.zeros(k, int),
+        np.arange(1, k + 1),
+        rng.integers(1, 9, k) / 8,
+    )
+
+
+# ---- hull.py: sums over captors
+
+
+@SEEDS
+def test_sums_over_captors_cover_their_roundings(seed: int) -> None:
+    """A difference of rows, a product, and k - 1 additions: k + 1 roundings."""
+    system = integer_system(seed)
+    weights, D, c = exact(system.weights), exact(system.D), exact(system.c)
+    for column, error in enumerate(system.v_error):
+        size = sum(w * abs(row[column]) for w, row in zip(weights, D, strict=True))
+        assert gamma(6) * size < Fraction(error) < gamma(8) * size * NOISE
+    size = sum(w * abs(v) for w, v in zip(weights, c, strict=True))
+    assert gamma(6) * size < Fraction(system.constant_error) < gamma(8) * size * NOISE
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.sampled_from([0, -150, -1022, 900]))
+@settings(max_examples=150)
+def test_no_sum_is_further_off_than_its_bound(seed: int, k: int, power: int) -> None:
+    """Rows, biases and weights of all sizes, down to where products vanish."""
+    rng = np.random.default_rng(seed)
+    W = np.ldexp(rng.normal(size=(k + 1, 3)), rng.integers(-60, 60, (k + 1, 3)) + power)
+    b = np.ldexp(rng.normal(size=k + 1), rng.integers(-60, 60, k + 1) + power)
+    weights = np.ldexp(rng.random(k) + 0.5, rng.integers(-1050, 0, k) * rng.integers(0, 2, k))
+    with np.errstate(all="ignore"):
+        system = hull._System(SoftmaxLayer(W, b), Ball(1.0), np.zeros(k, int), np.arange(1, k + 1), weights)
+    unit, factors = Fraction(2) ** system.power, exact(weights)
+    own, bias = exact_row(SoftmaxLayer(W, b), 0)
+    others = [exact_row(SoftmaxLayer(W, b), i) for i in range(1, k + 1)]
+    for column in range(3):
+        v = sum(w * (own[column] - row[column]) for w, (row, _) in zip(factors, others, strict=True)) / unit
+        assert abs(v - Fraction(float(system.v[column]))) <= Fraction(float(system.v_error[column]))
+    c = sum(w * (bias - other) for w, (_, other) in zip(factors, others, strict=True)) / unit
+    assert c <= Fraction(system.constant) + Fraction(system.constant_error)
+
+
+def test_what_vanishes_below_the_normal_range_is_covered() -> None:
+    """Products of 2^-700 and 2^-500 are zero in float64, and no proof that v vanishes."""
+    layer = SoftmaxLayer(np.array([[0.0, 2.0], [1.0, 2.0], [-(2.0**-700), 2.0]]), [2.0**-700, 2.0**-700, 0.0])
+    system = hull._System(layer, Box(1.0), np.zeros(1, int), np.array([2]), np.array([2.0**-500]))
+    assert (system.v[0], system.constant) == (0, 0)
+    assert system.v_error[0] >= 2 * np.finfo(float).tiny
+    assert system.constant_error >= 2 * np.finfo(float).tiny
+    assert system.moves.tolist() == [True, False]
+    assert system.v_error[1] == 0  # shared by both rows: it vanishes by itself
+    shared = hull._System(layer, Box(1.0), np.zeros(2, int), np.array([1, 2]), np.ones(2))
+    assert shared.moves.tolist() == [True, False]
+
+
+def test_no_worse_biases_are_seen_at_once() -> None:
+    for biases, level in ((0.0, 0.0, 1.0), True), ((0.0, -1.0, 1.0), False), ((1.0, 0.0, 0.0), False):
+        layer = SoftmaxLayer(np.arange(3.0)[:, None], biases)
+        assert hull._System(layer, Box(1.0), np.zeros(2, int), np.arange(1, 3), np.ones(2)).level is level
+
+
+@pytest.mark.parametrize("rows", [2.0**-300, 1.0, 2.0**300])
+@pytest.mark.parametrize("features", [Box(2.0**-200), Ball(2.0**200), Unbounded()], ids=lambda f: f.kind)
+def test_rows_features_and_biases_are_brought_to_order_one(rows: float, features) -> None:
+    """Also when the class's own row and bias are nothing beside the others', or the other way round."""
+    W, b = np.array([[3.0], [0.0]]) * rows, np.array([5.0, 0.0]) * rows * 2.0**90
+    for above in (0, 1):
+        system = hull._System(SoftmaxLayer(W, b), features, np.array([above]), np.array([1 - above]), np.ones(1))
+        assert 2.0**-41 < abs(system.D[0, 0]) < 2.0**41
+        if features.extent == 0:
+            assert 2.0**-41 < abs(system.c[0]) < 2.0**41
+        else:
+            assert 2.0**-41 < system.features.extent < 2.0**41
+        assert Fraction(float(system.c[0])) * Fraction(2) ** system.power == Fraction(b[above]) - Fraction(b[1 - above])
+
+
+# ---- hull.py: the first route
+
+
+@SEEDS
+@pytest.mark.parametrize("room", [0, -1, 3])
+@pytest.mark.parametrize("errors", [0.0, 0.125])
+def test_a_bound_covers_its_own_sum(seed: int, room: int, errors: float) -> None:
+    """d products in the reach (each of a v that was widened), the constant, its error: d + 3 roundings. Here all is exact but for that."""
+    system = integer_system(seed)
+    v, total = exact(system.v), Fraction(system.total)
+    system.v_error, system.constant_error = np.full(4, errors), errors
+    reach = 2 * sum(abs(value) + Fraction(errors) for value in v)
+    system.constant = float(room - reach - Fraction(errors))
+    size = reach + abs(Fraction(system.constant)) + Fraction(errors)
+    bound = Fraction(system.room_bound()) * total
+    if room < 0:  # divided by a little more: rounded towards 0
+        assert room * (1 - Fraction(1, 10**9)) <= bound < room * (1 - Fraction(1, 10**8))
+    else:
+        assert room + gamma(7) * size <= bound <= (room + gamma(12) * size) * NOISE
+
+
+@pytest.mark.parametrize("power", [-900, 0, 900])
+def test_a_bound_is_in_the_units_of_the_layer(power: int) -> None:
+    for bias, best in ((-5.0, -3.0), (-2.0, 0.0), (1.0, 3.0)):
+        layer = SoftmaxLayer(np.ldexp([[1.0], [-1.0], [0.0]], power), np.ldexp([0.0, 0.0, bias], power))
+        bound = float(np.ldexp(certify_captivity(layer, Box(4.0), 2, np.array([0, 1]), np.array([3.0, 1.0])), -power))
+        assert best <= bound < best + 1e-8
+        assert (bound <= 0) == (bias < 0)
+
+
+def test_a_bound_that_is_lost_below_the_normal_range_is_zero_or_no_proof() -> None:
+    layer = SoftmaxLayer([[0.0], [0.0]], [0.0, 0.0])
+    system = hull._System(layer, Box(1.0), np.array([0]), np.array([1]), np.ones(1))
+    assert system._divide_up(-np.finfo(float).tiny, 1.0) == 0.0
+    assert system._divide_up(np.nextafter(0.0, 1.0), 8.0) == 5e-324
+    system.power = 2000
+    with np.errstate(over="ignore"):
+        assert system._divide_up(-1.0, 1.0) == -np.finfo(float).max
+        assert not system._divide_up(np.nan, 1.0) <= 0
+
+
+# ---- hull.py: the second route
+
+
+def unimodular(rng: np.random.Generator, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """An integer matrix with an integer inverse."""
+    A, R = np.eye(m), np.eye(m)
+    for _ in range(4 * m):
+        i, j = rng.choice(m, 2, replace=False)
+        A[i] += A[j]
+        R[:, j] -= R[:, i]
+    assert (np.eye(m) == A @ R).all()
+    return A, R
+
+
+@SEEDS
+def test_the_error_of_an_inverse_covers_its_roundings(seed: int) -> None:
+    """Each entry of A has three behind it (difference, gain, division), a product and its sum k, the identity one."""
+    rng = np.random.default_rng(seed)
+    A, R = unimodular(rng, 4)
+    A_error = rng.integers(0, 9, (4, 4)) * 2.0**-55
+    rows = (gamma(8) * Fraction(float(row)) for row in (np.abs(A) @ np.abs(R)).sum(axis=1))
+    most = (gamma(14) * Fraction(float(row)) for row in (np.abs(A) @ np.abs(R)).sum(axis=1))
+    blurred = [Fraction(float(row)) for row in (A_error @ np.abs(R)).sum(axis=1)]
+    bound = Fraction(identity_error(A, A_error, R))
+    assert max(a + e for a, e in zip(rows, blurred, strict=True)) < bound
+    assert bound < max(a + e for a, e in zip(most, blurred, strict=True)) * NOISE
+
+
+@SEEDS
+def test_the_error_of_a_coarse_inverse_is_not_rounded_down(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for size in (1e-7, 1e-2):
+        A, R = rng.random((40, 40)), rng.normal(size=(40, 40)) * size
+        product = [
+            [sum(map(Fraction.__mul__, row, column)) for column in zip(*exact(R), strict=True)] for row in exact(A)
+        ]
+        sums = [sum(abs((i == j) - value) for j, value in enumerate(row)) for i, row in enumerate(product)]
+        assert max(sums) <= Fraction(identity_error(A, np.zeros((40, 40)), R)) <= max(sums) * NOISE
+
+
+@SEEDS
+def test_a_correction_is_bounded_with_room_for_sums_over_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    R, right, loss = rng.normal(size=(7, 5)), rng.random(5), float(rng.random() / 2)
+    least = [sum(map(abs, row)) * Fraction(right.max()) / (1 - Fraction(loss)) for row in exact(R)]
+    for bound, needed in zip(correction_bounds(R, right, loss), least, strict=True):
+        assert needed * (1 + Fraction(5, 10**10)) < Fraction(float(bound)) < needed * NOISE
+    assert (correction_bounds(R * 1e-300, right * 1e-300, loss) > np.finfo(float).tiny).all()
+
+
+def simplex_layer(offset: float = 0.0) -> tuple[SoftmaxLayer, np.ndarray]:
+    """A class in a simplex, and its weights; with an offset, beside where they put it."""
+    corners = np.array([[4.0, 0, 0], [0, 4, 0], [0, 0, 8], [-8, -4, -4]])
+    weights = np.array([3.0, 2.0, 1.0, 2.0]) / 8
+    return SoftmaxLayer(np.vstack([weights @ corners + [0, 0, offset], corners])), weights
+
+
+def told(monkeypatch, owner, name: str) -> list[tuple]:
+    """What a method is called with from now on."""
+    calls, method = [], getattr(owner, name)
+
+    def spied(*arguments):
+        calls.append(arguments)
+        return method(*arguments)
+
+    monkeypatch.setattr(owner, name, spied)
+    return calls
+
+
+@pytest.mark.parametrize(
+    "features", [Unbounded(), Ellipsoid([1.0, 2.0, 4.0]), Ellipsoid([1.0, 2.0, 4.0], centred=True)]
+)
+def test_what_a_simplex_must_absorb_covers_its_roundings(features, monkeypatch) -> None:
+    """v and, after a normalisation, the rounding of the equations that it has to solve."""
+    layer, weights = simplex_layer()
+    calls = told(monkeypatch, hull._System, "_correction")
+    system = hull._System(layer, features, np.zeros(4, int), np.arange(1, 5), weights)
+    assert system.simplex_bound() <= 0
+    _, E, E_error, miss = calls[0]
+    assert E.shape == (4, 2 if features.own_coordinates and features.centred else 3)
+    for column in range(E.shape[1]):
+        size = sum(w * abs(e) for w, e in zip(exact(weights), exact(E[:, column]), strict=True))
+        blurred = sum(w * e for w, e in zip(exact(weights), exact(E_error[:, column]), strict=True))
+        assert (blurred > 0) == features.own_coordinates
+        assert gamma(6) * size + blurred < Fraction(float(miss[column])) < (gamma(7) * size + blurred) * NOISE
+
+
+@pytest.mark.parametrize("power", [-60, -20, 0])
+def test_a_correction_is_as_large_as_the_residual_makes_it(power: int) -> None:
+    """Beside an exact inverse; weights that are smaller than their correction prove nothing."""
+    layer, weights = simplex_layer()
+    system = hull._System(layer, Unbounded(), np.zeros(4, int), np.arange(1, 5), weights)
+    miss = np.array([0.25, 1.0, 0.5]) * 2.0**power
+    delta = system._correction(system.D, np.zeros((4, 3)), miss)
+    scale = np.abs(system.D).max(axis=0)
+    A = np.vstack([-system.D.T / scale[:, None], np.ones(4)])
+    needed = np.abs(np.linalg.inv(A)).sum(axis=1) * (miss / scale).max()
+    np.testing.assert_allclose(delta, needed, rtol=1e-8)
+    assert (delta >= needed * (1 - 1e-12)).all()
+
+
+def test_too_few_captors_or_dependent_ones_make_no_simplex() -> None:
+    layer, weights = simplex_layer()
+    system = hull._System(layer, Unbounded(), np.zeros(3, int), np.arange(1, 4), weights[:3])
+    assert system._correction(system.D, np.zeros((3, 3)), np.zeros(3)) is None
+    flat = SoftmaxLayer([[0.0, 0.0], [1.0, 1.0], [-1.0, -1.0], [2.0, 2.0]])
+    system = hull._System(flat, Unbounded(), np.zeros(3, int), np.arange(1, 4), np.array([0.25, 0.5, 0.25]))
+    assert system._correction(system.D, np.zeros((3, 2)), np.zeros(2)) is None
+    assert system._correction(system.D[:, :1] * 2.0**-1000, np.zeros((3, 1)), np.zeros(1)) is None
+    assert system._correction(system.D[:, :1], np.full((3, 1), 0.5), np.zeros(1)) is None  # could be anything
+
+
+def test_weights_may_be_used_up_by_their_correction_and_no_more(monkeypatch) -> None:
+    layer, weights = simplex_layer()
+    system = hull._System(layer, Unbounded(), np.zeros(4, int), np.arange(1, 5), weights)
+    for factor, proven in ((0.999, True), (1.001, False)):
+        for least in range(4):
+            delta = weights * 0.1
+            delta[least] = weights[least] * factor
+            monkeypatch.setattr(hull._System, "_correction", lambda *_, delta=delta: delta)
+            assert (system.simplex_bound() <= 0) is proven
+
+
+def test_constants_move_with_the_weights() -> None:
+    """What the correction of the weights can add to the sum of the biases, exactly; nothing where no bias is better."""
+    layer, weights = simplex_layer()
+    layer = SoftmaxLayer(layer.W, [1.0, 0.0, 3.0, 1.0, -1.0])
+    system = hull._System(layer, Unbounded(), np.zeros(4, int), np.arange(1, 5), weights)
+    delta, none = np.array([1.0, 2.0, 4.0, 8.0]) / 64, np.zeros(1)
+    moved = system.constant + delta @ np.abs(system.c)
+    assert system._shifted_constant(system.c, none, delta) == moved + system.constant_error
+    other, error = system.c * 2 + 1, np.full(1, 2.0**-50)
+    found = Fraction(system._shifted_constant(other, error, delta))
+    plain = sum(exact(weights * other)) + sum(exact(delta * np.abs(other)))
+    size = sum(exact((weights + delta) * np.abs(other)))
+    blurred = sum(exact(weights + delta)) * Fraction(2.0**-50) + Fraction(system.constant_error)
+    for n, sign in ((7, 1), (10, -1)):
+        assert sign * (found - plain - blurred - gamma(n) * size) > 0
+    system.level = True
+    assert system._shifted_constant(system.c, none, delta) == 0
+    assert system._shifted_constant(other, none, delta) == 0
+    assert system._shifted_constant(other, error, delta) > 0
+    assert system._shifted_constant(system.c - 50, none, delta) < -38
+
+
+def test_over_a_box_what_does_not_vanish_is_widened_by_the_correction(monkeypatch) -> None:
+    layer, weights = simplex_layer(offset=0.5)
+    layer = SoftmaxLayer(layer.W, [-8.0, 0, 0, 0, 0])
+    calls = told(monkeypatch, Box, "support_bound")
+    system = hull._System(layer, Box(2.0), np.zeros(4, int), np.arange(1, 5), weights)
+    delta = np.array([1.0, 2.0, 4.0, 8.0]) / 64
+    monkeypatch.setattr(hull._System, "_correction", lambda *_: delta)
+    bound = system.simplex_bound()
+    _, v, error = calls[-1]
+    assert v.tolist() == [0, 0, 0.5]
+    assert error[:2].tolist() == [0, 0]
+    assert error[2] == system.v_error[2] + delta @ np.abs(system.D[:, 2])
+    right = 2 * (Fraction(0.5) + Fraction(float(error[2]))) - 8 + Fraction(float(delta @ np.abs(system.c)))
+    assert right / 2 <= Fraction(bound) < right / 2 * (1 - Fraction(1, 10**8))
+
+
+def test_what_a_simplex_leaves_is_summed_with_its_rounding(monkeypatch) -> None:
+    """A right side that is 0 but for the roundings of its sum is no proof."""
+    layer, weights = simplex_layer(offset=0.5)
+    monkeypatch.setattr(hull._System, "_correction", lambda *_: np.zeros(4))
+    system = hull._System(layer, Box(2.0), np.zeros(4, int), np.arange(1, 5), weights)
+    system.level, system.v_error = False, np.zeros(3)
+    for slack, proven in ((gamma(7), False), (gamma(12), True)):
+        system.constant_error, system.constant = 0.0, float(-1 - 2 * slack)
+        assert (system.simplex_bound() <= 0) is proven
+
+
+# ---- hull.py: the third route
+
+
+def test_a_near_tie_is_one_beside_the_sizes_that_cancel() -> None:
+    """Biases of a million whose weighted mean is below the class's by less than float64 can sum: fractions are tried, and prove it."""
+    rng = np.random.default_rng(0)
+    tried = 0
+    for _ in range(150):
+        weights, b = rng.random(6), rng.normal(size=7) * 1e6
+        mean = sum(map(Fraction.__mul__, exact(weights), exact(b[1:]))) / sum(exact(weights))
+        b[0] = np.nextafter(float(mean), -np.inf)
+        layer = SoftmaxLayer(np.zeros((7, 2)), b)
+        system = hull._System(layer, Box(1.0), np.zeros(6, int), np.arange(1, 7), weights)
+        tried += system.constant > 0
+        assert certify_captivity(layer, Box(1.0), 0, np.arange(1, 7), weights) <= 0
+    assert tried > 5, "no sum came out on the wrong side: nothing was tested"
+
+
+@pytest.mark.parametrize("features", [Box(1.0), Ball(1.0), Unbounded()], ids=lambda f: f.kind)
+def test_what_is_far_from_a_tie_is_not_tried_in_fractions(features) -> None:
+    layer, weights = simplex_layer(offset=1e-3)
+    for changed, near in ((layer, False), (simplex_layer()[0], True)):
+        assert hull._System(changed, features, np.zeros(4, int), np.arange(1, 5), weights).is_near_tie() is near
+
+
+# ---- witness.py
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_logits_error_covers_its_roundings(dtype, bias: bool) -> None:
+    """Of norms 5 and 13, with a bias of 7: d products, the bias, and two for what becomes of a margin."""
+    W = np.array([[3.0, 4, 0], [1, 0, 0], [0, 0, 2]], dtype)
+    checker = WitnessChecker(SoftmaxLayer(W, np.array([1, -7, 2], dtype) if bias else None), Box(100.0))
+    points, size = np.array([[0.0, 5, 12]], dtype), Fraction(5 * 13 + 7 * bias)
+    error = Fraction(float(checker._error(points, np.zeros(1), dtype)[0]))
+    assert gamma(6, dtype) * size <= error <= gamma(7, dtype) * size * NOISE
+    assert Fraction(float(checker._error(points, np.array([0.5]), dtype)[0])) >= error + 5 * Fraction(1, 2)
+    assert checker._error(points * 0, np.zeros(1), dtype)[0] >= (4 * np.finfo(dtype).tiny if not bias else 0)
+    doubt, tolerance, look = (
+        (Fraction(float(f(points)[0])) for f in (checker._doubt, checker.tolerance, lambda x: checker.look_error(x)))
+        if dtype == np.float32
+        else (Fraction(checker.rounding_slack(points[0])), 4 * error, 2 * error)
+    )
+    wide = Fraction(float(checker._error(points, np.zeros(1), np.float64)[0]))
+    assert 4 * wide <= doubt <= 16 * wide
+    assert 2 * error <= tolerance <= 8 * error
+    assert 2 * error <= look <= 3 * error
+
+
+def test_margins_of_integers_are_exact_but_for_their_bound() -> None:
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64):
+        W, b = rng.integers(-9, 10, (30, 5)).astype(dtype), rng.integers(-9, 10, 30).astype(dtype)
+        layer, points = SoftmaxLayer(W, b), rng.integers(-9, 10, (30, 5)).astype(dtype)
+        checker = WitnessChecker(layer, Box(100.0))
+        Y = points @ W.T + b
+        own = Y.diagonal().copy()
+        np.fill_diagonal(Y, -np.inf)
+        lead = (own - Y.max(axis=1)).astype(float)
+        margins = checker._margins(points, np.arange(30), dtype)
+        np.testing.assert_allclose(margins, lead - 2 * checker._error(points, np.zeros(30), dtype), rtol=1e-15)
+
+
+def test_tolerance_and_margin_are_in_the_units_of_the_layer() -> None:
+    W, x = np.array([[3.0, 4], [0, 1]]), np.array([[0.5, 0.25]])
+    plain = WitnessChecker(SoftmaxLayer(W), Ball(1.0))
+    for rows, points in ((2.0**300, 1.0), (2.0**-300, 2.0**100), (1.0, 2.0**-200)):
+        scaled = WitnessChecker(SoftmaxLayer(W * rows), Ball(points))
+        for found, ours in (
+            (scaled.tolerance(x * points), plain.tolerance(x)),
+            (scaled.certify(x * points, np.array([0])), plain.certify(x, np.array([0]))),
+        ):
+            np.testing.assert_allclose(found, ours * rows * points, rtol=1e-6)
+        exactly = scaled.exact_margin(x[0] * points, 0)[0]
+        assert exactly == pytest.approx(plain.exact_margin(x[0], 0)[0] * rows * points)
+        radius = scaled.radius(np.array([0]), np.array([2.25 * rows * points]))
+        np.testing.assert_allclose(radius, 2.25 * points / 10, rtol=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["box", "norm", "centred"]), st.integers(-1, 1))
+@settings(max_examples=60)
+def test_a_margin_in_fractions_is_never_too_large(seed: int, kind: str, ulps: int) -> None:
+    """With a rival that is an ulp away and others that are not: those are bounded in float64."""
+    rng = np.random.default_rng(seed)
+    W, b = rng.normal(size=(9, 4)), rng.normal(size=9)
+    W[1], b[1] = W[0] + ulps * np.spacing(W[0]), b[0]
+    features = (
+        Box(9.0) if kind == "box" else Ellipsoid(rng.normal(size=4), rng.normal(size=4), centred=kind == "centred")
+    )
+    layer, point = SoftmaxLayer(W, b), rng.normal(size=4) / 4
+    for z in (point, np.array([Fraction(v) / 3 for v in point], dtype=object)):
+        x = features.features_exactly(exact(z) if z.dtype != object else z.tolist())
+        logits = [sum(map(Fraction.__mul__, row, x)) + c for row, c in (exact_row(layer, i) for i in range(9))]
+        for t in (0, int(np.argmax(logits))):
+            margin, stronger = WitnessChecker(layer, features).exact_margin(z, t)
+            rivals = [i for i in range(9) if i != t]
+            truth = logits[t] - max(logits[i] for i in rivals)
+            assert Fraction(margin) <= max(truth, 0)
+            assert truth - Fraction(margin) <= Fraction(1, 10**12) * (1 + abs(truth))
+            assert (margin > 0) == (truth > 0)
+            assert stronger.tolist() == sorted((i for i in rivals if logits[i] >= logits[t]), key=lambda i: -logits[i])
+
+
+def test_numbers_beyond_float64_become_the_largest() -> None:
+    huge = Fraction(10) ** 400
+    assert (_to_float(huge), _to_float(-huge)) == (np.finfo(float).max, -np.finfo(float).max)
+    layer = SoftmaxLayer([[0.5], [1.0]])
+    assert WitnessChecker(layer, Unbounded()).exact_margin(np.array([-huge], dtype=object), 0)[0] == np.finfo(float).max
+
+
+# ---- verdict.py
+
+
+def test_a_tie_is_no_win() -> None:
+    with pytest.raises(EvidenceError, match="does not certainly win"):
+        check_evidence(SoftmaxLayer([[1.0], [1.0]]), Box(1.0), 0, Witness(np.array([0.5])))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Witness(np.zeros(2)),
+        lambda: Captors(np.arange(2), np.ones(2)),
+        lambda: Twin(1),
+        lambda: Unknown(0.0, ""),
+        lambda: Finding(0, Twin(1), "", 0, 0.0, 0.0),
+    ],
+)
+def test_evidence_is_itself_and_nobody_changes_it(make) -> None:
+    first = make()
+    assert len({first, make()}) == 2
+    for name in first.__dataclass_fields__:
+        with pytest.raises(AttributeError):
+            setattr(first, name, None)
