@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -100,10 +101,18 @@ def _lab(clone: Path) -> subprocess.Popen[str]:
     )  # fmt: skip
     for line in process.stdout or ():
         if address := re.search(r"http://localhost:\d+/\S*", line):
-            with urllib.request.urlopen(address[0]) as page:
-                assert page.status == 200
+            while not _answers(address[0]):  # it is named before anybody listens
+                time.sleep(0.2)
             return process
     raise SystemExit(f"make lessons ended with status {process.wait()} before it named an address; nothing is recorded")
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address) as page:
+            return page.status == 200
+    except urllib.error.URLError:
+        return False
 
 
 def _all(clone: Path, *commands: list[str]) -> None:

@@ -4,6 +4,8 @@ import os
 import re
 from importlib.metadata import version as _version
 
+from compendium.pages import api_pages
+
 project = "Softmax Geometry"
 author = "The Softmax Geometry authors"
 copyright = author
@@ -49,7 +51,11 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_type_aliases = {"ArrayLike": "ArrayLike"}
 autodoc_default_options = {"members": True, "undoc-members": False}
-autodoc_mock_imports = ["distributed", "datasets"]  # optional at run time, slow to import, not documented here
+autodoc_mock_imports = [
+    "distributed",
+    "datasets",
+    *api_pages.absent(),
+]  # optional at run time, slow to import, not documented here
 maximum_signature_line_length = 90
 napoleon_google_docstring = False
 napoleon_use_ivar = True  # attributes once, as the class lists them

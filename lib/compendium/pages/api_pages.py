@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Iterator
 from types import ModuleType
+
+import scipy.stats  # noqa: F401  it asks about PyTorch's arrays while it is imported: before PyTorch is a mock
+from sphinx.ext.autodoc.mock import mock, undecorate
 
 _PACKAGES = {
     "Bottleneck": "bottleneck",
@@ -19,11 +23,18 @@ _PACKAGES = {
     "Explorers": "explorers",
 }
 _LEAVES = ("layer", "progress", "parallel")
+_HEAVY = ("torch", "numba", "gguf", "onnxruntime", "transformers")
+
+
+def absent() -> list[str]:
+    """Packages that parts of the library import and that the site's environment does without: names and docstrings do not need them."""
+    return [name for name in _HEAVY if importlib.util.find_spec(name) is None]
 
 
 def pages() -> dict[str, str]:
     """Name and text of every page, the table of contents as `index`."""
-    found = {name: _page(title, f"softgeom.{name}") for title, name in _PACKAGES.items()}
+    with mock(absent()):
+        found = {name: _page(title, f"softgeom.{name}") for title, name in _PACKAGES.items()}
     leaves = "\n".join(_module(f"softgeom.{name}", None) for name in _LEAVES)
     found["leaves"] = f"# Leaves\n\n{leaves}"
     contents = "\n".join(found)
@@ -44,7 +55,7 @@ def _public(package: ModuleType) -> Iterator[tuple[str, list[str] | None]]:
         return
     homes: dict[str, list[str]] = {}
     for name in package.__all__:
-        home = getattr(getattr(package, name), "__module__", None)
+        home = getattr(undecorate(getattr(package, name)), "__module__", None)
         if home is not None and home.startswith(f"{package.__name__}."):  # a name from elsewhere is shown there
             homes.setdefault(home, []).append(name)
     yield from homes.items()
