@@ -14,7 +14,7 @@ scan goes on where it was, with the same table.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -50,6 +50,7 @@ from softgeom.bottleneck.proving.together import prove_together, shares
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.searching.ascent import Candidates, climb
 from softgeom.bottleneck.searching.device import Device, open_device
+from softgeom.bottleneck.searching.newton import newton_ascent
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, run_blocks
 from softgeom.rounding import shrink
@@ -420,18 +421,14 @@ def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     left = _without(classes, findings)
     if not len(left):
         return _refined(task, [findings[t] for t in classes.tolist()])
-    # Larger working sets than in the search: the programmes start from them; few rivals need no choice.
-    few = task.layer.classes <= FEW
-    found = climb(
-        task.problem, left, rounds=0 if few else 8, steps=40, rivals=64, start=_start(task.problem, left, points),
-        device=task.device,
-    )  # fmt: skip
-    start = dict(zip(left.tolist(), zip(found.Z, found.rivals, strict=True), strict=True))
-    won = {
-        int(left[n]): task.problem.lift(found.Z[n], float(found.margin[n])) for n in np.flatnonzero(found.margin > 0)
-    }
+    start: dict[int, tuple[NDArray[np.float32], NDArray[np.intp]]] = {}
+    won: dict[int, NDArray[Any]] = {}
+    for these, found in _pursued(task, left, points):
+        start |= dict(zip(these.tolist(), zip(found.Z, found.rivals, strict=True), strict=True))
+        winners = np.flatnonzero(found.margin > 0).tolist()
+        won |= {int(these[n]): task.problem.lift(found.Z[n], float(found.margin[n])) for n in winners}
     findings |= _won(task, won, "ascent")
-    if not few and shares(task.problem):
+    if task.layer.classes > FEW and shares(task.problem):
         left = _without(classes, findings)
         proofs, won = cut_each(task.problem, left, [start[t][1] for t in left.tolist()])
         findings |= _proven(proofs, "cuts") | _won(task, won, "cuts")
@@ -455,13 +452,17 @@ def _prove_many(task: _Task, classes: NDArray[np.intp]) -> tuple[dict[int, Findi
     return findings | _proven(proofs, "together"), points
 
 
-def _start(problem: Problem, classes: NDArray[np.intp], points: Points) -> NDArray[np.float32]:
-    """Where classes (n,) start to climb (n, D): at a point that beats some rivals already, else far out."""
-    Z = problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
-    for n, t in enumerate(classes.tolist()):
-        if t in points:
-            Z[n] = points[t]
-    return Z
+def _pursued(task: _Task, classes: NDArray[np.intp], points: Points) -> Iterator[tuple[NDArray[np.intp], Candidates]]:
+    """What a longer search finds for classes (n,): by Newton's steps from points that beat some rivals already, else from far out."""
+    near = np.array([t in points for t in classes.tolist()], dtype=bool)
+    if near.any():
+        these = classes[near]
+        yield these, newton_ascent(task.problem, these, np.array([points[t] for t in these.tolist()]))
+    if not near.all():
+        # Larger working sets than in the first search: the programmes start from them; few rivals need no choice.
+        rounds = 0 if task.layer.classes <= FEW else 8
+        these = classes[~near]
+        yield these, climb(task.problem, these, rounds=rounds, steps=40, rivals=64, device=task.device)
 
 
 def _without(classes: NDArray[np.intp], findings: dict[int, Finding]) -> NDArray[np.intp]:

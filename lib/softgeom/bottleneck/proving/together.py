@@ -11,7 +11,7 @@ them all, over a few shared rivals:
    as that point is found.
 
 Where the middle's simplex holds nobody else, captives are not alike, and only a small layer, all of it, is shared. What is still open then is mostly not captive at all: its
-point goes to the search, and what that leaves to cutting planes and programmes of its own.
+point goes to Newton's ascent (newton.py), and what that leaves to cutting planes and programmes of its own.
 """
 
 from __future__ import annotations

@@ -1,0 +1,164 @@
+"""Newton's ascent on the smoothed margin against everybody: for classes that have beaten most rivals and are few.
+
+The lead of the best rival over class t, smoothed at a temperature T and kept inside the box by a faint barrier, is the convex function
+
+    F(z) = T log sum_i exp(lead_i / T) - (T / 2 D) sum_k log (high_k - z_k)(z_k - low_k),    lead_i = (w'_i - w'_t).z + b'_i - b'_t,
+
+whose Hessian is the covariance of the leading rivals' rows under p = softmax(lead / T), divided by T. First-order steps (ascent.py) creep where
+hundreds of rivals nearly tie; a damped Newton step sees how they lie. Logits of all rivals are carried along, so that a step is as long as everybody
+allows, not just a working set: one product with W' a step. T falls whenever the minimum at it is near. F below zero is a win.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg.lapack
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.searching.ascent import Candidates
+from softgeom.bottleneck.searching.look import look
+
+STEPS = 18  # who has not won by then is most often a captive
+RIVALS = 384  # listed at the last point: the captors of a captive are mostly among them
+HEAVIEST = 5  # rivals per dimension whose rows make the Hessian
+FORGET = 14.0  # temperatures below the best rival at which another is lost in the sum
+FIRST = 2.0  # the first temperature, in units of the best rival's lead
+COOLER = 0.3  # the next temperature in units of the last one
+NEAR = 0.6  # Newton decrement, squared, at which the minimum counts as near
+DAMPING = 2.0  # the first step tried is this over one plus the decrement
+INSIDE = 0.99  # starts lie within this part of the box: the barrier is infinite on its faces
+GROUP_BYTES = 8 * 2**20  # logits carried at once
+
+
+def newton_ascent(
+    problem: Problem,
+    classes: NDArray[np.intp],
+    start: NDArray[np.floating],
+    *,
+    steps: int = STEPS,
+    rivals: int = RIVALS,
+) -> Candidates:
+    """Search a witness for each of ``classes`` (n,), from points near one.
+
+    Parameters
+    ----------
+    problem : Problem
+        The layer over its region; a ball is searched in the box around it and the result is brought back.
+    classes : (n,) integer array
+        The classes to search for.
+    start : (n, D) array
+        Points at which they beat most rivals.
+    steps : int
+        Newton steps of each.
+    rivals : int
+        The strongest rivals at the last point that are listed.
+
+    Returns
+    -------
+    Candidates
+        The last point of each class, its margin there, and its strongest rivals.
+    """
+    Z, taken = problem.project(np.asarray(start, dtype=np.float32)), np.zeros(len(classes), np.intp)
+    left = look(problem, Z, classes).losers
+    size = max(1, GROUP_BYTES // (4 * problem.classes))
+    for these in (left[first : first + size] for first in range(0, len(left), size)):
+        group = _Group(problem, classes[these], Z[these])
+        for _ in range(steps):
+            group.step()
+        Z[these], taken[these] = problem.project(group.Z.astype(np.float32)), group.taken
+    seen = look(problem, Z, classes, strongest=rivals, enough=np.inf)
+    return Candidates(Z, seen.margin, taken, taken + 2, list(seen.strongest))
+
+
+class _Group:
+    """Classes that step together: where they are, their leads, and their temperatures."""
+
+    def __init__(self, problem: Problem, classes: NDArray[np.intp], start: NDArray[np.floating]) -> None:
+        self.problem, self.classes = problem, classes
+        self.low, self.high = problem.box
+        middle, half = (self.high + self.low) / 2, INSIDE * (self.high - self.low) / 2
+        self.Z = middle + np.clip(start.astype(np.float64) - middle, -half, half)
+        self.barrier = 1 / (2 * problem.dimension)
+        self.leads = self._leads(self.Z, classes, problem.b)  # (n, C); -inf for the class itself
+        self.T = np.maximum(FIRST * self.leads.max(axis=1), np.finfo(np.float32).eps)
+        self.open = np.flatnonzero(self.leads.max(axis=1) >= 0)
+        self.taken = np.zeros(len(classes), np.intp)
+
+    def step(self) -> None:
+        """A damped Newton step of every class that has not won."""
+        if not len(self.open):
+            return
+        moves, decrements = (
+            np.array(each) for each in zip(*(self._direction(n) for n in self.open.tolist()), strict=True)
+        )
+        change = self._leads(moves, self.classes[self.open], np.zeros(self.problem.classes))
+        lengths = np.array(
+            [
+                self._length(n, move, change[j], decrement)
+                for j, (n, move, decrement) in enumerate(
+                    zip(self.open.tolist(), moves, decrements.tolist(), strict=True)
+                )
+            ]
+        )
+        self.Z[self.open] += lengths[:, None] * moves
+        change[np.arange(len(change)), self.classes[self.open]] = 0.0
+        self.leads[self.open] += lengths[:, None].astype(np.float32) * change
+        self.taken[self.open] += 1
+        self.T[self.open[(decrements < NEAR) | (lengths == 0)]] *= COOLER
+        self.open = self.open[self.leads[self.open].max(axis=1) >= 0]
+
+    def _leads(
+        self, Z: NDArray[np.float64], classes: NDArray[np.intp], bias: NDArray[np.float64]
+    ) -> NDArray[np.float32]:
+        leads, each = np.empty((len(Z), self.problem.classes), np.float32), np.arange(len(Z))
+        narrow, b = Z.astype(np.float32), bias.astype(np.float32)
+        for block in self.problem.row_blocks():
+            np.matmul(narrow, self.problem.rows(block).T, out=leads[:, block])
+            leads[:, block] += b[block]
+        leads -= leads[each, classes][:, None].copy()
+        leads[each, classes] = -np.inf
+        return leads
+
+    def _direction(self, n: int) -> tuple[NDArray[np.float64], float]:
+        """The Newton step (D,) of a class and the square of its decrement."""
+        leads, T, z, D = self.leads[n], float(self.T[n]), self.Z[n], self.problem.dimension
+        heavy = np.flatnonzero(leads > leads.max() - FORGET * T)
+        if len(heavy) > (most := HEAVIEST * (D + 1)):
+            heavy = heavy[np.argpartition(leads[heavy], len(heavy) - most)[-most:]]
+        p = np.exp((leads[heavy] - leads[heavy].max()) / np.float32(T))
+        p /= p.sum()
+        root = np.sqrt(p)
+        A = self.problem.rows(heavy) - self.problem.rows(self.classes[n : n + 1])
+        A *= root[:, None]
+        gradient = (root @ A).astype(np.float64)
+        hessian = (A.T @ A).astype(np.float64) - np.outer(gradient, gradient)  # times T, like all that follows
+        above, below = self.high - z, z - self.low
+        gradient += T * self.barrier * (1 / above - 1 / below)
+        ridge = 1e-6 * np.trace(hessian) / D + np.finfo(np.float32).tiny  # dependent rows, and float32
+        hessian[np.diag_indices(D)] += self.barrier * T**2 * (above**-2.0 + below**-2.0) + ridge
+        _, move, failed = scipy.linalg.lapack.dposv(hessian, -gradient, overwrite_a=True)
+        if failed:
+            return np.zeros(D), 0.0
+        return T * move, float(-gradient @ move)
+
+    def _length(self, n: int, move: NDArray[np.float64], change: NDArray[np.float32], decrement: float) -> float:
+        """How far along a step F falls enough, 0 if nowhere."""
+        T, leads = float(self.T[n]), self.leads[n]
+        room = np.where(move > 0, self.high - self.Z[n], self.Z[n] - self.low) / np.maximum(np.abs(move), 1e-300)
+        length = min(1.0, 0.9 * float(room.min()), DAMPING / (1 + max(decrement, 0.0) ** 0.5))
+        felt = np.maximum(leads, leads + np.float32(length) * change) > leads.max() - FORGET * T
+        leads, change = leads[felt], change[felt]
+        here = _smoothed(leads, T)
+        for _ in range(6):
+            if _smoothed(leads + np.float32(length) * change, T) <= here - 0.05 * length * T * decrement + 1e-6 * abs(
+                here
+            ):
+                return length
+            length *= 0.4
+        return 0.0
+
+
+def _smoothed(leads: NDArray[np.float32], T: float) -> float:
+    top = float(leads.max())
+    return top + T * float(np.log(np.exp((leads - np.float32(top)) / np.float32(T)).sum()))

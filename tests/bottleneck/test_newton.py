@@ -1,0 +1,98 @@
+"""Newton's ascent: what it finds wins, it finds nearly all that programmes find, and nothing stops it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softgeom.bottleneck.problem import make_problem
+from softgeom.bottleneck.proving.lp import MarginProgramme
+from softgeom.bottleneck.searching import newton
+from softgeom.bottleneck.searching.newton import newton_ascent
+from softgeom.layer import Ball, Box, SoftmaxLayer
+
+
+def crowded(d: int = 8, classes: int = 160, seed: int = 0) -> SoftmaxLayer:
+    """Rows on a sphere and some inside it, with biases: some win in small regions only, some not at all."""
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(classes, d))
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    W[-classes // 4 :] *= rng.uniform(0.1, 0.7, size=(W[-classes // 4 :].shape[0], 1))
+    return SoftmaxLayer(W.astype(np.float32), rng.normal(scale=0.15, size=classes).astype(np.float32))
+
+
+def best_margin(layer: SoftmaxLayer, t: int, low: np.ndarray, high: np.ndarray) -> float:
+    rows, others = layer.W.astype(np.float64), np.delete(np.arange(layer.classes), t)
+    programme = MarginProgramme(rows[t], float(layer.bias[t]), low, high)
+    programme.add(others, rows[others], layer.bias[others].astype(np.float64))
+    return float(programme.solve()[1])
+
+
+@pytest.mark.parametrize("features", [Box(100.0), Box(4.0, low=0.0), Ball(6.0)], ids=lambda f: f.describe())
+def test_it_finds_nearly_every_winner_and_never_a_captive(features) -> None:
+    layer = crowded()
+    problem, classes = make_problem(layer, features), np.arange(layer.classes)
+    start = np.tile(problem.box[0] * 0.4 + problem.box[1] * 0.6, (layer.classes, 1))
+    found = newton_ascent(problem, classes, start)
+    values = np.array([best_margin(layer, t, *problem.box) for t in classes])
+    won = found.margin > 0
+    assert not (won & (values < 1e-6)).any()
+    if problem.is_box:  # a winner of the box around a ball may lose in the ball
+        assert won[values > 1e-3].mean() > 0.97
+    assert won.sum() > 40
+    assert (~won).any()
+    assert features.contains(found.Z.astype(np.float64)).all()
+    logits = found.Z.astype(np.float64) @ layer.W.T.astype(np.float64) + layer.bias
+    own = logits[classes, classes].copy()
+    logits[classes, classes] = -np.inf
+    np.testing.assert_allclose(found.margin, own - logits.max(axis=1), atol=1e-4)
+    for t, rivals in enumerate(found.rivals):
+        assert t not in rivals
+        assert logits[t].argmax() in rivals
+
+
+def test_groups_and_their_order_change_nothing(monkeypatch) -> None:
+    layer = crowded(seed=1)
+    problem, classes = make_problem(layer, Box(50.0)), np.arange(40)
+    start = np.zeros((40, 8))
+    whole = newton_ascent(problem, classes, start)
+    monkeypatch.setattr(newton, "GROUP_BYTES", 4 * layer.classes * 7)
+    parts = newton_ascent(problem, classes[::-1].copy(), start)
+    np.testing.assert_array_equal(whole.margin > 0, parts.margin[::-1] > 0)
+    np.testing.assert_allclose(whole.margin, parts.margin[::-1], atol=0.1 * np.abs(whole.margin).max())
+
+
+def test_a_start_that_wins_is_kept() -> None:
+    layer = crowded()
+    problem = make_problem(layer, Box(100.0))
+    corner = np.where(layer.W[:1] > 0, 100.0, -100.0)  # on the faces, where the barrier is infinite
+    t = int((corner @ layer.W.T + layer.bias).argmax())
+    found = newton_ascent(problem, np.array([t]), corner)
+    np.testing.assert_array_equal(found.Z, corner.astype(np.float32))
+    assert found.margin[0] > 0
+    assert found.steps[0] == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    d=st.integers(1, 5),
+    classes=st.integers(2, 12),
+    kinds=st.integers(1, 4),
+    scale=st.sampled_from([0.0, 1e-6, 1.0, 200.0]),
+    seed=st.integers(0, 1000),
+)
+def test_degenerate_rows_stop_nothing(d: int, classes: int, kinds: int, scale: float, seed: int) -> None:
+    """Equal rows, no differences at all, one feature, starts in corners."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(kinds, d))[rng.integers(kinds, size=classes)] * scale
+    layer = SoftmaxLayer(rows.astype(np.float32), rng.integers(-1, 2, size=classes).astype(np.float32))
+    problem = make_problem(layer, Box(3.0, low=-1.0))
+    which = np.arange(classes)
+    found = newton_ascent(problem, which, rng.choice([-1.0, 3.0], size=(classes, d)))
+    assert np.isfinite(found.Z).all()
+    assert problem.features.contains(found.Z.astype(np.float64)).all()
+    logits = found.Z.astype(np.float64) @ layer.W.T.astype(np.float64) + layer.bias
+    for t in which[found.margin > 1e-3 * max(scale, 1.0)]:
+        assert logits[t, t] > np.delete(logits[t], t).max()
