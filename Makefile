@@ -63,7 +63,7 @@ unexport JUPYTER_PATH PYTHONPATH
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-browser test-core lint lab lessons scan bench mutants audit torture check why readme report site film claims pointer lock clean
+.PHONY: help env all smoke test test-browser test-firefox test-core lint lab lessons scan bench mutants audit torture check why readme report site film claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
@@ -74,7 +74,7 @@ help:
 	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder ARGS="--features auto"'
 	@echo 'Reading and teaching:  make lab (JupyterLab; LIGHT=1 without PyTorch), lessons, site (from the committed results, in build/html), report (from the run at hand)'
 	@echo '                       make film (ten seconds of a class dying, in build/film)'
-	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, bench, mutants, torture, audit'
+	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, test-firefox, bench, mutants, torture, audit'
 	@echo 'Upkeep:                make env (.venv; USE_CONDA=1 takes conda), readme, lock, clean'
 
 # ---- Environment -----------------------------------------------------------------------------------------------------------
@@ -219,6 +219,10 @@ test: | $(test-stamp)
 
 test-browser: | $(test-stamp)
 	$(PY) -m pytest tests/browser -m browser
+
+# The same pages in the Firefox on the PATH (Debian: firefox-esr); what there is no Firefox for is skipped
+test-firefox: | $(test-stamp)
+	SOFTGEOM_BROWSER=firefox $(PY) -m pytest tests/browser -m browser
 
 lint: | $(lint-stamp)
 	$(PY) -m ruff check lib tests notebooks benchmarks tools

@@ -1,12 +1,13 @@
-"""A browser for the tests: Debian's Chromium driven by Playwright. Everything is skipped, with the reason, without either.
+"""A browser for the tests: Debian's Chromium, or the Firefox of `make test-firefox`, driven by Playwright. Everything is skipped, with the reason, without.
 
-Whatever a test does, its tab must end without a console error and without a request that leaves the machine.
-Screenshots go to build/screenshots, to be looked at; nothing compares them.
+Playwright drives the Firefox that people have by WebDriver BiDi, so nothing of its own needs to be downloaded. Whatever a test does, its tab must end
+without a console error and without a request that leaves the machine. Screenshots go to build/screenshots, to be looked at; nothing compares them.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 import yaml
 
+COMMANDS = {"chromium": ("chromium",), "firefox": ("firefox", "firefox-esr")}
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -38,25 +40,47 @@ LOCAL = ("file:", "data:", "blob:", "about:", "http://127.0.0.1:", "ws://127.0.0
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Chromium, started once."""
-    chromium = shutil.which("chromium")
-    if not chromium:
-        pytest.skip("no chromium on the PATH (Debian: apt-get install chromium)")
+def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
+    """`browsers(scheme)`: Chromium, or what SOFTGEOM_BROWSER names; one Firefox for each colour scheme, since a preference of its own sets that."""
+    asked = os.environ.get("SOFTGEOM_BROWSER", "chromium")
+    found = next(filter(None, map(shutil.which, COMMANDS[asked])), None)
+    if not found:
+        pytest.skip(f"no {asked} on the PATH (Debian: apt-get install {COMMANDS[asked][-1]})")
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (make env)")
     with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
-        yield opened
-        opened.close()
+
+        def launch(scheme: str) -> Any:
+            if asked == "chromium":
+                return driver.chromium.launch(executable_path=found, args=CHROMIUM_ARGUMENTS)
+            bridge = tmp_path_factory.mktemp("firefox") / "firefox"
+            words = [sys.executable, str(Path(__file__).with_name("firefox_bridge.py")), found]
+            bridge.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+            bridge.chmod(0o755)
+            preferences = {"layout.css.prefers-color-scheme.content-override": int(scheme == "light")}
+            return driver.firefox.launch(channel="moz-firefox", executable_path=bridge, firefox_user_prefs=preferences)
+
+        opened: dict[str, Any] = {}
+
+        def get(scheme: str) -> Any:
+            key = scheme if asked == "firefox" else "any"
+            if key not in opened:
+                opened[key] = launch(scheme)
+            return opened[key]
+
+        yield get
+        for each in opened.values():
+            each.close()
 
 
 @pytest.fixture
-def open_tab(browser: Any) -> Iterator[Callable[..., Any]]:
+def open_tab(browsers: Callable[[str], Any]) -> Iterator[Callable[..., Any]]:
     """`open_tab(url, **context_options)`: a tab of its own context, watched until the test ends."""
     contexts, errors, requests = [], [], []
 
     def open_(url: str, **options: Any) -> Any:
-        context = browser.new_context(**({"viewport": {"width": 1040, "height": 940}} | options))
+        context = browsers(options.get("color_scheme", "light")).new_context(
+            **({"viewport": {"width": 1040, "height": 940}} | options)
+        )
         contexts.append(context)
         tab = context.new_page()
         tab.set_default_timeout(20_000)
@@ -77,7 +101,7 @@ def open_tab(browser: Any) -> Iterator[Callable[..., Any]]:
 @pytest.fixture(scope="session")
 def screenshot(repository: Path) -> Callable[[Any, str], None]:
     """`screenshot(tab_or_element, name)` keeps a picture in build/screenshots."""
-    folder = repository / "build" / "screenshots"
+    folder = repository / "build" / "screenshots" / os.environ.get("SOFTGEOM_BROWSER", "")
     folder.mkdir(parents=True, exist_ok=True)
 
     def take(subject: Any, name: str) -> None:

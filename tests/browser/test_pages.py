@@ -89,6 +89,8 @@ def test_the_keyboard_alone_does_what_the_mouse_does(open_page):
 
 def test_a_finger_drags_too(open_page, screenshot):
     tab = open_page("softmax", **PHONE)
+    if tab.context.browser.browser_type.name == "firefox":
+        pytest.skip("Playwright has no such touch there: test_firefox_touch.py")
     box = tab.locator('[data-name="class-3"] .sg-mark').bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     touch = tab.context.new_cdp_session(tab)
@@ -104,14 +106,19 @@ def test_numbers_typed_wrongly_are_refused_in_place(open_page):
     tab = open_page("softmax")
     tab.locator("summary").first.click()
     editor = tab.locator("textarea")
-    editor.fill("0 2\n-2 NaN\n2 -1")
-    editor.blur()
+
+    def type_(text: str) -> None:
+        editor.focus()
+        tab.keyboard.press("ControlOrMeta+a")
+        tab.keyboard.type(text)
+        tab.keyboard.press("Tab")  # by keys throughout: a value that a script sets is no change to Firefox
+
+    type_("0 2\n-2 NaN\n2 -1")
     assert tab.get_by_role("alert").inner_text() == "Row 2 of W has an entry that is not a finite number."
     assert tab.locator(".sg-region").count() == 3  # the last good picture stays, and so does the layer
     tab.locator('[data-name="class-3"]').press("ArrowRight")
     assert tab.get_by_role("alert").count() == 0
-    editor.fill("0 2 0.5\n-2 -1 0\n2 -1 0\n0 0 1\n0.5 0.25 -1")
-    editor.blur()
+    type_("0 2 0.5\n-2 -1 0\n2 -1 0\n0 0 1\n0.5 0.25 -1")
     assert tab.get_by_role("alert").count() == 0
     _live(tab, "c₅ can never win.")
     assert tab.locator(".sg-handles > g").count() == 6  # five classes and x

@@ -16,7 +16,7 @@ from softgeom.bottleneck.certifying.folder import verify_folder
 from softgeom.bottleneck.scanner import scan
 from softgeom.checkpoints import load_head
 from softgeom.explorers import scripts
-from softgeom.layer import Ball, Box, SoftmaxLayer
+from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 
 SCAN = """
 const file = new File([Uint8Array.from(atob(argument.bytes), (c) => c.charCodeAt(0))], argument.name);
@@ -48,14 +48,17 @@ try {
 def scanned(javascript, tmp_path, repository):
     """`scanned(layer, features)`: what the page finds; its folder has passed `verify_folder` and tools/check_evidence.py."""
 
-    def scanned_(layer: SoftmaxLayer, features: Box | Ball) -> dict:
-        found = javascript("scan_worker", SCAN, {"bytes": npz(layer), "name": "head.npz", "set": stated(features)})
+    def scanned_(layer: SoftmaxLayer, features: FeatureSet) -> dict:
+        norm = {"gain": features.gain, "shift": features.bias} if isinstance(features, Ellipsoid) else {}
+        argument = {"bytes": npz(layer, **norm), "name": "head.npz", "set": stated(features)}
+        found = javascript("scan_worker", SCAN, argument)
         for name in ("folder", "layer"):
             content = base64.b64decode(found.pop(name))
             (tmp_path / f"{name}.{'zip' if name == 'folder' else 'npz'}").write_bytes(content)
         with zipfile.ZipFile(tmp_path / "folder.zip") as archive:
             archive.extractall(tmp_path)
         report = verify_folder(tmp_path / "scan", layer)
+        assert report.features == features.describe()
         assert report.counts["undecided"] == 0
         assert report.scanned == layer.classes - found["counts"]["undecided"]
         command = [sys.executable, repository / "tools" / "check_evidence.py", tmp_path / "scan" / "evidence.npz"]
@@ -66,15 +69,19 @@ def scanned(javascript, tmp_path, repository):
     return scanned_
 
 
-def npz(layer: SoftmaxLayer) -> str:
+def npz(layer: SoftmaxLayer, **more: np.ndarray) -> str:
     with io.BytesIO() as file:
-        np.savez(file, W=layer.W, **({} if layer.b is None else {"b": layer.b}))
+        np.savez(file, W=layer.W, **({} if layer.b is None else {"b": layer.b}), **more)
         return base64.b64encode(file.getvalue()).decode()
 
 
-def stated(features: Box | Ball) -> dict:
+def stated(features: FeatureSet) -> dict:
+    if isinstance(features, Unbounded):
+        return {"kind": "unbounded"}
     if isinstance(features, Ball):
         return {"kind": "ball", "radius": features.radius}
+    if isinstance(features, Ellipsoid):
+        return {"kind": "norm", "centred": features.centred, "gain": "gain", "shift": "shift"}
     low, high = features.bounds(1)
     return {"kind": "box", "low": float(low[0]), "high": float(high[0])}
 
@@ -96,7 +103,11 @@ def planted(rng: np.random.Generator, classes: int, dimension: int, *, bias: boo
     return SoftmaxLayer(W, b if bias else None)
 
 
-@pytest.mark.parametrize("features", [Box(100.0), Box(6.0, low=-0.2785), Ball(3.0)], ids=["box", "lopsided", "ball"])
+@pytest.mark.parametrize(
+    "features",
+    [Box(100.0), Box(6.0, low=-0.2785), Ball(3.0), Unbounded()],
+    ids=["box", "lopsided", "ball", "unbounded"],
+)
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
 @pytest.mark.parametrize("dimension", [2, 5])
 def test_verdicts_are_the_library_s_or_undecided(scanned, features, bias, dimension):
@@ -112,7 +123,27 @@ def test_verdicts_are_the_library_s_or_undecided(scanned, features, bias, dimens
         assert found["counts"]["undecided"] <= 2
 
 
-@pytest.mark.parametrize("features", [Box(100.0), Ball(3.0)], ids=["box", "ball"])
+GAIN, SHIFT = np.array([0.5, 1.5, -0.75, 2.0, 0.3]), np.array([0.1, -0.4, 0.0, 0.25, 0.05])
+
+
+@pytest.mark.parametrize("shifted", [True, False], ids=["shift", "no shift"])
+@pytest.mark.parametrize("make", [Ellipsoid.layer_norm, Ellipsoid], ids=["LayerNorm", "RMSNorm"])
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
+def test_behind_a_normalisation_too(scanned, make, bias, shifted):
+    rng = np.random.default_rng(7)
+    for dtype in (np.float32, np.float64):
+        layer = planted(rng, 40, 5, bias=bias, dtype=dtype)
+        features = make(GAIN, SHIFT if shifted else None)
+        found = scanned(layer, features)
+        ours = {f.index: f.evidence.verdict for f in scan(layer, features=features).findings}
+        theirs = {row["t"]: row["verdict"] for row in found["dead"]}
+        assert {t: (v, ours[t]) for t, v in theirs.items() if v not in ("undecided", ours[t])} == {}
+        assert all(ours[t] == "argmaxable" for t in set(range(40)) - set(theirs))
+        # Only a shift without any bias, which no RMSNorm has, leaves a bound of exactly 0 to rounding.
+        assert found["counts"]["undecided"] <= (2 if bias or features.centred or not shifted else 12)
+
+
+@pytest.mark.parametrize("features", [Box(100.0), Ball(3.0), Unbounded()], ids=["box", "ball", "unbounded"])
 def test_ties_everywhere_deceive_nobody(javascript, tmp_path, features):
     """Layers of small integers: midpoints, twins, classes on faces of the hull, differences that vanish; and of such nudged by an ulp."""
     rng = np.random.default_rng(5)

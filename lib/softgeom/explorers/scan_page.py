@@ -36,9 +36,12 @@ numbers</label>
 <label class="sg-check"><input type="checkbox" id="transposed"> stored as features × classes</label>
 <label>Bias <select id="bias"></select></label>
 <label>Names of the classes (optional; one a line, or a JSON list) <input type="file" id="labels" accept=".txt,.json"></label>
-<label>Inputs x of the layer <select id="set"><option value="box">every coordinate within bounds</option><option value="ball">‖x‖ at most</option></select></label>
-<label>Bound <input type="text" id="bound" inputmode="decimal" value="100"></label>
+<label>Inputs x of the layer <select id="set"><option value="box">every coordinate within bounds</option><option value="ball">‖x‖ at most</option><option
+value="layernorm">outputs of LayerNorm</option><option value="rmsnorm">outputs of RMSNorm</option><option value="unbounded">anything at all</option></select></label>
+<label id="upper">Bound <input type="text" id="bound" inputmode="decimal" value="100"></label>
 <label id="lower">Lower bound, where it differs (after ReLU: 0) <input type="text" id="low" inputmode="decimal" placeholder="minus the bound"></label>
+<label id="gains" hidden>Its gain <select id="gain"></select></label>
+<label id="shifts" hidden>Its shift <select id="shift"></select></label>
 </div>
 <p class="sg-note" id="shape"></p>
 <p><button type="submit" class="sg-main" id="start">Scan</button></p>

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SPREAD = 0.27  # of the dots of one row
+_CROWDED = 500  # from here on words stand to the left of their mark
 
 
 def draw_league(printed: pd.DataFrame, ours: pd.DataFrame) -> Figure:
@@ -31,16 +32,19 @@ def draw_league(printed: pd.DataFrame, ours: pd.DataFrame) -> Figure:
     fig, ax = style.figure("page", 1.5 + 0.48 * (len(families) + len(ours)))
     for n, source in enumerate(families):
         _draw_family(ax, -n, printed[printed["source"] == source])
+    ours = ours.sort_values("unargmaxable", ignore_index=True)
     for n, row in enumerate(ours.itertuples(), start=1):
         colour = style.RED if row.unargmaxable else style.BLUE
         ax.plot(row.unargmaxable, n, "D", ms=9, color=colour, zorder=3)
         share = f" ({row.unargmaxable / row.classes:.1%})" if row.unargmaxable else ""
-        words = f"{row.unargmaxable or 'none'} of {row.classes:,}{share}"
+        words = f"{f'{row.unargmaxable:,}' if row.unargmaxable else 'none'} of {row.classes:,}{share}"
+        left = row.unargmaxable > _CROWDED
         ax.annotate(
             words,
             (row.unargmaxable, n),
-            (10, 0),
+            (-10 if left else 10, 0),
             textcoords="offset points",
+            ha="right" if left else "left",
             va="center",
             color=style.legible(colour),
             weight="bold",
@@ -65,7 +69,7 @@ def draw_league(printed: pd.DataFrame, ours: pd.DataFrame) -> Figure:
     ax.set_xscale("symlog", linthresh=1, linscale=0.6)
     ax.set_xticks([0, 1, 10, 100, 1000], ["none", "1", "10", "100", "1,000"])
     ax.set(
-        xlim=(-0.25, 4000),
+        xlim=(-0.25, max(4000, 1.6 * ours["unargmaxable"].max())),
         ylim=(-len(families) + 0.4, len(ours) + 0.6),
         xlabel="outputs that can never be produced (each mark a model)",
     )
@@ -73,7 +77,7 @@ def draw_league(printed: pd.DataFrame, ours: pd.DataFrame) -> Figure:
     worst = ours.loc[ours["unargmaxable"].idxmax()]
     style.headline(
         fig,
-        f"{affected} of the paper's {printed.models.sum()} models have dead outputs, at most {printed.unargmaxable.max()}; the text recogniser {worst['name']} has {worst.unargmaxable:,}",
+        f"{affected} of the paper's {printed.models.sum()} models have dead outputs, at most {printed.unargmaxable.max()}; {worst['name']}, scanned here, has {worst.unargmaxable:,}",
     )
     return fig
 

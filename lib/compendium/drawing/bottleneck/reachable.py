@@ -182,12 +182,14 @@ def draw_untrained(tables: dict[str, pd.DataFrame], separations: dict[str, float
     within : int
         Rows that can win and lie nearer than the farthest unreachable one.
     """
-    fig, axes = style.figure("page", 3.2, ncols=len(tables), squeeze=False, sharey=True)
+    fig, axes = style.figure("page", 3.5, ncols=len(tables), squeeze=False, sharey=True)
     for ax, (model, table) in zip(axes[0], tables.items(), strict=True):
         _draw_distances(ax, table["distance"].to_numpy(), table["lost"].to_numpy(bool))
-        ax.set_title(f"{model.split(' ')[0].rstrip(',')}: {separations[model]:.2%} of pairs", fontsize=10)
+        ax.set_title(model.split(" ")[0].rstrip(","))
+        ax.set_xlabel("distance to the mean\nof the unreachable rows\n(median of all = 1)", fontsize=9)
+        nearer = f"unreachable nearer\nin {separations[model]:.2%} of pairs"
+        ax.text(0.97, 0.72, nearer, transform=ax.transAxes, ha="right", va="top", fontsize=9)
     axes[0, 0].set_ylabel("share of rows")
-    fig.supxlabel("distance to the mean of the unreachable rows (median of all = 1)", fontsize=10)
     style.headline(
         fig,
         f"Unreachable rows lie close to their mean, as untrained ones do; {within} rows that can win lie among them, so only a proof says never",

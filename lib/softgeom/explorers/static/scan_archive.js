@@ -12,7 +12,8 @@ const text = (string) => new TextEncoder().encode(string);
 export async function scanFolder({ layer, findings, stored, set, tokens, about }) {
   const decided = findings.filter(({ verdict }) => verdict in KINDS);
   const identity = { W: await digestOf(stored.W), b: stored.b ? await digestOf(stored.b) : null };
-  const radii = decided.map((f) => (f.verdict === "argmaxable" ? f.margin / ((layer.norms[f.t] + layer.norm) * INFLATE) / layer.unit : NaN));
+  const { norms, norm, unit } = layer.stated ?? layer; // a radius is about x
+  const radii = decided.map((f) => (f.verdict === "argmaxable" ? f.margin / ((norms[f.t] + norm) * INFLATE) / unit : NaN));
   const evidence = zip(await evidenceFiles(layer, decided, radii, identity, set));
   const table = text(verdictTable(decided, radii, tokens));
   const counts = { argmaxable: 0, tied: 0, unargmaxable: 0, undecided: 0 };
@@ -23,7 +24,7 @@ export async function scanFolder({ layer, findings, stored, set, tokens, about }
     layer: identity,
     classes: layer.classes,
     scope: { count: decided.length, sha256: await sha256(bytesOf(BigInt64Array.from(decided, ({ t }) => BigInt(t)))) },
-    feature_set: describe(set),
+    feature_set: await describe(set),
     counts,
     sha256: { "verdicts.csv": await sha256(table), "evidence.npz": await sha256(evidence) },
   };
@@ -41,7 +42,7 @@ async function evidenceFiles(layer, decided, radii, identity, set) {
     layer: await sha256(text(pythonJson(identity))),
     identity,
     of: layer.classes,
-    features: Object.fromEntries(Object.entries(set).map(([name, value]) => (name === "kind" ? ["set", value] : [name, hexFloat(value)]))),
+    features: fieldsOf(set),
     methods: decided.map(({ method }) => method),
     reasons: [],
     exact_points: [],
@@ -169,8 +170,20 @@ export function hexFloat(x) {
   return `${x < 0 ? "-" : ""}0x${exponent ? 1 : 0}.${(bits & 0xfffffffffffffn).toString(16).padStart(13, "0")}p${power < 0 ? "-" : "+"}${Math.abs(power)}`;
 }
 
+/** The feature set's numbers as JSON has them. */
+function fieldsOf(set) {
+  if (set.kind !== "ellipsoid") return Object.fromEntries(Object.entries(set).map(([name, value]) => (name === "kind" ? ["set", value] : [name, hexFloat(value)])));
+  const [gain, bias] = [set.gain, set.shift].map((values) => Array.from(values, hexFloat));
+  return { set: "ellipsoid", gain, bias, radius: hexFloat(set.radius), centred: set.centred };
+}
+
 /** The feature set's name in tables and terminals. */
-export function describe(set) {
+export async function describe(set) {
+  if (set.kind === "unbounded") return "unbounded";
+  if (set.kind === "ellipsoid") {
+    const digest = await sha256(text(pythonJson(fieldsOf(set))));
+    return `${set.centred ? "LayerNorm" : "RMSNorm"} ellipsoid of ${set.gain.length} features (${digest.slice(0, 12)})`;
+  }
   const plain = (value) => pythonFloat(value).replace(/\.0$/, "");
   if (set.kind === "ball") return `||x|| <= ${plain(set.radius)}`;
   return set.low === -set.high ? `|x| <= ${plain(set.high)}` : `${plain(set.low)} <= x <= ${plain(set.high)}`;

@@ -5,6 +5,7 @@
 
 import { inverseOf } from "./scan_bases.js";
 import { INFLATE, gamma, normUp, rowOf, underflow } from "./scan_layer.js";
+import { ellipsoidSupport } from "./scan_norm.js";
 import { toIntegers } from "./exact.js";
 
 const VANISHING = 1e-6; // v_k counts as zero below this fraction of sum l_i |w_t - w_i|_k
@@ -14,7 +15,8 @@ const SINGULAR = 1e-14; // below it the library's checker calls a system singula
 const CLEAR = 1e5; // a bound this many times its own rounding is the same number on every machine; nearer to a tie it is left alone
 
 /** An upper bound <= 0 on the best margin of class t that the weights prove; Infinity when they prove nothing. Largest weight in [1/2, 1). */
-export function certifyCaptors(layer, t, rivals, weights) {
+export function certifyCaptors(searched, t, rivals, weights) {
+  const layer = searched.stated ?? searched; // behind a normalisation the rows as they are stored, over its ellipsoid
   if (!rivals.length || rivals.includes(t) || weights.some((w) => !(w > 0 && w < 1)) || Math.max(...weights) < 0.5) return Infinity;
   const system = makeSystem(layer, t, rivals, weights);
   const [room, slack] = roomOf(layer, system);
@@ -53,16 +55,19 @@ function makeSystem(layer, t, rivals, weights) {
   return { k, D, v, size, c, total, constant, constantError, sizes, error, level, weights };
 }
 
-/** max of v.x over the set for every v within the error: [bound, sum of sizes]. */
-function support({ set }, v, error) {
+/** max of v.x over the set for every v within the error: [bound, sum of sizes]; without an error, what v itself gives. */
+function support({ set }, v, error = null) {
+  const off = (k) => (error ? error[k] : 0);
+  if (set.kind === "ellipsoid") return ellipsoidSupport(set, v, error);
+  if (set.kind === "unbounded") return v.some((x, k) => x || off(k)) ? [Infinity, Infinity] : [0, 0];
   if (set.kind === "ball") {
-    const norm = normUp(v.map((x, k) => Math.abs(x) + error[k]));
+    const norm = normUp(v.map((x, k) => Math.abs(x) + off(k)));
     const reach = set.radius * norm + (norm ? underflow(1) : 0);
     return [reach, reach];
   }
   let [sum, sizes, terms] = [0, 0, 0];
   for (let k = 0; k < v.length; k++) {
-    const [least, most] = [v[k] - error[k], v[k] + error[k]];
+    const [least, most] = [v[k] - off(k), v[k] + off(k)];
     const term = Math.max(set.low * least, set.low * most, set.high * least, set.high * most);
     if (term || (most > 0 && set.high > 0) || (least < 0 && set.low < 0)) terms++;
     sum += term;
@@ -76,29 +81,31 @@ function support({ set }, v, error) {
 function roomOf(layer, { v, error, constant, constantError }) {
   const [bound, size] = support(layer, v, error);
   const sums = gamma(layer.d + 8) * (size + Math.abs(constant) + constantError) * INFLATE;
-  const [plain] = support(layer, v, new Float64Array(layer.d));
+  const [plain] = support(layer, v);
   return [bound + constant + constantError + sums, bound - plain + constantError + sums];
 }
 
 function simplexBound(layer, system) {
   const { d } = layer;
-  const { k, D, v, size, weights, error, c, constant, constantError, level } = system;
+  const { k, weights, c, constant, constantError, level } = system;
+  const { E, entry, width, v, size, error } = equalities(layer, system);
   const tiny = v.map((x, j) => Number(Math.abs(x) <= VANISHING * size[j]));
   const K = [...v.keys()].filter((j) => tiny[j] && size[j] > 0);
   const m = K.length + 1;
-  if (m !== k) return Infinity;
-  const A = new Float64Array(m * m);
+  if (m !== k || !mayVanish(layer.set, tiny)) return Infinity;
+  const [A, slips] = [new Float64Array(m * m), new Float64Array(m * m)];
   let miss = 0;
   for (const [r, j] of K.entries()) {
     let scale = 0;
-    for (let n = 0; n < k; n++) scale = Math.max(scale, Math.abs(D[n * d + j]));
-    for (let n = 0; n < k; n++) A[r * m + n] = -D[n * d + j] / scale;
+    for (let n = 0; n < k; n++) scale = Math.max(scale, Math.abs(E[n * width + j]));
+    for (let n = 0; n < k; n++) A[r * m + n] = -E[n * width + j] / scale;
+    for (let n = 0; n < k; n++) slips[r * m + n] = entry ? entry[n * width + j] / scale : 0;
     miss = Math.max(miss, (Math.abs(v[j]) + error[j]) / scale);
   }
   A.fill(1, (m - 1) * m);
   if (!isFarFromSingular(A, weights, m)) return Infinity;
   const R = inverseOf(A, m);
-  const loss = R ? identityError(A, R, m) : 1;
+  const loss = R ? identityError(A, R, m, slips) : 1;
   if (!(loss < 0.5)) return Infinity;
   const delta = weights.map((_, n) => {
     let sum = 0;
@@ -109,17 +116,48 @@ function simplexBound(layer, system) {
   const shift = constantError + delta.reduce((sum, change, n) => sum + change * Math.abs(c[n]), 0) * INFLATE;
   const bound = level ? Math.min(constant + shift, 0) : constant + shift;
   const rest = v.map((x, j) => (tiny[j] ? 0 : x));
-  const moved = v.map((_, j) => (tiny[j] ? 0 : error[j] + delta.reduce((sum, change, n) => sum + change * Math.abs(D[n * d + j]), 0) * INFLATE));
+  const moved = v.map((_, j) => (tiny[j] ? 0 : error[j] + delta.reduce((sum, change, n) => sum + change * Math.abs(E[n * width + j]), 0) * INFLATE));
   let [far, slack] = [0, 0];
   if (rest.some((x) => x)) {
     const [most, sizes] = support(layer, rest, moved);
     slack = gamma(d + 8) * (sizes + Math.abs(bound)) * INFLATE;
     far = most + slack;
-    slack += most - support(layer, rest, new Float64Array(d))[0];
+    slack += most - support(layer, rest)[0];
   }
   const right = far + bound;
   const certain = (level && !far && (!system.sizes || right <= -CLEAR * shift)) || right <= -CLEAR * (slack + shift);
   return certain ? divideUp(right, system.total * 2) : Infinity;
+}
+
+/**
+ * What has to vanish for v to have no support: columns of E (k, width) with the errors of their entries, and v and its sizes in them. It is v itself, and
+ * behind an RMSNorm gain v vanishes where v does; a LayerNorm leaves gain v constant, that is, less its last entry, 0.
+ */
+function equalities({ set, d }, { k, D, v, size, error, weights }) {
+  if (!set.centred) return { E: D, entry: null, width: d, v, size, error };
+  const width = d - 1;
+  const [E, entry] = [new Float64Array(k * width), new Float64Array(k * width)];
+  const [along, sizes, slip] = [new Float64Array(width), new Float64Array(width), new Float64Array(width)];
+  for (let n = 0; n < k; n++) {
+    const last = set.gain[width] * D[n * d + width];
+    for (let j = 0; j < width; j++) {
+      const own = set.gain[j] * D[n * d + j];
+      const at = n * width + j;
+      E[at] = own - last;
+      entry[at] = gamma(4) * (Math.abs(own) + Math.abs(last)) + underflow(2);
+      along[j] += weights[n] * E[at];
+      sizes[j] += weights[n] * Math.abs(E[at]);
+      slip[j] += weights[n] * entry[at] * INFLATE;
+    }
+  }
+  const off = sizes.map((x, j) => gamma(k + 3) * x * INFLATE + slip[j] * INFLATE + underflow(k + 3));
+  return { E, entry, width, v: along, size: sizes, error: off };
+}
+
+/** Whether this route says something about the set: without a bound and behind a normalisation all of v has to vanish; a shift puts v into the constants. */
+function mayVanish(set, tiny) {
+  if (set.kind === "ellipsoid" && set.shift.some((x) => x)) return false;
+  return set.kind === "box" || set.kind === "ball" || tiny.every((x) => x);
 }
 
 /** Whether no row of A, each column times its weight, nearly lies among those above it: the library's checker inverts A by way of these. */
@@ -139,23 +177,23 @@ function isFarFromSingular(A, weights, m) {
   return least > 10 * SINGULAR * most;
 }
 
-/** An upper bound on the largest row sum of |I - A R|. */
-function identityError(A, R, m) {
+/** An upper bound on the largest row sum of |I - A R|, entries of A being known to within the slips. */
+function identityError(A, R, m, slips) {
   const slip = gamma(m + 2) + gamma(8);
   let most = 0;
-  const [row, size] = [new Float64Array(m), new Float64Array(m)];
+  const [row, size, off] = [new Float64Array(m), new Float64Array(m), new Float64Array(m)];
   for (let i = 0; i < m; i++) {
-    row.fill(0);
-    size.fill(0);
+    for (const sums of [row, size, off]) sums.fill(0);
     for (let n = 0; n < m; n++) {
       const a = A[i * m + n];
       for (let j = 0, r = n * m; j < m; j++) {
         row[j] += a * R[r + j];
         size[j] += Math.abs(a * R[r + j]);
+        off[j] += slips[i * m + n] * Math.abs(R[r + j]);
       }
     }
     let sum = 0;
-    for (let j = 0; j < m; j++) sum += Math.abs(Number(i === j) - row[j]) + slip * size[j] * INFLATE + underflow(m + 2);
+    for (let j = 0; j < m; j++) sum += Math.abs(Number(i === j) - row[j]) + (slip * size[j] + off[j]) * INFLATE + underflow(m + 2);
     most = Math.max(most, sum * INFLATE);
   }
   return most;
@@ -163,9 +201,11 @@ function identityError(A, R, m) {
 
 function isNearTie(layer, { v, size, constant, sizes }) {
   const { set } = layer;
+  if (set.kind === "ellipsoid") return false; // products with the gain are no short fractions
+  if (set.kind === "unbounded") return v.every((x, k) => Math.abs(x) <= VANISHING * size[k]);
   const extent = set.kind === "box" ? Math.max(Math.abs(set.low), Math.abs(set.high)) : set.radius;
   const whole = extent * size.reduce((sum, x) => sum + x, 0) + sizes;
-  return support(layer, v, new Float64Array(layer.d))[0] + constant <= NEAR_TIE * whole;
+  return support(layer, v)[0] + constant <= NEAR_TIE * whole;
 }
 
 /** The inequality itself, in integers: every float is one over a power of two. */
@@ -175,11 +215,12 @@ function holdsExactly(layer, t, rivals, weights) {
   const rows = toIntegers(chosen.map((i) => [...rowOf(layer, i), 1])); // the 1 tells their common unit
   const unit = rows[0][d];
   const biases = toIntegers([chosen.map((i) => b[i]).concat(1)])[0];
-  const bounds = set.kind === "box" ? [set.low, set.high] : [set.radius];
+  const bounds = { box: [set.low, set.high], ball: [set.radius], unbounded: [] }[set.kind];
   const [wholeBounds, whole] = [toIntegers([[...bounds, 1]])[0], toIntegers([weights])[0]];
   const scale = wholeBounds.at(-1);
   const v = Array.from({ length: d }, (_, j) => whole.reduce((sum, l, n) => sum + l * (rows[0][j] - rows[n + 1][j]), 0n));
   const c = whole.reduce((sum, l, n) => sum + l * (biases[0] - biases[n + 1]), 0n);
+  if (set.kind === "unbounded") return c <= 0n && v.every((x) => x === 0n);
   // v stands over `unit`, c over biases.at(-1), bounds over `scale`: bring both sides over their product.
   const [left, right] = [biases.at(-1), c * unit * scale];
   if (set.kind === "box") {

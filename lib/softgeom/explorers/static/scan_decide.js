@@ -29,7 +29,7 @@ export function* scanLayer(layer, now = () => Date.now()) {
   const won = (method) => (t, z, margin, steps = 0) => {
     findings.set(t, { t, verdict: "argmaxable", method: method ?? (steps ? "ascent" : "look"), steps, margin, z });
   };
-  const { tied, dominated } = findTwins(layer);
+  const { tied, dominated } = findTwins(layer.stated ?? layer);
   for (const [t, twin] of tied) findings.set(t, { t, verdict: "tied", method: "twin", steps: 0, margin: 0, twin });
   for (const [t, better] of dominated) prove(t, [better], [1], "twin");
   const asked = Array.from({ length: layer.classes }, (_, t) => t).filter((t) => !findings.has(t));

@@ -169,6 +169,13 @@ export async function readLayer(arrays, { weight, bias, transposed }) {
   return { W: W.values, b: b && b.values, classes, d, stored };
 }
 
+/** A vector of d numbers that is neither the table nor its bias: gain or shift of a normalisation. */
+export async function readVector(arrays, name, d) {
+  const vector = arrays.find((one) => one.name === name);
+  if (vector.shape.at(-1) !== d) throw new Error(`${name} has ${vector.shape.at(-1)} entries for ${d} features: choose another gain or shift, or none.`);
+  return (await numbers(vector, false)).values;
+}
+
 /** Row by row: the raw numbers as the checker stores them, and as float64. */
 async function numbers(array, transposed) {
   const bytes = await array.read();

@@ -1,6 +1,7 @@
 // A layer as the scan on a page holds it: float64 numbers in units of order one, and the bounds on their rounding (Higham 2002, Section 3.1).
 
 export const INFLATE = 1 + 1e-9; // a bound is itself a short computation: its relative error is far below this
+const FAR_OUT = 1024; // rows are of order one: there a difference of theirs outweighs the biases
 
 /** n u / (1 - n u) for float64: n products and sums, in any order, are off by at most this times the sum of their sizes. */
 export function gamma(n) {
@@ -32,13 +33,13 @@ export function exponent(size) {
 
 /**
  * W (C, d, row by row) and b (C, or null) with rows divided by a power of two, and the features multiplied by it: logits and margins stay
- * what they are, to the bit. `set` is {kind: "box", low, high} or {kind: "ball", radius} in the units that the reader chose.
+ * what they are, to the bit. `set` is {kind: "box", low, high}, {kind: "ball", radius} in the units that the reader chose, or {kind: "unbounded"}.
  */
 export function makeScanLayer(W, b, classes, d, set) {
   let largest = 0;
   for (let i = 0; i < W.length; i++) largest = Math.max(largest, Math.abs(W[i]));
   const power = exponent(largest);
-  const extent = set.kind === "box" ? Math.max(Math.abs(set.low), Math.abs(set.high)) : set.radius;
+  const extent = { box: () => Math.max(Math.abs(set.low), Math.abs(set.high)), ball: () => set.radius, unbounded: () => 1 }[set.kind]();
   const offset = b ? b.reduce((most, value) => Math.max(most, Math.abs(value)), 0) : 0;
   if (Math.abs(power) > 40 || Math.abs(exponent(extent)) > 40 || Math.abs(exponent(offset)) > 40)
     throw new Error("The numbers of this layer, or the bound, are beyond 2^40 or below 2^-40: softgeom scan rescales such layers, this page does not.");
@@ -47,6 +48,7 @@ export function makeScanLayer(W, b, classes, d, set) {
   for (let i = 0; i < W.length; i++)
     if (scaled[i] * unit !== W[i]) throw new Error("The sizes in this layer are too far apart for this page: use softgeom scan.");
   const moved = Object.fromEntries(Object.entries(set).map(([name, value]) => [name, name === "kind" ? value : value * unit]));
+  if (set.kind === "unbounded") moved.high = -(moved.low = -FAR_OUT * 2 ** Math.max(exponent(offset), 0)); // where winners are looked for
   const layer = { W: scaled, b: b ? Float64Array.from(b) : new Float64Array(classes), biased: b !== null, classes, d, unit, set: moved };
   layer.mean = meanRow(layer);
   layer.norms = new Float64Array(classes).map((_, i) => normUp(scaled, i * d, d));
@@ -64,13 +66,13 @@ function meanRow({ W, classes, d }) {
 /** Row i, a view. */
 export const rowOf = (layer, i) => layer.W.subarray(i * layer.d, (i + 1) * layer.d);
 
-/** The box that holds the features: itself, or the one around the ball. */
-export const boxAround = ({ set }) => (set.kind === "box" ? [set.low, set.high] : [-set.radius, set.radius]);
+/** The box in which features are looked for: the set itself, one around the ball, or a large one where there is no bound. */
+export const boxAround = ({ set }) => (set.kind === "ball" ? [-set.radius, set.radius] : [set.low, set.high]);
 
 /** Move z to the nearest point of the set, in place. */
 export function project(layer, z) {
   const { set } = layer;
-  if (set.kind === "box") {
+  if (set.kind !== "ball") {
     for (let k = 0; k < z.length; k++) z[k] = Math.min(Math.max(z[k], set.low), set.high);
     return z;
   }
@@ -92,15 +94,15 @@ export function farPoint(layer, t, z) {
     square += z[k] * z[k];
   }
   const [low, high] = boxAround(layer);
-  const step = set.kind === "box" ? Math.max(-low, high) / (largest || 1) : set.radius / (Math.sqrt(square) || 1);
-  const anchor = set.kind === "box" ? Math.min(Math.max(0, low), high) : 0;
+  const step = set.kind === "ball" ? set.radius / (Math.sqrt(square) || 1) : Math.max(-low, high) / (largest || 1);
+  const anchor = set.kind === "ball" ? 0 : Math.min(Math.max(0, low), high);
   for (let k = 0; k < d; k++) z[k] = anchor + z[k] * step;
   return project(layer, z);
 }
 
 /** Whether a point certainly lies in the set. */
 export function isInside({ set, d }, z) {
-  if (set.kind === "box") return z.every((value) => set.low <= value && value <= set.high);
+  if (set.kind !== "ball") return z.every((value) => set.low <= value && value <= set.high);
   let squares = 0;
   for (const value of z) squares += value * value;
   return squares * (1 + gamma(d + 2)) + underflow(d) <= set.radius ** 2 * (1 - gamma(4));

@@ -3,6 +3,7 @@
 import { embed } from "./page.js";
 
 const ROWS = 100; // of the table at first; a button shows more
+const FIELDS = { upper: ["box", "ball"], lower: ["box"], gains: ["layernorm", "rmsnorm"], shifts: ["layernorm"] }; // of the form, with the sets that need them
 const WORDS = {
   argmaxable: ["can win", "a point is stored at which each of them scores highest"],
   unargmaxable: ["can never win", "whatever the input, a weighted mean of others scores at least as high"],
@@ -89,15 +90,39 @@ export function scanPage(code, example) {
     warn();
   }
 
+  /** Vectors of as many entries as there are features may be gain or shift of a normalisation, and are likeliest when a name says so. */
+  function offerNorms(vectors, features) {
+    const fit = vectors.filter(({ length }) => length === features);
+    const normal = fit.filter(({ name }) => /norm|ln|gain|gamma|beta|shift/i.test(name));
+    const likely = { gain: normal.find(({ name }) => /weight|scale|gain|gamma|\bg\b/i.test(name)), shift: normal.find(({ name }) => /bias|shift|beta/i.test(name)) };
+    for (const [id, none] of [["gain", "all ones"], ["shift", "none"]]) {
+      fill(at(id), [["", none], ...fit.map(({ name }) => [name, name])]);
+      at(id).value = likely[id]?.name ?? "";
+    }
+    askForSet();
+  }
+
+  /** Only the fields that the chosen set has. */
+  function askForSet() {
+    const kind = at("set").value;
+    for (const [id, kinds] of Object.entries(FIELDS)) at(id).hidden = !kinds.includes(kind);
+    if (kind === "rmsnorm") at("shift").value = "";
+  }
+
   function warn() {
-    const { shape } = shown.find(({ name }) => name === at("weight").value);
+    const { shape, biases } = shown.find(({ name }) => name === at("weight").value);
     const [classes, features] = at("transposed").checked ? [...shape].reverse() : shape;
+    offerNorms(biases.all, features);
     const odd = classes < features ? " More features than classes: is the table stored the other way round?" : "";
     at("shape").textContent = `${classes.toLocaleString("en")} classes over ${features.toLocaleString("en")} features.${odd}`;
   }
 
   function featureSet() {
-    const ball = at("set").value === "ball";
+    const kind = at("set").value;
+    if (kind === "unbounded") return { kind };
+    if (kind === "layernorm" || kind === "rmsnorm")
+      return { kind: "norm", centred: kind === "layernorm", gain: at("gain").value || null, shift: at("shift").value || null };
+    const ball = kind === "ball";
     const bound = Number(at("bound").value);
     if (!(bound > 0) || !Number.isFinite(bound)) throw new Error("The bound must be a positive number.");
     if (ball) return { kind: "ball", radius: bound };
@@ -192,7 +217,7 @@ export function scanPage(code, example) {
   at("example").addEventListener("click", tryExample);
   at("weight").addEventListener("change", choose);
   at("transposed").addEventListener("change", warn);
-  at("set").addEventListener("change", () => (at("lower").hidden = at("set").value === "ball"));
+  at("set").addEventListener("change", askForSet);
   at("choice").addEventListener("submit", start);
   at("cancel").addEventListener("click", cancel);
   at("folder").addEventListener("click", () => worker.postMessage({ ask: "folder" }));

@@ -1,6 +1,7 @@
 // Points at which classes win: one look at every rival from the far point of each class, then ascent against the strongest rivals.
 
-import { INFLATE, farPoint, gamma, isInside, normUp, project, rowOf, underflow } from "./scan_layer.js";
+import { INFLATE, farPoint, isInside, project, rowOf } from "./scan_layer.js";
+import { roundingAt } from "./scan_norm.js";
 
 const RIVALS = 32; // that join a working set at each look
 const ROUNDS = 8; // of ascent; a class that is beaten by its own working set in three of them is left to the proofs
@@ -76,8 +77,7 @@ function largest(Y, t, count) {
  */
 export function certifiedMargin(layer, z, margin) {
   if (layer.classes === 1) return isInside(layer, z) ? Infinity : -Infinity;
-  const d = layer.d;
-  const error = gamma(d + 2) * (layer.norm * normUp(z) + layer.offset) * INFLATE + underflow(d + 2);
+  const error = roundingAt(layer, z);
   const lower = margin - 2 * error * INFLATE;
   const bound = lower - Math.abs(lower) * 4 * 2 ** -52;
   return bound > 8 * error && isInside(layer, z) ? bound : -Infinity; // nearer than that, another machine might not see it

@@ -2,8 +2,9 @@
 
 import { npy, scanFolder, zip } from "./scan_archive.js";
 import { scanLayer } from "./scan_decide.js";
-import { candidates, openWeights, parseLabels, readLayer, storedTokens } from "./scan_files.js";
+import { candidates, openWeights, parseLabels, readLayer, readVector, storedTokens } from "./scan_files.js";
 import { makeScanLayer, rowOf } from "./scan_layer.js";
+import { makeNormLayer } from "./scan_norm.js";
 
 const NAMED = 6; // captors of a class that the table lists
 const DRAWN = 1500; // rows that the picture shows, beside the dead ones
@@ -19,10 +20,12 @@ export const answers = {
     return { kind: "opened", file: file.name, choices: candidates(arrays, file.name) };
   },
 
-  async scan({ choice, set, labels, file }) {
+  async scan({ choice, set: asked, labels, file }) {
     const read = await readLayer(arrays, choice);
+    const set = asked.kind === "norm" ? await ellipsoid(asked, read.d) : asked;
     const tokens = labels ? parseLabels(await labels.text(), read.classes, labels.name) : await storedTokens(arrays, read.classes);
-    const layer = makeScanLayer(read.W, read.b, read.classes, read.d, set);
+    const make = set.kind === "ellipsoid" ? makeNormLayer : makeScanLayer;
+    const layer = make(read.W, read.b, read.classes, read.d, set);
     const begun = performance.now();
     const findings = run(scanLayer(layer));
     const seconds = (performance.now() - begun) / 1000;
@@ -41,6 +44,12 @@ export const answers = {
     return { kind: "file", name: "layer.npz", bytes: zip(Object.fromEntries(files)) };
   },
 };
+
+/** What leaves a normalisation of d features whose gain and shift are arrays of the file, or ones and zeros where none is named. */
+async function ellipsoid({ centred, gain, shift }, d) {
+  const [g, c] = [gain ? await readVector(arrays, gain, d) : new Float64Array(d).fill(1), shift ? await readVector(arrays, shift, d) : new Float64Array(d)];
+  return { kind: "ellipsoid", gain: g, shift: c, radius: Math.sqrt(d), centred };
+}
 
 function run(steps) {
   let told = 0;

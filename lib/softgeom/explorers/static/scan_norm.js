@@ -1,0 +1,59 @@
+// A layer behind a final normalisation: x = shift + gain u with ‖u‖ <= sqrt(d), where LayerNorm takes the mean off u first (features/ellipsoid.py).
+//
+// The search runs over the ball of u, on rows gain w (centred) and biases b + w.shift. Those are rounded, so proofs of captivity are about the rows as
+// they are stored, which the layer keeps as `stated`, and what rounding did to the others is in the margins of points (`roundingAt`).
+
+import { INFLATE, gamma, makeScanLayer, normUp, rowOf, underflow } from "./scan_layer.js";
+
+const LOST = 2 ** -960; // more than all that products of such sizes lose below the normal range
+
+/** The layer of W (C, d), b and {kind: "ellipsoid", gain, shift, radius, centred}. */
+export function makeNormLayer(W, b, classes, d, set) {
+  const stated = makeScanLayer(W, b, classes, d, { kind: "unbounded" });
+  stated.set = { ...set, gain: set.gain.map((g) => g * stated.unit), shift: set.shift.map((c) => c * stated.unit) };
+  const rows = new Float64Array(classes * d);
+  const biases = new Float64Array(classes);
+  for (let i = 0; i < classes; i++) {
+    const [own, row] = [rowOf(stated, i), rows.subarray(i * d, (i + 1) * d)];
+    biases[i] = stated.b[i];
+    for (let k = 0; k < d; k++) {
+      row[k] = stated.set.gain[k] * own[k];
+      biases[i] += own[k] * stated.set.shift[k];
+    }
+    if (set.centred) centre(row);
+  }
+  return Object.assign(makeScanLayer(rows, biases, classes, d, { kind: "ball", radius: set.radius }), { stated });
+}
+
+function centre(v) {
+  const mean = v.reduce((sum, x) => sum + x, 0) / v.length;
+  for (let k = 0; k < v.length; k++) v[k] -= mean;
+}
+
+const greatest = (v) => v.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+
+/** An upper bound on what rounding did to any logit at z. */
+export function roundingAt(layer, z) {
+  const { d, stated } = layer;
+  if (!stated) return gamma(d + 2) * (layer.norm * normUp(z) + layer.offset) * INFLATE + underflow(d + 2);
+  const { gain, shift } = stated.set;
+  const reach = normUp(shift) + (2 * greatest(gain) * normUp(z)) / layer.unit; // of |x|, before its mean is taken off
+  return gamma(2 * d + 8) * (stated.norm * reach + stated.offset) * INFLATE + LOST;
+}
+
+/** max of v.x over the ellipsoid, for every v within the error: [bound, sum of sizes]; without an error, what v itself gives. */
+export function ellipsoidSupport({ gain, shift, radius, centred }, v, error) {
+  const d = v.length;
+  const scaled = v.map((x, k) => gain[k] * x);
+  const mean = scaled.reduce((sum, x) => sum + Math.abs(x), 0) / d;
+  const slip = error && scaled.map((x, k) => Math.abs(gain[k]) * error[k] * INFLATE + gamma(d + 4) * (Math.abs(x) + mean) + underflow(3));
+  if (centred) centre(scaled);
+  const reach = radius * (normUp(scaled) + (error ? normUp(slip) : 0)) + underflow(1);
+  let [most, along] = [reach + underflow(2 * d), reach + underflow(2 * d)];
+  for (let k = 0; k < d; k++) {
+    const off = error ? error[k] : 0;
+    most += shift[k] * v[k] + Math.abs(shift[k]) * off;
+    along += Math.abs(shift[k]) * (Math.abs(v[k]) + off);
+  }
+  return [most, along];
+}
