@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from compendium import claims, paths
+from compendium import claims, paths, profiles
 from compendium.claims import VERDICTS, Claim, Judgement, Register
 from compendium.runs import SHOWN, NotebookRun, all_committed, all_last
 
@@ -49,9 +49,9 @@ def of_run(profile: str) -> tuple[list[Finding], list[str]]:
     return of(all_last(profile))
 
 
-def of_committed(profiles: tuple[str, ...] = SHOWN) -> tuple[list[Finding], list[str]]:
+def of_committed(shown: tuple[str, ...] = SHOWN) -> tuple[list[Finding], list[str]]:
     """Findings of the committed runs that pages show, and what is wrong, one sentence each."""
-    return of(all_committed(profiles))
+    return of(all_committed(shown))
 
 
 def table(findings: Iterable[Finding]) -> pd.DataFrame:
@@ -72,6 +72,24 @@ def table(findings: Iterable[Finding]) -> pd.DataFrame:
         for f in findings
     ]
     return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def beside_larger(found: Iterable[Finding], profile: str) -> pd.DataFrame:
+    """One row a claim of which the committed run of a larger profile knows: the verdict here, and verdict and finding there."""
+    here = {finding.claim.id: finding.verdict for finding in found}
+    larger, _ = of_committed(profiles.larger(profile))
+    rows = [
+        {
+            "id": f.claim.id,
+            "here": here[f.claim.id],
+            "profile": f.profile,
+            "verdict": f.verdict,
+            "finding": f.judgement.says,
+        }
+        for f in larger
+        if f.claim.id in here
+    ]
+    return pd.DataFrame(rows, columns=["id", "here", "profile", "verdict", "finding"])
 
 
 def count(findings: Iterable[Finding]) -> pd.DataFrame:

@@ -44,3 +44,10 @@ def lineage(profile: str) -> tuple[str, ...]:
     if is_override(profile):
         return (profile, profile.removeprefix(_OWN))
     return (profile, "default") if profile in (LAB, MODELS) or is_own(profile) else (profile,)
+
+
+def larger(profile: str) -> tuple[str, ...]:
+    """The profiles whose committed results say more than a run in this one, the largest first; none beyond what is committed."""
+    if profile not in COMMITTED:
+        return ()
+    return COMMITTED[: COMMITTED.index(profile)]

@@ -154,6 +154,19 @@ def test_the_larger_committed_profile_is_shown(register, record):
     assert runs.committed("10_demo").profile == "hour"
 
 
+def test_verdicts_of_a_larger_committed_profile_stand_beside_those_of_a_run(register, record):
+    record(a=-1, b=-1)
+    found, _ = findings.of_run("default")
+    assert findings.beside_larger(found, "default").empty
+    record("hour", a=1, e=1)  # e has no verdict in this run
+    row = findings.beside_larger(found, "default").to_dict("records")
+    assert row == [
+        {"id": "001-a", "here": "reproduced", "profile": "hour", "verdict": "not reproduced", "finding": "+1.00 nats"}
+    ]
+    for profile in ("hour", "smoke", "paper", "own/mine"):  # nothing committed is larger, or comparable
+        assert findings.beside_larger(found, profile).empty
+
+
 def test_real_data_go_before_a_stand_in(register, record):
     record(a=-1, aside="stand-in")
     assert runs.committed("10_demo").aside

@@ -48,6 +48,27 @@ def test_orthogonal_couplings_have_the_closed_form_and_no_other_score_is_positiv
     assert beta.max() < 1e-9
 
 
+def test_positive_coupling_has_no_lower_bound_beyond_the_boundary():
+    X, _, _ = draw(1)
+    v, _ = infimum.unseen_direction(X, 5)
+    X[4] = X[3]  # a token that stands twice shares the weight and adds no variance
+    means = [infimum.barrier_scores(X, c * np.outer(v, v)).mean() for c in (1e3, 1e6, 1e9)]
+    assert means[0] > means[1] > means[2]
+    variance = float(np.var(X[:5] @ v))
+    others = np.delete(infimum.barrier_scores(X, 1e9 * np.outer(v, v)), 5)
+    assert np.abs(others).max() < 1e-6
+    assert 7 * means[2] == pytest.approx(-np.log(1e9 * variance - 1), rel=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 2), st.floats(0.01, 1e4))
+def test_a_bound_on_the_rank_tightens_the_bound_on_the_scores_and_does_not_close_it(seed, rank, norm):
+    X, _, rng = draw(seed)
+    M = rng.standard_normal((3, rank)) @ rng.standard_normal((rank, 3))
+    scores = infimum.barrier_scores(X, norm * M / np.linalg.norm(M, 2))
+    assert scores.min() >= rank / 3 * infimum.lower_bound(X, norm) - 1e-9
+
+
 def test_on_one_line_there_is_no_unseen_direction():
     with pytest.raises(ValueError, match="take a later position"):
         infimum.unseen_direction(np.arange(5.0)[:, None] * np.array([[1.0, 2.0]]), 4)

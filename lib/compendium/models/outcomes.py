@@ -87,6 +87,11 @@ def gate(scale: pd.DataFrame) -> dict[str, float | int]:
     return {str(name): row[name] for name in row if name != "trigram_perplexity"}
 
 
+def chosen_rate(trials: pd.DataFrame) -> float:
+    """The learning rate of the short run with the lowest loss on the text that nothing else reads."""
+    return float(trials.sort_values("validation")["learning_rate"].iloc[0])
+
+
 def over_baseline(runs: pd.DataFrame, column: str) -> pd.Series:
     """A column of every run over that of the run without penalty of the same seed."""
     plain = runs[(runs["group"] == "sweep") & (runs["penalty_weight"] == 0)].set_index("seed")[column]

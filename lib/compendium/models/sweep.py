@@ -8,6 +8,7 @@ every step are the same for every lambda.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from compendium.keeping import Shelf
 from compendium.models import margin_run
+from compendium.models.encoded import EncodedText
 from compendium.models.margin_run import MarginRun
 from softgeom import parallel, progress
 from softgeom.language_model import (
@@ -29,6 +31,7 @@ from softgeom.language_model import (
     TrainingConfig,
     configuration_hash,
     resolve_device,
+    train,
     window_losses,
 )
 from softgeom.margins.barrier import log_barrier
@@ -64,6 +67,33 @@ class Experiment:
             "rank": self.prior.rank,
             "quadratic": self.prior.quadratic,
         }
+
+
+def base_experiment(told: Mapping[str, Any], text: EncodedText, learning_rate: float | None = None) -> Experiment:
+    """What all runs of a sweep have in common: notebook 23's parameters by their names, and the corpus that they name.
+
+    Parameters
+    ----------
+    told : mapping
+        The notebook's ``globals()``, or the parameters of its record.
+    text : EncodedText
+        What is learned; it gives the size of the vocabulary, and with `epochs` the number of steps.
+    learning_rate : float, optional
+        The one that the short runs chose; the first of `learning_rates` when left out.
+    """
+    d = told["d_model"]
+    sizes = {name: told[name] for name in ("d_model", "n_heads", "n_layers", "n_ctx")}
+    gpt = GPTConfig(d_vocab=len(text.tokenizer), d_mlp=4 * d, **sizes)
+    passes = told["epochs"] * len(text.train) / (told["batch_size"] * told["n_ctx"])
+    training = TrainingConfig(
+        steps=int(passes) if told["epochs"] > 0 else told["steps"],
+        learning_rate=learning_rate or told["learning_rates"][0],
+        compile=told["compile_model"],
+        **{
+            name: told[name] for name in ("batch_size", "evaluate_every", "evaluation_windows", "patience", "precision")
+        },
+    )
+    return Experiment("sweep", gpt, training, PriorConfig(d_model=d, rank=told["rank"]), text.key)
 
 
 def penalty_grid(base: Experiment, weights: Sequence[float], seeds: Sequence[int]) -> list[Experiment]:
@@ -113,6 +143,38 @@ def rate_trials(base: Experiment, rates: Sequence[float], steps: int) -> list[Ex
     """Short runs without penalty, one for each learning rate, with a seed that no run of the sweep has."""
     trial = replace(base.training, steps=steps, penalty_weight=0.0, seed=TRIAL_SEED, evaluate_every=steps)
     return [replace(base, group="learning rate", training=replace(trial, learning_rate=rate)) for rate in rates]
+
+
+def foresee(experiments: Sequence[Experiment], tokens: Tokens, device: str = "auto", n_jobs: int = 1) -> str:
+    """What a sweep will cost where it runs, in a sentence: of each kind of run two steps are taken and the second is timed.
+
+    What is kept already is counted too, evaluations and what `torch.compile` saves are not.
+    """
+    kinds: dict[str, tuple[Experiment, int]] = {}
+    for experiment in experiments:
+        plain = replace(experiment.training, seed=0, penalty_weight=float(experiment.training.penalty_weight > 0))
+        kind = configuration_hash(experiment.gpt, plain, experiment.prior)
+        kinds[kind] = (experiment, kinds.get(kind, (experiment, 0))[1] + 1)
+    seconds = sum(count * e.training.steps * _seconds_a_step(e, tokens, device) for e, count in kinds.values())
+    read = sum(e.training.steps * e.training.batch_size * e.gpt.n_ctx for e in experiments)
+    minutes = seconds / n_jobs / 60
+    told = (
+        f"some {minutes / 60:.1f} hours"
+        if minutes > 90
+        else f"some {minutes:.0f} minutes"
+        if minutes > 2
+        else "two minutes at most"
+    )
+    return f"training runs: {len(experiments)}, {read:,} tokens; {told} on {resolve_device(device)} ({n_jobs} at a time), less what is kept"
+
+
+def _seconds_a_step(experiment: Experiment, tokens: Tokens, device: str) -> float:
+    config = replace(experiment.training, steps=2, evaluate_every=1, evaluation_windows=1, patience=0, compile=False)
+    model, prior = GPT(experiment.gpt, seed=0), EmbeddingPrior(experiment.prior, seed=0)
+    ends: list[float] = []
+    few = tokens[: 20 * (experiment.gpt.n_ctx + 1)]
+    train(model, few, few, config, penalty=prior, device=device, report=lambda _: ends.append(time.perf_counter()))
+    return ends[1] - ends[0]
 
 
 def run_experiments(

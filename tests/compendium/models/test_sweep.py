@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from compendium.models import margin_run, sweep
-from softgeom.language_model import GPT, DivergedError, GPTConfig, TrainingConfig, window_losses, windows
+from softgeom.language_model import GPT, DivergedError, GPTConfig, TrainingConfig, training, window_losses, windows
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
 from softgeom.margins.perturb import Perturbation
 
@@ -118,3 +119,63 @@ def test_losses_clean_and_perturbed(tmp_path) -> None:
     assert noisy.mean() > clean.mean()
     seen = model.W_E[torch.from_numpy(cut[:, :-1].astype(np.int64))]
     assert sweep.embeddings_rms(model, cut) == pytest.approx(seen.pow(2).mean().sqrt().item())
+
+
+class KilledError(Exception):
+    pass
+
+
+def test_the_branches_of_the_paper_s_profile_survive_a_kill(tmp_path, monkeypatch) -> None:
+    """Half precision, a full matrix on every other position, early stopping: killed after its first checkpoint, a run goes on to the same end."""
+    half = replace(BASE.training, precision="bfloat16", patience=2, penalty_weight=0.5)
+    experiment = replace(BASE, training=half, prior=replace(BASE.prior, rank=0, stride=2))
+    whole = run(experiment, tmp_path / "whole")
+    assert [row["step"] for row in whole["evaluations"]] == [3, 6]
+    save = training._Run.save
+
+    def killed(self) -> None:
+        save(self)
+        raise KilledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(training._Run, "save", killed)
+        with pytest.raises(KilledError):
+            run(experiment, tmp_path / "killed")
+    started = []
+    update = training._Run.update
+    monkeypatch.setattr(training._Run, "update", lambda self: (started.append(self.step), update(self))[1])
+    assert run(experiment, tmp_path / "killed") == whole
+    assert started == [3, 4, 5]
+    models = [sweep.load_experiment(tmp_path / name, whole["key"]) for name in ("whole", "killed")]
+    for one, two in zip(*(m.parameters() for m, _ in models), strict=True):
+        assert torch.equal(one, two)
+    assert torch.equal(models[0][1].W_Q, models[1][1].W_Q)
+    assert models[0][1].W_Q.dtype == models[0][0].W_E.dtype == torch.float32  # only activations are rounded
+
+
+def test_the_cost_is_told_before_anything_is_trained(monkeypatch) -> None:
+    weights = [0.0, 0.02, 0.05]
+    steps = replace(BASE.training, steps=5000)
+    grid = sweep.penalty_grid(replace(BASE, training=steps), weights, range(2))
+    told = sweep.foresee(grid, TOKENS, "cpu")
+    assert told.startswith("training runs: 6, 960,000 tokens; ")
+    assert told.endswith(" on cpu (1 at a time), less what is kept")
+    monkeypatch.setattr(
+        sweep, "_seconds_a_step", lambda experiment, *_: 1 + 2 * (experiment.training.penalty_weight > 0)
+    )
+    assert "some 19.4 hours on cpu" in sweep.foresee(grid, TOKENS, "cpu")  # (2 * 1 + 4 * 3) * 5000 seconds
+    assert "some 9.7 hours on cpu (2 at a time)" in sweep.foresee(grid, TOKENS, "cpu", 2)
+
+
+def test_a_sweep_is_described_by_its_notebook_s_parameters() -> None:
+    told = {
+        "d_model": 8, "n_heads": 2, "n_layers": 1, "n_ctx": 8, "steps": 6, "epochs": 0.0, "batch_size": 4, "evaluate_every": 3,
+        "evaluation_windows": 4, "patience": 0, "precision": "float32", "compile_model": False, "rank": 2, "learning_rates": [0.01, 0.02],
+    }  # fmt: skip
+    text = SimpleNamespace(tokenizer=range(23), train=TOKENS, key="corpus")
+    found = sweep.base_experiment(told, text)
+    assert found == replace(
+        BASE, gpt=replace(BASE.gpt, d_mlp=32), training=replace(BASE.training, warmup_steps=20, learning_rate=0.01)
+    )
+    assert sweep.base_experiment(told, text, 0.02).training.learning_rate == 0.02
+    assert sweep.base_experiment(told | {"epochs": 2.0}, text).training.steps == 2 * 900 // 32

@@ -17,7 +17,9 @@ from softgeom.margins.support import READINGS, barrier_shares, cumulative_shares
 _PRIORS = {"learned": style.RED, "random-init": style.BLUE}
 
 
-def draw_concentration(group: Sequence[Any], sizes: pd.DataFrame, paper: pd.DataFrame, k: int) -> Figure:
+def draw_concentration(
+    group: Sequence[Any], sizes: pd.DataFrame, paper: pd.DataFrame, k: int, named: str = "The barrier"
+) -> Figure:
     """Figure 7.6: cumulative share of the barrier in the softmax reading, and effective support in every reading, ours and the paper's."""
     fig, (curve, dots) = style.figure("page", height=4.2, ncols=2)
     positions = group[0].scores["learned"].shape[1]
@@ -89,7 +91,7 @@ def draw_concentration(group: Sequence[Any], sizes: pd.DataFrame, paper: pd.Data
     told = int((ratio["learned"] / ratio["random-init"] < 0.5).sum())
     style.headline(
         fig,
-        f"The barrier lies on {soft:.0f} of {positions} positions, in the paper on {paper.loc['learned', 'effective_support_size']:.1f}; of "
+        f"{named} lies on {soft:.0f} of {positions} positions, in the paper on {paper.loc['learned', 'effective_support_size']:.1f}; of "
         f"{len(READINGS)} readings of “normalised” {told} {'tells' if told == 1 else 'tell'} a learned prior from a random one",
     )
     return fig
