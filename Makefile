@@ -134,7 +134,7 @@ endef
 	@touch $@
 
 # What a run or JupyterLab writes into a notebook never shows in git: it is stripped on its way into a commit.
-STRIP := -m nbstripout --keep-id --extra-keys 'metadata.papermill cell.metadata.papermill
+STRIP := -m compendium.strip --keep-id --extra-keys 'metadata.papermill cell.metadata.papermill
 .PHONY: clean-diffs
 clean-diffs:
 	@if git rev-parse --git-dir >/dev/null 2>&1; then git config filter.nbstripout.clean "$(PY) $(STRIP) metadata.language_info'"; fi

@@ -8,7 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from compendium import check, claims, edges, findings, parameters, paths, profiles, runner, telling, why
+from compendium import check, claims, edges, findings, parameters, paths, profiles, runner, strip, telling, why
 from compendium.pages import rendered
 from softgeom.commands.boundary import guarded
 from softgeom.orphans import end_with_make
@@ -17,6 +17,7 @@ from softgeom.orphans import end_with_make
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; every failure ends in one sentence and an exit code (`softgeom.commands.boundary`)."""
     end_with_make()
+    strip.without_address_grammar()  # papermill and the site read notebooks, too
     options = _parser().parse_args(arguments)
     return guarded(lambda: options.action(options), "error")
 

@@ -19,19 +19,26 @@ from typing import Any
 
 TOP = Path(__file__).resolve().parent.parent.parent
 START = "notebooks/start.ipynb"
+_SETTLE = "--settle"
 _QUIET = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
 
 
 def main(arguments: list[str]) -> int:
     """Open a page; what follows it goes to JupyterLab as it is."""
+    if arguments[:1] == [_SETTLE]:
+        for notebook in arguments[1:]:
+            _seen_by_git(notebook)
+        return 0
     page, *more = arguments or [START]
     if not (TOP / page).is_file():
         print(f"error: there is no {page} in {TOP}", file=sys.stderr)
         return 1
-    for notebook in (TOP / START, TOP / page, *sorted((TOP / "notebooks" / "lessons").glob("*.ipynb"))):
-        name_language(notebook)
-    for place in (START, page, "notebooks/lessons"):
-        _seen_by_git(place)
+    lessons = sorted((TOP / "notebooks" / "lessons").glob("*.ipynb"))
+    changed = [
+        str(notebook) for notebook in dict.fromkeys((TOP / page, TOP / START, *lessons)) if name_language(notebook)
+    ]
+    if changed:  # beside JupyterLab's own start, which takes longer
+        subprocess.Popen([sys.executable, "-m", "compendium.lab", _SETTLE, *changed], cwd=TOP, stdin=subprocess.DEVNULL)
     settings = TOP / "build" / "lab"
     settings.mkdir(parents=True, exist_ok=True)
     (settings / "overrides.json").write_text(json.dumps(_QUIET), encoding="utf-8")
@@ -45,8 +52,8 @@ def main(arguments: list[str]) -> int:
     os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *options, *more])
 
 
-def name_language(notebook: Path) -> None:
-    """Write into a notebook what the kernel of this Python says of itself, as JupyterLab would on opening it."""
+def name_language(notebook: Path) -> bool:
+    """Write into a notebook what the kernel of this Python says of itself, as JupyterLab would on opening it; whether that was new."""
     content: dict[str, Any] = json.loads(notebook.read_text(encoding="utf-8"))
     language = {
         "codemirror_mode": {"name": "ipython", "version": sys.version_info[0]},
@@ -57,9 +64,11 @@ def name_language(notebook: Path) -> None:
         "pygments_lexer": f"ipython{sys.version_info[0]}",
         "version": platform.python_version(),
     }
-    if content["metadata"].get("language_info") != language:
-        content["metadata"]["language_info"] = language
-        notebook.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if content["metadata"].get("language_info") == language:
+        return False
+    content["metadata"]["language_info"] = language
+    notebook.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return True
 
 
 def _seen_by_git(place: str) -> None:
