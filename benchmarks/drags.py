@@ -2,11 +2,13 @@
 
 Usage: `python benchmarks/drags.py [chromium] [firefox]`; rows of the browser that is not named are kept. A move takes the way of the arrow keys, which is
 that of the mouse. `script` ends when everything is drawn, `painted` at the task after the next frame, so it has the wait for that frame in it (8 ms on
-average at 60 frames a second). Rows go to results/bench/drags.csv. Needs Playwright and the browser; without them nothing is measured, and it says so.
+average at 60 frames a second); other work of the machine is in all of them, so the table says how many processes it had waiting. Rows go to results/bench/drags.csv. Needs Playwright and the browser; without them nothing is measured, and it says so.
 """
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 import statistics
 import sys
@@ -22,6 +24,7 @@ from softgeom.explorers import page
 TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "drags.csv"
 COMMANDS = {"chromium": ("chromium",), "firefox": ("firefox", "firefox-esr")}
 LAUNCH: dict[str, dict[str, Any]] = {"chromium": {"args": ["--no-sandbox", "--disable-gpu"]}, "firefox": {"channel": "moz-firefox"}}  # fmt: skip
+BRIDGE = TABLE.parents[2] / "tests" / "browser" / "firefox_bridge.py"  # between Playwright and today's Firefox
 MOVES = 30
 WARM_UP = 10  # moves before them: the browser compiles what runs often
 CASES = (  # explorer, preset (-1: none), buttons pressed, point, what it is called
@@ -67,7 +70,19 @@ def measure(browser: Any, case: tuple[Any, ...], folder: Path) -> dict[str, obje
         "script ms": round(statistics.median(script), 1),
         "painted ms": round(statistics.median(painted), 1),
         "painted ms, nine in ten": round(sorted(painted)[MOVES * 9 // 10], 1),
+        "processes waiting": round(os.getloadavg()[0], 1),
     }
+
+
+def program(name: str, folder: Path) -> str | None:
+    """The command that starts a browser, or None."""
+    found = next(filter(None, map(shutil.which, COMMANDS[name])), None)
+    if not found or name == "chromium":
+        return found
+    path = folder / "firefox"
+    path.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(BRIDGE), found])} "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
 
 
 def main(asked: Sequence[str]) -> int:
@@ -78,11 +93,11 @@ def main(asked: Sequence[str]) -> int:
         return 0
     rows = pd.read_csv(TABLE).to_dict("records") if TABLE.is_file() else []
     for name in asked or ("chromium",):
-        found = next(filter(None, map(shutil.which, COMMANDS[name])), None)
-        if not found:
-            print(f"drags: no {name} on the PATH, nothing measured", file=sys.stderr)
-            continue
         with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
+            found = program(name, Path(folder))
+            if not found:
+                print(f"drags: no {name} on the PATH, nothing measured", file=sys.stderr)
+                continue
             browser = getattr(driver, name).launch(executable_path=found, **LAUNCH[name])
             fresh = [{"browser": f"{name} {browser.version}"} | measure(browser, case, Path(folder)) for case in CASES]
             browser.close()

@@ -37,6 +37,8 @@ const MISSIONS = [
   ["With three past tokens or more, make tearing impossible by the coupling alone.", ({ tear, past, c }) => past.length >= 3 && c !== 0 && !tear.length],
 ];
 const SHEET = 5; // the grid reaches beyond the window of x, as far as its image shows
+const [FINE, COARSE] = [1, 0.55]; // cells and points along a line, of a figure at rest and of one that is being dragged
+const MOVING = 160; // milliseconds without a change after which a figure is at rest
 
 export function couplingMatrix(coupling, turn) {
   const angle = (turn * Math.PI) / 180;
@@ -123,7 +125,7 @@ export function positions(X, M) {
 export function render({ model, el }) {
   const page = layOut(el);
   const put = writer(model);
-  const state = { handles: [], key: "" };
+  const state = { handles: [], key: "", changed: -Infinity, later: null };
   const presets = presetMenu(page, model, (changes) => (help.rest(), put(changes)));
   const resize = (change) => {
     const X = change(model.get("X").slice(0, -1));
@@ -167,7 +169,11 @@ export function render({ model, el }) {
     const key = JSON.stringify([past, c, angle, veiled]);
     if (key !== state.key) {
       state.key = key; // the field depends on the past only: dragging x leaves it as it is
-      state.tear = drawField(page, past, M, veiled);
+      const moving = performance.now() - state.changed < MOVING;
+      state.changed = performance.now();
+      state.tear = drawField(page, past, M, veiled, moving ? COARSE : FINE);
+      clearTimeout(state.later);
+      if (moving) state.later = setTimeout(sharpen, MOVING);
     }
     const seen = attend(X.at(-1), past, M);
     const all = positions(X, M);
@@ -191,9 +197,14 @@ export function render({ model, el }) {
     turn.set(angle, `${format(angle, 0)}°`);
   }
 
+  function sharpen() {
+    [state.key, state.changed] = ["", -Infinity];
+    draw();
+  }
+
   const stop = watch(model, ["X", "coupling", "turn", "veiled"], draw);
   draw();
-  return stop;
+  return () => (clearTimeout(state.later), stop());
 }
 
 function layOut(el) {
@@ -218,7 +229,7 @@ function boxAround(e, past) {
   return [bound(Math.min, -0.011), bound(Math.max, 0.013)];
 }
 
-function drawField(page, past, M, veiled) {
+function drawField(page, past, M, veiled, detail) {
   const { tokens: plane, image } = page;
   if (veiled) {
     for (const [where, names] of [[plane, ["field", "curve"]], [image, ["sheet", "folded"]]])
@@ -226,13 +237,13 @@ function drawField(page, past, M, veiled) {
     return [];
   }
   const { determinant, residual } = evaluator(past, M);
-  const field = sampleField(determinant, plane.half);
+  const field = sampleField(determinant, plane.half, Math.round(64 * detail));
   const tile = (polygons) => polygons.map((polygon) => `${plane.path(polygon)}Z`).join("");
   const shades = LEVELS.map((level) => svg("path", { d: tile(regionBelow(field, level)), class: level ? "sg-near" : "sg-torn" }));
   plane.draw("field", shades, { below: true });
   const tear = contour(field, 0);
   plane.draw("curve", [svg("path", { d: tear.map((segment) => plane.path(segment)).join(""), class: "sg-tear" })]);
-  drawSheet(image, residual, sampleField(determinant, SHEET, 60));
+  drawSheet(image, residual, sampleField(determinant, SHEET, Math.round(52 * detail)), detail);
   return tear;
 }
 
@@ -257,10 +268,11 @@ function inPlainWords(value, distance) {
 }
 
 /** The image of a grid of x under the residual map, with the part that is folded over and the crease around it. */
-function drawSheet(plane, map, field) {
+function drawSheet(plane, map, field, detail) {
   const lines = [];
+  const half = Math.round(30 * detail);
+  const along = Array.from({ length: 2 * half + 1 }, (_, m) => SHEET * (m / half - 1));
   for (let at = -SHEET; at <= SHEET; at += 1 / 3) {
-    const along = Array.from({ length: 81 }, (_, m) => SHEET * (m / 40 - 1));
     lines.push(plane.path(along.map((s) => map([at, s]))), plane.path(along.map((s) => map([s, at]))));
   }
   plane.draw("sheet", [svg("path", { d: lines.join(""), class: "sg-sheet" })]);

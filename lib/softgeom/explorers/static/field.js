@@ -4,7 +4,14 @@
 export function sampleField(f, half, n = 72) {
   const at = (k) => half * ((2 * k) / n - 1);
   const values = new Float64Array((n + 1) * (n + 1));
-  for (let r = 0; r <= n; r++) for (let c = 0; c <= n; c++) values[r * (n + 1) + c] = f([at(c), at(r)]);
+  const point = [0, 0]; // one for all: a drag asks for ten thousand
+  for (let r = 0; r <= n; r++) {
+    point[1] = at(r);
+    for (let c = 0; c <= n; c++) {
+      point[0] = at(c);
+      values[r * (n + 1) + c] = f(point);
+    }
+  }
   return { f, n, at, value: (c, r) => values[r * (n + 1) + c] };
 }
 
@@ -70,35 +77,40 @@ export function contour(field, level) {
 }
 
 /** Where f crosses the level on the side of a cell: the root of the chord, improved by one more chord on the part that holds it. */
-function crossing(field, p, q, level) {
-  let [a, b] = [p, q].map(([c, r]) => [field.at(c), field.at(r)]);
-  let [u, v] = [p, q].map(([c, r]) => field.value(c, r) - level);
-  const root = () => [0, 1].map((axis) => a[axis] + (u / (u - v)) * (b[axis] - a[axis]));
-  const middle = root();
-  const value = field.f(middle) - level;
-  if (value < 0 === u < 0) [a, u] = [middle, value];
-  else [b, v] = [middle, value];
-  return root();
+function crossing({ f, at, value }, [c, r], [d, s], level) {
+  let [ax, ay, u] = [at(c), at(r), value(c, r) - level];
+  let [bx, by, v] = [at(d), at(s), value(d, s) - level];
+  const share = u / (u - v);
+  const [x, y] = [ax + share * (bx - ax), ay + share * (by - ay)];
+  const w = f([x, y]) - level;
+  if (w < 0 === u < 0) [ax, ay, u] = [x, y, w];
+  else [bx, by, v] = [x, y, w];
+  const last = u / (u - v);
+  return [ax + last * (bx - ax), ay + last * (by - ay)];
 }
 
 /** How many points of a rectangle the map sends to the target: each triangle of a grid is sent to a triangle, counted if it holds it. */
 export function countPreimages(map, target, [low, high], n = 56) {
   const at = (k, axis) => low[axis] + ((high[axis] - low[axis]) * k) / n;
-  const images = [];
-  for (let r = 0; r <= n; r++) for (let c = 0; c <= n; c++) images.push(map([at(c, 0), at(r, 1)]));
+  const [u, v] = [0, 1].map(() => new Float64Array((n + 1) * (n + 1))); // images, seen from the target
+  const point = [0, 0];
+  for (let r = 0, k = 0; r <= n; r++) {
+    for (let c = 0; c <= n; c++, k++) {
+      point[0] = at(c, 0);
+      point[1] = at(r, 1);
+      const image = map(point);
+      u[k] = image[0] - target[0];
+      v[k] = image[1] - target[1];
+    }
+  }
+  const side = (a, b) => u[a] * v[b] - v[a] * u[b] > 0; // of the target, from a to b
   let count = 0;
   for (let r = 0; r < n; r++) {
     for (let c = 0; c < n; c++) {
       const k = r * (n + 1) + c;
-      const [p, q, s, t] = [images[k], images[k + 1], images[k + n + 1], images[k + n + 2]];
-      count += Number(holds(p, q, s, target)) + Number(holds(q, t, s, target));
+      const [low, middle, high] = [side(k, k + 1), side(k + 1, k + n + 1), side(k + n + 2, k + n + 1)];
+      count += Number(low === middle && side(k + n + 1, k) === low) + Number(side(k + 1, k + n + 2) === high && middle !== high);
     }
   }
   return count;
-}
-
-function holds(p, q, r, x) {
-  const side = (a, b) => (b[0] - a[0]) * (x[1] - a[1]) - (b[1] - a[1]) * (x[0] - a[0]) > 0;
-  const first = side(p, q);
-  return side(q, r) === first && side(r, p) === first;
 }

@@ -13,6 +13,13 @@ export const format = (value, digits = 2) => {
   return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−"); // no "-0.00", and a minus as wide as a plus
 };
 
+/** A place in the picture, to a tenth of its unit: twice as quick as toFixed, which one move of a token would ask some twenty thousand times. */
+function tenths(value) {
+  const all = Math.round(10 * value);
+  const [whole, rest] = [Math.trunc(all / 10), Math.abs(all % 10)];
+  return rest ? `${all < 0 && !whole ? "-" : ""}${whole}.${rest}` : `${whole}`;
+}
+
 export const subscript = (letter, number) => letter + String(number).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
 
 /** Where one more than `count` points goes: the golden angle spreads them. */
@@ -87,7 +94,11 @@ export class Plane {
 
   x = (value) => (SIDE / 2) * (1 + value / this.half);
   y = (value) => (SIDE / 2) * (1 - value / this.half);
-  path = (points) => `M${points.map((p) => `${this.x(p[0]).toFixed(2)} ${this.y(p[1]).toFixed(2)}`).join("L")}`;
+  path(points) {
+    let drawn = "";
+    for (const p of points) drawn += `${drawn ? "L" : "M"}${tenths(this.x(p[0]))} ${tenths(this.y(p[1]))}`;
+    return drawn;
+  }
 
   /** The position of a pointer event in the plane, kept inside the window. */
   locate(event) {
