@@ -11,7 +11,7 @@ from softgeom.bottleneck.proving.lp import MarginProgramme, SolverError, chebysh
 from softgeom.bottleneck.proving.nearest import NearestPointProgramme
 from softgeom.bottleneck.proving.surround import surround
 from softgeom.bottleneck.searching.ascent import climb
-from softgeom.bottleneck.searching.look import look
+from softgeom.bottleneck.searching.look import _largest, look
 from softgeom.bottleneck.searching.reflect import braid_reflect, reflect_step
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
@@ -116,6 +116,21 @@ def test_points_far_out_lie_in_the_region_and_on_its_rim(features) -> None:
     for found in (problem.reach(directions), np.array([problem.reach(direction) for direction in directions])):
         np.testing.assert_allclose(found, rim, rtol=2e-6)
         assert features.contains(found).all()
+
+
+@pytest.mark.parametrize("width", [7, 95, 96, 101, 1000])
+@pytest.mark.parametrize("values", [3, 10**6])
+def test_the_largest_entries_are_found_through_groups(width: int, values: int) -> None:
+    """With three values nearly all are tied; barred classes are minus infinity."""
+    rng = np.random.default_rng(width)
+    Y = rng.integers(values, size=(20, width)).astype(np.float32)
+    Y[rng.random(Y.shape) < 0.3] = -np.inf
+    for k in (1, 3, 7):
+        picked = _largest(Y, k)
+        assert picked.shape == (20, k)
+        assert all(len(set(row)) == k for row in picked.tolist())
+        found = np.sort(np.take_along_axis(Y, picked, axis=1), axis=1)
+        np.testing.assert_array_equal(found, np.sort(Y, axis=1)[:, -k:])
 
 
 def test_ascent_finds_what_one_look_does_not() -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from softgeom.bottleneck.problem import Problem
 
+GROUPED = 8  # columns whose maximum is taken before the largest are picked
 TILE_BYTES = 32 * 2**20  # logits held at once; also small enough to stay near the cache between passes
 
 
@@ -95,12 +96,32 @@ def _merge(
     fresh_index = np.zeros((len(Y), width), np.intp)
     rows = np.flatnonzero(behind)
     if len(rows):
-        picked = np.argpartition(Y[rows], Y.shape[1] - width, axis=1)[:, -width:]
+        theirs = Y if len(rows) == len(Y) else Y[rows]
+        picked = _largest(theirs, width)
         fresh_index[rows] = picked + start
-        fresh_logit[rows] = np.take_along_axis(Y[rows], picked, axis=1)
+        fresh_logit[rows] = np.take_along_axis(theirs, picked, axis=1)
     logit = np.concatenate([logit, fresh_logit], axis=1)
     index = np.concatenate([index, fresh_index], axis=1)
     if logit.shape[1] > k:
         keep = np.argpartition(logit, logit.shape[1] - k, axis=1)[:, -k:]
         logit, index = np.take_along_axis(logit, keep, axis=1), np.take_along_axis(index, keep, axis=1)
     return logit, index
+
+
+def _largest(Y: NDArray[Any], k: int) -> NDArray[np.intp]:
+    """Where the k largest entries of each row of Y (n, w) are (n, k), in any order.
+
+    Groups of columns are compared by their maxima first: the k largest entries lie in the k groups with the largest maxima.
+    """
+    n, width = Y.shape
+    groups = width // GROUPED
+    if groups < 4 * k:
+        return np.argpartition(Y, width - k, axis=1)[:, -k:]
+    whole = groups * GROUPED
+    top = Y[:, :whole].reshape(n, GROUPED, groups).max(axis=1)
+    best = np.argpartition(top, groups - k, axis=1)[:, -k:]
+    columns = (best[:, None] + groups * np.arange(GROUPED)[:, None]).reshape(n, -1)
+    rest = np.broadcast_to(np.arange(whole, width), (n, width - whole))
+    columns = np.concatenate([columns, rest], axis=1)
+    among = _largest(np.take_along_axis(Y, columns, axis=1), k)
+    return np.take_along_axis(columns, among, axis=1)
