@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from softgeom.bottleneck.certifying import room
 from softgeom.bottleneck.certifying.hull import certify_captivity, exact_row
 from softgeom.bottleneck.certifying.room import certify_captives, room_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
@@ -22,8 +24,9 @@ from softgeom.layer import SoftmaxLayer
     st.integers(1, 4),
     st.sampled_from([np.float16, np.float32, np.float64]),
     st.sampled_from([1e-12, 1e-6, 1.0, 1e6]),
+    st.sampled_from([0.0, np.inf]),
 )
-def test_a_bound_is_above_the_right_side_in_fractions(seed: int, d: int, dtype, size: float) -> None:
+def test_a_bound_is_above_the_right_side_in_fractions(seed: int, d: int, dtype, size: float, dense: float) -> None:
     """Of random weights on near ties, where the sign hangs on the last bits."""
     rng = np.random.default_rng(seed)
     with np.errstate(over="ignore"):
@@ -35,7 +38,9 @@ def test_a_bound_is_above_the_right_side_in_fractions(seed: int, d: int, dtype, 
     for t in range(8):
         rivals = np.delete(np.arange(8), t)[: rng.integers(1, 8)]
         captors.append(Captors(rivals, rng.choice([1e-9, 0.3, 1.0, 1e9], len(rivals)) * rng.random(len(rivals))))
-    for t, bound in enumerate(room_bounds(layer, Box(high), range(8), captors)):
+    with mock.patch.object(room, "DENSE", dense):
+        bounds = room_bounds(layer, Box(high), range(8), captors)
+    for t, bound in enumerate(bounds):
         row, bias = exact_row(layer, t)
         weights = [Fraction(w) for w in captors[t].weights.tolist()]
         rivals = [exact_row(layer, int(i)) for i in captors[t].rivals]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,13 @@ from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.proving.lp import MarginProgramme, SolverError, chebyshev_radius
 from softgeom.bottleneck.proving.nearest import NearestPointProgramme
-from softgeom.bottleneck.proving.surround import surround
+from softgeom.bottleneck.proving.surround import _minimise, _polish, _polish_together, _precision, surround
 from softgeom.bottleneck.searching.ascent import climb
 from softgeom.bottleneck.searching.look import _largest, look
 from softgeom.bottleneck.searching.reflect import braid_reflect, reflect_step
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
+
+surrounding = importlib.import_module("softgeom.bottleneck.proving.surround")
 
 
 def reflect_as_published(layer: SoftmaxLayer, t: int, patience: int) -> tuple[bool, int, np.ndarray]:
@@ -149,6 +153,32 @@ def test_surround_proves_planted_classes() -> None:
     proven = surround(problem, np.arange(2970, 3000))
     assert set(range(2980, 3000)) <= set(proven)
     assert all(bound <= 0 for _, bound in proven.values())
+
+
+def test_weights_polished_together_hold_each_class() -> None:
+    """Against the equation itself, and against polishing one at a time; a class outside the hull keeps a residual."""
+    rng = np.random.default_rng(5)
+    W = rng.normal(size=(600, 40)).astype(np.float32)
+    own = np.concatenate([rng.dirichlet(np.ones(120), 30) @ W[:120], 3 * W[:2]]).astype(np.float32)
+    precision = _precision(W)
+    p, _ = _minimise(W, own, np.zeros(600, np.float32), precision)
+    weights = _polish_together(W, own, p, precision)
+    v = weights.sum(axis=1)[:, None] * own.astype(np.float64) - weights @ W.astype(np.float64)
+    assert np.abs(v[:30]).max() < 1e-8
+    assert weights[:30].min() >= 0
+    assert not (np.abs(v[30:]).max(axis=1) < 0.1).any()
+    for n in range(30):
+        alone = _polish(W, own[n], np.arange(600), p[n])
+        assert np.abs(alone.weights @ W[alone.rivals].astype(np.float64) - own[n]).max() < 1e-6
+
+
+def test_what_is_polished_together_is_not_polished_again(monkeypatch) -> None:
+    layer = hard_layer(3000, 64, planted=20)
+    again = []
+    monkeypatch.setattr(surrounding, "_polish", lambda W, own, rivals, p: again.append(1) or _polish(W, own, rivals, p))
+    proven = surround(make_problem(layer, Box(100.0)), np.arange(2980, 3000))
+    assert set(range(2980, 3000)) == set(proven)
+    assert len(again) < 5
 
 
 def test_surround_survives_classes_on_an_edge_of_the_hull() -> None:

@@ -1,4 +1,4 @@
-"""Captivity with room to spare, for many classes at once: the first route of hull.py as two sparse products.
+"""Captivity with room to spare, for many classes at once: the first route of hull.py as two products, sparse where the weights are.
 
 With ``L`` (n, C) the sparse matrix of all weights and s its row sums, the combinations of all classes together are
 
@@ -21,6 +21,7 @@ from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import INFLATE, exponent, gamma, underflow
 
+DENSE = 0.05  # share of weights above which a dense product is quicker than a sparse one
 TOGETHER = 512  # classes of one product: their captors' rows are widened to float64
 
 
@@ -70,6 +71,8 @@ def _bounds(
         return np.full(len(classes), np.inf)
     n = max(counts) + 4
     s = L.sum(axis=1)[:, None]
+    if L.nnz > DENSE * len(captors) * len(there):
+        L = L.toarray()  # more products, several times sooner; what is zero adds no rounding
     v = s * own - L @ rows
     error = (gamma(n) * INFLATE) * (s * np.abs(own) + L @ np.abs(rows)) + underflow(n)
     return np.array([_divide_up(features, *each) for each in zip(v, error, s[:, 0], strict=True)])

@@ -18,6 +18,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.hull import certify_captivity
+from softgeom.bottleneck.certifying.room import room_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Problem
 
@@ -26,6 +27,8 @@ LEAST = 400  # few dimensions make many captives: a larger sample catches more o
 TEMPERATURES = (3.0, 1.0)  # in units of the bias's spread; the higher converges faster, the lower has more room
 STEPS = 24
 NEAR = 0.5  # |grad F| relative to its first value: a class that came no nearer is not worth a check
+PASSES = 3  # of polishing together
+CONJUGATE = 12  # conjugate gradients in each
 FORGET = 1e-9  # a weight below this fraction of the largest is lost in the sums; without it the evidence is shorter
 
 
@@ -63,13 +66,80 @@ def surround(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -> dict
             break
         own = problem.rows(left)[:, :d]
         p, gap = _minimise(W, own, b / np.float32(factor * (spread or 1.0)), precision)
-        for n in np.flatnonzero(gap < NEAR):
+        near = np.flatnonzero(gap < NEAR)
+        proven |= _proven_together(problem, W, own[near], p[near], rivals, left[near], precision)
+        for n in near:
+            if (t := int(left[n])) in proven:
+                continue
             captors = _polish(W, own[n], rivals, p[n])
-            t = int(left[n])
             bound = certify_captivity(problem.layer, problem.features, t, captors.rivals, captors.weights)
             if bound <= 0:
                 proven[t] = captors, bound
     return proven
+
+
+def _proven_together(
+    problem: Problem,
+    W: NDArray[np.float32],
+    own: NDArray[np.float32],
+    p: NDArray[np.float32],
+    rivals: NDArray[np.intp],
+    classes: NDArray[np.intp],
+    precision: NDArray[np.float32],
+) -> dict[int, tuple[Captors, float]]:
+    """Proofs with room to spare, of those ``classes`` (n,) whose weights p (n, k) polishing together makes hold."""
+    if not len(classes):
+        return {}
+    weights = _polish_together(W, own, p, precision)
+    worth = np.flatnonzero((weights > 0).any(axis=1) & np.isfinite(weights).all(axis=1))
+    kept = weights > 0
+    captors = [Captors(rivals[kept[n]], weights[n, kept[n]]) for n in worth]
+    bounds = room_bounds(problem.layer, problem.features, classes[worth].tolist(), captors)
+    return {
+        int(classes[n]): (few, bound)
+        for n, few, bound in zip(worth, captors, bounds.tolist(), strict=True)
+        if bound <= 0
+    }
+
+
+@np.errstate(
+    over="ignore", invalid="ignore", divide="ignore"
+)  # on an edge of the hull steps run away: they prove nothing
+def _polish_together(
+    W: NDArray[np.float32], own: NDArray[np.float32], p: NDArray[np.float32], precision: NDArray[np.float32]
+) -> NDArray[np.float64]:
+    """Newton's step for all classes at once: weights (n, k) ``p (1 + A mu)``, ``A = w_i - w_t``, with mu by conjugate gradients.
+
+    The residual ``v = sum_i p_i A_i`` is taken in float64, the step in float32: each pass gains several digits. What has a weight left
+    below zero or a residual is not proven by it; the checker finds out.
+    """
+    wide, own_wide = W.astype(np.float64), own.astype(np.float64)
+    p = np.where(p > FORGET * p.max(axis=1, keepdims=True), p, np.float32(0.0))
+    weights = p.astype(np.float64)
+
+    def lengths(X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """p (A x) of each class (n, k)."""
+        U = X @ W.T
+        U -= np.einsum("nd,nd->n", X, own)[:, None]
+        U *= p
+        return U
+
+    for _ in range(PASSES):
+        v = weights.sum(axis=1)[:, None] * own_wide - weights @ wide
+        size = np.maximum(np.abs(v).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        r = (v / size).astype(np.float32)
+        x, y = np.zeros_like(r), r @ precision
+        s, ry = y, np.einsum("nd,nd->n", r, y)
+        for _ in range(CONJUGATE):
+            U = lengths(s)
+            Hs = U @ W - U.sum(axis=1)[:, None] * own
+            step = (ry / np.maximum(np.einsum("nd,nd->n", s, Hs), np.finfo(np.float32).tiny))[:, None]
+            x, r = x + step * s, r - step * Hs
+            y = r @ precision
+            before, ry = ry, np.einsum("nd,nd->n", r, y)
+            s = y + (ry / np.maximum(before, np.finfo(np.float32).tiny))[:, None] * s
+        weights += lengths(x) * size
+    return np.maximum(weights, 0.0)
 
 
 def _polish(

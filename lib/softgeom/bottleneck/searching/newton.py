@@ -123,7 +123,7 @@ class _Group:
     def _direction(self, n: int) -> tuple[NDArray[np.float64], float]:
         """The Newton step (D,) of a class and the square of its decrement."""
         leads, T, z, D = self.leads[n], float(self.T[n]), self.Z[n], self.problem.dimension
-        heavy = np.flatnonzero(leads > leads.max() - FORGET * T)
+        heavy = np.flatnonzero(leads >= leads.max() - FORGET * T)
         if len(heavy) > (most := HEAVIEST * (D + 1)):
             heavy = heavy[np.argpartition(leads[heavy], len(heavy) - most)[-most:]]
         p = np.exp((leads[heavy] - leads[heavy].max()) / np.float32(T))
@@ -147,7 +147,7 @@ class _Group:
         T, leads = float(self.T[n]), self.leads[n]
         room = np.where(move > 0, self.high - self.Z[n], self.Z[n] - self.low) / np.maximum(np.abs(move), 1e-300)
         length = min(1.0, 0.9 * float(room.min()), DAMPING / (1 + max(decrement, 0.0) ** 0.5))
-        felt = np.maximum(leads, leads + np.float32(length) * change) > leads.max() - FORGET * T
+        felt = np.maximum(leads, leads + np.float32(length) * change) >= leads.max() - FORGET * T
         leads, change = leads[felt], change[felt]
         here = _smoothed(leads, T)
         for _ in range(6):
