@@ -203,22 +203,24 @@ def test_attention_tears_where_the_token_is_dragged(open_page, drag, screenshot)
     assert "No token is under pressure" in tab.locator(".sg-detail").inner_text()
 
 
+DRAGGED = """async () => {
+  const point = document.querySelector('[data-name="token-1"]');
+  const length = () => document.querySelector("path.sg-sheet").getAttribute("d").length;
+  const fine = length();
+  for (let k = 0; k < 3; k++) {
+    point.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true }));
+    await Promise.resolve();
+  }
+  const coarse = length();
+  for (let k = 0; k < 100 && length() < 0.9 * fine; k++) await new Promise((done) => setTimeout(done, 50));
+  return [fine, coarse, length()];
+}"""
+
+
 def test_a_field_is_coarse_while_its_past_is_dragged(open_page):
-    tab = open_page("attention")
-    length = "document.querySelector('path.sg-sheet').getAttribute('d').length"
-    fine = tab.evaluate(length)
-    moved = tab.evaluate(
-        f"""async () => {{
-        const point = document.querySelector('[data-name="token-1"]');
-        for (let k = 0; k < 3; k++) {{
-          point.dispatchEvent(new KeyboardEvent("keydown", {{ key: "ArrowLeft", bubbles: true }}));
-          await Promise.resolve();
-        }}
-        return {length};
-      }}"""
-    )
-    assert moved < 0.8 * fine
-    tab.wait_for_function(f"{length} > 0.9 * {fine}")  # at rest
+    fine, moving, at_rest = open_page("attention").evaluate(DRAGGED)
+    assert moving < 0.8 * fine
+    assert at_rest > 0.9 * fine
 
 
 def test_hardmax_steps_and_its_start_can_be_dragged(open_page, drag, screenshot):

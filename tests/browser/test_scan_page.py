@@ -45,8 +45,11 @@ def _downloaded(tab, button: str) -> bytes:
         "() => { const make = URL.createObjectURL; URL.createObjectURL = (blob) => make((window.offered = blob)); }"
     )
     tab.get_by_role("button", name=button).click()
-    tab.wait_for_function("window.offered")
-    return bytes(tab.evaluate("offered.arrayBuffer().then((buffer) => Array.from(new Uint8Array(buffer)))"))
+    content = """async () => {
+      while (!window.offered) await new Promise((done) => setTimeout(done, 50));
+      return Array.from(new Uint8Array(await offered.arrayBuffer()));
+    }"""
+    return bytes(tab.evaluate(content))
 
 
 def _scan(tab) -> str:
