@@ -1,6 +1,6 @@
 """Mutation testing of what every verdict stands on: break one expression, run its tests, list what no test noticed.
 
-    python tools/mutants.py --each 5 --seed 0 [--only hull]     draw mutants and try them
+    python tools/mutants.py --each 5 --seed 0 [--only hull]     draw mutants and try those that are new
     python tools/mutants.py --again [--only hull]               try those again that survived without a reason
 
 A small runner of our own: mutmut and cosmic-ray mutate a whole package and run a whole suite for each, hours here; this one draws a sample
@@ -14,14 +14,17 @@ import argparse
 import ast
 import copy
 import csv
+import importlib
+import multiprocessing
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = "softgeom/bottleneck"
@@ -51,6 +54,7 @@ COLUMNS = ["module", "line", "statement", "before", "after", "first", "verdict",
 KEYS = ("module", "statement", "before", "after")
 TABLE = ROOT / "results/bench/mutants.csv"
 SECONDS = 600
+HEAVY = ("hypothesis", "pandas", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.spatial", "joblib", "highspy")
 COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
 ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.BitAnd: ast.BitOr}
 NAMES = {"all": "any", "any": "all", "max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum"}
@@ -137,17 +141,32 @@ def survives(module: str, text: str, library: Path) -> str:
     place = library / module
     whole = place.read_text(encoding="utf-8")
     place.write_text(text, encoding="utf-8")
+    for compiled in place.parent.glob(f"__pycache__/{place.stem}.*"):  # which goes by seconds and size
+        compiled.unlink()
     tests = [str(ROOT / "tests/bottleneck" / name) for name in TESTS[module]]
-    environment = {**os.environ, "PYTHONPATH": str(library)}
-    options = "-n0 -x -q -p no:cacheprovider --hypothesis-profile=forgetful".split()
-    command = [sys.executable, "-m", "pytest", *options, *tests]
+    process = multiprocessing.get_context("fork").Process(target=_run, args=(tests, library))
     try:
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=SECONDS)
-        return "killed" if done.returncode else "SURVIVED"
-    except subprocess.TimeoutExpired:
-        return "killed (time)"
+        process.start()
+        process.join(SECONDS)
+        if process.is_alive():
+            process.kill()
+            return "killed (time)"
+        return "killed" if process.exitcode else "SURVIVED"
     finally:
         place.write_text(whole, encoding="utf-8")
+
+
+def _run(tests: list[str], library: Path) -> None:
+    """The tests in this process, a copy of one that has imported all but softgeom, with the library in that folder."""
+    os.chdir(ROOT)
+    os.environ["PYTHONPATH"] = str(library)
+    sys.path.insert(0, str(library))
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # of what was imported before
+    options = ("-n0", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=forgetful")
+    sys.exit(pytest.main([*quiet, *options, *tests]))
 
 
 def main() -> None:
@@ -158,6 +177,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="modules with this in their name")
     parser.add_argument("--again", action="store_true", help="survivors without a reason, instead of a sample")
     options = parser.parse_args()
+    for name in HEAVY:
+        importlib.import_module(name)
     known: dict[tuple[str, ...], dict[str, str]] = {}
     if TABLE.is_file():
         with TABLE.open(encoding="utf-8", newline="") as file:
@@ -169,6 +190,7 @@ def main() -> None:
             source = (ROOT / "lib" / module).read_text(encoding="utf-8")
             every = mutants(source)
             drawn = random.Random(options.seed).sample(every, min(options.each, len(every)))
+            drawn = [mutant for mutant in drawn if (module, *mutant[1:4]) not in known]
             if options.again:
                 _bury(known, module, {mutant[1:4] for mutant in every})
                 drawn = [mutant for mutant in every if _is_open(known.get((module, *mutant[1:4])))]

@@ -252,7 +252,7 @@ def test_what_a_simplex_must_absorb_covers_its_roundings(features, monkeypatch) 
 
 
 @pytest.mark.parametrize("power", [-60, -20, 0])
-def test_a_correction_is_as_large_as_the_residual_makes_it(power: int) -> None:
+def test_a_correction_is_as_large_as_the_residual_makes_it(power: int, monkeypatch) -> None:
     """Beside an exact inverse; weights that are smaller than their correction prove nothing."""
     layer, weights = simplex_layer()
     system = hull._System(layer, Unbounded(), np.zeros(4, int), np.arange(1, 5), weights)
@@ -263,12 +263,24 @@ def test_a_correction_is_as_large_as_the_residual_makes_it(power: int) -> None:
     needed = np.abs(np.linalg.inv(A)).sum(axis=1) * (miss / scale).max()
     np.testing.assert_allclose(delta, needed, rtol=1e-8)
     assert (delta >= needed * (1 - 1e-12)).all()
+    calls = told(monkeypatch, hull, "identity_error")
+    assert system._correction(system.D, np.full((4, 3), 2.0**-30), miss) is not None
+    np.testing.assert_array_equal(calls[0][1][:3], np.broadcast_to(2.0**-30 / scale[:, None], (3, 4)))
+    assert not calls[0][1][3].any()
 
 
 def test_too_few_captors_or_dependent_ones_make_no_simplex() -> None:
     layer, weights = simplex_layer()
     system = hull._System(layer, Unbounded(), np.zeros(3, int), np.arange(1, 4), weights[:3])
     assert system._correction(system.D, np.zeros((3, 3)), np.zeros(3)) is None
+    system = hull._System(layer, Unbounded(), np.zeros(4, int), np.arange(1, 5), weights)
+    for column in range(3):  # one that scaling has nearly lost
+        assert (
+            system._correction(
+                system.D * 2.0 ** np.where(np.arange(3) == column, -1000.0, 0), np.zeros((4, 3)), np.zeros(3)
+            )
+            is None
+        )
     flat = SoftmaxLayer([[0.0, 0.0], [1.0, 1.0], [-1.0, -1.0], [2.0, 2.0]])
     system = hull._System(flat, Unbounded(), np.zeros(3, int), np.arange(1, 4), np.array([0.25, 0.5, 0.25]))
     assert system._correction(system.D, np.zeros((3, 2)), np.zeros(2)) is None
@@ -358,6 +370,7 @@ def test_a_near_tie_is_one_beside_the_sizes_that_cancel() -> None:
 def test_what_is_far_from_a_tie_is_not_tried_in_fractions(features) -> None:
     layer, weights = simplex_layer(offset=1e-3)
     for changed, near in ((layer, False), (simplex_layer()[0], True)):
+        changed = SoftmaxLayer(np.column_stack([changed.W, np.full(5, 7.0)]))  # and what all rows share is no matter
         assert hull._System(changed, features, np.zeros(4, int), np.arange(1, 5), weights).is_near_tie() is near
 
 

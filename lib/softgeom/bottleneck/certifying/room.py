@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from softgeom.bottleneck.certifying.hull import COMFORT, certify_captivity
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.layer import FeatureSet, SoftmaxLayer
-from softgeom.rounding import INFLATE, exponent, gamma, underflow
+from softgeom.rounding import exponent, gamma, underflow
 
 DENSE = 0.05  # share of weights above which a dense product is quicker than a sparse one
 TOGETHER = 512  # classes of one product: their captors' rows are widened to float64
@@ -74,7 +74,7 @@ def _bounds(
     if L.nnz > DENSE * len(captors) * len(there):
         L = L.toarray()  # more products, several times sooner; what is zero adds no rounding
     v = s * own - L @ rows
-    error = (gamma(n) * INFLATE) * (s * np.abs(own) + L @ np.abs(rows)) + underflow(n)
+    error = gamma(n) * (s * np.abs(own) + L @ np.abs(rows)) + underflow(n)
     return np.array([_divide_up(features, *each) for each in zip(v, error, s[:, 0], strict=True)])
 
 
@@ -83,7 +83,7 @@ def _divide_up(features: FeatureSet, v: NDArray[np.float64], error: NDArray[np.f
     reach, size = features.support_bound(v[:-1], error[:-1])
     constant, constant_error = float(v[-1]), float(error[-1])
     right = reach + constant + constant_error
-    right += gamma(len(v) + 8) * (size + abs(constant) + constant_error) * INFLATE
+    right += gamma(len(v) + 8) * (size + abs(constant) + constant_error)
     bound = right / s * (1 - 1e-9)
     return bound if bound < -underflow(1) else np.inf
 
