@@ -166,7 +166,7 @@ def changes(profile: str) -> tuple[list[str], str]:
     if known is None:
         return faults, f"{len(findings)} claims; no verdicts are committed for profile {profile}"
     before = dict(zip(known["id"], known["verdict"], strict=True))
-    compared = [f for f in findings if not f.aside]
+    compared = [f for f in findings if not f.aside and f.profile == profile]  # not what a profile builds on
     moved = [
         f"{f.claim.id} ({f.claim.notebook}): {before[f.claim.id]} -> {f.verdict}; {f.judgement.says}"
         for f in compared
@@ -174,7 +174,7 @@ def changes(profile: str) -> tuple[list[str], str]:
     ]
     new = [f"{f.claim.id} ({f.claim.notebook}): new, {f.verdict}" for f in compared if f.claim.id not in before]
     gone = [f"{id}: had the verdict {before[id]}, and has no evidence" for id in before if id not in _ids(findings)]
-    aside = len(findings) - len(compared)
+    aside = sum(bool(f.aside) for f in findings)
     told = f"{len(compared)} verdicts compared with results/{profile}/verdicts.csv: {len(moved)} changed, {len(new)} new, {len(gone)} gone"
     return faults + moved + new + gone, told + (
         f"; {aside} on stand-in or incomplete data not compared" if aside else ""

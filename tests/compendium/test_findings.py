@@ -213,6 +213,21 @@ def test_a_run_on_stand_ins_is_not_held_against_real_verdicts(register, record, 
     assert findings.baseline(findings.of_run("default")[0]) == "id,verdict,finding\n"
 
 
+def test_what_a_profile_builds_on_is_not_compared_with_it(register, record, compendium):
+    record("models", a=-1)
+    (compendium / "results" / "models" / "verdicts.csv").write_text(
+        findings.baseline(findings.of_run("models")[0]), encoding="utf-8"
+    )
+    (compendium / "notebooks" / "11_demo.ipynb").write_text("{}")
+    below = compendium / "results" / "default" / "11_demo"
+    below.mkdir(parents=True)
+    row = {"id": "001-b", "verdict": "?", "evidence": {"gain": -1}}
+    content = {"notebook": "11_demo", "profile": "default", "claims": [row], "figures": {}, "tables": {}, "sources": []}
+    (below / "record.json").write_text(json.dumps(content), encoding="utf-8")
+    register(_entry("001-a"), _entry("001-b", kind="theorem", root="fold") | {"notebook": "11_demo"})
+    assert findings.changes("models")[0] == []
+
+
 def test_claims_are_told_with_source_rule_and_result(register, record, compendium, monkeypatch, capsys):
     papers = compendium / "papers"
     papers.mkdir()
