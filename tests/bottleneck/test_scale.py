@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from softgeom.bottleneck.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
@@ -37,3 +39,34 @@ def test_a_square_is_a_square_at_any_scale(rows: float, features) -> None:
     found = scan(SoftmaxLayer(SQUARE * rows), features=features)
     assert found.table.verdict.tolist() == CENTRE_LOSES
     assert found.verify()
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    kind=st.sampled_from(["box", "ball", "unbounded", "norm"]),
+    dtype=st.sampled_from([np.float16, np.float32, np.longdouble]),
+    rows=st.integers(-500, 480),
+    points=st.integers(-480, 480),
+    biased=st.booleans(),
+)
+@settings(max_examples=40)
+def test_verdicts_depend_on_neither_dtype_nor_unit(seed, kind, dtype, rows, points, biased) -> None:
+    """Numbers that float16 holds, in any dtype; and all of them times powers of two, from 1e-300 to 1e300."""
+    rng = np.random.default_rng(seed)
+    W, b = rng.normal(size=(8, 2)).astype(np.float16), rng.normal(size=8).astype(np.float16)
+    gain = rng.normal(size=2).astype(np.float16).astype(float)
+
+    def features(unit: float):
+        sets = {"box": Box(unit), "ball": Ball(unit), "unbounded": Unbounded(), "norm": Ellipsoid(gain * unit)}
+        return sets[kind]
+
+    def verdicts(W, b, unit: float) -> list[str]:
+        found = scan(SoftmaxLayer(W, b if biased else None), features=features(unit))
+        assert found.verify()
+        assert not found.counts["undecided"]
+        return found.table.verdict.tolist()
+
+    expected = verdicts(W.astype(float), b.astype(float), 1.0)
+    assert verdicts(W.astype(dtype), b.astype(dtype), 1.0) == expected
+    moved = np.ldexp(W.astype(float), rows), np.ldexp(b.astype(float), rows + points)
+    assert verdicts(*moved, 2.0**points) == expected
