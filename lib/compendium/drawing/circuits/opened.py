@@ -55,15 +55,7 @@ def draw_localising(table: pd.DataFrame, model: str) -> Figure:
         xlabel="direct: only its write into the last stream is lost (nats)",
         ylabel="total: all that reads it, again (nats)",
     )
-    ax.text(
-        0.99,
-        0.03,
-        "crosses: the same on texts without a repetition",
-        transform=ax.transAxes,
-        ha="right",
-        fontsize=9,
-        color=style.INK,
-    )
+    ax.set_title("crosses: the same on texts without a repetition", loc="right", fontsize=9)
     worst = table.loc[table["total"].abs().idxmax()]
     loss = f"Without {worst['name']} the right token of {model} loses {-worst['total']:.2f} nats"
     if abs(worst["total"]) < _FELT:
@@ -80,13 +72,14 @@ def draw_paths(paths: pd.DataFrame, table: pd.DataFrame, receiver: str, model: s
     """Senders by their previous-token score and by what the receiver's keys lose with them; queries and values beside it for comparison."""
     merged = paths.merge(table[["name", "previous"]], on="name")
     fig, axes = style.figure("page", height=3.6, ncols=3, sharex=True, sharey=True)
+    visible = 0.1 * merged[["keys", "queries", "values"]].abs().max().max()
     for ax, side, colour in zip(
         axes, ("keys", "queries", "values"), (style.BLUE, style.ORANGE, style.GREEN), strict=True
     ):
         ax.axhline(0, color=style.GREY, lw=0.8)
         ax.scatter(merged["previous"], merged[side], s=16, color=colour)
         strongest = merged.sort_values(side, key=abs, ascending=False)[:2]
-        _name_points(ax, strongest, "previous", side)
+        _name_points(ax, strongest[strongest[side].abs() > visible], "previous", side)
         ax.set(title=f"through its {side}", xlabel="previous-token score of the sender", xlim=(-0.03, 1.12))
     axes[0].set_ylabel("effect on the right logit (nats)")
     best = merged.loc[merged["keys"].abs().idxmax()]
@@ -141,14 +134,18 @@ def draw_depths(tables: Mapping[str, pd.DataFrame]) -> Figure:
     for ax, column, label in zip(
         axes, ("nats", "agrees"), ("loss on the next token (nats)", "agrees with the model's own choice"), strict=True
     ):
-        for name, table in tables.items():
-            depth = table["depth"] / table["depth"].max()
-            ax.plot(depth, table[column], marker="o", ms=4, color=colours[name])
-            middle = len(table) // 2
-            ax.annotate(
-                name, (depth[middle], table[column][middle]), xytext=(4, 6), textcoords="offset points",
+        falls = column == "nats"
+        for place, (name, table) in enumerate(tables.items()):
+            ax.plot(table["depth"] / table["depth"].max(), table[column], marker="o", ms=4, color=colours[name])
+            ax.text(
+                0.97 if falls else 0.03, 0.93 - 0.1 * place, name, transform=ax.transAxes, ha="right" if falls else "left",
                 color=style.legible(colours[name]), fontsize=9,
             )  # fmt: skip
+        if (
+            falls and max(table["nats"].max() for table in tables.values()) > 20
+        ):  # the embedding alone can be off by a hundred nats
+            ax.set_yscale("log")
+            ax.yaxis.set_major_formatter("{x:g}")
         ax.set(xlabel="depth (0 embedding, 1 the model itself)", title=label)
     name, table = list(tables.items())[-1]
     late = table[table["agrees"] >= 0.5]["depth"].min() / table["depth"].max()

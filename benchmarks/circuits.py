@@ -1,0 +1,138 @@
+"""Our language models beside other people's: logits against Transformers, greedy tokens a second against run.c.
+
+Transformers reads the very file of SmolLM2 that our Llama is made from (`gguf_file`), and four tiny random models of its own are taken apart; the number is the largest
+difference over the largest logit. Speeds are tokens a CPU second on one thread, turn by turn, of the small Llama-type model: with kept keys and values, without, and with
+`--run-c BINARY` run.c of github.com/karpathy/llama2.c (its `make run`), which says where its text is not ours.
+
+Usage: `python benchmarks/circuits.py [--run-c BINARY]`; what cannot be had is left out, and its row of the committed table stays.
+Aims: 1e-5 of the largest logit in float32; generation within three times of run.c. Writes results/bench/circuits.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from compendium import paths
+from softgeom.checkpoints import RELEASED, load_gguf_llama, load_llama2c
+from softgeom.circuits import dissect, run
+from softgeom.language_model import generate
+
+TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "circuits.csv"
+SENTENCE = "When Mary and John went to the store, John gave a drink to"
+TINY = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run-c", type=Path, help="the compiled run.c")
+    parser.add_argument("--repeats", type=int, default=5, help="timed texts of each kind")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rows = [*logits_of_families(), *logits_of_smollm2(), *speeds(options.run_c, options.repeats)]
+    found = pd.DataFrame(rows, columns=["what", "model", "precision", "number"])
+    if TABLE.is_file():
+        known = pd.read_csv(TABLE)
+        kept = known.merge(found[["what", "model"]], how="left", indicator=True)["_merge"] == "left_only"
+        found = pd.concat([found, known[kept.to_numpy()]])
+    found.to_csv(TABLE, index=False, float_format="%.4g", lineterminator="\n")
+    print(found.to_string(index=False))
+
+
+def logits_of_families() -> Iterator[tuple[str, str, str, float]]:
+    """Dissections of Transformers' own models, random and tiny, in float64; its rotary angles are single precision whatever the type."""
+    try:
+        import transformers
+    except ImportError:
+        print("Transformers is not installed: its models are left out")
+        return
+    gpt2 = transformers.GPT2Config(n_embd=32, n_head=4, n_layer=3, vocab_size=101, bos_token_id=0, eos_token_id=0)
+    kinds = (transformers.LlamaConfig, transformers.Qwen2Config, transformers.GemmaConfig)
+    for config in (gpt2, *(kind(vocab_size=101, head_dim=8, **TINY) for kind in kinds)):
+        torch.manual_seed(0)
+        model = transformers.AutoModelForCausalLM.from_config(config).double().eval()
+        tokens = torch.randint(101, (2, 24), generator=torch.Generator().manual_seed(1))
+        with torch.no_grad():
+            expected = model(tokens).logits
+        yield _difference(run(dissect(model), tokens).logits, expected, type(model).__name__)
+
+
+def logits_of_smollm2() -> Iterator[tuple[str, str, str, float]]:
+    """Our Llama and Transformers', from one file."""
+    if not RELEASED["smollm2"].available():
+        print("the file of SmolLM2 is not here: softgeom inspect smollm2 fetches it")
+        return
+    import transformers
+    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+    path = RELEASED["smollm2"].fetch()[0]
+    ours = load_gguf_llama(path)
+    tokens = torch.as_tensor([int(i) for i in ours.tokenizer.encode(SENTENCE)])[None]
+    with torch.no_grad():
+        found = ours(tokens)
+    del ours
+    config = transformers.AutoConfig.from_pretrained(path.parent, gguf_file=path.name)
+    theirs = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    tensors = load_gguf_checkpoint(str(path), return_tensors=True, model_to_load=theirs)["tensors"]
+    lacking, odd = theirs.load_state_dict(tensors, strict=False)
+    if odd or set(lacking) - {"lm_head.weight"}:
+        raise ValueError(f"Transformers lacks {lacking} and has no place for {odd}")
+    theirs.tie_weights()
+    with torch.no_grad():
+        expected = theirs.eval()(tokens).logits
+    yield _difference(found, expected, "SmolLM2-135M")
+
+
+def speeds(binary: Path | None, repeats: int) -> Iterator[tuple[str, str, str, float]]:
+    """Greedy texts from the first token to the end of the context."""
+    files = [paths.find_data(name) for name in ("models/aidreams260K.bin", "models/tok512.bin")]
+    if None in files:
+        print("the small Llama-type model is not in the data folder: speeds are left out")
+        return
+    model = load_llama2c(*files)
+    start, name, length = torch.tensor([model.tokenizer.beginning]), "AI Dreams 260K", model.config.n_ctx - 1
+    seconds: dict[str, list[float]] = {}
+    for _ in range(repeats):
+        for cache, what in ((True, "ours, keys and values kept"), (False, "ours, nothing kept")):
+            began = time.process_time()
+            text = generate(model, start, length, temperature=0, cache=cache)
+            seconds.setdefault(what, []).append(time.process_time() - began)
+        if binary:
+            command = [binary, files[0], "-z", files[1], "-t", "0", "-n", str(length + 1)]
+            before = _children()
+            said = subprocess.run(command, capture_output=True, check=True).stdout.decode(errors="replace")
+            seconds.setdefault("run.c", []).append(_children() - before)
+            ours = model.tokenizer.decode([int(i) for i in text[1:]])
+            if said.strip()[:200] != ours.strip()[:200]:
+                print(f"run.c says {said[:80]!r}, ours {ours[:80]!r}")
+    for what, times in seconds.items():
+        yield f"tokens a CPU second: {what}", name, "float32", length / statistics.median(times)
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _difference(found: Any, expected: Any, model: str) -> tuple[str, str, str, float]:
+    error = float((found.to(expected.dtype) - expected).abs().max() / expected.abs().max())
+    return "largest difference of logits over the largest", model, str(expected.dtype).removeprefix("torch."), error
+
+
+if __name__ == "__main__":
+    main()
