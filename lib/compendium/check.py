@@ -28,7 +28,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from compendium import paths
+from compendium import paths, profiles
 
 _FIELDS = {"id", "title", "paper", "ours", "keys", "paper_column", "our_column", "tolerance", "exceptions"}
 
@@ -74,16 +74,15 @@ def _compare(entry: dict[str, Any], profile: str) -> Iterator[Comparison]:
         return Comparison(entry["id"], entry["title"], where, paper, ours, tolerance, verdict, reason)
 
     theirs = pd.read_csv(paths.root() / "data" / "reference" / entry["paper"])
-    path = paths.root() / "results" / profile / entry["ours"]
+    places = [paths.results_dir(other, entry["ours"]) for other in profiles.lineage(profile)]
+    path = next((place for place in places if place.is_file()), places[0])
     if not path.is_file():
         notebook = entry["ours"].split("/")[0]
         yield row({}, None, None, "DIFFERENT", f"no results/{profile}/{entry['ours']}: run `make {notebook}` first")
         return
     table = pd.read_csv(path)
     if lost := [column for column in (*on, entry["our_column"]) if column not in table]:
-        reason = (
-            f"results/{profile}/{entry['ours']} has no column {', '.join(lost)}; it has {', '.join(map(str, table))}"
-        )
+        reason = f"{path.relative_to(paths.root()).as_posix()} has no column {', '.join(lost)}; it has {', '.join(map(str, table))}"
         yield row({}, None, None, "DIFFERENT", reason)
         return
     ours = table.set_index(on)[entry["our_column"]].to_dict()

@@ -45,6 +45,16 @@ def test_equal_numbers_pass(compare, capsys):
     assert "2 numbers: 2 equal, 0 explained, 0 DIFFERENT" in capsys.readouterr().out
 
 
+def test_a_profile_that_builds_on_default_is_compared_with_its_tables(compare, compendium):
+    compare([10, 20])
+    assert [row.verdict for row in check.compare("models")] == ["equal", "equal"]
+    own = compendium / "results" / "models" / "10_demo"
+    own.mkdir(parents=True)
+    (own / "counts.csv").write_text("n,regions\n1,10\n2,21\n")
+    assert [row.verdict for row in check.compare("models")] == ["equal", "DIFFERENT"]
+    assert [row.verdict for row in check.compare("hour")] == ["DIFFERENT"]
+
+
 def test_a_difference_fails(compare, capsys):
     assert [row.verdict for row in compare([10, 21])] == ["equal", "DIFFERENT"]
     assert command_line.main(["check"]) == 1
