@@ -118,7 +118,17 @@ def _skip_noise(app, what, name, obj, skip, options):
     return True if noise else None
 
 
+def _lines_of_signatures(app, page, template, context, doctree):
+    """Sphinx writes a signature of several lines as a list of definitions that defines nothing; to a screen reader it is lines."""
+
+    def lines(found):
+        return found[1].replace("<dd>", '<span class="sig-line">').replace("</dd>", "</span>")
+
+    context["body"] = re.sub(r'<dl>\n(<dd><em class="sig-param.*?)</dl>', lines, context.get("body", ""), flags=re.DOTALL)
+
+
 def setup(app):
+    app.connect("html-page-context", _lines_of_signatures)
     app.connect("autodoc-skip-member", _skip_noise)
     app.connect(
         "autodoc-process-docstring", _plain_docstring, priority=100

@@ -31,6 +31,7 @@ html[data-theme="dark"] { background: #14181d; }
 body { margin: 0; }
 main.softgeom { margin: 0 auto; padding: 12px 16px 24px; box-sizing: border-box; }
 h1 { font-size: 1.5em; line-height: 1.2; margin: 0.2em 0; }
+html[data-framed] h1 { display: none; }
 """
 
 

@@ -70,6 +70,7 @@ export function embed() {
   theme();
   addEventListener("hashchange", theme);
   if (parent === window) return;
+  document.documentElement.dataset.framed = ""; // the page around has the heading
   const tell = () =>
     parent.postMessage({ softgeomHeight: Math.ceil(document.querySelector("main").getBoundingClientRect().height) }, "*");
   new ResizeObserver(tell).observe(document.querySelector("main"));
