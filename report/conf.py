@@ -118,17 +118,19 @@ def _skip_noise(app, what, name, obj, skip, options):
     return True if noise else None
 
 
-def _lines_of_signatures(app, page, template, context, doctree):
-    """Sphinx writes a signature of several lines as a list of definitions that defines nothing; to a screen reader it is lines."""
+def _readable_aloud(app, page, template, context, doctree):
+    """Two things that a screen reader stumbles over. Sphinx writes a signature of several lines as a list of definitions that defines nothing: it becomes
+    lines. MyST-NB names every button that unfolds a cell alike, over the words on it: they stay."""
 
     def lines(found):
         return found[1].replace("<dd>", '<span class="sig-line">').replace("</dd>", "</span>")
 
-    context["body"] = re.sub(r'<dl>\n(<dd><em class="sig-param.*?)</dl>', lines, context.get("body", ""), flags=re.DOTALL)
+    body = context.get("body", "").replace('<summary aria-label="Toggle hidden content">', "<summary>")
+    context["body"] = re.sub(r'<dl>\n(<dd><em class="sig-param.*?)</dl>', lines, body, flags=re.DOTALL)
 
 
 def setup(app):
-    app.connect("html-page-context", _lines_of_signatures)
+    app.connect("html-page-context", _readable_aloud)
     app.connect("autodoc-skip-member", _skip_noise)
     app.connect(
         "autodoc-process-docstring", _plain_docstring, priority=100
