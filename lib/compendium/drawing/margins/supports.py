@@ -64,7 +64,7 @@ def draw_concentration(
                 dots.plot(size, place, "D" if reading == "paper" else "o", color=colour, ms=8, mec="black")
                 dots.text(
                     size,
-                    place - 0.16,
+                    place + (-0.16 if prior == "learned" else 0.38),  # above and below: the two may be close
                     f"{size:.0f}" if size >= 10 else f"{size:.1f}",
                     ha="center",
                     color=style.legible(colour),
