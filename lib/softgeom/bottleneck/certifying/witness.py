@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from softgeom.bottleneck.scaling import in_units
 from softgeom.layer import FeatureSet, SoftmaxLayer
-from softgeom.rounding import INFLATE, gamma, norm_up, shrink, underflow
+from softgeom.rounding import gamma, norm_up, shrink, underflow
 
 TILE_BYTES = 32 * 2**20  # logits held at once
 CLOSE_RIVALS = 256  # a candidate with more rivals within float64 rounding than this is left to the proofs
@@ -101,7 +101,7 @@ class WitnessChecker:
     def radius(self, classes: NDArray[np.intp], margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Lower bounds (n,) on ``min_i margin_i / ||w_t - w_i||``, from ``||w_t - w_i|| <= ||w_t|| + max_i ||w_i||``."""
         own = norm_up(self.layer.W[classes].astype(np.float64))
-        span = (own + self._norms[0]) * INFLATE
+        span = own + self._norms[0]  # both rounded up by more than sum and quotient are rounded
         with np.errstate(over="ignore", under="ignore"):
             margins = shrink(margins, -self._units.margins)
             radii = np.divide(margins, span, out=np.full(len(span), np.inf), where=span > 0)
@@ -204,7 +204,7 @@ class WitnessChecker:
             x, moved = self.features.features_at(rounded[None])
             logits = _float_logits(self.layer, x[0].astype(np.float64))
             # Twice: the point itself was rounded, by less than the products are.
-            error = 2 * float(self._error(x.astype(np.float64), 2 * moved, np.float64)[0])
+            error = 2 * float(self._error(x.astype(np.float64), moved, np.float64)[0])
             gap = logits[t] - np.delete(logits, t)
             far = gap > 4 * error
         rivals = np.delete(np.arange(self.layer.classes), t)
