@@ -169,12 +169,10 @@ class Scan:
         """
         checker = WitnessChecker(self.layer, self.features)
         witnesses = [f for f in self.findings if isinstance(f.evidence, Witness)]
-        for start in range(0, len(witnesses), 1024):
-            block = witnesses[start : start + 1024]
-            margins = checker.certify_many([f.evidence.point for f in block], [f.index for f in block])  # type: ignore[union-attr]
-            for f, margin in zip(block, margins, strict=True):
-                if not margin > 0:
-                    check_evidence(self.layer, self.features, f.index, f.evidence)
+        points = [cast(Witness, f.evidence).point for f in witnesses]
+        won = checker.wins(points, np.array([f.index for f in witnesses], dtype=np.intp))
+        for n in np.flatnonzero(~won).tolist():
+            check_evidence(self.layer, self.features, witnesses[n].index, witnesses[n].evidence)
         captives = [f for f in self.findings if isinstance(f.evidence, Captors)]
         evidence = [cast(Captors, f.evidence) for f in captives]
         bounds = room_bounds(self.layer, self.features, [f.index for f in captives], evidence)

@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softgeom.bottleneck.certifying.partial import partial_look
 from softgeom.bottleneck.scaling import in_units
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import gamma, norm_up, shrink, underflow
 
 TILE_BYTES = 32 * 2**20  # logits held at once
+LOOKED = 1024  # points taken at once
 CLOSE_RIVALS = 256  # a candidate with more rivals within float64 rounding than this is left to the proofs
 SUBNORMAL = 1e-300  # quotients below this may have lost bits
 COMFORT = 40  # sizes between 2^-40 and 2^40 need no scaling: no product of theirs leaves the range of float64
@@ -97,6 +99,24 @@ class WitnessChecker:
             stacked = np.stack([points[int(n)] for n in chosen])
             margins[chosen] = self.certify(stacked, np.array([classes[int(n)] for n in chosen], dtype=np.intp))
         return margins
+
+    def wins(self, points: Sequence[NDArray[Any]], classes: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether each class (n,) certainly wins at its point (d,): ``certify_many(...) > 0``, without the margins where that is cheaper."""
+        won = np.zeros(len(points), dtype=bool)
+        if not self._units.coordinates and points and all(self._is_narrow(point) for point in points):
+            look = partial_look(self.layer, points, classes)
+            if look is not None:
+                inside = [self._inside(np.stack(points[n : n + LOOKED])) for n in range(0, len(points), LOOKED)]
+                ahead = [
+                    look.margins(np.stack(points[n : n + LOOKED]), classes[n : n + LOOKED])
+                    for n in range(0, len(points), LOOKED)
+                ]
+                won = np.concatenate(inside) & (np.concatenate(ahead) > 0)
+        open_ = np.flatnonzero(~won).tolist()
+        for start in range(0, len(open_), LOOKED):
+            part = open_[start : start + LOOKED]
+            won[part] = self.certify_many([points[n] for n in part], [int(classes[n]) for n in part]) > 0
+        return won
 
     def radius(self, classes: NDArray[np.intp], margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Lower bounds (n,) on ``min_i margin_i / ||w_t - w_i||``, from ``||w_t - w_i|| <= ||w_t|| + max_i ||w_i||``."""

@@ -1,0 +1,153 @@
+"""Wins certified below the price of all logits: a part of each product, and Cauchy and Schwarz for the remainder.
+
+With k orthonormal directions Q, coordinates ``a_i = Q^T (w_i - m)`` about some row m and ``y = Q^T x``, for every class i
+
+    (w_i - m).x <= a_i.y + |w_i - m - Q a_i| |x - Q y| + small,
+
+and the right side is a product of k + 2 columns: ``[a_i, r_i, b_i].[y, rho, 1]``. Where a class is ahead of its rivals' bounds it wins; with k at a
+quarter of the features that costs a quarter of a look. Only the open ones need one. Whether it pays hangs on how far ahead the winners are,
+so a sample of them decides on k, or that nothing is gained.
+
+Neither Q nor a has to be exact: for any numbers Q, a, y and ``rest = w - m - Q a``
+
+    (w - m).x = a.y + a.(Q^T x - y) + rest.(x - Q y) + (Q^T rest).y,
+
+and the second and the last term are as small as Q is orthonormal and a and y are rounded; both are measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.layer import SoftmaxLayer
+from softgeom.rounding import INFLATE, gamma, norm_up, underflow
+
+FEWEST = 4096  # classes below which a full look takes milliseconds
+MOST_FEATURES = 1024  # beyond, finding the directions takes as long as looks
+SAMPLE = 128  # points that decide
+SHARES = (1 / 8, 1 / 4, 3 / 8, 1 / 2)  # of the features, tried as k
+OVERHEAD = 0.1  # what preparation and row maxima cost, in looks
+WORTH = 0.75  # of a look: a dearer one is not used
+ROWS, TILE = 4096, 512  # rows prepared at once, points bounded at once
+TILE_BYTES = 2**21  # bounds held at once
+
+
+class PartialLook:
+    """Upper bounds on the logits of a narrow layer from k of its principal directions.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        Weights and biases that float32 holds exactly.
+    directions : (d, k) array
+        Directions that are nearly orthonormal.
+    """
+
+    @np.errstate(over="ignore", invalid="ignore")  # what overflows certifies nothing
+    def __init__(self, layer: SoftmaxLayer, directions: NDArray[np.float64]) -> None:
+        self.layer, self.Q = layer, directions
+        k, C = directions.shape[1], layer.classes
+        self.stretch = 1 + float(np.linalg.norm(directions))  # above the norm of Q
+        self.mean = layer.W.mean(axis=0, dtype=np.float64)
+        self.columns = np.empty((C, k + 2), np.float32)
+        self.columns[:, -1] = layer.bias
+        self.size = self.reach = self.turned = 0.0  # the largest |w_i - m|, |a_i| or |rest_i|, |Q^T rest_i|
+        for start in range(0, C, ROWS):
+            rows = layer.W[start : start + ROWS].astype(np.float64) - self.mean
+            a = (rows @ directions).astype(np.float32)
+            rest = rows - a.astype(np.float64) @ directions.T
+            size = norm_up(rows)
+            slack = self._rounding() * size
+            self.columns[start : start + ROWS, :k] = a
+            self.columns[start : start + ROWS, k] = remainder = _up32(norm_up(rest) + slack)
+            self.size = max(self.size, float(size.max()))
+            self.reach = max(self.reach, float(norm_up(a.astype(np.float64)).max()), float(remainder.max()))
+            self.turned = max(self.turned, float((norm_up(rest @ directions) + slack).max()))
+        self.bias = float(np.abs(layer.bias).max())
+
+    def _rounding(self) -> float:
+        """What float64 may be off by in two products with Q, in units of the vector's length."""
+        return 8 * self.stretch**2 * gamma(sum(self.Q.shape) + 8)
+
+    def margins(self, points: NDArray[np.float32], classes: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Lower bounds (n,) on the margins of ``classes`` (n,) at x (n, d)."""
+        parts = [
+            self._margins(points[n : n + TILE].astype(np.float64), classes[n : n + TILE])
+            for n in range(0, len(points), TILE)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _margins(self, x: NDArray[np.float64], classes: NDArray[np.intp]) -> NDArray[np.float64]:
+        d, k = self.Q.shape
+        exact = x @ self.Q
+        y = exact.astype(np.float32).astype(np.float64)
+        size, y_size = norm_up(x), norm_up(y)
+        slack = self._rounding() * size
+        left = np.empty((len(x), k + 2), np.float32)
+        left[:, :k], left[:, k + 1] = y, 1.0
+        left[:, k] = _up32(norm_up(x - y @ self.Q.T) + slack)
+        best = np.full(len(x), -np.inf, np.float32)
+        width = max(256, TILE_BYTES // (4 * len(x)))
+        for start in range(0, self.layer.classes, width):
+            Y = left @ self.columns[start : start + width].T
+            here = np.flatnonzero((classes >= start) & (classes < start + Y.shape[1]))
+            Y[here, classes[here] - start] = -np.inf
+            np.maximum(best, Y.max(axis=1), out=best)
+        row = self.layer.W[classes].astype(np.float64) - self.mean
+        own = np.einsum("nd,nd->n", row, x) + self.layer.bias[classes]
+        off = norm_up(exact - y) + slack  # |Q^T x - y|
+        error = self.reach * off + self.turned * y_size + gamma(d + 8) * (self.size * size + self.bias)
+        products = self.reach * (y_size + left[:, k].astype(np.float64)) + self.bias
+        error += gamma(k + 4, np.float32) * products * INFLATE + underflow(k + 4, np.float32)
+        margin = own - best.astype(np.float64) - 2 * error * INFLATE
+        return np.where(np.isnan(margin), -np.inf, margin)
+
+
+def partial_look(
+    layer: SoftmaxLayer, points: Sequence[NDArray[np.float32]], classes: NDArray[np.intp]
+) -> PartialLook | None:
+    """The partial look that costs least for classes (n,) at their points (d,), as far as a sample of them tells; None where a full one does.
+
+    Layer and points are held exactly by float32.
+    """
+    C, d = layer.W.shape
+    if not FEWEST <= C or d > MOST_FEATURES or len(points) < 8 * SAMPLE:
+        return None
+    sample = np.linspace(0, len(points) - 1, SAMPLE).astype(np.intp)
+    x, t = np.stack([points[int(n)] for n in sample]), classes[sample]
+    Q = _principal_directions(layer)
+    centre = layer.W.mean(axis=0, dtype=np.float64)
+    a = (layer.W - centre.astype(np.float32)) @ Q.astype(np.float32)  # (C, d): a guess decides, no proof
+    y = x @ Q.astype(np.float32)
+    own = np.einsum("nd,nd->n", a[t], y) + layer.bias[t]
+    costs = {}
+    for share in SHARES:
+        k = max(1, int(share * d))
+        bound = y[:, :k] @ a[:, :k].T + np.outer(_length(y[:, k:]), _length(a[:, k:])) + layer.bias
+        bound[np.arange(len(t)), t] = -np.inf
+        costs[k] = (k + 2) / d + OVERHEAD + float((bound.max(axis=1) >= own).mean())
+    k = min(costs, key=costs.__getitem__)
+    return PartialLook(layer, Q[:, :k]) if costs[k] < WORTH else None
+
+
+def _principal_directions(layer: SoftmaxLayer) -> NDArray[np.float64]:
+    """Orthonormal directions (d, d), those along which the rows differ most first."""
+    moments = np.zeros((layer.dimension, layer.dimension))
+    mean = layer.W.mean(axis=0, dtype=np.float64)
+    for start in range(0, layer.classes, ROWS):
+        rows = (layer.W[start : start + ROWS] - mean).astype(np.float32)
+        moments += rows.T @ rows
+    return np.ascontiguousarray(np.linalg.eigh(moments)[1][:, ::-1])
+
+
+def _length(V: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.sqrt(np.einsum("nd,nd->n", V, V))
+
+
+def _up32(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """float32 not below the values."""
+    return np.nextafter(values.astype(np.float32), np.float32(np.inf))
