@@ -1,7 +1,8 @@
-"""Our language models beside other people's: logits against Transformers, greedy tokens a second against run.c.
+"""Our language models beside other people's: logits against Transformers, internals against TransformerLens, greedy tokens a second against run.c.
 
 Transformers reads the very file of SmolLM2 that our Llama is made from (`gguf_file`), and four tiny random models of its own are taken apart; the number is the largest
-difference over the largest logit. Speeds are tokens a CPU second on one thread, turn by turn, of the small Llama-type model: with kept keys and values, without, and with
+difference over the largest logit. TransformerLens, where it is installed (below version 4; no dependency of ours), is given the weights of a random GPT of ours, and every intermediate
+value is compared with the one of its name. Speeds are tokens a CPU second on one thread, turn by turn, of the small Llama-type model: with kept keys and values, without, and with
 `--run-c BINARY` run.c of github.com/karpathy/llama2.c (its `make run`), which says where its text is not ours.
 
 Usage: `python benchmarks/circuits.py [--run-c BINARY]`; what cannot be had is left out, and its row of the committed table stays.
@@ -25,7 +26,7 @@ import torch
 from compendium import paths
 from softgeom.checkpoints import RELEASED, load_gguf_llama, load_llama2c
 from softgeom.circuits import dissect, run
-from softgeom.language_model import generate
+from softgeom.language_model import GPT, GPTConfig, generate
 
 TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "circuits.csv"
 SENTENCE = "When Mary and John went to the store, John gave a drink to"
@@ -44,7 +45,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="timed texts of each kind")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rows = [*logits_of_families(), *logits_of_smollm2(), *speeds(options.run_c, options.repeats)]
+    rows = [
+        *logits_of_families(),
+        *logits_of_smollm2(),
+        *internals_of_a_gpt(),
+        *speeds(options.run_c, options.repeats),
+    ]
     found = pd.DataFrame(rows, columns=["what", "model", "precision", "number"])
     if TABLE.is_file():
         known = pd.read_csv(TABLE)
@@ -96,6 +102,81 @@ def logits_of_smollm2() -> Iterator[tuple[str, str, str, float]]:
     with torch.no_grad():
         expected = theirs.eval()(tokens).logits
     yield _difference(found, expected, "SmolLM2-135M")
+
+
+def internals_of_a_gpt() -> Iterator[tuple[str, str, str, float]]:
+    """A GPT of ours as TransformerLens runs it, in float64; it turns queries and keys on the way, where we keep only turned ones."""
+    try:
+        from transformer_lens import HookedTransformer, HookedTransformerConfig
+    except ImportError:
+        print("TransformerLens is not installed: its internals are left out")
+        return
+    sizes = GPTConfig(d_vocab=101, d_model=32, n_heads=4, n_layers=3, d_mlp=96, n_ctx=24, init_std=0.3)
+    ours = GPT(sizes, seed=0).double().eval()
+    same = {
+        name: getattr(sizes, name) for name in ("d_vocab", "d_model", "n_heads", "d_head", "n_layers", "d_mlp", "n_ctx")
+    }
+    theirs = HookedTransformer(
+        HookedTransformerConfig(
+            **same,
+            act_fn="gelu",
+            normalization_type="LN",
+            eps=sizes.layer_norm_eps,
+            positional_embedding_type="rotary",
+            rotary_dim=sizes.d_head,
+            rotary_adjacent_pairs=True,
+            rotary_base=int(sizes.rotary_base),
+            dtype=torch.float64,
+        )
+    )
+    theirs.load_state_dict(_named_as_transformer_lens(ours, theirs.state_dict()))
+    tokens = torch.randint(sizes.d_vocab, (2, sizes.n_ctx), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        found = ours.run_with_internals(tokens)
+        logits, seen = theirs.run_with_cache(tokens)
+    pairs = [
+        (found.logits, logits),
+        (found.embed, seen["hook_embed"]),
+        (found.ln_final_scale, seen["ln_final.hook_scale"]),
+    ]
+    for number, layer in enumerate(found.layers):
+        lens = {name.removeprefix(f"blocks.{number}."): value for name, value in seen.items()}
+        pairs += [
+            (getattr(layer, name), lens[f"hook_{name}"]) for name in ("resid_pre", "resid_mid", "mlp_out", "resid_post")
+        ]
+        pairs += [(getattr(layer, f"{norm}_scale"), lens[f"{norm}.hook_scale"]) for norm in ("ln1", "ln2")]
+        pairs += [(layer.mlp_pre, lens["mlp.hook_pre"]), (layer.mlp_post, lens["mlp.hook_post"])]
+        heads = {"q": "rot_q", "k": "rot_k", "v": "v", "z": "z"}
+        pairs += [(getattr(layer, name).transpose(1, 2), lens[f"attn.hook_{hook}"]) for name, hook in heads.items()]
+        pairs.append((layer.pattern, lens["attn.hook_pattern"]))
+    yield (
+        f"largest difference of {len(pairs)} internals from TransformerLens's, each over its largest",
+        "a random GPT of three layers",
+        "float64",
+        max(float((ours - lens).abs().max() / lens.abs().max()) for ours, lens in pairs),
+    )
+
+
+def _named_as_transformer_lens(model: GPT, wanted: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Our weights under its names; what it has and we have not is zero, but for its masks."""
+    state = {
+        name: value if "mask" in name or "IGNORE" in name or "rotary" in name else torch.zeros_like(value)
+        for name, value in wanted.items()
+    }
+    state |= {
+        "embed.W_E": model.W_E,
+        "unembed.W_U": model.W_U.T,
+        "ln_final.w": model.ln_final.w,
+        "ln_final.b": model.ln_final.b,
+    }
+    for number, block in enumerate(model.blocks):
+        for norm in ("ln1", "ln2"):
+            state |= {f"blocks.{number}.{norm}.{name}": getattr(getattr(block, norm), name) for name in ("w", "b")}
+        state |= {f"blocks.{number}.attn.{name}": getattr(block.attn, name) for name in ("W_Q", "W_K", "W_V", "W_O")}
+        state |= {
+            f"blocks.{number}.mlp.{name}": getattr(block.mlp, name) for name in ("W_in", "b_in", "W_out", "b_out")
+        }
+    return state
 
 
 def speeds(binary: Path | None, repeats: int) -> Iterator[tuple[str, str, str, float]]:
