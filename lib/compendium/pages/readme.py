@@ -133,7 +133,8 @@ def _cost(what: str, option: str) -> str:
     if what not in targets.index:
         raise KeyError(f"a page names the cost of {what}; results/bench/targets.csv has {', '.join(targets.index)}")
     column, unit, digits = ("disk (GB)", "GB", 1) if option == "disk" else ("minutes", "minutes", 0)
-    return f"{targets[column].to_dict()[what]:.{digits}f} {unit}"
+    said = f"{targets[column].to_dict()[what]:.{digits}f} {unit}"
+    return "1 minute" if said == "1 minutes" else said
 
 
 def _fuzzers(what: str, option: str) -> str:
