@@ -43,7 +43,9 @@ def test_the_largest_committed_profile_is_shown(recorded, compendium):
 
 def test_costs_are_those_measured(compendium):
     (compendium / "results" / "bench").mkdir(parents=True)
-    (compendium / "results" / "bench" / "targets.csv").write_text("target,minutes,disk (GB)\nall,19.7,2.42\nenv,1.1,2\n")
+    (compendium / "results" / "bench" / "targets.csv").write_text(
+        "target,minutes,disk (GB)\nall,19.7,2.42\nenv,1.1,2\n"
+    )
     text = "<!-- cost: all -->x<!-- /cost --> <!-- cost: all | disk --><!-- /cost -->"
     assert "-->20 minutes<!--" in readme.render(text)
     assert "-->2.4 GB<!--" in readme.render(text)
