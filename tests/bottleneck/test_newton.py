@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -73,6 +74,28 @@ def test_a_start_that_wins_is_kept() -> None:
     np.testing.assert_array_equal(found.Z, corner.astype(np.float32))
     assert found.margin[0] > 0
     assert found.steps[0] == 0
+
+
+def test_a_direction_solves_newtons_equation_by_automatic_differentiation(monkeypatch) -> None:
+    monkeypatch.setattr(newton, "HEAVIEST", 1000)  # nobody is lost in the sum
+    monkeypatch.setattr(newton, "FORGET", 1000.0)
+    layer, rng = crowded(seed=2), np.random.default_rng(2)
+    problem = make_problem(layer, Box(2.0))
+    group = newton._Group(problem, np.array([3, 150]), rng.uniform(-1.5, 1.5, size=(2, 8)))
+    rows, bias, low, high = map(torch.tensor, (problem.rows(slice(None), np.float64), problem.b, *problem.box))
+    for n, t in enumerate(group.classes.tolist()):
+        T, others = float(group.T[n]), [i for i in range(layer.classes) if i != t]
+
+        def smoothed(z, T=T, t=t, others=others):
+            leads = (rows[others] - rows[t]) @ z + bias[others] - bias[t]
+            return T * torch.logsumexp(leads / T, 0) - T / 16 * torch.log((high - z) * (z - low)).sum()
+
+        z = torch.from_numpy(group.Z[n])
+        gradient = torch.func.grad(smoothed)(z)
+        expected = -torch.linalg.solve(torch.func.hessian(smoothed)(z), gradient)
+        move, decrement = group._direction(n)
+        np.testing.assert_allclose(move, expected, rtol=1e-3)
+        assert decrement == pytest.approx(float(-gradient @ expected) / T, rel=1e-3)
 
 
 @settings(max_examples=100, deadline=None)

@@ -106,3 +106,9 @@ def test_the_gate_takes_numbers_as_they_are():
     scale = pd.DataFrame([{"baseline_perplexity": 9.5, "trigram_perplexity": 7.0, "tokens": 100, "seeds": 3}])
     assert outcomes.gate(scale) == {"baseline_perplexity": 9.5, "tokens": 100, "seeds": 3}
     assert isinstance(outcomes.gate(scale)["tokens"], int)
+
+
+def test_the_rate_with_the_lowest_loss_is_chosen_and_never_one_that_diverged():
+    trials = pd.DataFrame({"learning_rate": [1e-1, 3e-3, 1e-3], "validation": [np.nan, 4.0, 5.0]})
+    assert outcomes.chosen_rate(trials) == 3e-3
+    assert outcomes.chosen_rate(trials.iloc[::-1]) == 3e-3
