@@ -51,11 +51,8 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_type_aliases = {"ArrayLike": "ArrayLike"}
 autodoc_default_options = {"members": True, "undoc-members": False}
-autodoc_mock_imports = [
-    "distributed",
-    "datasets",
-    *api_pages.absent(),
-]  # optional at run time, slow to import, not documented here
+# Optional at run time, slow to import, not documented here
+autodoc_mock_imports = ["distributed", "datasets", *api_pages.absent()]
 maximum_signature_line_length = 90
 napoleon_google_docstring = False
 napoleon_use_ivar = True  # attributes once, as the class lists them

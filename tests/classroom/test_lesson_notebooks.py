@@ -11,7 +11,7 @@ import pytest
 from nbclient import NotebookClient
 
 import classroom
-from classroom import asking, leaders, rankings, recorded, tearing, trusting, winning
+from classroom import leaders, masks, pairs, rankings, recorded, tearing, trusting, winning
 from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
 from softgeom.hardmax import check_theorem
 
@@ -56,8 +56,8 @@ def _read(repository, name: str):
 def test_a_lesson_runs_unanswered_and_its_solutions_are_right(repository, execute, name):
     notebook = _read(repository, name)
     numbers = list(classroom.LESSONS[name].EXERCISES)
-    pairs = ", ".join(f"{number}: solution_{number}" for number in numbers)
-    notebook.cells.append(nbformat.v4.new_code_cell(f"{{k: classroom.check(f'{name}-{{k}}', v) for k, v in {{{pairs}}}.items()}}"))  # fmt: skip
+    solutions = ", ".join(f"{number}: solution_{number}" for number in numbers)
+    notebook.cells.append(nbformat.v4.new_code_cell(f"{{k: classroom.check(f'{name}-{{k}}', v) for k, v in {{{solutions}}}.items()}}"))  # fmt: skip
     notebook.cells.append(nbformat.v4.new_code_cell("import sys; 'torch' in sys.modules"))
     started = time.monotonic()
     texts = execute(notebook)
@@ -94,9 +94,9 @@ def _spoilers(name: str) -> list[str]:
         return ["is no proof", rf"\b{trusting.captors_of_a_character()}\b"]
     if name == "asking":
         return [
-            rf"\*\*{len(asking.freeing())} of 4 cases",
-            rf"\*\*{asking.pairs_together()} pairs",
-            rf"\*\*{asking._freed()[0]} can win",
+            rf"\*\*{len(masks.freeing())} of 4 cases",
+            rf"\*\*{pairs.pairs_together()} pairs",
+            rf"\*\*{masks._freed()[0]} can win",
             "argmaxable",
             r"\bma2\b",
         ]
