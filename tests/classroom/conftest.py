@@ -1,0 +1,122 @@
+"""The lessons' notebooks: read, executed, and what they would give away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import numpy as np
+import pytest
+from nbclient import NotebookClient
+
+from classroom import leaders, masks, pairs, rankings, recorded, tearing, trusting, winning
+from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
+from softgeom.hardmax import check_theorem
+
+FILES = {"rankings": "1_rankings_and_regions", "winning": "2_who_can_win", "tearing": "3_where_attention_tears", "leaders": "4_leaders", "trusting": "5_trust_but_verify", "asking": "6_ask_more"}  # fmt: skip
+PICTURE = "a picture"  # what an output counts as that shows one
+
+
+@pytest.fixture(scope="session")
+def lesson(repository: Path) -> Callable[[str], Any]:
+    """`lesson(name)` is its notebook, as it lies in the clone."""
+    return lambda name: nbformat.read(repository / "notebooks" / "lessons" / f"{FILES[name]}.ipynb", as_version=4)
+
+
+@pytest.fixture
+def execute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Any], list[str]]:
+    """`execute(notebook)` runs it in a kernel of this environment, away from anybody's start-up files, in the test's folder; an error in a cell raises."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
+    monkeypatch.delenv("JUPYTER_PATH", raising=False)
+
+    def execute_(notebook: Any) -> list[str]:
+        place = {"metadata": {"path": str(tmp_path)}}
+        NotebookClient(notebook, kernel_name="python3", timeout=60, startup_timeout=120, resources=place).execute()
+        return [_text(output) for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+
+    return execute_
+
+
+def _text(output: Any) -> str:
+    data = output.get("data", {})
+    if "image/png" in data:
+        return PICTURE
+    return data.get("text/markdown") or data.get("text/plain") or output.get("text", "")
+
+
+@pytest.fixture(scope="session")
+def text_of() -> Callable[[Any], str]:
+    """`text_of(output)`: what an output of a cell says."""
+    return _text
+
+
+@pytest.fixture(scope="session")
+def explorers() -> Callable[[Any], list[dict[str, Any]]]:
+    """`explorers(notebook)`: the state of every explorer that it showed, as its browser would get it."""
+
+    def states(notebook: Any) -> list[dict[str, Any]]:
+        models = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"].values()
+        return [model["state"] for model in models if "veiled" in model["state"]]
+
+    return states
+
+
+@pytest.fixture(scope="session")
+def given_away() -> Callable[[str, list[str]], list[str]]:
+    """`given_away(name, texts)`: patterns of what a lesson asks its learners to guess, those that are found in its outputs."""
+    return lambda name, texts: [each for each in _spoilers(name) if any(re.search(each, text) for text in texts)]
+
+
+@pytest.fixture(scope="session")
+def spoilers() -> Callable[[str], list[str]]:
+    """`spoilers(name)`: all those patterns."""
+    return _spoilers
+
+
+def _spoilers(name: str) -> list[str]:
+    """Patterns of what a lesson asks its learners to guess, computed as the lesson computes it."""
+    if name == "rankings":
+        counts = [rankings.realised(rankings.LAYER.W, b) for b in (None, rankings.BIAS)]
+        return [rf"\b{count}\b" for count in counts] + [f"{rankings.digits(*rankings.GPT2):,}"]
+    if name == "winning":
+        rng = np.random.default_rng(0)
+        crowds = [SoftmaxLayer(rng.normal(size=(100, d))) for d in (2, 4, 8, 16)]
+        counts = [scan(crowd, features=Unbounded()).counts["argmaxable"] for crowd in crowds]
+        dead = int(recorded.value("12_first_scan", "ppocr_imprisoned"))
+        return ["unargmaxable", "let D win", rf"\*\*{dead}\*\*", rf"\b{len(winning.winners(winning.CROWD))}\b"] + [
+            rf"\s{count}\b" for count in counts
+        ]
+    if name == "tearing":
+        coupling = tearing.first_folding_coupling(tearing.PAIR)
+        mass = tearing.mass(tearing.PAIR, tearing.PAIR_COUPLING, 1.0)
+        return [
+            rf"c = \*\*{coupling:.4g}",
+            f"{mass:.3f}",
+            "smallest slope",
+            f"{tearing._of_the_gpt()['score']:.2f} nats",
+        ]
+    if name == "trusting":
+        return ["is no proof", rf"\b{trusting.captors_of_a_character()}\b"]
+    if name == "asking":
+        return [
+            rf"\*\*{len(masks.freeing())} of 4 cases",
+            rf"\*\*{pairs.pairs_together()} pairs",
+            rf"\*\*{masks._freed()[0]} can win",
+            "argmaxable",
+            r"\bma2\b",
+        ]
+    found = check_theorem(leaders.START, np.eye(2), leaders.ALPHA)
+    named = ", ".join(str(i + 1) for i in np.flatnonzero(found.leaders))
+    return [
+        rf"{found.leaders.sum()} leaders",
+        rf"{len(found.sites)}(\*\*)? places",
+        rf"\[{named}\]",
+        "same\\*\\*|others\\*\\*",
+        "theorem holds",
+        rf"\*\*{leaders._kept():.0f}%",
+    ]
