@@ -173,7 +173,8 @@ $(RESOLVED)/.ok: $(wildcard params/*.yaml params/$(PROFILE).yaml) $(wildcard not
 	@$(PY) -m compendium check-params
 	@touch $@
 $(RESOLVED)/%.json: $(RESOLVED)/.ok ;
-.PRECIOUS: $(RESOLVED)/%.json
+# A notebook appears here whole, when it has run to its end: make must not delete it when it is stopped while that run's process still closes.
+.PRECIOUS: $(RESOLVED)/%.json $(E)/%.ipynb
 
 $(E)/%.ipynb: notebooks/%.ipynb $(RESOLVED)/%.json | $(STAMP)
 	@PARAMS= $(PY) -m compendium run $*
