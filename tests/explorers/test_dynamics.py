@@ -57,7 +57,7 @@ def test_preimages_of_a_fold_are_counted(javascript):
     """x -> x^3 - x in the first coordinate: three preimages near 0, one far out."""
     body = """
     const map = ([u, v]) => [u * u * u - u, v];
-    return argument.map((e) => m.countPreimages(map, e, [[-2, -2], [2, 2.01]]));"""
+    return argument.map((e) => m.countPreimages(map, e, [[-2, -2], [2, 2.01]], 56));"""
     assert javascript("field", body, [[0.01, 0.013], [0.3, -0.4], [1.5, 0.2], [-0.9, 0.7]]) == [3, 3, 1, 1]
 
 

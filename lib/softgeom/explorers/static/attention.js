@@ -93,8 +93,8 @@ export function evaluator(past, M) {
     mean2 /= total;
   };
   return {
-    determinant([x, y]) {
-      weigh(x, y);
+    determinant(p) {
+      weigh(p[0], p[1]);
       let s11 = 0;
       let s12 = 0;
       let s22 = 0;
@@ -108,9 +108,9 @@ export function evaluator(past, M) {
       }
       return (1 - s11 * m00 - s12 * m10) * (1 - s12 * m01 - s22 * m11) - (s11 * m01 + s12 * m11) * (s12 * m00 + s22 * m10);
     },
-    residual([x, y]) {
-      weigh(x, y);
-      return [x - mean1, y - mean2];
+    residual(p) {
+      weigh(p[0], p[1]);
+      return [p[0] - mean1, p[1] - mean2];
     },
   };
 }
@@ -125,7 +125,7 @@ export function positions(X, M) {
 export function render({ model, el }) {
   const page = layOut(el);
   const put = writer(model);
-  const state = { handles: [], key: "", changed: -Infinity, later: null };
+  const state = { handles: [], key: "", changed: -Infinity, later: null, detail: FINE };
   const presets = presetMenu(page, model, (changes) => (help.rest(), put(changes)));
   const resize = (change) => {
     const X = change(model.get("X").slice(0, -1));
@@ -170,8 +170,9 @@ export function render({ model, el }) {
     if (key !== state.key) {
       state.key = key; // the field depends on the past only: dragging x leaves it as it is
       const moving = performance.now() - state.changed < MOVING;
-      state.changed = performance.now();
-      state.tear = drawField(page, past, M, veiled, moving ? COARSE : FINE);
+      state.detail = moving ? COARSE : FINE;
+      state.tear = drawField(page, past, M, veiled, state.detail);
+      state.changed = performance.now(); // from the end: a machine that takes long to draw has the more need of the coarse figure
       clearTimeout(state.later);
       if (moving) state.later = setTimeout(sharpen, MOVING);
     }
@@ -188,7 +189,7 @@ export function render({ model, el }) {
     help.hide(veiled);
     if (veiled) [page.live, page.detail, page.plain].forEach((line, k) => say(line, k ? "" : VEILED));
     else {
-      const preimages = countPreimages(evaluator(past, M).residual, e, boxAround(e, past));
+      const preimages = countPreimages(evaluator(past, M).residual, e, boxAround(e, past), Math.round(56 * state.detail));
       tell(page, seen, all, X.length, preimages);
       say(page.plain, inPlainWords(seen.determinant, distanceTo(state.tear, X.at(-1))));
       help.check({ value: seen.determinant, preimages, tear: state.tear, past, c });
@@ -269,13 +270,13 @@ function inPlainWords(value, distance) {
 
 /** The image of a grid of x under the residual map, with the part that is folded over and the crease around it. */
 function drawSheet(plane, map, field, detail) {
-  const lines = [];
+  let lines = "";
   const half = Math.round(30 * detail);
   const along = Array.from({ length: 2 * half + 1 }, (_, m) => SHEET * (m / half - 1));
   for (let at = -SHEET; at <= SHEET; at += 1 / 3) {
-    lines.push(plane.path(along.map((s) => map([at, s]))), plane.path(along.map((s) => map([s, at]))));
+    lines += plane.visible(along.map((s) => map([at, s]))) + plane.visible(along.map((s) => map([s, at])));
   }
-  plane.draw("sheet", [svg("path", { d: lines.join(""), class: "sg-sheet" })]);
+  plane.draw("sheet", [svg("path", { d: lines, class: "sg-sheet" })]);
   const folded = regionBelow(field, 0).map((polygon) => `${plane.path(divide(polygon, 0.2).map(map))}Z`);
   const crease = contour(field, 0).map((segment) => plane.path(segment.map(map)));
   plane.draw("folded", [
@@ -286,11 +287,14 @@ function drawSheet(plane, map, field, detail) {
 
 /** The polygon with points added on its sides, none longer than `step`: a map bends them. */
 function divide(polygon, step) {
-  return polygon.flatMap((p, k) => {
-    const q = polygon[(k + 1) % polygon.length];
-    const parts = Math.ceil(Math.max(Math.abs(q[0] - p[0]), Math.abs(q[1] - p[1])) / step);
-    return Array.from({ length: parts }, (_, m) => [0, 1].map((axis) => p[axis] + (m / parts) * (q[axis] - p[axis])));
-  });
+  const points = [];
+  for (let k = 0; k < polygon.length; k++) {
+    const [p, q] = [polygon[k], polygon[(k + 1) % polygon.length]];
+    const [u, v] = [q[0] - p[0], q[1] - p[1]];
+    const parts = Math.ceil(Math.max(Math.abs(u), Math.abs(v)) / step);
+    for (let m = 0; m < parts; m++) points.push([p[0] + (m / parts) * u, p[1] + (m / parts) * v]);
+  }
+  return points;
 }
 
 function drawTokens(page, state, X, seen, { determinants, support }, veiled) {

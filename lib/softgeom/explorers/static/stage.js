@@ -13,12 +13,12 @@ export const format = (value, digits = 2) => {
   return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−"); // no "-0.00", and a minus as wide as a plus
 };
 
-/** A place in the picture, to a tenth of its unit: twice as quick as toFixed, which one move of a token would ask some twenty thousand times. */
+/** A place in the picture, to a tenth of its unit. One move of a token asks for thousands, so those inside the picture are written once and kept. */
 function tenths(value) {
   const all = Math.round(10 * value);
-  const [whole, rest] = [Math.trunc(all / 10), Math.abs(all % 10)];
-  return rest ? `${all < 0 && !whole ? "-" : ""}${whole}.${rest}` : `${whole}`;
+  return all >= 0 && all <= 10 * SIDE ? (WRITTEN[all] ??= String(all / 10)) : String(all / 10);
 }
+const WRITTEN = [];
 
 export const subscript = (letter, number) => letter + String(number).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
 
@@ -94,9 +94,27 @@ export class Plane {
 
   x = (value) => (SIDE / 2) * (1 + value / this.half);
   y = (value) => (SIDE / 2) * (1 - value / this.half);
+  place(p) {
+    return `${tenths(this.x(p[0]))} ${tenths(this.y(p[1]))}`;
+  }
+
   path(points) {
     let drawn = "";
-    for (const p of points) drawn += `${drawn ? "L" : "M"}${tenths(this.x(p[0]))} ${tenths(this.y(p[1]))}`;
+    for (let k = 0; k < points.length; k++) drawn += (k ? "L" : "M") + this.place(points[k]);
+    return drawn;
+  }
+
+  /** The path of a curve without the pieces that lie outside of the window, both ends beyond the same side. */
+  visible(points) {
+    const edge = 1.02 * this.half; // a stroke is wider than its curve
+    const beyond = (a, b) => (a > edge && b > edge) || (a < -edge && b < -edge);
+    let drawn = "";
+    for (let k = 1, pen = false; k < points.length; k++) {
+      const [p, q] = [points[k - 1], points[k]];
+      const outside = beyond(p[0], q[0]) || beyond(p[1], q[1]);
+      if (!outside) drawn += pen ? "L" + this.place(q) : `M${this.place(p)}L${this.place(q)}`;
+      pen = !outside;
+    }
     return drawn;
   }
 
