@@ -34,6 +34,9 @@ endif
 export PARAMS MODEL OUT ARGS NAME ONLY PAPER SENTENCE EACH
 export SOFTGEOM_DATA := $(DATA)
 export SOFTGEOM_PROFILE := $(PROFILE)
+ifeq ($(MAKELEVEL),0)
+export SOFTGEOM_MAKE := $(shell echo $$PPID)# this make: what it started ends with it
+endif
 
 # A profile names folders, so it must be a plain word.
 ODD      := .. ; & | < > ' " ` \ * ? ! { } [ ] ~ : = % ( ) $$

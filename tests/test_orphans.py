@@ -119,3 +119,19 @@ def test_a_command_of_make_ends_with_it(level, ends):
     finally:
         if _alive({command}):
             os.kill(command, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_command_sees_that_the_first_make_was_gone_before_it_looked(gone):
+    first = subprocess.Popen(["sleep", "60"])
+    if gone:
+        first.kill()
+        first.wait()
+    environment = {**os.environ, "MAKELEVEL": "1", "SOFTGEOM_MAKE": str(first.pid)}
+    command = subprocess.Popen([sys.executable, "-c", COMMAND], env=environment)
+    try:
+        assert _wait(lambda: command.poll() is not None, 20 if gone else 3) == gone
+    finally:
+        for process in (command, first):
+            process.kill()
+            process.wait()

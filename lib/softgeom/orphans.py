@@ -31,20 +31,23 @@ def end_with_parent(parent: int) -> None:
 
 
 def end_with_make() -> None:
-    """Let this process end within a second or two of the make that started it; without one, nothing.
+    """Let this process end within a second or two of the make that a user started; without one, nothing.
 
-    A make that is killed cannot tell its commands to stop: the next make would run beside what the first one left behind.
+    A make that is killed cannot tell its commands to stop: the next make would run beside what the first one left behind. The Makefile says in
+    ``SOFTGEOM_MAKE`` which process that is: it may be gone before this one looks for the first time, or have started another make between the two.
     """
-    if os.environ.get("MAKELEVEL"):
-        _start_watch(os.getppid())
+    if not os.environ.get("MAKELEVEL"):
+        return
+    said = os.environ.get("SOFTGEOM_MAKE", "")
+    _start_watch(os.getppid(), int(said) if said.isdecimal() else None)
 
 
-def _start_watch(parent: int) -> None:
-    threading.Thread(target=_watch, args=(parent,), daemon=True, name="softgeom-parent-watch").start()
+def _start_watch(parent: int, first: int | None = None) -> None:
+    threading.Thread(target=_watch, args=(parent, first), daemon=True, name="softgeom-parent-watch").start()
 
 
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
+def _watch(parent: int, first: int | None) -> None:
+    while os.getppid() == parent and (first is None or _is_alive(first)):
         time.sleep(_SECONDS)
     os._exit(1)
 

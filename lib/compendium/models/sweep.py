@@ -23,7 +23,7 @@ from compendium.keeping import Shelf
 from compendium.models import margin_run
 from compendium.models.encoded import EncodedText
 from compendium.models.margin_run import MarginRun
-from softgeom import parallel, progress
+from softgeom import parallel
 from softgeom.language_model import (
     GPT,
     GPTConfig,
@@ -186,12 +186,8 @@ def run_experiments(
     n_jobs: int = 1,
 ) -> list[dict[str, Any]]:
     """:func:`run_experiment` for each, ``n_jobs`` at a time, with progress."""
-    ended = []
-    waves = [experiments[i : i + n_jobs] for i in range(0, len(experiments), n_jobs)]
-    for wave in progress.track(waves, "training runs"):
-        jobs = [(experiment, tokens, validation, folder, device) for experiment in wave]
-        ended += parallel.run_blocks(run_experiment, jobs, n_jobs=n_jobs)
-    return ended
+    jobs = [(experiment, tokens, validation, folder, device) for experiment in experiments]
+    return parallel.run_blocks(run_experiment, jobs, n_jobs=n_jobs, description="training runs")
 
 
 def run_experiment(
