@@ -74,14 +74,19 @@ function halve(f, a, b, negativeAtA) {
   return (a + b) / 2;
 }
 
-/** The smallest slope in the window, and where it is. */
-export function steepestFold(past, c) {
-  let [least, where] = [Infinity, 0];
-  for (let k = 0; k <= POINTS; k++) {
+/** Tokens all along the window, each with its residual and slope: both curves are drawn from them. */
+export function sampleLine(past, c) {
+  return Array.from({ length: POINTS + 1 }, (_, k) => {
     const x = HALF * ((2 * k) / POINTS - 1);
-    const { slope } = moments(x, past, c);
-    if (slope < least) [least, where] = [slope, x];
-  }
+    const { mean, slope } = moments(x, past, c);
+    return { x, residual: x - mean, slope };
+  });
+}
+
+/** The smallest slope among them, and where it is. */
+export function steepestFold(line) {
+  let [least, where] = [Infinity, 0];
+  for (const { x, slope } of line) if (slope < least) [least, where] = [slope, x];
   return { least, where };
 }
 
@@ -146,14 +151,16 @@ export function render({ model, el }) {
     const move = ([, e]) => model.get("veiled") || put({ level: e });
     asked ??= new Handle(page.line, { name: "level", shape: "diamond", move }); // after the tokens: Tab meets them first
     asked.place([-HALF + HALF / 20, level], { fill: "var(--sg-ink)", caption: "e", away: [0, 1], label: `residual asked for, ${format(level)}` });
-    drawCurve(page.line, past, c, veiled);
+    const line = sampleLine(past, c);
+    const fold = steepestFold(line);
+    drawCurve(page.line, line, veiled);
     drawLevel(page.line, level, veiled ? [] : roots);
-    drawSlope(page.slope, past, c, veiled);
+    drawSlope(page.slope, line, veiled);
     presets.hide(veiled);
     if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
-    else tell(page, roots, steepestFold(past, c), c, level);
+    else tell(page, roots, fold, c, level);
     help.hide(veiled);
-    if (!veiled) help.check({ roots, ...steepestFold(past, c) });
+    if (!veiled) help.check({ roots, ...fold });
     coupling.control.max = veiled ? VEILED_COUPLING : 5;
     coupling.set(c, format(c));
   }
@@ -179,26 +186,25 @@ function layOut(el) {
   return { ...page, line, slope };
 }
 
-/** The parts of a curve on which a test holds and those on which it does not, as one path each. */
-function splitCurve(plane, height, test) {
-  const [kept, other] = [[], []];
-  for (let k = 0; k < POINTS; k++) {
-    const [a, b] = [k, k + 1].map((n) => HALF * ((2 * n) / POINTS - 1));
-    (test((a + b) / 2) ? kept : other).push(plane.path([[a, height(a)], [b, height(b)]]));
+/** A curve as two paths: the pieces on which the line keeps its direction, and those on which it is folded. */
+function splitCurve(plane, line, height, unfolded) {
+  const drawn = { kept: "", folded: "" };
+  for (let k = 0, pen = ""; k < POINTS; k++) {
+    const [p, q] = [line[k], line[k + 1]];
+    const part = unfolded || p.slope + q.slope >= 0 ? "kept" : "folded";
+    if (part !== pen) drawn[part] += `M${plane.place([p.x, p[height]])}`;
+    drawn[part] += `L${plane.place([q.x, q[height]])}`;
+    pen = part;
   }
-  return [kept.join(""), other.join("")];
+  return bothParts(drawn);
 }
 
-const bothParts = (kept, torn) => [
+const bothParts = ({ kept, folded }) => [
   ...(kept ? [svg("path", { d: kept, class: "sg-rise" })] : []),
-  ...(torn ? [svg("path", { d: torn, class: "sg-tear" })] : []),
+  ...(folded ? [svg("path", { d: folded, class: "sg-tear" })] : []),
 ];
 
-function drawCurve(plane, past, c, veiled) {
-  const height = (x) => x - moments(x, past, c).mean;
-  const [rising, folded] = splitCurve(plane, height, (x) => veiled || moments(x, past, c).slope >= 0);
-  plane.draw("curve", bothParts(rising, folded));
-}
+const drawCurve = (plane, line, veiled) => plane.draw("curve", splitCurve(plane, line, "residual", veiled));
 
 function drawLevel(plane, level, roots) {
   plane.draw("level", [
@@ -207,12 +213,7 @@ function drawLevel(plane, level, roots) {
   ]);
 }
 
-function drawSlope(plane, past, c, veiled) {
-  if (veiled) return plane.draw("slope", []);
-  const height = (x) => moments(x, past, c).slope;
-  const [above, below] = splitCurve(plane, height, (x) => height(x) >= 0);
-  plane.draw("slope", bothParts(above, below));
-}
+const drawSlope = (plane, line, veiled) => plane.draw("slope", veiled ? [] : splitCurve(plane, line, "slope"));
 
 function tell(page, roots, { least, where }, c, level) {
   say(
