@@ -33,7 +33,7 @@ def end_with_parent(parent: int) -> None:
 def end_with_make() -> None:
     """Let this process end within a second or two of the make that a user started; without one, nothing.
 
-    A make that is killed cannot tell its commands to stop: the next make would run beside what the first one left behind. The Makefile says in
+    A make that is killed cannot tell its commands to stop: the next make would run beside what the first one left behind. That make says in
     ``SOFTGEOM_MAKE`` which process that is: it may be gone before this one looks for the first time, or have started another make between the two.
     """
     if not os.environ.get("MAKELEVEL"):
