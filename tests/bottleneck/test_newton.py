@@ -1,6 +1,8 @@
-"""Newton's ascent: what it finds wins, it finds nearly all that programmes find, and nothing stops it."""
+"""Newton's ascent: what it finds wins, captors hold in fractions, it finds nearly all that programmes find, and nothing stops it."""
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from softgeom.bottleneck.certifying.hull import exact_captivity
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.proving.lp import MarginProgramme
 from softgeom.bottleneck.searching import newton
@@ -36,10 +39,11 @@ def test_it_finds_nearly_every_winner_and_never_a_captive(features) -> None:
     layer = crowded()
     problem, classes = make_problem(layer, features), np.arange(layer.classes)
     start = np.tile(problem.box[0] * 0.4 + problem.box[1] * 0.6, (layer.classes, 1))
-    found = newton_ascent(problem, classes, start)
+    found, captors = newton_ascent(problem, classes, start)
     values = np.array([best_margin(layer, t, *problem.box) for t in classes])
     won = found.margin > 0
     assert not (won & (values < 1e-6)).any()
+    assert not set(captors) & set(classes[won].tolist())
     if problem.is_box:  # a winner of the box around a ball may lose in the ball
         assert won[values > 1e-3].mean() > 0.97
     assert won.sum() > 40
@@ -58,10 +62,11 @@ def test_groups_and_their_order_change_nothing(monkeypatch) -> None:
     layer = crowded(seed=1)
     problem, classes = make_problem(layer, Box(50.0)), np.arange(40)
     start = np.zeros((40, 8))
-    whole = newton_ascent(problem, classes, start)
+    whole, held = newton_ascent(problem, classes, start)
     monkeypatch.setattr(newton, "GROUP_BYTES", 4 * layer.classes * 7)
-    parts = newton_ascent(problem, classes[::-1].copy(), start)
+    parts, held_apart = newton_ascent(problem, classes[::-1].copy(), start)
     np.testing.assert_array_equal(whole.margin > 0, parts.margin[::-1] > 0)
+    assert set(held) == set(held_apart)
     np.testing.assert_allclose(whole.margin, parts.margin[::-1], atol=0.1 * np.abs(whole.margin).max())
 
 
@@ -70,10 +75,39 @@ def test_a_start_that_wins_is_kept() -> None:
     problem = make_problem(layer, Box(100.0))
     corner = np.where(layer.W[:1] > 0, 100.0, -100.0)  # on the faces, where the barrier is infinite
     t = int((corner @ layer.W.T + layer.bias).argmax())
-    found = newton_ascent(problem, np.array([t]), corner)
+    found, captors = newton_ascent(problem, np.array([t]), corner)
     np.testing.assert_array_equal(found.Z, corner.astype(np.float32))
     assert found.margin[0] > 0
     assert found.steps[0] == 0
+    assert not captors
+
+
+@pytest.mark.parametrize("features", [Box(100.0), Box(4.0, low=0.0), Ball(6.0)], ids=lambda f: f.describe())
+def test_captors_hold_in_fractions_and_nearly_every_captive_has_some(features) -> None:
+    """The weights at a minimum above zero: made exact they imprison, whatever programmes say; few captives lie too near to winning."""
+    layer = crowded(classes=400, seed=2)
+    problem, classes = make_problem(layer, features), np.arange(300, 400)
+    _, captors = newton_ascent(problem, classes, np.full((100, 8), 1e-3))
+    for t, few in captors.items():
+        assert t not in few.rivals
+        assert len(few.rivals) <= newton.HEAVIEST * (layer.dimension + 1)
+        weights = [Fraction(w) for w in few.weights.tolist()]
+        assert exact_captivity(layer, features, t, few.rivals, weights) == 0
+    if problem.is_box:
+        captive = {t for t in classes.tolist() if best_margin(layer, t, *problem.box) < -1e-2}
+        assert len(captive) > 40
+        assert len(captive - set(captors)) <= 2
+    assert len(captors) > 40
+
+
+def test_weights_that_leave_a_residual_are_not_taken_for_captors(monkeypatch) -> None:
+    """Without corrections the weights near a minimum have room in the bias but miss the row: over this box that proves nothing."""
+    layer = crowded(classes=400, seed=2)
+    problem, classes = make_problem(layer, Box(1e6)), np.arange(300, 400)
+    start = np.zeros((100, 8))
+    assert newton_ascent(problem, classes, start)[1]
+    monkeypatch.setattr(newton, "CORRECTIONS", 0)
+    assert not newton_ascent(problem, classes, start)[1]
 
 
 def test_a_direction_solves_newtons_equation_by_automatic_differentiation(monkeypatch) -> None:
@@ -114,9 +148,10 @@ def test_degenerate_rows_stop_nothing(d: int, classes: int, kinds: int, scale: f
     layer = SoftmaxLayer(rows.astype(np.float32), rng.integers(-1, 2, size=classes).astype(np.float32))
     problem = make_problem(layer, Box(3.0, low=-1.0))
     which = np.arange(classes)
-    found = newton_ascent(problem, which, rng.choice([-1.0, 3.0], size=(classes, d)))
+    found, captors = newton_ascent(problem, which, rng.choice([-1.0, 3.0], size=(classes, d)))
     assert np.isfinite(found.Z).all()
     assert problem.features.contains(found.Z.astype(np.float64)).all()
     logits = found.Z.astype(np.float64) @ layer.W.T.astype(np.float64) + layer.bias
     for t in which[found.margin > 1e-3 * max(scale, 1.0)]:
         assert logits[t, t] > np.delete(logits[t], t).max()
+    assert not set(captors) & set(which[found.margin > 0].tolist())

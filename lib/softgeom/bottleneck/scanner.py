@@ -14,7 +14,7 @@ scan goes on where it was, with the same table.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from threadpoolctl import ThreadpoolController
 
 from softgeom.bottleneck.certifying.archive import block_path, load_findings, save_findings
 from softgeom.bottleneck.certifying.evidence_file import fingerprint
-from softgeom.bottleneck.certifying.room import room_bounds
+from softgeom.bottleneck.certifying.room import certify_captives, room_bounds
 from softgeom.bottleneck.certifying.twins import find_twins
 from softgeom.bottleneck.certifying.verdict import (
     Captors,
@@ -419,14 +419,13 @@ def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     left = _without(classes, findings)
     if not len(left):
         return _refined(task, [findings[t] for t in classes.tolist()])
-    start: dict[int, tuple[NDArray[np.float32], NDArray[np.intp]]] = {}
-    won: dict[int, NDArray[Any]] = {}
-    for these, found in _pursued(task, left, points):
-        start |= dict(zip(these.tolist(), zip(found.Z, found.rivals, strict=True), strict=True))
-        winners = np.flatnonzero(found.margin > 0).tolist()
-        won |= {int(these[n]): task.problem.lift(found.Z[n], float(found.margin[n])) for n in winners}
-    findings |= _won(task, won, "ascent")
-    if task.layer.classes > FEW and shares(task.problem):
+    found, proofs = _pursued(task, left, points)
+    start = dict(zip(left.tolist(), zip(found.Z, found.rivals, strict=True), strict=True))
+    won = {
+        int(left[n]): task.problem.lift(found.Z[n], float(found.margin[n])) for n in np.flatnonzero(found.margin > 0)
+    }
+    findings |= _won(task, won, "ascent") | _proven(proofs, "newton")
+    if _is_narrow(task):
         left = _without(classes, findings)
         proofs, won = cut_each(task.problem, left, [start[t][1] for t in left.tolist()])
         findings |= _proven(proofs, "cuts") | _won(task, won, "cuts")
@@ -450,17 +449,23 @@ def _prove_many(task: _Task, classes: NDArray[np.intp]) -> tuple[dict[int, Findi
     return findings | _proven(proofs, "together"), points
 
 
-def _pursued(task: _Task, classes: NDArray[np.intp], points: Points) -> Iterator[tuple[NDArray[np.intp], Candidates]]:
-    """What a longer search finds for classes (n,): by Newton's steps from points that beat some rivals already, else from far out."""
-    near = np.array([t in points for t in classes.tolist()], dtype=bool)
-    if near.any():
-        these = classes[near]
-        yield these, newton_ascent(task.problem, these, np.array([points[t] for t in these.tolist()]))
-    if not near.all():
-        # Larger working sets than in the first search: the programmes start from them; few rivals need no choice.
-        rounds = 0 if task.layer.classes <= FEW else 8
-        these = classes[~near]
-        yield these, climb(task.problem, these, rounds=rounds, steps=40, rivals=64, device=task.device)
+def _is_narrow(task: _Task) -> bool:
+    """Whether programmes of few features against many rivals are what proofs take."""
+    return task.layer.classes > FEW and shares(task.problem)
+
+
+def _pursued(task: _Task, classes: NDArray[np.intp], points: Points) -> tuple[Candidates, Proofs]:
+    """What a longer search finds for classes (n,): in narrow layers by Newton's steps, from points that beat some rivals already where there are any."""
+    problem = task.problem
+    if _is_narrow(task):
+        found, held = newton_ascent(
+            problem, classes, np.array([points.get(t, problem.anchor) for t in classes.tolist()])
+        )
+        bounds = certify_captives(task.layer, task.features, list(held), list(held.values())).tolist()
+        return found, {t: (few, bound) for (t, few), bound in zip(held.items(), bounds, strict=True) if bound <= 0}
+    # Larger working sets than in the first search: the programmes start from them; few rivals need no choice.
+    rounds = 0 if task.layer.classes <= FEW else 8
+    return climb(problem, classes, rounds=rounds, steps=40, rivals=64, device=task.device), {}
 
 
 def _without(classes: NDArray[np.intp], findings: dict[int, Finding]) -> NDArray[np.intp]:

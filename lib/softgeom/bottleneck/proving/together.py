@@ -10,8 +10,8 @@ them all, over a few shared rivals:
 3. *In step.* From the middle's basis all others pivot together (lockstep.py). A class that beats the shared rivals at some point is left as soon
    as that point is found.
 
-Where the middle's simplex holds nobody else, captives are not alike, and only a small layer, all of it, is shared. What is still open then is mostly not captive at all: its
-point goes to Newton's ascent (newton.py), and what that leaves to cutting planes and programmes of its own.
+Where the middle's simplex holds nobody else, captives are not alike, and nothing is shared. What is still open goes to Newton's ascent (newton.py), with the point where it
+has one, and what that leaves to cutting planes and programmes of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from softgeom.bottleneck.searching.look import look
 MOST_FEATURES = 256  # pivots cost d times the shared rivals: beyond this surround.py and single programmes are as fast
 FEWEST = 16  # classes for which finding the shared rivals pays
 SHARED = 12  # shared rivals per dimension
-ALL = 2048  # up to so many classes everybody is a shared rival: who beats them all has won
 FLATTEN = 0.25  # power of the weights by which they are drawn: rows that matter little to the middle matter to others
 TRIED = 8  # classes near the middle: the first may not be captive
 
@@ -57,11 +56,7 @@ def prove_together(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -
         return {}, {}
     crowd = _Crowd(problem, classes)
     captors = crowd.prove_the_middle()
-    if captors is None or not len(crowd.left):
-        return crowd.proven, {}
-    if problem.classes <= ALL:
-        return crowd.proven, crowd.prove_in_step(np.arange(problem.classes))
-    if len(crowd.proven) < 2:
+    if captors is None or len(crowd.proven) < 2 or not len(crowd.left):
         return crowd.proven, {}
     return crowd.proven, crowd.prove_in_step(np.union1d(captors, crowd.surrounding(seed)))
 
