@@ -119,12 +119,12 @@ def legible(colour: str, contrast: float = 4.5) -> str:
     from matplotlib.colors import to_hex, to_rgb
 
     channels = to_rgb(colour)
-    while 1.05 / (_luminance(channels) + 0.05) < contrast:
+    while 1.05 / (luminance(channels) + 0.05) < contrast:
         channels = (0.97 * channels[0], 0.97 * channels[1], 0.97 * channels[2])
     return to_hex(channels)
 
 
-def _luminance(channels: Iterable[float]) -> float:
+def luminance(channels: Iterable[float]) -> float:
     """Relative luminance of an sRGB colour, as WCAG defines it."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -8,8 +8,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from compendium import style
+
+_NUMBERED = 40  # cells up to which each has room for its number
 
 
 def head_grid(table: pd.DataFrame, panels: Mapping[str, str]) -> tuple[Figure, dict[str, tuple[Axes, np.ndarray]]]:
@@ -27,3 +30,13 @@ def head_grid(table: pd.DataFrame, panels: Mapping[str, str]) -> tuple[Figure, d
     return fig, {
         column: (ax, table[column].to_numpy().reshape(L, H).T) for ax, column in zip(axes.flat, panels, strict=True)
     }
+
+
+def number_cells(ax: Axes, picture: AxesImage) -> None:
+    """Write its value into each cell of a small grid, black or white as the colour wants it."""
+    cells = np.asarray(picture.get_array())
+    if cells.size > _NUMBERED:
+        return
+    for (head, layer), value in np.ndenumerate(cells):
+        light = style.luminance(picture.cmap(picture.norm(value))[:3]) > 0.18
+        ax.text(layer, head, f"{value:.2f}", ha="center", va="center", fontsize=9, color="black" if light else "white")

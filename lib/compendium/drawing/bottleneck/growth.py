@@ -36,7 +36,12 @@ def draw_iterations(curves: Mapping[int, tuple[NDArray[np.intp], NDArray[np.bool
         _draw_sorted(ax, steps, captive)
         ax.axhline(patience, color=style.GREY, linewidth=0.8, linestyle=":")
         ax.set_yscale("symlog", linthresh=1, linscale=0.5)
-        ax.set(title=f"d = {d}: {captive.mean():.0%} captive", xlim=(-0.03, 1.03), ylim=(-0.4, 2.2 * patience))
+        few = 0 < captive.mean() < 0.005
+        ax.set(
+            title=f"d = {d}: {captive.sum() if few else f'{captive.mean():.0%}'} captive",
+            xlim=(-0.03, 1.03),
+            ylim=(-0.4, 2.2 * patience),
+        )
         ax.set_xticks([0, 1], ["0", "1"])
     fig.supxlabel("")
     axes[0, 0].set_ylabel("steps of Braid Reflect")

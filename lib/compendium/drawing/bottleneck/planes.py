@@ -91,11 +91,12 @@ def draw_construction(W: Matrix) -> Figure:
         axes[0, 1].plot(*W[[i, j]].T, color=style.GREY, linewidth=0.8, linestyle=":")
     draw_vectors(axes[0, 1], differences, [f"$w_{i + 1} - w_{j + 1}$" for i, j in pairs], [style.BLACK] * 3)
     axes[0, 1].set_title("2. Their differences are the normals")
-    draw_vectors(axes[1, 0], 0.45 * differences, [""] * 3, [style.GREY] * 3)
     _draw_ties(axes[1, 0], W, reach)
-    axes[1, 0].set_title("3. Each line is a tie of two classes")
+    axes[1, 0].set_title("3. At a right angle to each, the tie of two classes")
     draw_polygons(axes[1, 1], cells, ranking_colour, name, (11,))
-    axes[1, 1].set_title("4. Rankings between the lines; colours: the winner")
+    axes[1, 1].set_title(
+        f"4. Rankings, the winner last: in {name(next(iter(cells)))} class {next(iter(cells))[-1] + 1} wins"
+    )
     for ax in axes.flat:
         feature_axes(ax)
     style.headline(fig, f"Three weight vectors cut the plane into {len(cells)} rankings, two for each winner")
@@ -108,7 +109,15 @@ def _draw_ties(ax: Axes, W: Matrix, reach: float) -> None:
         along = np.array([-normal[1], normal[0]]) / np.abs(normal).max() * reach
         ax.plot(*np.array([-along, along]).T, color=style.BLACK, linewidth=1)
         end = along if along[1] > 0 or (along[1] == 0 and along[0] > 0) else -along
-        ax.annotate(f"$y_{i + 1} = y_{j + 1}$", 0.72 * end, (3, 3), textcoords="offset points", fontsize=9, bbox=PLATE)
+        ax.annotate(
+            f"$y_{i + 1} = y_{j + 1}$",
+            0.72 * end,
+            (-8, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            bbox=PLATE,
+        )
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
 
 
@@ -139,6 +148,7 @@ def draw_effect_of_bias(W: Matrix, b: Matrix) -> Figure:
         )
     style.headline(
         fig,
-        f"A bias adds {counts[1] - counts[0]} rankings, all in bounded cells (outlined): features that are too large never meet them",
+        f"A bias adds {counts[1] - counts[0]} rankings (written with the winner last), all in bounded cells (outlined): features that are too large "
+        f"never meet them",
     )
     return fig

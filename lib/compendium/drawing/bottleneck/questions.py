@@ -9,9 +9,10 @@ import numpy as np
 from compendium import style
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -28,20 +29,25 @@ def draw_mask(lost: int, freed: int, sizes: Sequence[int], dimension: int) -> Fi
         d: no minimal prison has more than d + 1.
     """
     fig, (left, right) = style.figure("page", 3.4, ncols=2, width_ratios=[1.15, 1])
-    for place, share, text in (
-        (1, 0, f"among all outputs: 0 of {lost:,} can win"),
-        (0, freed, f"among the character's own: {freed:,} of {lost:,}"),
-    ):
-        left.barh(place, lost, color="#ececec", height=0.45)
-        left.barh(place, share, color=style.BLUE, height=0.45)
-        left.text(0, place + 0.3, text, va="bottom", fontsize=10)
-    left.set(xlabel="readings that can never win unmasked", yticks=[], ylim=(-0.4, 1.75))
+    for place, share in ((1, 0), (0, freed)):
+        left.barh(place, lost, color="#ececec", height=0.5)
+        left.barh(place, share, color=style.BLUE, height=0.5)
+        left.text(
+            0.5 * lost, place, f"{share:,} of {lost:,} can win", va="center", ha="center", color="white" if share > 0.6 * lost else style.INK,
+        )  # fmt: skip
+    left.set_yticks([1, 0], ["among all outputs", "among the readings\nof its own character"])
+    left.set(xlabel="readings that cannot win among all outputs", ylim=(-0.5, 1.5), xlim=(0, 1.02 * lost))
+    left.tick_params(axis="y", length=0)
     left.spines["left"].set_visible(False)
     counts = np.bincount(np.asarray(sizes, dtype=int), minlength=dimension + 2)
     right.bar(np.arange(len(counts)), counts, color=style.ORANGE)
     right.axvline(dimension + 1.5, color=style.INK, linewidth=1, linestyle=":")
-    right.text(dimension + 1.2, counts.max() * 1.12, f"Helly's bound: {dimension + 1}", ha="right", fontsize=9)
-    right.set(xlabel="rivals of a minimal prison", ylabel="captives", ylim=(0, counts.max() * 1.28 + 0.2))
+    right.text(dimension + 1.2, counts.max() * 1.12, f"no more than {dimension + 1} (Helly)", ha="right", fontsize=10)
+    right.set(
+        xlabel="rivals that together imprison it, none to spare",
+        ylabel="readings tried",
+        ylim=(0, counts.max() * 1.28 + 0.2),
+    )
     right.set_xlim(0, dimension + 3)
     right.yaxis.get_major_locator().set_params(integer=True)
     style.headline(
@@ -64,17 +70,18 @@ def draw_label_sets(table: pd.DataFrame, k: int) -> Figure:
     """
     fig, ax = style.figure("page", 3.8)
     colours = dict(zip(dict.fromkeys(table["layer"]), (style.RED, style.ORANGE, style.BLUE, style.GREEN), strict=True))
-    for n, (name, part) in enumerate(reversed(list(table.groupby("layer", sort=False)))):
-        colour = colours[str(name)]
-        ax.plot(part["size"], 100 * part["possible"] / part["asked"], marker="o", color=colour, linewidth=2)
-        text = f"{name}: {part['numbers'].iloc[0]} numbers a label"
-        ax.text(
-            0.99, 0.88 - 0.1 * n, text, color=style.legible(colour), ha="right", fontsize=10, transform=ax.transAxes
-        )
+    drawn = {}
+    for name, part in reversed(list(table.groupby("layer", sort=False))):
+        share = 100 * part["possible"] / part["asked"]
+        ax.plot(part["size"], share, marker="o", color=colours[str(name)], linewidth=2)
+        drawn[str(name)] = part["size"], share, colours[str(name)]
     ax.axvline(k + 0.5, color=style.INK, linewidth=1, linestyle=":")
-    ax.text(k + 0.42, 105, f"guaranteed up to {k}", ha="right", fontsize=9)
+    ax.text(k + 0.58, 105, f"what is guaranteed ends at {k}", fontsize=9)
+    numbers = table.groupby("layer", sort=False)["numbers"].first()
+    ax.set_title("Numbers a label: " + "; ".join(f"{name}: {count}" for name, count in numbers.items()), fontsize=10)
     ax.set(xlabel="labels on at once", ylabel="sets that can be predicted (%)", ylim=(-4, 114))
     ax.set_xticks(sorted(set(table["size"])))
+    _name_layers(ax, drawn, k)
     random = table[(table["layer"] == "random, with a bias") & (table["size"] <= k)]
     share = random["possible"].sum() / random["asked"].sum()
     style.headline(
@@ -82,6 +89,22 @@ def draw_label_sets(table: pd.DataFrame, k: int) -> Figure:
         f"A Fourier layer predicts every set of up to {k} labels; random weights and a bias, as many numbers, miss {1 - share:.0%} of them",
     )
     return fig
+
+
+def _name_layers(ax: Axes, drawn: Mapping[str, tuple[pd.Series, pd.Series, str]], k: int) -> None:
+    """Each layer beside its line, where the shape of the four curves leaves room: left of the fall, above the tail."""
+    places = {
+        "Fourier and slack": (k + 1.0, (8, 5), "left", "bottom"),
+        "Fourier": (k - 0.5, (0, -6), "center", "top"),
+        "random, with a bias": (k - 0.5, (-8, -4), "right", "top"),
+        "random": (1.5, (0, 5), "center", "bottom"),
+    }
+    for name, (size, share, colour) in drawn.items():
+        at, offset, ha, va = places[name]
+        ax.annotate(
+            name, (at, float(np.interp(at, size, share))), offset, textcoords="offset points", ha=ha, va=va,
+            color=style.legible(colour), path_effects=style.halo(),
+        )  # fmt: skip
 
 
 def draw_flocks(table: pd.DataFrame, model: str, features: int) -> Figure:
@@ -103,7 +126,15 @@ def draw_flocks(table: pd.DataFrame, model: str, features: int) -> Figure:
     for size, value in zip(table["size"], share, strict=True):
         if value == 100 and size != whole:
             continue  # one label for all of them
-        ax.annotate(f"{value:.0f}%", (size, value), (0, 9), textcoords="offset points", ha="center", fontsize=10)
+        ax.annotate(
+            f"{value:.0f}%",
+            (size, value),
+            (6, 7),
+            textcoords="offset points",
+            ha="left",
+            fontsize=10,
+            path_effects=style.halo(),
+        )
     ax.set(xlabel="labels on at once", ylabel="sets that can be predicted (%)", ylim=(-4, 118))
     ax.set_xticks(table["size"])
     largest = table["size"].max()
@@ -126,15 +157,17 @@ def draw_retrieval(table: pd.DataFrame) -> Figure:
     fig, ax = style.figure("page", 3.8)
     d = table["dimension"]
     series = (
-        ("pairs that no query returns together (unit vectors)", "never together", "pairs", style.RED, "o"),
-        ("documents that no query ranks first (inner products)", "never first", "documents", style.BLUE, "s"),
+        ("pairs that no query returns together\n(unit vectors)", "never together", "pairs", style.RED, "o"),
+        ("documents that no query ranks first\n(inner products)", "never first", "documents", style.BLUE, "s"),
     )
-    for n, (text, column, of, colour, marker) in enumerate(series):
+    for (text, column, of, colour, marker), beside in zip(series, ((12, 6), (-12, -6)), strict=True):
         share = 100 * table[column] / table[of]
         ax.plot(d, share, marker=marker, color=colour, linewidth=2)
-        ax.text(
-            0.99, 0.93 - 0.11 * n, text, color=style.legible(colour), ha="right", fontsize=10, transform=ax.transAxes
-        )
+        middle = len(table) // 2  # the one line above the other: right of the upper, left of the lower
+        ax.annotate(
+            text, (d.iloc[middle], share.iloc[middle]), beside, textcoords="offset points", color=style.legible(colour),
+            ha="left" if beside[0] > 0 else "right", va="bottom" if beside[1] > 0 else "top",
+        )  # fmt: skip
     ax.set(xscale="log", xlabel="dimensions of the index", ylabel="impossible (%)", ylim=(-4, 108))
     ax.set_xticks(list(d), [str(x) for x in d])
     ax.minorticks_off()
@@ -182,11 +215,13 @@ def draw_experts_and_rankings(experts: pd.DataFrame, rankings: pd.DataFrame, mod
     right.bar([str(k) for k in rankings["k"]], share, color=style.ORANGE, width=0.6)
     for n, value in enumerate(share):
         right.text(n, value + 2, f"{value:.0f}%", ha="center", fontsize=10)
-    right.set(xlabel="length k of the ranking", ylabel="impossible as the top k (%)", ylim=(0, 112))
+    right.set(xlabel="length k of the ranking", ylabel="never the top k, in that order (%)", ylim=(0, 112))
+    left.set_title(f"A router with {experts['experts'].iloc[0]} experts", fontsize=10)
+    right.set_title(f"{model}: random rankings of outputs that can win", fontsize=10)
     short, long = rankings.iloc[0], rankings.iloc[-1]
     style.headline(
         fig,
-        f"Narrow routers lose experts. Outputs of {model} that can each win: {short['impossible'] / short['asked']:.0%} of random rankings of {short['k']} can never be "
-        f"the top {short['k']}, {long['impossible'] / long['asked']:.0%} of {long['k']}",
+        f"Narrow routers never choose some experts. Outputs that can each win need not win together: {short['impossible'] / short['asked']:.0%} of rankings of "
+        f"{short['k']} are impossible, {long['impossible'] / long['asked']:.0%} of {long['k']}",
     )
     return fig

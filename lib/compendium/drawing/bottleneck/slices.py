@@ -42,7 +42,7 @@ def draw_slices(three: Array, four: Array) -> Figure:
         realised.append(_draw_flat(row[2], W, 10 if len(W) == 3 else 9))
         row[0].set_title(f"{len(W)} classes: ties $y_i = y_j$\nbound {math.factorial(len(W))} rankings")
         row[1].set_title("the plane of logits\nthat W reaches")
-        row[2].set_title(f"seen flat: {realised[-1]} rankings\n(colour: the winner)")
+        row[2].set_title(f"seen flat: {realised[-1]} rankings\n(last digit: the winner)")
     style.headline(
         fig,
         f"Two features reach a plane of logits: it meets all {realised[0]} rankings of three classes, but {realised[1]} of the {math.factorial(len(four))} of four",
@@ -98,9 +98,17 @@ def _draw_flat(ax: Axes, W: Array, fontsize: float) -> int:
     ax.add_collection(PolyCollection(flat, facecolors=faces, edgecolors="white", linewidths=0.8))
     for ranking, corners in zip(in_space, flat, strict=True):
         middle = corners.mean(axis=0)
-        place = 0.82 * middle / np.linalg.norm(middle)
-        ax.text(*place, name(ranking), ha="center", va="center", fontsize=fontsize)
+        place = 1.05 * middle / np.linalg.norm(middle)  # outside: no sector is too narrow there
+        side = "center" if abs(place[0]) < 0.3 else "left" if place[0] > 0 else "right"
+        ax.text(
+            *place,
+            name(ranking),
+            ha=side,
+            va="center" if side != "center" else "bottom" if place[1] > 0 else "top",
+            fontsize=fontsize,
+        )
     _bare(ax)
+    ax.set(xlim=(-1.45, 1.45), ylim=(-1.45, 1.45))
     return len(in_space)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -11,16 +11,22 @@ from matplotlib.figure import Figure
 from compendium import style
 
 _HABITS = {"previous token": "previous", "itself": "itself", "first token": "first"}  # columns of the table of heads
+_DOING = {
+    "previous": "mostly look one token back",
+    "itself": "mostly at themselves",
+    "first": "mostly at the first token",
+}
 _A_HABIT = 0.35  # mean weight from which a head is named after where it looks
 
 
-def draw_patterns(patterns: np.ndarray, labels: Sequence[str], table: pd.DataFrame, model: str) -> Figure:
-    """Attention weights (L, H, T, T) of every head on one sentence: rows read, columns are read from; what lies ahead is blank."""
+def draw_patterns(patterns: np.ndarray, table: pd.DataFrame, model: str) -> Figure:
+    """Attention weights (L, H, T, T) of every head on one sentence: rows look, columns are looked at; what lies ahead is blank."""
     L, H, T, _ = patterns.shape
-    fig, axes = style.figure("page", height=0.8 + (8.4 / H + 0.25) * L, nrows=L, ncols=H, squeeze=False)
+    fig, axes = style.figure("page", height=1.0 + (8.4 / H + 0.25) * L, nrows=L, ncols=H, squeeze=False)
     rows = table[table["model"] == model].set_index("head")
     ahead = np.triu(np.ones((T, T), bool), 1)
-    picture, named = None, 0
+    picture = None
+    habits = []
     for layer in range(L):
         for head in range(H):
             ax, row = axes[layer, head], rows.loc[f"L{layer}.H{head}"]
@@ -28,26 +34,29 @@ def draw_patterns(patterns: np.ndarray, labels: Sequence[str], table: pd.DataFra
                 np.ma.masked_where(ahead, patterns[layer, head]), vmin=0, vmax=1, cmap=style.SEQUENTIAL, aspect="equal"
             )
             column = max(_HABITS, key=lambda name: row[name])
-            habit = f": {_HABITS[column]}" if row[column] > _A_HABIT else ""
-            named += bool(habit)
+            habit = _HABITS[column] if row[column] > _A_HABIT else ""
+            habits += [habit] * bool(habit)
             ax.set_title(
-                f"L{layer}.H{head}{habit}",
+                f"L{layer}.H{head}: {habit}" if habit else f"L{layer}.H{head}",
                 fontsize=10,
                 color=style.legible(style.RED) if habit else style.INK,
                 weight="bold" if habit else "normal",
             )
-            every = range(0, T, 1 + (H * T > 60))
-            ax.set_yticks(every, [labels[i] for i in every] if head == 0 else [""] * len(every), fontsize=8)
-            ax.set_xticks(
-                every, [labels[i] for i in every] if layer == L - 1 else [""] * len(every), fontsize=8, rotation=90
-            )
+            ax.set_xticks([0, T - 1], ["1", str(T)] if layer == L - 1 else ["", ""], fontsize=9)
+            ax.set_yticks([0, T - 1], ["1", str(T)] if head == 0 else ["", ""], fontsize=9)
             ax.tick_params(length=0, pad=1)
             ax.spines[:].set_visible(False)
+        axes[layer, 0].set_ylabel("token that looks", labelpad=-6)
+    for ax in axes[-1]:
+        ax.set_xlabel("token looked at", labelpad=-6)
     assert picture is not None
     fig.colorbar(picture, ax=axes, shrink=0.5, label="attention weight", aspect=40)
+    told = " and ".join(f"{habits.count(name)} {doing}" for name, doing in _DOING.items() if name in habits)
     style.headline(
         fig,
-        f"Where the {model}'s {L * H} heads look: {named} have a plain habit (the previous token, the first, or themselves)",
+        f"Of the {model}'s {L * H} heads {told}; the others follow the text"
+        if told
+        else f"None of the {model}'s {L * H} heads looks at one place only: all follow the text",
     )
     return fig
 

@@ -13,21 +13,29 @@ from compendium import style
 def draw_memory(entries: Sequence[dict], shown: int = 3) -> Figure:
     """For a few neurons: left, the contexts that fire the key most (the last token is where it fires) with the strength; right, the tokens that the value promotes."""
     fig, axes = style.figure(
-        "page", height=0.9 + (0.27 * shown + 0.28) * len(entries), nrows=len(entries), ncols=2, squeeze=False
+        "page", height=1.2 + (0.27 * shown + 0.34) * len(entries), nrows=len(entries), ncols=2, squeeze=False
     )
     for (left, right), entry in zip(axes, entries, strict=True):
-        contexts, promoted = entry["contexts"][:shown], entry["promoted"][:shown]
-        for ax, pairs, colour in ((left, contexts, style.SKY), (right, promoted, style.ORANGE)):
+        for ax, key, colour in ((left, "contexts", style.SKY), (right, "promoted", style.ORANGE)):
+            pairs = entry[key][:shown]
             values = [value for _, value in pairs]
-            ax.barh(range(len(pairs)), values, color=colour, height=0.78)
-            for place, (text, value) in enumerate(pairs):
-                ax.text(0.02 * max(values), place, f"{text}   {value:.2g}", va="center", fontsize=9)
-            ax.set(xlim=(0, 1.02 * max(values)), ylim=(shown - 0.4, -0.6), xticks=[], yticks=[])
-            ax.spines[:].set_visible(False)
-        left.set_title(f"{entry['model']}, layer {entry['layer']}, neuron {entry['neuron']}", fontsize=10, loc="left")
-    axes[-1, 0].set_xlabel("what fires the key: activation after these words", fontsize=10)
-    axes[-1, 1].set_xlabel("what the value promotes: logit gain per unit (nats)", fontsize=10)
-    style.headline(fig, f"A memory opened: what fires {len(entries)} busy neurons, and which tokens they then raise")
+            ax.barh(range(len(pairs)), values, color=colour, height=0.7)
+            for place, value in enumerate(values):
+                ax.text(value + 0.015 * max(values), place, f"{value:.2g}", va="center", fontsize=9)
+            ax.set_yticks(range(len(pairs)), [text for text, _ in pairs], fontsize=10)
+            ax.set(xlim=(0, 1.14 * max(values)), ylim=(shown - 0.4, -0.6), xticks=[])
+            ax.tick_params(length=0)
+            ax.spines["bottom"].set_visible(False)
+        left.set_title(f"{entry['model']}, layer {entry['layer']}, neuron {entry['neuron']} fires after", fontsize=10)
+        right.set_title("and raises", fontsize=10)
+    axes[-1, 0].set_xlabel("activation at the last token of these words", fontsize=10)
+    axes[-1, 1].set_xlabel("gain of its logit per unit (nats)", fontsize=10)
+    first = entries[0]
+    raised = ", ".join(f"“{text}”" for text, _ in first["promoted"][:shown])
+    style.headline(
+        fig,
+        f"A key and a value: neuron {first['neuron']} of the {first['model']} fires after “{first['contexts'][0][0]}” and raises {raised}",
+    )
     return fig
 
 

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from compendium import style
-from compendium.drawing.head_grid import head_grid
+from compendium.drawing.head_grid import head_grid, number_cells
+from compendium.drawing.naming import name_lines
 
 _PANELS = {
     "previous": "looks at the token before",
@@ -33,6 +35,7 @@ def draw_atlas(table: pd.DataFrame, model: str) -> Figure:
         best = table.loc[table[column].idxmax()]
         ax.set_title(f"{_PANELS[column]}\n{best['name']}: {best[column]:.2f}", fontsize=10)
         ax.add_patch(_frame(best["layer"], best["head"]))
+        number_cells(ax, picture)
         fig.colorbar(picture, ax=ax, aspect=12, pad=0.02)
     counts = {column: int((table[column] > _AT_WORK).sum()) for column in ("previous", "duplicate", "induction")}
     style.headline(
@@ -55,7 +58,9 @@ def draw_localising(table: pd.DataFrame, model: str) -> Figure:
         xlabel="direct: only its write into the last stream is lost (nats)",
         ylabel="total: all that reads it, again (nats)",
     )
-    ax.set_title("crosses: the same on texts without a repetition", loc="right", fontsize=9)
+    ax.set_title(
+        "dots: heads (on the line all is direct); crosses: the same on texts without a repetition", fontsize=10
+    )
     worst = table.loc[table["total"].abs().idxmax()]
     loss = f"Without {worst['name']} the right token of {model} loses {-worst['total']:.2f} nats"
     if abs(worst["total"]) < _FELT:
@@ -134,25 +139,23 @@ def draw_depths(tables: Mapping[str, pd.DataFrame]) -> Figure:
     for ax, column, label in zip(
         axes, ("nats", "agrees"), ("loss on the next token (nats)", "agrees with the model's own choice"), strict=True
     ):
-        falls = column == "nats"
-        for place, (name, table) in enumerate(tables.items()):
+        for name, table in tables.items():
             ax.plot(table["depth"] / table["depth"].max(), table[column], marker="o", ms=4, color=colours[name])
-            ax.text(
-                0.97 if falls else 0.03, 0.93 - 0.1 * place, name, transform=ax.transAxes, ha="right" if falls else "left",
-                color=style.legible(colours[name]), fontsize=9,
-            )  # fmt: skip
         if (
-            falls and max(table["nats"].max() for table in tables.values()) > 20
+            column == "nats" and max(table["nats"].max() for table in tables.values()) > 20
         ):  # the embedding alone can be off by a hundred nats
             ax.set_yscale("log")
             ax.yaxis.set_major_formatter("{x:g}")
         ax.set(xlabel="depth (0 embedding, 1 the model itself)", title=label)
+        name_lines(
+            ax, {name: (t["depth"] / t["depth"].max(), t[column], colours[name]) for name, t in tables.items()}, size=9
+        )
     name, table = list(tables.items())[-1]
     late = table[table["agrees"] >= 0.5]["depth"].min() / table["depth"].max()
-    style.headline(
-        fig,
-        f"{name} settles half of its choices at {late:.0%} of its depth: before that the unembedding reads other words",
-    )
+    settled = f"settles half of its choices at {late:.0%} of its depth"
+    if late == 1:
+        settled = f"settles in its last block: before it {table['agrees'].iloc[-2]:.0%} of its choices stand"
+    style.headline(fig, f"{name} {settled}; until then the unembedding reads other words from the stream")
     return fig
 
 
@@ -162,12 +165,12 @@ def _frame(layer: float, head: float) -> object:
     return Rectangle((layer - 0.5, head - 0.5), 1, 1, fill=False, edgecolor=style.RED, lw=1.6)
 
 
-def _name_points(ax: object, rows: pd.DataFrame, x: str, y: str) -> None:
+def _name_points(ax: Axes, rows: pd.DataFrame, x: str, y: str) -> None:
     """Names beside points, left of those in the right half."""
     middle = np.mean(ax.get_xlim())
     for _, row in rows.iterrows():
         left = row[x] > middle
         ax.annotate(
             row["name"], (row[x], row[y]), xytext=(-5 if left else 5, 0), textcoords="offset points",
-            ha="right" if left else "left", va="center", fontsize=9,
+            ha="right" if left else "left", va="center", fontsize=9, path_effects=style.halo(),
         )  # fmt: skip

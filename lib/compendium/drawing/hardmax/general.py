@@ -28,9 +28,14 @@ def draw_collapse(paths: Mapping[float, Sequence[np.ndarray]], runs: Mapping[flo
         end = runs[shift][0].point
         ax.scatter(*end, s=130, marker="*", color=style.ORANGE, edgecolor=style.BLACK, lw=0.6, zorder=5)
         ax.plot(0, 0, "+", color=style.RED, ms=12, mew=2, zorder=4)
-        ax.annotate("origin", (0, 0), (0, -19), textcoords="offset points", ha="center", color=style.legible(style.RED))
+        low = states[0].min(axis=0)[1]
+        arrow = {"arrowstyle": "-", "color": style.RED, "lw": 0.8, "shrinkB": 7}
+        ax.annotate(
+            "origin", (0, 0), (0, low - 0.25), ha="center", va="top", color=style.legible(style.RED), arrowprops=arrow
+        )
         where = "around the origin" if not shift else f"shifted by {shift:g}"
-        ax.set(aspect="equal", xticks=[], yticks=[])
+        ax.set(xticks=[], yticks=[])
+        ax.set_aspect("equal", adjustable="datalim")
         ax.set_title(f"{where}:\nthey meet {np.linalg.norm(end):.2f} away", fontsize=11)
         ax.margins(0.15)
         ax.spines[:].set_visible(False)
@@ -38,7 +43,7 @@ def draw_collapse(paths: Mapping[float, Sequence[np.ndarray]], runs: Mapping[flo
     first, second = (np.linalg.norm(run[0].point) for run in runs.values())
     style.headline(
         fig,
-        f"A = -I gathers all tokens in one point of their hull, but {first:.2f} and {second:.2f} away from the origin",
+        f"A = -I gathers all tokens in one point of their hull, but {first:.2f} and {second:.2f} away from the origin (star: where they meet)",
     )
     return fig
 
@@ -77,19 +82,27 @@ def draw_cells(A: np.ndarray, V: np.ndarray, X: np.ndarray, left: Mapping[str, n
     for x, v in zip(X, V[goal], strict=True):
         ax.plot(*np.stack([x, v]).T, color=style.INK, lw=0.6)
     ax.scatter(*V.T, s=120, marker="*", color=style.ORANGE, edgecolor=style.BLACK, lw=0.6, zorder=5)
-    ax.set(aspect="equal", xticks=[], yticks=[], title="cells and paths")
+    ax.set(aspect="equal", xticks=[], yticks=[], title="A cell for each vertex (star), and paths")
     ax.spines[:].set_visible(False)
     colours = (style.BLUE, style.SKY, style.ORANGE, style.GREEN)
     for (name, values), colour in zip(left.items(), colours, strict=True):
         t = np.flatnonzero(values > 1e-8)[1:]
         curves.loglog(t, values[t], color=colour)
-        near_end, left_of = name.startswith("1/"), "random" in name
-        place = t[-1] if near_end else t[len(t) * 2 // 3]
+        place = t[-1] if name.startswith("1/") else t[len(t) * 2 // 3]
+        offset, side = (
+            ((-6, 7), "right")
+            if name.startswith("1/")
+            else ((-8, -4), "right")
+            if "random" in name
+            else ((8, 2), "left")
+        )
+        written = name.replace("^2", "²").replace("1/(t + 1)", "1/(t+1)")
+        if name == "1/(t + 1)":  # the line falls under its end: the name goes below
+            offset = (-6, -20)
         curves.annotate(
-            f"$g_t$ = {name}", (place, values[place]), (-6, 8) if near_end else (-8, -4) if left_of else (8, 2),
-            textcoords="offset points", ha="right" if near_end or left_of else "left", color=style.legible(colour), fontsize=10,
+            f"$g_t$ = {written}", (place, values[place]), offset, textcoords="offset points", ha=side, color=style.legible(colour), fontsize=10,
         )  # fmt: skip
-    curves.set(xlabel="layer", title="largest distance to the vertices, share", ylim=(1e-8, 2))
+    curves.set(xlabel="layer", title="Largest distance to the vertices (share of the start)", ylim=(1e-8, 2))
     style.headline(
         fig,
         "Vertices of one norm stand still; tokens go straight to the vertex of their cell, as fast as the shares allow",
@@ -132,7 +145,7 @@ def draw_classifier(classifier: ExactClassifier, sequences: Sequence[Sequence], 
     blocks = len(classifier.tests)
     moments = {
         "at the start": 0,
-        "slate wiped": 1,
+        "slate wiped to 1": 1,
         "one test token": 4,
         f"all {blocks} test tokens": last - 1,
         "labels read": last,
@@ -158,7 +171,7 @@ def draw_classifier(classifier: ExactClassifier, sequences: Sequence[Sequence], 
                 mec="none",
             )
         ax.set_title(title, fontsize=10)
-        ax.set(xticks=[], xlabel="position" if layer else "position <u, z>")
+        ax.set(xticks=[], xlabel="position" if layer else "position along u")
         ax.margins(0.1)
     levels = sorted({float(run[last - 1][0][1]) for run in states})
     axes[3].set_yticks(levels, [f"{level:g}" for level in levels])
@@ -166,7 +179,9 @@ def draw_classifier(classifier: ExactClassifier, sequences: Sequence[Sequence], 
     axes[2].set_yticks(sorted({float(run[4][0][1]) for run in states}))
     axes[1].set_yticks([1])
     axes[0].set_yticks([])
+    axes[0].set_ylabel("second coordinate: the slate")
     axes[4].set_ylim(-0.5, 1.5)
+    axes[0].text(0.04, 0.97, "one marker\na sequence", transform=axes[0].transAxes, va="top", fontsize=9)
     style.headline(
         fig,
         f"{blocks} test tokens tell {len(sequences)} sequences apart; rank-one attention writes each one's number on all its tokens, exactly",

@@ -114,7 +114,7 @@ def draw_depth(stacks: Mapping[str, Any]) -> Figure:
 
 def draw_support_tokens(plane: pd.DataFrame, axis: Any, field: Any, line: pd.DataFrame) -> Figure:
     """Figure 1.1 computed: where the next token would tear, each position's own margin, and three margins against the coupling."""
-    fig, (left, middle, right) = style.figure("page", height=4.0, ncols=3, width_ratios=[1.25, 0.75, 1])
+    fig, (left, middle, right) = style.figure("page", height=3.9, ncols=3, width_ratios=[1.25, 0.75, 1])
     filled = left.contourf(axis, axis, field, levels=np.linspace(-1, 1, 21), cmap=_STABLE, alpha=0.75, extend="both")
     left.contour(axis, axis, field, levels=[0.0], colors="black", linewidths=1.6)
     worst = int(plane["eigenvalue_margin"].to_numpy().argmin())
@@ -129,10 +129,16 @@ def draw_support_tokens(plane: pd.DataFrame, axis: Any, field: Any, line: pd.Dat
             textcoords="offset points",
             ha="left" if side > 0 else "right",
         )
-    fig.colorbar(
-        filled, ax=left, orientation="horizontal", shrink=0.9, ticks=[-1, 0, 1], label="$\\det J$ of the next token"
+    bar = fig.colorbar(filled, ax=left, shrink=0.75, ticks=[-1, 0, 1], aspect=24)
+    bar.ax.set_title("$\\det J$", fontsize=10, loc="center")
+    left.set(
+        aspect="equal",
+        xticks=[-2, 0, 2],
+        yticks=[-2, 0, 2],
+        title="Next token: on the black lines it tears",
+        xlabel="first coordinate",
+        ylabel="second coordinate",
     )
-    left.set(aspect="equal", xticks=[-2, 0, 2], yticks=[-2, 0, 2], title="Black: the next token tears")
     colours = [style.RED if i == worst else style.BLUE for i in range(len(plane))]
     middle.barh(plane["position"], plane["eigenvalue_margin"], color=colours)
     for i, point in enumerate(plane.itertuples()):
@@ -143,6 +149,7 @@ def draw_support_tokens(plane: pd.DataFrame, axis: Any, field: Any, line: pd.Dat
         xlim=(min(0, plane["eigenvalue_margin"].min()) - 0.05, 1.35),
         yticks=plane["position"],
         title="Each token's own margin",
+        xlabel="1 − largest real eigenvalue",
     )
     middle.set_yticklabels([f"$x_{i}$" for i in plane["position"]])
     middle.invert_yaxis()

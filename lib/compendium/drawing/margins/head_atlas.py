@@ -6,19 +6,22 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import SymLogNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
 from compendium import style
-from compendium.drawing.head_grid import head_grid
+from compendium.drawing.head_grid import head_grid, number_cells
 
 _PANELS = {
     "coupling": "coupling (largest real eigenvalue)",
     "residual": "distance to the fold of $x - $attention",
-    "folded": "share of positions folded",
     "stream": "distance to the fold of $x + $attention",
+    "folded": "share of positions where $x - $attention folds",
 }
-_WITHOUT_FOLDS = {key: _PANELS[key] for key in ("coupling", "residual")} | {
-    "closest": "the smallest over the positions",
-    "stream": _PANELS["stream"],
+_WITHOUT_FOLDS = {
+    "coupling": _PANELS["coupling"],
+    "residual": "distance to the fold of $x - $attention: median",
+    "stream": "distance to the fold of $x + $attention: median",
+    "closest": "$x - $attention again, at its closest position",
 }
 _FLOOR = 1e-3  # gains below are drawn at the lower edge
 
@@ -38,6 +41,7 @@ def draw_head_atlas(table: pd.DataFrame, model: str) -> Figure:
         else:
             looks = {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": 1}
         picture = ax.imshow(cells, aspect="auto", **looks)
+        number_cells(ax, picture)
         bar = fig.colorbar(
             picture, ax=ax, aspect=12, pad=0.02, extend="neither" if column in ("coupling", "folded") else "max"
         )
@@ -51,7 +55,7 @@ def draw_head_atlas(table: pd.DataFrame, model: str) -> Figure:
         + (
             f"the residual map of {folding} folds somewhere in the text"
             if folding
-            else "no residual map folds anywhere in the text"
+            else f"no residual map folds anywhere in the text (0 would be a fold; the closest is {table['closest'].min():.2f})"
         ),
     )
     return fig
@@ -94,6 +98,9 @@ def draw_margin_and_noise(table: pd.DataFrame, model: str, correlation: float) -
         yscale="log",
     )
     ax.margins(0.12)
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_locator(NullLocator())
     style.headline(fig, f"A small margin and a large gain of noise go together in {model}: rank correlation {correlation:+.2f} over {len(table)} heads" if correlation < -0.3 else
                    f"In {model} the margin of a head says little about its noise: rank correlation {correlation:+.2f} over {len(table)} heads")  # fmt: skip
     return fig

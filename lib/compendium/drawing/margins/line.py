@@ -112,7 +112,7 @@ def draw_population(
         side = "right" if reading == "any position" else "left"
         ax.text(
             crossing[reading] + (-0.03 if side == "right" else 0.03),
-            1,
+            100 * target + 0.8 if side == "right" else 1,
             f"{crossing[reading]:.2f}",
             color=style.legible(colour),
             ha=side,
@@ -146,10 +146,20 @@ def _draw_cloud(ax: Axes, sequences: Any, c: float, s: float, colour: str) -> No
         floor = ax.get_ylim()[0]
         ax.plot(extreme[out], np.full(out.sum(), floor), "|", color="black", ms=6)
         ax.axvline(0, color="black", lw=0.8)
-        ax.text(-0.05, floor + 0.6, f"{out.sum()}\nexcluded", ha="right", va="bottom")
+        ax.text(-0.25, floor + 0.6, f"{out.sum()}\nexcluded", ha="right", va="bottom")
     ax.set(
         xlabel="factor farthest from 1", ylabel="log-density (nats)", title=f"$c = {c:g}$: {out.mean():.0%} excluded"
     )
+
+
+def _inside(lines: Any, reach: float) -> list[tuple[float, float]]:
+    """A place for the label of each piece of a contour: its point nearest to the centre. Pieces in the corners get none, where it would be cut."""
+    return [
+        tuple(path[np.abs(path).max(axis=1).argmin()])
+        for level in lines.allsegs
+        for path in level
+        if np.abs(path).max(axis=1).min() < reach
+    ]
 
 
 def draw_interior_point(
@@ -167,7 +177,7 @@ def draw_interior_point(
     error = np.array([[2 * constrained.tail_error(tail, past, c) for tail in row] for row in tails])
     worst = np.array([[constrained.tail_margins(tail, past, c).min() for tail in row] for row in tails])
     lines = ax.contour(grid, grid, error, levels=[0.25, 1, 2, 4, 8], colors=style.GREY, linewidths=0.7)
-    ax.clabel(lines, fmt="%g", fontsize=8)
+    ax.clabel(lines, fmt="%g", fontsize=9, manual=_inside(lines, 2.3))
     ax.contourf(grid, grid, worst, levels=[-9, level], colors=["#d55e0030"])
     ax.contour(grid, grid, worst, levels=[level], colors=style.RED, linewidths=1.4)
     free = scalar.preimages(0.0, past, c)[0]

@@ -28,8 +28,10 @@ def draw_draws(drawn: Mapping[float, Any], past: Any, s: float) -> Figure:
         ax.plot(x, density, color="black", lw=1.6)
         for root in scalar.preimages(0.0, past, c):
             ax.axvline(root, color=style.RED, lw=1, ls=":")
-        peak = x[density.argmax()]
-        ax.annotate("eq. (16)", (peak, density.max()), (12, 2), textcoords="offset points", path_effects=style.halo())
+        beyond = x[np.flatnonzero(density > 0.5 * density.max())[-1]]  # where the last hill falls: no dotted line there
+        ax.annotate(
+            "eq. (16)", (beyond, 0.5 * density.max()), (10, 6), textcoords="offset points", path_effects=style.halo()
+        )
         ax.text(-3.9, 0.5 * density.max(), "drawn\ntokens", color=style.legible(style.SKY))
         ax.set(
             xlabel="token $x_3$ (dotted: fixed points)",

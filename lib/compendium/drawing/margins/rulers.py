@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, ScalarFormatter
 
 from compendium import style
+from compendium.drawing.naming import name_ends
 
 _RULERS = {
     "absolute": ("the paper's ruler:\none size for all models", style.BLUE),
@@ -141,6 +142,7 @@ def draw_gain(gain: pd.DataFrame, multiples: Mapping[str, Sequence[float]]) -> F
     """Extra loss of every lambda on both rulers, noise and drift, with 95% intervals over seeds."""
     fig, axes = style.figure("page", height=5.4, nrows=2, ncols=2, sharey="row")
     sweep = gain[gain["group"] == "sweep"]
+    drawn = {}
     for row, family in enumerate(multiples):
         for ax, scale in zip(axes[row], _RULERS, strict=True):
             part = sweep[(sweep["family"] == family) & (sweep["scale"] == scale)]
@@ -150,20 +152,23 @@ def draw_gain(gain: pd.DataFrame, multiples: Mapping[str, Sequence[float]]) -> F
                 x = line["level"] + 0.1 * (number - (len(lines) - 1) / 2)  # side by side, so that intervals can be read
                 ends = line[["low", "high"]].replace([-np.inf, np.inf], np.nan)
                 ax.vlines(x, ends["low"], ends["high"], color=colour, lw=1.5)
-                ax.plot(x, line["extra_nats"], "o-", color=colour, ms=4, label=f"λ = {weight:g}")
+                ax.plot(x, line["extra_nats"], "o-", color=colour, ms=4)
+                drawn[ax, f"λ = {weight:g}"] = x, line["extra_nats"], colour
             ax.axhline(0, color="black", lw=1)
             ax.set_xticks(range(1, len(multiples[family]) + 1), [f"{m:g}" for m in multiples[family]])
             ruler = "the baseline's" if scale == "absolute" else "each model's own"
             ax.set(title=f"{family.capitalize()}, equal {scale} size", xlabel=f"size over {ruler} embeddings")
     for ax in axes[:, 0]:
         ax.set_ylabel("extra loss (nats)\nbelow zero: a gain")
-    axes[0, 0].legend(fontsize=9)
+    named = axes[1, 1]  # where the lines lie apart
+    name_ends(named, {name: line for (ax, name), line in drawn.items() if ax is named}, size=9)
     top = sweep[(sweep["family"] == "noise") & (sweep["level"] == sweep["level"].max())]
     counts = {scale: int((top[top["scale"] == scale]["high"] < 0).sum()) for scale in _RULERS}
     total = top["penalty_weight"].nunique()
-    style.headline(
-        fig,
-        f"Under the strongest noise {counts['absolute']} of {total} penalties gain with their whole interval on the paper's ruler, "
-        f"{counts['relative']} on the model's own",
-    )
+    if total == 1:
+        absolute, relative = (top[top["scale"] == scale].iloc[0] for scale in _RULERS)
+        said = f"λ = {absolute['penalty_weight']:g} {_says(absolute)} on the paper's ruler, {_says(relative)} on the model's own"
+    else:
+        said = f"{counts['absolute']} of {total} penalties gain with their whole interval on the paper's ruler, {counts['relative']} on the model's own"
+    style.headline(fig, f"Under the strongest noise {said}")
     return fig

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from compendium import style
+from compendium.drawing.naming import name_lines
 from softgeom.margins.support import READINGS, barrier_shares, cumulative_shares, support_tokens
 
 _PRIORS = {"learned": style.RED, "random-init": style.BLUE}
@@ -24,20 +25,13 @@ def draw_concentration(
     fig, (curve, dots) = style.figure("page", height=4.2, ncols=2)
     positions = group[0].scores["learned"].shape[1]
     ranks = np.arange(1, positions + 1)
+    drawn = {}
     for prior, colour in _PRIORS.items():
         shares = np.concatenate([cumulative_shares(barrier_shares(run.scores[prior], "softmax")) for run in group])
         low, middle, high = np.quantile(shares, [0.025, 0.5, 0.975], axis=0)
         curve.plot(ranks, 100 * middle, color=colour, lw=2)
         curve.fill_between(ranks, 100 * low, 100 * high, color=colour, alpha=0.15, lw=0)
-        at = positions // 3
-        curve.text(
-            ranks[at],
-            100 * middle[at] - 3,
-            f" {prior}",
-            color=style.legible(colour),
-            va="top",
-            path_effects=style.halo(),
-        )
+        drawn[prior] = ranks, 100 * middle, colour
         printed = 100 * paper.loc[prior, "top5_share"]
         curve.plot(k, printed, "D", color=colour, ms=8, mec="black")
         beside = {"va": "center", "ha": "right", "path_effects": style.halo()}
@@ -52,6 +46,7 @@ def draw_concentration(
     curve.set_xticks([n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500) if n <= positions])
     curve.xaxis.set_major_formatter("{x:g}")
     curve.minorticks_off()
+    name_lines(curve, drawn)
     rows = [*READINGS, "paper"]
     for place, reading in enumerate(rows):
         for prior, colour in _PRIORS.items():
@@ -124,7 +119,13 @@ def draw_positions(group: Sequence[Any], k: int) -> Figure:
             ranks, chance, color=colour, lw=2.5 if prior == "learned" else 1.5, ls="-" if prior == "learned" else "--"
         )
     right.axhline(100 * k / len(ranks), color="black", lw=1, ls=":")
-    right.text(ranks[-1], 100 * k / len(ranks) + 3, "dotted: spread evenly", ha="right")
+    right.annotate(
+        "spread evenly (dotted)",
+        (0.85 * ranks[-1], 100 * k / len(ranks)),
+        (0.85 * ranks[-1], 28),
+        ha="center",
+        arrowprops={"arrowstyle": "-", "lw": 0.8},
+    )
     right.text(
         0.12 * ranks[-1],
         80,
@@ -183,7 +184,7 @@ def draw_text(words: Sequence[str], scores: Any, k: int, columns: int = 84) -> F
     bar.ax.set_xlim(low, high)
     bar.set_label(f"barrier score β (nats); boxed: the {k} largest")
     early = sum(number < k for number in boxed)
-    style.headline(fig, f"{early} of the {k} largest barrier scores in this text are its first {k} tokens")
+    style.headline(fig, f"{early} of the {k} largest barrier scores in this text stand on its first {k} tokens")
     return fig
 
 
@@ -213,14 +214,18 @@ def draw_selection(ours: pd.DataFrame, paper: pd.DataFrame) -> Figure:
             ax.set_yticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
             ax.minorticks_off()
             ax.text(0, ax.get_ylim()[0] * 1.3, "never\nlearned", ha="center", fontsize=9)
-    axes[1, 0].set_xlabel("penalty λ (lines: intervals, as each source gives them)")
-    axes[1, 1].set_xlabel("penalty λ")
-    named = axes[0, 1]  # where the two lie apart
-    for words, (table, colour, shift) in zip(("ours", "paper (wikitext-103)"), sources.values(), strict=True):
-        place = (len(table) - 1 + shift, table["degradation_high"].iloc[-1] / table["degradation_ratio"].iloc[0])
+    for ax in axes[1]:
+        ax.set_xlabel("penalty λ (lines: intervals, as each source gives them)", fontsize=9)
+    named = axes[0, 1]  # where the two lie apart: ours is named above its last interval, theirs below
+    sides = (("ours", "high", 5, "bottom"), ("paper (wikitext-103)", "low", -5, "top"))
+    for (words, end, offset, side), (table, colour, shift) in zip(sides, sources.values(), strict=True):
+        place = (len(table) - 1 + shift, table[f"degradation_{end}"].iloc[-1] / table["degradation_ratio"].iloc[0])
         named.annotate(
-            words, place, (8, 2), textcoords="offset points", ha="right", color=style.legible(colour), weight="bold"
-        )
+            words, place, (10, offset), textcoords="offset points", ha="right", va=side, color=style.legible(colour),
+            weight="bold",
+        )  # fmt: skip
+    bottom, top = named.get_ylim()
+    named.set_ylim(bottom - 0.14 * (top - bottom), top)
     mine, theirs = (table.set_index("penalty_weight") for table in (ours, paper))
     first = mine.index[1]
     style.headline(

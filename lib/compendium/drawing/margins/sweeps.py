@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from compendium import style
 
@@ -122,6 +123,8 @@ def draw_ablations(runs: pd.DataFrame, weight: float) -> Figure:
         ax.axvline(reference, color="black", lw=1)
         ax.set(xlabel=label)
         ax.margins(x=0.12)
+        ax.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
+    axes[0].text(0.98, 0.98, "each dot a seed", transform=axes[0].transAxes, ha="right", va="top", fontsize=9)
     axes[0].set_yticks(range(len(names)), [READINGS[name] for name in names])
     axes[0].set_ylim(len(names) - 0.5, -0.5)
     mean = runs.groupby("reading")["growth"].mean()
