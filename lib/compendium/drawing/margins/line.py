@@ -158,7 +158,7 @@ def _inside(lines: Any, reach: float) -> list[tuple[float, float]]:
         tuple(path[np.abs(path).max(axis=1).argmin()])
         for level in lines.allsegs
         for path in level
-        if np.abs(path).max(axis=1).min() < reach
+        if len(path) and np.abs(path).max(axis=1).min() < reach
     ]
 
 
