@@ -109,15 +109,8 @@ def _draw_ties(ax: Axes, W: Matrix, reach: float) -> None:
         along = np.array([-normal[1], normal[0]]) / np.abs(normal).max() * reach
         ax.plot(*np.array([-along, along]).T, color=style.BLACK, linewidth=1)
         end = along if along[1] > 0 or (along[1] == 0 and along[0] > 0) else -along
-        ax.annotate(
-            f"$y_{i + 1} = y_{j + 1}$",
-            0.72 * end,
-            (-8, 0),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            bbox=PLATE,
-        )
+        beside = (9, -4) if end[0] > 0 else (3, 3)  # to the right of a rising line, above a falling one
+        ax.annotate(f"$y_{i + 1} = y_{j + 1}$", 0.72 * end, beside, textcoords="offset points", bbox=PLATE)
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
 
 

@@ -152,16 +152,6 @@ def _draw_cloud(ax: Axes, sequences: Any, c: float, s: float, colour: str) -> No
     )
 
 
-def _inside(lines: Any, reach: float) -> list[tuple[float, float]]:
-    """A place for the label of each piece of a contour: its point nearest to the centre. Pieces in the corners get none, where it would be cut."""
-    return [
-        tuple(path[np.abs(path).max(axis=1).argmin()])
-        for level in lines.allsegs
-        for path in level
-        if len(path) and np.abs(path).max(axis=1).min() < reach
-    ]
-
-
 def draw_interior_point(
     paths: Mapping[str, Sequence[constrained.Point]],
     optima: Mapping[str, constrained.Point],
@@ -177,7 +167,7 @@ def draw_interior_point(
     error = np.array([[2 * constrained.tail_error(tail, past, c) for tail in row] for row in tails])
     worst = np.array([[constrained.tail_margins(tail, past, c).min() for tail in row] for row in tails])
     lines = ax.contour(grid, grid, error, levels=[0.25, 1, 2, 4, 8], colors=style.GREY, linewidths=0.7)
-    ax.clabel(lines, fmt="%g", fontsize=9, manual=_inside(lines, 2.3))
+    ax.clabel(lines, fmt="%g", fontsize=8)
     ax.contourf(grid, grid, worst, levels=[-9, level], colors=["#d55e0030"])
     ax.contour(grid, grid, worst, levels=[level], colors=style.RED, linewidths=1.4)
     free = scalar.preimages(0.0, past, c)[0]
