@@ -71,7 +71,7 @@ def _who_reaches(best: pd.Series, peak: pd.Series, dimensions: list[int], longes
 
 
 def draw_equal_loss(curves: pd.DataFrame, gains: pd.DataFrame) -> Figure:
-    """Test accuracy against training loss, one curve a step size (mean over seeds), without attention in green; one panel a dimension."""
+    """Test accuracy against training loss, one curve a step size (mean over seeds) with its gain over none at equal loss, in points; one panel a dimension."""
     dimensions = sorted(curves["dimension"].unique())
     fig, axes = style.figure("page", height=4.2, ncols=len(dimensions), sharey=True, squeeze=False)
     alphas = sorted(a for a in curves["step_size"].unique() if a)
@@ -86,9 +86,13 @@ def draw_equal_loss(curves: pd.DataFrame, gains: pd.DataFrame) -> Figure:
             if len(mean):
                 ax.plot(mean["training_loss"], mean["test"], ".-", color=colours[alpha], lw=1.3, ms=6)
                 paths[alpha] = mean
+        names = {alpha: f"α = {alpha:g}" if alpha else "no attention" for alpha in paths}
+        for row in gains[(gains["dimension"] == d) & gains["gain"].notna()].itertuples():
+            ax.vlines(row.loss, row.accuracy, row.accuracy_without, color=colours[row.step_size], lw=0.9, ls=":")
+            names[row.step_size] += f": {100 * row.gain:+.1f}"
         ax.invert_xaxis()
         ax.set(title=f"d = {d}", xlabel="training loss (nats)")
-        _label_paths(ax, paths, colours)
+        _label_paths(ax, paths, names, colours)
     axes[0, 0].set_ylabel("test accuracy")
     met = gains.dropna(subset=["gain"])
     told = "No pair of models reaches one training loss at this scale, so that nothing is said about attention"
@@ -101,7 +105,9 @@ def draw_equal_loss(curves: pd.DataFrame, gains: pd.DataFrame) -> Figure:
     return fig
 
 
-def _label_paths(ax: Axes, paths: dict[float, pd.DataFrame], colours: dict[float, str]) -> None:
+def _label_paths(
+    ax: Axes, paths: dict[float, pd.DataFrame], names: dict[float, str], colours: dict[float, str]
+) -> None:
     """Name the half of the curves with the lower loss at their ends, the others at their starts; names of neighbours stand one below the other."""
     lowest = {alpha: path["training_loss"].min() for alpha, path in paths.items()}
     line = 0.05 * np.subtract(*ax.get_ylim()[::-1])  # the height of a line of text
@@ -112,6 +118,6 @@ def _label_paths(ax: Axes, paths: dict[float, pd.DataFrame], colours: dict[float
             place = paths[alpha].iloc[-1 if ends else 0]
             above = min(above - line, place["test"])
             ax.annotate(
-                f"α = {alpha:g}" if alpha else "no attention", (place["training_loss"], above), (6 if ends else -6, 0),
+                names[alpha], (place["training_loss"], above), (6 if ends else -6, 0),
                 textcoords="offset points", ha="left" if ends else "right", va="center", fontsize=9, color=style.legible(colours[alpha]),
             )  # fmt: skip
