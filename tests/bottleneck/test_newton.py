@@ -115,7 +115,7 @@ def test_a_direction_solves_newtons_equation_by_automatic_differentiation(monkey
     monkeypatch.setattr(newton, "FORGET", 1000.0)
     layer, rng = crowded(seed=2), np.random.default_rng(2)
     problem = make_problem(layer, Box(2.0))
-    group = newton._Group(problem, np.array([3, 150]), rng.uniform(-1.5, 1.5, size=(2, 8)))
+    group = newton._Group(problem, np.array([3, 150]), rng.uniform(-1.5, 1.5, size=(2, 8)), newton.COLD)
     rows, bias, low, high = map(torch.tensor, (problem.rows(slice(None), np.float64), problem.b, *problem.box))
     for n, t in enumerate(group.classes.tolist()):
         T, others = float(group.T[n]), [i for i in range(layer.classes) if i != t]
@@ -127,9 +127,9 @@ def test_a_direction_solves_newtons_equation_by_automatic_differentiation(monkey
         z = torch.from_numpy(group.Z[n])
         gradient = torch.func.grad(smoothed)(z)
         expected = -torch.linalg.solve(torch.func.hessian(smoothed)(z), gradient)
-        move, decrement = group._direction(n)
-        np.testing.assert_allclose(move, expected, rtol=1e-3)
-        assert decrement == pytest.approx(float(-gradient @ expected) / T, rel=1e-3)
+        step = group._newton_step(n)
+        np.testing.assert_allclose(step.move, expected, rtol=1e-3)
+        assert step.decrement == pytest.approx(float(-gradient @ expected) / T, rel=1e-3)
 
 
 @settings(max_examples=100, deadline=None)

@@ -50,7 +50,7 @@ from softgeom.bottleneck.proving.together import prove_together, shares
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.searching.ascent import Candidates, climb
 from softgeom.bottleneck.searching.device import Device, open_device
-from softgeom.bottleneck.searching.newton import newton_ascent
+from softgeom.bottleneck.searching.newton import COLD, HOT, newton_ascent
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, run_blocks
 from softgeom.rounding import shrink
@@ -458,9 +458,9 @@ def _pursued(task: _Task, classes: NDArray[np.intp], points: Points) -> tuple[Ca
     """What a longer search finds for classes (n,): in narrow layers by Newton's steps, from points that beat some rivals already where there are any."""
     problem = task.problem
     if _is_narrow(task):
-        found, held = newton_ascent(
-            problem, classes, np.array([points.get(t, problem.anchor) for t in classes.tolist()])
-        )
+        start = np.array([points.get(t, problem.anchor) for t in classes.tolist()])
+        first = np.array([HOT if t in points else COLD for t in classes.tolist()])
+        found, held = newton_ascent(problem, classes, start, first=first)
         bounds = certify_captives(task.layer, task.features, list(held), list(held.values())).tolist()
         return found, {t: (few, bound) for (t, few), bound in zip(held.items(), bounds, strict=True) if bound <= 0}
     # Larger working sets than in the first search: the programmes start from them; few rivals need no choice.

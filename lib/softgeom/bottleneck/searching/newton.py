@@ -30,7 +30,8 @@ STEPS = 18  # who has not won by then is most often a captive
 RIVALS = 384  # listed at the last point: the captors of a captive are mostly among them
 HEAVIEST = 5  # rivals per dimension whose rows make the Hessian
 FORGET = 14.0  # temperatures below the best rival at which another is lost in the sum
-FIRST = 0.2  # the first temperature, in units of the best rival's lead
+HOT = 2.0  # the first temperature, in units of the best rival's lead, from a start that most rivals have lost at: such classes mostly win
+COLD = 0.2  # the same from elsewhere: captives show sooner
 COOLER = 0.3  # the next temperature in units of the last one
 NEAR = 0.6  # Newton decrement, squared, at which the minimum counts as near
 CLOSE = 0.2  # the same, at which weights are worth making exact
@@ -47,6 +48,7 @@ def newton_ascent(
     classes: NDArray[np.intp],
     start: NDArray[np.floating],
     *,
+    first: NDArray[np.floating] | float = COLD,
     steps: int = STEPS,
     rivals: int = RIVALS,
 ) -> tuple[Candidates, dict[int, Captors]]:
@@ -60,6 +62,8 @@ def newton_ascent(
         The classes to search for.
     start : (n, D) array
         Where to start: the more rivals they beat there, the better.
+    first : (n,) array or float
+        The first temperature of each, in units of the best rival's lead at its start.
     steps : int
         Newton steps of each.
     rivals : int
@@ -72,11 +76,12 @@ def newton_ascent(
         to be certified. Classes that neither win nor have captors may be either.
     """
     Z, taken = problem.project(np.asarray(start, dtype=np.float32)), np.zeros(len(classes), np.intp)
+    first = np.broadcast_to(first, len(classes))
     left = look(problem, Z, classes).losers
     size = max(1, GROUP_BYTES // (4 * problem.classes))
     captors: dict[int, Captors] = {}
     for these in (left[first : first + size] for first in range(0, len(left), size)):
-        group = _Group(problem, classes[these], Z[these])
+        group = _Group(problem, classes[these], Z[these], first[these])
         for _ in range(steps):
             group.step()
         Z[these], taken[these] = problem.project(group.Z.astype(np.float32)), group.taken
@@ -97,14 +102,20 @@ class _Step:
 class _Group:
     """Classes that step together: where they are, their leads, and their temperatures."""
 
-    def __init__(self, problem: Problem, classes: NDArray[np.intp], start: NDArray[np.floating]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        classes: NDArray[np.intp],
+        start: NDArray[np.floating],
+        first: NDArray[np.floating] | float,
+    ) -> None:
         self.problem, self.classes = problem, classes
         self.low, self.high = problem.box
         middle, half = (self.high + self.low) / 2, INSIDE * (self.high - self.low) / 2
         self.Z = middle + np.clip(start.astype(np.float64) - middle, -half, half)
         self.barrier = 1 / (2 * problem.dimension)
         self.leads = self._leads(self.Z, classes, problem.b)  # (n, C); -inf for the class itself
-        self.T = np.maximum(FIRST * self.leads.max(axis=1), np.finfo(np.float32).eps)
+        self.T = np.maximum(first * self.leads.max(axis=1), np.finfo(np.float32).eps)
         self.open = np.flatnonzero(self.leads.max(axis=1) >= 0)
         self.taken = np.zeros(len(classes), np.intp)
         self.captors: dict[int, Captors] = {}
