@@ -8,6 +8,7 @@ that it starts for the occasion. ``JOBS``, ``BACKEND`` and ``SCHEDULER`` of the 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any, Literal
@@ -85,7 +86,9 @@ def run_blocks(
         else {}
     )
     sweep_shared_memory()
-    with joblib.parallel_config(chosen, n_jobs=n_jobs, **inner):
+    with joblib.parallel_config(chosen, n_jobs=n_jobs, **inner), warnings.catch_warnings():
+        # loky replaces a worker whose memory has grown, and no block is lost
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
         results = joblib.Parallel(return_as="generator")(joblib.delayed(function)(*job) for job in blocks)
         try:
             return list(track(results, description or "", len(blocks), quiet=quiet))

@@ -43,6 +43,18 @@ def test_each_name_stands_at_its_own_line(ax, log):
         assert not any(box.overlaps(other) for key, other in found.items() if key != name)
 
 
+def test_a_name_leaves_other_text_alone(ax):
+    x = np.linspace(0, 10, 60)
+    name_lines(ax, {"flat": (x, np.zeros(60), "C0")})
+    (place,) = ax.texts
+    where = place.get_position()
+    place.remove()
+    ax.text(*where, "taken", transform=ax.transAxes, ha="center", va="center")
+    name_lines(ax, {"flat": (x, np.zeros(60), "C0")})
+    found = boxes(ax)
+    assert not found["flat"].overlaps(found["taken"])
+
+
 def test_names_of_ends_that_meet_stand_apart_in_their_order(ax):
     x = np.linspace(0, 10, 5)
     lines = {name: (x, x * slope, "C0") for name, slope in (("b", 0.501), ("a", 0.5), ("c", 0.502), ("far", 0.0))}

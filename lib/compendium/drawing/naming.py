@@ -14,7 +14,7 @@ _LINE = 0.055  # of the height of the axes: one line of type and a little air
 
 
 def name_lines(ax: Axes, lines: Mapping[str, tuple[Sequence[float], Sequence[float], str]], size: float = 10) -> None:
-    """Write each name above or below its line, where the least of the other lines is in its way.
+    """Write each name above or below its line, where the least of the other lines is in its way and no other text.
 
     Call it last: places are measured in the axes as they are then.
 
@@ -30,7 +30,8 @@ def name_lines(ax: Axes, lines: Mapping[str, tuple[Sequence[float], Sequence[flo
     places = np.linspace(_INSET, 1 - _INSET, 45)
     heights = {name: _height_at(ax, x, y, places) for name, (x, y, _) in lines.items()}
     width, height = ax.get_window_extent().size
-    written: list[tuple[float, float, float]] = []  # left, right and middle of the names that stand already
+    boxes = [text.get_window_extent().transformed(ax.transAxes.inverted()) for text in ax.texts]
+    written = [(box.x0, box.x1, (box.y0 + box.y1) / 2) for box in boxes]  # ends and middle of what stands already
     for name, (_, _, colour) in lines.items():
         half = 0.31 * len(name) * size * ax.figure.dpi / 72 / width
         gap = 0.75 * size * ax.figure.dpi / 72 / height + 0.012
