@@ -71,9 +71,7 @@ def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
     report = output.with_suffix(".failed.ipynb")
     config = Config()
     config.KernelManager.transport_encryption = "auto"  # and no warning about an unencrypted kernel at every start
-    config.NotebookClient.extra_arguments = [
-        "--IPKernelApp.log_level=50"
-    ]  # nor about the interrupt with which it is ended
+    config.NotebookClient.extra_arguments = ["--IPKernelApp.log_level=50"]  # nor about how it is ended
     logging.getLogger("papermill").setLevel(logging.ERROR)
     started = time.monotonic()
     print(f"{notebook.stem}: running", flush=True)
