@@ -61,10 +61,10 @@ def test_it_finds_nearly_every_winner_and_never_a_captive(features) -> None:
 def test_groups_and_their_order_change_nothing(monkeypatch) -> None:
     layer = crowded(seed=1)
     problem, classes = make_problem(layer, Box(50.0)), np.arange(40)
-    start = np.zeros((40, 8))
-    whole, held = newton_ascent(problem, classes, start)
+    start, first = np.zeros((40, 8)), np.where(classes % 3, newton.HOT, newton.COLD)
+    whole, held = newton_ascent(problem, classes, start, first=first)
     monkeypatch.setattr(newton, "GROUP_BYTES", 4 * layer.classes * 7)
-    parts, held_apart = newton_ascent(problem, classes[::-1].copy(), start)
+    parts, held_apart = newton_ascent(problem, classes[::-1].copy(), start, first=first[::-1])
     np.testing.assert_array_equal(whole.margin > 0, parts.margin[::-1] > 0)
     assert set(held) == set(held_apart)
     np.testing.assert_allclose(whole.margin, parts.margin[::-1], atol=0.1 * np.abs(whole.margin).max())

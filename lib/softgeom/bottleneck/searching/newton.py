@@ -80,7 +80,7 @@ def newton_ascent(
     left = look(problem, Z, classes).losers
     size = max(1, GROUP_BYTES // (4 * problem.classes))
     captors: dict[int, Captors] = {}
-    for these in (left[first : first + size] for first in range(0, len(left), size)):
+    for these in (left[begin : begin + size] for begin in range(0, len(left), size)):
         group = _Group(problem, classes[these], Z[these], first[these])
         for _ in range(steps):
             group.step()
