@@ -43,6 +43,7 @@ from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.problem import Problem, make_problem
 from softgeom.bottleneck.proving.cutting import Points, Proofs, cut_each
 from softgeom.bottleneck.proving.decide import decide
+from softgeom.bottleneck.proving.interior_point import walk_each
 from softgeom.bottleneck.proving.lp import chebyshev_radius
 from softgeom.bottleneck.proving.refine import make_exact, refine
 from softgeom.bottleneck.proving.surround import surround
@@ -426,6 +427,11 @@ def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     }
     findings |= _won(task, won, "ascent") | _proven(proofs, "newton")
     if _is_narrow(task):
+        left = _without(classes, findings)
+        proofs, won = walk_each(
+            task.problem, left, [start[t][0] for t in left.tolist()], [start[t][1] for t in left.tolist()]
+        )
+        findings |= _proven(proofs, "interior") | _won(task, won, "interior")
         left = _without(classes, findings)
         proofs, won = cut_each(task.problem, left, [start[t][1] for t in left.tolist()])
         findings |= _proven(proofs, "cuts") | _won(task, won, "cuts")

@@ -11,7 +11,7 @@ them all, over a few shared rivals:
    as that point is found.
 
 Where the middle's simplex holds nobody else, captives are not alike, and nothing is shared. What is still open goes to Newton's ascent (newton.py), with the point where it
-has one, and what that leaves to cutting planes and programmes of its own.
+has one, and what that leaves to interior points (interior_point.py) and programmes of its own.
 """
 
 from __future__ import annotations

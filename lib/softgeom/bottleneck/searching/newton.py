@@ -26,7 +26,7 @@ from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.searching.ascent import Candidates
 from softgeom.bottleneck.searching.look import look
 
-STEPS = 18  # who has not won by then is most often a captive
+STEPS = 12  # who has not won by then is most often a captive
 RIVALS = 384  # listed at the last point: the captors of a captive are mostly among them
 HEAVIEST = 5  # rivals per dimension whose rows make the Hessian
 FORGET = 14.0  # temperatures below the best rival at which another is lost in the sum

@@ -1,0 +1,239 @@
+"""The programme of one class after another by interior points and cutting planes: the few steps that tell who wins and who is captive.
+
+Over some rivals i the best lead that they must have over class t is the linear programme
+
+    minimise m   subject to   s_i = m - lead_i(z) >= 0,   high - z >= 0,   z - low >= 0,       lead_i(z) = (w'_i - w'_t).z + b'_i - b'_t,
+
+with multipliers l_i of the rivals, which sum to one, and v+, v- of the box: ``sum_i l_i (w'_i - w'_t) + v+ - v- = 0``. Mehrotra's predictor and corrector (1992)
+walk between both: all slacks and multipliers stay positive, and each step brings their products down. Newton's ascent (newton.py) ends where hundreds
+of rivals lie within a temperature of each other; here a step weighs every rival by l_i / s_i, and ten or twenty steps separate those that matter from the rest.
+
+Only the sign of the optimum is asked for. A point that beats the rivals ends the walk: everybody is looked at, and the strongest join. So do multipliers whose
+value is positive, once they are made exact: they imprison t, whoever else competes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.linalg.lapack
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.certifying.room import certify_captives
+from softgeom.bottleneck.certifying.verdict import Captors
+from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.proving.cutting import Points, Proofs
+from softgeom.bottleneck.searching.look import look
+
+TOGETHER = 128  # classes that look together: each holds its rivals' rows
+STRONGEST = 96  # rivals that join after a look, at each of two points
+STEPS = 80  # of one class, over all rounds
+INSIDE = 0.9  # walks begin within this part of the box
+AHEAD = 0.3  # m begins above the strongest rival by this much of the lead of the strongest over the 2 D-th
+TO_THE_FACE = 0.95  # part of the way to the nearest face that a step goes
+CORRECTIONS = 4  # of multipliers that are to become exact
+LEAST = 0.1  # part of a multiplier that a correction leaves at least
+WAY = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # parts of a walk at which everybody is looked at
+NEGLIGIBLE = 1e-9  # weights below this part of the largest are left out
+RIDGE = {
+    "float32": 1e-7,
+    "float64": 1e-12,
+}  # on the normal matrix, in units of its mean diagonal: dependent rows must not stop it
+
+
+def walk_each(
+    problem: Problem,
+    classes: NDArray[np.intp],
+    start: Sequence[NDArray[np.floating]],
+    rivals: Sequence[NDArray[np.intp]],
+) -> tuple[Proofs, Points]:
+    """Decide classes over the box (around the ball).
+
+    Parameters
+    ----------
+    problem : Problem
+        The layer over its region.
+    classes : (n,) integer array
+        The classes to decide.
+    start : n arrays (D,)
+        Where they start: the nearer to where the class comes closest to winning, the better.
+    rivals : n integer arrays
+        The rivals of each, best the strongest at its start.
+
+    Returns
+    -------
+    dict, dict
+        Class -> its captors and the bound <= 0 that they certify; class -> a point (D,) of the region at which it seems to win.
+        Classes without either are absent, as are all where no bias differs: the optimum of a captive is zero then, and has no sign.
+    """
+    captors: dict[int, Captors] = {}
+    points: Points = {}
+    if not np.ptp(problem.b):
+        return {}, {}
+    for begin in range(0, len(classes), TOGETHER):
+        part = slice(begin, begin + TOGETHER)
+        walks = [
+            _Walk(problem, t, z, few)
+            for t, z, few in zip(classes[part].tolist(), start[part], rivals[part], strict=True)
+        ]
+        while walks:
+            for walk in walks:
+                walk.run()
+            captors |= {walk.t: walk.captors for walk in walks if walk.captors is not None}
+            walks = [walk for walk in walks if walk.beats_rivals]
+            if walks:
+                which = np.array([walk.t for walk in walks])
+                far, near = np.array([walk.z for walk in walks]), _least_lead(problem, walks)
+                at_far, at_near = (look(problem, Z, which, strongest=STRONGEST, enough=np.inf) for Z in (far, near))
+                for Z, seen in (far, at_far), (near, at_near):
+                    points |= {walks[n].t: problem.project(Z[n]) for n in np.flatnonzero(seen.margin > 0)}
+                walks = [
+                    walk
+                    for n, walk in enumerate(walks)
+                    if walk.t not in points and walk.add(np.union1d(at_far.strongest[n], at_near.strongest[n]), near[n])
+                ]
+    bounds = certify_captives(problem.layer, problem.features, list(captors), list(captors.values())).tolist()
+    return {t: (few, bound) for (t, few), bound in zip(captors.items(), bounds, strict=True) if bound <= 0}, points
+
+
+def _least_lead(problem: Problem, walks: list[_Walk]) -> NDArray[np.float64]:
+    """Points (n, D), one of each walk, where everybody's lead is least: on the way from where it began to where it beats its rivals.
+
+    Who has not joined yet may be far ahead at the end of a walk (in-out separation, Ben-Ameur and Neto 2007).
+    """
+    which = np.repeat([walk.t for walk in walks], len(WAY))
+    Z = np.concatenate([walk.begin + np.outer(WAY, walk.z - walk.begin) for walk in walks])
+    best = look(problem, Z, which).margin.reshape(len(walks), len(WAY)).argmax(axis=1)
+    return Z.reshape(len(walks), len(WAY), -1)[np.arange(len(walks)), best]
+
+
+class _Walk:
+    """The programme of one class. Slacks and multipliers are (k + 2 D,): of the k rivals, of the upper and of the lower faces of the box."""
+
+    def __init__(self, problem: Problem, t: int, z: NDArray[np.floating], rivals: NDArray[np.intp]) -> None:
+        self.problem, self.t = problem, t
+        self.low, self.high = problem.box
+        self.k, self.D = 0, problem.dimension
+        self.rivals, self.A = (
+            np.zeros(0, np.intp),
+            np.zeros((0, self.D)),
+        )  # (k, D) rows of the rivals less that of the class
+        self.captors: Captors | None = None
+        self.steps, self.dtype = 0, "float32"
+        middle, half = (self.high + self.low) / 2, INSIDE * (self.high - self.low) / 2
+        self.add(rivals, middle + np.clip(z.astype(np.float64) - middle, -half, half))
+
+    @property
+    def beats_rivals(self) -> bool:
+        """Whether the class wins against the rivals so far."""
+        return self.captors is None and float(self.lead.max()) < 0
+
+    def add(self, rivals: NDArray[np.intp], z: NDArray[np.float64]) -> bool:
+        """More rivals (n,) and a fresh start at z; whether there were any."""
+        fresh = np.setdiff1d(rivals, np.append(self.rivals, self.t))
+        if not len(fresh):
+            return False
+        own = self.problem.rows(np.array([self.t]), np.float64)
+        self.rivals, self.k = np.append(self.rivals, fresh), self.k + len(fresh)
+        self.A = np.concatenate([self.A, self.problem.rows(fresh, np.float64) - own])
+        self.narrow = self.A.astype(np.float32)
+        self.c = self.problem.b[self.rivals] - self.problem.b[self.t]
+        self.z = self.begin = z
+        self.lead = self.A @ z + self.c
+        strongest = np.sort(self.lead)[-2 * self.D :]
+        top = strongest[-1]
+        m = top + (AHEAD * (top - strongest[0]) or abs(top) or 1.0)
+        self.slack = np.concatenate([m - self.lead, self.high - z, z - self.low])
+        self.y = 1 / (self.slack * (1 / self.slack[: self.k]).sum())  # all products are equal
+        return True
+
+    def run(self) -> None:
+        """Walk until the class beats its rivals, is imprisoned by them, or no step leads on."""
+        while self.steps < STEPS:
+            self.steps += 1
+            moved = self._step()
+            if moved and (self.lead.max() < 0 or (self._value() > 0 and self._imprison())):
+                return
+            if not moved or self._value() > 0:  # float32 has given what it could
+                if self.dtype == "float64" and not moved:
+                    return
+                self.dtype = "float64"
+
+    def _step(self) -> bool:
+        """Predictor and corrector; whether there was a step."""
+        if not self._factorise():
+            return False
+        products = float(self.slack @ self.y) / len(self.y)
+        residual, lacking = self._back(self.y), 1 - float(self.y[: self.k].sum())
+
+        def direction(target: NDArray[np.float64] | float) -> tuple[NDArray[np.float64], ...]:
+            """Changes of z, slacks and multipliers that bring slack times multiplier to ``target``, to first order."""
+            a = target / self.slack - self.y
+            missing = lacking - float(a[: self.k].sum())
+            dz = self._solve(-(residual + self._back(a)) - self.mean * missing)
+            dslack = self._change(dz, float(self.mean @ dz) - missing / self.total)
+            return dz, dslack, a - self.h * dslack
+
+        _, dslack, dy = direction(0.0)
+        left = (self.slack + _to_the_face(self.slack, dslack) * dslack) @ (self.y + _to_the_face(self.y, dy) * dy)
+        centring = (float(left) / len(self.y) / products) ** 3
+        dz, dslack, dy = direction(centring * products - dslack * dy)
+        if not np.isfinite(dz).all():
+            return False
+        far, far_y = (
+            min(1.0, TO_THE_FACE * _to_the_face(x, dx, 2.0)) for x, dx in ((self.slack, dslack), (self.y, dy))
+        )
+        self.z, self.slack, self.y = self.z + far * dz, self.slack + far * dslack, self.y + far_y * dy
+        self.lead = self.A @ self.z + self.c
+        return True
+
+    def _factorise(self) -> bool:
+        """Factor the normal matrix, the covariance of the rivals' rows under h = multiplier / slack plus the box's diagonal; False if it is singular.
+
+        In float32 as long as that leads on: directions need few digits, since slacks and residuals are computed from where a step has led.
+        """
+        self.h = self.y / self.slack
+        self.total = float(self.h[: self.k].sum())
+        faces = self.h[self.k : self.k + self.D] + self.h[self.k + self.D :]
+        root = np.sqrt(self.h[: self.k] / self.total).astype(self.dtype)
+        rows = (self.narrow if self.dtype == "float32" else self.A) * root[:, None]
+        self.mean = (root @ rows).astype(np.float64)
+        matrix = (rows.T @ rows).astype(np.float64) - np.outer(self.mean, self.mean)
+        matrix.flat[:: self.D + 1] += faces / self.total + RIDGE[self.dtype] * np.trace(matrix) / self.D
+        self.factor, failed = scipy.linalg.lapack.dpotrf(matrix, overwrite_a=True)
+        return not failed
+
+    def _solve(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The normal matrix's solution (D,)."""
+        return scipy.linalg.lapack.dpotrs(self.factor, right / self.total)[0]
+
+    def _back(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``sum_i l_i A_i + v+ - v-`` (D,) of multipliers y."""
+        k, D = self.A.shape
+        return y[:k] @ self.A + y[k : k + D] - y[k + D :]
+
+    def _change(self, dz: NDArray[np.float64], dm: float) -> NDArray[np.float64]:
+        """How slacks change with z and m."""
+        return np.concatenate([dm - self.A @ dz, -dz, dz])
+
+    def _value(self) -> float:
+        """The dual objective: a lower bound on m if the multipliers satisfy their equations."""
+        k, D = self.A.shape
+        return float(self.y[:k] @ self.c - self.y[k : k + D] @ self.high + self.y[k + D :] @ self.low)
+
+    def _imprison(self) -> bool:
+        """Keep the multipliers as captors if corrections bring ``sum_i l_i A_i`` to what the box holds against and leave room; whether they do."""
+        y = self.y
+        for _ in range(CORRECTIONS):
+            x = self._solve(self._back(y))
+            y = np.maximum(y + self.h * self._change(x, float(self.mean @ x)), LEAST * y)
+        weights = np.where(y[: self.k] > NEGLIGIBLE * y[: self.k].max(), y[: self.k], 0.0)
+        if weights @ self.c > self.problem.support(-(weights @ self.A)):
+            self.captors = Captors(self.rivals[weights > 0], weights[weights > 0])
+        return self.captors is not None
+
+
+def _to_the_face(x: NDArray[np.float64], dx: NDArray[np.float64], most: float = 1.0) -> float:
+    """The longest step along dx, at most ``most``, that leaves x >= 0."""
+    return 1 / max(1 / most, float((-dx / x).max()))
