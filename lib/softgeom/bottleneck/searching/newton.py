@@ -158,7 +158,8 @@ class _Group:
         p = np.exp((leads[heavy] - leads[heavy].max()) / np.float32(T))
         p /= p.sum()
         root = np.sqrt(p)
-        A = self.problem.rows(heavy) - self.problem.rows(self.classes[n : n + 1])
+        A = self.problem.rows(heavy)  # a copy
+        A -= self.problem.rows(self.classes[n : n + 1])
         A *= root[:, None]
         gradient = (root @ A).astype(np.float64)
         hessian = (A.T @ A).astype(np.float64) - np.outer(gradient, gradient)  # times T, like all that follows
@@ -195,7 +196,9 @@ class _Group:
         T, leads = float(self.T[n]), self.leads[n]
         room = np.where(move > 0, self.high - self.Z[n], self.Z[n] - self.low) / np.maximum(np.abs(move), 1e-300)
         length = min(1.0, 0.9 * float(room.min()), DAMPING / (1 + max(decrement, 0.0) ** 0.5))
-        felt = np.maximum(leads, leads + np.float32(length) * change) >= leads.max() - FORGET * T
+        after = np.float32(length) * change
+        after += leads
+        felt = np.flatnonzero(np.maximum(after, leads, out=after) >= leads.max() - FORGET * T)
         leads, change = leads[felt], change[felt]
         here = _smoothed(leads, T)
         for _ in range(6):
