@@ -1,13 +1,13 @@
 """Scan a layer: which classes can never win, each verdict with evidence that anyone can re-check.
 
-    scan = softgeom.bottleneck.scanner(SoftmaxLayer(W, b))     # paper 001, Figure 4: search first, then prove
+    scan = softgeom.bottleneck.scan(SoftmaxLayer(W, b))        # paper 001, Figure 4: search first, then prove
     scan.table                                             # one row per class
     scan.evidence(17)                                      # a witness, captors, a twin, or a bound
     scan.verify()                                          # every verdict again, without a solver
 
 Blocks of classes are independent. First each is searched (ascent.py) and certified (witness.py); then the classes
-without a witness, in new blocks, are surrounded (surround.py), proven together (together.py) or decided by a programme of
-their own (decide.py). With ``checkpoint=folder`` a finished block is written at once and a killed
+without a witness, in new blocks, are surrounded (surround.py), proven together (together.py), pursued (newton.py, interior_point.py) or
+decided by a programme of their own (decide.py). With ``checkpoint=folder`` a finished block is written at once and a killed
 scan goes on where it was, with the same table.
 """
 

@@ -26,7 +26,7 @@ from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.proving.cutting import Points, Proofs
 from softgeom.bottleneck.searching.look import look
 
-TOGETHER = 128  # classes that look together: each holds its rivals' rows
+TOGETHER = 64  # classes that look together: each holds its rivals' rows, a few megabytes
 STRONGEST = 96  # rivals that join after a look, at each of two points
 STEPS = 80  # of one class, over all rounds
 INSIDE = 0.9  # walks begin within this part of the box
