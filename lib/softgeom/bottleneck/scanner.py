@@ -63,6 +63,7 @@ DECIDE_TOGETHER = 128  # classes without a witness that share their sample of ri
 DECIDE_SHARED = 8192  # the same where classes are proven from a shared basis: the more, the better they share
 TRIAL = 16  # of them that show whether maximum entropy proves captives of a narrow layer
 FEW = 64  # up to so many classes a programme with all rivals takes less time than a search
+WORTH = 0.3  # share of climbers that a round must bring to the top: captives cannot win, and whoever can is pursued once proofs have taken those away
 SAMPLED = 16  # of a block's witnesses from a device that the host multiplies again
 QUIET: dict[str, Any] = {
     "over": "ignore",
@@ -373,7 +374,7 @@ def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     left = np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
     if len(left):
         rounds = 1 if task.layer.classes <= FEW else 8
-        found = climb(task.problem, left, rounds=rounds, worth=_worth(task.problem), device=task.device)
+        found = climb(task.problem, left, rounds=rounds, worth=WORTH, device=task.device)
         margins = _certified(task, left, found)
         radii = task.checker.radius(left, margins)
         for n, margin in enumerate(margins.tolist()):
@@ -408,11 +409,6 @@ def _certified(task: _Task, classes: NDArray[np.intp], found: Candidates) -> NDA
     again = np.flatnonzero((found.margin > 0) & ~(margins > 0))
     margins[again] = multiply_again(again)
     return np.where(found.margin > 0, margins, -np.inf)
-
-
-def _worth(problem: Problem) -> float:
-    """The share of climbers that a round must bring to the top: none where each proof is dear."""
-    return 0.3 if shares(problem) else 0.0
 
 
 def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
