@@ -52,6 +52,7 @@ def test_signs_are_those_of_the_simplex_method(features) -> None:
         assert (best_margin(problem, t) > 0) == (t in points)
     assert (WitnessChecker(layer, features).certify_many(list(points.values()), list(points)) > 0).all()
     assert all(bound <= 0 and t not in captors.rivals for t, (captors, bound) in proofs.items())
+    assert max(len(captors.rivals) for captors, _ in proofs.values()) <= layer.dimension + 1
 
 
 @pytest.mark.parametrize("share", [1e-3, -1e-3, 1e-5, -1e-5])

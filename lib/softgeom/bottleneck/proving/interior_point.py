@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from softgeom.bottleneck.certifying.room import certify_captives
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.proving.caratheodory import thin
 from softgeom.bottleneck.proving.cutting import Points, Proofs
 from softgeom.bottleneck.searching.look import look
 
@@ -229,9 +230,16 @@ class _Walk:
             x = self._solve(self._back(y))
             y = np.maximum(y + self.h * self._change(x, float(self.mean @ x)), LEAST * y)
         weights = np.where(y[: self.k] > NEGLIGIBLE * y[: self.k].max(), y[: self.k], 0.0)
-        if weights @ self.c > self.problem.support(-(weights @ self.A)):
-            self.captors = Captors(self.rivals[weights > 0], weights[weights > 0])
-        return self.captors is not None
+        if not self._holds(weights):
+            return False
+        few = thin(self.A, self.c, weights)
+        weights = few if self._holds(few) else weights
+        self.captors = Captors(self.rivals[weights > 0], weights[weights > 0])
+        return True
+
+    def _holds(self, weights: NDArray[np.float64]) -> bool:
+        """Whether weights (k,) of the rivals leave room, in plain float64."""
+        return bool(weights @ self.c > self.problem.support(-(weights @ self.A)))
 
 
 def _to_the_face(x: NDArray[np.float64], dx: NDArray[np.float64], most: float = 1.0) -> float:

@@ -1,0 +1,61 @@
+"""No more captors than there are features, and one: the same mean with fewer points.
+
+Among more than D + 1 points of R^D there is an affine dependence, along which weights can be moved until one of them is zero while
+``sum_i l_i`` and ``sum_i l_i A_i`` stay (Carathéodory 1907). Here dependences are read off a basis, as in the simplex method: every other point is
+a combination of D + 1 basic ones and hands its weight to them; a basic point that would be left with less than nothing changes places with it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg.blas
+import scipy.linalg.lapack
+from numpy.typing import NDArray
+
+SPENT = 0.5  # part of ``weights @ c`` that may be lost for fewer changes of the basis
+
+
+def thin(A: NDArray[np.float64], c: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights (n,) >= 0 with the same sum and, up to rounding, the same ``weights @ A``, of which at most D + 1 are positive.
+
+    Parameters
+    ----------
+    A : (n, D) array
+        Points.
+    c : (n,) array
+        What each is worth: ``weights @ c``, where it is positive, keeps half of its value at least.
+    weights : (n,) array
+        Weights >= 0. They come back as they are if the heaviest points are dependent.
+    """
+    columns = np.vstack([A.T, np.ones(len(A))])
+    heaviest = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
+    basic, others = heaviest[: len(columns)], heaviest[: len(columns) - 1 : -1]
+    if not len(others):
+        return weights
+    lu, order, singular = scipy.linalg.lapack.dgetrf(columns[:, basic])
+    if singular:
+        return weights
+    T = scipy.linalg.lapack.dgetrs(lu, order, columns[:, others])[0]  # columns[:, others] = columns[:, basic] @ T
+    basic, x, to_spend = basic.copy(), weights[basic], SPENT * max(float(weights @ c), 0.0)
+    loss = c[others] - c[basic] @ T  # of weights @ c, for each unit of weight that is handed over
+    for j, y in enumerate(weights[others].tolist()):
+        given = T[:, j]
+        is_dear = loss[j] * y > to_spend
+        change = -given if is_dear else given  # one that is dear takes weight instead
+        most = np.where(change < 0, x / -change, np.inf)
+        row = int(most.argmin())
+        amount = float(most[row]) if is_dear else min(float(most[row]), y)
+        x += amount * change
+        to_spend -= 0.0 if is_dear else max(loss[j] * amount, 0.0)
+        if is_dear or amount < y:
+            basic[row], x[row] = others[j], y + amount if is_dear else y - amount
+            ratio = T[row, j + 1 :] / given[row]
+            given[row] -= 1.0
+            loss[j + 1 :] -= loss[j] * ratio
+            if len(ratio):
+                scipy.linalg.blas.dger(
+                    -1.0, given, ratio, a=T[:, j + 1 :], overwrite_a=True
+                )  # in place: T is in Fortran's order
+    thinned = np.zeros(len(weights))
+    thinned[basic] = np.maximum(x, 0.0)
+    return thinned
