@@ -61,7 +61,7 @@ logger = logging.getLogger("softgeom")
 
 DECIDE_TOGETHER = 128  # classes without a witness that share their sample of rivals and a block of the checkpoint
 DECIDE_SHARED = 8192  # the same where classes are proven from a shared basis: the more, the better they share
-TRIAL = 16  # of them that show whether maximum entropy proves captives of a narrow layer
+TRIAL = 16  # of them that show what most classes of a narrow layer are: winners that a longer search finds, or captives that maximum entropy proves
 FEW = 64  # up to so many classes a programme with all rivals takes less time than a search
 WORTH = 0.3  # share of climbers that a round must bring to the top: captives cannot win, and whoever can is pursued once proofs have taken those away
 SAMPLED = 16  # of a block's witnesses from a device that the host multiplies again
@@ -412,16 +412,15 @@ def _certified(task: _Task, classes: NDArray[np.intp], found: Candidates) -> NDA
 
 
 def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
-    findings, points = _prove_many(task, classes)
+    findings = _climbed_on(task, classes) if _is_narrow(task) else {}
+    proven, points = _prove_many(task, _without(classes, findings))
+    findings |= proven
     left = _without(classes, findings)
     if not len(left):
         return _refined(task, [findings[t] for t in classes.tolist()])
     found, proofs = _pursued(task, left, points)
     start = dict(zip(left.tolist(), zip(found.Z, found.rivals, strict=True), strict=True))
-    won = {
-        int(left[n]): task.problem.lift(found.Z[n], float(found.margin[n])) for n in np.flatnonzero(found.margin > 0)
-    }
-    findings |= _won(task, won, "ascent") | _proven(proofs, "newton")
+    findings |= _won(task, _lifted(task, left, found), "ascent") | _proven(proofs, "newton")
     if _is_narrow(task):
         left = _without(classes, findings)
         proofs, won = walk_each(
@@ -436,6 +435,28 @@ def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
         radius = task.checker.radius(np.array([t]), np.array([margin]))[0] if isinstance(evidence, Witness) else np.nan
         findings[t] = Finding(t, evidence, "programme", rounds, margin, float(radius))
     return _refined(task, [findings[t] for t in classes.tolist()])
+
+
+def _climbed_on(task: _Task, classes: NDArray[np.intp]) -> dict[int, Finding]:
+    """Witnesses that a longer search finds, if it finds them for most of a few: where captives are many, proofs come first."""
+    trial = classes[:: max(1, len(classes) // TRIAL)]
+    findings = _won(task, _lifted(task, trial, _climb_on(task, trial)), "ascent")
+    if len(trial) < len(classes) and 2 * len(findings) >= len(trial):
+        rest = np.setdiff1d(classes, trial)
+        findings |= _won(task, _lifted(task, rest, _climb_on(task, rest)), "ascent")
+    return findings
+
+
+def _climb_on(task: _Task, classes: NDArray[np.intp]) -> Candidates:
+    """A longer search than the first. Larger working sets: programmes start from them; few rivals need no choice."""
+    rounds = 0 if task.layer.classes <= FEW else 8
+    return climb(task.problem, classes, rounds=rounds, steps=40, rivals=64, device=task.device)
+
+
+def _lifted(task: _Task, classes: NDArray[np.intp], found: Candidates) -> Points:
+    """The points at which classes (n,) seem to win."""
+    won = np.flatnonzero(found.margin > 0)
+    return {int(classes[n]): task.problem.lift(found.Z[n], float(found.margin[n])) for n in won}
 
 
 def _prove_many(task: _Task, classes: NDArray[np.intp]) -> tuple[dict[int, Finding], Points]:
@@ -465,9 +486,7 @@ def _pursued(task: _Task, classes: NDArray[np.intp], points: Points) -> tuple[Ca
         found, held = newton_ascent(problem, classes, start, first=first)
         bounds = certify_captives(task.layer, task.features, list(held), list(held.values())).tolist()
         return found, {t: (few, bound) for (t, few), bound in zip(held.items(), bounds, strict=True) if bound <= 0}
-    # Larger working sets than in the first search: the programmes start from them; few rivals need no choice.
-    rounds = 0 if task.layer.classes <= FEW else 8
-    return climb(problem, classes, rounds=rounds, steps=40, rivals=64, device=task.device), {}
+    return _climb_on(task, classes), {}
 
 
 def _without(classes: NDArray[np.intp], findings: dict[int, Finding]) -> NDArray[np.intp]:

@@ -13,6 +13,8 @@ checker (hull.py) finds out. What it proves is cheap: a few looks at a sample of
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
@@ -28,6 +30,7 @@ TEMPERATURES = (3.0, 1.0)  # in units of the bias's spread; the higher converges
 STEPS = 24
 NEAR = 0.5  # |grad F| relative to its first value: a class that came no nearer is not worth a check
 PASSES = 3  # of polishing together
+RESIDUAL = 0.1  # part of a class's room that its residual may take up: another pass would hardly tighten the bound
 CONJUGATE = 12  # conjugate gradients in each
 FORGET = 1e-9  # a weight below this fraction of the largest is lost in the sums; without it the evidence is shorter
 
@@ -90,7 +93,14 @@ def _proven_together(
     """Proofs with room to spare, of those ``classes`` (n,) whose weights p (n, k) polishing together makes hold."""
     if not len(classes):
         return {}
-    weights = _polish_together(W, own, p, precision)
+
+    def has_room(which: NDArray[np.intp], weights: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.bool_]:
+        if problem.homogeneous:
+            return np.zeros(len(which), dtype=bool)
+        room = weights @ problem.b[rivals] - weights.sum(axis=1) * problem.b[classes[which]]
+        return problem.support(v) < RESIDUAL * room
+
+    weights = _polish_together(W, own, p, precision, has_room)
     worth = np.flatnonzero((weights > 0).any(axis=1) & np.isfinite(weights).all(axis=1))
     kept = weights > 0
     captors = [Captors(rivals[kept[n]], weights[n, kept[n]]) for n in worth]
@@ -106,16 +116,42 @@ def _proven_together(
     over="ignore", invalid="ignore", divide="ignore"
 )  # on an edge of the hull steps run away: they prove nothing
 def _polish_together(
-    W: NDArray[np.float32], own: NDArray[np.float32], p: NDArray[np.float32], precision: NDArray[np.float32]
+    W: NDArray[np.float32],
+    own: NDArray[np.float32],
+    p: NDArray[np.float32],
+    precision: NDArray[np.float32],
+    has_room: Callable[[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]], NDArray[np.bool_]],
 ) -> NDArray[np.float64]:
     """Newton's step for all classes at once: weights (n, k) ``p (1 + A mu)``, ``A = w_i - w_t``, with mu by conjugate gradients.
 
-    The residual ``v = sum_i p_i A_i`` is taken in float64, the step in float32: each pass gains several digits. What has a weight left
-    below zero or a residual is not proven by it; the checker finds out.
+    The residual ``v = sum_i p_i A_i`` is taken in float64, the step in float32: each pass gains several digits, until ``has_room`` of which
+    classes, their weights and residuals says that those are enough. What has a weight left below zero or a residual is not proven by it; the
+    checker finds out.
     """
-    wide, own_wide = W.astype(np.float64), own.astype(np.float64)
+    wide = W.astype(np.float64)
     p = np.where(p > FORGET * p.max(axis=1, keepdims=True), p, np.float32(0.0))
     weights = p.astype(np.float64)
+    left = np.arange(len(p))
+    for _ in range(PASSES):
+        v = weights[left].sum(axis=1)[:, None] * own[left].astype(np.float64) - weights[left] @ wide
+        open_ = ~has_room(left, weights[left], v)
+        left, v = left[open_], v[open_]
+        if not len(left):
+            break
+        size = np.maximum(np.abs(v).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        change = _corrections(W, own[left], p[left], precision, (v / size).astype(np.float32))
+        weights[left] = np.maximum(weights[left] + size * change, 0.0)
+    return weights
+
+
+def _corrections(
+    W: NDArray[np.float32],
+    own: NDArray[np.float32],
+    p: NDArray[np.float32],
+    precision: NDArray[np.float32],
+    r: NDArray[np.float32],
+) -> NDArray[np.float32]:
+    """Changes ``p A mu`` (n, k) of weights that take residuals r (n, d) away, by preconditioned conjugate gradients."""
 
     def lengths(X: NDArray[np.float32]) -> NDArray[np.float32]:
         """p (A x) of each class (n, k)."""
@@ -124,22 +160,17 @@ def _polish_together(
         U *= p
         return U
 
-    for _ in range(PASSES):
-        v = weights.sum(axis=1)[:, None] * own_wide - weights @ wide
-        size = np.maximum(np.abs(v).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        r = (v / size).astype(np.float32)
-        x, y = np.zeros_like(r), r @ precision
-        s, ry = y, np.einsum("nd,nd->n", r, y)
-        for _ in range(CONJUGATE):
-            U = lengths(s)
-            Hs = U @ W - U.sum(axis=1)[:, None] * own
-            step = (ry / np.maximum(np.einsum("nd,nd->n", s, Hs), np.finfo(np.float32).tiny))[:, None]
-            x, r = x + step * s, r - step * Hs
-            y = r @ precision
-            before, ry = ry, np.einsum("nd,nd->n", r, y)
-            s = y + (ry / np.maximum(before, np.finfo(np.float32).tiny))[:, None] * s
-        weights += lengths(x) * size
-    return np.maximum(weights, 0.0)
+    x, y = np.zeros_like(r), r @ precision
+    s, ry = y, np.einsum("nd,nd->n", r, y)
+    for _ in range(CONJUGATE):
+        U = lengths(s)
+        Hs = U @ W - U.sum(axis=1)[:, None] * own
+        step = (ry / np.maximum(np.einsum("nd,nd->n", s, Hs), np.finfo(np.float32).tiny))[:, None]
+        x, r = x + step * s, r - step * Hs
+        y = r @ precision
+        before, ry = ry, np.einsum("nd,nd->n", r, y)
+        s = y + (ry / np.maximum(before, np.finfo(np.float32).tiny))[:, None] * s
+    return lengths(x)
 
 
 def _polish(
