@@ -45,8 +45,7 @@ from threadpoolctl import threadpool_info
 from softgeom.bottleneck import scan
 from softgeom.bottleneck.examples import hard_layer, normal_layer
 from softgeom.bottleneck.problem import make_problem
-from softgeom.bottleneck.proving.decide import start_programme
-from softgeom.bottleneck.proving.lp import SolverError, chebyshev_radius
+from softgeom.bottleneck.proving.lp import MarginProgramme, SolverError, chebyshev_radius
 from softgeom.bottleneck.searching.ascent import climb
 from softgeom.bottleneck.searching.look import look
 from softgeom.bottleneck.searching.reflect import PATIENCE, braid_reflect, reflect_step
@@ -178,24 +177,24 @@ def _published(cost: pd.DataFrame) -> float:
     return float(cost.lp_cpu_s.mean()) if "lp_cpu_s" in cost else np.inf
 
 
-def _cold_working_set(layer: SoftmaxLayer, t: int, limit: float, first: int = 256, more: int = 64) -> float | None:
-    """The best margin of class t over the box, by a programme that starts with its nearest rivals and adds the strongest; None after ``limit`` CPU seconds."""
-    begin = time.process_time()
+def _cold_working_set(layer: SoftmaxLayer, t: int, limit: float, first: int = 256, more: int = 64) -> None:
+    """The sign of the best margin of class t over the box: its nearest rivals, then always the strongest, until ``limit`` seconds are over."""
     problem, classes = make_problem(layer, Box(100.0)), np.array([t])
     own = layer.W[t].astype(np.float64)
-    programme = start_programme(problem, own, float(problem.b[t]))
+    programme = MarginProgramme(own, float(problem.b[t]), *problem.box, time_limit=limit)
     distance = ((layer.W - layer.W[t]) ** 2).sum(axis=1)
     distance[t] = np.inf
     fresh = np.argpartition(distance, min(first, layer.classes - 1) - 1)[:first]
-    while True:
+    while len(fresh):
         programme.add(fresh, layer.W[fresh].astype(np.float64), problem.b[fresh])
-        z, value, _ = programme.solve()
+        try:
+            z, value, _ = programme.solve()
+        except SolverError:
+            return  # out of time
         seen = look(problem, z[None], classes, strongest=more, enough=np.inf)
+        if value <= 0 or seen.margin[0] > 0:
+            return
         fresh = np.setdiff1d(seen.strongest[0], programme.rivals)
-        if value <= 0 or seen.margin[0] > 0 or not len(fresh):
-            return value
-        if time.process_time() - begin > limit:
-            return None
 
 
 def _groups(table: pd.DataFrame) -> dict[str, np.ndarray]:

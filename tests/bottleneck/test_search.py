@@ -269,6 +269,11 @@ def test_a_solver_that_gives_up_is_an_error_not_a_verdict() -> None:
     layer = uniform_layer(400, 40)
     with pytest.raises(SolverError, match="HiGHS ended with status Time limit"):
         chebyshev_radius(layer.W, layer.b, 0, -np.ones(40), np.ones(40), time_limit=0.0)
+    W = layer.W.astype(np.float64)
+    programme = MarginProgramme(W[0], 0.0, -np.ones(40), np.ones(40), time_limit=0.0)
+    programme.add(np.arange(1, 400), W[1:], np.zeros(399))
+    with pytest.raises(SolverError, match="HiGHS ended with status Time limit"):
+        programme.solve()
 
 
 def test_ball_witness_lies_in_the_ball() -> None:

@@ -84,6 +84,8 @@ class MarginProgramme:
         Solver of HiGHS.
     threads : int
         Threads of HiGHS.
+    time_limit : float
+        Seconds that all solutions together may take.
     """
 
     def __init__(
@@ -95,9 +97,11 @@ class MarginProgramme:
         *,
         method: str = "simplex",
         threads: int = 1,
+        time_limit: float = np.inf,
     ) -> None:
         # With one rival the margin is bounded by the box; a loose cap keeps the first programme finite.
         self._programme = _Programme(low, high, highspy.kHighsInf, method, threads)
+        self._programme.h.setOptionValue("time_limit", float(time_limit))
         self.own, self.bias, self.rivals = own, bias, np.zeros(0, np.intp)
 
     def add(self, rivals: NDArray[np.intp], rows: NDArray[np.float64], bias: NDArray[np.float64]) -> None:
