@@ -15,6 +15,7 @@ from scipy.spatial import ConvexHull
 
 from softgeom.bottleneck.certifying import archive
 from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Unknown, Witness
+from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
 from softgeom.bottleneck.scanner import COLUMNS, Finding, Scan, scan
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
@@ -434,3 +435,31 @@ def test_a_device_that_is_not_there_is_one_sentence(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ValueError, match="device='cuda' needs PyTorch: pip install"):
         scan(layer, device="cuda")
+
+
+@pytest.mark.parametrize("features", [Box(100.0), Ball(3.0)], ids=["box", "ball"])
+def test_verdicts_only_are_the_same_verdicts_with_smaller_certified_margins(features, tmp_path) -> None:
+    layer, asked = normal_layer(4200, 96, bias=True), np.arange(0, 4200, 3)
+    layer.W[[3, 6]] *= 0.01
+    layer.b[[3, 6]] = -10.0  # captives
+    full = scan(layer, asked, features=features, checkpoint=tmp_path)
+    part = scan(layer, asked, features=features, checkpoint=tmp_path, verdicts_only=True)  # not the full scan's blocks
+    assert part.table.verdict.tolist() == full.table.verdict.tolist()
+    assert part.verify()
+    smaller = part.table.margin < 0.9 * full.table.margin
+    assert smaller.mean() > 0.9
+    won = [found for found in part.findings if isinstance(found.evidence, Witness)]
+    assert len(won) == len(asked) - 2
+    certified = np.full(len(asked), -0.0)
+    certified[part.table.verdict == "argmaxable"] = WitnessChecker(layer, features).certify_many(
+        [found.evidence.point for found in won], [found.index for found in won]
+    )
+    assert (part.table.margin <= certified * (1 + 1e-4)).all()  # the same up to the rounding that each certifies
+    assert not (part.table.radius > full.table.radius * (1 + 1e-4)).any()
+
+
+@pytest.mark.parametrize("features", [Box(100.0), Unbounded()], ids=["box", "unbounded"])
+def test_where_a_partial_look_does_not_pay_verdicts_only_is_the_full_scan(features) -> None:
+    layer, asked = hard_layer(4200, 64, planted=20), np.arange(4100, 4200)
+    full, part = (scan(layer, asked, features=features, verdicts_only=only) for only in (False, True))
+    assert full.table.equals(part.table)

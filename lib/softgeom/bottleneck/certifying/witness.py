@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.partial import partial_look
+from softgeom.bottleneck.certifying.partial import PartialLook, partial_look
 from softgeom.bottleneck.scaling import in_units
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import gamma, norm_up, shrink, underflow
@@ -103,20 +103,27 @@ class WitnessChecker:
     def wins(self, points: Sequence[NDArray[Any]], classes: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether each class (n,) certainly wins at its point (d,): ``certify_many(...) > 0``, without the margins where that is cheaper."""
         won = np.zeros(len(points), dtype=bool)
-        if not self._units.coordinates and points and all(self._is_narrow(point) for point in points):
-            look = partial_look(self.layer, points, classes)
-            if look is not None:
-                inside = [self._inside(np.stack(points[n : n + LOOKED])) for n in range(0, len(points), LOOKED)]
-                ahead = [
-                    look.margins(np.stack(points[n : n + LOOKED]), classes[n : n + LOOKED])
-                    for n in range(0, len(points), LOOKED)
-                ]
-                won = np.concatenate(inside) & (np.concatenate(ahead) > 0)
+        look = self.partial_look(points, classes)
+        if look is not None:
+            parts = [slice(n, n + LOOKED) for n in range(0, len(points), LOOKED)]
+            won = np.concatenate([self.certify_by(look, np.stack(points[part]), classes[part]) > 0 for part in parts])
         open_ = np.flatnonzero(~won).tolist()
         for start in range(0, len(open_), LOOKED):
             part = open_[start : start + LOOKED]
             won[part] = self.certify_many([points[n] for n in part], [int(classes[n]) for n in part]) > 0
         return won
+
+    def partial_look(self, points: Sequence[NDArray[Any]], classes: NDArray[np.intp]) -> PartialLook | None:
+        """The partial look that costs least for classes (n,) at points (d,) like these; None where a full one does, or only that is valid."""
+        if self._units.coordinates or not points or not all(self._is_narrow(point) for point in points):
+            return None
+        return partial_look(self.layer, points, classes)
+
+    def certify_by(
+        self, look: PartialLook, points: NDArray[np.float32], classes: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        """Certified lower bounds (n,) on the margins of classes (n,) at points (n, d), -inf outside the set; below those of ``certify``."""
+        return np.where(self._inside(points), look.margins(points, classes), -np.inf)
 
     def radius(self, classes: NDArray[np.intp], margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Lower bounds (n,) on ``min_i margin_i / ||w_t - w_i||``, from ``||w_t - w_i|| <= ||w_t|| + max_i ||w_i||``."""

@@ -84,10 +84,7 @@ def climb(
     )
     group_bytes = GROUP_BYTES if device is None else device.group_bytes
     classes = np.asarray(classes, dtype=np.intp)
-    if start is None:
-        Z = problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
-    else:
-        Z = problem.project(np.asarray(start, dtype=np.float32))
+    Z = far_points(problem, classes) if start is None else problem.project(np.asarray(start, dtype=np.float32))
     seen = see(Z, classes, strongest=rivals)
     margin, taken, looks = seen.margin, np.zeros(len(classes), np.intp), np.ones(len(classes), np.intp)
     working: list[NDArray[np.intp]] = [np.zeros(0, np.intp)] * len(classes)
@@ -112,6 +109,11 @@ def climb(
             break
         left, strongest = left[seen.losers][hopeful], seen.strongest[hopeful]
     return Candidates(Z, margin, taken, looks, working)
+
+
+def far_points(problem: Problem, classes: NDArray[np.intp]) -> NDArray[np.float32]:
+    """The far points of the region (n, D) in the directions from the mean row to those of classes (n,)."""
+    return problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
 
 
 def _climb_groups(
