@@ -88,7 +88,9 @@ def _merge(path: Path, fresh: pd.DataFrame) -> None:
         known = set(zip(fresh.layer, fresh.seed, strict=True))
         old = old[[key not in known for key in zip(old.layer, old.seed, strict=True)]]
         fresh = pd.concat([old, fresh]) if len(old) else fresh
-    fresh.sort_values(["layer", "seed"], kind="stable").to_csv(path, index=False)
+    fresh.sort_values(["layer", "seed"], kind="stable").to_csv(
+        path, index=False, lineterminator="\n", float_format="%.4g"
+    )
 
 
 def _compare(name: str, seed: int, layer: SoftmaxLayer, programmes: _Programmes) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -98,6 +100,7 @@ def _compare(name: str, seed: int, layer: SoftmaxLayer, programmes: _Programmes)
     search, _, _ = _timed(lambda: [climb(problem, classes[i : i + 1024]) for i in range(0, len(classes), 1024)])
     ours, ours_wall, found = _timed(lambda: scan(layer))
     verify, verify_wall, _ = _timed(found.verify)
+    only, _, _ = _timed(lambda: scan(layer, verdicts_only=True))
     floor = (floor + _timed(lambda: _row_maxima(layer))[0]) / 2  # before and after: a busy machine changes between them
     cost = _baseline(name, seed, layer, found.table, programmes)
     sizes = pd.Series({group: len(members) for group, members in _groups(found.table).items() if len(members)})
@@ -120,6 +123,8 @@ def _compare(name: str, seed: int, layer: SoftmaxLayer, programmes: _Programmes)
         "verify_cpu_s": verify,
         "search_over_floor": search / floor,
         "scan_and_verify_over_floor": (ours + verify) / floor,
+        "verdicts_only_over_floor": only / floor,
+        "verdicts_only_and_verify_over_floor": (only + verify) / floor,
         "baseline_cpu_s": baseline,
         "baseline_low_s": low,
         "baseline_high_s": high,
@@ -307,8 +312,11 @@ for i in range(0, len(W), 4096):
     W[i : i + 4096] = rng.standard_normal((len(W[i : i + 4096]), {features}), dtype=np.float32)
 found = scan(SoftmaxLayer(W), np.linspace(0, {classes} - 1, {scanned}).astype(int))
 assert found.verify() and found.counts["undecided"] == 0, found.counts
-unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, kibibytes elsewhere
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9)
+try:  # what getrusage tells may be what the parent held when it started this process
+    peak = 1024 * next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+except OSError:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+print(peak / 1e9)
 """
 
 
