@@ -12,8 +12,9 @@ time that it had, which favours the baseline. Same dtype (float32), same single 
 
 A second anchor asks what is left when the pipeline is *batched*, as nobody published it: Braid Reflect for many classes in one matrix product per
 reflection (reflect.py), and for each class without a win a programme of its own from 256 rivals, to which the strongest are added until it ends
-(cold: nothing is carried from class to class; one that takes longer than a programme with all rows counts as that, for its owner would have taken the other). Batches are a sample too; of classes that never win, a part of the patience, scaled up. All
-intervals are 95% (t, with the freedom of the smallest group), and the BLAS kernel and its threads are written beside: an old kernel shifts ratios.
+(cold: nothing is carried from class to class; one that takes longer than a programme with all rows counts as that, for its owner would have taken
+the other). Batches are a sample too; of classes that never win, a part of the patience, scaled up. All intervals are 95% (t, with the freedom of
+the smallest group), and the BLAS kernel and its threads are written beside: an old kernel shifts ratios.
 
 Times are CPU seconds of this process, which a busy machine distorts less than wall time; both are written.
 Writes results/bench/scan_layers.csv (one row per layer and seed), scan_layers_sample.csv (every sampled class) and

@@ -460,6 +460,19 @@ def test_verdicts_only_are_the_same_verdicts_with_smaller_certified_margins(feat
 
 @pytest.mark.parametrize("features", [Box(100.0), Unbounded()], ids=["box", "unbounded"])
 def test_where_a_partial_look_does_not_pay_verdicts_only_is_the_full_scan(features) -> None:
-    layer, asked = hard_layer(4200, 64, planted=20), np.arange(4100, 4200)
+    layer, asked = hard_layer(4200, 64, planted=20), np.arange(3100, 4200)
     full, part = (scan(layer, asked, features=features, verdicts_only=only) for only in (False, True))
     assert full.table.equals(part.table)
+
+
+def test_verdicts_only_of_few_classes_prepare_no_partial_look(monkeypatch) -> None:
+    from softgeom.bottleneck.certifying import witness
+
+    def refused(*_) -> None:
+        raise AssertionError("prepared for a handful of classes")
+
+    layer = normal_layer(4200, 96)
+    monkeypatch.setattr(witness, "partial_look", refused)
+    assert scan(layer, np.arange(20), verdicts_only=True).counts["argmaxable"] == 20
+    with pytest.raises(AssertionError, match="prepared"):
+        scan(layer, np.arange(2000), verdicts_only=True)

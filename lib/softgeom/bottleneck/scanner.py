@@ -65,7 +65,9 @@ DECIDE_SHARED = 8192  # the same where classes are proven from a shared basis: t
 TRIAL = 16  # of them that show what most classes of a narrow layer are: winners that a longer search finds, or captives that maximum entropy proves
 FEW = 64  # up to so many classes a programme with all rivals takes less time than a search
 WORTH = 0.3  # share of climbers that a round must bring to the top: captives cannot win, and whoever can is pursued once proofs have taken those away
-PARTIAL = 1024  # classes whose far points decide whether a partial look pays
+PARTIAL = (
+    1024  # classes whose far points decide whether a partial look pays; fewer are looked at sooner than it is prepared
+)
 SAMPLED = 16  # of a block's witnesses from a device that the host multiplies again
 QUIET: dict[str, Any] = {
     "over": "ignore",
@@ -286,7 +288,7 @@ def scan(
         checkpoint,
         key,
         device,
-        verdicts_only,
+        verdicts_only and len(chosen) >= PARTIAL,
     )
     options: dict[str, Any] = {"shared": task, "n_jobs": n_jobs, "backend": backend, "address": address}
     search_title, decide_title = ("searching for witnesses", "proving the rest") if progress else (None, None)

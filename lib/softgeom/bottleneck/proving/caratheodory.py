@@ -3,6 +3,7 @@
 Among more than D + 1 points of R^D there is an affine dependence, along which weights can be moved until one of them is zero while
 ``sum_i l_i`` and ``sum_i l_i A_i`` stay (Carathéodory 1907). Here dependences are read off a basis, as in the simplex method: every other point is
 a combination of D + 1 basic ones and hands its weight to them; a basic point that would be left with less than nothing changes places with it.
+Non-negative least squares, which refine.py takes for its few classes, finds as few and takes three to four times as long at 120 features.
 """
 
 from __future__ import annotations
@@ -53,9 +54,8 @@ def thin(A: NDArray[np.float64], c: NDArray[np.float64], weights: NDArray[np.flo
             given[row] -= 1.0
             loss[j + 1 :] -= loss[j] * ratio
             if len(ratio):
-                scipy.linalg.blas.dger(
-                    -1.0, given, ratio, a=T[:, j + 1 :], overwrite_a=True
-                )  # in place: T is in Fortran's order
+                # In place, since T is in Fortran's order.
+                scipy.linalg.blas.dger(-1.0, given, ratio, a=T[:, j + 1 :], overwrite_a=True)
     thinned = np.zeros(len(weights))
     thinned[basic] = np.maximum(x, 0.0)
     return thinned
