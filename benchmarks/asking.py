@@ -1,7 +1,9 @@
 """Questions to real matrices, and what an independent checker says of the answers.
 
-Usage: `python benchmarks/asking.py [NAME ...]`; rows of subjects that are not named are kept. Each file comes from its wheel by hash; sets are drawn at random. A sample of the answers is
-written down and checked by `tools/check_answers.py` in a process of its own: exact fractions, nothing of softgeom. Rows go to results/bench/asking.csv.
+Usage: `python benchmarks/asking.py [NAME ...]`; rows of subjects that are not named are kept. Each
+file comes from its wheel by hash; sets are drawn at random. A sample of the answers is written down
+and checked by `tools/check_answers.py` in a process of its own: exact fractions, nothing of
+softgeom. Rows go to results/bench/asking.csv.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from softgeom.layer import SoftmaxLayer
 
 TOP = Path(__file__).resolve().parent.parent
 TABLE = TOP / "results" / "bench" / "asking.csv"
-CHECKED = 12  # answers of each subject that the checker proves again; a vocabulary's logits as fractions take seconds
+# answers of each subject that the checker proves again; a vocabulary's logits as fractions take
+# seconds
+CHECKED = 12
 
 
 @dataclass(frozen=True)
@@ -115,11 +119,20 @@ def checked(found: Answers, seed: int) -> dict[str, object]:
         place = Path(folder)
         arrays = {"W": found.layer.W} | ({} if found.layer.b is None else {"b": found.layer.b})
         np.savez(place / "layer.npz", allow_pickle=False, **arrays)
-        # As many of each verdict as there are, up to half of the sample: most answers may be of one kind.
-        by_verdict = [[a for a in found.answers if a.verdict == v][: CHECKED // 2] for v in ("possible", "impossible")]
+        # As many of each verdict as there are, up to half of the sample: most answers may be of one
+        # kind.
+        by_verdict = [
+            [a for a in found.answers if a.verdict == v][: CHECKED // 2]
+            for v in ("possible", "impossible")
+        ]
         some = Answers(found.layer, found.features, [a for part in by_verdict for a in part])
         some.save(place / "answers.npz")
-        command = [sys.executable, "tools/check_answers.py", str(place / "answers.npz"), str(place / "layer.npz")]
+        command = [
+            sys.executable,
+            "tools/check_answers.py",
+            str(place / "answers.npz"),
+            str(place / "layer.npz"),
+        ]
         done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
         print(done.stdout, done.stderr, file=sys.stderr)
         proven = re.match(r"(\d+) of", done.stdout)
@@ -129,7 +142,9 @@ def checked(found: Answers, seed: int) -> dict[str, object]:
 
 def main(chosen: Sequence[str]) -> int:
     rows = pd.read_csv(TABLE, keep_default_na=False).to_dict("records") if TABLE.is_file() else []
-    known: dict[str, dict[str, object]] = {str(row["matrix and question"]): dict(row) for row in rows}  # type: ignore[arg-type]
+    known: dict[str, dict[str, object]] = {
+        str(row["matrix and question"]): dict(row) for row in rows
+    }  # type: ignore[arg-type]
     for subject in SUBJECTS:
         if not chosen or any(name in subject.name for name in chosen):
             known[subject.name] = measure(subject)

@@ -1,12 +1,17 @@
-"""Our language models beside other people's: logits against Transformers, internals against TransformerLens, greedy tokens a second against run.c.
+"""Our language models beside other people's: logits against Transformers, internals against
+TransformerLens, greedy tokens a second against run.c.
 
-Transformers reads the very file of SmolLM2 that our Llama is made from (`gguf_file`), and four tiny random models of its own are taken apart; the number is the largest
-difference over the largest logit. TransformerLens, where it is installed (below version 4; no dependency of ours), is given the weights of a random GPT of ours, and every intermediate
-value is compared with the one of its name. Speeds are tokens a CPU second on one thread, turn by turn, of the small Llama-type model: with kept keys and values, without, and with
-`--run-c BINARY` run.c of github.com/karpathy/llama2.c (its `make run`), which says where its text is not ours.
+Transformers reads the very file of SmolLM2 that our Llama is made from (`gguf_file`), and four tiny
+random models of its own are taken apart; the number is the largest difference over the largest
+logit. TransformerLens, where it is installed (below version 4; no dependency of ours), is given the
+weights of a random GPT of ours, and every intermediate value is compared with the one of its name.
+Speeds are tokens a CPU second on one thread, turn by turn, of the small Llama-type model: with kept
+keys and values, without, and with `--run-c BINARY` run.c of github.com/karpathy/llama2.c (its `make
+run`), which says where its text is not ours.
 
-Usage: `python benchmarks/circuits.py [--run-c BINARY]`; what cannot be had is left out, and its row of the committed table stays.
-Aims: 1e-5 of the largest logit in float32; generation within three times of run.c. Writes results/bench/circuits.csv.
+Usage: `python benchmarks/circuits.py [--run-c BINARY]`; what cannot be had is left out, and its row
+of the committed table stays. Aims: 1e-5 of the largest logit in float32; generation within three
+times of run.c. Writes results/bench/circuits.csv.
 """
 
 from __future__ import annotations
@@ -40,7 +45,9 @@ TINY = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--run-c", type=Path, help="the compiled run.c")
     parser.add_argument("--repeats", type=int, default=5, help="timed texts of each kind")
     options = parser.parse_args()
@@ -54,20 +61,27 @@ def main() -> None:
     found = pd.DataFrame(rows, columns=["what", "model", "precision", "number"])
     if TABLE.is_file():
         known = pd.read_csv(TABLE)
-        kept = known.merge(found[["what", "model"]], how="left", indicator=True)["_merge"] == "left_only"
+        kept = (
+            known.merge(found[["what", "model"]], how="left", indicator=True)["_merge"]
+            == "left_only"
+        )
         found = pd.concat([found, known[kept.to_numpy()]])
     found.to_csv(TABLE, index=False, float_format="%.4g", lineterminator="\n")
     print(found.to_string(index=False))
 
 
 def logits_of_families() -> Iterator[tuple[str, str, str, float]]:
-    """Dissections of Transformers' own models, random and tiny, in float64; its rotary angles are single precision whatever the type."""
+    """Dissections of Transformers' own models, random and tiny, in float64; its rotary angles are
+    single precision whatever the type.
+    """
     try:
         import transformers
     except ImportError:
         print("Transformers is not installed: its models are left out")
         return
-    gpt2 = transformers.GPT2Config(n_embd=32, n_head=4, n_layer=3, vocab_size=101, bos_token_id=0, eos_token_id=0)
+    gpt2 = transformers.GPT2Config(
+        n_embd=32, n_head=4, n_layer=3, vocab_size=101, bos_token_id=0, eos_token_id=0
+    )
     kinds = (transformers.LlamaConfig, transformers.Qwen2Config, transformers.GemmaConfig)
     for config in (gpt2, *(kind(vocab_size=101, head_dim=8, **TINY) for kind in kinds)):
         torch.manual_seed(0)
@@ -105,16 +119,21 @@ def logits_of_smollm2() -> Iterator[tuple[str, str, str, float]]:
 
 
 def internals_of_a_gpt() -> Iterator[tuple[str, str, str, float]]:
-    """A GPT of ours as TransformerLens runs it, in float64; it turns queries and keys on the way, where we keep only turned ones."""
+    """A GPT of ours as TransformerLens runs it, in float64; it turns queries and keys on the way,
+    where we keep only turned ones.
+    """
     try:
         from transformer_lens import HookedTransformer, HookedTransformerConfig
     except ImportError:
         print("TransformerLens is not installed: its internals are left out")
         return
-    sizes = GPTConfig(d_vocab=101, d_model=32, n_heads=4, n_layers=3, d_mlp=96, n_ctx=24, init_std=0.3)
+    sizes = GPTConfig(
+        d_vocab=101, d_model=32, n_heads=4, n_layers=3, d_mlp=96, n_ctx=24, init_std=0.3
+    )
     ours = GPT(sizes, seed=0).double().eval()
     same = {
-        name: getattr(sizes, name) for name in ("d_vocab", "d_model", "n_heads", "d_head", "n_layers", "d_mlp", "n_ctx")
+        name: getattr(sizes, name)
+        for name in ("d_vocab", "d_model", "n_heads", "d_head", "n_layers", "d_mlp", "n_ctx")
     }
     theirs = HookedTransformer(
         HookedTransformerConfig(
@@ -130,7 +149,9 @@ def internals_of_a_gpt() -> Iterator[tuple[str, str, str, float]]:
         )
     )
     theirs.load_state_dict(_named_as_transformer_lens(ours, theirs.state_dict()))
-    tokens = torch.randint(sizes.d_vocab, (2, sizes.n_ctx), generator=torch.Generator().manual_seed(1))
+    tokens = torch.randint(
+        sizes.d_vocab, (2, sizes.n_ctx), generator=torch.Generator().manual_seed(1)
+    )
     with torch.no_grad():
         found = ours.run_with_internals(tokens)
         logits, seen = theirs.run_with_cache(tokens)
@@ -142,25 +163,36 @@ def internals_of_a_gpt() -> Iterator[tuple[str, str, str, float]]:
     for number, layer in enumerate(found.layers):
         lens = {name.removeprefix(f"blocks.{number}."): value for name, value in seen.items()}
         pairs += [
-            (getattr(layer, name), lens[f"hook_{name}"]) for name in ("resid_pre", "resid_mid", "mlp_out", "resid_post")
+            (getattr(layer, name), lens[f"hook_{name}"])
+            for name in ("resid_pre", "resid_mid", "mlp_out", "resid_post")
         ]
-        pairs += [(getattr(layer, f"{norm}_scale"), lens[f"{norm}.hook_scale"]) for norm in ("ln1", "ln2")]
+        pairs += [
+            (getattr(layer, f"{norm}_scale"), lens[f"{norm}.hook_scale"]) for norm in ("ln1", "ln2")
+        ]
         pairs += [(layer.mlp_pre, lens["mlp.hook_pre"]), (layer.mlp_post, lens["mlp.hook_post"])]
         heads = {"q": "rot_q", "k": "rot_k", "v": "v", "z": "z"}
-        pairs += [(getattr(layer, name).transpose(1, 2), lens[f"attn.hook_{hook}"]) for name, hook in heads.items()]
+        pairs += [
+            (getattr(layer, name).transpose(1, 2), lens[f"attn.hook_{hook}"])
+            for name, hook in heads.items()
+        ]
         pairs.append((layer.pattern, lens["attn.hook_pattern"]))
     yield (
-        f"largest difference of {len(pairs)} internals from TransformerLens's, each over its largest",
+        f"largest difference of {len(pairs)} internals from TransformerLens's, each over its "
+        f"largest",
         "a random GPT of three layers",
         "float64",
         max(float((ours - lens).abs().max() / lens.abs().max()) for ours, lens in pairs),
     )
 
 
-def _named_as_transformer_lens(model: GPT, wanted: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def _named_as_transformer_lens(
+    model: GPT, wanted: dict[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
     """Our weights under its names; what it has and we have not is zero, but for its masks."""
     state = {
-        name: value if "mask" in name or "IGNORE" in name or "rotary" in name else torch.zeros_like(value)
+        name: value
+        if "mask" in name or "IGNORE" in name or "rotary" in name
+        else torch.zeros_like(value)
         for name, value in wanted.items()
     }
     state |= {
@@ -171,10 +203,17 @@ def _named_as_transformer_lens(model: GPT, wanted: dict[str, torch.Tensor]) -> d
     }
     for number, block in enumerate(model.blocks):
         for norm in ("ln1", "ln2"):
-            state |= {f"blocks.{number}.{norm}.{name}": getattr(getattr(block, norm), name) for name in ("w", "b")}
-        state |= {f"blocks.{number}.attn.{name}": getattr(block.attn, name) for name in ("W_Q", "W_K", "W_V", "W_O")}
+            state |= {
+                f"blocks.{number}.{norm}.{name}": getattr(getattr(block, norm), name)
+                for name in ("w", "b")
+            }
         state |= {
-            f"blocks.{number}.mlp.{name}": getattr(block.mlp, name) for name in ("W_in", "b_in", "W_out", "b_out")
+            f"blocks.{number}.attn.{name}": getattr(block.attn, name)
+            for name in ("W_Q", "W_K", "W_V", "W_O")
+        }
+        state |= {
+            f"blocks.{number}.mlp.{name}": getattr(block.mlp, name)
+            for name in ("W_in", "b_in", "W_out", "b_out")
         }
     return state
 
@@ -186,7 +225,11 @@ def speeds(binary: Path | None, repeats: int) -> Iterator[tuple[str, str, str, f
         print("the small Llama-type model is not in the data folder: speeds are left out")
         return
     model = load_llama2c(*files)
-    start, name, length = torch.tensor([model.tokenizer.beginning]), "AI Dreams 260K", model.config.n_ctx - 1
+    start, name, length = (
+        torch.tensor([model.tokenizer.beginning]),
+        "AI Dreams 260K",
+        model.config.n_ctx - 1,
+    )
     seconds: dict[str, list[float]] = {}
     for _ in range(repeats):
         for cache, what in ((True, "ours, keys and values kept"), (False, "ours, nothing kept")):
@@ -196,7 +239,9 @@ def speeds(binary: Path | None, repeats: int) -> Iterator[tuple[str, str, str, f
         if binary:
             command = [binary, files[0], "-z", files[1], "-t", "0", "-n", str(length + 1)]
             before = _children()
-            said = subprocess.run(command, capture_output=True, check=True).stdout.decode(errors="replace")
+            said = subprocess.run(command, capture_output=True, check=True).stdout.decode(
+                errors="replace"
+            )
             seconds.setdefault("run.c", []).append(_children() - before)
             ours = model.tokenizer.decode([int(i) for i in text[1:]])
             if said.strip()[:200] != ours.strip()[:200]:
@@ -212,7 +257,12 @@ def _children() -> float:
 
 def _difference(found: Any, expected: Any, model: str) -> tuple[str, str, str, float]:
     error = float((found.to(expected.dtype) - expected).abs().max() / expected.abs().max())
-    return "largest difference of logits over the largest", model, str(expected.dtype).removeprefix("torch."), error
+    return (
+        "largest difference of logits over the largest",
+        model,
+        str(expected.dtype).removeprefix("torch."),
+        error,
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
-"""How long the explorers take to answer a drag, in a real browser: 30 moves of one point, each waited for until it is painted.
+"""How long the explorers take to answer a drag, in a real browser: 30 moves of one point, each
+waited for until it is painted.
 
-Usage: `python benchmarks/drags.py [chromium] [firefox]`; rows of the browser that is not named are kept. A move takes the way of the arrow keys, which is
-that of the mouse. `script` ends when everything is drawn, `painted` at the task after the next frame, so it has the wait for that frame in it (8 ms on
-average at 60 frames a second); other work of the machine is in all of them, so the table says how many processes it had waiting. Rows go to results/bench/drags.csv. Needs Playwright and the browser; without them nothing is measured, and it says so.
+Usage: `python benchmarks/drags.py [chromium] [firefox]`; rows of the browser that is not named are
+kept. A move takes the way of the arrow keys, which is that of the mouse. `script` ends when
+everything is drawn, `painted` at the task after the next frame, so it has the wait for that frame
+in it (8 ms on average at 60 frames a second); other work of the machine is in all of them, so the
+table says how many processes it had waiting. Rows go to results/bench/drags.csv. Needs Playwright
+and the browser; without them nothing is measured, and it says so.
 """
 
 from __future__ import annotations
@@ -24,7 +28,8 @@ from softgeom.explorers import page
 TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "drags.csv"
 COMMANDS = {"chromium": ("chromium",), "firefox": ("firefox", "firefox-esr")}
 LAUNCH: dict[str, dict[str, Any]] = {"chromium": {"args": ["--no-sandbox", "--disable-gpu"]}, "firefox": {"channel": "moz-firefox"}}  # fmt: skip
-BRIDGE = TABLE.parents[2] / "tests" / "browser" / "firefox_bridge.py"  # between Playwright and today's Firefox
+# between Playwright and today's Firefox
+BRIDGE = TABLE.parents[2] / "tests" / "browser" / "firefox_bridge.py"
 MOVES = 30
 WARM_UP = 10  # moves before them: the browser compiles what runs often
 CASES = (  # explorer, preset (-1: none), buttons pressed, point, what it is called
@@ -80,7 +85,10 @@ def program(name: str, folder: Path) -> str | None:
     if not found or name == "chromium":
         return found
     path = folder / "firefox"
-    path.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(BRIDGE), found])} "$@"\n', encoding="utf-8")
+    path.write_text(
+        f'#!/bin/sh\nexec {shlex.join([sys.executable, str(BRIDGE), found])} "$@"\n',
+        encoding="utf-8",
+    )
     path.chmod(0o755)
     return str(path)
 
@@ -89,7 +97,10 @@ def main(asked: Sequence[str]) -> int:
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        print("drags: Playwright is not installed (make test adds it), nothing measured", file=sys.stderr)
+        print(
+            "drags: Playwright is not installed (make test adds it), nothing measured",
+            file=sys.stderr,
+        )
         return 0
     rows = pd.read_csv(TABLE).to_dict("records") if TABLE.is_file() else []
     for name in asked or ("chromium",):
@@ -99,7 +110,10 @@ def main(asked: Sequence[str]) -> int:
                 print(f"drags: no {name} on the PATH, nothing measured", file=sys.stderr)
                 continue
             browser = getattr(driver, name).launch(executable_path=found, **LAUNCH[name])
-            fresh = [{"browser": f"{name} {browser.version}"} | measure(browser, case, Path(folder)) for case in CASES]
+            fresh = [
+                {"browser": f"{name} {browser.version}"} | measure(browser, case, Path(folder))
+                for case in CASES
+            ]
             browser.close()
         rows = [row for row in rows if not str(row["browser"]).startswith(name)] + fresh
     if rows:

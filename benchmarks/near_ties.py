@@ -1,9 +1,11 @@
-"""False proofs and false witnesses that near ties win: against the checkers as they are, and with every rounding bound set to zero.
+"""False proofs and false witnesses that near ties win: against the checkers as they are, and with
+every rounding bound set to zero.
 
     python benchmarks/near_ties.py --attempts 1500 --seed 0
 
-The attack is softgeom/bottleneck/proving/near_ties.py. As the checkers are it must find nothing; without bounds it must find plenty, or it
-would show nothing. A row each in results/bench/near_ties.csv.
+The attack is softgeom/bottleneck/proving/near_ties.py. As the checkers are it must find nothing;
+without bounds it must find plenty, or it would show nothing. A row each in
+results/bench/near_ties.csv.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ def main() -> None:
             for evidence, attack in (("weights", false_proofs), ("points", false_witnesses)):
                 accepted = attack(options.attempts, options.seed)
                 rows.append((bounds, evidence, options.attempts, accepted))
-    table = pd.DataFrame(rows, columns=["rounding_bounds", "evidence", "attempts", "falsely_accepted"])
+    table = pd.DataFrame(
+        rows, columns=["rounding_bounds", "evidence", "attempts", "falsely_accepted"]
+    )
     options.out.parent.mkdir(parents=True, exist_ok=True)
     table.to_csv(options.out, index=False)
     print(table.to_string(index=False))

@@ -2,9 +2,10 @@
 
     python benchmarks/oracle.py --seconds 3000 --seed 1 --out results/bench/oracle.csv
 
-Most layers have 12 classes or fewer and at most four features (tiny_layers.py); one in two hundred has up to 60 classes and 12
-features, where enumeration cannot follow: there only what stays undecided is counted. Every scan is verified. A row per feature set, family,
-dtype and scale is added to the table, or its counts are raised, so that runs with other seeds add up.
+Most layers have 12 classes or fewer and at most four features (tiny_layers.py); one in two hundred
+has up to 60 classes and 12 features, where enumeration cannot follow: there only what stays
+undecided is counted. Every scan is verified. A row per feature set, family, dtype and scale is
+added to the table, or its counts are raised, so that runs with other seeds add up.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding
 from softgeom.bottleneck.proving.tiny_layers import FAMILIES, FEATURE_SETS, TinyLayer, tiny_layer
-from softgeom.bottleneck.scanner import EvidenceError, Finding, Scan, scan
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.scanner import scan
 
 KEYS = ["feature_set", "family", "dtype", "scale"]
 COUNTS = [
@@ -40,7 +43,11 @@ def try_layer(rng: np.random.Generator) -> tuple[tuple[str, ...], dict[str, floa
     """Scan one layer, verify it, and compare every verdict and, over a box, every margin."""
     feature_set, family = str(rng.choice(FEATURE_SETS)), str(rng.choice(FAMILIES, p=SHARES))
     larger = rng.random() < LARGER
-    size = {"classes": int(rng.integers(13, 61)), "dimension": int(rng.integers(5, 13))} if larger else {}
+    size = (
+        {"classes": int(rng.integers(13, 61)), "dimension": int(rng.integers(5, 13))}
+        if larger
+        else {}
+    )
     tiny = tiny_layer(rng, feature_set, "integers" if larger else family, **size)
     started = time.process_time()
     unverified = False
@@ -54,12 +61,16 @@ def try_layer(rng: np.random.Generator) -> tuple[tuple[str, ...], dict[str, floa
     false_verdicts = false_margins = 0
     for finding, truth in zip(found.findings, [] if larger else tiny.truths(), strict=False):
         wrong = finding.evidence.verdict not in (truth.verdict, "undecided")
-        beyond = not wrong and truth.margin is not None and _claims_too_much(finding, truth.margin, tiny)
+        beyond = (
+            not wrong and truth.margin is not None and _claims_too_much(finding, truth.margin, tiny)
+        )
         false_verdicts, false_margins = false_verdicts + wrong, false_margins + beyond
         if wrong or beyond:
             print("FALSE", finding, truth)
     exact = sum(
-        getattr(f.evidence, name, np.zeros(0)).dtype == object for f in found.findings for name in ("point", "weights")
+        getattr(f.evidence, name, np.zeros(0)).dtype == object
+        for f in found.findings
+        for name in ("point", "weights")
     )
     counts = found.counts
     values = [
@@ -73,14 +84,22 @@ def try_layer(rng: np.random.Generator) -> tuple[tuple[str, ...], dict[str, floa
         seconds,
     ]
     if false_verdicts or false_margins or unverified or counts["undecided"]:
-        print("LOOK AT", family, tiny.layer.W.tolist(), tiny.layer.bias.tolist(), tiny.features, flush=True)
+        print(
+            "LOOK AT",
+            family,
+            tiny.layer.W.tolist(),
+            tiny.layer.bias.tolist(),
+            tiny.features,
+            flush=True,
+        )
     key = (feature_set, "larger" if larger else family, tiny.dtype, tiny.scale)
     return key, dict(zip([*COUNTS, "seconds"], values, strict=True))
 
 
 def _claims_too_much(finding: Finding, best: Fraction, tiny: TinyLayer) -> bool:
     """Whether a witness's margin is above the best one, or an upper bound below it."""
-    if finding.evidence.verdict == "undecided" or abs(finding.margin) <= 5e-324:  # that only claims a sign
+    # that only claims a sign
+    if finding.evidence.verdict == "undecided" or abs(finding.margin) <= 5e-324:
         return False
     claimed, best = Fraction(finding.margin), best * Fraction(2) ** tiny.margins
     return claimed > best if finding.evidence.verdict == "argmaxable" else claimed < best
@@ -105,8 +124,12 @@ def main() -> None:
             total = totals.setdefault(key, dict.fromkeys(counted, 0))
             for name, value in counted.items():
                 total[name] += value
-        table = pd.DataFrame([dict(zip(KEYS, key, strict=True), **totals[key]) for key in sorted(totals)])
-        table.astype(dict.fromkeys(COUNTS, int)).round({"seconds": 1}).to_csv(options.out, index=False)
+        table = pd.DataFrame(
+            [dict(zip(KEYS, key, strict=True), **totals[key]) for key in sorted(totals)]
+        )
+        table.astype(dict.fromkeys(COUNTS, int)).round({"seconds": 1}).to_csv(
+            options.out, index=False
+        )
     print(table.groupby("feature_set")[[*COUNTS, "seconds"]].sum().to_string())
 
 

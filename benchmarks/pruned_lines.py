@@ -1,8 +1,9 @@
 """The recogniser before and after `softgeom prune`: do both networks read the same text?
 
-Usage: `python benchmarks/pruned_lines.py [--model ppocr-v6] [--lines 1000]`. Each line is drawn from the model's own letters, in one font, in one of three sizes;
-both ONNX files run whole in onnxruntime, as a user would run them, and classes of the smaller one are named by the list that prune wrote beside it. The row of the
-model in results/bench/pruned_lines.csv is written anew.
+Usage: `python benchmarks/pruned_lines.py [--model ppocr-v6] [--lines 1000]`. Each line is drawn
+from the model's own letters, in one font, in one of three sizes; both ONNX files run whole in
+onnxruntime, as a user would run them, and classes of the smaller one are named by the list that
+prune wrote beside it. The row of the model in results/bench/pruned_lines.csv is written anew.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Reader:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self.session = onnxruntime.InferenceSession(
+            str(path), options, providers=["CPUExecutionProvider"]
+        )
         self.tokens = tokens
 
     def read(self, lines: NDArray[np.float32]) -> list[str]:
@@ -47,7 +50,11 @@ class Reader:
 def pictures(tokens: list[str], lines: int, seed: int) -> Iterator[NDArray[np.float32]]:
     """Batches of drawn lines of random letters."""
     rng, font = np.random.default_rng(seed), dejavu()
-    alphabet = [token for token in tokens if len(token) == 1 and token in font.characters and token.isalnum()]
+    alphabet = [
+        token
+        for token in tokens
+        if len(token) == 1 and token in font.characters and token.isalnum()
+    ]
     for start in range(0, lines, BATCH):
         texts = ["".join(rng.choice(alphabet, LETTERS)) for _ in range(min(BATCH, lines - start))]
         yield line_batch([glyphs.render_line(text, font, int(rng.choice(SIZES))) for text in texts])
@@ -63,7 +70,9 @@ def main() -> int:
     source, layer = RELEASED[options.model].fetch()[0], load_head(options.model).layer
     with tempfile.TemporaryDirectory() as folder:
         smaller = Path(folder) / "smaller.onnx"
-        code = softgeom(["prune", options.model, "--longest", str(options.longest), "--out", str(smaller)])
+        code = softgeom(
+            ["prune", options.model, "--longest", str(options.longest), "--out", str(smaller)]
+        )
         if code:
             return code
         listing = json.loads(Path(f"{smaller}.classes.json").read_text(encoding="utf-8"))

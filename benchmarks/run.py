@@ -1,4 +1,6 @@
-"""Run every benchmark in turn: ours beside the papers' methods, as ratios within one run; tables go to results/bench/."""
+"""Run every benchmark in turn: ours beside the papers' methods, as ratios within one run; tables go
+to results/bench/.
+"""
 
 from __future__ import annotations
 

@@ -1,24 +1,32 @@
-"""How fast is a whole layer scanned and proven, beside the paper's pipeline and beside one `W @ W.T`?
+"""How fast is a whole layer scanned and proven, beside the paper's pipeline and beside one `W @
+W.T`?
 
-    python benchmarks/scan_layers.py [--layers ocr easy hard] [--seeds 0 1 2] [--quick] [--lp-seconds 600]
+    python benchmarks/scan_layers.py [--layers ocr easy hard] [--seeds 0 1 2] [--quick]
+    [--lp-seconds 600]
 
-The baseline is the paper's pipeline as its authors run it: for one class after another Braid Reflect with one
-matrix-vector product per reflection, patience 2,500, then, where that fails, the Chebyshev programme with all rows. It
-would take hours, so it runs on a sample and is extrapolated in the open: classes are grouped by how our scan settled them
-(first look, ascent, no witness), a few of each group are run, and the total is the sum of group size times mean cost, with
-the standard error that the spread of each group gives. Interior point solves the programme of the first class; then
-simplex gets as long to be faster, and the faster one solves the others. One that exceeds --lp-seconds counts with the
-time that it had, which favours the baseline. Same dtype (float32), same single thread for everything.
+The baseline is the paper's pipeline as its authors run it: for one class after another Braid
+Reflect with one matrix-vector product per reflection, patience 2,500, then, where that fails, the
+Chebyshev programme with all rows. It would take hours, so it runs on a sample and is extrapolated
+in the open: classes are grouped by how our scan settled them (first look, ascent, no witness), a
+few of each group are run, and the total is the sum of group size times mean cost, with the standard
+error that the spread of each group gives. Interior point solves the programme of the first class;
+then simplex gets as long to be faster, and the faster one solves the others. One that exceeds
+--lp-seconds counts with the time that it had, which favours the baseline. Same dtype (float32),
+same single thread for everything.
 
-A second anchor asks what is left when the pipeline is *batched*, as nobody published it: Braid Reflect for many classes in one matrix product per
-reflection (reflect.py), and for each class without a win a programme of its own from 256 rivals, to which the strongest are added until it ends
-(cold: nothing is carried from class to class; one that takes longer than a programme with all rows counts as that, for its owner would have taken
-the other). Batches are a sample too; of classes that never win, a part of the patience, scaled up. All intervals are 95% (t, with the freedom of
-the smallest group), and the BLAS kernel and its threads are written beside: an old kernel shifts ratios.
+A second anchor asks what is left when the pipeline is *batched*, as nobody published it: Braid
+Reflect for many classes in one matrix product per reflection (reflect.py), and for each class
+without a win a programme of its own from 256 rivals, to which the strongest are added until it ends
+(cold: nothing is carried from class to class; one that takes longer than a programme with all rows
+counts as that, for its owner would have taken the other). Batches are a sample too; of classes that
+never win, a part of the patience, scaled up. All intervals are 95% (t, with the freedom of the
+smallest group), and the BLAS kernel and its threads are written beside: an old kernel shifts
+ratios.
 
-Times are CPU seconds of this process, which a busy machine distorts less than wall time; both are written.
-Writes results/bench/scan_layers.csv (one row per layer and seed), scan_layers_sample.csv (every sampled class) and
-scan_memory.csv (peak memory of whole processes, interpreter and layer included, beside its limit).
+Times are CPU seconds of this process, which a busy machine distorts less than wall time; both are
+written. Writes results/bench/scan_layers.csv (one row per layer and seed), scan_layers_sample.csv
+(every sampled class) and scan_memory.csv (peak memory of whole processes, interpreter and layer
+included, beside its limit).
 """
 
 # ruff: noqa: E402 - the thread count must be set before numpy is imported
@@ -94,17 +102,24 @@ def _merge(path: Path, fresh: pd.DataFrame) -> None:
     )
 
 
-def _compare(name: str, seed: int, layer: SoftmaxLayer, programmes: _Programmes) -> tuple[dict[str, Any], pd.DataFrame]:
+def _compare(
+    name: str, seed: int, layer: SoftmaxLayer, programmes: _Programmes
+) -> tuple[dict[str, Any], pd.DataFrame]:
     classes = np.arange(layer.classes)
     floor, floor_wall, _ = _timed(lambda: _row_maxima(layer))
     problem = make_problem(layer, Box(100.0))
-    search, _, _ = _timed(lambda: [climb(problem, classes[i : i + 1024]) for i in range(0, len(classes), 1024)])
+    search, _, _ = _timed(
+        lambda: [climb(problem, classes[i : i + 1024]) for i in range(0, len(classes), 1024)]
+    )
     ours, ours_wall, found = _timed(lambda: scan(layer))
     verify, verify_wall, _ = _timed(found.verify)
     only, _, _ = _timed(lambda: scan(layer, verdicts_only=True))
-    floor = (floor + _timed(lambda: _row_maxima(layer))[0]) / 2  # before and after: a busy machine changes between them
+    # before and after: a busy machine changes between them
+    floor = (floor + _timed(lambda: _row_maxima(layer))[0]) / 2
     cost = _baseline(name, seed, layer, found.table, programmes)
-    sizes = pd.Series({group: len(members) for group, members in _groups(found.table).items() if len(members)})
+    sizes = pd.Series(
+        {group: len(members) for group, members in _groups(found.table).items() if len(members)}
+    )
     grouped = cost.groupby("group").cpu_s
     baseline, low, high = _total(sizes, grouped)
     batched, batched_low, batched_high = _batched(
@@ -136,7 +151,9 @@ def _compare(name: str, seed: int, layer: SoftmaxLayer, programmes: _Programmes)
         "times_faster_than_batched": batched / total,
         "times_faster_than_batched_low": batched_low / total,
         "times_faster_than_batched_high": batched_high / total,
-        "blas": ", ".join(sorted({str(pool.get("architecture", "?")) for pool in threadpool_info()})),
+        "blas": ", ".join(
+            sorted({str(pool.get("architecture", "?")) for pool in threadpool_info()})
+        ),
         "threads": max((int(pool["num_threads"]) for pool in threadpool_info()), default=1),
         "floor_wall_s": floor_wall,
         "scan_and_verify_wall_s": ours_wall + verify_wall,
@@ -145,7 +162,9 @@ def _compare(name: str, seed: int, layer: SoftmaxLayer, programmes: _Programmes)
 
 
 def _total(sizes: pd.Series, cost: Any) -> tuple[float, float, float]:
-    """Sum over groups of size times mean cost, and its 95% interval; a group of one has no spread to show."""
+    """Sum over groups of size times mean cost, and its 95% interval; a group of one has no spread
+    to show.
+    """
     total = float((sizes * cost.mean()).sum())
     error = float(np.sqrt(((sizes * cost.sem().fillna(0.0)) ** 2).sum()))
     counts = cost.count()
@@ -166,16 +185,21 @@ def _batched(
         part = rng.permutation(members)[: BATCHES * BATCH]
         patience = SHORT if group == "open" else PATIENCE
         for classes in np.array_split(part, min(BATCHES, len(part))) if len(part) else []:
-            cpu, _, found = _timed(lambda c=classes, p=patience: braid_reflect(layer, c, patience=p))
+            cpu, _, found = _timed(
+                lambda c=classes, p=patience: braid_reflect(layer, c, patience=p)
+            )
             lost = classes[~(found.won & found.inside)]
             scale = PATIENCE / SHORT if group == "open" else 1.0
             programmes = [
-                min(limit, _timed(lambda t=t: _cold_working_set(layer, int(t), limit))[0]) for t in lost[:cold]
+                min(limit, _timed(lambda t=t: _cold_working_set(layer, int(t), limit))[0])
+                for t in lost[:cold]
             ]
             share = len(lost) / len(classes) * float(np.mean(programmes)) if programmes else 0.0
             rows.append({"group": group, "cpu_s": cpu * scale / len(classes) + share})
     cost = pd.DataFrame(rows).groupby("group").cpu_s
-    return _total(pd.Series({group: len(members) for group, members in groups.items() if len(members)}), cost)
+    return _total(
+        pd.Series({group: len(members) for group, members in groups.items() if len(members)}), cost
+    )
 
 
 def _published(cost: pd.DataFrame) -> float:
@@ -183,8 +207,12 @@ def _published(cost: pd.DataFrame) -> float:
     return float(cost.lp_cpu_s.mean()) if "lp_cpu_s" in cost else np.inf
 
 
-def _cold_working_set(layer: SoftmaxLayer, t: int, limit: float, first: int = 256, more: int = 64) -> None:
-    """The sign of the best margin of class t over the box: its nearest rivals, then always the strongest, until ``limit`` seconds are over."""
+def _cold_working_set(
+    layer: SoftmaxLayer, t: int, limit: float, first: int = 256, more: int = 64
+) -> None:
+    """The sign of the best margin of class t over the box: its nearest rivals, then always the
+    strongest, until ``limit`` seconds are over.
+    """
     problem, classes = make_problem(layer, Box(100.0)), np.array([t])
     own = layer.W[t].astype(np.float64)
     programme = MarginProgramme(own, float(problem.b[t]), *problem.box, time_limit=limit)
@@ -205,13 +233,18 @@ def _cold_working_set(layer: SoftmaxLayer, t: int, limit: float, first: int = 25
 
 def _groups(table: pd.DataFrame) -> dict[str, np.ndarray]:
     method = np.where(table.verdict == "argmaxable", table.method, "open")
-    return {group: table["class"].to_numpy()[method == group] for group in ("look", "ascent", "open")}
+    return {
+        group: table["class"].to_numpy()[method == group] for group in ("look", "ascent", "open")
+    }
 
 
-def _baseline(name: str, seed: int, layer: SoftmaxLayer, table: pd.DataFrame, programmes: _Programmes) -> pd.DataFrame:
+def _baseline(
+    name: str, seed: int, layer: SoftmaxLayer, table: pd.DataFrame, programmes: _Programmes
+) -> pd.DataFrame:
     """CPU seconds of the paper's pipeline on a sample of each group.
 
-    Braid Reflect can also lose a class that our scan cleared: its programme is counted at the mean of those that were run.
+    Braid Reflect can also lose a class that our scan cleared: its programme is counted at the mean
+    of those that were run.
     """
     rng = np.random.default_rng(seed)
     W, b = layer.W, layer.bias
@@ -220,16 +253,29 @@ def _baseline(name: str, seed: int, layer: SoftmaxLayer, table: pd.DataFrame, pr
         size = LONG_PROGRAMMES.get(name, SAMPLE[group]) if group == "open" else SAMPLE[group]
         for t in rng.choice(members, min(size, len(members)), replace=False).tolist():
             cpu, _, (won, steps) = _timed(lambda t=t: _reflect_one(W, b, t))
-            row = {"layer": name, "seed": seed, "class": t, "group": group, "steps": steps, "reflect_cpu_s": cpu}
-            rows.append(row | {"won": won} | (programmes.solve(name, layer, t) if group == "open" else {}))
+            row = {
+                "layer": name,
+                "seed": seed,
+                "class": t,
+                "group": group,
+                "steps": steps,
+                "reflect_cpu_s": cpu,
+            }
+            rows.append(
+                row | {"won": won} | (programmes.solve(name, layer, t) if group == "open" else {})
+            )
     frame = pd.DataFrame(rows)
     programme = frame.get("lp_cpu_s", pd.Series(np.nan, frame.index))
     unmeasured = programme.mean() if programme.notna().any() else 0.0
-    return frame.assign(cpu_s=frame.reflect_cpu_s + programme.fillna(unmeasured).where(~frame.won, 0.0))
+    return frame.assign(
+        cpu_s=frame.reflect_cpu_s + programme.fillna(unmeasured).where(~frame.won, 0.0)
+    )
 
 
 def _reflect_one(W: np.ndarray, b: np.ndarray, t: int) -> tuple[bool, int]:
-    """Algorithm 2 for one class with one matrix-vector product per reflection, as in the authors' code."""
+    """Algorithm 2 for one class with one matrix-vector product per reflection, as in the authors'
+    code.
+    """
     x = W[t].copy()
     for step in range(PATIENCE):
         best = int((W @ x + b).argmax())
@@ -240,7 +286,9 @@ def _reflect_one(W: np.ndarray, b: np.ndarray, t: int) -> tuple[bool, int]:
 
 
 class _Programmes:
-    """The Chebyshev programme with all rows, by the faster of HiGHS's two solvers: which, the first class of a layer says."""
+    """The Chebyshev programme with all rows, by the faster of HiGHS's two solvers: which, the first
+    class of a layer says.
+    """
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
@@ -264,12 +312,16 @@ class _Programmes:
         }
 
     @staticmethod
-    def _run(layer: SoftmaxLayer, t: int, method: str, limit: float) -> tuple[float, float, float | str]:
+    def _run(
+        layer: SoftmaxLayer, t: int, method: str, limit: float
+    ) -> tuple[float, float, float | str]:
         low, high = Box(100.0).bounds(layer.dimension)
 
         def radius() -> float | str:
             try:
-                return chebyshev_radius(layer.W, layer.b, t, low, high, method=method, time_limit=limit)[0]
+                return chebyshev_radius(
+                    layer.W, layer.b, t, low, high, method=method, time_limit=limit
+                )[0]
             except SolverError as error:
                 return str(error)
 
@@ -330,30 +382,51 @@ def _write_memory() -> None:
         If one needs more than its limit.
     """
     cases = [
-        {"classes": 30_522, "features": 384, "dtype": "float32", "scanned": 30_522, "limit_gb": 1.0},
+        {
+            "classes": 30_522,
+            "features": 384,
+            "dtype": "float32",
+            "scanned": 30_522,
+            "limit_gb": 1.0,
+        },
         {"classes": 128_256, "features": 4_096, "dtype": "float16", "scanned": 64, "limit_gb": 6.0},
     ]
     rows = []
     for case in cases:
         done = subprocess.run(
-            [sys.executable, "-c", MEMORY.format(**case)], stdout=subprocess.PIPE, text=True, check=True
+            [sys.executable, "-c", MEMORY.format(**case)],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
         )
         rows.append(case | {"peak_gb": float(done.stdout)})
         print(json.dumps(rows[-1]), flush=True)
     table = pd.DataFrame(rows)
     table.to_csv(OUT / "scan_memory.csv", index=False)
     if (table.peak_gb > table.limit_gb).any():
-        raise RuntimeError("a scan needs more memory than its limit: see results/bench/scan_memory.csv")
+        raise RuntimeError(
+            "a scan needs more memory than its limit: see results/bench/scan_memory.csv"
+        )
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--layers", nargs="*", default=["ocr", "easy", "hard"], choices=["ocr", "easy", "hard"])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--seeds", nargs="*", type=int, default=[0, 1, 2], help="of the hard layer; the others have one"
+        "--layers", nargs="*", default=["ocr", "easy", "hard"], choices=["ocr", "easy", "hard"]
+    )
+    parser.add_argument(
+        "--seeds",
+        nargs="*",
+        type=int,
+        default=[0, 1, 2],
+        help="of the hard layer; the others have one",
     )
     parser.add_argument("--lp-seconds", type=float, default=600.0)
-    parser.add_argument("--quick", action="store_true", help="an eighth of each size, and no memory")
+    parser.add_argument(
+        "--quick", action="store_true", help="an eighth of each size, and no memory"
+    )
     return parser.parse_args()
 
 

@@ -1,12 +1,14 @@
-"""Real heads proven by the independent checker: every captive, and a sample of the winners, in exact arithmetic.
+"""Real heads proven by the independent checker: every captive, and a sample of the winners, in
+exact arithmetic.
 
     python benchmarks/sceptic.py ppocr-v4
     python benchmarks/sceptic.py ppocr-v4 --features norm
     python benchmarks/sceptic.py l2_supercat_256.safetensors --name wordllama
 
-Scans the model (finished blocks stay in --work), writes the folder of certificates, verifies it, and runs tools/check_evidence.py. One row
-per head and feature set in results/bench/sceptic.csv, in seconds of processor time. `norm` is what a LayerNorm without gain would leave: the
-ball of radius sqrt(d), centred.
+Scans the model (finished blocks stay in --work), writes the folder of certificates, verifies it,
+and runs tools/check_evidence.py. One row per head and feature set in results/bench/sceptic.csv, in
+seconds of processor time. `norm` is what a LayerNorm without gain would leave: the ball of radius
+sqrt(d), centred.
 """
 
 from __future__ import annotations
@@ -33,8 +35,18 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def check(folder: Path, layer: SoftmaxLayer, *options: str) -> tuple[str, float]:
     """What the independent checker prints about a folder, and its processor time."""
-    np.savez(folder / "layer.npz", **({"W": layer.W} if layer.b is None else {"W": layer.W, "b": layer.b}))
-    command = [sys.executable, "-I", "tools/check_evidence.py", folder / "evidence.npz", folder / "layer.npz", *options]
+    np.savez(
+        folder / "layer.npz",
+        **({"W": layer.W} if layer.b is None else {"W": layer.W, "b": layer.b}),
+    )
+    command = [
+        sys.executable,
+        "-I",
+        "tools/check_evidence.py",
+        folder / "evidence.npz",
+        folder / "layer.npz",
+        *options,
+    ]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -80,7 +92,9 @@ def main() -> None:
     parser.add_argument("--name", help="in the table (default: the model)")
     parser.add_argument("--features", choices=["box", "norm"], default="box")
     parser.add_argument("--sample", type=int, default=50, help="winners to check")
-    parser.add_argument("--work", type=Path, help="folder for blocks and certificates (default: a temporary one)")
+    parser.add_argument(
+        "--work", type=Path, help="folder for blocks and certificates (default: a temporary one)"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "results/bench/sceptic.csv")
     options = parser.parse_args()
     layer = load_head(options.model).layer
@@ -88,11 +102,19 @@ def main() -> None:
     features = Box(100.0) if options.features == "box" else Ellipsoid(np.ones(d), centred=True)
     with tempfile.TemporaryDirectory() as temporary:
         work = options.work or Path(temporary)
-        row = measure(options.model, options.name or options.model, features, layer, work, options.sample)
+        row = measure(
+            options.model, options.name or options.model, features, layer, work, options.sample
+        )
     table = pd.read_csv(options.out).to_dict("records") if options.out.is_file() else []
-    kept = [old for old in table if (old["head"], old["feature_set"]) != (row["head"], row["feature_set"])]
+    kept = [
+        old
+        for old in table
+        if (old["head"], old["feature_set"]) != (row["head"], row["feature_set"])
+    ]
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame(sorted([*kept, row], key=lambda r: (r["head"], r["feature_set"]))).to_csv(options.out, index=False)
+    pd.DataFrame(sorted([*kept, row], key=lambda r: (r["head"], r["feature_set"]))).to_csv(
+        options.out, index=False
+    )
     print(pd.Series(row).to_string())
 
 

@@ -1,8 +1,10 @@
-"""Time, memory and disk of the make targets, for the README: each in turn, in this clone, on this machine.
+"""Time, memory and disk of the make targets, for the README: each in turn, in this clone, on this
+machine.
 
 Usage: `python benchmarks/targets.py [target ...]`; rows of targets that are not named are kept.
 Start from a clean clone (`make clean`), since a target that is up to date costs nothing.
-`python benchmarks/targets.py notebooks` only adds up what each notebook took when it last ran here, chapter by chapter.
+`python benchmarks/targets.py notebooks` only adds up what each notebook took when it last ran here,
+chapter by chapter.
 """
 
 from __future__ import annotations
@@ -44,20 +46,30 @@ def main(targets: list[str]) -> int:
         print(known[target], flush=True)
         # Written after each, so that a target that fails takes no earlier measurement with it.
         names = [name for name in (*TARGETS, *sorted(set(known) - set(TARGETS))) if name in known]
-        pd.DataFrame([known[name] for name in names]).to_csv(TABLE, index=False, lineterminator="\n")
+        pd.DataFrame([known[name] for name in names]).to_csv(
+            TABLE, index=False, lineterminator="\n"
+        )
     return 0
 
 
 def add_up() -> pd.DataFrame:
-    """Seconds of each chapter's notebooks in the default profile, from the notes that each execution left."""
+    """Seconds of each chapter's notebooks in the default profile, from the notes that each
+    execution left.
+    """
     folder = ROOT / "executed" / "default"
-    notes = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json")) if "." not in path.stem}
+    notes = {
+        path.stem: json.loads(path.read_text())
+        for path in sorted(folder.glob("*.json"))
+        if "." not in path.stem
+    }
     seconds = {name: note["seconds"] for name, note in notes.items()}
     rows = [
         {
             "chapter": title,
             "notebooks": sum(name.startswith(digit) for name in seconds),
-            "seconds": round(sum(value for name, value in seconds.items() if name.startswith(digit))),
+            "seconds": round(
+                sum(value for name, value in seconds.items() if name.startswith(digit))
+            ),
         }
         for digit, title in CHAPTERS.items()
     ]
@@ -66,7 +78,9 @@ def add_up() -> pd.DataFrame:
 
 
 def measure(target: str) -> dict[str, object]:
-    """Wall time, largest resident memory of the whole process tree (sampled), and growth of the clone on disk."""
+    """Wall time, largest resident memory of the whole process tree (sampled), and growth of the
+    clone on disk.
+    """
     before, started = _disk(), time.monotonic()
     process = subprocess.Popen(["make", target], cwd=ROOT, stdout=subprocess.DEVNULL)
     peak = [0.0]

@@ -1,10 +1,11 @@
-"""What verifying costs, against another version of the library: each scans a head and verifies its own evidence.
+"""What verifying costs, against another version of the library: each scans a head and verifies its
+own evidence.
 
     git worktree add build/before COMMIT
     python benchmarks/verifying.py ppocr-v4 --before build/before/lib
 
-Processor time of `Scan.verify`, least of five, over the box of the paper; the head as it is, and without its bias, where proofs have no room.
-A row per head in results/bench/verifying.csv.
+Processor time of `Scan.verify`, least of five, over the box of the paper; the head as it is, and
+without its bias, where proofs have no room. A row per head in results/bench/verifying.csv.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def measure(library: Path, head: Path) -> tuple[int, float]:
     """Captives, and seconds to verify all verdicts, with the library in that folder."""
     environment = {**os.environ, "PYTHONPATH": str(library.resolve())}
     command = [sys.executable, "-c", MEASURE, str(head)]
-    told = subprocess.run(command, env=environment, cwd=head.parent, stdout=subprocess.PIPE, check=True)
+    told = subprocess.run(
+        command, env=environment, cwd=head.parent, stdout=subprocess.PIPE, check=True
+    )
     captives, seconds = json.loads(told.stdout)
     return captives, seconds
 
@@ -70,7 +73,15 @@ def main() -> None:
             if old != new:
                 raise SystemExit(f"the versions disagree on {name}: {old} and {new} captives")
             rows.append(
-                (name, layer.classes, layer.dimension, new, round(before, 3), round(now, 3), round(now / before, 2))
+                (
+                    name,
+                    layer.classes,
+                    layer.dimension,
+                    new,
+                    round(before, 3),
+                    round(now, 3),
+                    round(now / before, 2),
+                )
             )
     names = ["head", "classes", "features", "captives", "seconds_before", "seconds_now", "ratio"]
     table = pd.DataFrame(rows, columns=names)

@@ -13,7 +13,8 @@ from hypothesis import settings
 
 # Tests are judged by what they find, never by how fast a busy machine finds it.
 settings.register_profile("house", deadline=None)
-settings.register_profile("forgetful", deadline=None, database=None)  # of mutants, whose failures are nobody's examples
+# of mutants, whose failures are nobody's examples
+settings.register_profile("forgetful", deadline=None, database=None)
 settings.load_profile("house")
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -28,7 +29,9 @@ def repository() -> Path:
 
 @pytest.fixture
 def compendium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty compendium in a temporary folder: paths.root() points there and no data folder is set."""
+    """An empty compendium in a temporary folder: paths.root() points there and no data folder is
+    set.
+    """
     for folder in ("notebooks", "params/own", "data/reference", "data/raw"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "Makefile").touch()
@@ -49,7 +52,9 @@ def tiny() -> Any:
 
 @pytest.fixture
 def corpus() -> tuple[np.ndarray, np.ndarray]:
-    """Training and validation tokens with something to learn: each is the one before plus 1, 2 or 3, modulo 29."""
+    """Training and validation tokens with something to learn: each is the one before plus 1, 2 or
+    3, modulo 29.
+    """
     rng = np.random.default_rng(5)
     tokens = np.cumsum(rng.integers(1, 4, 3000)) % 29
     return tokens[:2500].astype(np.int32), tokens[2500:].astype(np.int32)
@@ -61,13 +66,21 @@ def quick() -> Any:
     from softgeom.language_model import TrainingConfig
 
     return TrainingConfig(
-        steps=12, batch_size=4, learning_rate=1e-2, warmup_steps=2, evaluate_every=4, evaluation_windows=5, seed=3
+        steps=12,
+        batch_size=4,
+        learning_rate=1e-2,
+        warmup_steps=2,
+        evaluate_every=4,
+        evaluation_windows=5,
+        seed=3,
     )
 
 
 @pytest.fixture
 def write_notebook(compendium: Path):
-    """A function that writes a notebook with a parameters cell and further code cells into the temporary compendium."""
+    """A function that writes a notebook with a parameters cell and further code cells into the
+    temporary compendium.
+    """
 
     def write(name: str, parameters: str, *cells: str) -> Path:
         def code(source: str, number: int, tags: list[str]) -> dict:
@@ -80,9 +93,17 @@ def write_notebook(compendium: Path):
                 "source": source,
             }
 
-        content = [code(parameters, 0, ["parameters"]), *(code(c, i + 1, []) for i, c in enumerate(cells))]
+        content = [
+            code(parameters, 0, ["parameters"]),
+            *(code(c, i + 1, []) for i, c in enumerate(cells)),
+        ]
         kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-        notebook = {"cells": content, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+        notebook = {
+            "cells": content,
+            "metadata": {"kernelspec": kernel},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
         path = compendium / "notebooks" / f"{name}.ipynb"
         path.write_text(json.dumps(notebook), encoding="utf-8")
         return path

@@ -1,4 +1,6 @@
-"""`softgeom scan` writes its three files, tells errors in one sentence, and goes on where it was stopped."""
+"""`softgeom scan` writes its three files, tells errors in one sentence, and goes on where it was
+stopped.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ from softgeom.cli import main
 def model(tmp_path):
     """A small layer with imprisoned classes as .npz."""
     layer = uniform_layer(40, 2)
-    np.savez(tmp_path / "model.npz", W=layer.W, b=layer.bias, tokens=np.array([f"t{i}" for i in range(40)]))
+    np.savez(
+        tmp_path / "model.npz",
+        W=layer.W,
+        b=layer.bias,
+        tokens=np.array([f"t{i}" for i in range(40)]),
+    )
     return tmp_path / "model.npz"
 
 
@@ -25,7 +32,15 @@ def test_scan_writes_verdicts_summary_and_evidence(model, tmp_path, capsys) -> N
     out = tmp_path / "out"
     assert main(["scan", str(model), "--out", str(out)]) == 0
     table = pd.read_csv(out / "verdicts.csv")
-    assert list(table.columns) == ["class", "token", "verdict", "method", "steps", "margin", "radius"]
+    assert list(table.columns) == [
+        "class",
+        "token",
+        "verdict",
+        "method",
+        "steps",
+        "margin",
+        "radius",
+    ]
     assert table.token[3] == "t3"
     summary = json.loads((out / "summary.json").read_text())
     assert summary["counts"]["unargmaxable"] == int((table.verdict == "unargmaxable").sum()) > 0
@@ -39,7 +54,12 @@ def test_scan_writes_verdicts_summary_and_evidence(model, tmp_path, capsys) -> N
 
 
 @pytest.mark.parametrize(
-    "options", [["--features", "unbounded"], ["--features", "ball", "--bound", "2"], ["--bound", "1", "--low", "-0.3"]]
+    "options",
+    [
+        ["--features", "unbounded"],
+        ["--features", "ball", "--bound", "2"],
+        ["--bound", "1", "--low", "-0.3"],
+    ],
 )
 def test_feature_sets_of_the_command_line(model, tmp_path, options) -> None:
     assert main(["scan", str(model), "--out", str(tmp_path / "out"), *options]) == 0
@@ -60,7 +80,9 @@ def test_feature_sets_of_the_command_line(model, tmp_path, options) -> None:
         (["--device", "nonsense"], "nonsense"),
     ],
 )
-def test_errors_are_one_sentence_and_a_non_zero_exit(model, tmp_path, capsys, options, message) -> None:
+def test_errors_are_one_sentence_and_a_non_zero_exit(
+    model, tmp_path, capsys, options, message
+) -> None:
     place = [] if "--out" in options else ["--out", str(tmp_path / "out")]
     assert main(["scan", str(model), *place, *options]) == 1
     error = capsys.readouterr().err
@@ -101,8 +123,12 @@ def test_missing_file_is_named(tmp_path, capsys) -> None:
 
 
 def test_real_layers(real_data, tmp_path) -> None:
-    """Every token of the small language model can win (shared/data/README: all its programmes were solved)."""
-    assert main(["scan", str(real_data / "models" / "aidreams260K.bin"), "--out", str(tmp_path)]) == 0
+    """Every token of the small language model can win (shared/data/README: all its programmes were
+    solved).
+    """
+    assert (
+        main(["scan", str(real_data / "models" / "aidreams260K.bin"), "--out", str(tmp_path)]) == 0
+    )
     counts = json.loads((tmp_path / "summary.json").read_text())["counts"]
     assert counts == {"argmaxable": 512, "tied": 0, "unargmaxable": 0, "undecided": 0}
 

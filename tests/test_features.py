@@ -1,4 +1,6 @@
-"""Feature sets: what they print, store, contain and support, in float64 and in fractions, at any scale."""
+"""Feature sets: what they print, store, contain and support, in float64 and in fractions, at any
+scale.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,10 @@ def test_what_is_certainly_inside_is_inside(features, seed: int, power: int) -> 
         return
     rng = np.random.default_rng(seed)
     there = scaled_to(features, power)
-    Z = np.ldexp(rng.normal(size=(6, 3)) * (features.extent or 1.0) * 10.0 ** rng.uniform(-1.5, 0.3, (6, 1)), power)
+    Z = np.ldexp(
+        rng.normal(size=(6, 3)) * (features.extent or 1.0) * 10.0 ** rng.uniform(-1.5, 0.3, (6, 1)),
+        power,
+    )
     for z, inside in zip(Z, there.contains(Z), strict=True):
         exact = there.contains_exactly([Fraction(v) for v in z])
         assert exact or not inside
@@ -85,7 +90,9 @@ def test_what_is_certainly_inside_is_inside(features, seed: int, power: int) -> 
 @given(seed=st.integers(0, 10**6), power=st.sampled_from([0, -300, -500, -560]))
 @settings(max_examples=20, deadline=None)
 def test_support_is_never_underrated(features, seed: int, power: int) -> None:
-    """`support <= bound` means that `holds_down(v, -bound)`; products of tiny numbers must not vanish from the bound."""
+    """`support <= bound` means that `holds_down(v, -bound)`; products of tiny numbers must not
+    vanish from the bound.
+    """
     if power and features == SETS[10]:
         return
     rng = np.random.default_rng(seed)
@@ -108,8 +115,12 @@ def test_support_is_never_underrated(features, seed: int, power: int) -> None:
 def test_effective_rows_are_the_exact_ones_rounded(features) -> None:
     w, b = np.array([0.3, -1.7, 2.9]), 0.7
     row, shift = features.reduce_exactly([Fraction(v) for v in w], Fraction(b))
-    np.testing.assert_allclose(features.effective_rows(w[None], np.float64)[0], [float(v) for v in row], rtol=1e-14)
-    assert features.effective_bias(w[None], np.array([b]))[0] == pytest.approx(float(shift), rel=1e-14)
+    np.testing.assert_allclose(
+        features.effective_rows(w[None], np.float64)[0], [float(v) for v in row], rtol=1e-14
+    )
+    assert features.effective_bias(w[None], np.array([b]))[0] == pytest.approx(
+        float(shift), rel=1e-14
+    )
     z = [Fraction(1, 3), Fraction(-1, 5), Fraction(2, 7)]
     x = features.features_exactly(z)
     logit = sum((Fraction(p) * q for p, q in zip(w, x, strict=True)), Fraction(b))

@@ -1,4 +1,6 @@
-"""Layers and feature sets say in one sentence what is wrong with them, and keep what they are given."""
+"""Layers and feature sets say in one sentence what is wrong with them, and keep what they are
+given.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,12 @@ def test_integers_become_float64_and_a_row_of_biases_a_vector() -> None:
         (np.zeros((0, 3)), None, None, "must be a .classes, features. matrix"),
         (np.zeros((3, 0)), None, None, "must be a .classes, features. matrix"),
         ([[1.0, np.nan]], None, None, r"W has a NaN or infinite entry, the first at \[0, 1\]"),
-        (np.ones((2, 2)), [0.0, np.inf], None, r"b has a NaN or infinite entry, the first at \[1\]"),
+        (
+            np.ones((2, 2)),
+            [0.0, np.inf],
+            None,
+            r"b has a NaN or infinite entry, the first at \[1\]",
+        ),
         (np.ones((2, 2)), [0.0], None, r"b must have one entry per class \(2\)"),
         (np.ones((2, 2)), None, ["a"], "tokens must name all 2 classes, not 1"),
         ([["x"]], None, None, "W must be an array of real numbers"),
@@ -83,7 +90,9 @@ def test_box_is_symmetric_unless_told_otherwise() -> None:
     assert Box(3.0) == Box(3.0, low=-3.0)
 
 
-@pytest.mark.parametrize("features", [Box((1.0, 2.0)), Ellipsoid([1.0, 2.0])], ids=["box", "ellipsoid"])
+@pytest.mark.parametrize(
+    "features", [Box((1.0, 2.0)), Ellipsoid([1.0, 2.0])], ids=["box", "ellipsoid"]
+)
 def test_feature_set_of_another_dimension_is_refused(features) -> None:
     features.check(2)
     with pytest.raises(ValueError, match="W has 3 columns"):
@@ -94,4 +103,8 @@ def test_normalisations_have_radius_root_d() -> None:
     assert Ellipsoid.rms_norm(np.ones(16)).radius == 4.0
     assert Ellipsoid.layer_norm(np.ones(16)).centred
     assert not Ellipsoid.rms_norm(np.ones(16)).centred
-    assert {f.describe() for f in (Unbounded(), Ball(2.0), Box())} == {"unbounded", "||x|| <= 2", "|x| <= 100"}
+    assert {f.describe() for f in (Unbounded(), Ball(2.0), Box())} == {
+        "unbounded",
+        "||x|| <= 2",
+        "|x| <= 100",
+    }

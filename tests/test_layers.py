@@ -1,4 +1,6 @@
-"""The import rule: softgeom <- compendium <- classroom, notebooks; inside softgeom leaves <- chapters <- explorers, command line."""
+"""The import rule: softgeom <- compendium <- classroom, notebooks; inside softgeom leaves <-
+chapters <- explorers, command line.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ import sys
 import pytest
 
 CHAPTERS = {"bottleneck", "margins", "circuits", "hardmax"}
-ABOVE = {"explorers", "commands", "cli"}  # may import every chapter; nobody in softgeom imports them
+# may import every chapter; nobody in softgeom imports them
+ABOVE = {"explorers", "commands", "cli"}
 HOUSES = {
     "softgeom": {"compendium", "classroom"},
     "compendium": {"classroom"},
@@ -66,17 +69,22 @@ def test_the_library_knows_no_folder_of_the_clone(repository):
 def test_the_rule_sees_through_every_form_of_import(tmp_path):
     path = tmp_path / "module.py"
     path.write_text(
-        "import softgeom.margins\nfrom softgeom import circuits\ndef f():\n    from softgeom.hardmax.dynamics import x\n"
+        "import softgeom.margins\nfrom softgeom import circuits\ndef f():\n    from "
+        "softgeom.hardmax.dynamics import x\n"
     )
     assert _chapters(_imports(path)) == {"margins", "circuits", "hardmax"}
 
 
 @pytest.mark.parametrize(
-    "module", ["softgeom.bottleneck", "softgeom.hardmax", "softgeom.margins.jacobian", "softgeom.cli"]
+    "module",
+    ["softgeom.bottleneck", "softgeom.hardmax", "softgeom.margins.jacobian", "softgeom.cli"],
 )
 def test_light_modules_do_without_torch_and_matplotlib(module):
     code = (
-        f"import sys; import {module}; print([m for m in ('torch', 'matplotlib', 'transformers') if m in sys.modules])"
+        f"import sys; import {module}; print([m for m in ('torch', 'matplotlib', 'transformers') "
+        "if m in sys.modules])"
     )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert answer.stdout.strip() == "[]"

@@ -27,7 +27,9 @@ HOSTILE = [
 
 @pytest.fixture
 def make(tmp_path, repository):
-    """The Makefile in an empty folder, with an interpreter that prints its arguments and what the environment gives it."""
+    """The Makefile in an empty folder, with an interpreter that prints its arguments and what the
+    environment gives it.
+    """
     shutil.copy(repository / "Makefile", tmp_path)
     for name in ("pyproject.toml", "requirements.lock"):
         (tmp_path / name).touch()
@@ -35,7 +37,8 @@ def make(tmp_path, repository):
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(
-        '#!/bin/sh\nprintf "%s\\n" "$*" "$MODEL" "$OUT" "$PARAMS" "$SOFTGEOM_DATA" "$PAPER" "$SENTENCE" "$NAME" "$ONLY" "$ARGS"\n'
+        '#!/bin/sh\nprintf "%s\\n" "$*" "$MODEL" "$OUT" "$PARAMS" "$SOFTGEOM_DATA" "$PAPER" '
+        '"$SENTENCE" "$NAME" "$ONLY" "$ARGS"\n'
     )
     python.chmod(0o755)
     for stamp in (".made", ".stamp", ".light", ".test", ".lint", ".report"):
@@ -43,10 +46,16 @@ def make(tmp_path, repository):
     ok = tmp_path / "build" / "params" / "default" / ".ok"
     ok.parent.mkdir(parents=True)
     ok.touch()
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("SOFTGEOM", "MAKE", "MFLAGS"))}
+    clean = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("SOFTGEOM", "MAKE", "MFLAGS"))
+    }
 
     def make(*arguments: str) -> list[str]:
-        done = subprocess.run(["make", "-s", *arguments], cwd=tmp_path, capture_output=True, text=True, env=clean)
+        done = subprocess.run(
+            ["make", "-s", *arguments], cwd=tmp_path, capture_output=True, text=True, env=clean
+        )
         assert not (tmp_path / "P").exists()
         return (done.stdout + done.stderr).splitlines()
 
@@ -55,7 +64,9 @@ def make(tmp_path, repository):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_values_arrive_as_they_were_typed(make, text):
-    said = make("scan", f"MODEL={text}", f"OUT={text}", f"PARAMS={text}", f"DATA={text}", f"ARGS={text}")
+    said = make(
+        "scan", f"MODEL={text}", f"OUT={text}", f"PARAMS={text}", f"DATA={text}", f"ARGS={text}"
+    )
     assert said[:5] == ["-m compendium scan", text, text, text, text]
     assert said[9] == text
     said = make("pointer", f"PAPER={text}", f"SENTENCE={text}")
@@ -70,7 +81,9 @@ def test_a_profile_is_one_plain_word(make, text):
     if text == "a#b":
         pytest.skip("make ends a word there, and `a` is a plain one")
     (said, *_) = make("check", f"PROFILE={text}")
-    assert "PROFILE must be one plain word: smoke, default, models, hour, paper, or own/NAME" in said
+    assert (
+        "PROFILE must be one plain word: smoke, default, models, hour, paper, or own/NAME" in said
+    )
 
 
 def test_own_profiles_pass(make):
@@ -80,15 +93,27 @@ def test_own_profiles_pass(make):
 def test_a_notebook_that_has_run_outlives_the_end_of_make(make, tmp_path):
     """What runs a notebook still closes kernels when the notebook is in its place."""
     target = tmp_path / "executed" / "default" / "10_x.ipynb"
-    for path in (tmp_path / "notebooks" / "10_x.ipynb", tmp_path / "build" / "params" / "default" / "10_x.json"):
+    for path in (
+        tmp_path / "notebooks" / "10_x.ipynb",
+        tmp_path / "build" / "params" / "default" / "10_x.json",
+    ):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
         os.utime(path, (1, 1))
     (tmp_path / "build" / "edges.mk").touch()
     python = tmp_path / ".venv" / "bin" / "python"
-    python.write_text("#!/bin/sh\nmkdir -p executed/default && echo > executed/default/10_x.ipynb && exec sleep 60\n")
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("SOFTGEOM", "MAKE", "MFLAGS"))}
-    process = subprocess.Popen(["make", "-s", "10_x"], cwd=tmp_path, env=clean, start_new_session=True)
+    python.write_text(
+        "#!/bin/sh\nmkdir -p executed/default && echo > executed/default/10_x.ipynb && exec "
+        "sleep 60\n"
+    )
+    clean = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("SOFTGEOM", "MAKE", "MFLAGS"))
+    }
+    process = subprocess.Popen(
+        ["make", "-s", "10_x"], cwd=tmp_path, env=clean, start_new_session=True
+    )
     end = time.monotonic() + 30
     while not target.exists() and time.monotonic() < end:
         time.sleep(0.05)

@@ -1,4 +1,6 @@
-"""Hygiene of the notebooks: no outputs, a parameters cell, one fitting parameter file per profile, a record at the end."""
+"""Hygiene of the notebooks: no outputs, a parameters cell, one fitting parameter file per profile,
+a record at the end.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def test_parameter_files_fit(path, profile):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_parameter_is_explained(path):
-    tagged = [cell for cell in _cells(path, "code") if "parameters" in cell["metadata"].get("tags", [])]
+    tagged = [
+        cell for cell in _cells(path, "code") if "parameters" in cell["metadata"].get("tags", [])
+    ]
     assert len(tagged) == 1
     for line in _source(tagged[0]).splitlines():
         if re.match(r"\w+\s*(:|=)", line):
@@ -68,7 +72,9 @@ def test_every_parameter_is_explained(path):
 def test_code_is_free_of_machine_paths_and_shell(path):
     for cell in _cells(path, "code"):
         source = _source(cell)
-        assert not re.search(r"(?m)^\s*[!%]", source), "shell and magic commands do not run everywhere"
+        assert not re.search(r"(?m)^\s*[!%]", source), (
+            "shell and magic commands do not run everywhere"
+        )
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 assert not re.match(r"/(home|root|work|tmp|Users)/", node.value)

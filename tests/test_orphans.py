@@ -63,7 +63,9 @@ def _wait(condition, seconds: float) -> bool:
 def test_workers_end_with_their_parent(tmp_path, how):
     script = tmp_path / "parent.py"
     script.write_text(PARENT)
-    parent = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL, start_new_session=True)
+    parent = subprocess.Popen(
+        [sys.executable, str(script)], stderr=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         assert _wait(lambda: len(_descendants(parent.pid)) >= 3, 60), "two workers and a tracker"
         time.sleep(1.0)  # until both have begun to sleep

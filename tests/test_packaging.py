@@ -1,4 +1,6 @@
-"""pyproject.toml, the lock, its parts and conda's environments say the same; the tree keeps machine paths out."""
+"""pyproject.toml, the lock, its parts and conda's environments say the same; the tree keeps machine
+paths out.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ import yaml
 from compendium import packages
 
 READER = ("lessons", "notebooks", "models", "ocr", "fast", "build")
-MAINTAINERS = {"mypy", "ruff", "playwright", "transformers", "sphinx", "hypothesis", "pytest", "distributed"}
+MAINTAINERS = {
+    "mypy",
+    "ruff",
+    "playwright",
+    "transformers",
+    "sphinx",
+    "hypothesis",
+    "pytest",
+    "distributed",
+}
 
 
 def _names(lock: str) -> set[str]:
@@ -24,12 +35,18 @@ def _names(lock: str) -> set[str]:
 
 
 def test_environments_are_written_from_pyproject(repository):
-    assert (repository / "environment.yml").read_text() == packages.environment(repository), "run `make readme`"
-    assert (repository / "binder" / "environment.yml").read_text() == packages.classroom_environment(repository)
+    assert (repository / "environment.yml").read_text() == packages.environment(repository), (
+        "run `make readme`"
+    )
+    assert (
+        repository / "binder" / "environment.yml"
+    ).read_text() == packages.classroom_environment(repository)
 
 
 def test_conda_names_are_conda_forges(repository):
-    """huggingface_hub and playwright-python are its names for PyPI's huggingface-hub and playwright (there, playwright is the Node tool)."""
+    """huggingface_hub and playwright-python are its names for PyPI's huggingface-hub and playwright
+    (there, playwright is the Node tool).
+    """
     listed = yaml.safe_load(packages.environment(repository))["dependencies"]
     conda = {re.split("[<>=]", entry)[0] for entry in listed if isinstance(entry, str)}
     assert {"huggingface_hub", "playwright-python", "pytorch"} <= conda
@@ -47,7 +64,9 @@ def test_every_dependency_is_locked(repository):
 
 
 def test_a_reader_gets_no_maintainers_tools(repository):
-    whole, light, reader = (_names(packages.part(extras, repository)) for extras in ((), ("lessons",), READER))
+    whole, light, reader = (
+        _names(packages.part(extras, repository)) for extras in ((), ("lessons",), READER)
+    )
     assert {"numpy", "highspy", "onnx"} <= whole < light < reader
     assert not MAINTAINERS & reader
     assert not {"datasets", "pyarrow", "numba", "papermill", "onnxruntime"} & light
@@ -62,7 +81,8 @@ def test_a_reader_gets_no_maintainers_tools(repository):
 
 def test_a_part_keeps_hashes_and_follows_what_packages_want(tmp_path):
     (tmp_path / "pyproject.toml").write_text(
-        '[project]\ndependencies = ["a>=1"]\n[project.optional-dependencies]\nmore = ["c"]\nlost = ["z"]\n'
+        '[project]\ndependencies = ["a>=1"]\n[project.optional-dependencies]\nmore = '
+        '["c"]\nlost = ["z"]\n'
     )
     (tmp_path / "requirements.lock").write_text(
         "a==1 \\\n    --hash=sha256:aa\n    # via demo (pyproject.toml)\n"
@@ -72,7 +92,9 @@ def test_a_part_keeps_hashes_and_follows_what_packages_want(tmp_path):
     )
     assert _names(packages.part([], tmp_path)) == {"a", "b"}
     assert _names(packages.part(["more"], tmp_path)) == {"a", "b", "c", "d"}
-    assert "b==2 ; python_version < '3.12' \\\n    --hash=sha256:bb\n" in packages.part([], tmp_path)
+    assert "b==2 ; python_version < '3.12' \\\n    --hash=sha256:bb\n" in packages.part(
+        [], tmp_path
+    )
     with pytest.raises(ValueError, match=r"requirements\.lock lacks z: run `make lock`"):
         packages.part(["lost"], tmp_path)
     with pytest.raises(ValueError, match=r"no extra none in pyproject\.toml; there are more, lost"):
@@ -85,9 +107,15 @@ def test_the_origin_of_pytorch_is_what_pip_reported(tmp_path, repository):
     file = "torch-2.13.0%2Bcpu-cp311-cp311-linux_x86_64.whl"
     torch = {
         "metadata": {"name": "torch", "version": "2.13.0+cpu"},
-        "download_info": {"url": f"https://index.example/whl/{file}", "archive_info": {"hashes": {"sha256": "ab12"}}},
+        "download_info": {
+            "url": f"https://index.example/whl/{file}",
+            "archive_info": {"hashes": {"sha256": "ab12"}},
+        },
     }
-    other = {"metadata": {"name": "networkx", "version": "3"}, "download_info": {"url": "https://index.example/n.whl"}}
+    other = {
+        "metadata": {"name": "networkx", "version": "3"},
+        "download_info": {"url": "https://index.example/n.whl"},
+    }
     (tmp_path / ".venv" / "torch.json").write_text(json.dumps({"install": [other, torch]}))
     found = packages.torch_origin(tmp_path)
     assert found == {
@@ -110,13 +138,16 @@ def test_the_index_page_has_no_relative_link(repository):
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     text = (repository / project["readme"]).read_text(encoding="utf-8")
     assert not re.findall(r"\]\((?!https://)", text)
-    assert "<!--" not in "".join(re.findall(r"(?s)```.*?```", text))  # a comment inside code is shown
+    # a comment inside code is shown
+    assert "<!--" not in "".join(re.findall(r"(?s)```.*?```", text))
 
 
 def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp_path):
     """They import the library alone; a file of the clone that they name is in the archive."""
     for name in ("lib/softgeom", "tests", "tools", "LICENSES"):
-        shutil.copytree(repository / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            repository / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
     for name in (
         "pyproject.toml",
         "MANIFEST.in",
@@ -136,10 +167,16 @@ def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp
         archive.extractall(tmp_path / "unpacked", filter="data")
     (top,) = (tmp_path / "unpacked").iterdir()
     carried = {path.relative_to(top).as_posix() for path in top.rglob("*")}
-    assert {"tests/bottleneck/test_refine.py", "tests/commands/test_ask.py", "tools/check_evidence.py"} <= carried
+    assert {
+        "tests/bottleneck/test_refine.py",
+        "tests/commands/test_ask.py",
+        "tools/check_evidence.py",
+    } <= carried
     for path in top.glob("tests/**/*.py"):
         code = path.read_text()
-        assert not re.search(r"^\s*(from|import) (compendium|classroom)\b", code, re.MULTILINE), path.name
+        assert not re.search(r"^\s*(from|import) (compendium|classroom)\b", code, re.MULTILINE), (
+            path.name
+        )
         assert set(re.findall(r"tools/\w+\.py", code)) <= carried, path.name
 
 
@@ -157,9 +194,9 @@ def test_workflows_are_pinned_and_bounded(repository):
         assert all("timeout-minutes" in job for job in workflow["jobs"].values())
         for used in re.findall(r"uses: (\S+)", text):
             assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", used), f"{used} is not pinned by its hash"
-        assert text.count("uses: ") == len(re.findall(r"uses: \S+ # v\d+\.\d+\.\d+$", text, re.MULTILINE)), (
-            "no version beside it"
-        )
+        assert text.count("uses: ") == len(
+            re.findall(r"uses: \S+ # v\d+\.\d+\.\d+$", text, re.MULTILINE)
+        ), "no version beside it"
         assert all(
             "cache" in step["with"]
             for job in workflow["jobs"].values()
@@ -171,4 +208,5 @@ def test_workflows_are_pinned_and_bounded(repository):
 def test_the_four_sources_are_cited(repository):
     cited = yaml.safe_load((repository / "CITATION.cff").read_text())["references"]
     assert len(cited) == 4
-    assert json.loads((repository / ".zenodo.json").read_text())["creators"] == []  # the authors' part
+    # the authors' part
+    assert json.loads((repository / ".zenodo.json").read_text())["creators"] == []

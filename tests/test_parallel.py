@@ -21,12 +21,16 @@ def test_results_keep_the_order_of_the_jobs(backend: str) -> None:
 
 
 def test_workers_leave_interrupts_to_the_parent() -> None:
-    assert run_blocks(signal.getsignal, [(signal.SIGINT,)] * 2, n_jobs=2, backend="loky") == [signal.SIG_IGN] * 2
+    assert (
+        run_blocks(signal.getsignal, [(signal.SIGINT,)] * 2, n_jobs=2, backend="loky")
+        == [signal.SIG_IGN] * 2
+    )
 
 
 def test_dask_cluster_of_two_workers_gives_the_same() -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # distributed warns about ports and sockets of its own making
+        # distributed warns about ports and sockets of its own making
+        warnings.simplefilter("ignore")
         assert run_blocks(operator.mul, JOBS, n_jobs=2, backend="dask") == [0, 10, 20, 30, 40]
 
 
@@ -44,14 +48,22 @@ class Sent:
 def test_shared_argument_comes_first(backend: str) -> None:
     jobs = [(n,) for n in range(5)]
     for n_jobs in (1, 2):
-        assert run_blocks(operator.sub, jobs, n_jobs=n_jobs, backend=backend, shared=10) == [10, 9, 8, 7, 6]  # type: ignore[arg-type]
+        assert run_blocks(operator.sub, jobs, n_jobs=n_jobs, backend=backend, shared=10) == [
+            10,
+            9,
+            8,
+            7,
+            6,
+        ]  # type: ignore[arg-type]
 
 
 def test_dask_workers_get_the_shared_argument_once() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         jobs = [(n,) for n in range(20)]
-        assert run_blocks(operator.sub, jobs, n_jobs=2, backend="dask", shared=Sent()) == [10 - n for n in range(20)]
+        assert run_blocks(operator.sub, jobs, n_jobs=2, backend="dask", shared=Sent()) == [
+            10 - n for n in range(20)
+        ]
     assert Sent.count <= 4, "sent with every job"
 
 
@@ -70,19 +82,30 @@ def test_killed_dask_workers_lose_no_block(workers: int, tmp_path) -> None:
     distributed = pytest.importorskip("distributed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None, "silence_logs": 50}
+        options = {
+            "threads_per_worker": 1,
+            "processes": True,
+            "dashboard_address": None,
+            "silence_logs": 50,
+        }
         with distributed.LocalCluster(n_workers=workers, **options) as cluster:
             jobs = [(n, str(tmp_path)) for n in range(4)]
             address = cluster.scheduler_address
-            found = run_blocks(die_once, jobs, backend="dask", address=address, shared=np.arange(4.0) ** 2)
+            found = run_blocks(
+                die_once, jobs, backend="dask", address=address, shared=np.arange(4.0) ** 2
+            )
     assert found == [0, 1, 4, 9]
     assert sorted(os.listdir(tmp_path)) == ["0", "3"], "no worker was killed"
 
 
 def test_a_killed_worker_is_told_with_the_cure() -> None:
-    with pytest.raises(LostWorkerError, match=r"most likely because memory ran out.*--jobs.*--block"):
+    with pytest.raises(
+        LostWorkerError, match=r"most likely because memory ran out.*--jobs.*--block"
+    ):
         run_blocks(signal.raise_signal, [(signal.SIGKILL,)] * 2, n_jobs=2, backend="loky")
-    assert run_blocks(operator.mul, JOBS, n_jobs=2, backend="loky") == [0, 10, 20, 30, 40], "the next run has workers"
+    assert run_blocks(operator.mul, JOBS, n_jobs=2, backend="loky") == [0, 10, 20, 30, 40], (
+        "the next run has workers"
+    )
 
 
 def test_a_worker_that_crashes_is_no_question_of_memory() -> None:

@@ -30,5 +30,9 @@ def test_blocks_report_under_their_heading_only_when_asked(capsys, monkeypatch, 
     jobs = [(n, 2) for n in range(3)]
     assert run_blocks(operator.mul, jobs, n_jobs=n_jobs, backend=backend) == [0, 2, 4]
     assert capsys.readouterr().err == ""
-    assert run_blocks(operator.mul, jobs, n_jobs=n_jobs, backend=backend, description="blocks") == [0, 2, 4]
+    assert run_blocks(operator.mul, jobs, n_jobs=n_jobs, backend=backend, description="blocks") == [
+        0,
+        2,
+        4,
+    ]
     assert "blocks: 100%" in capsys.readouterr().err

@@ -1,8 +1,10 @@
-"""axe-core, the checker of accessibility, over every page of a built site: elements that break a rule, one line each.
+"""axe-core, the checker of accessibility, over every page of a built site: elements that break a
+rule, one line each.
 
     make site && python tools/axe.py [build/html]
 
-It comes from npm, as MathJax does; what the theme itself writes (its sidebars and buttons) is left out by where it stands. Needs Chromium and Playwright.
+It comes from npm, as MathJax does; what the theme itself writes (its sidebars and buttons) is left
+out by where it stands. Needs Chromium and Playwright.
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ def main(arguments: list[str]) -> int:
     """Look at each page in daylight and in the dark; 1 when a rule is broken."""
     from playwright.sync_api import sync_playwright
 
-    site, axe, broken = Path(arguments[0] if arguments else TOP / "build" / "html").resolve(), script(), 0
+    site, axe, broken = (
+        Path(arguments[0] if arguments else TOP / "build" / "html").resolve(),
+        script(),
+        0,
+    )
     with sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
@@ -60,7 +66,11 @@ def violations(tab: Any, axe: str) -> list[str]:
     tab.evaluate("window.MathJax?.startup?.promise")
     tab.evaluate(axe)
     found = tab.evaluate(_RUN, list(THEMES))["violations"]
-    return [f"{rule['id']}: {node['target']} {node['html'][:160]}" for rule in found for node in rule["nodes"]]
+    return [
+        f"{rule['id']}: {node['target']} {node['html'][:160]}"
+        for rule in found
+        for node in rule["nodes"]
+    ]
 
 
 if __name__ == "__main__":

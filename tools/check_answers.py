@@ -1,9 +1,12 @@
-"""Check answers about orders in exact arithmetic, with nothing of softgeom: `python tools/check_answers.py ANSWERS.npz layer.npz`.
+"""Check answers about orders in exact arithmetic, with nothing of softgeom: `python
+tools/check_answers.py ANSWERS.npz layer.npz`.
 
-An order puts blocks of classes above each other (docs/certificates.md, "Orders"). A point proves that logits can obey it: all of
-them are computed as fractions. Weights l on comparisons (a, b) prove that they cannot: with rows `w_b - w_a` and biases `b_b - b_a` as rivals of a
-row of zeros, that is the captivity which check_evidence.py proves. Where the answers are about experts, each expert's verdict is
-checked to follow from its orders: at most k - 1 others are left out of a possible one, or no k - 1 others meet all impossible ones.
+An order puts blocks of classes above each other (docs/certificates.md, "Orders"). A point proves
+that logits can obey it: all of them are computed as fractions. Weights l on comparisons (a, b)
+prove that they cannot: with rows `w_b - w_a` and biases `b_b - b_a` as rivals of a row of zeros,
+that is the captivity which check_evidence.py proves. Where the answers are about experts, each
+expert's verdict is checked to follow from its orders: at most k - 1 others are left out of a
+possible one, or no k - 1 others meet all impossible ones.
 """
 
 import argparse
@@ -23,7 +26,11 @@ POINTS, WEIGHTS, UNKNOWN = (0, 1, 4), (2, 5), 3  # kinds, by their number
 
 def number(stored):
     """A float, or numerator and denominator in hexadecimal, as the rational that it is."""
-    return Fraction(*(int(n, 16) for n in stored.split("/"))) if isinstance(stored, str) else Fraction(stored)
+    return (
+        Fraction(*(int(n, 16) for n in stored.split("/")))
+        if isinstance(stored, str)
+        else Fraction(stored)
+    )
 
 
 def blocks(order, classes):
@@ -39,10 +46,18 @@ def blocks(order, classes):
 
 def read(file, head):
     """Each order with its kind, margin and evidence: a point, or (above, below, weights)."""
-    points = {0: iter(file["points32"].tolist()), 1: iter(file["points64"].tolist()), 4: iter(head["exact_points"])}
-    above, below, weights, counts = (iter(file[name].tolist()) for name in ("above", "below", "weights", "counts"))
+    points = {
+        0: iter(file["points32"].tolist()),
+        1: iter(file["points64"].tolist()),
+        4: iter(head["exact_points"]),
+    }
+    above, below, weights, counts = (
+        iter(file[name].tolist()) for name in ("above", "below", "weights", "counts")
+    )
     exact = iter(head["exact_weights"])
-    for order, kind, margin in zip(head["orders"], file["kinds"].tolist(), file["margins"].tolist(), strict=True):
+    for order, kind, margin in zip(
+        head["orders"], file["kinds"].tolist(), file["margins"].tolist(), strict=True
+    ):
         found = None
         if kind in POINTS:
             found = [number(value) for value in next(points[kind])]
@@ -54,7 +69,9 @@ def read(file, head):
 
 
 def obeys(W, bias, order, x, margin):
-    """Whether the logits at x obey the order, by at least the margin (at the end of the range of floats: at all)."""
+    """Whether the logits at x obey the order, by at least the margin (at the end of the range of
+    floats: at all).
+    """
     named = blocks(order, len(W))
 
     z, unit = whole(x)
@@ -65,11 +82,16 @@ def obeys(W, bias, order, x, margin):
 
     y = {i: logit(i) for block in named for i in block}
     gaps = [min(y[i] for i in upper) - max(y[i] for i in lower) for upper, lower in pairwise(named)]
-    return all(gap > 0 and (margin < 1e-300 or gap >= min(Fraction(sys.float_info.max), margin)) for gap in gaps)
+    return all(
+        gap > 0 and (margin < 1e-300 or gap >= min(Fraction(sys.float_info.max), margin))
+        for gap in gaps
+    )
 
 
 def forbids(W, bias, order, pairs, weights, margin, features):
-    """How the weights prove that the order's best margin is at most `margin` <= 0; None if they do not."""
+    """How the weights prove that the order's best margin is at most `margin` <= 0; None if they do
+    not.
+    """
     named = blocks(order, len(W))
     level = {i: n for n, block in enumerate(named) for i in block}
     demanded = all(a in level and level.get(b) == level[a] + 1 for a, b in pairs)
@@ -78,17 +100,27 @@ def forbids(W, bias, order, pairs, weights, margin, features):
     used = [(pair, weight) for pair, weight in zip(pairs, weights, strict=True) if weight]
     rows = [[Fraction(0)] * W.shape[1]]
     rows += [
-        [Fraction(q) - Fraction(p) for p, q in zip(W[a].tolist(), W[b].tolist(), strict=True)] for (a, b), _ in used
+        [Fraction(q) - Fraction(p) for p, q in zip(W[a].tolist(), W[b].tolist(), strict=True)]
+        for (a, b), _ in used
     ]
     shifts = [Fraction(0)] + [bias[b] - bias[a] for (a, b), _ in used]
     rivals = range(1, len(rows))
-    return captive(np.array(rows, dtype=object), shifts, 0, [*rivals], [w for _, w in used], Fraction(margin), features)
+    return captive(
+        np.array(rows, dtype=object),
+        shifts,
+        0,
+        [*rivals],
+        [w for _, w in used],
+        Fraction(margin),
+        features,
+    )
 
 
 def met(prisons, size):
     """Whether at most `size` experts can be chosen so that each prison holds one of them."""
     return not prisons or (
-        size > 0 and any(met([p for p in prisons if e not in p], size - 1) for e in min(prisons, key=len))
+        size > 0
+        and any(met([p for p in prisons if e not in p], size - 1) for e in min(prisons, key=len))
     )
 
 
@@ -115,12 +147,23 @@ def main():
     parser.add_argument("--sample", type=int, default=sys.maxsize, help="at most so many orders")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    file, layer = np.load(options.answers, allow_pickle=False), np.load(options.layer, allow_pickle=False)
+    file, layer = (
+        np.load(options.answers, allow_pickle=False),
+        np.load(options.layer, allow_pickle=False),
+    )
     head, W = json.loads(str(file["head"])), layer["W"]
     b = layer["b"] if "b" in layer.files else None
-    digests = [None if array is None else hashlib.sha256(array.tobytes()).hexdigest() for array in (W, b)]
-    if head["format"] != "orders 1" or [(head["identity"][n] or {}).get("sha256") for n in "Wb"] != digests:
-        sys.exit("the answers are of another format, or belong to another layer: the SHA-256 of W or b differs")
+    digests = [
+        None if array is None else hashlib.sha256(array.tobytes()).hexdigest() for array in (W, b)
+    ]
+    if (
+        head["format"] != "orders 1"
+        or [(head["identity"][n] or {}).get("sha256") for n in "Wb"] != digests
+    ):
+        sys.exit(
+            "the answers are of another format, or belong to another layer: the SHA-256 of W "
+            "or b differs"
+        )
     features = Features(head["features"], W.shape[1])
     bias = [Fraction(0)] * len(W) if b is None else [*map(Fraction, b.tolist())]
     everything = list(read(file, head))
@@ -131,7 +174,11 @@ def main():
             how = "undecided"
         elif kind in POINTS:
             x = features.x(found)
-            how = "point" if margin > 0 and x is not None and obeys(W, bias, order, x, margin) else None
+            how = (
+                "point"
+                if margin > 0 and x is not None and obeys(W, bias, order, x, margin)
+                else None
+            )
         else:
             how = forbids(W, bias, order, *found, margin, features)
         failed += [order] * (how is None)
@@ -140,10 +187,14 @@ def main():
     if about := head.get("experts"):
         rest = iter([(order, kind) for order, kind, *_ in everything])
         groups = [(e, verdict, [*islice(rest, count)]) for e, verdict, _, count in about["chosen"]]
-        wrong = [e for e, verdict, group in groups if not follows(e, verdict, about["k"], group, len(W))]
+        wrong = [
+            e for e, verdict, group in groups if not follows(e, verdict, about["k"], group, len(W))
+        ]
         print(f"{len(groups) - len(wrong)} of {len(groups)} verdicts on experts follow")
         if wrong or next(rest, None):
-            sys.exit(f"NOT proven: the verdict on expert {wrong[:1]}, or an order that belongs to none")
+            sys.exit(
+                f"NOT proven: the verdict on expert {wrong[:1]}, or an order that belongs to none"
+            )
     if failed:
         sys.exit(f"NOT proven: {len(failed)} orders, the first {failed[0]}")
 

@@ -1,11 +1,14 @@
-"""Mutation testing of what every verdict stands on: break one expression, run its tests, list what no test noticed.
+"""Mutation testing of what every verdict stands on: break one expression, run its tests, list what
+no test noticed.
 
     python tools/mutants.py --each 5 --seed 0 [--only hull]     draw mutants and try those that are new
     python tools/mutants.py --again [--only hull]               try those again that survived without a reason
 
-A small runner of our own: mutmut and cosmic-ray mutate a whole package and run a whole suite for each, hours here; this one draws a sample
-per module, runs that module's tests alone and stops at the first failure. results/bench/mutants.csv keeps every mutant that was tried (after the tests have passed without one): what came
-of it at first, and now ("gone" where the expression is no longer there), and the reason why a survivor may live; reasons that are there stay.
+A small runner of our own: mutmut and cosmic-ray mutate a whole package and run a whole suite for
+each, hours here; this one draws a sample per module, runs that module's tests alone and stops at
+the first failure. results/bench/mutants.csv keeps every mutant that was tried (after the tests have
+passed without one): what came of it at first, and now ("gone" where the expression is no longer
+there), and the reason why a survivor may live; reasons that are there stay.
 """
 
 from __future__ import annotations
@@ -48,16 +51,52 @@ TESTS = {
     f"{HOME}/certifying/evidence_file.py": ("test_folder.py", "test_refine.py", "test_order.py"),
     f"{HOME}/certifying/folder.py": ("test_folder.py",),
     f"{HOME}/problem.py": ("test_search.py", "test_scale.py", "test_oracle.py"),
-    f"{HOME}/scanner.py": ("test_folder.py", "test_scan.py", "test_together.py", "test_scale.py", "test_oracle.py"),
+    f"{HOME}/scan_result.py": ("test_folder.py", "test_scan.py"),
+    f"{HOME}/scanner.py": (
+        "test_folder.py",
+        "test_scan.py",
+        "test_together.py",
+        "test_scale.py",
+        "test_oracle.py",
+    ),
 }
 COLUMNS = ["module", "line", "statement", "before", "after", "first", "verdict", "reason"]
 KEYS = ("module", "statement", "before", "after")
 TABLE = ROOT / "results/bench/mutants.csv"
 SECONDS = 600
-HEAVY = ("hypothesis", "pandas", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.spatial", "joblib", "highspy")
-COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
-ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.BitAnd: ast.BitOr}
-NAMES = {"all": "any", "any": "all", "max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum"}
+HEAVY = (
+    "hypothesis",
+    "pandas",
+    "scipy.linalg",
+    "scipy.optimize",
+    "scipy.sparse",
+    "scipy.spatial",
+    "joblib",
+    "highspy",
+)
+COMPARISONS = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+}
+ARITHMETIC = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+}
+NAMES = {
+    "all": "any",
+    "any": "all",
+    "max": "min",
+    "min": "max",
+    "maximum": "minimum",
+    "minimum": "maximum",
+}
 
 
 def variants(node: ast.AST) -> Iterator[ast.AST]:
@@ -77,7 +116,11 @@ def variants(node: ast.AST) -> Iterator[ast.AST]:
         yield new.operand
     elif isinstance(new, ast.Constant) and isinstance(new.value, bool):
         yield ast.Constant(not new.value)
-    elif isinstance(new, ast.Constant) and isinstance(new.value, int | float) and (new.value or type(new.value) is int):
+    elif (
+        isinstance(new, ast.Constant)
+        and isinstance(new.value, int | float)
+        and (new.value or type(new.value) is int)
+    ):
         yield ast.Constant(new.value + 1 if isinstance(new.value, int) else new.value * 100)
     elif isinstance(new, ast.Attribute) and new.attr in NAMES:
         new.attr = NAMES[new.attr]
@@ -87,7 +130,8 @@ def variants(node: ast.AST) -> Iterator[ast.AST]:
 def mutants(source: str) -> list[tuple[int, str, str, str, str]]:
     """(line, statement, before, after, whole source) of every mutant of a module.
 
-    Annotations and docstrings are left alone, and so is `strict` of a zip: it asserts, and changes no result.
+    Annotations and docstrings are left alone, and so is `strict` of a zip: it asserts, and changes
+    no result.
     """
     tree = ast.parse(source)
     skipped = {id(part) for node in ast.walk(tree) for part in _left_alone(node)}
@@ -100,7 +144,9 @@ def mutants(source: str) -> list[tuple[int, str, str, str, str]]:
             other = ast.parse(source)
             target = next(n for k, n in enumerate(ast.walk(other)) if k == number)
             text = ast.unparse(_Replace(target, new).visit(other))
-            found.append((node.lineno, statements[id(node)], ast.unparse(node), ast.unparse(new), text))
+            found.append(
+                (node.lineno, statements[id(node)], ast.unparse(node), ast.unparse(new), text)
+            )
     return found
 
 
@@ -141,7 +187,8 @@ def survives(module: str, text: str, library: Path) -> str:
     place = library / module
     whole = place.read_text(encoding="utf-8")
     place.write_text(text, encoding="utf-8")
-    for compiled in place.parent.glob(f"__pycache__/{place.stem}.*"):  # which goes by seconds and size
+    # which goes by seconds and size
+    for compiled in place.parent.glob(f"__pycache__/{place.stem}.*"):
         compiled.unlink()
     tests = [str(ROOT / "tests/bottleneck" / name) for name in TESTS[module]]
     process = multiprocessing.get_context("fork").Process(target=_run, args=(tests, library))
@@ -157,7 +204,9 @@ def survives(module: str, text: str, library: Path) -> str:
 
 
 def _run(tests: list[str], library: Path) -> None:
-    """The tests in this process, a copy of one that has imported all but softgeom, with the library in that folder."""
+    """The tests in this process, a copy of one that has imported all but softgeom, with the library
+    in that folder.
+    """
     os.chdir(ROOT)
     os.environ["PYTHONPATH"] = str(library)
     sys.path.insert(0, str(library))
@@ -175,7 +224,9 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=5, help="mutants per module")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="modules with this in their name")
-    parser.add_argument("--again", action="store_true", help="survivors without a reason, instead of a sample")
+    parser.add_argument(
+        "--again", action="store_true", help="survivors without a reason, instead of a sample"
+    )
     options = parser.parse_args()
     for name in HEAVY:
         importlib.import_module(name)
@@ -195,11 +246,25 @@ def main() -> None:
                 _bury(known, module, {mutant[1:4] for mutant in every})
                 drawn = [mutant for mutant in every if _is_open(known.get((module, *mutant[1:4])))]
             if drawn and survives(module, ast.unparse(ast.parse(source)), library) != "SURVIVED":
-                sys.exit(f"The tests of {module} fail, or do not end, without any mutant: nothing can be learned.")
+                sys.exit(
+                    f"The tests of {module} fail, or do not end, without any mutant: nothing "
+                    "can be learned."
+                )
             for line, statement, before, after, text in drawn:
                 verdict = survives(module, text, library)
-                old = known.get((module, statement, before, after), {"first": verdict, "reason": ""})
-                row = (module, str(line), statement, before, after, old["first"], verdict, old["reason"])
+                old = known.get(
+                    (module, statement, before, after), {"first": verdict, "reason": ""}
+                )
+                row = (
+                    module,
+                    str(line),
+                    statement,
+                    before,
+                    after,
+                    old["first"],
+                    verdict,
+                    old["reason"],
+                )
                 known[module, statement, before, after] = dict(zip(COLUMNS, row, strict=True))
                 print(f"{verdict:13} {module}:{line}  {before}  ->  {after}", flush=True)
                 _write(known)
@@ -210,7 +275,9 @@ def _is_open(row: dict[str, str] | None) -> bool:
     return row is not None and row["verdict"] == "SURVIVED" and not row["reason"]
 
 
-def _bury(known: dict[tuple[str, ...], dict[str, str]], module: str, there: set[tuple[str, ...]]) -> None:
+def _bury(
+    known: dict[tuple[str, ...], dict[str, str]], module: str, there: set[tuple[str, ...]]
+) -> None:
     """Call mutants of expressions that the module no longer has gone."""
     for key, row in known.items():
         if key[0] == module and key[1:] not in there:
@@ -222,7 +289,9 @@ def _write(known: dict[tuple[str, ...], dict[str, str]]) -> None:
     with TABLE.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(sorted(known.values(), key=lambda row: (row["module"], int(row["line"]), row["after"])))
+        writer.writerows(
+            sorted(known.values(), key=lambda row: (row["module"], int(row["line"]), row["after"]))
+        )
 
 
 if __name__ == "__main__":

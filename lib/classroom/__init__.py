@@ -1,4 +1,5 @@
-"""Lessons: exercises that read what a learner wrote, and say what is wrong without saying what is right.
+"""Lessons: exercises that read what a learner wrote, and say what is wrong without saying what is
+right.
 
     classroom.reveal("rankings-guess", guess)      # a prediction, compared with what the library finds
     classroom.check("rankings-1", answer)          # an exercise
@@ -7,8 +8,8 @@
     classroom.after("rankings-guess", show)        # calls show() after it
     classroom.export("answers.html", name="Ada")   # what was answered, as a page for the teacher
 
-No answer is written down here: every one is computed by the chapters from the numbers that the lesson shows. The lessons
-themselves are the notebooks in notebooks/lessons.
+No answer is written down here: every one is computed by the chapters from the numbers that the
+lesson shows. The lessons themselves are the notebooks in notebooks/lessons.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Lesson 6, ask more: who wins among candidates (`classroom.masks`), and which documents come back together (`classroom.pairs`)."""
+"""Lesson 6, ask more: who wins among candidates (`classroom.masks`), and which documents come back
+together (`classroom.pairs`).
+"""
 
 from __future__ import annotations
 

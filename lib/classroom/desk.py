@@ -1,4 +1,6 @@
-"""The teacher's desk: finds the exercise by its name, reads the answer, and always answers with a sentence."""
+"""The teacher's desk: finds the exercise by its name, reads the answer, and always answers with a
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,16 @@ def check(name: str, answer: Any) -> Feedback:
         veils.lift(name)
         return Feedback(exercise.remark(value), right=True, heading="Right.")
 
-    invitation = "Replace the `...` above by your answer and run the cell again. A wrong answer costs nothing."
+    invitation = (
+        "Replace the `...` above by your answer and run the cell again. A wrong answer costs "
+        "nothing."
+    )
     return _respond(name, exercise.read, answer, invitation, judge)
 
 
 def reveal(name: str, guess: Any) -> Feedback:
-    """Compare a prediction, such as "rankings-guess", with what the library finds, and answer it: right, or the misconception behind it.
+    """Compare a prediction, such as "rankings-guess", with what the library finds, and answer it:
+    right, or the misconception behind it.
 
     Without a guess nothing is revealed. A guess is answered and not judged: `right` stays None.
 
@@ -61,13 +67,16 @@ def reveal(name: str, guess: Any) -> Feedback:
 
     def compare(value: Any) -> Feedback:
         veils.lift(name)
-        return Feedback(f"{prediction.compare(value)} {prediction.answer(value)}", heading="Compare.")
+        return Feedback(
+            f"{prediction.compare(value)} {prediction.answer(value)}", heading="Compare."
+        )
 
     return _respond(name, prediction.read, guess, invitation, compare)
 
 
 def veil(explorer: Any, until: str) -> Any:
-    """The explorer, hiding its counts and verdicts until `until` was answered, a prediction or an exercise; see `classroom.veils`.
+    """The explorer, hiding its counts and verdicts until `until` was answered, a prediction or an
+    exercise; see `classroom.veils`.
 
     Raises
     ------
@@ -101,20 +110,33 @@ def hint(name: str, number: int = 1) -> Feedback:
     hints = _find(name, "EXERCISES").hints
     if number not in range(1, len(hints) + 1):
         count = "one hint" if len(hints) == 1 else f"{len(hints)} hints, numbered from 1"
-        return Feedback(f"{name} has {count}; after them comes the solution, in the collapsed cell below the check.")
-    more = f" There is another: `classroom.hint({name!r}, {number + 1})`." if number < len(hints) else ""
+        return Feedback(
+            f"{name} has {count}; after them comes the solution, in the collapsed cell below "
+            f"the check."
+        )
+    more = (
+        f" There is another: `classroom.hint({name!r}, {number + 1})`."
+        if number < len(hints)
+        else ""
+    )
     return Feedback(hints[number - 1] + more, heading=f"Hint {number}.")
 
 
 def _respond(
-    name: str, read: Callable[[Any], Any], answer: Any, invitation: str, judge: Callable[[Any], Feedback]
+    name: str,
+    read: Callable[[Any], Any],
+    answer: Any,
+    invitation: str,
+    judge: Callable[[Any], Feedback],
 ) -> Feedback:
     if is_missing(answer):
         return Feedback(invitation, heading="Your turn.")
     try:
         value = read(answer)
     except ReadingError as problem:
-        return sheet.note(name, answer, Feedback(str(problem), right=False, heading="I cannot read that."))
+        return sheet.note(
+            name, answer, Feedback(str(problem), right=False, heading="I cannot read that.")
+        )
     return sheet.note(name, answer, judge(value))
 
 
@@ -126,5 +148,7 @@ def _find(name: str, *kinds: str) -> Any:
     for kind in kinds:
         found |= getattr(LESSONS[lesson], kind)
     if rest not in found:
-        raise ValueError(f"There is no {name!r}: {lesson} has {', '.join(f'{lesson}-{key}' for key in found)}.")
+        raise ValueError(
+            f"There is no {name!r}: {lesson} has {', '.join(f'{lesson}-{key}' for key in found)}."
+        )
     return found[rest]

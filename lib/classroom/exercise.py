@@ -1,7 +1,8 @@
 """An exercise, and the feedback on an answer.
 
-An exercise is three functions: `read` turns what was written into a value or says in a sentence why it cannot; `find_fault` says what
-is wrong with a value, or None; `remark` says what a right answer shows. A prediction is read in the same way and then compared.
+An exercise is three functions: `read` turns what was written into a value or says in a sentence why
+it cannot; `find_fault` says what is wrong with a value, or None; `remark` says what a right answer
+shows. A prediction is read in the same way and then compared.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Feedback:
     text : str
         The sentences, with formulas between dollar signs.
     right : bool or None
-        Whether the answer was right; None where nothing was judged (no answer yet, a hint, a prediction).
+        Whether the answer was right; None where nothing was judged (no answer yet, a hint, a
+        prediction).
     heading : str
         What stands in front of the text.
     """
@@ -73,7 +75,8 @@ class Prediction:
     compare : callable
         From a guess to a sentence with the guess and what the library finds.
     answer : callable
-        From a guess to a sentence about the guess: why it is right, or the thought that probably led to it and where that goes wrong.
+        From a guess to a sentence about the guess: why it is right, or the thought that probably
+        led to it and where that goes wrong.
     """
 
     read: Callable[[Any], Any]
@@ -82,7 +85,13 @@ class Prediction:
 
 
 def is_missing(answer: Any) -> bool:
-    """Whether nothing was written yet: `...`, None, an empty text, or a list that still holds one of them."""
+    """Whether nothing was written yet: `...`, None, an empty text, or a list that still holds one
+    of them.
+    """
     if isinstance(answer, (list, tuple, set, frozenset)):
         return any(is_missing(part) for part in answer)
-    return answer is ... or answer is None or (isinstance(answer, str) and answer.strip() in ("", "..."))
+    return (
+        answer is ...
+        or answer is None
+        or (isinstance(answer, str) and answer.strip() in ("", "..."))
+    )

@@ -1,6 +1,7 @@
 """Lesson 6, its middle: which documents come back together (001, Section 3; docs/beyond.md).
 
-`INDEX` is a ring of six documents, each first for some query; a query returns the two with the largest products.
+`INDEX` is a ring of six documents, each first for some query; a query returns the two with the
+largest products.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def pairs_together() -> int:
 
 
 def shares() -> list[Fraction]:
-    """The weights (of `APART`, then of `OTHERS`) with which the means of both pairs are one point: where their segments cross."""
+    """The weights (of `APART`, then of `OTHERS`) with which the means of both pairs are one point:
+    where their segments cross.
+    """
     (a, c), (b, d) = ([_document(name) for name in side] for side in (APART, OTHERS))
     s, t = np.linalg.solve(np.column_stack([c - a, b - d]), b - a)  # a + s (c - a) = b + t (d - b)
     return [Fraction(float(value)).limit_denominator(1000) for value in (1 - s, s, 1 - t, t)]
@@ -55,7 +58,10 @@ def smallest_dimension() -> int:
 
 def _compare_pairs(guess: int) -> str:
     total = INDEX.classes * (INDEX.classes - 1) // 2
-    return f"You predicted {guess} of {total}; some query returns **{pairs_together()} pairs** as its first two."
+    return (
+        f"You predicted {guess} of {total}; some query returns **{pairs_together()} pairs** as "
+        f"its first two."
+    )
 
 
 def _answer_pairs(guess: int) -> str:
@@ -63,15 +69,26 @@ def _answer_pairs(guess: int) -> str:
     if guess == count:
         return "You saw it: a line cuts two corners of a ring off only where they are neighbours."
     if guess == n * (n - 1) // 2:
-        return "The thought is that a query between two documents finds both; but it finds first whoever lies between them, and on a ring somebody does."
+        return (
+            "The thought is that a query between two documents finds both; but it finds first "
+            "whoever lies between them, and on a ring somebody does."
+        )
     if guess == n // 2:
         return "Neighbours it is; but each document has two of them."
     if guess == 0:
-        return "Turn a query slowly from one document to the next: halfway both are ahead of all others."
-    return f"Too {'few' if guess < count else 'many'}: turn the query once around, and write down the first two wherever they change."
+        return (
+            "Turn a query slowly from one document to the next: halfway both are ahead of all "
+            "others."
+        )
+    return (
+        f"Too {'few' if guess < count else 'many'}: turn the query once around, and write down "
+        f"the first two wherever they change."
+    )
 
 
-PREDICTIONS = {"guess_pairs": Prediction(reading.whole_number(0, 15), _compare_pairs, _answer_pairs)}
+PREDICTIONS = {
+    "guess_pairs": Prediction(reading.whole_number(0, 15), _compare_pairs, _answer_pairs)
+}
 
 
 def _query_fault(x: np.ndarray) -> str | None:
@@ -88,7 +105,10 @@ def _query_fault(x: np.ndarray) -> str | None:
 
 
 def _mean(names: Iterable[str], weights: Iterable[Fraction]) -> list[Fraction]:
-    rows = [[w * Fraction(float(v)) for v in _document(name)] for name, w in zip(names, weights, strict=True)]
+    rows = [
+        [w * Fraction(float(v)) for v in _document(name)]
+        for name, w in zip(names, weights, strict=True)
+    ]
     return [sum(column, Fraction(0)) for column in zip(*rows, strict=True)]
 
 
@@ -98,11 +118,17 @@ def _shares_fault(answer: tuple[Fraction, ...]) -> str | None:
         if min(weights) < 0:
             return "A weight is negative: a mean has none."
         if sum(weights) != 1:
-            return f"The weights of {' and '.join(names)} sum to {sum(weights)}; those of a mean sum to one."
+            return (
+                f"The weights of {' and '.join(names)} sum to {sum(weights)}; those of a mean "
+                f"sum to one."
+            )
     means = [_mean(names, weights) for names, weights in sides]
     if means[0] != means[1]:
         apart, others = (f"({x}, {y})" for x, y in means)
-        return f"The mean of {' and '.join(APART)} is {apart}, that of {' and '.join(OTHERS)} {others}: they differ."
+        return (
+            f"The mean of {' and '.join(APART)} is {apart}, that of {' and '.join(OTHERS)} "
+            f"{others}: they differ."
+        )
     return None
 
 
@@ -111,7 +137,10 @@ def _dimension_fault(answer: int) -> str | None:
     if answer == right:
         return None
     if answer == 3:
-        return "In three dimensions any five documents split into two sides whose hulls meet, and the smaller side has at most two: no query returns that pair before the others."
+        return (
+            "In three dimensions any five documents split into two sides whose hulls meet, and "
+            "the smaller side has at most two: no query returns that pair before the others."
+        )
     if answer < right:
         return "In the plane you saw pairs that never come back; fewer dimensions do not help."
     return "There it works, but fewer dimensions will do."
@@ -122,7 +151,8 @@ EXERCISES = {
         reading.array((2,), "x"),
         _query_fault,
         lambda _: (
-            "Such a query is the whole proof that the pair can be returned together: compute six products, and look."
+            "Such a query is the whole proof that the pair can be returned together: compute "
+            "six products, and look."
         ),
         (f"{WANTED[0]} and {WANTED[1]} are neighbours: which direction lies between them?",),
     ),
@@ -130,24 +160,32 @@ EXERCISES = {
         reading.fractions(4, f"the weights of {', '.join(APART + OTHERS)}"),
         _shares_fault,
         lambda _: (
-            "This is a proof: whatever the query, the mean score of the one pair is the mean score of the other, so the better half of the others is never behind both. That two sides "
+            "This is a proof: whatever the query, the mean score of the one pair is the mean "
+            "score of the other, so the better half of the others is never behind both. That "
+            "two sides "
             "of any d + 2 points meet so is Radon's theorem."
         ),
         (
-            f"Where does the segment from {APART[0]} to {APART[1]} cross the one from {OTHERS[0]} to {OTHERS[1]}?",
-            "Two weights are s and 1 - s, the two others t and 1 - t: two coordinates, two equations.",
+            f"Where does the segment from {APART[0]} to {APART[1]} cross the one from "
+            f"{OTHERS[0]} to {OTHERS[1]}?",
+            "Two weights are s and 1 - s, the two others t and 1 - t: two coordinates, two "
+            "equations.",
         ),
     ),
     "5": Exercise(
         reading.whole_number(1, 10**6),
         _dimension_fault,
         lambda d: (
-            f"In {d} dimensions points on the curve (cos t, sin t, cos 2t, sin 2t) have this property, however many they are; for sets of k it takes 2 k dimensions. Which sets an index of "
+            f"In {d} dimensions points on the curve (cos t, sin t, cos 2t, sin 2t) have this "
+            f"property, however many they are; for sets of k it takes 2 k dimensions. Which "
+            f"sets an index of "
             "yours never returns, `softgeom ask INDEX --together` says one by one."
         ),
         (
-            "Exercise 4 used four points in two dimensions. How many points does Radon's theorem need in d, and how large can the smaller side be?",
-            "d + 2 points, so that the smaller side has at most d/2 + 1, rounded down: when is a pair too small for it?",
+            "Exercise 4 used four points in two dimensions. How many points does Radon's "
+            "theorem need in d, and how large can the smaller side be?",
+            "d + 2 points, so that the smaller side has at most d/2 + 1, rounded down: when "
+            "is a pair too small for it?",
         ),
     ),
 }

@@ -1,7 +1,9 @@
-"""Readers: from what a learner wrote to a value, or a sentence that says what kind of answer is expected.
+"""Readers: from what a learner wrote to a value, or a sentence that says what kind of answer is
+expected.
 
-Each function here makes a reader, a function of one argument that raises `ReadingError`. They are generous in form (a list, tuple or
-array; 12 or 12.0) and strict in meaning (no text for a number, no NaN, no truth value for a count).
+Each function here makes a reader, a function of one argument that raises `ReadingError`. They are
+generous in form (a list, tuple or array; 12 or 12.0) and strict in meaning (no text for a number,
+no NaN, no truth value for a count).
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from classroom.exercise import ReadingError
 
 Reader = Callable[[Any], Any]
 
-LARGEST = 1e6  # of a coordinate: beyond it a figure shows nothing, and squares lose the small differences that are asked about
+# of a coordinate: beyond it a figure shows nothing, and squares lose the small differences that are
+# asked about
+LARGEST = 1e6
 
 
 def number(unit: str = "a number") -> Reader:
@@ -25,7 +29,10 @@ def number(unit: str = "a number") -> Reader:
     def read(answer: Any) -> float:
         value = _scalar(answer)
         if value is None:
-            raise ReadingError(f"Write {unit}, such as 0.5, without quotes or brackets; this is {_describe(answer)}.")
+            raise ReadingError(
+                f"Write {unit}, such as 0.5, without quotes or brackets; this is "
+                f"{_describe(answer)}."
+            )
         if not np.isfinite(value):
             raise ReadingError(f"Write {unit}: this one is not finite.")
         return value
@@ -40,7 +47,9 @@ def whole_number(low: int = 0, high: int | None = None) -> Reader:
         value = _scalar(answer)
         if value is None or not np.isfinite(value) or value != round(value):
             what = _describe(answer) if value is None else written(answer, 20)
-            raise ReadingError(f"Write a whole number, such as {low + 3}, without quotes; this is {what}.")
+            raise ReadingError(
+                f"Write a whole number, such as {low + 3}, without quotes; this is {what}."
+            )
         if value < low or (high is not None and value > high):
             limits = f"at least {low}" if high is None else f"between {low} and {high}"
             raise ReadingError(f"The answer is a whole number {limits}.")
@@ -65,14 +74,18 @@ def choice(*options: str) -> Reader:
 
     def read(answer: Any) -> str:
         if not isinstance(answer, str) or answer.strip().lower() not in options:
-            raise ReadingError(f"Write one of {', '.join(repr(option) for option in options)}, in quotes.")
+            raise ReadingError(
+                f"Write one of {', '.join(repr(option) for option in options)}, in quotes."
+            )
         return answer.strip().lower()
 
     return read
 
 
 def array(shape: tuple[int | tuple[int, int], ...], what: str) -> Reader:
-    """Finite numbers of a shape; an entry (low, high) of `shape` allows that many. `what` names the object in messages."""
+    """Finite numbers of a shape; an entry (low, high) of `shape` allows that many. `what` names the
+    object in messages.
+    """
 
     def read(answer: Any) -> np.ndarray:
         try:
@@ -83,12 +96,16 @@ def array(shape: tuple[int | tuple[int, int], ...], what: str) -> Reader:
                 raise TypeError
         except (TypeError, ValueError):
             raise ReadingError(
-                f"Write {what} as {_example(shape)}: numbers only, rows of equal length; this is {_describe(answer)}."
+                f"Write {what} as {_example(shape)}: numbers only, rows of equal length; "
+                f"this is {_describe(answer)}."
             ) from None
-        if value.ndim != len(shape) or not all(_fits(n, asked) for n, asked in zip(value.shape, shape, strict=True)):
+        if value.ndim != len(shape) or not all(
+            _fits(n, asked) for n, asked in zip(value.shape, shape, strict=True)
+        ):
             seen = f"has {_shape_text(value.shape)}" if value.ndim else "is a single number"
             raise ReadingError(
-                f"{_capital(what)} must have the shape {_shape_text(shape)}, such as {_example(shape)}; yours {seen}."
+                f"{_capital(what)} must have the shape {_shape_text(shape)}, such as "
+                f"{_example(shape)}; yours {seen}."
             )
         value = value.astype(float)
         if not np.all(np.abs(value) <= LARGEST):  # also refuses NaN
@@ -99,16 +116,22 @@ def array(shape: tuple[int | tuple[int, int], ...], what: str) -> Reader:
 
 
 def fractions(count: int, what: str) -> Reader:
-    """So many exact fractions: `Fraction(1, 3)`, `"1/3"`, whole numbers; a float counts as the binary fraction that it is."""
+    """So many exact fractions: `Fraction(1, 3)`, `"1/3"`, whole numbers; a float counts as the
+    binary fraction that it is.
+    """
 
     def read(answer: Any) -> tuple[Fraction, ...]:
         parts = list(answer) if isinstance(answer, (list, tuple, np.ndarray)) else [answer]
         example = "[" + ", ".join(['"1/3"'] * count) + "]" if count > 1 else '"1/3"'
         if len(parts) != count:
             raise ReadingError(
-                f"Write {what} as {example}: {count} fraction{'s' * (count > 1)}; yours are {len(parts)}."
+                f"Write {what} as {example}: {count} fraction{'s' * (count > 1)}; yours are "
+                f"{len(parts)}."
             )
-        return tuple(_fraction(part, f"Write {what} as {example}, with a fraction in quotes") for part in parts)
+        return tuple(
+            _fraction(part, f"Write {what} as {example}, with a fraction in quotes")
+            for part in parts
+        )
 
     return read
 
@@ -132,7 +155,9 @@ def _fraction(part: Any, message: str) -> Fraction:
 
 
 def members(names: Sequence[Any]) -> Reader:
-    """A set of names, in any order: {"A", "C"}, ["A", "C"], "AC", or a single name; the empty set is allowed."""
+    """A set of names, in any order: {"A", "C"}, ["A", "C"], "AC", or a single name; the empty set
+    is allowed.
+    """
 
     def read(answer: Any) -> frozenset[Any]:
         return frozenset(_named(answer, names, "a set"))
@@ -145,11 +170,14 @@ def order(names: Sequence[str]) -> Reader:
 
     def read(answer: Any) -> tuple[str, ...]:
         if isinstance(answer, (set, frozenset)):
-            raise ReadingError('A set in braces has no order: write a text such as "BA", or a list.')
+            raise ReadingError(
+                'A set in braces has no order: write a text such as "BA", or a list.'
+            )
         value = tuple(_named(answer, names, "an order"))
         if len(value) != len(names) or len(set(value)) != len(names):
             raise ReadingError(
-                f"Each of {', '.join(names)} must appear exactly once; you wrote {', '.join(value) or 'none'}."
+                f"Each of {', '.join(names)} must appear exactly once; you wrote "
+                f"{', '.join(value) or 'none'}."
             )
         return value
 
@@ -160,14 +188,17 @@ def _named(answer: Any, names: Sequence[Any], kind: str) -> list[Any]:
     letters = isinstance(names[0], str)
     example = repr({names[0], names[-1]} if kind == "a set" else [names[-1], names[0]])
     message = (
-        f"Write {kind} of {'names' if letters else 'numbers'} from {', '.join(map(str, names))}, such as {example}"
+        f"Write {kind} of {'names' if letters else 'numbers'} from {', '.join(map(str, names))}, "
+        f"such as {example}"
     )
     if isinstance(answer, (np.ndarray, np.generic)):
         answer = answer.tolist()
     if letters and isinstance(answer, str):
         parts: Iterable[Any] = [letter for letter in answer.upper() if letter not in " ,;<>"]
     elif isinstance(answer, (list, tuple, set, frozenset, range)):
-        parts = [part.strip().upper() if letters and isinstance(part, str) else part for part in answer]
+        parts = [
+            part.strip().upper() if letters and isinstance(part, str) else part for part in answer
+        ]
     elif not letters and _scalar(answer) is not None:
         parts = [answer]
     elif isinstance(answer, dict) and not answer:  # {} is meant as the empty set
@@ -186,10 +217,13 @@ def _named(answer: Any, names: Sequence[Any], kind: str) -> list[Any]:
 
 
 def written(answer: Any, longest: int) -> str:
-    """What was written, as Python prints it, cut to so many characters; whatever it is, this raises nothing."""
+    """What was written, as Python prints it, cut to so many characters; whatever it is, this raises
+    nothing.
+    """
     try:
         text = repr(answer)
-    except Exception:  # of an object that somebody made, or of an integer with more digits than Python prints
+    # of an object that somebody made, or of an integer with more digits than Python prints
+    except Exception:
         text = _describe(answer)
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
@@ -228,10 +262,14 @@ def _example(shape: tuple[Any, ...]) -> str:
     sizes = [n[0] if isinstance(n, tuple) else n for n in shape]
     row = "[" + ", ".join("0.5" for _ in range(sizes[-1])) + "]"
     return (
-        row if len(sizes) == 1 else "[" + row + (", " + row if sizes[0] == 2 else ", ..." if sizes[0] > 2 else "") + "]"
+        row
+        if len(sizes) == 1
+        else "[" + row + (", " + row if sizes[0] == 2 else ", ..." if sizes[0] > 2 else "") + "]"
     )
 
 
 def _capital(text: str) -> str:
-    """For the beginning of a sentence; a letter that stands for itself stays as it is, since b is not B."""
+    """For the beginning of a sentence; a letter that stands for itself stays as it is, since b is
+    not B.
+    """
     return text if len(text) == 1 else text[:1].upper() + text[1:]

@@ -1,4 +1,5 @@
-"""What the compendium measured on real models, read from its committed results: a lesson ends with a number from there.
+"""What the compendium measured on real models, read from its committed results: a lesson ends with
+a number from there.
 
 Lessons run without PyTorch and without the models; the results lie beside them in the clone.
 """
@@ -20,7 +21,8 @@ def _record(notebook: str) -> dict[str, Any]:
     path = RESULTS / notebook / "record.json"
     if not path.is_file():
         raise FileNotFoundError(
-            f"The committed results of notebook {notebook} are not beside the lessons: run them in a clone."
+            f"The committed results of notebook {notebook} are not beside the lessons: run "
+            f"them in a clone."
         )
     return json.loads(path.read_text(encoding="utf-8"))
 

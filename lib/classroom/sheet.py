@@ -1,8 +1,10 @@
-"""The answer sheet: what a learner wrote in this kernel and what the desk replied, as a page to hand in.
+"""The answer sheet: what a learner wrote in this kernel and what the desk replied, as a page to
+hand in.
 
     classroom.export("answers.html", name="Ada", explanation="Two distant tokens ...")
 
-The sheet is kept in the kernel's memory: a new kernel starts an empty one. Whatever was written is text on the page and never markup.
+The sheet is kept in the kernel's memory: a new kernel starts an empty one. Whatever was written is
+text on the page and never markup.
 """
 
 from __future__ import annotations
@@ -36,12 +38,15 @@ def note(name: str, answer: Any, feedback: Feedback) -> Feedback:
 
 
 def page(name: str = "", explanation: str = "") -> str:
-    """The sheet as one HTML text, the questions in the order in which they were first tried, each with every attempt."""
+    """The sheet as one HTML text, the questions in the order in which they were first tried, each
+    with every attempt.
+    """
     solved = sum(any(feedback.right for _, feedback in tries) for tries in _attempts.values())
     questions = [_question(asked, tries) for asked, tries in _attempts.items()]
     if explanation.strip():
         questions.append(
-            f'<h2>Explained to a neighbour</h2>\n<p class="explanation">{html.escape(explanation.strip())}</p>'
+            f"<h2>Explained to a neighbour</h2>\n<p "
+            f'class="explanation">{html.escape(explanation.strip())}</p>'
         )
     title = f"Answers of {name.strip()}" if name.strip() else "Answers"
     summary = (
@@ -53,7 +58,8 @@ def page(name: str = "", explanation: str = "") -> str:
 
 
 def export(path: str | Path, name: str = "", explanation: Any = "") -> Feedback:
-    """Write the sheet to a file, for the teacher; whatever goes wrong, the result is a sentence and no error.
+    """Write the sheet to a file, for the teacher; whatever goes wrong, the result is a sentence and
+    no error.
 
     Parameters
     ----------
@@ -71,19 +77,28 @@ def export(path: str | Path, name: str = "", explanation: Any = "") -> Feedback:
             heading="To hand in.",
         )
     if not _attempts and not str(explanation).strip():
-        return Feedback("Nothing was answered yet, so there is nothing to hand in.", heading=trouble)
+        return Feedback(
+            "Nothing was answered yet, so there is nothing to hand in.", heading=trouble
+        )
     if not isinstance(path, (str, Path)) or Path(path).suffix.lower() != ".html":
         return Feedback(
-            "Give the page a file name that ends in .html, such as 'answers.html', in quotes.", heading=trouble
+            "Give the page a file name that ends in .html, such as 'answers.html', in quotes.",
+            heading=trouble,
         )
     try:
         Path(path).write_text(page(str(name), str(explanation)), encoding="utf-8", errors="replace")
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or "it is no name that a file can have"
         return Feedback(f"The file {str(path)!r:.80} cannot be written: {reason}.", heading=trouble)
-    return Feedback(f"Your answers are in `{path}`: open it, read it through, and hand it in.", heading="Written.")
+    return Feedback(
+        f"Your answers are in `{path}`: open it, read it through, and hand it in.",
+        heading="Written.",
+    )
 
 
 def _question(asked: str, tries: list[tuple[str, Feedback]]) -> str:
-    lines = [f"<li><code>{html.escape(text)}</code><br>{html.escape(repr(feedback))}</li>" for text, feedback in tries]
+    lines = [
+        f"<li><code>{html.escape(text)}</code><br>{html.escape(repr(feedback))}</li>"
+        for text, feedback in tries
+    ]
     return f"<h2>{html.escape(asked)}</h2>\n<ol>\n" + "\n".join(lines) + "\n</ol>"

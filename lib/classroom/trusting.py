@@ -1,11 +1,13 @@
-"""Lesson 5, trust but verify: a proof that a class never wins, checked by hand in exact fractions (001, Section 3.3; docs/certificates.md).
+"""Lesson 5, trust but verify: a proof that a class never wins, checked by hand in exact fractions
+(001, Section 3.3; docs/certificates.md).
 
 A class t never wins on the box |x| <= L when convex weights l of other classes have
 
     max over the box of (w_t - sum l_j w_j) . x = L |w_t - sum l_j w_j|_1  <=  sum l_j b_j - b_t :
 
-its score is then never above a mean of theirs. Without a bias and without a box the left side must vanish: the weights reproduce the row exactly.
-Everything here is computed in `fractions.Fraction`; rows and biases are exact in floating point, so nothing is rounded on the way in.
+its score is then never above a mean of theirs. Without a bias and without a box the left side must
+vanish: the weights reproduce the row exactly. Everything here is computed in `fractions.Fraction`;
+rows and biases are exact in floating point, so nothing is rounded on the way in.
 """
 
 from __future__ import annotations
@@ -33,7 +35,12 @@ def exact_weights(target: str = "D", captors: str = "ABC") -> dict[str, Fraction
     goal = (*map(Fraction, ROWS[target]), Fraction(1))
     whole = _determinant(columns)
     return {
-        name: _determinant([goal if other == name else column for other, column in zip(captors, columns, strict=True)])
+        name: _determinant(
+            [
+                goal if other == name else column
+                for other, column in zip(captors, columns, strict=True)
+            ]
+        )
         / whole
         for name in captors
     }
@@ -47,21 +54,31 @@ def _determinant(c: Sequence[Sequence[Fraction]]) -> Fraction:
 def residual(weights: Weights, target: str = "D") -> tuple[Fraction, Fraction]:
     """What the weighted mean of rows leaves of the target's row, exactly."""
     return (
-        ROWS[target][0] - sum((share * ROWS[name][0] for name, share in weights.items()), Fraction(0)),
-        ROWS[target][1] - sum((share * ROWS[name][1] for name, share in weights.items()), Fraction(0)),
+        ROWS[target][0]
+        - sum((share * ROWS[name][0] for name, share in weights.items()), Fraction(0)),
+        ROWS[target][1]
+        - sum((share * ROWS[name][1] for name, share in weights.items()), Fraction(0)),
     )
 
 
 def flaw(weights: Weights, target: str = "D") -> str | None:
-    """Why the weights do not prove, for features of any size and no bias, that the target never wins; None where they do."""
+    """Why the weights do not prove, for features of any size and no bias, that the target never
+    wins; None where they do.
+    """
     if negative := [name for name, share in weights.items() if share < 0]:
-        return f"The weight of {negative[0]} is negative, so this is no mean: a large score of {negative[0]} would pull it down."
+        return (
+            f"The weight of {negative[0]} is negative, so this is no mean: a large score of "
+            f"{negative[0]} would pull it down."
+        )
     total = sum(weights.values(), Fraction(0))
     if total != 1:
         return f"The weights sum to {total}, not to 1: what they make is no mean of the scores."
     u, v = residual(weights, target)
     if (u, v) != (0, 0):
-        return f"The mean of the rows misses {target}'s by ({u}, {v}), and features that point there are as large as they like."
+        return (
+            f"The mean of the rows misses {target}'s by ({u}, {v}), and features that point "
+            f"there are as large as they like."
+        )
     return None
 
 
@@ -70,7 +87,8 @@ def certificates() -> dict[str, dict[str, Fraction]]:
     return {
         "P": exact_weights(),
         "Q": {"A": Fraction(1, 2), "B": Fraction(1, 4), "C": Fraction(1, 4)},
-        "R": exact_weights(captors="AEC"),  # D lies outside the triangle A, E, C: a weight is negative
+        # D lies outside the triangle A, E, C: a weight is negative
+        "R": exact_weights(captors="AEC"),
         "S": exact_weights(captors="EBC"),
     }
 
@@ -86,22 +104,31 @@ def printed_weights() -> dict[str, Fraction]:
 
 
 def largest_box() -> int:
-    """The largest whole L for which the printed decimals prove that D never wins on |x| <= L, given the gap of the biases."""
+    """The largest whole L for which the printed decimals prove that D never wins on |x| <= L, given
+    the gap of the biases.
+    """
     return int(GAP / sum(abs(r) for r in residual(printed_weights())))
 
 
 def _compare_decimals(guess: bool) -> str:
     found = flaw(printed_weights())
-    return f"You predicted {guess}; checked in fractions, it {'**is a proof**' if found is None else '**is no proof**'}. {found or ''}".strip()
+    return (
+        f"You predicted {guess}; checked in fractions, it "
+        f"{'**is a proof**' if found is None else '**is no proof**'}. {found or ''}"
+    ).strip()
 
 
 def _answer_decimals(guess: bool) -> str:
     if guess == (flaw(printed_weights()) is None):
         return (
-            "You saw it: what the report *claims* is true all the same; its printed weights only do not show it. Exact ones do, and a box with a "
+            "You saw it: what the report *claims* is true all the same; its printed weights "
+            "only do not show it. Exact ones do, and a box with a "
             "bias leaves room for rounding: both come below."
         )
-    return "The thought is that two digits are close enough; but a proof is for *every* feature, and along the part that is missing features can be as large as they like."
+    return (
+        "The thought is that two digits are close enough; but a proof is for *every* feature, "
+        "and along the part that is missing features can be as large as they like."
+    )
 
 
 def captors_of_a_character() -> int:
@@ -112,21 +139,37 @@ def captors_of_a_character() -> int:
 def _compare_captors(guess: int) -> str:
     table = recorded.table("15_imprisoned_characters", "imprisoned")
     return (
-        f"You predicted {guess:,}; the longest of the {len(table)} proofs names **{captors_of_a_character()} captors**."
+        f"You predicted {guess:,}; the longest of the {len(table)} proofs names "
+        f"**{captors_of_a_character()} captors**."
     )
 
 
 def _answer_captors(guess: int) -> str:
     right = captors_of_a_character()
     if guess == right:
-        return f"You saw it: with {FEATURES} features, {FEATURES + 1} points are enough for any mean (Carathéodory's theorem), as three were in the plane."
+        return (
+            f"You saw it: with {FEATURES} features, {FEATURES + 1} points are enough for any "
+            f"mean (Carathéodory's theorem), as three were in the plane."
+        )
     if guess == FEATURES:
-        return "One for each feature is one too few: in the plane, with two features, it took a triangle."
+        return (
+            "One for each feature is one too few: in the plane, with two features, it took a "
+            "triangle."
+        )
     if guess > right:
-        return "A mean over all the others would do as well, but it can always be thinned out: among more points than features plus one there is a dependence that removes one."
+        return (
+            "A mean over all the others would do as well, but it can always be thinned out: "
+            "among more points than features plus one there is a dependence that removes one."
+        )
     if guess == 3:
-        return "Three are enough in the plane; each further feature asks for one more point to surround with."
-    return "Few captors would have to surround the row in every direction; with that many features a simplex has more corners."
+        return (
+            "Three are enough in the plane; each further feature asks for one more point to "
+            "surround with."
+        )
+    return (
+        "Few captors would have to surround the row in every direction; with that many features "
+        "a simplex has more corners."
+    )
 
 
 PREDICTIONS = {
@@ -139,7 +182,10 @@ def _weights_fault(answer: tuple[Fraction, ...]) -> str | None:
     weights = dict(zip("ABC", answer, strict=True))
     found = flaw(weights)
     if found and any(share.denominator > 10**6 for share in answer):
-        return f"A decimal such as {float(answer[0]):.6g} is stored as {str(answer[0])[:24]}..., which is not what you mean: write fractions. {found}"
+        return (
+            f"A decimal such as {float(answer[0]):.6g} is stored as {str(answer[0])[:24]}..., "
+            f"which is not what you mean: write fractions. {found}"
+        )
     return found
 
 
@@ -148,8 +194,15 @@ def _certificates_fault(answer: frozenset[str]) -> str | None:
         found = flaw(weights)
         if name in answer and found:
             return f"{name} is no proof. {found}"
-    if missing := [name for name, weights in certificates().items() if flaw(weights) is None and name not in answer]:
-        return f"There is another: {len(missing) + len(answer)} of them are proofs. A proof need not name the captors that you found."
+    if missing := [
+        name
+        for name, weights in certificates().items()
+        if flaw(weights) is None and name not in answer
+    ]:
+        return (
+            f"There is another: {len(missing) + len(answer)} of them are proofs. A proof need "
+            f"not name the captors that you found."
+        )
     return None
 
 
@@ -158,12 +211,24 @@ def _bias_fault(answer: tuple[Fraction, ...]) -> str | None:
     if bias == right:
         return None
     if abs(bias - right) < Fraction(1, 100):
-        return f"That is close, but it is {abs(bias - right)} too {'large' if bias > right else 'small'}: give the fraction itself."
+        return (
+            f"That is close, but it is {abs(bias - right)} too "
+            f"{'large' if bias > right else 'small'}: give the fraction itself."
+        )
     if bias == sum(BIASES.values(), Fraction(0)) / 3:
-        return "That is the plain mean of the three biases; D is nearer to some captors than to others."
+        return (
+            "That is the plain mean of the three biases; D is nearer to some captors than to "
+            "others."
+        )
     if bias > right:
-        return f"With that bias D's score can exceed the mean of its captors' by {bias - right}: these weights then prove nothing."
-    return f"Those weights would still do: the mean of the captors' biases is larger by {right - bias}."
+        return (
+            f"With that bias D's score can exceed the mean of its captors' by {bias - right}: "
+            f"these weights then prove nothing."
+        )
+    return (
+        f"Those weights would still do: the mean of the captors' biases is larger by "
+        f"{right - bias}."
+    )
 
 
 def _box_fault(answer: int) -> str | None:
@@ -173,8 +238,14 @@ def _box_fault(answer: int) -> str | None:
     if answer == 2 * right:
         return "You took the larger of the two misses; a corner of the box collects both."
     if answer > right:
-        return f"On that box the misses can add up to {answer} · {miss} = {answer * miss}, which is more than the gap {GAP}."
-    return f"It is proven there, and on larger boxes too: {answer} · {miss} = {answer * miss} is below the gap {GAP}."
+        return (
+            f"On that box the misses can add up to {answer} · {miss} = {answer * miss}, which is "
+            f"more than the gap {GAP}."
+        )
+    return (
+        f"It is proven there, and on larger boxes too: {answer} · {miss} = {answer * miss} is "
+        f"below the gap {GAP}."
+    )
 
 
 EXERCISES = {
@@ -182,7 +253,8 @@ EXERCISES = {
         reading.fractions(3, "the weights of A, B and C"),
         _weights_fault,
         lambda shares: (
-            f"{' + '.join(map(str, shares))} = 1 and the rows meet exactly: no rounding is left, and nobody has to trust a solver."
+            f"{' + '.join(map(str, shares))} = 1 and the rows meet exactly: no rounding is "
+            f"left, and nobody has to trust a solver."
         ),
         (
             "Two coordinates and the sum: three equations for three unknowns.",
@@ -193,23 +265,29 @@ EXERCISES = {
         reading.members(("P", "Q", "R", "S")),
         _certificates_fault,
         lambda _: (
-            "A checker needs no idea where the weights came from: signs, sum and rows are all that it looks at. And a proof is not unique."
+            "A checker needs no idea where the weights came from: signs, sum and rows are "
+            "all that it looks at. And a proof is not unique."
         ),
         ("Three questions to each: is a weight negative, is the sum 1, do the rows give (1, 0)?",),
     ),
     "3": Exercise(
         reading.fractions(1, "the bias of D"),
         _bias_fault,
-        lambda _: "Up to there the same weights prove it; with more bias D may win, and a proof needs other weights.",
+        lambda _: (
+            "Up to there the same weights prove it; with more bias D may win, and a proof "
+            "needs other weights."
+        ),
         (
-            "With a bias, D's score minus the weighted mean of the others is b_D minus the weighted mean of their biases.",
+            "With a bias, D's score minus the weighted mean of the others is b_D minus the "
+            "weighted mean of their biases.",
         ),
     ),
     "4": Exercise(
         reading.whole_number(0),
         _box_fault,
         lambda L: (
-            f"On |x| ≤ {L} the rounded weights are a proof after all: real certificates are made so, with a box of 100 and misses near 1e-15."
+            f"On |x| ≤ {L} the rounded weights are a proof after all: real certificates are "
+            f"made so, with a box of 100 and misses near 1e-15."
         ),
         (
             "`trusting.residual(trusting.printed_weights())` is what they miss.",

@@ -1,7 +1,8 @@
 """What waits for an answer: figures under a veil, and cells that would print what is asked.
 
-A prediction is answered by any guess that can be read, an exercise by a right answer. A lesson runs from top to bottom in one
-kernel, so what was answered is kept here, in the kernel, and nowhere else.
+A prediction is answered by any guess that can be read, an exercise by a right answer. A lesson runs
+from top to bottom in one kernel, so what was answered is kept here, in the kernel, and nowhere
+else.
 
     explorer = classroom.veil(SoftmaxExplorer(W), until="rankings-guess")     # shows no count and no verdict yet
     classroom.after("rankings-guess", count)                                  # calls count() once the guess is made
@@ -22,7 +23,8 @@ _veiled: dict[str, WeakSet[Any]] = {}
 
 
 def veil(explorer: Explorer, until: str) -> Explorer:
-    """Hide what an explorer counts and concludes until `until` was answered, and hand the explorer back.
+    """Hide what an explorer counts and concludes until `until` was answered, and hand the explorer
+    back.
 
     Its presets go for good: their names and notes answer exercises of every lesson.
     """
@@ -36,7 +38,10 @@ def after(name: str, show: Callable[[], Any]) -> Any:
     """What `show` returns, once the prediction `name` was made; an invitation to guess until then."""
     if name in _answered:
         return show()
-    ask = f"This cell tells what `classroom.reveal({name!r}, guess)` asks: write your guess there, and run this again."
+    ask = (
+        f"This cell tells what `classroom.reveal({name!r}, guess)` asks: write your guess there, "
+        f"and run this again."
+    )
     return Feedback(ask, heading="Guess first.")
 
 

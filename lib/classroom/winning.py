@@ -1,6 +1,8 @@
-"""Lesson 2, who can win: which classes can come first for some features, and the proof when one cannot (001, Sections 3.1 to 3.3).
+"""Lesson 2, who can win: which classes can come first for some features, and the proof when one
+cannot (001, Sections 3.1 to 3.3).
 
-`PRISON` is a triangle with a class inside; `SEVEN` has five corners and two prisoners; in `OWN_ROW` class D wins, but not at its own row.
+`PRISON` is a triangle with a class inside; `SEVEN` has five corners and two prisoners; in `OWN_ROW`
+class D wins, but not at its own row.
 """
 
 from __future__ import annotations
@@ -16,24 +18,37 @@ from softgeom.layer import FeatureSet
 PRISON = SoftmaxLayer([[0.0, 2.0], [-2.0, -2.0], [2.0, -2.0], [0.5, 0.0]], tokens="ABCD")
 PRISON_BIAS = (1.0, 0.0, 0.5)  # of A, B, C, when the bias of D is asked for
 SEVEN = SoftmaxLayer(
-    [[2.0, 0.5], [0.25, 2.0], [-1.75, 0.75], [-0.75, -1.75], [1.25, -1.25], [1.0, 1.125], [-0.75, -0.5]],
+    [
+        [2.0, 0.5],
+        [0.25, 2.0],
+        [-1.75, 0.75],
+        [-0.75, -1.75],
+        [1.25, -1.25],
+        [1.0, 1.125],
+        [-0.75, -0.5],
+    ],
     tokens="ABCDEFG",
 )
 OWN_ROW = SoftmaxLayer([[3.0, -1.5], [0.0, 2.0], [-2.5, -1.0], [1.5, 0.875]], tokens="ABCD")
-LATE = SoftmaxLayer([[1.0], [-1.0], [1.25]], [0, 0, -2], tokens="ABC")  # one feature; C wins for large x only
+# one feature; C wins for large x only
+LATE = SoftmaxLayer([[1.0], [-1.0], [1.25]], [0, 0, -2], tokens="ABC")
 CROWD = SoftmaxLayer(np.random.default_rng(0).normal(size=(100, 2)))
 
 ROUGHLY = 1e-3  # how well a convex combination, worked out by hand, must reproduce a row
 
 
 def winners(layer: SoftmaxLayer, features: FeatureSet | None = None) -> frozenset[str]:
-    """The names of the classes that are proven to win somewhere; all of R^d is searched unless `features` says otherwise."""
+    """The names of the classes that are proven to win somewhere; all of R^d is searched unless
+    `features` says otherwise.
+    """
     table = scan(layer, features=features or Unbounded()).table
     return frozenset(table.loc[table["verdict"] == "argmaxable", "token"])
 
 
 def captor_weights() -> np.ndarray:
-    """The convex weights (3,) of A, B, C that make up the row of D in `PRISON`, from the scan's evidence."""
+    """The convex weights (3,) of A, B, C that make up the row of D in `PRISON`, from the scan's
+    evidence.
+    """
     evidence = scan(PRISON, features=Unbounded()).evidence(3)
     assert isinstance(evidence, Captors)
     weights = np.zeros(3)
@@ -54,56 +69,97 @@ def _compare_prisoner(guess: bool) -> str:
 
 def _answer_prisoner(guess: bool) -> str:
     if guess == ("D" in winners(PRISON)):
-        return "You saw it: whichever way $x$ points, a corner of the triangle lies farther that way than D. The proof comes below."
+        return (
+            "You saw it: whichever way $x$ points, a corner of the triangle lies farther that "
+            "way than D. The proof comes below."
+        )
     return (
-        "The thought is that $x$ only has to point at D; but the logit in that direction asks who lies *farthest*, and beyond D "
+        "The thought is that $x$ only has to point at D; but the logit in that direction "
+        "asks who lies *farthest*, and beyond D "
         "there is always a corner. Read on."
     )
 
 
 def _compare_crowd(guess: int) -> str:
     count = len(winners(CROWD))
-    return f"You predicted {guess} of {CROWD.classes}; the scan finds **{count}**: only the corners of the crowd."
+    return (
+        f"You predicted {guess} of {CROWD.classes}; the scan finds **{count}**: only the corners "
+        f"of the crowd."
+    )
 
 
 def _answer_crowd(guess: int) -> str:
     count, n = len(winners(CROWD)), CROWD.classes
     if abs(guess - count) <= 2:
-        return "You saw it: the corners of such a crowd grow only like the square root of $\\log n$."
+        return (
+            "You saw it: the corners of such a crowd grow only like the square root of $\\log n$."
+        )
     if guess == n:
-        return "That is right for a circle, where everybody is a corner; in a crowd most have somebody farther out on every side."
+        return (
+            "That is right for a circle, where everybody is a corner; in a crowd most have "
+            "somebody farther out on every side."
+        )
     if guess <= 1:
-        return "No class leads for every $x$: turn $x$ round, and the logits change their signs, so that the first becomes the last."
+        return (
+            "No class leads for every $x$: turn $x$ round, and the logits change their signs, so "
+            "that the first becomes the last."
+        )
     if guess <= 4:
         return "That many corners a triangle or a square has; a crowd's hull is rounder."
     if 2 * guess == n:
-        return "Half of them would be an even chance for each class; but only those on the outside can win, and a crowd has little outside."
-    return f"Too {'few' if guess < count else 'many'}: draw a dozen points, put a rubber band round them, and see how slowly its corners grow with more."
+        return (
+            "Half of them would be an even chance for each class; but only those on the outside "
+            "can win, and a crowd has little outside."
+        )
+    return (
+        f"Too {'few' if guess < count else 'many'}: draw a dozen points, put a rubber band round "
+        f"them, and see how slowly its corners grow with more."
+    )
 
 
 OUTPUTS, FEATURES = 6625, 120  # of the recogniser PP-OCRv4
 
 
 def _compare_real(guess: int) -> str:
-    dead, scanned = (int(recorded.value("12_first_scan", f"ppocr_{name}")) for name in ("imprisoned", "scanned"))
-    return f"You predicted {guess:,}; of {scanned:,} outputs **{dead:,}** can never win, each with a proof."
+    dead, scanned = (
+        int(recorded.value("12_first_scan", f"ppocr_{name}")) for name in ("imprisoned", "scanned")
+    )
+    return (
+        f"You predicted {guess:,}; of {scanned:,} outputs **{dead:,}** can never win, each with "
+        f"a proof."
+    )
 
 
 def _answer_real(guess: int) -> str:
     dead = int(recorded.value("12_first_scan", "ppocr_imprisoned"))
     if abs(guess - dead) <= dead // 5:
-        return "You saw it: few, but not none. Most of them are characters that training hardly ever showed, whose rows stayed together."
+        return (
+            "You saw it: few, but not none. Most of them are characters that training hardly "
+            "ever showed, whose rows stayed together."
+        )
     if guess == 0:
-        return "The thought is right for random rows: with that many features nearly all are corners. But rows that training never moved stay together, and among copies at most one can win."
+        return (
+            "The thought is right for random rows: with that many features nearly all are "
+            "corners. But rows that training never moved stay together, and among copies at most "
+            "one can win."
+        )
     if guess > OUTPUTS // 2:
-        return f"That is the crowd in the plane; with {FEATURES} features nearly every row is a corner, as the table above says."
-    return f"Too {'few' if guess < dead else 'many'}: think of the characters that training hardly ever showed."
+        return (
+            f"That is the crowd in the plane; with {FEATURES} features nearly every row is a "
+            f"corner, as the table above says."
+        )
+    return (
+        f"Too {'few' if guess < dead else 'many'}: think of the characters that training hardly "
+        f"ever showed."
+    )
 
 
 PREDICTIONS = {
     "guess_real": Prediction(reading.whole_number(0, OUTPUTS), _compare_real, _answer_real),
     "guess": Prediction(reading.truth(), _compare_prisoner, _answer_prisoner),
-    "guess_crowd": Prediction(reading.whole_number(0, CROWD.classes), _compare_crowd, _answer_crowd),
+    "guess_crowd": Prediction(
+        reading.whole_number(0, CROWD.classes), _compare_crowd, _answer_crowd
+    ),
 }
 
 
@@ -111,9 +167,16 @@ def _never_fault(answer: frozenset[str]) -> str | None:
     never = frozenset(SEVEN.tokens or ()) - winners(SEVEN)
     wrong, missed = answer - never, never - answer
     if wrong:
-        return f"You name {_count(len(wrong), 'class', 'classes')} that can win somewhere: look for the corners again."
+        return (
+            f"You name {_count(len(wrong), 'class', 'classes')} that can win somewhere: look for "
+            f"the corners again."
+        )
     if missed:
-        return "What you name is right, but somebody is still missing." if answer else "Somebody here can never win."
+        return (
+            "What you name is right, but somebody is still missing."
+            if answer
+            else "Somebody here can never win."
+        )
     return None
 
 
@@ -130,7 +193,10 @@ def _witness_fault(x: np.ndarray) -> str | None:
 
 def _witness_remark(x: np.ndarray) -> str:
     first = OWN_ROW.token(int(np.argmax(OWN_ROW.logits(OWN_ROW.W[3]))))
-    return f"D is a corner of the hull, so some direction favours it. It need not be its own row: at $x = w_D$ it is {first} that wins."
+    return (
+        f"D is a corner of the hull, so some direction favours it. It need not be its own row: "
+        f"at $x = w_D$ it is {first} that wins."
+    )
 
 
 def _weights_fault(weights: np.ndarray) -> str | None:
@@ -140,11 +206,17 @@ def _weights_fault(weights: np.ndarray) -> str | None:
         return f"The weights sum to {weights.sum():.4g}; those of a mean sum to one."
     mixture = weights @ PRISON.W[:3]
     if np.abs(mixture - PRISON.W[3]).max() > ROUGHLY:
-        return f"With these weights the mixture of A, B and C is ({mixture[0]:.4g}, {mixture[1]:.4g}), which is not the row of D."
+        return (
+            f"With these weights the mixture of A, B and C is ({mixture[0]:.4g}, "
+            f"{mixture[1]:.4g}), which is not the row of D."
+        )
     try:
         check_evidence(PRISON, Unbounded(), 3, Captors(np.arange(3), weights))
     except EvidenceError:
-        return "Nearly: the mixture is close to the row of D, but rounding spoils the proof. Use the exact fractions."
+        return (
+            "Nearly: the mixture is close to the row of D, but rounding spoils the proof. Use "
+            "the exact fractions."
+        )
     return None
 
 
@@ -153,12 +225,17 @@ def _threshold_fault(answer: float) -> str | None:
     if abs(answer - right) <= ROUGHLY:
         return None
     if abs(answer - max(PRISON_BIAS)) <= ROUGHLY:
-        return "That is more than enough: D need not beat the best bias of its captors, only their weighted mean."
+        return (
+            "That is more than enough: D need not beat the best bias of its captors, only their "
+            "weighted mean."
+        )
     if abs(answer - np.mean(PRISON_BIAS)) <= ROUGHLY:
         return "That is the plain mean of the biases; the captors do not weigh the same."
     can = "D" in winners(SoftmaxLayer(PRISON.W, [*PRISON_BIAS, answer], PRISON.tokens))
     return (
-        "With that bias D wins somewhere, but a smaller one would do." if can else "With that bias D still never wins."
+        "With that bias D wins somewhere, but a smaller one would do."
+        if can
+        else "With that bias D still never wins."
     )
 
 
@@ -186,7 +263,8 @@ EXERCISES = {
         reading.members("ABCDEFG"),
         _never_fault,
         lambda _: (
-            "Without a bias a class can win if and only if its vector is a corner of the convex hull of all of them."
+            "Without a bias a class can win if and only if its vector is a corner of the "
+            "convex hull of all of them."
         ),
         ("Imagine a rubber band round all seven points. Which of them does it touch?",),
     ),
@@ -203,22 +281,26 @@ EXERCISES = {
         reading.array((3,), "the weights"),
         _weights_fault,
         lambda _: (
-            "This is a proof: whatever $x$ is, the logit of D is the mean of three others with these weights, so it never exceeds "
+            "This is a proof: whatever $x$ is, the logit of D is the mean of three others "
+            "with these weights, so it never exceeds "
             "the largest of them. The library re-checked it without any solver."
         ),
         (
             "Three unknowns, three equations: two for the coordinates, and the weights sum to one.",
-            "`np.linalg.solve` solves them; stack a row of ones under the transposed rows of A, B and C.",
+            "`np.linalg.solve` solves them; stack a row of ones under the transposed rows of "
+            "A, B and C.",
         ),
     ),
     "4": Exercise(
         reading.number("the bias"),
         _threshold_fault,
         lambda _: (
-            "It is the same weighted mean as in your proof, now of the biases: D must rise above the roof that they span."
+            "It is the same weighted mean as in your proof, now of the biases: D must rise "
+            "above the roof that they span."
         ),
         (
-            "Your proof says $y_D = \\sum_i l_i y_i$ without biases. What do the biases add on each side?",
+            "Your proof says $y_D = \\sum_i l_i y_i$ without biases. What do the biases add "
+            "on each side?",
             "Compute $l_A b_A + l_B b_B + l_C b_C$.",
         ),
     ),
@@ -226,19 +308,25 @@ EXERCISES = {
         reading.array((7,), "b"),
         _all_fault,
         lambda _: (
-            "Every class wins somewhere. The recipe $b_i = -\\|w_i\\|^2 / 2$ always works: then the nearest row wins."
+            "Every class wins somewhere. The recipe $b_i = -\\|w_i\\|^2 / 2$ always works: "
+            "then the nearest row wins."
         ),
         (
             "Which classes need help, the inner ones or the outer ones?",
-            "Make $y_i$ a falling function of the distance: expand $-\\|x - w_i\\|^2 / 2$ and see which part is linear in x.",
+            "Make $y_i$ a falling function of the distance: expand $-\\|x - w_i\\|^2 / 2$ "
+            "and see which part is linear in x.",
         ),
     ),
     "6": Exercise(
         reading.whole_number(1, 10**6),
         _box_fault,
         lambda _: (
-            "With a bias the verdict depends on which features can occur, so every scan has to say its feature set."
+            "With a bias the verdict depends on which features can occur, so every scan has "
+            "to say its feature set."
         ),
-        ("C has the steepest logit and a negative bias: from which x on is $1.25 x - 2$ larger than $x$?",),
+        (
+            "C has the steepest logit and a negative bias: from which x on is $1.25 x - 2$ "
+            "larger than $x$?",
+        ),
     ),
 }

@@ -1,4 +1,6 @@
-"""Command line of the compendium's tools: what the Makefile calls, and `all`, which does without make."""
+"""Command line of the compendium's tools: what the Makefile calls, and `all`, which does without
+make.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,28 @@ import shlex
 import sys
 from pathlib import Path
 
-from compendium import check, claims, edges, findings, parameters, paths, profiles, runner, strip, telling, why
+from compendium import (
+    check,
+    claims,
+    edges,
+    findings,
+    parameters,
+    paths,
+    profiles,
+    runner,
+    strip,
+    telling,
+    why,
+)
 from compendium.pages import rendered
 from softgeom.commands.boundary import guarded
 from softgeom.orphans import end_with_make
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; every failure ends in one sentence and an exit code (`softgeom.commands.boundary`)."""
+    """Run one command; every failure ends in one sentence and an exit code
+    (`softgeom.commands.boundary`).
+    """
     end_with_make()
     strip.without_address_grammar()  # papermill and the site read notebooks, too
     options = _parser().parse_args(arguments)
@@ -31,51 +47,74 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument(
             "--profile",
             default=os.environ.get("SOFTGEOM_PROFILE") or "default",
-            help="smoke, default, models, hour, paper, or own/NAME for the file params/own/NAME.yaml",
+            help=(
+                "smoke, default, models, hour, paper, or own/NAME for the file params/own/NAME.yaml"
+            ),
         )
         sub.set_defaults(action=action)
         return sub
 
-    command("run", _run, "execute one notebook; the environment variable PARAMS changes parameters").add_argument(
-        "name"
-    )
     command(
-        "all", _all, "execute every notebook that is not up to date, in order: `make all` for machines without make"
+        "run", _run, "execute one notebook; the environment variable PARAMS changes parameters"
+    ).add_argument("name")
+    command(
+        "all",
+        _all,
+        "execute every notebook that is not up to date, in order: `make all` for machines "
+        "without make",
     )
     command(
         "check-params",
         _check_params,
         "check the parameters of every notebook in a profile and write them to build/params",
     )
-    command("check", _check, "compare results with the papers' numbers, and verdicts with the committed ones")
+    command(
+        "check",
+        _check,
+        "compare results with the papers' numbers, and verdicts with the committed ones",
+    )
     render = command(
         "render-readme",
         _render_readme,
         "write recorded numbers into README.md and docs, the gallery, the verdicts, codecheck.yml",
     )
-    render.add_argument("--check", action="store_true", help="only say which of them are not up to date")
+    render.add_argument(
+        "--check", action="store_true", help="only say which of them are not up to date"
+    )
     command("report", _report, "build the site from the executed notebooks")
-    chosen = command("claims", _claims, "print claims: the source's sentence beside ours, the rule, the verdict")
+    chosen = command(
+        "claims", _claims, "print claims: the source's sentence beside ours, the rule, the verdict"
+    )
     chosen.add_argument(
         "chosen",
         nargs="*",
         default=shlex.split(os.environ.get("ONLY", "")),
         help="papers (003), notebooks (24_robustness) or ids; all when none is named",
     )
-    command("check-claims", _check_claims, "check the register, its pointers, and what notebooks pass to it")
+    command(
+        "check-claims",
+        _check_claims,
+        "check the register, its pointers, and what notebooks pass to it",
+    )
     pointer = command("pointer", _pointer, "find the pointer of a sentence of a source")
     _given(pointer, "paper", "PAPER")
     _given(pointer, "sentence", "SENTENCE")
     _given(command("why", _why, "say why make would run a notebook, or not"), "name", "NAME")
     derived = command("edges", _edges, "print what each notebook needs, in make's language")
     derived.add_argument(
-        "--check", action="store_true", help="only compare with what executed notebooks were seen to read"
+        "--check",
+        action="store_true",
+        help="only compare with what executed notebooks were seen to read",
     )
     command("site", _site, "build the site from the committed results; nothing is executed")
     scan = command("scan", _scan, "scan a model and write its report as a notebook")
     _given(scan, "model", "MODEL")
     scan.add_argument("--out", default=os.environ.get("OUT"))
-    scan.add_argument("--arguments", default=os.environ.get("ARGS", ""), help="options of softgeom scan, in one word")
+    scan.add_argument(
+        "--arguments",
+        default=os.environ.get("ARGS", ""),
+        help="options of softgeom scan, in one word",
+    )
     return parser
 
 
@@ -88,7 +127,8 @@ def _run(options: argparse.Namespace) -> int:
     try:
         runner.run(options.name, options.profile, os.environ.get("PARAMS", ""))
     except runner.NotebookError as error:
-        print(error.trace, file=sys.stderr)  # who works on a notebook, or reads a log of CI, wants it at once
+        # who works on a notebook, or reads a log of CI, wants it at once
+        print(error.trace, file=sys.stderr)
         raise
     return 0
 
@@ -98,7 +138,8 @@ def _all(options: argparse.Namespace) -> int:
     needs = edges.derive(paths.root())
     done = 0
     for name in edges.in_order(needs):
-        if not why.fresh(name, options.profile):  # asked when its turn comes: what it reads may have run just now
+        # asked when its turn comes: what it reads may have run just now
+        if not why.fresh(name, options.profile):
             runner.run(name, options.profile)
             done += 1
     print(f"{done} notebooks run, {len(needs) - done} were up to date")
@@ -125,8 +166,13 @@ def _check_claims(options: argparse.Namespace) -> int:
     for line in faults:
         print(line, file=sys.stderr)
     if faults:
-        raise ValueError(f"{len(faults)} faults in the register, its pointers or what notebooks pass to it")
-    print(f"{len(register)} claims, {sum(len(claim.examples) for claim in register.values())} examples: all sound")
+        raise ValueError(
+            f"{len(faults)} faults in the register, its pointers or what notebooks pass to it"
+        )
+    print(
+        f"{len(register)} claims, {sum(len(claim.examples) for claim in register.values())} "
+        f"examples: all sound"
+    )
     return 0
 
 
@@ -153,7 +199,8 @@ def _render_readme(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from compendium.pages import report  # Sphinx and pandas' readers are not needed by the other commands
+    # Sphinx and pandas' readers are not needed by the other commands
+    from compendium.pages import report
 
     page = report.build(options.profile)
     print(f"the report: {page.relative_to(paths.root())}")
@@ -176,25 +223,36 @@ def _edges(options: argparse.Namespace) -> int:
     if not options.check:
         print(edges.render(paths.root()), end="")
         return 0
-    seen = [path for path in paths.executed_dir(options.profile).glob("[0-9]*.json") if "." not in path.stem]
+    seen = [
+        path
+        for path in paths.executed_dir(options.profile).glob("[0-9]*.json")
+        if "." not in path.stem
+    ]
     for path in seen:
         if missed := why.unnamed(path.stem, options.profile):
             raise ValueError(
-                f"{path.stem} read {', '.join(missed)}, which its edges do not name: make would not see a change (lib/compendium/edges.py)"
+                f"{path.stem} read {', '.join(missed)}, which its edges do not name: make "
+                f"would not see a change (lib/compendium/edges.py)"
             )
     print(
-        f"the edges name everything that {len(seen)} executed notebooks of profile {options.profile} were seen to read"
+        f"the edges name everything that {len(seen)} executed notebooks of profile "
+        f"{options.profile} were seen to read"
     )
     return 0
 
 
 def _scan(options: argparse.Namespace) -> int:
-    """`softgeom scan` with every option as it was given (ARGS), then its pictures as a notebook beside the results."""
+    """`softgeom scan` with every option as it was given (ARGS), then its pictures as a notebook
+    beside the results.
+    """
     from softgeom import commands
     from softgeom.commands import boundary
 
     if not options.model:
-        raise ValueError("which model? give a file, a folder, a hub id or a released model: make scan MODEL=ppocr-v4")
+        raise ValueError(
+            "which model? give a file, a folder, a hub id or a released model: make scan "
+            "MODEL=ppocr-v4"
+        )
     # A path is the caller's, so it is resolved here; a hub id is left alone.
     local = Path(options.model).expanduser()
     model = str(local.resolve()) if local.exists() else options.model
@@ -213,7 +271,9 @@ def _scan(options: argparse.Namespace) -> int:
         return code
     folder = asked.folder.resolve()
     given = {"model": model, "out": str(folder), "arguments": shlex.join(words), "scanned": True}
-    runner.execute(paths.notebook("scan"), folder / "scan.ipynb", values | given | {"profile": profiles.LAB})
+    runner.execute(
+        paths.notebook("scan"), folder / "scan.ipynb", values | given | {"profile": profiles.LAB}
+    )
     print(f"verdicts, summary and pictures: {options.out or asked.folder}")
     return code
 

@@ -1,9 +1,12 @@
-"""What a notebook found: tables, figures, values and claims, written with everything needed to judge and repeat them.
+"""What a notebook found: tables, figures, values and claims, written with everything needed to
+judge and repeat them.
 
-Committed per run, under `results/<profile>/<notebook>/`: the tables as CSV, and `record.json` with parameters, data sources,
-package versions, device, values and claims. Commit, wall time and host change at each run, so they go to
-`executed/<profile>/<notebook>.json`, which git ignores: an identical rerun leaves the repository clean. A run on stand-in data
-writes into a `stand-in` subfolder of its own, never over results from real data; so does a run that lacks a source of the committed one.
+Committed per run, under `results/<profile>/<notebook>/`: the tables as CSV, and `record.json` with
+parameters, data sources, package versions, device, values and claims. Commit, wall time and host
+change at each run, so they go to `executed/<profile>/<notebook>.json`, which git ignores: an
+identical rerun leaves the repository clean. A run on stand-in data writes into a `stand-in`
+subfolder of its own, never over results from real data; so does a run that lacks a source of the
+committed one.
 """
 
 from __future__ import annotations
@@ -38,8 +41,19 @@ STAND_IN = "stand-in"
 
 logger = logging.getLogger("softgeom")
 
-_FLOAT_FORMAT = "%.10g"  # all digits that mean something, and none of those that differ between processors
-_PACKAGES = ("numpy", "scipy", "pandas", "matplotlib", "sympy", "highspy", "scikit-learn", "torch", "onnxruntime")
+# all digits that mean something, and none of those that differ between processors
+_FLOAT_FORMAT = "%.10g"
+_PACKAGES = (
+    "numpy",
+    "scipy",
+    "pandas",
+    "matplotlib",
+    "sympy",
+    "highspy",
+    "scikit-learn",
+    "torch",
+    "onnxruntime",
+)
 
 
 def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source] = ()) -> Run:
@@ -50,9 +64,11 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
     name
         Name of the notebook, such as `10_braid_counts`.
     variables
-        The notebook's `globals()`; the names assigned in its cell tagged `parameters` are recorded, and `profile` is read.
+        The notebook's `globals()`; the names assigned in its cell tagged `parameters` are recorded,
+        and `profile` is read.
     sources
-        Where its data came from. One stand-in among them sends all results to the `stand-in` subfolder.
+        Where its data came from. One stand-in among them sends all results to the `stand-in`
+        subfolder.
 
     Raises
     ------
@@ -62,7 +78,10 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
     reads.watch()
     names = parameter_defaults(paths.notebook(name))
     if missing := [key for key in names if key not in variables]:
-        raise ValueError(f"{name}: the parameters {', '.join(missing)} are not defined; run the parameters cell first")
+        raise ValueError(
+            f"{name}: the parameters {', '.join(missing)} are not defined; run the "
+            f"parameters cell first"
+        )
     parameters = {key: variables[key] for key in names if key != "profile"}
     return Run(name, str(variables["profile"]), parameters, tuple(sources))
 
@@ -70,13 +89,16 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
 class Run:
     """The open record of one notebook; `open_book` makes it, `save` closes it."""
 
-    def __init__(self, name: str, profile: str, parameters: dict[str, Any], sources: tuple[Source, ...]):
+    def __init__(
+        self, name: str, profile: str, parameters: dict[str, Any], sources: tuple[Source, ...]
+    ):
         self.name, self.profile, self.parameters, self.sources = name, profile, parameters, sources
         self.stand_in = any(source.stand_in for source in sources)
         absent = [] if self.stand_in else _absent(name, profile, sources)
         if absent:
             logger.warning(
-                "%s: %s is not there, of which the committed results know; what this run finds goes beside them, into %s "
+                "%s: %s is not there, of which the committed results know; what this run "
+                "finds goes beside them, into %s "
                 "(delete their record.json if the notebook no longer reads it)",
                 name,
                 ", ".join(absent),
@@ -92,9 +114,13 @@ class Run:
         self._started = time.time()
 
     def table(self, name: str, frame: pd.DataFrame, caption: str = "") -> pd.DataFrame:
-        """Write a table as CSV and return it, so that the cell also shows it. The index is written only when it is named."""
+        """Write a table as CSV and return it, so that the cell also shows it. The index is written
+        only when it is named.
+        """
         if not isinstance(frame, pd.DataFrame):
-            raise TypeError(f"table {name!r} must be a pandas DataFrame, not {type(frame).__name__}")
+            raise TypeError(
+                f"table {name!r} must be a pandas DataFrame, not {type(frame).__name__}"
+            )
         self.results.mkdir(parents=True, exist_ok=True)
         named = any(level is not None for level in frame.index.names)
         text = frame.to_csv(index=named, float_format=_FLOAT_FORMAT, lineterminator="\n")
@@ -103,9 +129,16 @@ class Run:
         return frame
 
     def figure(
-        self, name: str, fig: Figure, *, caption: str, alt: str, sources: Iterable[Source] | None = None
+        self,
+        name: str,
+        fig: Figure,
+        *,
+        caption: str,
+        alt: str,
+        sources: Iterable[Source] | None = None,
     ) -> None:
-        """Write a figure as PNG and, outside the smoke profile, as PDF, with its data sources printed under it and its parameters in the metadata.
+        """Write a figure as PNG and, outside the smoke profile, as PDF, with its data sources
+        printed under it and its parameters in the metadata.
 
         Parameters
         ----------
@@ -119,7 +152,11 @@ class Run:
         from compendium import style
 
         shown = self.sources if sources is None else tuple(sources)
-        metadata = {"notebook": self.name, "parameters": self.parameters, "sources": [asdict(s) for s in shown]}
+        metadata = {
+            "notebook": self.name,
+            "parameters": self.parameters,
+            "sources": [asdict(s) for s in shown],
+        }
         note = "data: " + "; ".join(dict.fromkeys(map(str, shown))) if shown else ""
         with TemporaryDirectory() as folder:
             fresh = style.save_figure(
@@ -133,21 +170,25 @@ class Run:
             rounding.move_pictures(fresh, self.figures)
         self._figures[name] = {"caption": caption, "alt": alt}
 
-    def value(self, name: str, value: Any, *, about: str = "", low: Any = None, high: Any = None) -> Any:
+    def value(
+        self, name: str, value: Any, *, about: str = "", low: Any = None, high: Any = None
+    ) -> Any:
         """Record one number (or text) under a name, with its interval, and return it."""
         entry = {"value": _plain(value), "about": about, "low": _plain(low), "high": _plain(high)}
         self._values[name] = {key: item for key, item in entry.items() if item not in (None, "")}
         return value
 
     def claim(self, id: str, **evidence: Any) -> Judgement:
-        """Judge a claim of the register by its rule from the evidence; record verdict, evidence and finding, and return them.
+        """Judge a claim of the register by its rule from the evidence; record verdict, evidence and
+        finding, and return them.
 
         Parameters
         ----------
         id
             Of a claim in `claims/*.yaml`.
         **evidence
-            A number, truth value or text for each name of its rule; None where something could not be measured.
+            A number, truth value or text for each name of its rule; None where something could not
+            be measured.
 
         Raises
         ------
@@ -190,7 +231,9 @@ class Run:
 
 
 def _absent(name: str, profile: str, sources: tuple[Source, ...]) -> list[str]:
-    """Sources of the committed results that this run has not: it shows less than they do, and must not replace them."""
+    """Sources of the committed results that this run has not: it shows less than they do, and must
+    not replace them.
+    """
     record = paths.results_dir(profile, name) / "record.json"
     if profile not in profiles.COMMITTED or not record.is_file():
         return []
@@ -199,7 +242,9 @@ def _absent(name: str, profile: str, sources: tuple[Source, ...]) -> list[str]:
 
 
 def parameter_defaults(notebook: Path) -> dict[str, Any]:
-    """Names and default values in the cell tagged `parameters`; the values are literals, read without running anything."""
+    """Names and default values in the cell tagged `parameters`; the values are literals, read
+    without running anything.
+    """
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         if "parameters" not in cell["metadata"].get("tags", []):
             continue
@@ -215,7 +260,8 @@ def parameter_defaults(notebook: Path) -> dict[str, Any]:
 
 
 def find_results(name: str, profile: str) -> Path:
-    """Folder of a notebook's results: what ran last in this clone, else the committed run; the profile first, then what it builds on.
+    """Folder of a notebook's results: what ran last in this clone, else the committed run; the
+    profile first, then what it builds on.
 
     Raises
     ------
@@ -232,7 +278,8 @@ def find_results(name: str, profile: str) -> Path:
             if (folder / "record.json").is_file():
                 return folder
     raise FileNotFoundError(
-        f"no results of notebook {name} in profile {profile!r}: run `make {name} PROFILE={profiles.lineage(profile)[-1]}` first"
+        f"no results of notebook {name} in profile {profile!r}: run `make {name} "
+        f"PROFILE={profiles.lineage(profile)[-1]}` first"
     )
 
 
@@ -287,7 +334,8 @@ def _versions() -> dict[str, str]:
 
 
 def _device() -> str:
-    torch = sys.modules.get("torch")  # asked only when the notebook itself uses torch: importing it takes seconds
+    # asked only when the notebook itself uses torch: importing it takes seconds
+    torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         return torch.cuda.get_device_name()
     return "cpu"
@@ -296,7 +344,11 @@ def _device() -> str:
 def _commit() -> str:
     try:
         answer = subprocess.run(
-            ["git", "describe", "--always", "--dirty"], cwd=paths.root(), capture_output=True, text=True, timeout=10
+            ["git", "describe", "--always", "--dirty"],
+            cwd=paths.root(),
+            capture_output=True,
+            text=True,
+            timeout=10,
         )
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"

@@ -1,4 +1,5 @@
-"""The papers' numbers against ours: `data/reference/comparisons.yaml` says which table is compared with which.
+"""The papers' numbers against ours: `data/reference/comparisons.yaml` says which table is compared
+with which.
 
 An entry::
 
@@ -16,7 +17,8 @@ An entry::
           low: 1
           high: 2
 
-A difference that is not listed fails; so does a listed one that left its range, matches no number, or is no difference any more.
+A difference that is not listed fails; so does a listed one that left its range, matches no number,
+or is no difference any more.
 """
 
 from __future__ import annotations
@@ -30,14 +32,25 @@ import yaml
 
 from compendium import paths, profiles
 
-_FIELDS = {"id", "title", "paper", "ours", "keys", "paper_column", "our_column", "tolerance", "exceptions"}
+_FIELDS = {
+    "id",
+    "title",
+    "paper",
+    "ours",
+    "keys",
+    "paper_column",
+    "our_column",
+    "tolerance",
+    "exceptions",
+}
 
 
 @dataclass(frozen=True)
 class Comparison:
     """One number of a paper beside ours.
 
-    `verdict` is `equal`, `explained` (a listed difference within its range) or `DIFFERENT` (everything that fails).
+    `verdict` is `equal`, `explained` (a listed difference within its range) or `DIFFERENT`
+    (everything that fails).
     """
 
     id: str
@@ -70,19 +83,32 @@ def compare(profile: str) -> list[Comparison]:
 def _compare(entry: dict[str, Any], profile: str) -> Iterator[Comparison]:
     on, tolerance = list(entry["keys"]), float(entry["tolerance"])
 
-    def row(where: dict[str, Any], paper: Any, ours: Any, verdict: str, reason: str = "") -> Comparison:
-        return Comparison(entry["id"], entry["title"], where, paper, ours, tolerance, verdict, reason)
+    def row(
+        where: dict[str, Any], paper: Any, ours: Any, verdict: str, reason: str = ""
+    ) -> Comparison:
+        return Comparison(
+            entry["id"], entry["title"], where, paper, ours, tolerance, verdict, reason
+        )
 
     theirs = pd.read_csv(paths.root() / "data" / "reference" / entry["paper"])
     places = [paths.results_dir(other, entry["ours"]) for other in profiles.lineage(profile)]
     path = next((place for place in places if place.is_file()), places[0])
     if not path.is_file():
         notebook = entry["ours"].split("/")[0]
-        yield row({}, None, None, "DIFFERENT", f"no results/{profile}/{entry['ours']}: run `make {notebook}` first")
+        yield row(
+            {},
+            None,
+            None,
+            "DIFFERENT",
+            f"no results/{profile}/{entry['ours']}: run `make {notebook}` first",
+        )
         return
     table = pd.read_csv(path)
     if lost := [column for column in (*on, entry["our_column"]) if column not in table]:
-        reason = f"{path.relative_to(paths.root()).as_posix()} has no column {', '.join(lost)}; it has {', '.join(map(str, table))}"
+        reason = (
+            f"{path.relative_to(paths.root()).as_posix()} has no column {', '.join(lost)}; it "
+            f"has {', '.join(map(str, table))}"
+        )
         yield row({}, None, None, "DIFFERENT", reason)
         return
     ours = table.set_index(on)[entry["our_column"]].to_dict()
@@ -96,11 +122,22 @@ def _compare(entry: dict[str, Any], profile: str) -> Iterator[Comparison]:
             unused.remove(listed)
         yield row(where, record[entry["paper_column"]], value, verdict, reason)
     for item in unused:
-        if not any(item["where"].items() <= {k: r[k] for k in on}.items() for r in theirs.to_dict("records")):
-            yield row(item["where"], None, None, "DIFFERENT", "the listed exception matches no number of the paper")
+        if not any(
+            item["where"].items() <= {k: r[k] for k in on}.items()
+            for r in theirs.to_dict("records")
+        ):
+            yield row(
+                item["where"],
+                None,
+                None,
+                "DIFFERENT",
+                "the listed exception matches no number of the paper",
+            )
 
 
-def _judge(paper: float, ours: float | None, tolerance: float, listed: dict[str, Any] | None) -> tuple[str, str]:
+def _judge(
+    paper: float, ours: float | None, tolerance: float, listed: dict[str, Any] | None
+) -> tuple[str, str]:
     if ours is None:
         return "DIFFERENT", "we have no such number"
     equal = ours == paper or abs(ours - paper) <= tolerance * abs(paper)
@@ -122,9 +159,17 @@ def render(rows: list[Comparison]) -> str:
         for row in (r for r in rows if r.title == title):
             where = ", ".join(f"{key} {value}" for key, value in row.where.items())
             numbers = f"{_number(row.paper):>14}{_number(row.ours):>14}{row.tolerance:>11g}"
-            lines.append(f"  {where:44}{numbers}  {row.verdict}{f': {row.reason}' if row.reason else ''}")
-    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("equal", "explained", "DIFFERENT")}
-    lines.append(f"\n{len(rows)} numbers: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+            lines.append(
+                f"  {where:44}{numbers}  {row.verdict}{f': {row.reason}' if row.reason else ''}"
+            )
+    counts = {
+        verdict: sum(row.verdict == verdict for row in rows)
+        for verdict in ("equal", "explained", "DIFFERENT")
+    }
+    lines.append(
+        f"\n{len(rows)} numbers: "
+        + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    )
     return "\n".join(lines)
 
 

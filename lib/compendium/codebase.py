@@ -1,7 +1,9 @@
-"""The code behind a computation: the modules of this repository that it reaches through imports, hashed without their prose.
+"""The code behind a computation: the modules of this repository that it reaches through imports,
+hashed without their prose.
 
-Imports are read from the syntax tree, at any depth of the code, and followed inside `lib/`. A name imported from a package is followed to the module
-that defines it, so that one name of a chapter does not stand for the whole chapter; a package that is imported as such stands for all it imports.
+Imports are read from the syntax tree, at any depth of the code, and followed inside `lib/`. A name
+imported from a package is followed to the module that defines it, so that one name of a chapter
+does not stand for the whole chapter; a package that is imported as such stands for all it imports.
 Comments, docstrings and layout do not count: an edit of prose changes no hash.
 
 Standard library only: make asks this module for its edges before any environment exists.
@@ -44,11 +46,15 @@ def reached(modules: Iterable[str], lib: Path | None = None) -> dict[str, Path]:
 
 @functools.cache
 def _imported(path: Path, _changed: int, lib: Path | None, module: str) -> set[str]:
-    return imported(parse(path), lib, module if path.name == "__init__.py" else module.rpartition(".")[0])
+    return imported(
+        parse(path), lib, module if path.name == "__init__.py" else module.rpartition(".")[0]
+    )
 
 
 def imported(tree: ast.Module, lib: Path | None = None, package: str = "") -> set[str]:
-    """Modules of this repository that a syntax tree imports; `package` is what its relative imports start from."""
+    """Modules of this repository that a syntax tree imports; `package` is what its relative imports
+    start from.
+    """
     found: set[str] = set()
     for node in _executed(tree):
         if isinstance(node, ast.Import):
@@ -60,7 +66,9 @@ def imported(tree: ast.Module, lib: Path | None = None, package: str = "") -> se
 
 
 def foreign(paths: Iterable[Path]) -> set[str]:
-    """Top-level names of everything that files import from outside: `numpy`, `torch`, and the standard library."""
+    """Top-level names of everything that files import from outside: `numpy`, `torch`, and the
+    standard library.
+    """
     found: set[str] = set()
     for path in paths:
         for node in _executed(parse(path)):
@@ -77,7 +85,9 @@ def digest(path: Path) -> str:
 
 
 def parse(path: Path) -> ast.Module:
-    """The syntax tree of a module, or of the code cells of a notebook; shared between callers, who leave it as it is."""
+    """The syntax tree of a module, or of the code cells of a notebook; shared between callers, who
+    leave it as it is.
+    """
     return _parse(path, path.stat().st_mtime_ns)
 
 
@@ -96,11 +106,16 @@ def _read(path: Path) -> ast.Module:
 
 @functools.cache
 def _digest(path: Path, _changed: int) -> str:
-    tree = _read(path)  # a tree of its own, since prose is cut out of it; to copy one takes five times as long
+    # a tree of its own, since prose is cut out of it; to copy one takes five times as long
+    tree = _read(path)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body
-            if body and isinstance(body[0], ast.Expr) and isinstance(getattr(body[0].value, "value", None), str):
+            if (
+                body
+                and isinstance(body[0], ast.Expr)
+                and isinstance(getattr(body[0].value, "value", None), str)
+            ):
                 node.body = body[1:] or [ast.Pass()]
     return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
 
@@ -123,7 +138,9 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
 
 
 def _home(package: str, name: str, lib: Path | None) -> str:
-    """The module in which `from package import name` ends: a submodule, the module behind a re-export, or the package itself."""
+    """The module in which `from package import name` ends: a submodule, the module behind a
+    re-export, or the package itself.
+    """
     if find(f"{package}.{name}", lib):
         return f"{package}.{name}"
     path = find(package, lib)
@@ -134,9 +151,14 @@ def _home(package: str, name: str, lib: Path | None) -> str:
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
                     return _home(_absolute(node, package), alias.name, lib)
-        elif isinstance(node, ast.Dict):  # a table of names that are imported when they are first asked for
+        # a table of names that are imported when they are first asked for
+        elif isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
-                where = value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+                where = (
+                    value.value
+                    if isinstance(value, ast.Constant) and isinstance(value.value, str)
+                    else None
+                )
                 lazy = f"{package}.{where}" if where is not None else ""
                 if isinstance(key, ast.Constant) and key.value == name and find(lazy, lib):
                     return lazy

@@ -1,12 +1,15 @@
 """What each notebook needs, derived from its code: the edges of the Makefile's graph.
 
 * every module of `lib/` that it reaches through imports (`compendium.codebase`);
-* every file of `data/reference` whose name it or one of those modules writes down, patterns and f-strings included;
-* every notebook whose results it reads: by the name in `load_table`, `load_record`, `load_sources`, `find_results`, and by the name of the maker in a
-  `recall` of a module that it reaches; a name that is computed (`load_record(name, ...)`) stands for all other notebooks.
+* every file of `data/reference` whose name it or one of those modules writes down, patterns and
+  f-strings included;
+* every notebook whose results it reads: by the name in `load_table`, `load_record`, `load_sources`,
+  `find_results`, and by the name of the maker in a `recall` of a module that it reaches; a name
+  that is computed (`load_record(name, ...)`) stands for all other notebooks.
 
-`make` includes the file that `python -m compendium edges` writes, and `python -m compendium edges --check` compares with what executed notebooks were seen
-to read. Standard library only: make asks before any environment exists.
+`make` includes the file that `python -m compendium edges` writes, and `python -m compendium edges
+--check` compares with what executed notebooks were seen to read. Standard library only: make asks
+before any environment exists.
 """
 
 from __future__ import annotations
@@ -54,7 +57,10 @@ def in_order(needs: Mapping[str, Needs]) -> list[str]:
 
 def render(root: Path) -> str:
     """The edges in make's language."""
-    lines = ["# Written by `python -m compendium edges`; make writes it again when a module or a notebook changes."]
+    lines = [
+        "# Written by `python -m compendium edges`; make writes it again when a module or a "
+        "notebook changes."
+    ]
     for name, needs in derive(root).items():
         upstream = " ".join(f"$(BELOW)/{other}.ipynb" for other in needs.notebooks)
         lines.append(f"UPSTREAM_{name} := {upstream}")
@@ -74,8 +80,13 @@ def needs_of(root: Path, name: str) -> Needs:
         for pattern in _FILES_OF.get(module, ()):
             files |= {found.relative_to(root).as_posix() for found in root.glob(pattern)}
     for pattern in set(_texts(tree)).union(*(_named_files(module) for module in modules.values())):
-        files |= {found.relative_to(root).as_posix() for found in (root / "data" / "reference").glob(pattern)}
-    read = _read_by(tree, names) | set().union(*(_makers(module, names) for module in modules.values()))
+        files |= {
+            found.relative_to(root).as_posix()
+            for found in (root / "data" / "reference").glob(pattern)
+        }
+    read = _read_by(tree, names) | set().union(
+        *(_makers(module, names) for module in modules.values())
+    )
     return Needs(tuple(sorted(files)), tuple(sorted(read - {name})))
 
 
@@ -98,7 +109,11 @@ def _makers(path: Path, names: tuple[str, ...]) -> set[str]:
     tree = codebase.parse(path)
     if not any(isinstance(node, ast.Call) and _called(node) == "recall" for node in ast.walk(tree)):
         return set()
-    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in names}
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in names
+    }
 
 
 def _called(node: ast.Call) -> str:
@@ -111,16 +126,22 @@ def _named_files(path: Path) -> frozenset[str]:
 
 
 def _texts(tree: ast.Module) -> Iterable[str]:
-    """Names of data files among the texts of the code; what an f-string computes becomes `*`, and `*.csv` alone says too little."""
+    """Names of data files among the texts of the code; what an f-string computes becomes `*`, and
+    `*.csv` alone says too little.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values)
+            text = "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values
+            )
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value
         else:
             continue
         stem = text.rpartition("/")[2]
-        if stem.endswith((".csv", ".yaml", ".json")) and (stem[0] not in "*." or "reference/" in text):
+        if stem.endswith((".csv", ".yaml", ".json")) and (
+            stem[0] not in "*." or "reference/" in text
+        ):
             yield stem
 
 

@@ -1,7 +1,8 @@
 """Findings: the register's claims with what recorded evidence makes of them.
 
-Verdicts are computed here from the evidence in the records, by the rules of today: a rule that changes needs no new run. Rows that share a
-root count once: a cause that shows in five places is one finding.
+Verdicts are computed here from the evidence in the records, by the rules of today: a rule that
+changes needs no new run. Rows that share a root count once: a cause that shows in five places is
+one finding.
 """
 
 from __future__ import annotations
@@ -22,12 +23,25 @@ KINDS = {
     "experiment": "Experiments",
     "ours": "Our own questions",
 }  # kind of a claim -> its heading
-_COLUMNS = ["id", "paper", "place", "kind", "root", "statement", "verdict", "finding", "note", "notebook"]
+_COLUMNS = [
+    "id",
+    "paper",
+    "place",
+    "kind",
+    "root",
+    "statement",
+    "verdict",
+    "finding",
+    "note",
+    "notebook",
+]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim and its judgement, from which profile, and why beside the committed results, where that is so."""
+    """A claim and its judgement, from which profile, and why beside the committed results, where
+    that is so.
+    """
 
     claim: Claim
     judgement: Judgement
@@ -45,7 +59,9 @@ class Finding:
 
 
 def of_run(profile: str) -> tuple[list[Finding], list[str]]:
-    """Findings of what ran last in a profile (else of its committed run), and what is wrong, one sentence each."""
+    """Findings of what ran last in a profile (else of its committed run), and what is wrong, one
+    sentence each.
+    """
     return of(all_last(profile))
 
 
@@ -75,7 +91,9 @@ def table(findings: Iterable[Finding]) -> pd.DataFrame:
 
 
 def beside_larger(found: Iterable[Finding], profile: str) -> pd.DataFrame:
-    """One row a claim of which the committed run of a larger profile knows: the verdict here, and verdict and finding there."""
+    """One row a claim of which the committed run of a larger profile knows: the verdict here, and
+    verdict and finding there.
+    """
     here = {finding.claim.id: finding.verdict for finding in found}
     larger, _ = of_committed(profiles.larger(profile))
     rows = [
@@ -93,10 +111,16 @@ def beside_larger(found: Iterable[Finding], profile: str) -> pd.DataFrame:
 
 
 def count(findings: Iterable[Finding]) -> pd.DataFrame:
-    """How many findings of each kind have each verdict; rows of one kind that share root and verdict count once."""
+    """How many findings of each kind have each verdict; rows of one kind that share root and
+    verdict count once.
+    """
     distinct = {(f.claim.kind, f.verdict, f.counts_as) for f in findings}
     rows = [
-        {"kind": kind, "verdict": verdict, "claims": sum(d[:2] == (kind, verdict) for d in distinct)}
+        {
+            "kind": kind,
+            "verdict": verdict,
+            "claims": sum(d[:2] == (kind, verdict) for d in distinct),
+        }
         for kind, verdicts in VERDICTS.items()
         for verdict in verdicts
     ]
@@ -113,19 +137,24 @@ def by_root(findings: Iterable[Finding], register: Register) -> dict[str, list[F
 
 
 def of(runs: Iterable[NotebookRun]) -> tuple[list[Finding], list[str]]:
-    """Findings of some notebooks' runs, in the register's order, and what is wrong, one sentence each."""
+    """Findings of some notebooks' runs, in the register's order, and what is wrong, one sentence
+    each.
+    """
     register = claims.load()
     found: dict[str, Finding] = {}
     faults: list[str] = []
     for run in runs:
         again = f"run `make {run.name} PROFILE={run.profile}`"
         if any("evidence" not in row for row in run.record["claims"]):
-            faults.append(f"{run.name} was recorded in profile {run.profile} before claims had rules: {again}")
+            faults.append(
+                f"{run.name} was recorded in profile {run.profile} before claims had rules: {again}"
+            )
             continue
         for row in run.record["claims"]:
             if row["id"] not in register or register[row["id"]].notebook != run.name:
                 faults.append(
-                    f"{run.name} recorded {row['id']} in profile {run.profile}, which is not its claim any more: {again}"
+                    f"{run.name} recorded {row['id']} in profile {run.profile}, which is not "
+                    f"its claim any more: {again}"
                 )
                 continue
             evidence = {key: _number(value) for key, value in row["evidence"].items()}
@@ -145,13 +174,17 @@ def _number(value: Any) -> Any:
 
 
 def baseline_of(profile: str) -> pd.DataFrame | None:
-    """The committed verdicts of a profile, `results/<profile>/verdicts.csv`; None when none were committed."""
+    """The committed verdicts of a profile, `results/<profile>/verdicts.csv`; None when none were
+    committed.
+    """
     path = paths.results_dir(profile, "verdicts.csv")
     return pd.read_csv(path, keep_default_na=False, dtype=str) if path.is_file() else None
 
 
 def baseline(findings: Iterable[Finding]) -> str:
-    """The content of `verdicts.csv`: verdict and finding of every claim that was judged on real and whole data."""
+    """The content of `verdicts.csv`: verdict and finding of every claim that was judged on real and
+    whole data.
+    """
     frame = table(f for f in findings if not f.aside)
     return frame[["id", "verdict", "finding"]].to_csv(index=False, lineterminator="\n")
 
@@ -159,23 +192,37 @@ def baseline(findings: Iterable[Finding]) -> str:
 def changes(profile: str) -> tuple[list[str], str]:
     """Claims whose verdict differs from the committed one, a sentence each, and a line of counts.
 
-    Findings on stand-in or incomplete data are not compared: the committed verdicts are those of real and whole data.
+    Findings on stand-in or incomplete data are not compared: the committed verdicts are those of
+    real and whole data.
     """
     findings, faults = of_run(profile)
     known = baseline_of(profile)
     if known is None:
         return faults, f"{len(findings)} claims; no verdicts are committed for profile {profile}"
     before = dict(zip(known["id"], known["verdict"], strict=True))
-    compared = [f for f in findings if not f.aside and f.profile == profile]  # not what a profile builds on
+    # not what a profile builds on
+    compared = [f for f in findings if not f.aside and f.profile == profile]
     moved = [
-        f"{f.claim.id} ({f.claim.notebook}): {before[f.claim.id]} -> {f.verdict}; {f.judgement.says}"
+        f"{f.claim.id} ({f.claim.notebook}): {before[f.claim.id]} -> {f.verdict}; "
+        f"{f.judgement.says}"
         for f in compared
         if f.claim.id in before and before[f.claim.id] != f.verdict
     ]
-    new = [f"{f.claim.id} ({f.claim.notebook}): new, {f.verdict}" for f in compared if f.claim.id not in before]
-    gone = [f"{id}: had the verdict {before[id]}, and has no evidence" for id in before if id not in _ids(findings)]
+    new = [
+        f"{f.claim.id} ({f.claim.notebook}): new, {f.verdict}"
+        for f in compared
+        if f.claim.id not in before
+    ]
+    gone = [
+        f"{id}: had the verdict {before[id]}, and has no evidence"
+        for id in before
+        if id not in _ids(findings)
+    ]
     aside = sum(bool(f.aside) for f in findings)
-    told = f"{len(compared)} verdicts compared with results/{profile}/verdicts.csv: {len(moved)} changed, {len(new)} new, {len(gone)} gone"
+    told = (
+        f"{len(compared)} verdicts compared with results/{profile}/verdicts.csv: {len(moved)} "
+        f"changed, {len(new)} new, {len(gone)} gone"
+    )
     return faults + moved + new + gone, told + (
         f"; {aside} on stand-in or incomplete data not compared" if aside else ""
     )

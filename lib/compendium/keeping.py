@@ -1,16 +1,22 @@
-"""What takes long is computed once and kept, under a key of its inputs, its parameters and the code that computes it.
+"""What takes long is computed once and kept, under a key of its inputs, its parameters and the code
+that computes it.
 
-A `Shelf` keeps things of one kind in a folder. `shelf.keep(compute, *arguments, label=...)` returns `compute(*arguments)`: read where it was computed
-before by the same code from the same arguments, else computed and written. The key covers
+A `Shelf` keeps things of one kind in a folder. `shelf.keep(compute, *arguments, label=...)` returns
+`compute(*arguments)`: read where it was computed before by the same code from the same arguments,
+else computed and written. The key covers
 
-* the function and its arguments: dataclasses and containers by their entries, arrays and texts by their SHA-256;
-* the code: the function's module, the modules of its arguments' classes, and everything in `lib/` that they import (`compendium.codebase`);
+* the function and its arguments: dataclasses and containers by their entries, arrays and texts by
+  their SHA-256;
+* the code: the function's module, the modules of its arguments' classes, and everything in `lib/`
+  that they import (`compendium.codebase`);
 * the versions of the packages which that code imports.
 
-An entry is a folder `LABEL-KEY` with the files that the shelf's `write` made and `made.json`: who made them, from what, by which code, and the
-files' hashes. Entries appear complete or not at all (written aside, synced, renamed). One that is damaged is set aside, computed again, and said so;
-when something is computed that a label had before, the log says what has changed. `LABEL.json` points at the entry made or read last, which `recall`
-returns. Everything here may be deleted at any time.
+An entry is a folder `LABEL-KEY` with the files that the shelf's `write` made and `made.json`: who
+made them, from what, by which code, and the files' hashes. Entries appear complete or not at all
+(written aside, synced, renamed). One that is damaged is set aside, computed again, and said so;
+when something is computed that a label had before, the log says what has changed. `LABEL.json`
+points at the entry made or read last, which `recall` returns. Everything here may be deleted at any
+time.
 """
 
 from __future__ import annotations
@@ -32,7 +38,8 @@ from softgeom.writing import sync, write_text
 logger = logging.getLogger("softgeom")
 
 _T = TypeVar("_T")
-_LOG = "SOFTGEOM_KEEPING_LOG"  # a file to which every reading and computing adds a line, workers' too
+# a file to which every reading and computing adds a line, workers' too
+_LOG = "SOFTGEOM_KEEPING_LOG"
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,9 @@ class Shelf(Generic[_T]):
     write: Callable[[Path, Any], None]  # (folder, thing) -> None
     read: Callable[[Path], _T]  # folder -> thing
 
-    def keep(self, compute: Callable[..., _T], *arguments: Any, label: str, resumes: bool = False) -> _T:
+    def keep(
+        self, compute: Callable[..., _T], *arguments: Any, label: str, resumes: bool = False
+    ) -> _T:
         """`compute(*arguments)`, read where it is kept.
 
         Parameters
@@ -55,8 +64,9 @@ class Shelf(Generic[_T]):
         label
             Names the entry for readers; letters, digits, dots, dashes and underscores.
         resumes
-            Whether `compute` takes a keyword `checkpoint`: a path that it may write its state to and read it from, so that a run that was killed goes
-            on. The path carries the key: a run never goes on from a state of other code.
+            Whether `compute` takes a keyword `checkpoint`: a path that it may write its state to
+            and read it from, so that a run that was killed goes on. The path carries the key: a run
+            never goes on from a state of other code.
 
         Raises
         ------
@@ -68,7 +78,9 @@ class Shelf(Generic[_T]):
         making = Making.of(compute, arguments)
         entry = self._entry(label, making.key)
         if late := making.changed_since_start():
-            logger.warning("%s: %s changed after this process started: computed, and not kept", label, late)
+            logger.warning(
+                "%s: %s changed after this process started: computed, and not kept", label, late
+            )
             return compute(*arguments, checkpoint=None) if resumes else compute(*arguments)
         if self._intact(entry):
             self._point(label, entry, "read")
@@ -99,25 +111,31 @@ class Shelf(Generic[_T]):
         Raises
         ------
         FileNotFoundError
-            When there is none, it is damaged, or the code that made it has changed: the message says which, and what to run.
+            When there is none, it is damaged, or the code that made it has changed: the message
+            says which, and what to run.
         """
         pointer = self.folder / f"{label}.json"
         where = f"{self.folder.name}/{label}"
         if not pointer.is_file():
-            raise FileNotFoundError(f"{where} is not kept in data/processed: run notebook {maker} first.")
+            raise FileNotFoundError(
+                f"{where} is not kept in data/processed: run notebook {maker} first."
+            )
         entry = self._entry(label, json.loads(pointer.read_text(encoding="utf-8"))["key"])
         if not self._intact(entry):
             raise FileNotFoundError(f"{where} is missing or damaged: run notebook {maker} again.")
         if changed := changed_code(_made(entry)["code"]):
             raise FileNotFoundError(
-                f"{where} was made by other code than {', '.join(changed)} is now: run notebook {maker} again."
+                f"{where} was made by other code than {', '.join(changed)} is now: run "
+                f"notebook {maker} again."
             )
         self._point(label, entry, "read")
         return self.read(entry)
 
     def _entry(self, label: str, key: str) -> Path:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", label):
-            raise ValueError(f"the label {label!r} must consist of letters, digits, dots, dashes and underscores")
+            raise ValueError(
+                f"the label {label!r} must consist of letters, digits, dots, dashes and underscores"
+            )
         return self.folder / f"{label}-{key}"
 
     def _intact(self, entry: Path) -> bool:
@@ -126,9 +144,18 @@ class Shelf(Generic[_T]):
             return False
         if (damage := _damage(entry)) is None:
             return True
-        aside = next(p for n in range(1, 10_000) if not (p := entry.with_name(f"{entry.name}.damaged-{n}")).exists())
+        aside = next(
+            p
+            for n in range(1, 10_000)
+            if not (p := entry.with_name(f"{entry.name}.damaged-{n}")).exists()
+        )
         entry.rename(aside)
-        logger.warning("%s is damaged (%s): set aside as %s", f"{self.folder.name}/{entry.name}", damage, aside.name)
+        logger.warning(
+            "%s is damaged (%s): set aside as %s",
+            f"{self.folder.name}/{entry.name}",
+            damage,
+            aside.name,
+        )
         return False
 
     def _put(self, entry: Path, thing: _T, making: Making) -> None:
@@ -137,7 +164,9 @@ class Shelf(Generic[_T]):
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
             self.write(aside, thing)
-            files = {path.name: [path.stat().st_size, _sha256(path)] for path in sorted(aside.iterdir())}
+            files = {
+                path.name: [path.stat().st_size, _sha256(path)] for path in sorted(aside.iterdir())
+            }
             write_json(aside / "made.json", making.described() | {"files": files})
             for path in (*aside.iterdir(), aside):
                 sync(path)
@@ -150,7 +179,8 @@ class Shelf(Generic[_T]):
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"{entry.name} could not be kept in {entry.parent} ({error.strerror}); what was kept before is untouched",
+                f"{entry.name} could not be kept in {entry.parent} ({error.strerror}); what "
+                f"was kept before is untouched",
             ) from error
         finally:
             shutil.rmtree(aside, ignore_errors=True)
@@ -160,12 +190,20 @@ class Shelf(Generic[_T]):
         if not pointer.is_file() or json.loads(pointer.read_text(encoding="utf-8")) != {"key": key}:
             write_json(pointer, {"key": key})
         if log := os.environ.get(_LOG):
-            line = json.dumps({"entry": f"{self.folder.name}/{entry.name}", "how": how, "code": _made(entry)["code"]})
+            line = json.dumps(
+                {
+                    "entry": f"{self.folder.name}/{entry.name}",
+                    "how": how,
+                    "code": _made(entry)["code"],
+                }
+            )
             with open(log, "a", encoding="utf-8") as file:
                 file.write(line + "\n")
 
     def _why(self, label: str, making: Making) -> str:
-        """What has changed since the same was computed before, from the same arguments; empty when it was not."""
+        """What has changed since the same was computed before, from the same arguments; empty when
+        it was not.
+        """
         pattern = re.compile(re.escape(label) + r"-[0-9a-f]{16}")
         made = [path for path in self.folder.glob(f"{label}-*") if pattern.fullmatch(path.name)]
         made = [path for path in made if (path / "made.json").is_file()]
@@ -174,7 +212,9 @@ class Shelf(Generic[_T]):
             if before["arguments"] == now["arguments"]:
                 for part in ("code", "packages"):
                     old, new = before[part], now[part]
-                    if changed := sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key)):
+                    if changed := sorted(
+                        key for key in old.keys() | new.keys() if old.get(key) != new.get(key)
+                    ):
                         return f"{part} changed: {', '.join(changed)}"
         return ""
 

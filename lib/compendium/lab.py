@@ -1,9 +1,11 @@
-"""JupyterLab as a reader should meet it: on one page, which is not marked unsaved, and without questions.
+"""JupyterLab as a reader should meet it: on one page, which is not marked unsaved, and without
+questions.
 
     python -m compendium.lab [notebooks/start.ipynb]
 
-Whatever a kernel writes into a notebook is stripped on the way into git (the filter that `make env` sets); the language that it would add to the pages that
-readers open first is added here before, so that opening them changes nothing. Standard library only until JupyterLab takes over.
+Whatever a kernel writes into a notebook is stripped on the way into git (the filter that `make env`
+sets); the language that it would add to the pages that readers open first is added here before, so
+that opening them changes nothing. Standard library only until JupyterLab takes over.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from typing import Any
 TOP = Path(__file__).resolve().parent.parent.parent
 START = "notebooks/start.ipynb"
 _SETTLE = "--settle"
-_QUIET = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
+_QUIET = {
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -35,10 +39,16 @@ def main(arguments: list[str]) -> int:
         return 1
     lessons = sorted((TOP / "notebooks" / "lessons").glob("*.ipynb"))
     changed = [
-        str(notebook) for notebook in dict.fromkeys((TOP / page, TOP / START, *lessons)) if name_language(notebook)
+        str(notebook)
+        for notebook in dict.fromkeys((TOP / page, TOP / START, *lessons))
+        if name_language(notebook)
     ]
     if changed:  # beside JupyterLab's own start, which takes longer
-        subprocess.Popen([sys.executable, "-m", "compendium.lab", _SETTLE, *changed], cwd=TOP, stdin=subprocess.DEVNULL)
+        subprocess.Popen(
+            [sys.executable, "-m", "compendium.lab", _SETTLE, *changed],
+            cwd=TOP,
+            stdin=subprocess.DEVNULL,
+        )
     settings = TOP / "build" / "lab"
     settings.mkdir(parents=True, exist_ok=True)
     (settings / "overrides.json").write_text(json.dumps(_QUIET), encoding="utf-8")
@@ -53,7 +63,9 @@ def main(arguments: list[str]) -> int:
 
 
 def name_language(notebook: Path) -> bool:
-    """Write into a notebook what the kernel of this Python says of itself, as JupyterLab would on opening it; whether that was new."""
+    """Write into a notebook what the kernel of this Python says of itself, as JupyterLab would on
+    opening it; whether that was new.
+    """
     content: dict[str, Any] = json.loads(notebook.read_text(encoding="utf-8"))
     language = {
         "codemirror_mode": {"name": "ipython", "version": sys.version_info[0]},
@@ -72,7 +84,9 @@ def name_language(notebook: Path) -> bool:
 
 
 def _seen_by_git(place: str) -> None:
-    """Git calls a file of another size modified before it asks the filter; adding what `git diff` finds unchanged stages nothing and settles that."""
+    """Git calls a file of another size modified before it asks the filter; adding what `git diff`
+    finds unchanged stages nothing and settles that.
+    """
     git = shutil.which("git")
     if not git:
         return

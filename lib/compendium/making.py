@@ -1,4 +1,6 @@
-"""What decides a computed thing: a function, its arguments, its code, and the packages under it. Their hash is the key under which it is kept."""
+"""What decides a computed thing: a function, its arguments, its code, and the packages under it.
+Their hash is the key under which it is kept.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,19 @@ class Making:
         module = compute.__module__
         if codebase.find(module) is None:
             raise TypeError(
-                f"{compute.__qualname__} is defined in {module}: what is kept must be computed by a module in lib/, whose code is known"
+                f"{compute.__qualname__} is defined in {module}: what is kept must be "
+                f"computed by a module in lib/, whose code is known"
             )
         names = list(inspect.signature(compute).parameters)
         described = {name: describe(value) for name, value in zip(names, arguments, strict=False)}
         paths = codebase.reached({module, *_modules_of(arguments)})
         code = {name: codebase.digest(path) for name, path in paths.items()}
-        return cls(f"{module}.{compute.__qualname__}", described, code, _versions(frozenset(paths.values())))
+        return cls(
+            f"{module}.{compute.__qualname__}",
+            described,
+            code,
+            _versions(frozenset(paths.values())),
+        )
 
     @property
     def key(self) -> str:
@@ -49,34 +57,53 @@ class Making:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def described(self) -> dict[str, Any]:
-        return {"function": self.function, "arguments": self.arguments, "code": self.code, "packages": self.packages}
+        return {
+            "function": self.function,
+            "arguments": self.arguments,
+            "code": self.code,
+            "packages": self.packages,
+        }
 
     def changed_since_start(self) -> str:
-        """A module that is loaded and whose file is younger than this process; empty when there is none."""
-        late = (m for m in self.code if m in sys.modules and codebase.find(m).stat().st_mtime > _STARTED)  # type: ignore[union-attr]
+        """A module that is loaded and whose file is younger than this process; empty when there is
+        none.
+        """
+        late = (
+            m
+            for m in self.code
+            if m in sys.modules and (file := codebase.find(m)) and file.stat().st_mtime > _STARTED
+        )
         return next(late, "")
 
 
 def describe(value: Any) -> Any:
-    """What JSON can hold of a value: itself where it is short, its type, size and SHA-256 where it is not.
+    """What JSON can hold of a value: itself where it is short, its type, size and SHA-256 where it
+    is not.
 
     Raises
     ------
     TypeError
-        For what has no content to describe (a path, a function, an open file) and no method `fingerprint` that does.
+        For what has no content to describe (a path, a function, an open file) and no method
+        `fingerprint` that does.
     """
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         return float(value)
     if isinstance(value, str):
-        return value if len(value) <= 200 else f"text of {len(value)} characters, {_hash(value.encode())}"
+        return (
+            value
+            if len(value) <= 200
+            else f"text of {len(value)} characters, {_hash(value.encode())}"
+        )
     if isinstance(value, np.generic):
         return describe(value.item())
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return f"{value.dtype} {value.shape}, {_hash(np.ascontiguousarray(value).tobytes())}"
     if is_dataclass(value) and not isinstance(value, type):
-        return {"class": type(value).__qualname__} | {f.name: describe(getattr(value, f.name)) for f in fields(value)}
+        return {"class": type(value).__qualname__} | {
+            f.name: describe(getattr(value, f.name)) for f in fields(value)
+        }
     if isinstance(value, list | tuple):
         return [describe(item) for item in value]
     if isinstance(value, dict):
@@ -84,20 +111,27 @@ def describe(value: Any) -> Any:
     if hasattr(value, "fingerprint"):
         return f"{type(value).__name__} {value.fingerprint()}"
     raise TypeError(
-        f"a {type(value).__name__} cannot be part of a key: pass numbers, texts, arrays, or dataclasses of them"
+        f"a {type(value).__name__} cannot be part of a key: pass numbers, texts, arrays, or "
+        f"dataclasses of them"
     )
 
 
 def changed_code(code: dict[str, str]) -> list[str]:
     """Modules whose code is no longer what it was: given module -> hash."""
     now = {module: codebase.find(module) for module in code}
-    return [module for module, path in now.items() if path is None or codebase.digest(path) != code[module]]
+    return [
+        module
+        for module, path in now.items()
+        if path is None or codebase.digest(path) != code[module]
+    ]
 
 
 def _modules_of(value: Any) -> set[str]:
     """Modules that define the classes of dataclasses in an argument, at any depth."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {type(value).__module__}.union(*(_modules_of(getattr(value, f.name)) for f in fields(value)))
+        return {type(value).__module__}.union(
+            *(_modules_of(getattr(value, f.name)) for f in fields(value))
+        )
     if isinstance(value, list | tuple):
         return set().union(*map(_modules_of, value))
     return set().union(*map(_modules_of, value.values())) if isinstance(value, dict) else set()

@@ -1,7 +1,9 @@
-"""What each use of the repository installs: parts of the one lock for pip, and the environments of conda and Binder, all from pyproject.toml.
+"""What each use of the repository installs: parts of the one lock for pip, and the environments of
+conda and Binder, all from pyproject.toml.
 
-The lock says of each package which others want it; a part of the lock is what some extras want, directly or through others, with its hashes.
-Standard library only: make asks for a part before anything is installed.
+The lock says of each package which others want it; a part of the lock is what some extras want,
+directly or through others, with its hashes. Standard library only: make asks for a part before
+anything is installed.
 """
 
 from __future__ import annotations
@@ -17,13 +19,19 @@ from urllib.parse import unquote, urlparse
 
 TOP = Path(__file__).resolve().parent.parent.parent
 
-# Where conda-forge has another name, and what it does not have: pip installs the latter into conda's environment.
-CONDA_NAMES = {"torch": "pytorch", "huggingface-hub": "huggingface_hub", "playwright": "playwright-python"}
+# Where conda-forge has another name, and what it does not have: pip installs the latter into
+# conda's environment.
+CONDA_NAMES = {
+    "torch": "pytorch",
+    "huggingface-hub": "huggingface_hub",
+    "playwright": "playwright-python",
+}
 NOT_ON_CONDA = ("gguf", "rapidocr-onnxruntime", "simplemma", "vadersentiment")
 OUTSIDE_THE_LOCK = ("torch",)  # has its own line in the Makefile
 
 _LIGHT = ("lessons", "build")
-_CLASSROOM = ("papermill", "sympy", "pyyaml", "pyarrow")  # what the notebooks of the bottleneck chapter need besides
+# what the notebooks of the bottleneck chapter need besides
+_CLASSROOM = ("papermill", "sympy", "pyyaml", "pyarrow")
 _ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==")
 
 
@@ -35,11 +43,16 @@ def declared(extras: Iterable[str] | None = None, top: Path = TOP) -> dict[str, 
     ValueError
         When there is no such extra; the message lists those there are.
     """
-    project: dict[str, Any] = tomllib.loads((top / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project: dict[str, Any] = tomllib.loads((top / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     groups = project["optional-dependencies"]
     chosen = list(groups) if extras is None else list(extras)
     if unknown := [extra for extra in chosen if extra not in groups]:
-        raise ValueError(f"there is no extra {', '.join(unknown)} in pyproject.toml; there are {', '.join(groups)}")
+        raise ValueError(
+            f"there is no extra {', '.join(unknown)} in pyproject.toml; there are "
+            f"{', '.join(groups)}"
+        )
     wanted = [*project["dependencies"], *(entry for extra in chosen for entry in groups[extra])]
     return dict(_split(entry) for entry in wanted)
 
@@ -56,13 +69,17 @@ def part(extras: Iterable[str], top: Path = TOP) -> str:
     found = {name for name in declared(extras, top) if name not in OUTSIDE_THE_LOCK}
     if missing := sorted(found - entries.keys()):
         raise ValueError(f"requirements.lock lacks {', '.join(missing)}: run `make lock`")
-    while more := {name for name, text in entries.items() if name not in found and _wanted_by(text) & found}:
+    while more := {
+        name for name, text in entries.items() if name not in found and _wanted_by(text) & found
+    }:
         found |= more
     return "".join(text for name, text in entries.items() if name in found)
 
 
 def torch_origin(top: Path = TOP) -> dict[str, str]:
-    """Version, file, SHA-256 and index of the PyTorch that `make env` installed, which the lock does not fix; empty when pip left no report."""
+    """Version, file, SHA-256 and index of the PyTorch that `make env` installed, which the lock
+    does not fix; empty when pip left no report.
+    """
     report = top / ".venv" / "torch.json"
     if not report.is_file():
         return {}
@@ -90,15 +107,28 @@ def environment(top: Path = TOP) -> str:
 
 
 def classroom_environment(top: Path = TOP) -> str:
-    """`binder/environment.yml`: lessons, explorers and the bottleneck chapter's notebooks 10 to 13, without PyTorch."""
+    """`binder/environment.yml`: lessons, explorers and the bottleneck chapter's notebooks 10 to 13,
+    without PyTorch.
+    """
     more = declared(None, top)
     wanted = declared(_LIGHT, top) | {name: more[name] for name in _CLASSROOM}
-    about = "For Binder and for classrooms: the lessons, the explorers and the notebooks 10 to 13, without PyTorch."
-    return _conda("softgeom-lessons", about, wanted, ".. # conda and mamba read it from the folder of this file")
+    about = (
+        "For Binder and for classrooms: the lessons, the explorers and the notebooks 10 to 13, "
+        "without PyTorch."
+    )
+    return _conda(
+        "softgeom-lessons",
+        about,
+        wanted,
+        ".. # conda and mamba read it from the folder of this file",
+    )
 
 
 def _conda(name: str, about: str, wanted: dict[str, str], folder: str) -> str:
-    lines = [f"# {about} Written by `make readme` from pyproject.toml and lib/compendium/packages.py.", f"name: {name}"]
+    lines = [
+        f"# {about} Written by `make readme` from pyproject.toml and lib/compendium/packages.py.",
+        f"name: {name}",
+    ]
     lines += ["channels: [conda-forge, nodefaults]", "dependencies:", "  - python=3.11", "  - pip"]
     lines += [
         f"  - {CONDA_NAMES.get(package, package)}{bounds}"
@@ -106,7 +136,9 @@ def _conda(name: str, about: str, wanted: dict[str, str], folder: str) -> str:
         if package not in NOT_ON_CONDA
     ]
     lines += ["  - pip:"]
-    lines += [f'      - "{package}{wanted[package]}"' for package in NOT_ON_CONDA if package in wanted]
+    lines += [
+        f'      - "{package}{wanted[package]}"' for package in NOT_ON_CONDA if package in wanted
+    ]
     return "\n".join([*lines, f"      - -e {folder}"]) + "\n"
 
 
@@ -117,7 +149,9 @@ def _split(requirement: str) -> tuple[str, str]:
 
 
 def _entries(lock: str) -> dict[str, str]:
-    """Name -> its lines, in the order of the lock; a package may have several versions, for several Pythons."""
+    """Name -> its lines, in the order of the lock; a package may have several versions, for several
+    Pythons.
+    """
     found: dict[str, str] = {}
     name = ""
     for line in lock.splitlines(keepends=True):
@@ -130,7 +164,11 @@ def _entries(lock: str) -> dict[str, str]:
 
 def _wanted_by(text: str) -> set[str]:
     """Packages in the `# via` comment of an entry."""
-    comments = [line.strip().removeprefix("#").strip() for line in text.splitlines() if line.strip().startswith("#")]
+    comments = [
+        line.strip().removeprefix("#").strip()
+        for line in text.splitlines()
+        if line.strip().startswith("#")
+    ]
     return {comment.removeprefix("via").strip().lower() for comment in comments} - {""}
 
 

@@ -1,14 +1,17 @@
-"""Parameters of a notebook: one file, the profiles as columns, checked against the notebook before anything runs.
+"""Parameters of a notebook: one file, the profiles as columns, checked against the notebook before
+anything runs.
 
-A row of `params/NN_name.yaml` is a parameter: a single value holds in every profile, a mapping gives columns::
+A row of `params/NN_name.yaml` is a parameter: a single value holds in every profile, a mapping
+gives columns::
 
     seed:       0
     classes:    {smoke: 150, default: 1000, paper: 10000}
     dimensions: {smoke: [2, 4], default: [2, 4, 8, 16]}
 
-A profile states only what differs: what it leaves out, it takes from `default`. Two ways to change something without touching a tracked file, both
-with folders of results of their own (see `compendium.profiles`): `make 13_random_layers PARAMS="classes=500 dimensions=[2,4]"`, and a profile of
-one's own, `params/own/mine.yaml`, a mapping from notebooks to the parameters that differ.
+A profile states only what differs: what it leaves out, it takes from `default`. Two ways to change
+something without touching a tracked file, both with folders of results of their own (see
+`compendium.profiles`): `make 13_random_layers PARAMS="classes=500 dimensions=[2,4]"`, and a profile
+of one's own, `params/own/mine.yaml`, a mapping from notebooks to the parameters that differ.
 
 papermill only logs a misspelt parameter and YAML reads `1e-3` as text; here both are errors.
 """
@@ -39,22 +42,28 @@ def read(name: str, profile: str) -> dict[str, Any]:
     Raises
     ------
     ParameterError
-        When the file or the profile is missing, or a parameter is unknown, missing or of another type than its default.
+        When the file or the profile is missing, or a parameter is unknown, missing or of another
+        type than its default.
     """
     expected = defaults_of(paths.notebook(name))
     if INJECTED not in expected:
-        raise ParameterError(f"notebooks/{name}.ipynb has no parameter {INJECTED!r} in a cell tagged 'parameters'")
+        raise ParameterError(
+            f"notebooks/{name}.ipynb has no parameter {INJECTED!r} in a cell tagged 'parameters'"
+        )
     del expected[INJECTED]
     columns = "default" if profiles.is_own(profile) else profile
     if columns not in profiles.BUILT_IN:
         raise ParameterError(
-            f"there is no profile {profile!r}: choose one of {', '.join(profiles.BUILT_IN)}, or write params/own/{profile}.yaml "
+            f"there is no profile {profile!r}: choose one of {', '.join(profiles.BUILT_IN)}, "
+            f"or write params/own/{profile}.yaml "
             f"and take PROFILE=own/{profile}"
         )
     path = paths.params_file(name)
     where = f"params/{path.name}"
     if not path.is_file():
-        raise ParameterError(f"{where} does not exist: every notebook has one, with a row for each parameter")
+        raise ParameterError(
+            f"{where} does not exist: every notebook has one, with a row for each parameter"
+        )
     rows = _mapping(path, where)
     _same_names(rows, expected, where)
     for row, value in rows.items():
@@ -67,23 +76,30 @@ def read(name: str, profile: str) -> dict[str, Any]:
 
 
 def override(text: str, name: str) -> dict[str, Any]:
-    """Values of `PARAMS="classes=500 dimensions=[2,4] sentence='two words'"`, checked against the notebook.
+    """Values of `PARAMS="classes=500 dimensions=[2,4] sentence='two words'"`, checked against the
+    notebook.
 
     Raises
     ------
     ParameterError
         When the text is no list of NAME=VALUE, or a name or type does not fit.
     """
-    expected = {key: value for key, value in defaults_of(paths.notebook(name)).items() if key != INJECTED}
+    expected = {
+        key: value for key, value in defaults_of(paths.notebook(name)).items() if key != INJECTED
+    }
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise ParameterError(f"PARAMS={text!r} cannot be read ({error}): write NAME=VALUE NAME=VALUE") from None
+        raise ParameterError(
+            f"PARAMS={text!r} cannot be read ({error}): write NAME=VALUE NAME=VALUE"
+        ) from None
     found: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
-            raise ParameterError(f'PARAMS: {word!r} is not NAME=VALUE; write, for example, PARAMS="seed=1"')
+            raise ParameterError(
+                f'PARAMS: {word!r} is not NAME=VALUE; write, for example, PARAMS="seed=1"'
+            )
         try:
             found[key] = yaml.safe_load(value) if value else ""
         except yaml.YAMLError:
@@ -109,9 +125,11 @@ def defaults_of(notebook: Path) -> dict[str, Any]:
 
 
 def write_resolved(profile: str) -> list[Path]:
-    """Check every notebook's parameters in a profile and write them to `build/params/PROFILE/NAME.json`; return the files.
+    """Check every notebook's parameters in a profile and write them to
+    `build/params/PROFILE/NAME.json`; return the files.
 
-    A file is rewritten only when its content changes: so make sees which notebooks a changed column concerns.
+    A file is rewritten only when its content changes: so make sees which notebooks a changed column
+    concerns.
 
     Raises
     ------
@@ -119,14 +137,21 @@ def write_resolved(profile: str) -> list[Path]:
         When parameters do not fit, or a file belongs to no notebook.
     """
     names = sorted(path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb"))
-    if stray := sorted({path.stem for path in paths.params_file("x").parent.glob("*.yaml")} - set(names)):
+    if stray := sorted(
+        {path.stem for path in paths.params_file("x").parent.glob("*.yaml")} - set(names)
+    ):
         raise ParameterError(f"params has files without a notebook: {', '.join(stray)}")
     resolved = {name: read(name, profile) for name in names}
-    if profiles.is_own(profile) and (odd := sorted(set(_mapping(*_own_file(profile))) - set(names))):
+    if profiles.is_own(profile) and (
+        odd := sorted(set(_mapping(*_own_file(profile))) - set(names))
+    ):
         raise ParameterError(f"params/{profile}.yaml: there is no notebook {', '.join(odd)}")
     folder = paths.root() / "build" / "params" / profile
     for name, values in resolved.items():
-        path, text = folder / f"{name}.json", json.dumps(values, ensure_ascii=False, indent=1) + "\n"
+        path, text = (
+            folder / f"{name}.json",
+            json.dumps(values, ensure_ascii=False, indent=1) + "\n",
+        )
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             write_text(path, text)
     return [folder / f"{name}.json" for name in names]
@@ -147,7 +172,8 @@ def _own_file(profile: str) -> tuple[Path, str]:
     path = paths.root() / where
     if not path.is_file():
         raise ParameterError(
-            f"{where} does not exist: a profile of your own is a file of that name, a mapping from notebooks to parameters"
+            f"{where} does not exist: a profile of your own is a file of that name, a "
+            "mapping from notebooks to parameters"
         )
     return path, where
 
@@ -158,21 +184,31 @@ def _own(name: str, profile: str, expected: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise ParameterError(f"{where}: {name} must be a mapping of parameter names to values")
     _same_names(given, expected, f"{where}: {name}")
-    return {key: _fit(value, expected[key], f"{where}: {name}: {key}") for key, value in given.items()}
+    return {
+        key: _fit(value, expected[key], f"{where}: {name}: {key}") for key, value in given.items()
+    }
 
 
 def _same_names(given: dict[str, Any], expected: dict[str, Any], where: str) -> None:
     if unknown := sorted(str(key) for key in given if key not in expected):
-        raise ParameterError(f"{where}: unknown parameter {', '.join(unknown)}; the notebook has {', '.join(expected)}")
+        raise ParameterError(
+            f"{where}: unknown parameter {', '.join(unknown)}; the notebook has "
+            f"{', '.join(expected)}"
+        )
 
 
 def _check_columns(value: Any, where: str) -> None:
     if not isinstance(value, dict):
         return
     if odd := sorted(str(key) for key in value if key not in profiles.BUILT_IN):
-        raise ParameterError(f"{where}: there is no profile {', '.join(odd)}; there are {', '.join(profiles.BUILT_IN)}")
+        raise ParameterError(
+            f"{where}: there is no profile {', '.join(odd)}; there are "
+            f"{', '.join(profiles.BUILT_IN)}"
+        )
     if "default" not in value:
-        raise ParameterError(f"{where}: the column default is missing, from which the other profiles inherit")
+        raise ParameterError(
+            f"{where}: the column default is missing, from which the other profiles inherit"
+        )
 
 
 def _column(value: Any, profile: str) -> Any:
@@ -180,11 +216,19 @@ def _column(value: Any, profile: str) -> Any:
 
 
 def _fit(value: Any, default: Any, where: str) -> Any:
-    """The value, if it has the default's type; an integer may stand for a float, and lists are checked entry by entry."""
+    """The value, if it has the default's type; an integer may stand for a float, and lists are
+    checked entry by entry.
+    """
     if default == [] and value:
-        raise ParameterError(f"{where}: the notebook's own value is an empty list, which has no type: give it an entry")
+        raise ParameterError(
+            f"{where}: the notebook's own value is an empty list, which has no type: give it "
+            "an entry"
+        )
     if isinstance(default, list) and isinstance(value, list):
-        return [_fit(entry, default[0], f"{where}: entry {number}") for number, entry in enumerate(value, start=1)]
+        return [
+            _fit(entry, default[0], f"{where}: entry {number}")
+            for number, entry in enumerate(value, start=1)
+        ]
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is type(default):
@@ -195,7 +239,8 @@ def _fit(value: Any, default: Any, where: str) -> Any:
     elif isinstance(default, list):
         hint = "; write lists as [2, 4, 8]"
     raise ParameterError(
-        f"{where} must be of type {type(default).__name__}, not {type(value).__name__} ({value!r}){hint}"
+        f"{where} must be of type {type(default).__name__}, not {type(value).__name__} "
+        f"({value!r}){hint}"
     )
 
 

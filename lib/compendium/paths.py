@@ -12,16 +12,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_MARKERS = ("Makefile", "notebooks", "params")  # together they identify the compendium, and nothing else does
+# together they identify the compendium, and nothing else does
+_MARKERS = ("Makefile", "notebooks", "params")
 
 
 def root() -> Path:
-    """Top folder of the compendium: `$SOFTGEOM_ROOT`, else the nearest parent of the working directory or of this file.
+    """Top folder of the compendium: `$SOFTGEOM_ROOT`, else the nearest parent of the working
+    directory or of this file.
 
     Raises
     ------
     FileNotFoundError
-        When none of them is a clone of the repository (the library works without one; notebooks do not).
+        When none of them is a clone of the repository (the library works without one; notebooks do
+        not).
     """
     if chosen := os.environ.get("SOFTGEOM_ROOT"):
         return Path(chosen).expanduser().resolve()
@@ -30,7 +33,8 @@ def root() -> Path:
             if all((folder / marker).exists() for marker in _MARKERS):
                 return folder
     raise FileNotFoundError(
-        "no compendium found above the working directory: run inside a clone of the repository, or set SOFTGEOM_ROOT"
+        "no compendium found above the working directory: run inside a clone of the "
+        "repository, or set SOFTGEOM_ROOT"
     )
 
 
@@ -40,7 +44,8 @@ def data_dir() -> Path:
     Raises
     ------
     FileNotFoundError
-        When `$SOFTGEOM_DATA` names a folder that does not exist: a typing error must not turn into stand-in data.
+        When `$SOFTGEOM_DATA` names a folder that does not exist: a typing error must not turn into
+        stand-in data.
     """
     chosen = os.environ.get("SOFTGEOM_DATA")
     if not chosen:
@@ -48,7 +53,9 @@ def data_dir() -> Path:
     folder = Path(chosen).expanduser()
     folder = folder if folder.is_absolute() else root() / folder
     if not folder.is_dir():
-        raise FileNotFoundError(f"the data folder {chosen!r} (from DATA= or SOFTGEOM_DATA) does not exist")
+        raise FileNotFoundError(
+            f"the data folder {chosen!r} (from DATA= or SOFTGEOM_DATA) does not exist"
+        )
     return folder
 
 
@@ -58,13 +65,17 @@ def downloads_dir() -> Path:
 
 
 def find_data(relative: str) -> Path | None:
-    """A file or folder of raw data: in the data folder, else among what was fetched earlier; None when neither has it."""
+    """A file or folder of raw data: in the data folder, else among what was fetched earlier; None
+    when neither has it.
+    """
     candidates = (folder / relative for folder in (data_dir(), downloads_dir()))
     return next((path for path in candidates if path.exists()), None)
 
 
 def processed_dir() -> Path:
-    """Folder for what is computed once and read often (tokenised corpora, trained models): `data/processed`."""
+    """Folder for what is computed once and read often (tokenised corpora, trained models):
+    `data/processed`.
+    """
     return root() / "data" / "processed"
 
 

@@ -1,4 +1,6 @@
-"""The tables of paper 001 that list scanned models (Tables 1 and 4 to 8), read from `data/reference` and held against one another."""
+"""The tables of paper 001 that list scanned models (Tables 1 and 4 to 8), read from
+`data/reference` and held against one another.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ FAMILIES = {
 
 
 def read_printed_scans() -> pd.DataFrame:
-    """Tables 4 to 8, one row as printed: source, model, models (that the row stands for), at_most (whether its first number is a bound), exact_only,
-    unargmaxable.
+    """Tables 4 to 8, one row as printed: source, model, models (that the row stands for), at_most
+    (whether its first number is a bound), exact_only, unargmaxable.
 
     `exact_only` is the column that the captions call "potentially unargmaxable".
     """
@@ -34,12 +36,21 @@ def read_printed_scans() -> pd.DataFrame:
 
 
 def implied_totals(printed: pd.DataFrame) -> pd.DataFrame:
-    """Table 1 beside what Tables 4 to 8 imply, by source: models and affected ones, printed and implied, and whether they agree."""
-    totals = pd.read_csv(paths.root() / "data" / "reference" / "unargmaxable_model_sources.csv").set_index("source")
-    rows = printed.assign(implied_affected=(printed["unargmaxable"] > 0) * printed["models"], implied=printed["models"])
+    """Table 1 beside what Tables 4 to 8 imply, by source: models and affected ones, printed and
+    implied, and whether they agree.
+    """
+    totals = pd.read_csv(
+        paths.root() / "data" / "reference" / "unargmaxable_model_sources.csv"
+    ).set_index("source")
+    rows = printed.assign(
+        implied_affected=(printed["unargmaxable"] > 0) * printed["models"],
+        implied=printed["models"],
+    )
     implied = rows.groupby("source", sort=False)[["implied_affected", "implied"]].sum()
     table = totals[["models_with_unargmaxable", "models"]].join(implied)
-    same = (table["models_with_unargmaxable"] == table["implied_affected"]) & (table["models"] == table["implied"])
+    same = (table["models_with_unargmaxable"] == table["implied_affected"]) & (
+        table["models"] == table["implied"]
+    )
     return table.assign(agree=same).reset_index()
 
 

@@ -1,7 +1,9 @@
-"""Printed medians with intervals, compared as statements about themselves (003, Sections 7.3 to 7.5, Appendix E).
+"""Printed medians with intervals, compared as statements about themselves (003, Sections 7.3 to
+7.5, Appendix E).
 
-Two intervals that share a point do not show that two models are equal: the windows were the same, and a paired comparison could still tell them
-apart. They support no difference either. All intervals are over windows of one trained model, so none says what another seed would give.
+Two intervals that share a point do not show that two models are equal: the windows were the same,
+and a paired comparison could still tell them apart. They support no difference either. All
+intervals are over windows of one trained model, so none says what another seed would give.
 """
 
 from __future__ import annotations
@@ -23,11 +25,18 @@ STEMS = {
 
 
 def compare_robustness(degradation: pd.DataFrame) -> pd.DataFrame:
-    """Each level of each perturbation: both medians, their ratio and difference, and whether the intervals share no point."""
+    """Each level of each perturbation: both medians, their ratio and difference, and whether the
+    intervals share no point.
+    """
     rows = []
-    for (dataset, family, level), pair in degradation.groupby(["dataset", "perturbation", "level"], sort=False):
+    for (dataset, family, level), pair in degradation.groupby(
+        ["dataset", "perturbation", "level"], sort=False
+    ):
         numbers = pair[["median_ratio", "ci95_low", "ci95_high"]].to_numpy(float).tolist()
-        by = {objective: Interval(*row) for objective, row in zip(pair["objective"], numbers, strict=True)}
+        by = {
+            objective: Interval(*row)
+            for objective, row in zip(pair["objective"], numbers, strict=True)
+        }
         plain, margin = by["cross-entropy"], by["margin-regularized"]
         rows.append(
             {
@@ -45,7 +54,9 @@ def compare_robustness(degradation: pd.DataFrame) -> pd.DataFrame:
 
 
 def widening(gaps: Sequence[float]) -> dict[str, float | int | str]:
-    """In how many steps a sequence of gaps grows, and what the last step changes, as evidence for the register."""
+    """In how many steps a sequence of gaps grows, and what the last step changes, as evidence for
+    the register.
+    """
     steps = np.diff(gaps)
     return {
         "widening": int((steps > 0).sum()),
@@ -56,12 +67,17 @@ def widening(gaps: Sequence[float]) -> dict[str, float | int | str]:
 
 
 def compare_settings(selection: pd.DataFrame) -> pd.DataFrame:
-    """Each quantity of Table 1 on each data set: every nonzero penalty against none, and the nonzero ones among themselves."""
+    """Each quantity of Table 1 on each data set: every nonzero penalty against none, and the
+    nonzero ones among themselves.
+    """
     rows = []
     for dataset, part in selection.groupby("dataset", sort=False):
         table = part.set_index("margin_penalty").sort_index()
         for quantity, stem in STEMS.items():
-            intervals = {w: Interval(*table.loc[w, [quantity, f"{stem}_low", f"{stem}_high"]]) for w in table.index}
+            intervals = {
+                w: Interval(*table.loc[w, [quantity, f"{stem}_low", f"{stem}_high"]])
+                for w in table.index
+            }
             zero, nonzero = intervals[0.0], {w: i for w, i in intervals.items() if w > 0}
             medians = np.array([i.median for i in nonzero.values()])
             half = len(medians) // 2
@@ -88,7 +104,10 @@ def compare_settings(selection: pd.DataFrame) -> pd.DataFrame:
 
 
 def repeated_numbers(
-    degradation: pd.DataFrame, selection: pd.DataFrame, perplexity: pd.DataFrame, concentration: pd.DataFrame
+    degradation: pd.DataFrame,
+    selection: pd.DataFrame,
+    perplexity: pd.DataFrame,
+    concentration: pd.DataFrame,
 ) -> pd.DataFrame:
     """Numbers that the source prints in two places: degradation, support size and clean perplexity."""
     table = selection.set_index(["dataset", "margin_penalty"])
@@ -125,14 +144,20 @@ def repeated_numbers(
         for r in perplexity.itertuples()
     ]
     found = pd.DataFrame(
-        {"statement": statement, "one": float(table[column].loc[[(dataset, weight)]].item()), "other": other}
+        {
+            "statement": statement,
+            "one": float(table[column].loc[[(dataset, weight)]].item()),
+            "other": other,
+        }
         for statement, dataset, weight, column, other in rows
     )
     return found.assign(equal=np.isclose(found["one"], found["other"]))
 
 
 def largest_support_size(top5: float, positions: int) -> float:
-    """exp of the largest entropy of ``positions`` shares of which the five largest sum to ``top5``: five equal ones, the rest even."""
+    """exp of the largest entropy of ``positions`` shares of which the five largest sum to ``top5``:
+    five equal ones, the rest even.
+    """
     rest = positions - 5
     return float(np.exp(-top5 * np.log(top5 / 5) - (1 - top5) * np.log((1 - top5) / rest)))
 

@@ -1,8 +1,11 @@
-"""Profiles: runs of different size, kept apart by folders of the same name (`results/PROFILE`, `figures/PROFILE`, `executed/PROFILE`).
+"""Profiles: runs of different size, kept apart by folders of the same name (`results/PROFILE`,
+`figures/PROFILE`, `executed/PROFILE`).
 
-Built in are `smoke` (minutes, for tests), `default` (20 minutes), `models` (on top of `default`: the notebooks that can ask a released model of 135 M
-parameters), `hour` and `paper` (full scale). Two more kinds are never committed: `lab`, which is
-what a notebook run by hand takes, and `own/NAME`: a reader's own file `params/own/NAME.yaml`, or a built-in profile with `PARAMS=` in force.
+Built in are `smoke` (minutes, for tests), `default` (20 minutes), `models` (on top of `default`:
+the notebooks that can ask a released model of 135 M parameters), `hour` and `paper` (full scale).
+Two more kinds are never committed: `lab`, which is what a notebook run by hand takes, and
+`own/NAME`: a reader's own file `params/own/NAME.yaml`, or a built-in profile with `PARAMS=` in
+force.
 """
 
 from __future__ import annotations
@@ -34,20 +37,25 @@ def overridden(profile: str) -> str:
     """
     if profile not in BUILT_IN:
         raise ValueError(
-            f"PARAMS changes {', '.join(BUILT_IN)}; what differs in {profile!r} belongs into params/{profile}.yaml"
+            f"PARAMS changes {', '.join(BUILT_IN)}; what differs in {profile!r} belongs into "
+            f"params/{profile}.yaml"
         )
     return _OWN + profile
 
 
 def lineage(profile: str) -> tuple[str, ...]:
-    """Profiles in which results are looked for, nearest first: `own/smoke` builds on `smoke`, `lab` and `models` on `default`."""
+    """Profiles in which results are looked for, nearest first: `own/smoke` builds on `smoke`, `lab`
+    and `models` on `default`.
+    """
     if is_override(profile):
         return (profile, profile.removeprefix(_OWN))
     return (profile, "default") if profile in (LAB, MODELS) or is_own(profile) else (profile,)
 
 
 def larger(profile: str) -> tuple[str, ...]:
-    """The profiles whose committed results say more than a run in this one, the largest first; none beyond what is committed."""
+    """The profiles whose committed results say more than a run in this one, the largest first; none
+    beyond what is committed.
+    """
     if profile not in COMMITTED:
         return ()
     return COMMITTED[: COMMITTED.index(profile)]

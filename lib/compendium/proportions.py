@@ -1,6 +1,8 @@
-"""Shares and their 95% intervals: Wilson's of one proportion, Newcombe's of a difference of two, a bootstrap over characters.
+"""Shares and their 95% intervals: Wilson's of one proportion, Newcombe's of a difference of two, a
+bootstrap over characters.
 
-What is counted several times in one character (fonts, sizes) is no independent trial: the character is the unit there.
+What is counted several times in one character (fonts, sizes) is no independent trial: the character
+is the unit there.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ _RESAMPLES = 2000
 def wilson(
     successes: ArrayLike, trials: ArrayLike, level: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The score interval (Wilson 1927) of each proportion; sensible also at none or all of the trials."""
+    """The score interval (Wilson 1927) of each proportion; sensible also at none or all of the
+    trials.
+    """
     k, n = np.asarray(successes, dtype=float), np.asarray(trials, dtype=float)
     z = float(ndtri(0.5 + level / 2))
     share, spread = k / n, z**2 / n
@@ -27,7 +31,9 @@ def wilson(
 
 
 def difference(successes: tuple[int, int], trials: tuple[int, int]) -> tuple[float, float, float]:
-    """The difference of two proportions, first minus second, and its interval (Newcombe 1998, method 10, from the two score intervals)."""
+    """The difference of two proportions, first minus second, and its interval (Newcombe 1998,
+    method 10, from the two score intervals).
+    """
     (p, q), (low, high) = np.divide(successes, trials), wilson(successes, trials)
     below = np.hypot(p - low[0], high[1] - q)
     above = np.hypot(high[0] - p, q - low[1])
@@ -35,7 +41,9 @@ def difference(successes: tuple[int, int], trials: tuple[int, int]) -> tuple[flo
 
 
 def resampled(values: ArrayLike, rng: np.random.Generator) -> tuple[float, float, float]:
-    """Mean of one number a character and its percentile interval over resampled characters; Wilson's where none is above zero."""
+    """Mean of one number a character and its percentile interval over resampled characters;
+    Wilson's where none is above zero.
+    """
     found = np.asarray(values, dtype=float)
     mean = float(found.mean())
     if not found.any():

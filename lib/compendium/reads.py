@@ -1,4 +1,6 @@
-"""What a running notebook reads of other notebooks' results and of the reference data: seen, not declared, so that missing edges come to light."""
+"""What a running notebook reads of other notebooks' results and of the reference data: seen, not
+declared, so that missing edges come to light.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,18 @@ def watch() -> None:
 def of(folders: tuple[Path, ...]) -> list[str]:
     """What was read so far below some folders, relative to the top folder."""
     top = paths.root()
-    found = (path for path in map(Path, _seen.copy()) if path.is_absolute() and path.is_relative_to(top))
-    return sorted(path.relative_to(top).as_posix() for path in found if any(map(path.is_relative_to, folders)))
+    found = (
+        path for path in map(Path, _seen.copy()) if path.is_absolute() and path.is_relative_to(top)
+    )
+    return sorted(
+        path.relative_to(top).as_posix() for path in found if any(map(path.is_relative_to, folders))
+    )
 
 
 def _hear(event: str, arguments: tuple[Any, ...]) -> None:
-    if event == "open" and isinstance(arguments[0], str) and not set(str(arguments[1] or "r")) & set("wax+"):
+    if (
+        event == "open"
+        and isinstance(arguments[0], str)
+        and not set(str(arguments[1] or "r")) & set("wax+")
+    ):
         _seen.add(arguments[0])

@@ -1,7 +1,9 @@
-"""Results that are equal but for rounding: a rerun on another machine of the same kind leaves the committed files as they are.
+"""Results that are equal but for rounding: a rerun on another machine of the same kind leaves the
+committed files as they are.
 
-Another processor, or another BLAS, moves the last digits of a sum. Such a difference says nothing, but would rewrite half of the tracked
-results. So a fresh table, record or picture replaces the one that is there only where it differs by more than that.
+Another processor, or another BLAS, moves the last digits of a sum. Such a difference says nothing,
+but would rewrite half of the tracked results. So a fresh table, record or picture replaces the one
+that is there only where it differs by more than that.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ import pandas as pd
 
 from softgeom.writing import write_text
 
-RELATIVE, ABSOLUTE = 1e-6, 1e-9  # what counts as rounding: far above float64's, far below anything that a reader sees
-_SHADE = 24  # of 255: antialiasing moves with the last digits of a coordinate, a changed digit by ten times that
+# what counts as rounding: far above float64's, far below anything that a reader sees
+RELATIVE, ABSOLUTE = 1e-6, 1e-9
+# of 255: antialiasing moves with the last digits of a coordinate, a changed digit by ten times that
+_SHADE = 24
 _OF_THE_MACHINE = {"versions", "device"}  # of a record: where it was made, not what was found
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
 
@@ -34,11 +38,18 @@ def same_table(old: str, new: str) -> bool:
 
 def same_record(old: str, new: str) -> bool:
     """Whether two `record.json` say the same up to rounding, wherever they were made."""
-    return same(*({k: v for k, v in json.loads(text).items() if k not in _OF_THE_MACHINE} for text in (old, new)))
+    return same(
+        *(
+            {k: v for k, v in json.loads(text).items() if k not in _OF_THE_MACHINE}
+            for text in (old, new)
+        )
+    )
 
 
 def same(old: Any, new: Any) -> bool:
-    """Whether two values are equal, numbers up to rounding, in mappings, lists and texts part by part."""
+    """Whether two values are equal, numbers up to rounding, in mappings, lists and texts part by
+    part.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
         return list(old) == list(new) and all(same(old[key], new[key]) for key in old)
     if isinstance(old, list) and isinstance(new, list):
@@ -54,13 +65,17 @@ def same(old: Any, new: Any) -> bool:
 
 
 def same_picture(old: Path, new: Path) -> bool:
-    """Whether two PNG files show the same, with the same words inside (title, alternative text, parameters)."""
+    """Whether two PNG files show the same, with the same words inside (title, alternative text,
+    parameters).
+    """
     from PIL import Image
 
     with Image.open(old) as a, Image.open(new) as b:
         if a.size != b.size or a.mode != b.mode or not same(dict(a.info), dict(b.info)):
             return False
-        return bool(np.abs(np.asarray(a, dtype=int) - np.asarray(b, dtype=int)).max(initial=0) <= _SHADE)
+        return bool(
+            np.abs(np.asarray(a, dtype=int) - np.asarray(b, dtype=int)).max(initial=0) <= _SHADE
+        )
 
 
 def write_table(path: Path, text: str) -> None:
@@ -74,7 +89,9 @@ def write_record(path: Path, text: str) -> None:
 
 
 def move_pictures(fresh: list[Path], folder: Path) -> None:
-    """Move a figure's files, the PNG first, into their folder, unless the PNG that is there shows the same and none is missing."""
+    """Move a figure's files, the PNG first, into their folder, unless the PNG that is there shows
+    the same and none is missing.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     there = [folder / path.name for path in fresh]
     if all(path.is_file() for path in there) and same_picture(there[0], fresh[0]):

@@ -1,7 +1,8 @@
-"""Execute one notebook with the parameters of a profile: this environment's kernel, an honest exit status, and a report that stays.
+"""Execute one notebook with the parameters of a profile: this environment's kernel, an honest exit
+status, and a report that stays.
 
-papermill writes its output even when a cell fails. The run therefore goes to `NAME.failed.ipynb`, and only a complete one is renamed to
-`NAME.ipynb`, which is the file that make looks for.
+papermill writes its output even when a cell fails. The run therefore goes to `NAME.failed.ipynb`,
+and only a complete one is renamed to `NAME.ipynb`, which is the file that make looks for.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _START_TIMEOUT = 120  # seconds until a kernel must answer: two cores may be bus
 
 
 class NotebookError(RuntimeError):
-    """A cell raised: the message is one sentence with the cell's error and the path of the report, `trace` the cell's traceback."""
+    """A cell raised: the message is one sentence with the cell's error and the path of the report,
+    `trace` the cell's traceback.
+    """
 
     def __init__(self, sentence: str, trace: str = "") -> None:
         super().__init__(sentence)
@@ -30,7 +33,8 @@ class NotebookError(RuntimeError):
 
 
 def run(name: str, profile: str, overrides: str = "") -> Path:
-    """Execute `notebooks/NAME.ipynb` into `executed/PROFILE/NAME.ipynb`; with overrides (`PARAMS=`) into `executed/own/PROFILE/`.
+    """Execute `notebooks/NAME.ipynb` into `executed/PROFILE/NAME.ipynb`; with overrides (`PARAMS=`)
+    into `executed/own/PROFILE/`.
 
     Raises
     ------
@@ -47,19 +51,25 @@ def run(name: str, profile: str, overrides: str = "") -> Path:
     log.unlink(missing_ok=True)
     os.environ["SOFTGEOM_KEEPING_LOG"] = str(log)
     if needed == profiles.SMOKE:
-        os.environ.setdefault("JOBS", "1")  # starting workers takes longer than what they would do here
+        # starting workers takes longer than what they would do here
+        os.environ.setdefault("JOBS", "1")
     output = execute(paths.notebook(name), paths.executed_dir(profile) / f"{name}.ipynb", values)
     why.note(name, profile, before)
     if missed := why.unnamed(name, profile):
         print(
-            f"{name}: read {', '.join(missed)}, which its edges do not name: `python -m compendium edges --check`",
+            (
+                f"{name}: read {', '.join(missed)}, which its edges do not name: `python -m "
+                "compendium edges --check`"
+            ),
             flush=True,
         )
     return output
 
 
 def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
-    """Execute a notebook with given parameter values; `output` appears only when every cell succeeded."""
+    """Execute a notebook with given parameter values; `output` appears only when every cell
+    succeeded.
+    """
     _prepare_environment()
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # jsonschema's IRIs: two seconds to build a grammar that no notebook needs
     import papermill
@@ -70,8 +80,10 @@ def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
     output.parent.mkdir(parents=True, exist_ok=True)
     report = output.with_suffix(".failed.ipynb")
     config = Config()
-    config.KernelManager.transport_encryption = "auto"  # and no warning about an unencrypted kernel at every start
-    config.NotebookClient.extra_arguments = ["--IPKernelApp.log_level=50"]  # nor about how it is ended
+    # and no warning about an unencrypted kernel at every start
+    config.KernelManager.transport_encryption = "auto"
+    # nor about how it is ended
+    config.NotebookClient.extra_arguments = ["--IPKernelApp.log_level=50"]
     logging.getLogger("papermill").setLevel(logging.ERROR)
     started = time.monotonic()
     print(f"{notebook.stem}: running", flush=True)
@@ -94,7 +106,10 @@ def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
         said = f"{error.ename}: {error.evalue}{_KEPT if error.ename == 'OSError' else ''}"
         raise NotebookError(_told(notebook, report, said, error.cell_index), trace) from None
     except DeadKernelError:
-        died = "the kernel was killed, most likely because memory ran out: fewer jobs, or a smaller profile, need less"
+        died = (
+            "the kernel was killed, most likely because memory ran out: fewer jobs, or a smaller "
+            "profile, need less"
+        )
         raise NotebookError(_told(notebook, report, died)) from None
     except OSError as error:
         report.unlink(missing_ok=True)  # half of it at best
@@ -106,7 +121,10 @@ def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
 
 def _told(notebook: Path, report: Path, message: str, cell: int | None = None) -> str:
     place = os.path.relpath(report, paths.root())
-    return f"{notebook.name} failed{'' if cell is None else f' in cell {cell}'}: {message} (traceback in {place})"
+    return (
+        f"{notebook.name} failed{'' if cell is None else f' in cell {cell}'}: {message} "
+        f"(traceback in {place})"
+    )
 
 
 def _prepare_environment() -> None:
@@ -118,14 +136,23 @@ def _prepare_environment() -> None:
     os.environ["IPYTHONDIR"] = str(ipython)
     os.environ.setdefault("PYTHONHASHSEED", "0")
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // _parallel_jobs()))
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
+    threads = os.environ.get("OMP_NUM_THREADS") or str(
+        max(1, (os.cpu_count() or 1) // _parallel_jobs())
+    )
+    for variable in (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "NUMEXPR_NUM_THREADS",
+    ):
         os.environ.setdefault(variable, threads)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 def _parallel_jobs() -> int:
-    """How many notebooks make runs at a time, so that they share the cores instead of fighting for them."""
+    """How many notebooks make runs at a time, so that they share the cores instead of fighting for
+    them.
+    """
     match = re.search(r"(?:^|\s)-j(\d+)", os.environ.get("MAKEFLAGS", ""))
     return int(match.group(1)) if match else 1
 
@@ -134,10 +161,16 @@ def _check_kernel() -> None:
     from jupyter_client.kernelspec import KernelSpecManager
 
     command = KernelSpecManager().get_kernel_spec(_KERNEL).argv[0]
-    expected = {Path(sys.executable).name, "python", "python3", f"python{sys.version_info[0]}.{sys.version_info[1]}"}
+    expected = {
+        Path(sys.executable).name,
+        "python",
+        "python3",
+        f"python{sys.version_info[0]}.{sys.version_info[1]}",
+    }
     if Path(command).is_absolute() and Path(command) != Path(sys.executable):
         raise NotebookError(
-            f"the kernel {_KERNEL!r} would run {command}, not this environment's Python: remove that kernel specification"
+            f"the kernel {_KERNEL!r} would run {command}, not this environment's Python: "
+            "remove that kernel specification"
         )
     if not Path(command).is_absolute() and command not in expected:
         raise NotebookError(f"the kernel {_KERNEL!r} would run {command!r}, which is not Python")

@@ -1,7 +1,9 @@
-"""Runs of notebooks that pages are made from: the committed one of the largest profile, or what ran last in this clone.
+"""Runs of notebooks that pages are made from: the committed one of the largest profile, or what ran
+last in this clone.
 
-Among committed runs one on real data goes before one on a stand-in, and no page of the repository looks at what ran last: README and gallery show
-what a clone holds, `make report` shows the run at hand.
+Among committed runs one on real data goes before one on a stand-in, and no page of the repository
+looks at what ran last: README and gallery show what a clone holds, `make report` shows the run at
+hand.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ SHOWN = profiles.COMMITTED
 
 @dataclass(frozen=True)
 class NotebookRun:
-    """One notebook's run: its `record.json`, the folder of its tables, and the folder of its figures."""
+    """One notebook's run: its `record.json`, the folder of its tables, and the folder of its
+    figures.
+    """
 
     name: str
     profile: str
@@ -34,7 +38,9 @@ class NotebookRun:
 
     @property
     def aside(self) -> str:
-        """Why its results lie beside the committed ones and are not compared with them; empty where they do not."""
+        """Why its results lie beside the committed ones and are not compared with them; empty where
+        they do not.
+        """
         if self.results.name != STAND_IN:
             return ""
         return "on stand-in data" if self.stand_in else "on incomplete data"
@@ -42,7 +48,12 @@ class NotebookRun:
     @property
     def sources(self) -> str:
         """Its data in a reader's words."""
-        return "; ".join(dict.fromkeys(str(book.Source(**source)) for source in self.record["sources"])) or "none"
+        return (
+            "; ".join(
+                dict.fromkeys(str(book.Source(**source)) for source in self.record["sources"])
+            )
+            or "none"
+        )
 
     def figure(self, key: str) -> str:
         """Path of a recorded figure in the repository."""
@@ -67,7 +78,9 @@ def committed(name: str, profiles: tuple[str, ...] = SHOWN) -> NotebookRun:
             folder = paths.results_dir(profile, name) / aside
             if (folder / "record.json").is_file():
                 return _read(name, folder)
-    raise KeyError(f"{name} has no committed results in profile {', '.join(profiles)}: run `make {name}`")
+    raise KeyError(
+        f"{name} has no committed results in profile {', '.join(profiles)}: run `make {name}`"
+    )
 
 
 def all_committed(profiles: tuple[str, ...] = SHOWN) -> list[NotebookRun]:
@@ -82,7 +95,9 @@ def all_committed(profiles: tuple[str, ...] = SHOWN) -> list[NotebookRun]:
 
 
 def all_last(profile: str) -> list[NotebookRun]:
-    """What ran last of every notebook in a profile, else its committed run; notebooks that have neither are left out."""
+    """What ran last of every notebook in a profile, else its committed run; notebooks that have
+    neither are left out.
+    """
     found = []
     for name in notebooks():
         try:
@@ -95,5 +110,7 @@ def all_last(profile: str) -> list[NotebookRun]:
 def _read(name: str, folder: Path) -> NotebookRun:
     record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
     aside = STAND_IN if folder.name == STAND_IN else ""
-    profile = (folder.parent if aside else folder).parent.relative_to(paths.root() / "results").as_posix()
+    profile = (
+        (folder.parent if aside else folder).parent.relative_to(paths.root() / "results").as_posix()
+    )
     return NotebookRun(name, profile, record, folder, paths.figures_dir(profile) / aside)

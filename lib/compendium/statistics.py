@@ -1,8 +1,9 @@
 """Intervals over seeds, as every rule of the register uses them.
 
-A seed is the unit: what varies between windows, tokens or reviews of one trained model says nothing about the next model. Over few seeds the
-interval is Student's t, since a bootstrap over three values covers 74% where it says 95%; over ten or more it may be a bootstrap. Two methods
-that were run on the same seeds are compared by the differences of each pair.
+A seed is the unit: what varies between windows, tokens or reviews of one trained model says nothing
+about the next model. Over few seeds the interval is Student's t, since a bootstrap over three
+values covers 74% where it says 95%; over ten or more it may be a bootstrap. Two methods that were
+run on the same seeds are compared by the differences of each pair.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _RESAMPLES = 4000
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over seeds with its 95% interval; unbounded where one seed alone was run, since that says nothing about others."""
+    """A mean over seeds with its 95% interval; unbounded where one seed alone was run, since that
+    says nothing about others.
+    """
 
     mean: float
     low: float
@@ -29,11 +32,15 @@ class Interval:
     seeds: int
 
     def __str__(self) -> str:
-        return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}] over {self.seeds} seed{'s' * (self.seeds > 1)}"
+        return (
+            f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}] over {self.seeds} "
+            f"seed{'s' * (self.seeds > 1)}"
+        )
 
 
 def over_seeds(values: ArrayLike, *, level: float = 0.95) -> Interval:
-    """Mean and t interval over seeds: mean ± t(level, n - 1) s / √n, with s the standard deviation of n - 1 degrees of freedom.
+    """Mean and t interval over seeds: mean ± t(level, n - 1) s / √n, with s the standard deviation
+    of n - 1 degrees of freedom.
 
     Parameters
     ----------
@@ -56,15 +63,20 @@ def over_seeds(values: ArrayLike, *, level: float = 0.95) -> Interval:
 
 
 def paired(ours: ArrayLike, theirs: ArrayLike, *, level: float = 0.95) -> Interval:
-    """Mean of the differences `ours - theirs` of each seed with its t interval; entry i of both was run with the same seed."""
+    """Mean of the differences `ours - theirs` of each seed with its t interval; entry i of both was
+    run with the same seed.
+    """
     a, b = _per_seed(ours), _per_seed(theirs)
     if len(a) != len(b):
         raise ValueError(f"pairs need as many seeds on both sides, not {len(a)} and {len(b)}")
     return over_seeds(a - b, level=level)
 
 
-def bootstrap_over_seeds(values: ArrayLike, rng: np.random.Generator, *, level: float = 0.95) -> Interval:
-    """Mean and percentile bootstrap over seeds, for skewed values of at least `BOOTSTRAP_FROM` seeds.
+def bootstrap_over_seeds(
+    values: ArrayLike, rng: np.random.Generator, *, level: float = 0.95
+) -> Interval:
+    """Mean and percentile bootstrap over seeds, for skewed values of at least `BOOTSTRAP_FROM`
+    seeds.
 
     Raises
     ------
@@ -74,7 +86,8 @@ def bootstrap_over_seeds(values: ArrayLike, rng: np.random.Generator, *, level: 
     found = _per_seed(values)
     if len(found) < BOOTSTRAP_FROM:
         raise ValueError(
-            f"a bootstrap over {len(found)} seeds is too short an interval: use over_seeds below {BOOTSTRAP_FROM}"
+            f"a bootstrap over {len(found)} seeds is too short an interval: use over_seeds "
+            f"below {BOOTSTRAP_FROM}"
         )
     means = found[rng.integers(0, len(found), (_RESAMPLES, len(found)))].mean(axis=1)
     low, high = np.quantile(means, [0.5 - level / 2, 0.5 + level / 2])
@@ -92,5 +105,7 @@ def _per_seed(values: ArrayLike) -> np.ndarray:
     if found.ndim != 1 or not found.size:
         raise ValueError(f"one number a seed is needed, not an array of shape {found.shape}")
     if not np.isfinite(found).all():
-        raise ValueError("a seed's value is NaN or infinite: leave out runs that failed, and say how many")
+        raise ValueError(
+            "a seed's value is NaN or infinite: leave out runs that failed, and say how many"
+        )
     return found

@@ -1,7 +1,8 @@
 """nbstripout in a third of its time: git starts it for every notebook that it looks at.
 
-jsonschema builds a parser for international addresses (RFC 3987) whenever it is imported, which takes longer than all else that happens here; it goes
-without where it finds none, and no notebook holds such an address.
+jsonschema builds a parser for international addresses (RFC 3987) whenever it is imported, which
+takes longer than all else that happens here; it goes without where it finds none, and no notebook
+holds such an address.
 """
 
 from __future__ import annotations

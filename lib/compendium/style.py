@@ -1,4 +1,6 @@
-"""One look for every figure, and one way to save it: PNG and PDF, reproducible byte for byte, with alt text inside."""
+"""One look for every figure, and one way to save it: PNG and PDF, reproducible byte for byte, with
+alt text inside.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softgeom.colours import (  # noqa: F401 - the palette is part of the look: notebooks and drawings say style.BLUE
-    BLACK,
-    BLUE,
-    COLOURS,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    RED,
-    SKY,
-    YELLOW,
-)
+from softgeom.colours import BLACK, BLUE, COLOURS, GREEN, GREY, ORANGE, PURPLE, RED, SKY, YELLOW  # noqa: F401 - the palette is part of the look: notebooks and drawings say style.BLUE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,9 +44,11 @@ def use() -> None:
     import matplotlib as mpl
     from cycler import cycler
 
-    # A Chinese family without a normal weight is fine for labels; its warning would stand in every executed notebook.
+    # A Chinese family without a normal weight is fine for labels; its warning would stand in every
+    # executed notebook.
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
-    logging.getLogger("fontTools").setLevel(logging.ERROR)  # comments on old fonts' dates at every PDF
+    # comments on old fonts' dates at every PDF
+    logging.getLogger("fontTools").setLevel(logging.ERROR)
     mpl.rcParams.update(mpl.rcParamsDefault | {"backend": mpl.rcParams["backend"]})
     mpl.rcParams.update(
         {
@@ -86,7 +79,9 @@ def cjk_families() -> list[str]:
     return [family for family in _CJK_FAMILIES if family in installed]
 
 
-def figure(width: str = "column", height: float | None = None, **subplots: Any) -> tuple[Figure, Any]:
+def figure(
+    width: str = "column", height: float | None = None, **subplots: Any
+) -> tuple[Figure, Any]:
     """`plt.subplots` at one of the two widths of the report.
 
     Parameters
@@ -105,16 +100,20 @@ def figure(width: str = "column", height: float | None = None, **subplots: Any) 
 
 
 def halo(width: float = 3.0) -> list[AbstractPathEffect]:
-    """A white edge for a label that lies on lines or dots: `ax.text(..., path_effects=style.halo())`."""
+    """A white edge for a label that lies on lines or dots: `ax.text(...,
+    path_effects=style.halo())`.
+    """
     from matplotlib.patheffects import withStroke
 
     return [withStroke(linewidth=width, foreground="white")]
 
 
 def legible(colour: str, contrast: float = 4.5) -> str:
-    """The colour for text on white: darkened until its contrast is enough for small print (WCAG 2.2, 1.4.3).
+    """The colour for text on white: darkened until its contrast is enough for small print (WCAG
+    2.2, 1.4.3).
 
-    Lines and areas may keep the palette's own colour; a label in that colour is read only when it is dark enough.
+    Lines and areas may keep the palette's own colour; a label in that colour is read only when it
+    is dark enough.
     """
     from matplotlib.colors import to_hex, to_rgb
 
@@ -131,11 +130,12 @@ def luminance(channels: Iterable[float]) -> float:
 
 
 def headline(fig: Figure, text: str) -> None:
-    """Draw the finding of a figure as a bold title at its top left, above all axes: one line, or two.
+    """Draw the finding of a figure as a bold title at its top left, above all axes: one line, or
+    two.
 
-    The text is wrapped by its measured width at the width of the figure, and set smaller when two lines cannot hold it
-    (down to 10 points; what is longer still takes a third line). Constrained layout makes room for it, also above
-    subfigures; it takes the place of the figure's `suptitle`.
+    The text is wrapped by its measured width at the width of the figure, and set smaller when two
+    lines cannot hold it (down to 10 points; what is longer still takes a third line). Constrained
+    layout makes room for it, also above subfigures; it takes the place of the figure's `suptitle`.
 
     Raises
     ------
@@ -144,7 +144,9 @@ def headline(fig: Figure, text: str) -> None:
     """
     if not text.strip():
         raise ValueError("a headline says what the figure shows; this one is empty")
-    title = fig.suptitle("", x=_HEADLINE_INSET / fig.get_figwidth(), ha="left", weight="bold", color=INK)
+    title = fig.suptitle(
+        "", x=_HEADLINE_INSET / fig.get_figwidth(), ha="left", weight="bold", color=INK
+    )
     room = fig.dpi * (fig.get_figwidth() - 2 * _HEADLINE_INSET)
     for size in _HEADLINE_SIZES:
         title.set_fontsize(size)
@@ -176,7 +178,8 @@ def save_figure(
     metadata: Mapping[str, Any] | None = None,
     pdf: bool = True,
 ) -> list[Path]:
-    """Write `path.png` and, unless told otherwise, `path.pdf`, equal byte for byte whenever figure, matplotlib and fonts are equal.
+    """Write `path.png` and, unless told otherwise, `path.pdf`, equal byte for byte whenever figure,
+    matplotlib and fonts are equal.
 
     Parameters
     ----------
@@ -199,16 +202,28 @@ def save_figure(
         When the alternative text is missing.
     """
     if not alt.strip():
-        raise ValueError(f"figure {path.name}: alternative text is missing; say in `alt` what the figure shows")
+        raise ValueError(
+            f"figure {path.name}: alternative text is missing; say in `alt` what the figure shows"
+        )
     if note:
         wrapped = textwrap.fill(note, int(_NOTE_CHARACTERS_PER_INCH * fig.get_figwidth()))
         fig.supxlabel(wrapped, fontsize=7, color=INK, x=0.995, ha="right")
     path.parent.mkdir(parents=True, exist_ok=True)
     details = json.dumps(dict(metadata or {}), sort_keys=True, ensure_ascii=True)
     files = [path.with_name(f"{path.name}.{suffix}") for suffix in ("png", *["pdf"] * pdf)]
-    # matplotlib writes no date into PNG; the PDF's date is switched off, since it would change the bytes at every run
-    fig.savefig(files[0], metadata={"Title": path.name, "Description": alt, "Comment": details, "Software": None})
+    # matplotlib writes no date into PNG; the PDF's date is switched off, since it would change the
+    # bytes at every run
+    fig.savefig(
+        files[0],
+        metadata={"Title": path.name, "Description": alt, "Comment": details, "Software": None},
+    )
     if pdf:
-        facts = {"Title": path.name, "Subject": alt, "Keywords": details, "CreationDate": None, "Producer": None}
+        facts = {
+            "Title": path.name,
+            "Subject": alt,
+            "Keywords": details,
+            "CreationDate": None,
+            "Producer": None,
+        }
         fig.savefig(files[1], metadata=facts)
     return files

@@ -1,4 +1,6 @@
-"""`make claims`: each claim in the terminal, the source's own sentence beside our words, the rule, and what the committed results say."""
+"""`make claims`: each claim in the terminal, the source's own sentence beside our words, the rule,
+and what the committed results say.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,16 @@ def told(chosen: Sequence[str] = ()) -> str:
 
 def _chosen(register: Register, words: Sequence[str]) -> Iterable[Claim]:
     for word in words:
-        if word not in register and not any(word in (claim.paper, claim.notebook) for claim in register.values()):
-            papers, notebooks = register.titles, sorted({claim.notebook for claim in register.values()})
+        if word not in register and not any(
+            word in (claim.paper, claim.notebook) for claim in register.values()
+        ):
+            papers, notebooks = (
+                register.titles,
+                sorted({claim.notebook for claim in register.values()}),
+            )
             raise ValueError(
-                f"{word!r} is no claim, paper ({', '.join(papers)}) or notebook with claims ({', '.join(notebooks)})"
+                f"{word!r} is no claim, paper ({', '.join(papers)}) or notebook with claims "
+                f"({', '.join(notebooks)})"
             )
     return [c for c in register.values() if not words or {c.id, c.paper, c.notebook} & set(words)]
 
@@ -48,7 +56,12 @@ def _block(claim: Claim, register: Register, finding: Finding | None) -> str:
     lines = [f"{claim.id}  [{claim.kind}]  {claim.place}"]
     for place in claim.sentences:
         here = pointer.has(place.paper)
-        lines.append(_line("source", claims.sentence(place) if here else "(its text is not here: SOFTGEOM_PAPERS)"))
+        lines.append(
+            _line(
+                "source",
+                claims.sentence(place) if here else "(its text is not here: SOFTGEOM_PAPERS)",
+            )
+        )
     lines.append(_line("we say", claim.statement))
     lines.append(_line("under", claim.hypotheses))
     lines.append(_line("cause", register.roots.get(claim.root, "")))
@@ -68,4 +81,8 @@ def _block(claim: Claim, register: Register, finding: Finding | None) -> str:
 
 def _line(label: str, text: str, indent: int = 2) -> str:
     head = f"{'':{indent}}{label:<{_LABELS - indent}}  " if text else ""
-    return textwrap.fill(text, _WIDTH, initial_indent=head, subsequent_indent=" " * (_LABELS + 2)) if text else ""
+    return (
+        textwrap.fill(text, _WIDTH, initial_indent=head, subsequent_indent=" " * (_LABELS + 2))
+        if text
+        else ""
+    )

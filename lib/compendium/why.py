@@ -1,7 +1,8 @@
 """Why make would run a notebook, or not: what it needs, compared with what its last run saw.
 
-A run leaves two files beside the executed notebook, both ignored by git: `NAME.inputs.json`, the hash of everything that the notebook needs, and
-`NAME.kept.jsonl`, the computed things that it read or made (`compendium.keeping`).
+A run leaves two files beside the executed notebook, both ignored by git: `NAME.inputs.json`, the
+hash of everything that the notebook needs, and `NAME.kept.jsonl`, the computed things that it read
+or made (`compendium.keeping`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from compendium.keeping import write_json
 
 
 def inputs(name: str, profile: str) -> dict[str, str]:
-    """What a notebook needs, each with its hash: of what it says, for code; of its content, for data and results."""
+    """What a notebook needs, each with its hash: of what it says, for code; of its content, for
+    data and results.
+    """
     needs = edges.needs_of(paths.root(), name)
     files = [f"notebooks/{name}.ipynb", f"build/params/{profile}/{name}.json", *needs.files]
     files += [f"executed/{profile}/{other}.ipynb" for other in needs.notebooks]
@@ -54,7 +57,8 @@ def unnamed(name: str, profile: str) -> list[str]:
 
 
 def tell(name: str, profile: str) -> str:
-    """One line on whether make would run a notebook, and a line for each reason and for each kept thing.
+    """One line on whether make would run a notebook, and a line for each reason and for each kept
+    thing.
 
     Raises
     ------
@@ -77,13 +81,18 @@ def tell(name: str, profile: str) -> str:
         path = _path(file)
         newer = path.is_file() and path.stat().st_mtime > output.stat().st_mtime
         if file not in before:
-            change = "is needed now, and was not then" if before else "is younger than the run" * newer
+            change = (
+                "is needed now, and was not then" if before else "is younger than the run" * newer
+            )
         elif digest != before[file]:
             change = "has changed" if path.is_file() else "is gone"
         else:
             change = "was saved again, and says the same" * newer
         if change:
-            lines.append(f"  {file} {change}{'' if newer else ' (not younger than the run: make does not see it)'}")
+            lines.append(
+                f"  {file} "
+                f"{change}{'' if newer else ' (not younger than the run: make does not see it)'}"
+            )
     runs = any("make does not see it" not in line for line in lines)
     verdict = (
         f"make would run {name} in profile {profile}:"
@@ -100,7 +109,9 @@ def _kept(name: str, profile: str) -> list[str]:
     lines = {}
     for entry in map(json.loads, log.read_text(encoding="utf-8").splitlines()):
         changed = making.changed_code(entry["code"])
-        state = f"would be computed again: {', '.join(changed)} changed" if changed else "would be read"
+        state = (
+            f"would be computed again: {', '.join(changed)} changed" if changed else "would be read"
+        )
         lines[entry["entry"]] = f"  kept {entry['entry']}: {entry['how']} by the last run, {state}"
     return list(lines.values())
 
@@ -116,4 +127,8 @@ def _noted(path: Path) -> dict[str, Any]:
 def _digest(path: Path) -> str:
     if not path.is_file():
         return "missing"
-    return codebase.digest(path) if path.suffix == ".py" else hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    return (
+        codebase.digest(path)
+        if path.suffix == ".py"
+        else hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    )

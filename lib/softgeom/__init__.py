@@ -1,11 +1,13 @@
-"""The geometry of softmax: what it, its hard limit and the matrices around it can and cannot express.
+"""The geometry of softmax: what it, its hard limit and the matrices around it can and cannot
+express.
 
     import softgeom as sg
     found = sg.scan(model)          # a file, hub id, released model, torch module, matrix: which outputs can never win?
     found                           # a card; len(found), found["token"], found.table, found.verify()
 
-Four chapters, one package each: `bottleneck`, `margins`, `circuits`, `hardmax`. They stand on shared leaves
-(`features`, `layer`, `checkpoints`, `language_model`) and never import each other; `commands` and `explorers` stand on all.
+Four chapters, one package each: `bottleneck`, `margins`, `circuits`, `hardmax`. They stand on
+shared leaves (`features`, `layer`, `checkpoints`, `language_model`) and never import each other;
+`commands` and `explorers` stand on all.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ _LAZY = {
     "load": ("softgeom.checkpoints", "load_head"),
     "read_verdicts": ("softgeom.bottleneck.verdict_table", "read_verdicts"),
     "Scan": ("softgeom.bottleneck", "Scan"),
-    **{name: ("softgeom.layer", name) for name in ("SoftmaxLayer", "Box", "Ball", "Unbounded", "Ellipsoid")},
+    **{
+        name: ("softgeom.layer", name)
+        for name in ("SoftmaxLayer", "Box", "Ball", "Unbounded", "Ellipsoid")
+    },
 }
 
 

@@ -1,4 +1,6 @@
-"""The palette of figures and explorers: Okabe and Ito (2008), which people with the usual colour-vision deficiencies tell apart."""
+"""The palette of figures and explorers: Okabe and Ito (2008), which people with the usual
+colour-vision deficiencies tell apart.
+"""
 
 BLUE, ORANGE, GREEN, RED, SKY, PURPLE, YELLOW, BLACK = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#000000",

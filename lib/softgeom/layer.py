@@ -1,8 +1,8 @@
 """A softmax layer.
 
-The layer is the affine map ``y = W x + b`` before the softmax: weights ``W`` (C, d), bias ``b`` (C,) or none, one row
-per class. A *feature set* (``softgeom.features``) says which ``x`` can occur; whether a class can ever win depends on it
-as soon as there is a bias (paper 001, Section 3.2.1).
+The layer is the affine map ``y = W x + b`` before the softmax: weights ``W`` (C, d), bias ``b``
+(C,) or none, one row per class. A *feature set* (``softgeom.features``) says which ``x`` can occur;
+whether a class can ever win depends on it as soon as there is a bias (paper 001, Section 3.2.1).
 
 Narrow dtypes stay as given: a float16 matrix is never widened as a whole.
 """
@@ -29,7 +29,8 @@ class SoftmaxLayer:
     Parameters
     ----------
     W : (C, d) array
-        One row per class. float16, float32 and float64 are kept; anything else becomes float64, where that is exact.
+        One row per class. float16, float32 and float64 are kept; anything else becomes float64,
+        where that is exact.
     b : (C,) array, optional
         Bias; ``None`` for a layer that has none.
     tokens : sequence of C strings, optional
@@ -38,25 +39,34 @@ class SoftmaxLayer:
     Raises
     ------
     ValueError
-        If shapes disagree, an entry is NaN or infinite or no float64 (int64 2^53 + 1), or there is no class or feature.
+        If shapes disagree, an entry is NaN or infinite or no float64 (int64 2^53 + 1), or there is
+        no class or feature.
     """
 
     W: Floats
     b: Floats | None = None
     tokens: tuple[str, ...] | None = None
 
-    def __init__(self, W: ArrayLike, b: ArrayLike | None = None, tokens: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, W: ArrayLike, b: ArrayLike | None = None, tokens: Sequence[str] | None = None
+    ) -> None:
         weights = _as_floats(W, "W")
         if weights.ndim != 2 or 0 in weights.shape:
-            raise ValueError(f"W must be a (classes, features) matrix with at least one of each, not {weights.shape}.")
+            raise ValueError(
+                "W must be a (classes, features) matrix with at least one of each, not "
+                f"{weights.shape}."
+            )
         _require_finite(weights, "W")
         object.__setattr__(self, "W", weights)
         object.__setattr__(self, "b", None if b is None else _as_bias(b, len(weights)))
         if tokens is not None and len(tokens) != len(weights):
             raise ValueError(
-                f"tokens must name all {len(weights)} classes, not {len(tokens)}: one string per row of W."
+                f"tokens must name all {len(weights)} classes, not {len(tokens)}: one string "
+                "per row of W."
             )
-        object.__setattr__(self, "tokens", None if tokens is None else tuple(str(token) for token in tokens))
+        object.__setattr__(
+            self, "tokens", None if tokens is None else tuple(str(token) for token in tokens)
+        )
 
     @property
     def classes(self) -> int:
@@ -78,7 +88,9 @@ class SoftmaxLayer:
         return str(index) if self.tokens is None else self.tokens[index]
 
     def logits(self, X: ArrayLike) -> NDArray[np.float64]:
-        """``X W^T + b`` in float64 for features X (..., d): (..., C). For small layers and for tests."""
+        """``X W^T + b`` in float64 for features X (..., d): (..., C). For small layers and for
+        tests.
+        """
         return np.asarray(X, float) @ self.W.astype(float).T + self.bias.astype(float)
 
 
@@ -99,13 +111,15 @@ def _as_bias(b: ArrayLike, classes: int) -> Floats:
 
 
 def _require_finite(array: Floats, name: str) -> None:
-    for start in range(0, len(array), 4096):  # by blocks: a boolean copy of a whole vocabulary would be large
+    # by blocks: a boolean copy of a whole vocabulary would be large
+    for start in range(0, len(array), 4096):
         bad = ~np.isfinite(array[start : start + 4096])
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])
             where = (where[0] + start, *where[1:])
             raise ValueError(
-                f"{name} has a NaN or infinite entry, the first at {list(where)}: repair the weights first."
+                f"{name} has a NaN or infinite entry, the first at {list(where)}: repair the "
+                "weights first."
             )
 
 

@@ -1,8 +1,10 @@
-"""Nothing outlives its parent: workers end when the process that started them is gone, and its shared memory is swept up.
+"""Nothing outlives its parent: workers end when the process that started them is gone, and its
+shared memory is swept up.
 
-A killed parent cannot tell its workers to stop. So each worker looks, once a second, whether its parent is still there. What joblib put
-into shared memory for them is removed by joblib's own tracker, unless that was killed too: then the next run removes it, by the
-process number in the folder's name.
+A killed parent cannot tell its workers to stop. So each worker looks, once a second, whether its
+parent is still there. What joblib put into shared memory for them is removed by joblib's own
+tracker, unless that was killed too: then the next run removes it, by the process number in the
+folder's name.
 """
 
 from __future__ import annotations
@@ -22,19 +24,23 @@ _FOLDER = re.compile(r"joblib_memmapping_folder_(\d+)_")
 
 
 def end_with_parent(parent: int) -> None:
-    """Let this process leave interrupts to the process `parent`, and end within a second or two of its end.
+    """Let this process leave interrupts to the process `parent`, and end within a second or two of
+    its end.
 
-    An interrupt is the parent's to handle; a worker that also reacts to it buries its message under a traceback.
+    An interrupt is the parent's to handle; a worker that also reacts to it buries its message under
+    a traceback.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _start_watch(parent)
 
 
 def end_with_make() -> None:
-    """Let this process end within a second or two of the make that a user started; without one, nothing.
+    """Let this process end within a second or two of the make that a user started; without one,
+    nothing.
 
-    A make that is killed cannot tell its commands to stop: the next make would run beside what the first one left behind. That make says in
-    ``SOFTGEOM_MAKE`` which process that is: it may be gone before this one looks for the first time, or have started another make between the two.
+    A make that is killed cannot tell its commands to stop: the next make would run beside what the
+    first one left behind. That make says in ``SOFTGEOM_MAKE`` which process that is: it may be gone
+    before this one looks for the first time, or have started another make between the two.
     """
     if not os.environ.get("MAKELEVEL"):
         return
@@ -43,7 +49,9 @@ def end_with_make() -> None:
 
 
 def _start_watch(parent: int, first: int | None = None) -> None:
-    threading.Thread(target=_watch, args=(parent, first), daemon=True, name="softgeom-parent-watch").start()
+    threading.Thread(
+        target=_watch, args=(parent, first), daemon=True, name="softgeom-parent-watch"
+    ).start()
 
 
 def _watch(parent: int, first: int | None) -> None:
@@ -53,7 +61,9 @@ def _watch(parent: int, first: int | None) -> None:
 
 
 def sweep_shared_memory() -> list[Path]:
-    """Remove joblib's shared-memory folders of this user whose processes are gone; return what was removed."""
+    """Remove joblib's shared-memory folders of this user whose processes are gone; return what was
+    removed.
+    """
     removed = []
     for place in dict.fromkeys((Path("/dev/shm"), Path(tempfile.gettempdir()))):
         for folder in place.glob("joblib_memmapping_folder_*"):

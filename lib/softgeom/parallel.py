@@ -1,8 +1,9 @@
 """Independent blocks of work on all cores, or on a Dask cluster.
 
-One function, one list of argument tuples, one list of results in the same order. The default is joblib's ``loky``
-(processes of this machine); ``backend="dask"`` sends the same blocks to the scheduler at ``address``, or to a cluster
-that it starts for the occasion. ``JOBS``, ``BACKEND`` and ``SCHEDULER`` of the environment choose when nothing is said.
+One function, one list of argument tuples, one list of results in the same order. The default is
+joblib's ``loky`` (processes of this machine); ``backend="dask"`` sends the same blocks to the
+scheduler at ``address``, or to a cluster that it starts for the occasion. ``JOBS``, ``BACKEND`` and
+``SCHEDULER`` of the environment choose when nothing is said.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Backend = Literal["loky", "dask", "threading"]
 
 
 class LostWorkerError(MemoryError):
-    """A worker process was killed from outside: where nobody did that, the system did, because memory ran out."""
+    """A worker process was killed from outside: where nobody did that, the system did, because
+    memory ran out.
+    """
 
     def __init__(self) -> None:
         super().__init__(
@@ -38,7 +41,8 @@ def run_blocks(
     description: str | None = None,
     shared: Any = None,
 ) -> list[Any]:
-    """Call ``function(*job)``, or ``function(shared, *job)``, for every job and return the results in order.
+    """Call ``function(*job)``, or ``function(shared, *job)``, for every job and return the results
+    in order.
 
     Parameters
     ----------
@@ -47,20 +51,24 @@ def run_blocks(
     jobs : iterable of tuples
         The arguments of each call.
     n_jobs : int, optional
-        Workers; default: the environment variable ``JOBS``, else one per core that this process may use. With 1 and no cluster nothing is started.
+        Workers; default: the environment variable ``JOBS``, else one per core that this process may
+        use. With 1 and no cluster nothing is started.
     backend : "loky", "dask" or "threading", optional
         Default: the environment variable ``BACKEND``, else "loky".
     address : str, optional
-        Dask scheduler, such as ``tcp://host:8786``; default: the environment variable ``SCHEDULER``, else a local cluster.
+        Dask scheduler, such as ``tcp://host:8786``; default: the environment variable
+        ``SCHEDULER``, else a local cluster.
     description : str, optional
         Show progress under this heading; silent without one.
     shared : optional
-        First argument of every call. A Dask worker gets it once, not once a job; other backends share its arrays anyway.
+        First argument of every call. A Dask worker gets it once, not once a job; other backends
+        share its arrays anyway.
 
     Raises
     ------
     ValueError
-        If the backend is unknown, ``JOBS`` is no number of workers, or no scheduler answers at the address.
+        If the backend is unknown, ``JOBS`` is no number of workers, or no scheduler answers at the
+        address.
     LostWorkerError
         If a worker process was killed, on Dask again and again.
     """
@@ -70,7 +78,9 @@ def run_blocks(
         raise ValueError(f"Unknown backend {chosen!r}: use 'loky', 'dask' or 'threading'.")
     n_jobs = n_jobs or _wanted()
     if chosen == "dask":
-        return _run_on_dask(function, blocks, shared, n_jobs, address or os.environ.get("SCHEDULER"), description)
+        return _run_on_dask(
+            function, blocks, shared, n_jobs, address or os.environ.get("SCHEDULER"), description
+        )
     if shared is not None:
         blocks = [(shared, *job) for job in blocks]
     quiet = description is None
@@ -79,7 +89,8 @@ def run_blocks(
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    # One BLAS thread per worker: several workers with several threads each would fight for the same cores.
+    # One BLAS thread per worker: several workers with several threads each would fight for the same
+    # cores.
     inner = (
         {"inner_max_num_threads": 1, "initializer": end_with_parent, "initargs": (os.getpid(),)}
         if chosen == "loky"
@@ -88,8 +99,12 @@ def run_blocks(
     sweep_shared_memory()
     with joblib.parallel_config(chosen, n_jobs=n_jobs, **inner), warnings.catch_warnings():
         # loky replaces a worker whose memory has grown, and no block is lost
-        warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
-        results = joblib.Parallel(return_as="generator")(joblib.delayed(function)(*job) for job in blocks)
+        warnings.filterwarnings(
+            "ignore", "A worker stopped while some jobs were given", UserWarning
+        )
+        results = joblib.Parallel(return_as="generator")(
+            joblib.delayed(function)(*job) for job in blocks
+        )
         try:
             return list(track(results, description or "", len(blocks), quiet=quiet))
         except TerminatedWorkerError as error:
@@ -106,7 +121,9 @@ def available_cores() -> int:
 def _wanted() -> int:
     said = os.environ.get("JOBS", "").strip()
     if said and not (said.isdecimal() and int(said)):
-        raise ValueError(f"JOBS in the environment is {said!r:.40}: give a number of workers, such as JOBS=2.")
+        raise ValueError(
+            f"JOBS in the environment is {said!r:.40}: give a number of workers, such as JOBS=2."
+        )
     return int(said) if said else available_cores()
 
 
@@ -121,23 +138,31 @@ def _run_on_dask(
     try:
         from distributed import Client, KilledWorker, LocalCluster, as_completed
     except ImportError:
-        raise ValueError("backend='dask' needs the package 'distributed': pip install 'softgeom[dask]'.") from None
+        raise ValueError(
+            "backend='dask' needs the package 'distributed': pip install 'softgeom[dask]'."
+        ) from None
     with ExitStack() as opened:
         cluster = address or opened.enter_context(
-            LocalCluster(n_workers=n_jobs, threads_per_worker=1, processes=True, dashboard_address=None)
+            LocalCluster(
+                n_workers=n_jobs, threads_per_worker=1, processes=True, dashboard_address=None
+            )
         )
         try:
             client = opened.enter_context(Client(cluster, timeout=30))
         except (OSError, ValueError) as error:
             raise ValueError(f"no Dask scheduler answers at {cluster} ({error}).") from error
-        # A task, not scattered data: the scheduler keeps what it needs to make it again when workers die, even when all do.
-        # Unpickled by each worker that needs it; named at random, for naming 2 GB by their contents takes longer than sending them.
+        # A task, not scattered data: the scheduler keeps what it needs to make it again when
+        # workers die, even when all do.
+        # Unpickled by each worker that needs it; named at random, for naming 2 GB by their contents
+        # takes longer than sending them.
         first = () if shared is None else (client.submit(_itself, shared, pure=False),)
         place = {client.submit(function, *first, *job, pure=False): n for n, job in enumerate(jobs)}
         results: list[Any] = [None] * len(jobs)
         stream = as_completed(place, with_results=True)
         try:
-            for future, result in track(stream, description or "", len(jobs), quiet=description is None):
+            for future, result in track(
+                stream, description or "", len(jobs), quiet=description is None
+            ):
                 results[place[future]] = result
                 future.release()  # what is here need not be kept there
         except KilledWorker as error:  # so often that Dask gave up

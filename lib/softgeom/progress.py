@@ -1,4 +1,6 @@
-"""Progress that reads well everywhere: a bar in a terminal, one plain line at intervals in a log or under papermill."""
+"""Progress that reads well everywhere: a bar in a terminal, one plain line at intervals in a log or
+under papermill.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ def track(
     quiet: bool = False,
     unit: str = "it",
 ) -> tqdm:
-    """Iterate with progress on standard error, so that what a command prints can be piped; short work (under ten seconds) prints a single closing line or none.
+    """Iterate with progress on standard error, so that what a command prints can be piped; short
+    work (under ten seconds) prints a single closing line or none.
 
     Parameters
     ----------

@@ -1,8 +1,10 @@
-"""Bounds on rounding errors, the ground on which every verdict stands, and conversions that change nothing.
+"""Bounds on rounding errors, the ground on which every verdict stands, and conversions that change
+nothing.
 
-Standard model (Higham 2002, Section 3.1): a sum of n products computed in any order, with or without fused
-multiply-add, is off by at most ``gamma_n |w|.|x|`` with ``gamma_n = n u / (1 - n u)``, u the unit roundoff, plus
-what underflow loses. All bounds here are inflated by a factor that covers the rounding of the bound itself.
+Standard model (Higham 2002, Section 3.1): a sum of n products computed in any order, with or
+without fused multiply-add, is off by at most ``gamma_n |w|.|x|`` with ``gamma_n = n u / (1 - n
+u)``, u the unit roundoff, plus what underflow loses. All bounds here are inflated by a factor that
+covers the rounding of the bound itself.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-INFLATE = 1 + 1e-9  # a bound is itself a short float64 computation: its relative error is far below this
+# a bound is itself a short float64 computation: its relative error is far below this
+INFLATE = 1 + 1e-9
 
 
 def gamma(n: int, dtype: Any = np.float64) -> float:
@@ -45,7 +48,8 @@ def norm_up(V: NDArray[np.float64]) -> NDArray[np.float64]:
     """Upper bounds on the 2-norms of V (..., n) at any scale: squares neither overflow nor vanish."""
     largest = np.abs(V).max(axis=-1, initial=0.0)
     power = np.frexp(np.where(np.isfinite(largest), largest, 0.0))[1]
-    scaled = np.ldexp(V, -power[..., None])  # exact, or off by an underflow that the last term covers
+    # exact, or off by an underflow that the last term covers
+    scaled = np.ldexp(V, -power[..., None])
     n = V.shape[-1]
     squares = np.einsum("...n,...n->...", scaled, scaled) * (1 + gamma(n + 2)) + underflow(n)
     bound = np.ldexp(np.sqrt(squares) * INFLATE, power) + underflow(1)
@@ -58,7 +62,8 @@ def as_floats(given: ArrayLike, name: str) -> NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If an entry is no real number, or would change: int64 2^53 + 1, most longdoubles, Fraction(1, 3).
+        If an entry is no real number, or would change: int64 2^53 + 1, most longdoubles,
+        Fraction(1, 3).
     """
     array = np.asarray(given)
     if array.dtype.kind == "c":
@@ -73,13 +78,16 @@ def as_floats(given: ArrayLike, name: str) -> NDArray[np.float64]:
             where = f" at {[int(i) for i in place]}" if array.ndim else ""
             raise ValueError(
                 f"{name} holds {value}{where}, which float64 would round to {kept!r}: "
-                "a proof about rounded numbers would be about another layer; round it yourself first."
+                "a proof about rounded numbers would be about another layer; round it "
+                "yourself first."
             )
     return floats
 
 
 def _may_change(array: NDArray[Any], floats: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Entries whose conversion to float64 may have changed them (all that are looked at one by one)."""
+    """Entries whose conversion to float64 may have changed them (all that are looked at one by
+    one).
+    """
     if array.dtype.kind in "iu":
         return np.asarray(np.abs(floats) >= 2.0**53)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:

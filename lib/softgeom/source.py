@@ -20,7 +20,8 @@ logger = logging.getLogger("softgeom")
 
 _PROBE_SECONDS = 1.0
 _announced: set[Source] = set()  # said once per process, however often a corpus is loaded
-_ORIGIN_FILE = "ORIGIN.json"  # beside files that were fetched from a hub: repository, configuration and resolved commit
+# beside files that were fetched from a hub: repository, configuration and resolved commit
+_ORIGIN_FILE = "ORIGIN.json"
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class Source:
     name
         What the data are, in a reader's words.
     kind
-        `"local"` (a folder), `"hub"` (Hugging Face), `"package"` (files inside an installed Python package),
-        `"computed"` (made by an earlier notebook), or `"embedded"` (the stand-in).
+        `"local"` (a folder), `"hub"` (Hugging Face), `"package"` (files inside an installed Python
+        package), `"computed"` (made by an earlier notebook), or `"embedded"` (the stand-in).
     detail
         Which file, repository or generator; never an absolute path.
     revision
@@ -54,9 +55,11 @@ class Source:
         return self.kind == "embedded"
 
     def __str__(self) -> str:
-        place = {"local": "local folder", "hub": "Hugging Face hub", "embedded": "embedded stand-in"}.get(
-            self.kind, self.kind
-        )
+        place = {
+            "local": "local folder",
+            "hub": "Hugging Face hub",
+            "embedded": "embedded stand-in",
+        }.get(self.kind, self.kind)
         return f"{self.name} ({place}{f', {self.revision[:12]}' if self.revision else ''})"
 
 
@@ -64,7 +67,9 @@ def announce(source: Source) -> Source:
     """Say once, in the log and so in the executed notebook, which data are used."""
     if source not in _announced:
         _announced.add(source)
-        logger.warning("data: %s%s", source, f": {source.detail}" if source.stand_in and source.detail else "")
+        logger.warning(
+            "data: %s%s", source, f": {source.detail}" if source.stand_in and source.detail else ""
+        )
     return source
 
 
@@ -74,31 +79,40 @@ def sha256_of(content: bytes) -> str:
 
 
 def read_origin(folder: Path) -> dict[str, str]:
-    """What is known about the files of a local folder that was filled from a hub; empty when nothing is."""
+    """What is known about the files of a local folder that was filled from a hub; empty when
+    nothing is.
+    """
     path = folder / _ORIGIN_FILE
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def write_origin(folder: Path, **facts: str) -> None:
-    """Note beside fetched files where they came from: the next run finds them locally and must still be able to say so."""
+    """Note beside fetched files where they came from: the next run finds them locally and must
+    still be able to say so.
+    """
     write_text(folder / _ORIGIN_FILE, json.dumps(facts, indent=2, sort_keys=True) + "\n")
 
 
 @functools.cache
 def hub_reachable() -> bool:
-    """Whether the hub answers: one probe of at most a second per process, made before any hub library is imported.
+    """Whether the hub answers: one probe of at most a second per process, made before any hub
+    library is imported.
 
-    Honours `HF_ENDPOINT` and `HF_HUB_OFFLINE`. When the answer is no, `HF_HUB_OFFLINE=1` is set for the rest of the
-    process, so that the hub's client does not spend half a minute on retries.
+    Honours `HF_ENDPOINT` and `HF_HUB_OFFLINE`. When the answer is no, `HF_HUB_OFFLINE=1` is set for
+    the rest of the process, so that the hub's client does not spend half a minute on retries.
     """
     if os.environ.get("HF_HUB_OFFLINE", "").lower() in {"1", "true", "yes", "on"}:
         return False
     if os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
         return True  # the probe below would bypass the proxy and say nothing about it
     endpoint = urlparse(os.environ.get("HF_ENDPOINT", "https://huggingface.co"))
-    address = (endpoint.hostname or "huggingface.co", endpoint.port or (80 if endpoint.scheme == "http" else 443))
+    address = (
+        endpoint.hostname or "huggingface.co",
+        endpoint.port or (80 if endpoint.scheme == "http" else 443),
+    )
     answers: list[bool] = []
-    # Name resolution ignores socket time-outs, so the probe runs in a thread that may be left behind.
+    # Name resolution ignores socket time-outs, so the probe runs in a thread that may be left
+    # behind.
     probe = threading.Thread(target=lambda: answers.append(_connects(address)), daemon=True)
     probe.start()
     probe.join(_PROBE_SECONDS)
@@ -110,12 +124,15 @@ def hub_reachable() -> bool:
 
 
 def fetched(name: str, download: Callable[[], None]) -> bool:
-    """Fetch something from the hub; False when the hub does not answer, or breaks off (said in the log)."""
+    """Fetch something from the hub; False when the hub does not answer, or breaks off (said in the
+    log).
+    """
     if not hub_reachable():
         return False
     try:
         download()
-    except Exception as error:  # the client's transport, and with it the errors, change between its versions
+    # the client's transport, and with it the errors, change between its versions
+    except Exception as error:
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         logger.warning("hub: %s could not be fetched (%s); going on without it", name, reason)
         return False

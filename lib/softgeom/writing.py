@@ -1,7 +1,8 @@
 """Files that are whole or not there: written beside their place, synced, renamed.
 
-A kill, a power cut or a full disk at any moment leaves the old file or the new one, and nothing half-written beside it. What is found damaged all the
-same (a disk that lies, a copy that broke off) is set aside under another name, never deleted: the work that it held is done again.
+A kill, a power cut or a full disk at any moment leaves the old file or the new one, and nothing
+half-written beside it. What is found damaged all the same (a disk that lies, a copy that broke off)
+is set aside under another name, never deleted: the work that it held is done again.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from pathlib import Path
 
 @contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
-    """The name of a fresh file to write, which takes the place of `path` when the block has ended without an error.
+    """The name of a fresh file to write, which takes the place of `path` when the block has ended
+    without an error.
 
     Raises
     ------
     OSError
-        When the disk is full or the folder cannot be written to: it names `path`, where the old content, if any, still stands.
+        When the disk is full or the folder cannot be written to: it names `path`, where the old
+        content, if any, still stands.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -56,7 +59,9 @@ def sync(path: Path) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a damaged file (or whatever stands in its place) to `NAME.damaged`, over one that was set aside before."""
+    """Rename a damaged file (or whatever stands in its place) to `NAME.damaged`, over one that was
+    set aside before.
+    """
     aside = path.with_name(f"{path.name}.damaged")
     if aside.is_dir():
         shutil.rmtree(aside)

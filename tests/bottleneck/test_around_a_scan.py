@@ -72,7 +72,10 @@ def test_the_smallest_shift_frees_a_class_and_less_does_not(scanned):
         for factor, verdict in ((0.999, "unargmaxable"), (1.001, "argmaxable")):
             b = layer.bias.astype(float)
             b[index] += factor * shift
-            assert scan(SoftmaxLayer(layer.W.astype(float), b), [index]).table.verdict.iat[0] == verdict
+            assert (
+                scan(SoftmaxLayer(layer.W.astype(float), b), [index]).table.verdict.iat[0]
+                == verdict
+            )
     winner = int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
     with pytest.raises(ValueError, match="only an imprisoned class"):
         smallest_shift(scanned, winner)

@@ -1,4 +1,6 @@
-"""Exact arrangements: drawings counted by hand, points in every region, and weights in special position."""
+"""Exact arrangements: drawings counted by hand, points in every region, and weights in special
+position.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ def test_lines_of_the_plane(lines: list[tuple[int, int, int]], regions: int) -> 
 def test_coordinate_planes_and_a_slanted_one_in_space() -> None:
     octants = [(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0)]
     assert count_arrangement_regions(octants) == 8
-    assert count_arrangement_regions([*octants, (1, 1, 1, -1)]) == 15  # all but the octant of negatives are cut
+    # all but the octant of negatives are cut
+    assert count_arrangement_regions([*octants, (1, 1, 1, -1)]) == 15
 
 
 @settings(max_examples=60, deadline=None)
@@ -56,9 +59,16 @@ def test_every_region_is_visited_once(data: st.DataObject, d: int, C: int, bias:
         assert len(set(rows)) < C
         return
     points = visit_regions(hyperplanes, d)
-    values = [[sum(a * x for a, x in zip(h, p, strict=False)) + h[-1] for h in hyperplanes] for p in points]
+    values = [
+        [sum(a * x for a, x in zip(h, p, strict=False)) + h[-1] for h in hyperplanes]
+        for p in points
+    ]
     assert all(v != 0 for row in values for v in row)
-    assert len({tuple(v > 0 for v in row) for row in values}) == len(points) == count_arrangement_regions(hyperplanes)
+    assert (
+        len({tuple(v > 0 for v in row) for row in values})
+        == len(points)
+        == count_arrangement_regions(hyperplanes)
+    )
 
 
 def count(W: Any, b: Any = None) -> int:

@@ -15,12 +15,23 @@ from softgeom.bottleneck.searching.interior import declare_on_hull, quality
 from softgeom.layer import Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 NESTED = np.array(
-    [[2.0, 2.0], [2.0, -2.0], [-2.0, 2.0], [-2.0, -2.0], [1.0, 0.0], [-0.5, 1.0], [-0.5, -1.0], [0.0, 0.0]]
+    [
+        [2.0, 2.0],
+        [2.0, -2.0],
+        [-2.0, 2.0],
+        [-2.0, -2.0],
+        [1.0, 0.0],
+        [-0.5, 1.0],
+        [-0.5, -1.0],
+        [0.0, 0.0],
+    ]
 )
 
 
 def test_rank_of_a_class_behind_two_fences() -> None:
-    """The origin lies inside a triangle inside a square: at least one of each is always ahead, so rank 3 or worse."""
+    """The origin lies inside a triangle inside a square: at least one of each is always ahead, so
+    rank 3 or worse.
+    """
     bounds = bound_rank(SoftmaxLayer(NESTED), 7)
     assert bounds.at_least >= 3
     assert bounds.at_most >= bounds.at_least
@@ -58,13 +69,18 @@ def test_a_narrow_win_is_lost_in_narrow_arithmetic() -> None:
 
 
 def test_witness_of_an_ellipsoid_is_judged_at_its_x() -> None:
-    found = scan(SoftmaxLayer([[1.0, 0.0], [0.0, 1.0]]), features=Ellipsoid([1.0, 1.0], [0.5, 0.0], centred=True))
+    found = scan(
+        SoftmaxLayer([[1.0, 0.0], [0.0, 1.0]]),
+        features=Ellipsoid([1.0, 1.0], [0.5, 0.0], centred=True),
+    )
     assert all(survives(found, "float32").values())
 
 
 def test_interior_classes_never_exceed_the_best_hull_class() -> None:
     layer = normal_layer(100, 3, seed=2)
-    on_hull = np.array([isinstance(f.evidence, Witness) for f in scan(layer, features=Unbounded()).findings])
+    on_hull = np.array(
+        [isinstance(f.evidence, Witness) for f in scan(layer, features=Unbounded()).findings]
+    )
     logits = layer.logits(np.random.default_rng(0).normal(size=(2000, 3)))
     assert 0 < on_hull.sum() < 100
     assert (logits[:, ~on_hull].max(axis=1) < logits[:, on_hull].max(axis=1)).all()
@@ -72,7 +88,9 @@ def test_interior_classes_never_exceed_the_best_hull_class() -> None:
 
 def test_approximate_test_never_errs_on_one_side_and_misses_on_the_other() -> None:
     layer = normal_layer(300, 8, seed=0)
-    truth = np.array([isinstance(f.evidence, Witness) for f in scan(layer, features=Unbounded()).findings])
+    truth = np.array(
+        [isinstance(f.evidence, Witness) for f in scan(layer, features=Unbounded()).findings]
+    )
     judged = quality(declare_on_hull(layer, directions=50), truth)
     assert judged.precision == 1.0
     assert 0.3 < judged.recall < 1.0

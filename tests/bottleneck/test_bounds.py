@@ -1,5 +1,7 @@
-"""Each rounding bound against the one that theory demands: layers of small integers make no errors, so that a bound's distance to
-the exact value is all rounding bound. It has to cover the roundings behind it (Higham 2002, Section 3.1), and may cover little more."""
+"""Each rounding bound against the one that theory demands: layers of small integers make no errors,
+so that a bound's distance to the exact value is all rounding bound. It has to cover the roundings
+behind it (Higham 2002, Section 3.1), and may cover little more.
+"""
 
 from __future__ import annotations
 
@@ -44,10 +46,14 @@ def gamma(n: int, dtype=np.float64) -> Fraction:
 def exact(values) -> list:
     """A vector or matrix of floats as fractions."""
     array = np.asarray(values, dtype=float)
-    return [Fraction(v) for v in array.tolist()] if array.ndim == 1 else [exact(row) for row in array]
+    return (
+        [Fraction(v) for v in array.tolist()] if array.ndim == 1 else [exact(row) for row in array]
+    )
 
 
-def integer_system(seed: int, features=None, *, k: int = 5, d: int = 4, bias: bool = True) -> hull._System:
+def integer_system(
+    seed: int, features=None, *, k: int = 5, d: int = 4, bias: bool = True
+) -> hull._System:
     """Class 0 below k others, weighted by eighths: nothing in it is rounded."""
     rng = np.random.default_rng(seed)
     W, b = rng.integers(-9, 10, (k + 1, d)).astype(float), rng.integers(-9, 10, k + 1).astype(float)
@@ -84,12 +90,19 @@ def test_no_sum_is_further_off_than_its_bound(seed: int, k: int, power: int) -> 
     b = np.ldexp(rng.normal(size=k + 1), rng.integers(-60, 60, k + 1) + power)
     weights = np.ldexp(rng.random(k) + 0.5, rng.integers(-1050, 0, k) * rng.integers(0, 2, k))
     with np.errstate(all="ignore"):
-        system = hull._System(SoftmaxLayer(W, b), Ball(1.0), np.zeros(k, int), np.arange(1, k + 1), weights)
+        system = hull._System(
+            SoftmaxLayer(W, b), Ball(1.0), np.zeros(k, int), np.arange(1, k + 1), weights
+        )
     unit, factors = Fraction(2) ** system.power, exact(weights)
     own, bias = exact_row(SoftmaxLayer(W, b), 0)
     others = [exact_row(SoftmaxLayer(W, b), i) for i in range(1, k + 1)]
     for column in range(3):
-        v = sum(w * (own[column] - row[column]) for w, (row, _) in zip(factors, others, strict=True)) / unit
+        v = (
+            sum(
+                w * (own[column] - row[column]) for w, (row, _) in zip(factors, others, strict=True)
+            )
+            / unit
+        )
         assert abs(v - Fraction(float(system.v[column]))) <= Fraction(float(system.v_error[column]))
     c = sum(w * (bias - other) for w, (_, other) in zip(factors, others, strict=True)) / unit
     assert c <= Fraction(system.constant) + Fraction(system.constant_error)
@@ -97,7 +110,9 @@ def test_no_sum_is_further_off_than_its_bound(seed: int, k: int, power: int) -> 
 
 def test_what_vanishes_below_the_normal_range_is_covered() -> None:
     """Products of 2^-700 and 2^-500 are zero in float64, and no proof that v vanishes."""
-    layer = SoftmaxLayer(np.array([[0.0, 2.0], [1.0, 2.0], [-(2.0**-700), 2.0]]), [2.0**-700, 2.0**-700, 0.0])
+    layer = SoftmaxLayer(
+        np.array([[0.0, 2.0], [1.0, 2.0], [-(2.0**-700), 2.0]]), [2.0**-700, 2.0**-700, 0.0]
+    )
     system = hull._System(layer, Box(1.0), np.zeros(1, int), np.array([2]), np.array([2.0**-500]))
     assert (system.v[0], system.constant) == (0, 0)
     assert system.v_error[0] >= 2 * np.finfo(float).tiny
@@ -110,24 +125,39 @@ def test_what_vanishes_below_the_normal_range_is_covered() -> None:
 
 
 def test_no_worse_biases_are_seen_at_once() -> None:
-    for biases, level in ((0.0, 0.0, 1.0), True), ((0.0, -1.0, 1.0), False), ((1.0, 0.0, 0.0), False):
+    for biases, level in (
+        ((0.0, 0.0, 1.0), True),
+        ((0.0, -1.0, 1.0), False),
+        ((1.0, 0.0, 0.0), False),
+    ):
         layer = SoftmaxLayer(np.arange(3.0)[:, None], biases)
-        assert hull._System(layer, Box(1.0), np.zeros(2, int), np.arange(1, 3), np.ones(2)).level is level
+        assert (
+            hull._System(layer, Box(1.0), np.zeros(2, int), np.arange(1, 3), np.ones(2)).level
+            is level
+        )
 
 
 @pytest.mark.parametrize("rows", [2.0**-300, 1.0, 2.0**300])
-@pytest.mark.parametrize("features", [Box(2.0**-200), Ball(2.0**200), Unbounded()], ids=lambda f: f.kind)
+@pytest.mark.parametrize(
+    "features", [Box(2.0**-200), Ball(2.0**200), Unbounded()], ids=lambda f: f.kind
+)
 def test_rows_features_and_biases_are_brought_to_order_one(rows: float, features) -> None:
-    """Also when the class's own row and bias are nothing beside the others', or the other way round."""
+    """Also when the class's own row and bias are nothing beside the others', or the other way
+    round.
+    """
     W, b = np.array([[3.0], [0.0]]) * rows, np.array([5.0, 0.0]) * rows * 2.0**90
     for above in (0, 1):
-        system = hull._System(SoftmaxLayer(W, b), features, np.array([above]), np.array([1 - above]), np.ones(1))
+        system = hull._System(
+            SoftmaxLayer(W, b), features, np.array([above]), np.array([1 - above]), np.ones(1)
+        )
         assert 2.0**-41 < abs(system.D[0, 0]) < 2.0**41
         if features.extent == 0:
             assert 2.0**-41 < abs(system.c[0]) < 2.0**41
         else:
             assert 2.0**-41 < system.features.extent < 2.0**41
-        assert Fraction(float(system.c[0])) * Fraction(2) ** system.power == Fraction(b[above]) - Fraction(b[1 - above])
+        assert Fraction(float(system.c[0])) * Fraction(2) ** system.power == Fraction(
+            b[above]
+        ) - Fraction(b[1 - above])
 
 
 # ---- hull.py: the first route
@@ -137,7 +167,9 @@ def test_rows_features_and_biases_are_brought_to_order_one(rows: float, features
 @pytest.mark.parametrize("room", [0, -1, 3])
 @pytest.mark.parametrize("errors", [0.0, 0.125])
 def test_a_bound_covers_its_own_sum(seed: int, room: int, errors: float) -> None:
-    """d products in the reach (each of a v that was widened), the constant, its error: d + 3 roundings. Here all is exact but for that."""
+    """d products in the reach (each of a v that was widened), the constant, its error: d + 3
+    roundings. Here all is exact but for that.
+    """
     system = integer_system(seed)
     v, total = exact(system.v), Fraction(system.total)
     system.v_error, system.constant_error = np.full(4, errors), errors
@@ -154,8 +186,15 @@ def test_a_bound_covers_its_own_sum(seed: int, room: int, errors: float) -> None
 @pytest.mark.parametrize("power", [-900, 0, 900])
 def test_a_bound_is_in_the_units_of_the_layer(power: int) -> None:
     for bias, best in ((-5.0, -3.0), (-2.0, 0.0), (1.0, 3.0)):
-        layer = SoftmaxLayer(np.ldexp([[1.0], [-1.0], [0.0]], power), np.ldexp([0.0, 0.0, bias], power))
-        bound = float(np.ldexp(certify_captivity(layer, Box(4.0), 2, np.array([0, 1]), np.array([3.0, 1.0])), -power))
+        layer = SoftmaxLayer(
+            np.ldexp([[1.0], [-1.0], [0.0]], power), np.ldexp([0.0, 0.0, bias], power)
+        )
+        bound = float(
+            np.ldexp(
+                certify_captivity(layer, Box(4.0), 2, np.array([0, 1]), np.array([3.0, 1.0])),
+                -power,
+            )
+        )
         assert best <= bound < best + 1e-8
         assert (bound <= 0) == (bias < 0)
 
@@ -187,7 +226,9 @@ def unimodular(rng: np.random.Generator, m: int) -> tuple[np.ndarray, np.ndarray
 
 @SEEDS
 def test_the_error_of_an_inverse_covers_its_roundings(seed: int) -> None:
-    """Each entry of A has three behind it (difference, gain, division), a product and its sum k, the identity one."""
+    """Each entry of A has three behind it (difference, gain, division), a product and its sum k,
+    the identity one.
+    """
     rng = np.random.default_rng(seed)
     A, R = unimodular(rng, 4)
     A_error = rng.integers(0, 9, (4, 4)) * 2.0**-55
@@ -205,9 +246,13 @@ def test_the_error_of_a_coarse_inverse_is_not_rounded_down(seed: int) -> None:
     for size in (1e-7, 1e-2):
         A, R = rng.random((40, 40)), rng.normal(size=(40, 40)) * size
         product = [
-            [sum(map(Fraction.__mul__, row, column)) for column in zip(*exact(R), strict=True)] for row in exact(A)
+            [sum(map(Fraction.__mul__, row, column)) for column in zip(*exact(R), strict=True)]
+            for row in exact(A)
         ]
-        sums = [sum(abs((i == j) - value) for j, value in enumerate(row)) for i, row in enumerate(product)]
+        sums = [
+            sum(abs((i == j) - value) for j, value in enumerate(row))
+            for i, row in enumerate(product)
+        ]
         assert max(sums) <= Fraction(identity_error(A, np.zeros((40, 40)), R)) <= max(sums) * NOISE
 
 
@@ -255,7 +300,11 @@ def test_what_a_simplex_must_absorb_covers_its_roundings(features, monkeypatch) 
         size = sum(w * abs(e) for w, e in zip(exact(weights), exact(E[:, column]), strict=True))
         blurred = sum(w * e for w, e in zip(exact(weights), exact(E_error[:, column]), strict=True))
         assert (blurred > 0) == features.own_coordinates
-        assert gamma(6) * size + blurred < Fraction(float(miss[column])) < (gamma(7) * size + blurred) * NOISE
+        assert (
+            gamma(6) * size + blurred
+            < Fraction(float(miss[column]))
+            < (gamma(7) * size + blurred) * NOISE
+        )
 
 
 @pytest.mark.parametrize("power", [-60, -20, 0])
@@ -272,7 +321,9 @@ def test_a_correction_is_as_large_as_the_residual_makes_it(power: int, monkeypat
     assert (delta >= needed * (1 - 1e-12)).all()
     calls = told(monkeypatch, hull, "identity_error")
     assert system._correction(system.D, np.full((4, 3), 2.0**-30), miss) is not None
-    np.testing.assert_array_equal(calls[0][1][:3], np.broadcast_to(2.0**-30 / scale[:, None], (3, 4)))
+    np.testing.assert_array_equal(
+        calls[0][1][:3], np.broadcast_to(2.0**-30 / scale[:, None], (3, 4))
+    )
     assert not calls[0][1][3].any()
 
 
@@ -284,15 +335,20 @@ def test_too_few_captors_or_dependent_ones_make_no_simplex() -> None:
     for column in range(3):  # one that scaling has nearly lost
         assert (
             system._correction(
-                system.D * 2.0 ** np.where(np.arange(3) == column, -1000.0, 0), np.zeros((4, 3)), np.zeros(3)
+                system.D * 2.0 ** np.where(np.arange(3) == column, -1000.0, 0),
+                np.zeros((4, 3)),
+                np.zeros(3),
             )
             is None
         )
     flat = SoftmaxLayer([[0.0, 0.0], [1.0, 1.0], [-1.0, -1.0], [2.0, 2.0]])
-    system = hull._System(flat, Unbounded(), np.zeros(3, int), np.arange(1, 4), np.array([0.25, 0.5, 0.25]))
+    system = hull._System(
+        flat, Unbounded(), np.zeros(3, int), np.arange(1, 4), np.array([0.25, 0.5, 0.25])
+    )
     assert system._correction(system.D, np.zeros((3, 2)), np.zeros(2)) is None
     assert system._correction(system.D[:, :1] * 2.0**-1000, np.zeros((3, 1)), np.zeros(1)) is None
-    assert system._correction(system.D[:, :1], np.full((3, 1), 0.5), np.zeros(1)) is None  # could be anything
+    # could be anything
+    assert system._correction(system.D[:, :1], np.full((3, 1), 0.5), np.zeros(1)) is None
 
 
 def test_weights_may_be_used_up_by_their_correction_and_no_more(monkeypatch) -> None:
@@ -307,7 +363,9 @@ def test_weights_may_be_used_up_by_their_correction_and_no_more(monkeypatch) -> 
 
 
 def test_constants_move_with_the_weights() -> None:
-    """What the correction of the weights can add to the sum of the biases, exactly; nothing where no bias is better."""
+    """What the correction of the weights can add to the sum of the biases, exactly; nothing where
+    no bias is better.
+    """
     layer, weights = simplex_layer()
     layer = SoftmaxLayer(layer.W, [1.0, 0.0, 3.0, 1.0, -1.0])
     system = hull._System(layer, Unbounded(), np.zeros(4, int), np.arange(1, 5), weights)
@@ -340,7 +398,11 @@ def test_over_a_box_what_does_not_vanish_is_widened_by_the_correction(monkeypatc
     assert v.tolist() == [0, 0, 0.5]
     assert error[:2].tolist() == [0, 0]
     assert error[2] == system.v_error[2] + delta @ np.abs(system.D[:, 2])
-    right = 2 * (Fraction(0.5) + Fraction(float(error[2]))) - 8 + Fraction(float(delta @ np.abs(system.c)))
+    right = (
+        2 * (Fraction(0.5) + Fraction(float(error[2])))
+        - 8
+        + Fraction(float(delta @ np.abs(system.c)))
+    )
     assert right / 2 <= Fraction(bound) < right / 2 * (1 - Fraction(1, 10**8))
 
 
@@ -371,12 +433,25 @@ def test_only_other_classes_of_the_layer_are_weighed() -> None:
     rivals = np.arange(1, 5)
     assert certify_captivity(layer, Unbounded(), 0, rivals, weights) <= 0
     for wrong in (0, 5, -1):
-        assert certify_captivity(layer, Unbounded(), 0, np.append(rivals, wrong), np.append(weights, 1e-9)) == np.inf
+        assert (
+            certify_captivity(
+                layer, Unbounded(), 0, np.append(rivals, wrong), np.append(weights, 1e-9)
+            )
+            == np.inf
+        )
     assert certify_captivity(layer, Unbounded(), 0, rivals, weights[:3]) == np.inf
     for strange in (np.nan, np.inf):
-        assert certify_captivity(layer, Unbounded(), 0, rivals, np.where(rivals == 2, strange, weights)) == np.inf
+        assert (
+            certify_captivity(
+                layer, Unbounded(), 0, rivals, np.where(rivals == 2, strange, weights)
+            )
+            == np.inf
+        )
     assert certify_captivity(layer, Unbounded(), 5, rivals, weights) == np.inf
-    for more in (np.append(weights, 0.0), np.array([*map(Fraction, weights), Fraction(0)], dtype=object)):
+    for more in (
+        np.append(weights, 0.0),
+        np.array([*map(Fraction, weights), Fraction(0)], dtype=object),
+    ):
         twice = certify_captivity(layer, Unbounded(), 0, np.append(rivals, 1), more)
         assert twice <= 0, "a weight of zero does no harm"
     for none in (
@@ -391,7 +466,11 @@ def test_only_other_classes_of_the_layer_are_weighed() -> None:
 def test_comparisons_of_several_classes_are_each_their_own() -> None:
     """0 above 1 and 2 above 3 exclude each other; 0 above 1 and 0 above 3 do not."""
     layer = SoftmaxLayer([[1.0], [0.0], [0.0], [1.0]])
-    for above, below, proven in (([0, 2], [1, 3], True), ([0, 0], [1, 3], False), ([0, 2], [1, 1], False)):
+    for above, below, proven in (
+        ([0, 2], [1, 3], True),
+        ([0, 0], [1, 3], False),
+        ([0, 2], [1, 1], False),
+    ):
         bound = certify_comparisons(layer, Box(1.0), np.array(above), np.array(below), np.ones(2))
         assert (bound <= 0) is proven
 
@@ -400,7 +479,9 @@ def test_comparisons_of_several_classes_are_each_their_own() -> None:
 
 
 def test_a_near_tie_is_one_beside_the_sizes_that_cancel() -> None:
-    """Biases of a million whose weighted mean is below the class's by less than float64 can sum: fractions are tried, and prove it."""
+    """Biases of a million whose weighted mean is below the class's by less than float64 can sum:
+    fractions are tried, and prove it.
+    """
     rng = np.random.default_rng(0)
     tried = 0
     for _ in range(150):
@@ -418,8 +499,14 @@ def test_a_near_tie_is_one_beside_the_sizes_that_cancel() -> None:
 def test_what_is_far_from_a_tie_is_not_tried_in_fractions(features) -> None:
     layer, weights = simplex_layer(offset=1e-3)
     for changed, near in ((layer, False), (simplex_layer()[0], True)):
-        changed = SoftmaxLayer(np.column_stack([changed.W, np.full(5, 7.0)]))  # and what all rows share is no matter
-        assert hull._System(changed, features, np.zeros(4, int), np.arange(1, 5), weights).is_near_tie() is near
+        # and what all rows share is no matter
+        changed = SoftmaxLayer(np.column_stack([changed.W, np.full(5, 7.0)]))
+        assert (
+            hull._System(
+                changed, features, np.zeros(4, int), np.arange(1, 5), weights
+            ).is_near_tie()
+            is near
+        )
 
 
 # ---- witness.py
@@ -428,16 +515,27 @@ def test_what_is_far_from_a_tie_is_not_tried_in_fractions(features) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_logits_error_covers_its_roundings(dtype, bias: bool) -> None:
-    """Of norms 5 and 13, with a bias of 7: d products, the bias, and two for what becomes of a margin."""
+    """Of norms 5 and 13, with a bias of 7: d products, the bias, and two for what becomes of a
+    margin.
+    """
     W = np.array([[3.0, 4, 0], [1, 0, 0], [0, 0, 2]], dtype)
-    checker = WitnessChecker(SoftmaxLayer(W, np.array([1, -7, 2], dtype) if bias else None), Box(100.0))
+    checker = WitnessChecker(
+        SoftmaxLayer(W, np.array([1, -7, 2], dtype) if bias else None), Box(100.0)
+    )
     points, size = np.array([[0.0, 5, 12]], dtype), Fraction(5 * 13 + 7 * bias)
     error = Fraction(float(checker._error(points, np.zeros(1), dtype)[0]))
     assert gamma(6, dtype) * size <= error <= gamma(7, dtype) * size * NOISE
-    assert Fraction(float(checker._error(points, np.array([0.5]), dtype)[0])) >= error + 5 * Fraction(1, 2)
-    assert checker._error(points * 0, np.zeros(1), dtype)[0] >= (4 * np.finfo(dtype).tiny if not bias else 0)
+    assert Fraction(
+        float(checker._error(points, np.array([0.5]), dtype)[0])
+    ) >= error + 5 * Fraction(1, 2)
+    assert checker._error(points * 0, np.zeros(1), dtype)[0] >= (
+        4 * np.finfo(dtype).tiny if not bias else 0
+    )
     doubt, tolerance, look = (
-        (Fraction(float(f(points)[0])) for f in (checker._doubt, checker.tolerance, lambda x: checker.look_error(x)))
+        (
+            Fraction(float(f(points)[0]))
+            for f in (checker._doubt, checker.tolerance, lambda x: checker.look_error(x))
+        )
         if dtype == np.float32
         else (Fraction(checker.rounding_slack(points[0])), 4 * error, 2 * error)
     )
@@ -457,7 +555,9 @@ def test_margins_of_integers_are_exact_but_for_their_bound() -> None:
         np.fill_diagonal(Y, -np.inf)
         lead = (own - Y.max(axis=1)).astype(float)
         margins = checker._margins(points, np.arange(30), dtype)
-        np.testing.assert_allclose(margins, lead - 2 * checker._error(points, np.zeros(30), dtype), rtol=1e-15)
+        np.testing.assert_allclose(
+            margins, lead - 2 * checker._error(points, np.zeros(30), dtype), rtol=1e-15
+        )
 
 
 def test_tolerance_and_margin_are_in_the_units_of_the_layer() -> None:
@@ -484,12 +584,17 @@ def test_a_margin_in_fractions_is_never_too_large(seed: int, kind: str, ulps: in
     W, b = rng.normal(size=(9, 4)), rng.normal(size=9)
     W[1], b[1] = W[0] + ulps * np.spacing(W[0]), b[0]
     features = (
-        Box(9.0) if kind == "box" else Ellipsoid(rng.normal(size=4), rng.normal(size=4), centred=kind == "centred")
+        Box(9.0)
+        if kind == "box"
+        else Ellipsoid(rng.normal(size=4), rng.normal(size=4), centred=kind == "centred")
     )
     layer, point = SoftmaxLayer(W, b), rng.normal(size=4) / 4
     for z in (point, np.array([Fraction(v) / 3 for v in point], dtype=object)):
         x = features.features_exactly(exact(z) if z.dtype != object else z.tolist())
-        logits = [sum(map(Fraction.__mul__, row, x)) + c for row, c in (exact_row(layer, i) for i in range(9))]
+        logits = [
+            sum(map(Fraction.__mul__, row, x)) + c
+            for row, c in (exact_row(layer, i) for i in range(9))
+        ]
         for t in (0, int(np.argmax(logits))):
             margin, stronger = WitnessChecker(layer, features).exact_margin(z, t)
             rivals = [i for i in range(9) if i != t]
@@ -497,7 +602,9 @@ def test_a_margin_in_fractions_is_never_too_large(seed: int, kind: str, ulps: in
             assert Fraction(margin) <= max(truth, 0)
             assert truth - Fraction(margin) <= Fraction(1, 10**12) * (1 + abs(truth))
             assert (margin > 0) == (truth > 0)
-            assert stronger.tolist() == sorted((i for i in rivals if logits[i] >= logits[t]), key=lambda i: -logits[i])
+            assert stronger.tolist() == sorted(
+                (i for i in rivals if logits[i] >= logits[t]), key=lambda i: -logits[i]
+            )
 
 
 def test_logits_by_tiles_are_those_of_one_product(monkeypatch) -> None:
@@ -526,7 +633,9 @@ def test_many_rivals_far_behind_are_no_close_ones() -> None:
     assert not WitnessChecker(close, Box(1.0)).certify(np.ones((1, 2)), np.array([0]))[0] > 0
 
 
-def test_exact_margins_are_floats_where_they_can_be_and_never_claim_more_than_a_sign_below() -> None:
+def test_exact_margins_are_floats_where_they_can_be_and_never_claim_more_than_a_sign_below() -> (
+    None
+):
     close = WitnessChecker(SoftmaxLayer([[1 + 2.0**-52, 0.0], [1.0, 0.0]]), Box(1.0))
     assert close.exact_margin(np.array([0.5, 0.0]), 0)[0] == 2.0**-53
     checker = WitnessChecker(SoftmaxLayer([[1.0, 0.0], [0.0, 0.0]]), Box(1.0))
@@ -548,17 +657,24 @@ def test_a_radius_is_never_rounded_up(margin: float) -> None:
     rng = np.random.default_rng(0)
     for row in rng.normal(size=(20, 3)):
         layer = SoftmaxLayer(np.array([row, 0 * row]))
-        radius = Fraction(float(WitnessChecker(layer, Unbounded()).radius(np.array([0]), np.array([margin]))[0]))
+        radius = Fraction(
+            float(WitnessChecker(layer, Unbounded()).radius(np.array([0]), np.array([margin]))[0])
+        )
         square = 4 * sum(v * v for v in exact(row))
         assert radius * radius * square <= Fraction(margin) ** 2
-        assert margin < 1e-300 or radius * radius * square >= Fraction(margin) ** 2 * (1 - Fraction(1, 10**7))
+        assert margin < 1e-300 or radius * radius * square >= Fraction(margin) ** 2 * (
+            1 - Fraction(1, 10**7)
+        )
 
 
 def test_numbers_beyond_float64_become_the_largest() -> None:
     huge = Fraction(10) ** 400
     assert (_to_float(huge), _to_float(-huge)) == (np.finfo(float).max, -np.finfo(float).max)
     layer = SoftmaxLayer([[0.5], [1.0]])
-    assert WitnessChecker(layer, Unbounded()).exact_margin(np.array([-huge], dtype=object), 0)[0] == np.finfo(float).max
+    assert (
+        WitnessChecker(layer, Unbounded()).exact_margin(np.array([-huge], dtype=object), 0)[0]
+        == np.finfo(float).max
+    )
 
 
 # ---- verdict.py

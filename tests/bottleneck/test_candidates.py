@@ -15,13 +15,18 @@ from softgeom.bottleneck.proving.enumeration import enumerate_verdicts
 from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, SoftmaxLayer, Unbounded
 
-SQUARE = SoftmaxLayer([[2, 2], [2, -2], [-2, 2], [-2, -2], [1, 0]], tokens=["a", "b", "c", "d", "inside"])
+SQUARE = SoftmaxLayer(
+    [[2, 2], [2, -2], [-2, 2], [-2, -2], [1, 0]], tokens=["a", "b", "c", "d", "inside"]
+)
 
 
 def truth(W, t: int, rivals) -> bool:
     """Whether t wins among the rivals somewhere in R^d, by enumeration."""
     rows = np.array(W)[[t, *rivals]]
-    return enumerate_verdicts(rows, np.zeros(len(rows), np.int64), ("unbounded",))[0].verdict == "argmaxable"
+    return (
+        enumerate_verdicts(rows, np.zeros(len(rows), np.int64), ("unbounded",))[0].verdict
+        == "argmaxable"
+    )
 
 
 def test_a_mask_frees_what_everybody_imprisons() -> None:

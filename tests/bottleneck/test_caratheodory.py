@@ -1,4 +1,6 @@
-"""Carathéodory's theorem: fewer points, the same mean; against sums in fractions and the best choice by a programme."""
+"""Carathéodory's theorem: fewer points, the same mean; against sums in fractions and the best
+choice by a programme.
+"""
 
 import numpy as np
 import pytest
@@ -17,7 +19,9 @@ def cloud(n: int, D: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.nda
 
 @settings(max_examples=60, deadline=None)
 @given(n=st.integers(2, 60), D=st.integers(1, 12), seed=st.integers(0, 10**6))
-def test_the_mean_and_half_of_the_worth_stay_with_at_most_one_point_more_than_dimensions(n, D, seed) -> None:
+def test_the_mean_and_half_of_the_worth_stay_with_at_most_one_point_more_than_dimensions(
+    n, D, seed
+) -> None:
     A, c, weights = cloud(n, D, seed)
     few = thin(A, c, weights)
     assert (few >= 0).all()
@@ -25,7 +29,9 @@ def test_the_mean_and_half_of_the_worth_stay_with_at_most_one_point_more_than_di
     assert few.sum() == pytest.approx(weights.sum(), rel=1e-9)
     assert np.allclose(few @ A, weights @ A, rtol=0, atol=1e-8 * np.abs(A).max() * weights.sum())
     assert few @ c >= weights @ c - SPENT * max(weights @ c, 0) - 1e-8 * weights.sum()
-    best = scipy.optimize.linprog(-c, A_eq=np.vstack([A.T, np.ones(n)]), b_eq=np.append(weights @ A, weights.sum()))
+    best = scipy.optimize.linprog(
+        -c, A_eq=np.vstack([A.T, np.ones(n)]), b_eq=np.append(weights @ A, weights.sum())
+    )
     assert few @ c <= -best.fun + 1e-6 * weights.sum()
 
 
@@ -36,7 +42,8 @@ def test_worth_near_the_best_is_kept_where_handing_over_would_lose_it() -> None:
     best = scipy.optimize.linprog(-c, A_eq=equations, b_eq=equations @ weights).x
     best *= weights.sum() / best.sum()
     blurred = 0.9 * best + 0.1 * weights
-    few = thin(A, c - (blurred @ c) / blurred.sum() + 1e-3, blurred)  # worth a thousandth a unit: little may be lost
+    # worth a thousandth a unit: little may be lost
+    few = thin(A, c - (blurred @ c) / blurred.sum() + 1e-3, blurred)
     assert few @ c >= blurred @ c
     assert np.count_nonzero(few) <= 11
 

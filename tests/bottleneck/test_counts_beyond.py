@@ -1,4 +1,6 @@
-"""Counts as polynomials and as shares, the output space, and layers in special position, each by a second route."""
+"""Counts as polynomials and as shares, the output space, and layers in special position, each by a
+second route.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ def test_every_expert_against_enumeration(seed: int) -> None:
     for k in (1, 2, 3):
         found = ask_experts(SoftmaxLayer(W, b), k, features=Unbounded())
         assert found.verify()
-        assert [expert.verdict == "possible" for expert in found.experts] == [truth(W, b, e, k) for e in range(7)]
+        assert [expert.verdict == "possible" for expert in found.experts] == [
+            truth(W, b, e, k) for e in range(7)
+        ]
         assert found.counts["undecided"] == 0
 
 

@@ -12,7 +12,13 @@ import pytest
 
 from softgeom.bottleneck.certifying import folder
 from softgeom.bottleneck.certifying.archive import block_path
-from softgeom.bottleneck.certifying.folder import EVIDENCE, SUMMARY, TABLE, verify_folder, write_folder
+from softgeom.bottleneck.certifying.folder import (
+    EVIDENCE,
+    SUMMARY,
+    TABLE,
+    verify_folder,
+    write_folder,
+)
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
@@ -77,7 +83,9 @@ def test_an_untouched_folder_is_verified(out) -> None:
 
 
 @pytest.mark.parametrize(
-    "features", [Box(3.0, low=-0.3), Ball(2.0), Unbounded(), Ellipsoid([1.0, 0.5], [0.1, 0.2])], ids=lambda f: f.kind
+    "features",
+    [Box(3.0, low=-0.3), Ball(2.0), Unbounded(), Ellipsoid([1.0, 0.5], [0.1, 0.2])],
+    ids=lambda f: f.kind,
 )
 def test_every_feature_set_and_a_part_of_the_classes(features, tmp_path) -> None:
     write_folder(tmp_path, scan(example(), [0, 5, 7, 30], features=features))
@@ -125,7 +133,9 @@ def test_deep_or_strange_json_is_refused(out) -> None:
         refused(out, "no summary")
 
 
-@pytest.mark.parametrize("head", ["[" * 100_000, "[]", "null", '{"format": 3}', '{"format": 99}', '{"format": [1]}'])
+@pytest.mark.parametrize(
+    "head", ["[" * 100_000, "[]", "null", '{"format": 3}', '{"format": 99}', '{"format": [1]}']
+)
 def test_a_strange_head_is_refused(out, head: str) -> None:
     edit_evidence(out, lambda arrays: arrays.update(head=np.array(head)))
     reseal(out)
@@ -133,12 +143,15 @@ def test_a_strange_head_is_refused(out, head: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["classes", "kinds", "margins", "points32", "captors", "weights", "twins", "captor_counts"]
+    "name",
+    ["classes", "kinds", "margins", "points32", "captors", "weights", "twins", "captor_counts"],
 )
 def test_wrong_dtypes_and_lengths_are_refused(out, name: str) -> None:
     whole = (out / EVIDENCE).read_bytes()
     for change in (
-        lambda a: a.update({name: a[name].astype(np.float16 if a[name].dtype.kind == "i" else np.int16)}),
+        lambda a: a.update(
+            {name: a[name].astype(np.float16 if a[name].dtype.kind == "i" else np.int16)}
+        ),
         lambda a: a.update({name: a[name][:-1]}),
         lambda a: a.update({name: np.concatenate([a[name], a[name][:1]])}),
         lambda a: a.pop(name),
@@ -190,12 +203,16 @@ def test_the_name_of_a_block_says_what_it_is_about(tmp_path) -> None:
 
 @pytest.mark.parametrize("factor", [0.9, 0.999, 1.001, 2.0, -1.0, 0.0, np.inf, np.nan])
 @pytest.mark.parametrize("name", ["margins", "radii"])
-def test_an_edited_margin_or_radius_is_refused_and_its_class_named(out, name: str, factor: float) -> None:
+def test_an_edited_margin_or_radius_is_refused_and_its_class_named(
+    out, name: str, factor: float
+) -> None:
     with np.load(out / EVIDENCE) as file:
         margins = file["margins"]
     for t in (int(np.argmax(margins)), *([int(np.argmin(margins))] if name == "margins" else [])):
         whole = (out / EVIDENCE).read_bytes()
-        edit_evidence(out, lambda arrays, t=t: arrays[name].__setitem__(t, arrays[name][t] * factor))
+        edit_evidence(
+            out, lambda arrays, t=t: arrays[name].__setitem__(t, arrays[name][t] * factor)
+        )
         reseal(out)
         refused(out, f"^Class {t} .*the stored {name[:-1] if name == 'margins' else 'radius'} is")
         (out / EVIDENCE).write_bytes(whole)
@@ -214,11 +231,14 @@ def test_an_edited_table_row_is_named(out) -> None:
 
 
 def test_a_weakened_verdict_is_refused(out) -> None:
-    from softgeom.bottleneck.scanner import Finding, Scan, Unknown
+    from softgeom.bottleneck.certifying.verdict import Finding, Unknown
+    from softgeom.bottleneck.scan_result import Scan
 
     whole = scan(example())
     weak = [
-        Finding(f.index, Unknown(np.inf, "who knows"), f.method, f.steps, np.inf, np.nan) if f.index == 11 else f
+        Finding(f.index, Unknown(np.inf, "who knows"), f.method, f.steps, np.inf, np.nan)
+        if f.index == 11
+        else f
         for f in whole.findings
     ]
     write_folder(out, Scan(whole.layer, whole.features, weak))

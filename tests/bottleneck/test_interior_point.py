@@ -1,4 +1,6 @@
-"""Interior points and cutting planes: each class's verdict against the simplex method's programme over all rivals."""
+"""Interior points and cutting planes: each class's verdict against the simplex method's programme
+over all rivals.
+"""
 
 import numpy as np
 import pytest
@@ -17,12 +19,16 @@ NEARLY_ZERO = 1e-7  # best margins up to this may be zero in the simplex method'
 
 
 def crowded(seed: int = 0, d: int = 8, spread: float = 0.1) -> SoftmaxLayer:
-    """150 outer rows and 60 mixtures of them, whose biases decide: some mixtures win, some are captive."""
+    """150 outer rows and 60 mixtures of them, whose biases decide: some mixtures win, some are
+    captive.
+    """
     rng = np.random.default_rng(seed)
     outer = rng.normal(size=(150, d))
     mixtures = rng.dirichlet(np.full(30, 0.2), 60) @ outer[:30]
     rows = np.concatenate([outer, mixtures])
-    return SoftmaxLayer(rows.astype(np.float32), rng.normal(scale=spread, size=210).astype(np.float32))
+    return SoftmaxLayer(
+        rows.astype(np.float32), rng.normal(scale=spread, size=210).astype(np.float32)
+    )
 
 
 def walk(problem: Problem, classes: np.ndarray, rivals: int = 12):
@@ -40,7 +46,9 @@ def best_margin(problem: Problem, t: int) -> float:
     return programme.solve()[1]
 
 
-@pytest.mark.parametrize("features", [Box(100.0), Box(1.0), Box(high=5.0, low=-0.3)], ids=["wide", "small", "lopsided"])
+@pytest.mark.parametrize(
+    "features", [Box(100.0), Box(1.0), Box(high=5.0, low=-0.3)], ids=["wide", "small", "lopsided"]
+)
 def test_signs_are_those_of_the_simplex_method(features) -> None:
     layer = crowded()
     problem, classes = make_problem(layer, features), np.arange(100, 210)
@@ -50,7 +58,9 @@ def test_signs_are_those_of_the_simplex_method(features) -> None:
     assert min(len(proofs), len(points)) >= 10
     for t in classes[::2].tolist():
         assert (best_margin(problem, t) > 0) == (t in points)
-    assert (WitnessChecker(layer, features).certify_many(list(points.values()), list(points)) > 0).all()
+    assert (
+        WitnessChecker(layer, features).certify_many(list(points.values()), list(points)) > 0
+    ).all()
     assert all(bound <= 0 and t not in captors.rivals for t, (captors, bound) in proofs.items())
     assert max(len(captors.rivals) for captors, _ in proofs.values()) <= layer.dimension + 1
 
@@ -101,7 +111,9 @@ def test_corrections_make_room_before_the_walk_has_ended() -> None:
 
 
 def test_slacks_and_multipliers_keep_their_equations() -> None:
-    """In float64: after every step slacks are what z and m say, multipliers sum to one, and their residual shrinks as the step says."""
+    """In float64: after every step slacks are what z and m say, multipliers sum to one, and their
+    residual shrinks as the step says.
+    """
     problem = make_problem(crowded(3), Box(100.0))
     walking = interior_point._Walk(problem, 170, problem.anchor, np.arange(100))
     walking.dtype = "float64"

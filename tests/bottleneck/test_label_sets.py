@@ -1,4 +1,6 @@
-"""Label sets of sigmoid layers: Cover's counts, the rule of sign changes of the Fourier layer, enumeration."""
+"""Label sets of sigmoid layers: Cover's counts, the rule of sign changes of the Fourier layer,
+enumeration.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,12 @@ import itertools
 import numpy as np
 import pytest
 
-from softgeom.bottleneck.asking.label_sets import ask_label_sets, changes, count_label_sets, fourier_layer
+from softgeom.bottleneck.asking.label_sets import (
+    ask_label_sets,
+    changes,
+    count_label_sets,
+    fourier_layer,
+)
 from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
 
 
@@ -22,9 +29,12 @@ def possible(answers) -> list[bool]:
 
 
 @pytest.mark.parametrize(
-    ("labels", "d", "bias"), [(6, 2, False), (6, 2, True), (6, 3, False), (5, 1, True), (3, 4, False)]
+    ("labels", "d", "bias"),
+    [(6, 2, False), (6, 2, True), (6, 3, False), (5, 1, True), (3, 4, False)],
 )
-def test_random_layers_have_as_many_sets_as_hyperplanes_have_regions(labels: int, d: int, bias: bool) -> None:
+def test_random_layers_have_as_many_sets_as_hyperplanes_have_regions(
+    labels: int, d: int, bias: bool
+) -> None:
     rng = np.random.default_rng(0)
     layer = SoftmaxLayer(rng.normal(size=(labels, d)), rng.normal(size=labels) if bias else None)
     found = ask_label_sets(layer, every_set(labels), features=Unbounded())

@@ -1,4 +1,6 @@
-"""The bottleneck in ranks and nats: planted layers, closed forms at both ends, and two optimisers in between."""
+"""The bottleneck in ranks and nats: planted layers, closed forms at both ends, and two optimisers
+in between.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture
 def target(rng: np.random.Generator) -> np.ndarray:
-    """Six contexts, five classes, full rank; no probability so small that the alternating route would crawl."""
+    """Six contexts, five classes, full rank; no probability so small that the alternating route
+    would crawl.
+    """
     return rng.dirichlet(np.full(5, 4.0), size=6)
 
 
@@ -36,9 +40,15 @@ def entropy(P: np.ndarray) -> float:
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 4), st.booleans(), st.integers(0, 10**6))
 def test_table_of_log_probabilities_has_low_rank(d: int, bias: bool, seed: int) -> None:
-    """Rank d + 1 without a bias and d + 2 with one, neither less (generic weights) nor more; rows are distributions."""
+    """Rank d + 1 without a bias and d + 2 with one, neither less (generic weights) nor more; rows
+    are distributions.
+    """
     rng = np.random.default_rng(seed)
-    X, W, b = rng.normal(size=(12, d)), rng.normal(size=(9, d)), rng.normal(size=9) if bias else None
+    X, W, b = (
+        rng.normal(size=(12, d)),
+        rng.normal(size=(9, d)),
+        rng.normal(size=9) if bias else None,
+    )
     A = log_probabilities(X, W, b)
     np.testing.assert_allclose(np.exp(A).sum(axis=1), 1, rtol=1e-12)
     assert np.linalg.matrix_rank(A, tol=1e-10 * np.abs(A).max()) == d + 1 + bias
@@ -47,8 +57,12 @@ def test_table_of_log_probabilities_has_low_rank(d: int, bias: bool, seed: int) 
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_dimension_zero_has_a_closed_form(target: np.ndarray, bias: bool, rng: np.random.Generator) -> None:
-    """Only the bias is left: the best is the marginal, at the cost of the mutual information; without it, the uniform."""
+def test_dimension_zero_has_a_closed_form(
+    target: np.ndarray, bias: bool, rng: np.random.Generator
+) -> None:
+    """Only the bias is left: the best is the marginal, at the cost of the mutual information;
+    without it, the uniform.
+    """
     best = entropy(target.mean(axis=0)) if bias else np.log(5)
     fit = fit_low_rank(target, 0, bias, rng=rng)
     assert fit.cross_entropy == pytest.approx(best, abs=1e-12)
@@ -56,7 +70,9 @@ def test_dimension_zero_has_a_closed_form(target: np.ndarray, bias: bool, rng: n
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_sufficient_dimension_is_where_the_divergence_vanishes(bias: bool, rng: np.random.Generator) -> None:
+def test_sufficient_dimension_is_where_the_divergence_vanishes(
+    bias: bool, rng: np.random.Generator
+) -> None:
     """A planted layer of dimension 3 is found at 3 exactly, and stays out of reach below."""
     b = rng.normal(size=7) if bias else None
     P = np.exp(log_probabilities(rng.normal(size=(10, 3)), rng.normal(size=(7, 3)), b))
@@ -69,28 +85,43 @@ def test_sufficient_dimension_is_where_the_divergence_vanishes(bias: bool, rng: 
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("d", [1, 2])
-def test_two_optimisers_agree(target: np.ndarray, d: int, bias: bool, rng: np.random.Generator) -> None:
-    """Truncated Newton on all variables and alternating bounds, from starts of their own, end at the same least divergence."""
+def test_two_optimisers_agree(
+    target: np.ndarray, d: int, bias: bool, rng: np.random.Generator
+) -> None:
+    """Truncated Newton on all variables and alternating bounds, from starts of their own, end at
+    the same least divergence.
+    """
     fit = fit_low_rank(target, d, bias, rng=rng, starts=10)
     assert fit.gradient < 1e-6
-    assert descend_by_bounds(target, fit, bias, 50).divergence == pytest.approx(fit.divergence, abs=1e-12)
-    starts = [replace(fit, X=rng.normal(size=(6, d)), W=rng.normal(size=(5, d)), b=np.zeros(5)) for _ in range(4)]
+    assert descend_by_bounds(target, fit, bias, 50).divergence == pytest.approx(
+        fit.divergence, abs=1e-12
+    )
+    starts = [
+        replace(fit, X=rng.normal(size=(6, d)), W=rng.normal(size=(5, d)), b=np.zeros(5))
+        for _ in range(4)
+    ]
     reached = min(descend_by_bounds(target, start, bias, 1500).divergence for start in starts)
     assert reached == pytest.approx(fit.divergence, abs=1e-6)
 
 
 def test_alternating_bounds_never_ascend(target: np.ndarray, rng: np.random.Generator) -> None:
     fit = fit_low_rank(target, 2, True, rng=rng, starts=1)
-    fit = replace(fit, X=10 * rng.normal(size=(6, 2)), W=10 * rng.normal(size=(5, 2)), b=np.zeros(5))
+    fit = replace(
+        fit, X=10 * rng.normal(size=(6, 2)), W=10 * rng.normal(size=(5, 2)), b=np.zeros(5)
+    )
     values = [descend_by_bounds(target, fit, True, steps).cross_entropy for steps in range(30)]
     assert np.all(np.diff(values) < 0)
 
 
 def test_one_step_lands_where_the_bound_is_tight() -> None:
-    """Two classes at even odds have the largest curvature there is: a step in X is Newton's, and almost arrives."""
+    """Two classes at even odds have the largest curvature there is: a step in X is Newton's, and
+    almost arrives.
+    """
     P = np.array([[0.55, 0.45], [0.4, 0.6]])
     start = replace(
-        fit_low_rank(P, 1, False, rng=np.random.default_rng(0)), X=np.zeros((2, 1)), W=np.array([[1.0], [-1.0]])
+        fit_low_rank(P, 1, False, rng=np.random.default_rng(0)),
+        X=np.zeros((2, 1)),
+        W=np.array([[1.0], [-1.0]]),
     )
     assert descend_by_bounds(P, start, False, 1).divergence == pytest.approx(0, abs=1e-5)
 
@@ -102,7 +133,9 @@ def test_more_starts_find_what_the_spectral_start_misses(rng: np.random.Generato
 
 
 def test_gradient_of_the_fit_is_the_slope(target: np.ndarray, rng: np.random.Generator) -> None:
-    """`gradient` at a point that is no optimum, against central differences of the cross-entropy itself."""
+    """`gradient` at a point that is no optimum, against central differences of the cross-entropy
+    itself.
+    """
     fit = fit_low_rank(target, 2, True, rng=rng, starts=1)
     moved = descend_by_bounds(target, replace(fit, X=fit.X + 1, W=fit.W * 2), True, 0)
     slopes = []
@@ -112,7 +145,9 @@ def test_gradient_of_the_fit_is_the_slope(target: np.ndarray, rng: np.random.Gen
             for h in (1e-6, -1e-6):
                 part = getattr(moved, name).copy()
                 part[index] += h
-                values.append(descend_by_bounds(target, replace(moved, **{name: part}), True, 0).cross_entropy)
+                values.append(
+                    descend_by_bounds(target, replace(moved, **{name: part}), True, 0).cross_entropy
+                )
             slopes.append((values[0] - values[1]) / 2e-6)
     assert moved.gradient == pytest.approx(np.abs(slopes).max(), rel=1e-6)
     assert moved.gradient > 1e-2
@@ -121,7 +156,9 @@ def test_gradient_of_the_fit_is_the_slope(target: np.ndarray, rng: np.random.Gen
 def test_a_layer_without_bias_keeps_none(target: np.ndarray, rng: np.random.Generator) -> None:
     fit = fit_low_rank(target, 2, False, rng=rng)
     assert not fit.b.any()
-    assert fit.cross_entropy == pytest.approx(-(target * log_probabilities(fit.X, fit.W)).sum() / 6, abs=1e-12)
+    assert fit.cross_entropy == pytest.approx(
+        -(target * log_probabilities(fit.X, fit.W)).sum() / 6, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,18 @@ from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, SoftmaxLayer
 
 LAYER = uniform_layer(30, 2, seed=1)
-CAPTIVES = [f.index for f in scan(LAYER, features=Box(5.0)).findings if isinstance(f.evidence, Captors)]
+CAPTIVES = [
+    f.index for f in scan(LAYER, features=Box(5.0)).findings if isinstance(f.evidence, Captors)
+]
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6))
 def test_no_mixture_lets_a_captive_win(seed: int, components: int) -> None:
     rng = np.random.default_rng(seed)
-    X = rng.uniform(-5, 5, (200, components, 2)) * rng.choice([0.01, 0.1, 1.0], (200, components, 1))
+    X = rng.uniform(-5, 5, (200, components, 2)) * rng.choice(
+        [0.01, 0.1, 1.0], (200, components, 1)
+    )
     P = mixture(LAYER, X, rng.dirichlet(np.full(components, 0.5), 200))
     assert np.allclose(P.sum(axis=1), 1)
     others = np.delete(np.arange(LAYER.classes), CAPTIVES)

@@ -1,4 +1,6 @@
-"""Newton's ascent: what it finds wins, captors hold in fractions, it finds nearly all that programmes find, and nothing stops it."""
+"""Newton's ascent: what it finds wins, captors hold in fractions, it finds nearly all that
+programmes find, and nothing stops it.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,16 @@ from softgeom.layer import Ball, Box, SoftmaxLayer
 
 
 def crowded(d: int = 8, classes: int = 160, seed: int = 0) -> SoftmaxLayer:
-    """Rows on a sphere and some inside it, with biases: some win in small regions only, some not at all."""
+    """Rows on a sphere and some inside it, with biases: some win in small regions only, some not at
+    all.
+    """
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(classes, d))
     W /= np.linalg.norm(W, axis=1, keepdims=True)
     W[-classes // 4 :] *= rng.uniform(0.1, 0.7, size=(W[-classes // 4 :].shape[0], 1))
-    return SoftmaxLayer(W.astype(np.float32), rng.normal(scale=0.15, size=classes).astype(np.float32))
+    return SoftmaxLayer(
+        W.astype(np.float32), rng.normal(scale=0.15, size=classes).astype(np.float32)
+    )
 
 
 def best_margin(layer: SoftmaxLayer, t: int, low: np.ndarray, high: np.ndarray) -> float:
@@ -34,7 +40,9 @@ def best_margin(layer: SoftmaxLayer, t: int, low: np.ndarray, high: np.ndarray) 
     return float(programme.solve()[1])
 
 
-@pytest.mark.parametrize("features", [Box(100.0), Box(4.0, low=0.0), Ball(6.0)], ids=lambda f: f.describe())
+@pytest.mark.parametrize(
+    "features", [Box(100.0), Box(4.0, low=0.0), Ball(6.0)], ids=lambda f: f.describe()
+)
 def test_it_finds_nearly_every_winner_and_never_a_captive(features) -> None:
     layer = crowded()
     problem, classes = make_problem(layer, features), np.arange(layer.classes)
@@ -67,7 +75,9 @@ def test_groups_and_their_order_change_nothing(monkeypatch) -> None:
     parts, held_apart = newton_ascent(problem, classes[::-1].copy(), start, first=first[::-1])
     np.testing.assert_array_equal(whole.margin > 0, parts.margin[::-1] > 0)
     assert set(held) == set(held_apart)
-    np.testing.assert_allclose(whole.margin, parts.margin[::-1], atol=0.1 * np.abs(whole.margin).max())
+    np.testing.assert_allclose(
+        whole.margin, parts.margin[::-1], atol=0.1 * np.abs(whole.margin).max()
+    )
 
 
 def test_a_start_that_wins_is_kept() -> None:
@@ -82,9 +92,13 @@ def test_a_start_that_wins_is_kept() -> None:
     assert not captors
 
 
-@pytest.mark.parametrize("features", [Box(100.0), Box(4.0, low=0.0), Ball(6.0)], ids=lambda f: f.describe())
+@pytest.mark.parametrize(
+    "features", [Box(100.0), Box(4.0, low=0.0), Ball(6.0)], ids=lambda f: f.describe()
+)
 def test_captors_hold_in_fractions_and_nearly_every_captive_has_some(features) -> None:
-    """The weights at a minimum above zero: made exact they imprison, whatever programmes say; few captives lie too near to winning."""
+    """The weights at a minimum above zero: made exact they imprison, whatever programmes say; few
+    captives lie too near to winning.
+    """
     layer = crowded(classes=400, seed=2)
     problem, classes = make_problem(layer, features), np.arange(300, 400)
     _, captors = newton_ascent(problem, classes, np.full((100, 8), 1e-3))
@@ -101,7 +115,9 @@ def test_captors_hold_in_fractions_and_nearly_every_captive_has_some(features) -
 
 
 def test_weights_that_leave_a_residual_are_not_taken_for_captors(monkeypatch) -> None:
-    """Without corrections the weights near a minimum have room in the bias but miss the row: over this box that proves nothing."""
+    """Without corrections the weights near a minimum have room in the bias but miss the row: over
+    this box that proves nothing.
+    """
     layer = crowded(classes=400, seed=2)
     problem, classes = make_problem(layer, Box(1e6)), np.arange(300, 400)
     start = np.zeros((100, 8))
@@ -115,14 +131,20 @@ def test_a_direction_solves_newtons_equation_by_automatic_differentiation(monkey
     monkeypatch.setattr(newton, "FORGET", 1000.0)
     layer, rng = crowded(seed=2), np.random.default_rng(2)
     problem = make_problem(layer, Box(2.0))
-    group = newton._Group(problem, np.array([3, 150]), rng.uniform(-1.5, 1.5, size=(2, 8)), newton.COLD)
-    rows, bias, low, high = map(torch.tensor, (problem.rows(slice(None), np.float64), problem.b, *problem.box))
+    group = newton._Group(
+        problem, np.array([3, 150]), rng.uniform(-1.5, 1.5, size=(2, 8)), newton.COLD
+    )
+    rows, bias, low, high = map(
+        torch.tensor, (problem.rows(slice(None), np.float64), problem.b, *problem.box)
+    )
     for n, t in enumerate(group.classes.tolist()):
         T, others = float(group.T[n]), [i for i in range(layer.classes) if i != t]
 
         def smoothed(z, T=T, t=t, others=others):
             leads = (rows[others] - rows[t]) @ z + bias[others] - bias[t]
-            return T * torch.logsumexp(leads / T, 0) - T / 16 * torch.log((high - z) * (z - low)).sum()
+            return (
+                T * torch.logsumexp(leads / T, 0) - T / 16 * torch.log((high - z) * (z - low)).sum()
+            )
 
         z = torch.from_numpy(group.Z[n])
         gradient = torch.func.grad(smoothed)(z)
@@ -141,11 +163,15 @@ def test_a_direction_solves_newtons_equation_by_automatic_differentiation(monkey
     scale=st.sampled_from([0.0, 1e-6, 1.0, 200.0]),
     seed=st.integers(0, 1000),
 )
-def test_degenerate_rows_stop_nothing(d: int, classes: int, kinds: int, scale: float, seed: int) -> None:
+def test_degenerate_rows_stop_nothing(
+    d: int, classes: int, kinds: int, scale: float, seed: int
+) -> None:
     """Equal rows, no differences at all, one feature, starts in corners."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(kinds, d))[rng.integers(kinds, size=classes)] * scale
-    layer = SoftmaxLayer(rows.astype(np.float32), rng.integers(-1, 2, size=classes).astype(np.float32))
+    layer = SoftmaxLayer(
+        rows.astype(np.float32), rng.integers(-1, 2, size=classes).astype(np.float32)
+    )
     problem = make_problem(layer, Box(3.0, low=-1.0))
     which = np.arange(classes)
     found, captors = newton_ascent(problem, which, rng.choice([-1.0, 3.0], size=(classes, d)))

@@ -1,4 +1,6 @@
-"""Every verdict on tiny layers against enumeration, in every feature set, dtype and scale; and an attack on every bound."""
+"""Every verdict on tiny layers against enumeration, in every feature set, dtype and scale; and an
+attack on every bound.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,18 @@ from softgeom.rounding import shrink
 @settings(max_examples=30, deadline=None)
 def test_verdicts_are_those_of_enumeration(feature_set: str, seed: int, family: str) -> None:
     rng = np.random.default_rng(seed)
-    tiny = tiny_layer(rng, feature_set, family, classes=int(rng.integers(2, 8)), dimension=int(rng.integers(1, 4)))
+    tiny = tiny_layer(
+        rng, feature_set, family, classes=int(rng.integers(2, 8)), dimension=int(rng.integers(1, 4))
+    )
     found = scan(tiny.layer, features=tiny.features)
     assert found.verify()
     for finding, truth in zip(found.findings, tiny.truths(), strict=True):
         assert finding.evidence.verdict == truth.verdict
         if truth.margin is not None and abs(finding.margin) > 5e-324:
             best = truth.margin * Fraction(2) ** tiny.margins
-            assert finding.margin <= best if truth.verdict == "argmaxable" else finding.margin >= best
+            assert (
+                finding.margin <= best if truth.verdict == "argmaxable" else finding.margin >= best
+            )
 
 
 @pytest.mark.parametrize("feature_set", FEATURE_SETS)
@@ -46,7 +52,9 @@ def test_larger_integer_layers_leave_nothing_undecided(feature_set: str) -> None
 
 
 def test_bias_of_one_unit_in_the_last_place_decides() -> None:
-    """Two rows and their midpoint: with a bias above the mean of theirs by one ulp it wins, else it never does."""
+    """Two rows and their midpoint: with a bias above the mean of theirs by one ulp it wins, else it
+    never does.
+    """
     for size in (1.0, 2.0**-200, 2.0**300):
         for features in (Box(size), Ball(size), Ellipsoid([size, size], radius=1.0), Unbounded()):
             W = np.array([[1.0, 0.5], [-1.0, 0.25], [0.0, 0.375], [0.0, -3.0]])
@@ -58,16 +66,29 @@ def test_bias_of_one_unit_in_the_last_place_decides() -> None:
 
 
 def test_an_oracle_for_the_oracle() -> None:
-    """Layers whose verdicts are known: a square with its centre, a point of its edge, its corner again, a copy with less bias."""
+    """Layers whose verdicts are known: a square with its centre, a point of its edge, its corner
+    again, a copy with less bias.
+    """
     W = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1], [0, 0], [1, 0], [2, 0]])
     zero = np.zeros(7, np.int64)
-    box, far, ball = ("box", -np.ones(2, int), np.ones(2, int)), ("unbounded",), ("ball", Fraction(1))
+    box, far, ball = (
+        ("box", -np.ones(2, int), np.ones(2, int)),
+        ("unbounded",),
+        ("ball", Fraction(1)),
+    )
     for region in (box, far, ball):
-        assert verdicts(W, zero, region) == ["argmaxable"] * 4 + ["unargmaxable"] * 2 + ["argmaxable"]
+        assert verdicts(W, zero, region) == ["argmaxable"] * 4 + ["unargmaxable"] * 2 + [
+            "argmaxable"
+        ]
         assert verdicts(W[[0, 0, 1]], zero[:3], region) == ["tied", "tied", "argmaxable"]
-        assert verdicts(W[[0, 0, 1]], np.array([0, -1, 0]), region) == ["argmaxable", "unargmaxable", "argmaxable"]
+        assert verdicts(W[[0, 0, 1]], np.array([0, -1, 0]), region) == [
+            "argmaxable",
+            "unargmaxable",
+            "argmaxable",
+        ]
     assert enumerate_verdicts(W, zero, box)[6].margin == 1  # at (1, 0): 2 against 1 of three others
-    # A bias of 1/unit lifts the centre; against two rows of length 2 a class needs |x| > 1/2, and not |x| = 1/2.
+    # A bias of 1/unit lifts the centre; against two rows of length 2 a class needs |x| > 1/2, and
+    # not |x| = 1/2.
     assert verdicts(W, np.array([0, 0, 0, 0, 1, 0, 0]), box, unit=2**1074)[4] == "argmaxable"
     pair = np.array([[2, 0], [0, 0]]), np.array([0, 1])
     for square, verdict in ((Fraction(1, 4), "unargmaxable"), (Fraction(26, 100), "argmaxable")):
@@ -88,9 +109,24 @@ def test_biases_at_the_end_of_float64_prove_no_falsehood() -> None:
 
 
 def test_what_a_scan_proves_in_its_own_units_verifies_in_those_of_the_layer() -> None:
-    """Unbounded features and biases near the ends of float64; a witness on the very boundary of a ball."""
+    """Unbounded features and biases near the ends of float64; a witness on the very boundary of a
+    ball.
+    """
     W = np.array(
-        [[-1.0, 0], [-1, 0], [-2, -1], [-2, -1], [0, 0], [-2, 0], [-1, -1], [1, -2], [-2, 2], [1, 0], [0, -1], [-1, 2]]
+        [
+            [-1.0, 0],
+            [-1, 0],
+            [-2, -1],
+            [-2, -1],
+            [0, 0],
+            [-2, 0],
+            [-1, -1],
+            [1, -2],
+            [-2, 2],
+            [1, 0],
+            [0, -1],
+            [-1, 2],
+        ]
     )
     b = np.array([-1.0, 0, 2, 2, -1, -2, 2, -2, 0, -1, 1, 2])
     for unit in (2.0**1000, 2.0**-1074):
@@ -102,15 +138,25 @@ def test_what_a_scan_proves_in_its_own_units_verifies_in_those_of_the_layer() ->
 
 
 def test_rows_that_a_layer_norm_makes_equal_are_decided_by_the_smallest_bias() -> None:
-    """Their difference is (-2, -1), which a gain of (1, 2) turns into a constant: nothing but fractions sees that it vanishes."""
-    layer = SoftmaxLayer(np.array([[-1.0, 1.0], [1.0, 2.0], [2.0, 1.0]]), np.array([0.0, 2.0**-1022, 0.0]))
+    """Their difference is (-2, -1), which a gain of (1, 2) turns into a constant: nothing but
+    fractions sees that it vanishes.
+    """
+    layer = SoftmaxLayer(
+        np.array([[-1.0, 1.0], [1.0, 2.0], [2.0, 1.0]]), np.array([0.0, 2.0**-1022, 0.0])
+    )
     found = scan(layer, features=Ellipsoid([1.0, 2.0], radius=3.0, centred=True))
-    assert [f.evidence.verdict for f in found.findings] == ["unargmaxable", "argmaxable", "argmaxable"]
+    assert [f.evidence.verdict for f in found.findings] == [
+        "unargmaxable",
+        "argmaxable",
+        "argmaxable",
+    ]
     assert found.verify()
 
 
 def test_margins_among_the_subnormal_numbers_are_rounded_down() -> None:
-    """Two thirds of 2^-1060 lie between two floats, the nearest of them above: no lower bound; so with scales at which that appears."""
+    """Two thirds of 2^-1060 lie between two floats, the nearest of them above: no lower bound; so
+    with scales at which that appears.
+    """
     third = Fraction(2) ** -1060 * Fraction(2, 3)
     layer = SoftmaxLayer(np.array([[0.0], [3.0]]), np.array([2.0**-1060, 0.0]))
     point = np.array([Fraction(2) ** -1060 / 9], dtype=object)
@@ -122,7 +168,8 @@ def test_margins_among_the_subnormal_numbers_are_rounded_down() -> None:
     assert shrink([1.5, np.inf], 1024).tolist() == [np.finfo(float).max, np.inf]
 
 
-# ---- The attack: near ties in exact fractions. Whatever a checker accepts must be true, for any rounding.
+# ---- The attack: near ties in exact fractions. Whatever a checker accepts must be true, for any
+# rounding.
 
 
 @pytest.mark.parametrize("seed", [0, 1])

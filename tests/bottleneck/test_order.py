@@ -1,4 +1,6 @@
-"""Orders of logits: every verdict against enumeration, against the counts of regions, and against the independent checker."""
+"""Orders of logits: every verdict against enumeration, against the counts of regions, and against
+the independent checker.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.asking.answer import Answer, Comparisons, EvidenceError, OrderChecker, Unknown, Witness
+from softgeom.bottleneck.asking.answer import (
+    Answer,
+    Comparisons,
+    EvidenceError,
+    OrderChecker,
+    Unknown,
+    Witness,
+)
 from softgeom.bottleneck.asking.ask import Answers, ask
 from softgeom.bottleneck.asking.order import Order
 from softgeom.bottleneck.counting.regions import count_regions
@@ -21,7 +30,9 @@ from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 
 def oracle(W, b, order, region) -> str:
-    """Enumeration on the differences: a class of zeros against the rivals ``w_b - w_a`` of all comparisons."""
+    """Enumeration on the differences: a class of zeros against the rivals ``w_b - w_a`` of all
+    comparisons.
+    """
     rows, shifts = [np.zeros(W.shape[1], np.int64)], [0]
     for upper, lower in order.steps(len(W)):
         for a, c in itertools.product(upper, lower):
@@ -33,7 +44,9 @@ def oracle(W, b, order, region) -> str:
 
 def some_order(rng: np.random.Generator, classes: int) -> Order:
     classes_in_order = rng.permutation(classes)
-    cuts = np.sort(rng.choice(np.arange(1, classes), min(classes - 1, int(rng.integers(1, 4))), replace=False))
+    cuts = np.sort(
+        rng.choice(np.arange(1, classes), min(classes - 1, int(rng.integers(1, 4))), replace=False)
+    )
     blocks = [block for block in np.split(classes_in_order, cuts)]
     if rng.random() < 0.3:
         return Order(blocks[:-1], rest=True)
@@ -52,7 +65,9 @@ def regions(rng: np.random.Generator, d: int):
 
 
 def wrong_verdicts(layers: int, seed: int) -> tuple[int, dict[str, int]]:
-    """Orders of tiny integer layers with another verdict than enumeration; and how many had each verdict."""
+    """Orders of tiny integer layers with another verdict than enumeration; and how many had each
+    verdict.
+    """
     rng = np.random.default_rng(seed)
     wrong, counts = 0, {"possible": 0, "impossible": 0, "undecided": 0}
     for _ in range(layers):
@@ -62,7 +77,9 @@ def wrong_verdicts(layers: int, seed: int) -> tuple[int, dict[str, int]]:
         features, region = regions(rng, d)[int(rng.integers(4))]
         orders = [some_order(rng, classes) for _ in range(6)]
         power = int(rng.choice([0, 0, 0, -60, 70, -300]))
-        layer = SoftmaxLayer(np.ldexp(W.astype(float), power), np.ldexp(b.astype(float), power) if b.any() else None)
+        layer = SoftmaxLayer(
+            np.ldexp(W.astype(float), power), np.ldexp(b.astype(float), power) if b.any() else None
+        )
         found = ask(layer, orders, features=features)
         assert found.verify()
         for order, answer in zip(orders, found.answers, strict=True):
@@ -80,7 +97,12 @@ def test_no_verdict_differs_from_enumeration() -> None:
 
 def test_after_a_normalisation_orders_are_those_of_the_effective_rows() -> None:
     rng = np.random.default_rng(3)
-    W, b, gain, shift = rng.integers(-2, 3, (5, 3)), rng.integers(-1, 2, 5), np.array([1, 2, 0]), np.array([1, 0, -1])
+    W, b, gain, shift = (
+        rng.integers(-2, 3, (5, 3)),
+        rng.integers(-1, 2, 5),
+        np.array([1, 2, 0]),
+        np.array([1, 0, -1]),
+    )
     orders = [some_order(rng, 5) for _ in range(30)]
     found = ask(SoftmaxLayer(W, b), orders, features=Ellipsoid(gain, shift, radius=2.0))
     assert found.verify()
@@ -93,7 +115,11 @@ def test_after_a_normalisation_orders_are_those_of_the_effective_rows() -> None:
 def test_total_orders_are_as_many_as_regions(bias: bool) -> None:
     rng = np.random.default_rng(1)
     layer = SoftmaxLayer(rng.normal(size=(5, 2)), rng.normal(size=5) if bias else None)
-    found = ask(layer, [Order([[i] for i in p]) for p in itertools.permutations(range(5))], features=Unbounded())
+    found = ask(
+        layer,
+        [Order([[i] for i in p]) for p in itertools.permutations(range(5))],
+        features=Unbounded(),
+    )
     assert found.counts["possible"] == count_regions(5, 2, bias)
     assert found.counts["undecided"] == 0
 
@@ -103,7 +129,11 @@ def test_equal_rows_forbid_an_order_in_many_dimensions() -> None:
     rng = np.random.default_rng(0)
     W = rng.normal(size=(50, 40)).astype(np.float32)
     W[7] = W[3]
-    found = ask(SoftmaxLayer(W), [Order([[3], [7]], rest=True), Order([[3, 7]], rest=True)], features=Ball(1.0))
+    found = ask(
+        SoftmaxLayer(W),
+        [Order([[3], [7]], rest=True), Order([[3, 7]], rest=True)],
+        features=Ball(1.0),
+    )
     assert [answer.verdict for answer in found.answers] == ["impossible", "possible"]
     assert found.verify()
 
@@ -111,28 +141,38 @@ def test_equal_rows_forbid_an_order_in_many_dimensions() -> None:
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(
-        st.lists(st.sampled_from([-1.0, 0.0, 1e-300, 1.0, 2.0**30]), min_size=2, max_size=2), min_size=2, max_size=5
+        st.lists(st.sampled_from([-1.0, 0.0, 1e-300, 1.0, 2.0**30]), min_size=2, max_size=2),
+        min_size=2,
+        max_size=5,
     ),
     st.data(),
 )
-def test_degenerate_layers_get_a_proven_answer_or_none(rows: list[list[float]], data: st.DataObject) -> None:
+def test_degenerate_layers_get_a_proven_answer_or_none(
+    rows: list[list[float]], data: st.DataObject
+) -> None:
     layer = SoftmaxLayer(rows)
     order = Order([[i] for i in data.draw(st.permutations(range(len(rows))))])
     found = ask(
-        layer, [order, Order([order.blocks[0]], rest=True)], features=data.draw(st.sampled_from([Box(1.0), Ball(2.0)]))
+        layer,
+        [order, Order([order.blocks[0]], rest=True)],
+        features=data.draw(st.sampled_from([Box(1.0), Ball(2.0)])),
     )
     assert found.verify()
 
 
 def test_evidence_about_another_order_proves_nothing() -> None:
     layer = SoftmaxLayer([[0.0], [1.0], [2.0]])
-    answer = ask(layer, [Order([[0], [1], [2]], rest=True), Order([[0, 2], [1]])], features=Ball(1.0))[1]
+    answer = ask(
+        layer, [Order([[0], [1], [2]], rest=True), Order([[0, 2], [1]])], features=Ball(1.0)
+    )[1]
     assert isinstance(answer.evidence, Comparisons)
     checker = OrderChecker(layer, Ball(1.0))
     for blocks in ([[0], [1]], [[2], [1]], [[1], [0, 2]], [[0], [2], [1]]):
         with pytest.raises(EvidenceError, match="does not prove impossible"):
             checker.check(Answer(Order(blocks), answer.evidence, "", 0, 0.0))
-    doubled = Comparisons(answer.evidence.above, answer.evidence.below, answer.evidence.weights * [1, 1.001])
+    doubled = Comparisons(
+        answer.evidence.above, answer.evidence.below, answer.evidence.weights * [1, 1.001]
+    )
     with pytest.raises(EvidenceError):
         checker.check(Answer(answer.order, doubled, "", 0, 0.0))
     for point in (np.array([0.5]), np.array([2.0]), np.array([np.nan]), np.array([0.5, 0.5])):
@@ -188,7 +228,9 @@ def test_a_file_gives_back_what_was_saved(mixed) -> None:
 def check_answers(repository, folder, monkeypatch, capsys) -> str:
     """What tools/check_answers.py prints about a folder."""
     monkeypatch.syspath_prepend(str(repository / "tools"))
-    monkeypatch.setattr(sys, "argv", ["check_answers.py", str(folder / "answers.npz"), str(folder / "layer.npz")])
+    monkeypatch.setattr(
+        sys, "argv", ["check_answers.py", str(folder / "answers.npz"), str(folder / "layer.npz")]
+    )
     runpy.run_path(str(repository / "tools" / "check_answers.py"), run_name="__main__")
     return capsys.readouterr().out
 
@@ -202,7 +244,9 @@ def test_the_independent_checker_agrees(mixed, repository, monkeypatch, capsys) 
 
 
 @pytest.mark.parametrize("kind", ["possible", "impossible"])
-def test_the_independent_checker_refuses_another_margin(mixed, repository, monkeypatch, capsys, kind: str) -> None:
+def test_the_independent_checker_refuses_another_margin(
+    mixed, repository, monkeypatch, capsys, kind: str
+) -> None:
     found, folder, _ = mixed
     n = next(n for n, answer in enumerate(found.answers) if answer.verdict == kind)
     a = found[n]
@@ -229,4 +273,5 @@ def test_bad_orders_are_refused_in_a_sentence() -> None:
     with pytest.raises(ValueError, match="Each question is an Order"):
         ask(layer, [[0, 1]])  # type: ignore[list-item]
     assert len(ask(layer, [])) == 0
-    assert ask(layer, [Order([[0, 1, 2]], rest=True)])[0].verdict == "possible"  # nothing is compared
+    # nothing is compared
+    assert ask(layer, [Order([[0, 1, 2]], rest=True)])[0].verdict == "possible"

@@ -1,4 +1,6 @@
-"""Wins by a part of each product: never one that exact arithmetic denies, nearly all where winners are far ahead, none tried where they are not."""
+"""Wins by a part of each product: never one that exact arithmetic denies, nearly all where winners
+are far ahead, none tried where they are not.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,19 @@ from hypothesis import strategies as st
 
 from softgeom.bottleneck.certifying import partial
 from softgeom.bottleneck.certifying.partial import PartialLook, partial_look
+from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Witness
 from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.examples import hard_layer, normal_layer
-from softgeom.bottleneck.scanner import EvidenceError, Finding, Scan, Witness, scan
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, SoftmaxLayer
 
 
 def exact_margin(layer: SoftmaxLayer, x: np.ndarray, t: int) -> Fraction:
     def logit(i: int) -> Fraction:
-        terms = (Fraction(float(w)) * Fraction(float(v)) for w, v in zip(layer.W[i], x, strict=True))
+        terms = (
+            Fraction(float(w)) * Fraction(float(v)) for w, v in zip(layer.W[i], x, strict=True)
+        )
         return sum(terms, Fraction(float(layer.bias[i])))
 
     return logit(t) - max(logit(i) for i in range(layer.classes) if i != t)
@@ -33,16 +39,22 @@ def exact_margin(layer: SoftmaxLayer, x: np.ndarray, t: int) -> Fraction:
     st.sampled_from(["apart", "ties", "near ties", "far from the origin"]),
     st.sampled_from([0.0, 1e-6, 0.3]),
 )
-def test_a_bound_is_below_the_margin_in_fractions(seed: int, d: int, size: float, kind: str, skew: float) -> None:
+def test_a_bound_is_below_the_margin_in_fractions(
+    seed: int, d: int, size: float, kind: str, skew: float
+) -> None:
     """Also with directions that are not orthonormal, and where margins hang on the last bits."""
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(7, d)) if kind == "apart" else rng.integers(-2, 3, (7, d)).astype(float)
     W += {"near ties": rng.normal(size=(7, d)) * 1e-7, "far from the origin": 1e4}.get(kind, 0.0)
-    layer = SoftmaxLayer((W * size).astype(np.float32), (rng.integers(-2, 3, 7) * size).astype(np.float32))
+    layer = SoftmaxLayer(
+        (W * size).astype(np.float32), (rng.integers(-2, 3, 7) * size).astype(np.float32)
+    )
     k = int(rng.integers(1, d + 1))
     Q = np.linalg.qr(rng.normal(size=(d, d)))[0][:, :k] + skew * rng.normal(size=(d, k)) / d
     classes = np.arange(7)
-    points = (W * rng.choice([1e-3, 1.0, 50.0]) + rng.normal(size=(7, d)) * rng.choice([0.0, 1.0])).astype(np.float32)
+    points = (
+        W * rng.choice([1e-3, 1.0, 50.0]) + rng.normal(size=(7, d)) * rng.choice([0.0, 1.0])
+    ).astype(np.float32)
     for t, bound in enumerate(PartialLook(layer, Q).margins(points, classes).tolist()):
         assert bound <= exact_margin(layer, points[t], t)
 
@@ -64,7 +76,9 @@ def test_where_winners_are_not_far_ahead_nothing_is_tried(monkeypatch) -> None:
     monkeypatch.setattr(partial, "FEWEST", 1000)
     layer = hard_layer(3000, 64)
     assert partial_look(layer, list(layer.W), np.arange(3000)) is None
-    assert partial_look(normal_layer(900, 64), list(normal_layer(900, 64).W), np.arange(900)) is None
+    assert (
+        partial_look(normal_layer(900, 64), list(normal_layer(900, 64).W), np.arange(900)) is None
+    )
 
 
 @pytest.mark.parametrize("spoilt", ["a loser", "outside the box", "nan"])

@@ -1,4 +1,6 @@
-"""Polygons of rankings: they tile the window, agree with the regions visited exactly, and know which are bounded."""
+"""Polygons of rankings: they tile the window, agree with the regions visited exactly, and know
+which are bounded.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ from softgeom.bottleneck.drawing.planar import (
 IMPRISONED = [[4, 1], [-3, 3], [-1, -4], [0, 1]]
 
 
-def layer(C: int, bias: bool, seed: int = 0, size: int = 30) -> tuple[np.ndarray, np.ndarray | None]:
+def layer(
+    C: int, bias: bool, seed: int = 0, size: int = 30
+) -> tuple[np.ndarray, np.ndarray | None]:
     rng = np.random.default_rng(seed)
     return rng.integers(-size, size, (C, 2)), rng.integers(-size, size, C) if bias else None
 
@@ -57,23 +61,36 @@ def test_cells_tile_the_window_one_for_each_region(C: int, bias: bool) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(*[st.integers(-3, 3)] * 3), min_size=2, max_size=5, unique=True), st.integers(0, 10**6))
-def test_random_features_lie_in_the_cell_of_their_ranking(rows: list[tuple[int, int, int]], seed: int) -> None:
-    """Special positions included; a point belongs to a cell iff it lies to the left of each of its edges."""
+@given(
+    st.lists(st.tuples(*[st.integers(-3, 3)] * 3), min_size=2, max_size=5, unique=True),
+    st.integers(0, 10**6),
+)
+def test_random_features_lie_in_the_cell_of_their_ranking(
+    rows: list[tuple[int, int, int]], seed: int
+) -> None:
+    """Special positions included; a point belongs to a cell iff it lies to the left of each of its
+    edges.
+    """
     W, b = [row[:2] for row in rows], [row[2] for row in rows]
     cells, winners = ranking_cells(square(5), W, b), argmax_cells(square(5), W, b)
     for x in np.random.default_rng(seed).uniform(-5, 5, (20, 2)):
-        ranking = rank_classes([Fraction(x[0]) * w[0] + Fraction(x[1]) * w[1] + c for w, c in zip(W, b, strict=True)])
+        ranking = rank_classes(
+            [Fraction(x[0]) * w[0] + Fraction(x[1]) * w[1] + c for w, c in zip(W, b, strict=True)]
+        )
         for cell in (cells[ranking], winners[ranking[-1]]):
             edges = zip(cell, cell[1:] + cell[:1], strict=True)
-            assert all((q[0] - p[0]) * (x[1] - p[1]) >= (q[1] - p[1]) * (x[0] - p[0]) for p, q in edges)
+            assert all(
+                (q[0] - p[0]) * (x[1] - p[1]) >= (q[1] - p[1]) * (x[0] - p[0]) for p, q in edges
+            )
 
 
 def test_argmax_cells_are_unions_of_ranking_cells() -> None:
     W, b = layer(5, bias=True, seed=4)
     cells, winners = ranking_cells(square(3), W, b), argmax_cells(square(3), W, b)
     for t in range(5):
-        total = sum((area(cell) for ranking, cell in cells.items() if ranking[-1] == t), Fraction(0))
+        total = sum(
+            (area(cell) for ranking, cell in cells.items() if ranking[-1] == t), Fraction(0)
+        )
         assert total == (area(winners[t]) if t in winners else 0)
 
 
@@ -109,7 +126,9 @@ def test_crossings_of_three_classes_meet_in_one_point() -> None:
     W, b = layer(3, bias=True, seed=1)
     assert b is not None
     (x,) = crossings(W, b)
-    assert len({int(w[0]) * x[0] + int(w[1]) * x[1] + int(c) for w, c in zip(W, b, strict=True)}) == 1
+    assert (
+        len({int(w[0]) * x[0] + int(w[1]) * x[1] + int(c) for w, c in zip(W, b, strict=True)}) == 1
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Equation (3), Corollary 1 in both directions by independent methods, and what counts as dimension and as bias."""
+"""Equation (3), Corollary 1 in both directions by independent methods, and what counts as dimension
+and as bias.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +27,29 @@ from softgeom.bottleneck.counting.regions import count_regions
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
 
 
-def random_layer(C: int, d: int, bias: bool, seed: int = 0, size: int = 50) -> tuple[np.ndarray, np.ndarray | None]:
+def random_layer(
+    C: int, d: int, bias: bool, seed: int = 0, size: int = 50
+) -> tuple[np.ndarray, np.ndarray | None]:
     rng = np.random.default_rng(seed)
     return rng.integers(-size, size, (C, d)), rng.integers(-size, size, C) if bias else None
 
 
 def meets_region(ranking: tuple[int, ...], W: np.ndarray, b: np.ndarray | None) -> bool:
-    """Corollary 1 read in the output space: a point t 1 + sum_k s_k u_k, s > 0, of the region that lies on {W x + b}."""
+    """Corollary 1 read in the output space: a point t 1 + sum_k s_k u_k, s > 0, of the region that
+    lies on {W x + b}.
+    """
     C, d = W.shape
     generators = np.array(
         [[1.0 * (c in ranking[k:]) for c in range(C)] for k in range(C)]
     )  # u_0 is the all-ones vector
     system = np.hstack([generators.T, -W.astype(float)])
     bounds = [(None, None)] + [(1e-6, None)] * (C - 1) + [(None, None)] * d
-    return linprog(np.zeros(C + d), A_eq=system, b_eq=np.zeros(C) if b is None else b, bounds=bounds).status == 0
+    return (
+        linprog(
+            np.zeros(C + d), A_eq=system, b_eq=np.zeros(C) if b is None else b, bounds=bounds
+        ).status
+        == 0
+    )
 
 
 def test_example_below_equation_three() -> None:
@@ -54,9 +65,13 @@ def test_ties_have_no_ranking(scores: list[float]) -> None:
         rank_classes(scores)
 
 
-@pytest.mark.parametrize(("C", "d", "bias"), [(3, 1, True), (4, 2, False), (4, 2, True), (4, 3, False), (5, 2, True)])
+@pytest.mark.parametrize(
+    ("C", "d", "bias"), [(3, 1, True), (4, 2, False), (4, 2, True), (4, 3, False), (5, 2, True)]
+)
 def test_corollary_one_is_an_equivalence(C: int, d: int, bias: bool) -> None:
-    """All C! rankings: regions visited in the input space, the subspace in the output space, proofs of either verdict."""
+    """All C! rankings: regions visited in the input space, the subspace in the output space, proofs
+    of either verdict.
+    """
     W, b = random_layer(C, d, bias)
     realised = feasible_rankings(W, b)
     assert len(realised) == count_regions(C, d, bias)
@@ -71,7 +86,10 @@ def test_witnesses_rank_the_classes_as_said() -> None:
     W, b = random_layer(6, 3, bias=True)
     assert b is not None
     for ranking, x in feasible_rankings(W, b).items():
-        logits = [sum(int(w) * q for w, q in zip(row, x, strict=True)) + int(c) for row, c in zip(W, b, strict=True)]
+        logits = [
+            sum(int(w) * q for w, q in zip(row, x, strict=True)) + int(c)
+            for row, c in zip(W, b, strict=True)
+        ]
         assert rank_classes(logits) == ranking
 
 
@@ -83,7 +101,9 @@ def test_special_positions_never_realise_more(seed: int, bias: bool) -> None:
     decided = [p for p in itertools.permutations(range(4)) if decide_ranking(p, W, b).feasible]
     assert set(decided) == set(realised)
     dimension, counts = effective_shape(W, b)
-    assert len(realised) <= (count_regions(4, dimension, counts) if dimension else math.factorial(4))
+    assert len(realised) <= (
+        count_regions(4, dimension, counts) if dimension else math.factorial(4)
+    )
 
 
 def test_square_corners() -> None:
@@ -114,7 +134,12 @@ def test_footnote_seven_needs_columns_independent_of_the_ones_vector() -> None:
 
 @pytest.mark.parametrize(
     ("bias", "shape"),
-    [(None, (2, False)), ([5] * 4, (2, False)), ([8, 2, -6, -4], (2, False)), ([3, 10, -3, -1], (2, True))],
+    [
+        (None, (2, False)),
+        ([5] * 4, (2, False)),
+        ([8, 2, -6, -4], (2, False)),
+        ([3, 10, -3, -1], (2, True)),
+    ],
 )
 def test_effective_shape(bias: list[int] | None, shape: tuple[int, bool]) -> None:
     W = [[1, 2], [3, -1], [-2, 5], [-4, -4]]
@@ -126,7 +151,9 @@ def test_effective_shape(bias: list[int] | None, shape: tuple[int, bool]) -> Non
 
 
 def test_corollary_two_agrees_with_the_convex_hull() -> None:
-    """Without a bias a class heads some realisable ranking iff its row is a vertex of the hull (Qhull knows no rankings)."""
+    """Without a bias a class heads some realisable ranking iff its row is a vertex of the hull
+    (Qhull knows no rankings).
+    """
     W = np.random.default_rng(3).integers(-50, 50, (7, 2))
     winners = {ranking[-1] for ranking in feasible_rankings(W)}
     assert winners == set(ConvexHull(W).vertices.tolist())
@@ -153,7 +180,8 @@ def test_tampered_evidence_does_not_verify() -> None:
     [
         ((1, 1), None, True),
         ((2, 2), [0, 0, -1], True),
-        ((1, 1), [0, 0, 1], False),  # the biases rise along the ranking: no contradiction, the ranking is realised
+        # the biases rise along the ranking: no contradiction, the ranking is realised
+        ((1, 1), [0, 0, 1], False),
         ((-1, -1), None, False),  # a negative weight reverses an inequality
         ((1, 2), None, False),  # the steps do not cancel
     ],
@@ -163,7 +191,10 @@ def test_each_condition_of_motzkins_theorem_is_checked(
 ) -> None:
     """Rows 0, 1, 0: the steps of the ranking (0, 1, 2) are +1 and -1."""
     W = [[0], [1], [0]]
-    assert RankingVerdict((0, 1, 2), False, weights=tuple(map(Fraction, weights))).verify(W, b) == proven
+    assert (
+        RankingVerdict((0, 1, 2), False, weights=tuple(map(Fraction, weights))).verify(W, b)
+        == proven
+    )
     assert decide_ranking((0, 1, 2), W, b).feasible == (b == [0, 0, 1])
 
 

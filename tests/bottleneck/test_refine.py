@@ -1,4 +1,6 @@
-"""Weights for sceptics: thin, sharp, exact; and the independent checker proves what ours proves, and nothing else."""
+"""Weights for sceptics: thin, sharp, exact; and the independent checker proves what ours proves,
+and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,11 @@ import numpy as np
 import pytest
 
 from softgeom.bottleneck.certifying.hull import certify_captivity, exact_captivity, has_room
-from softgeom.bottleneck.certifying.verdict import Captors
+from softgeom.bottleneck.certifying.verdict import Captors, Finding
 from softgeom.bottleneck.proving.lifting import solve_by_lifting
 from softgeom.bottleneck.proving.refine import make_exact, refine
-from softgeom.bottleneck.scanner import Finding, Scan, scan
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
 from softgeom.layer import SoftmaxLayer
 
@@ -27,7 +30,12 @@ def mixed_layer(*, bias: bool = False) -> SoftmaxLayer:
     rng = np.random.default_rng(3)
     W = rng.normal(size=(30, 6)).astype(np.float32)
     W[24:] = (rng.dirichlet(np.ones(24), size=6) @ W[:24]).astype(np.float32)
-    return SoftmaxLayer(W, rng.normal(size=30).astype(np.float32) * 0.01 - np.repeat([0, 1], [24, 6]) if bias else None)
+    return SoftmaxLayer(
+        W,
+        rng.normal(size=30).astype(np.float32) * 0.01 - np.repeat([0, 1], [24, 6])
+        if bias
+        else None,
+    )
 
 
 def captives(layer: SoftmaxLayer, features: FeatureSet) -> list[Finding]:
@@ -66,7 +74,12 @@ def test_room_is_left_as_it_is() -> None:
     layer = mixed_layer(bias=True)
     f = next(f for f in captives(layer, Box(1.0)) if f.index >= 24)
     assert refine(layer, Box(1.0), f.index, f.evidence)[0] is f.evidence
-    assert exact_captivity(layer, Box(1.0), f.index, f.evidence.rivals, [Fraction(w) for w in f.evidence.weights]) <= 0
+    assert (
+        exact_captivity(
+            layer, Box(1.0), f.index, f.evidence.rivals, [Fraction(w) for w in f.evidence.weights]
+        )
+        <= 0
+    )
 
 
 @by_set
@@ -78,13 +91,18 @@ def test_exact_weights_hold_to_the_last_bit(features) -> None:
     moved = exact.weights.copy()
     moved[0] += Fraction(1, 2**200)
     assert certify_captivity(layer, features, f.index, exact.rivals, moved) == np.inf
-    np.testing.assert_allclose(exact.weights.astype(float), f.evidence.weights / f.evidence.weights.sum(), rtol=1e-6)
+    np.testing.assert_allclose(
+        exact.weights.astype(float), f.evidence.weights / f.evidence.weights.sum(), rtol=1e-6
+    )
 
 
 def test_lifting_solves_what_fractions_solve() -> None:
     rng = np.random.default_rng(0)
     A = [[Fraction(int(v), 7) for v in row] for row in rng.integers(-99, 100, (9, 9))]
-    x = [Fraction(int(p), int(q)) for p, q in zip(rng.integers(-9, 10, 9), rng.integers(1, 10**6, 9), strict=True)]
+    x = [
+        Fraction(int(p), int(q))
+        for p, q in zip(rng.integers(-9, 10, 9), rng.integers(1, 10**6, 9), strict=True)
+    ]
     y = [sum((a * b for a, b in zip(row, x, strict=True)), Fraction(0)) for row in A]
     assert solve_by_lifting(A, y) == x
     with pytest.raises(ValueError, match="singular"):
@@ -100,19 +118,32 @@ def run_checker(repository, tmp_path, found: Scan, *options: str) -> subprocess.
     found.save(tmp_path / "evidence.npz")
     arrays = {"W": found.layer.W} | ({} if found.layer.b is None else {"b": found.layer.b})
     np.savez(tmp_path / "layer.npz", **arrays)
-    command = [sys.executable, "-I", str(repository / "tools/check_evidence.py"), "evidence.npz", "layer.npz", *options]
+    command = [
+        sys.executable,
+        "-I",
+        str(repository / "tools/check_evidence.py"),
+        "evidence.npz",
+        "layer.npz",
+        *options,
+    ]
     return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
 
 def with_changed(found: Scan, t: int, **change) -> Scan:
     from dataclasses import replace
 
-    return Scan(found.layer, found.features, [replace(f, **change) if f.index == t else f for f in found.findings])
+    return Scan(
+        found.layer,
+        found.features,
+        [replace(f, **change) if f.index == t else f for f in found.findings],
+    )
 
 
 @by_set
 @pytest.mark.parametrize("bias", [False, True])
-def test_the_independent_checker_proves_every_class(repository, tmp_path, features, bias: bool) -> None:
+def test_the_independent_checker_proves_every_class(
+    repository, tmp_path, features, bias: bool
+) -> None:
     found = scan(mixed_layer(bias=bias), features=features)
     answer = run_checker(repository, tmp_path, found)
     assert answer.returncode == 0, answer.stdout + answer.stderr
@@ -127,7 +158,14 @@ def test_the_independent_checker_proves_fractions_ties_and_faces(repository, tmp
     for features in (Box(5.0, low=0.0), Ball(1.0), Ellipsoid([1.0, 0.0])):
         found = scan(SoftmaxLayer(square, [0, 0, 0, 0.5, 0.5, -3.0]), features=features)
         exact = [
-            Finding(f.index, make_exact(found.layer, features, f.index, f.evidence), f.method, f.steps, 0.0, f.radius)
+            Finding(
+                f.index,
+                make_exact(found.layer, features, f.index, f.evidence),
+                f.method,
+                f.steps,
+                0.0,
+                f.radius,
+            )
             if isinstance(f.evidence, Captors) and f.margin == 0
             else f
             for f in found.findings
@@ -144,7 +182,10 @@ def test_the_independent_checker_refuses_what_is_false(repository, tmp_path) -> 
     spoiled[0] *= 1.001
     for t, change in (
         (captive.index, {"evidence": Captors(captive.evidence.rivals, spoiled)}),
-        (captive.index, {"evidence": Captors(captive.evidence.rivals[1:], captive.evidence.weights[1:])}),
+        (
+            captive.index,
+            {"evidence": Captors(captive.evidence.rivals[1:], captive.evidence.weights[1:])},
+        ),
         (captive.index, {"margin": -1e-9}),
         (winner.index, {"evidence": captive.evidence, "margin": 0.0}),
         (winner.index, {"margin": winner.margin * 1.001}),
@@ -154,6 +195,12 @@ def test_the_independent_checker_refuses_what_is_false(repository, tmp_path) -> 
         assert f"the first [{t}]" in answer.stderr, answer.stderr
     run_checker(repository, tmp_path, found)
     np.savez(tmp_path / "layer.npz", W=found.layer.W * 2)
-    command = [sys.executable, "-I", str(repository / "tools/check_evidence.py"), "evidence.npz", "layer.npz"]
+    command = [
+        sys.executable,
+        "-I",
+        str(repository / "tools/check_evidence.py"),
+        "evidence.npz",
+        "layer.npz",
+    ]
     other = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "belongs to another layer" in other.stderr

@@ -25,7 +25,9 @@ def test_documents_inside_the_hull_are_never_first() -> None:
     W = np.random.default_rng(0).normal(size=(40, 3))
     found = never_first(make_index(W))
     assert found.verify()
-    assert {f.index for f in found.findings if f.evidence.verdict == "argmaxable"} == winners_by_hull(SoftmaxLayer(W))
+    assert {
+        f.index for f in found.findings if f.evidence.verdict == "argmaxable"
+    } == winners_by_hull(SoftmaxLayer(W))
     unit = W / np.linalg.norm(W, axis=1, keepdims=True)
     assert never_first(make_index(unit)).counts["argmaxable"] == 40
 

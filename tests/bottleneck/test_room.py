@@ -1,4 +1,6 @@
-"""Captivity with room, for many at once: never claimed where exact arithmetic denies it, and as often as one at a time."""
+"""Captivity with room, for many at once: never claimed where exact arithmetic denies it, and as
+often as one at a time.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from softgeom.layer import SoftmaxLayer
     st.sampled_from([1e-12, 1e-6, 1.0, 1e6]),
     st.sampled_from([0.0, np.inf]),
 )
-def test_a_bound_is_above_the_right_side_in_fractions(seed: int, d: int, dtype, size: float, dense: float) -> None:
+def test_a_bound_is_above_the_right_side_in_fractions(
+    seed: int, d: int, dtype, size: float, dense: float
+) -> None:
     """Of random weights on near ties, where the sign hangs on the last bits."""
     rng = np.random.default_rng(seed)
     with np.errstate(over="ignore"):
@@ -37,30 +41,49 @@ def test_a_bound_is_above_the_right_side_in_fractions(seed: int, d: int, dtype, 
     captors = []
     for t in range(8):
         rivals = np.delete(np.arange(8), t)[: rng.integers(1, 8)]
-        captors.append(Captors(rivals, rng.choice([1e-9, 0.3, 1.0, 1e9], len(rivals)) * rng.random(len(rivals))))
+        captors.append(
+            Captors(
+                rivals, rng.choice([1e-9, 0.3, 1.0, 1e9], len(rivals)) * rng.random(len(rivals))
+            )
+        )
     with mock.patch.object(room, "DENSE", dense):
         bounds = room_bounds(layer, Box(high), range(8), captors)
     for t, bound in enumerate(bounds):
         row, bias = exact_row(layer, t)
         weights = [Fraction(w) for w in captors[t].weights.tolist()]
         rivals = [exact_row(layer, int(i)) for i in captors[t].rivals]
-        v = [sum(w * (row[k] - other[0][k]) for w, other in zip(weights, rivals, strict=True)) for k in range(d)]
+        v = [
+            sum(w * (row[k] - other[0][k]) for w, other in zip(weights, rivals, strict=True))
+            for k in range(d)
+        ]
         c = sum(w * (bias - other[1]) for w, other in zip(weights, rivals, strict=True))
         exact = (Fraction(high) * sum(map(abs, v)) + c) / sum(weights)
         assert bound == np.inf or exact <= Fraction(float(bound)) < 0
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.sampled_from([1e-18, 1e-17, 1e-16, 1e-15, 1e-13]))
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 3),
+    st.sampled_from([1e-18, 1e-17, 1e-16, 1e-15, 1e-13]),
+)
 def test_a_mixture_rounded_outwards_is_no_captive(seed: int, d: int, room: float) -> None:
-    """The products cancel to nothing, or nearly; in truth what rounding left may outweigh the room in the bias."""
+    """The products cancel to nothing, or nearly; in truth what rounding left may outweigh the room
+    in the bias.
+    """
     rng = np.random.default_rng(seed)
     W, weights = rng.normal(size=(6, d)), rng.random(5)
     W[0] = weights @ W[1:] / weights.sum()
-    layer, captors = SoftmaxLayer(W, np.append(-room, np.zeros(5))), Captors(np.arange(1, 6), weights)
+    layer, captors = (
+        SoftmaxLayer(W, np.append(-room, np.zeros(5))),
+        Captors(np.arange(1, 6), weights),
+    )
     exact = [Fraction(w) for w in weights.tolist()]
     rows = [exact_row(layer, i)[0] for i in range(6)]
-    v = [sum(w * (rows[0][k] - row[k]) for w, row in zip(exact, rows[1:], strict=True)) for k in range(d)]
+    v = [
+        sum(w * (rows[0][k] - row[k]) for w, row in zip(exact, rows[1:], strict=True))
+        for k in range(d)
+    ]
     right = 100 * sum(map(abs, v)) - sum(exact) * Fraction(room)
     bound = room_bounds(layer, Box(100.0), [0], [captors])[0]
     assert bound == np.inf or right / sum(exact) <= Fraction(float(bound)) < 0
@@ -74,7 +97,10 @@ def test_it_finds_the_room_that_one_at_a_time_finds(features) -> None:
     W = np.concatenate([outer, weights @ outer[:20]]).astype(np.float64)
     layer = SoftmaxLayer(W, np.append(np.zeros(60), rng.choice([-0.3, 0.2], 30)))
     captors = [Captors(np.arange(20), row * 2.0**40) for row in weights]
-    expected = [certify_captivity(layer, features, 60 + n, c.rivals, c.weights) for n, c in enumerate(captors)]
+    expected = [
+        certify_captivity(layer, features, 60 + n, c.rivals, c.weights)
+        for n, c in enumerate(captors)
+    ]
     found = room_bounds(layer, features, range(60, 90), captors)
     low = np.array(expected) < 0
     assert low.any()
@@ -98,7 +124,9 @@ def test_what_is_no_proof_and_what_has_no_room_is_left_open() -> None:
     assert (room_bounds(layer, Box(5.0), [0] * len(bad), bad) == np.inf).all()
     good = Captors(two, np.ones(2))
     assert room_bounds(layer, Box(5.0), [0], [good])[0] == pytest.approx(-1.0)
-    assert certify_captives(layer, Box(5.0), [0, 0], [good, bad[-1]]).tolist() == pytest.approx([-1.0, 0.0], abs=1.1)
+    assert certify_captives(layer, Box(5.0), [0, 0], [good, bad[-1]]).tolist() == pytest.approx(
+        [-1.0, 0.0], abs=1.1
+    )
     assert room_bounds(layer, Unbounded(), [0], [good])[0] == np.inf
     assert room_bounds(layer, Box(1e60), [0], [good])[0] == np.inf
     assert room_bounds(layer, Box(5.0), [], []).shape == (0,)

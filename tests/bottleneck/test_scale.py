@@ -15,7 +15,9 @@ SQUARE = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1], [0, 0]])
 CENTRE_LOSES = ["argmaxable"] * 4 + ["unargmaxable"]
 
 
-@pytest.mark.parametrize("features", [Box(1.0), Ball(1.0), Unbounded(), Ellipsoid([1.0])], ids=lambda f: f.kind)
+@pytest.mark.parametrize(
+    "features", [Box(1.0), Ball(1.0), Unbounded(), Ellipsoid([1.0])], ids=lambda f: f.kind
+)
 def test_the_smallest_bias_wins_at_the_origin(features) -> None:
     found = scan(SoftmaxLayer([[0.0], [1.0], [-1.0]], [5e-324, 0.0, 0.0]), features=features)
     assert found.table.verdict.tolist() == ["argmaxable"] * 3
@@ -51,13 +53,20 @@ def test_a_square_is_a_square_at_any_scale(rows: float, features) -> None:
 )
 @settings(max_examples=40)
 def test_verdicts_depend_on_neither_dtype_nor_unit(seed, kind, dtype, rows, points, biased) -> None:
-    """Numbers that float16 holds, in any dtype; and all of them times powers of two, from about 1e-150 to 1e150 for rows and for features, so up to 1e-300 and 1e300 for logits."""
+    """Numbers that float16 holds, in any dtype; and all of them times powers of two, from about
+    1e-150 to 1e150 for rows and for features, so up to 1e-300 and 1e300 for logits.
+    """
     rng = np.random.default_rng(seed)
     W, b = rng.normal(size=(8, 2)).astype(np.float16), rng.normal(size=8).astype(np.float16)
     gain = rng.normal(size=2).astype(np.float16).astype(float)
 
     def features(unit: float):
-        sets = {"box": Box(unit), "ball": Ball(unit), "unbounded": Unbounded(), "norm": Ellipsoid(gain * unit)}
+        sets = {
+            "box": Box(unit),
+            "ball": Ball(unit),
+            "unbounded": Unbounded(),
+            "norm": Ellipsoid(gain * unit),
+        }
         return sets[kind]
 
     def verdicts(W, b, unit: float) -> list[str]:

@@ -1,4 +1,6 @@
-"""Verdicts against independent truths: Qhull, a rational-free second programme, planted classes, and each other."""
+"""Verdicts against independent truths: Qhull, a rational-free second programme, planted classes,
+and each other.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,18 @@ from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 
 from softgeom.bottleneck.certifying import archive
-from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Unknown, Witness
+from softgeom.bottleneck.certifying.verdict import (
+    Captors,
+    EvidenceError,
+    Finding,
+    Twin,
+    Unknown,
+    Witness,
+)
 from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
-from softgeom.bottleneck.scanner import COLUMNS, Finding, Scan, scan
+from softgeom.bottleneck.scan_result import COLUMNS, Scan
+from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 FEATURES = [
@@ -44,7 +54,9 @@ def best_margin_by_linprog(layer: SoftmaxLayer, t: int, low: float, high: float)
 
 
 @pytest.mark.parametrize("d", [2, 3, 5])
-@pytest.mark.parametrize("features", [Box(100.0), Ball(2.0), Unbounded()], ids=lambda f: f.describe())
+@pytest.mark.parametrize(
+    "features", [Box(100.0), Ball(2.0), Unbounded()], ids=lambda f: f.describe()
+)
 def test_without_bias_the_winners_are_the_vertices_of_the_hull(d: int, features) -> None:
     layer = normal_layer(80, d, seed=d)
     found = scan(layer, features=features)
@@ -72,9 +84,15 @@ def test_unbounded_with_bias_the_winners_are_on_the_upper_hull(d: int) -> None:
     assert found.verify()
 
 
-@given(st.integers(0, 10**6), st.sampled_from([(1.0, -1.0), (100.0, -100.0), (3.0, -0.25), (4.0, 0.0)]), st.booleans())
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([(1.0, -1.0), (100.0, -100.0), (3.0, -0.25), (4.0, 0.0)]),
+    st.booleans(),
+)
 @settings(max_examples=12, deadline=None)
-def test_boxed_verdicts_agree_with_another_programme(seed: int, box: tuple[float, float], bias: bool) -> None:
+def test_boxed_verdicts_agree_with_another_programme(
+    seed: int, box: tuple[float, float], bias: bool
+) -> None:
     layer = normal_layer(25, 3, bias=bias, seed=seed)
     found = scan(layer, features=Box(box[0], low=box[1]))
     assert found.verify()
@@ -86,10 +104,15 @@ def test_boxed_verdicts_agree_with_another_programme(seed: int, box: tuple[float
 
 
 @given(
-    st.integers(0, 10**6), st.sampled_from(FEATURES), st.booleans(), st.sampled_from(["twins", "rank", "zero", "grid"])
+    st.integers(0, 10**6),
+    st.sampled_from(FEATURES),
+    st.booleans(),
+    st.sampled_from(["twins", "rank", "zero", "grid"]),
 )
 @settings(max_examples=25, deadline=None)
-def test_degenerate_layers_are_decided_or_said_to_be_ties(seed: int, features, bias: bool, kind: str) -> None:
+def test_degenerate_layers_are_decided_or_said_to_be_ties(
+    seed: int, features, bias: bool, kind: str
+) -> None:
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(12, 3))
     b = rng.normal(size=12) if bias else None
@@ -109,15 +132,25 @@ def test_degenerate_layers_are_decided_or_said_to_be_ties(seed: int, features, b
     for f in found.findings:  # two independent methods may not contradict each other
         if isinstance(f.evidence, Witness) and isinstance(features, Box):
             low, high = features.bounds(3)
-            assert best_margin_by_linprog(found.layer, f.index, float(low[0]), float(high[0])) > -1e-7
+            assert (
+                best_margin_by_linprog(found.layer, f.index, float(low[0]), float(high[0])) > -1e-7
+            )
     for i in range(12):
-        twins = [k for k in range(12) if k != i and np.array_equal(W[i], W[k]) and (b is None or b[i] == b[k])]
-        if twins and (b is None or b[i] == max(b[k] for k in range(12) if np.array_equal(W[i], W[k]))):
+        twins = [
+            k
+            for k in range(12)
+            if k != i and np.array_equal(W[i], W[k]) and (b is None or b[i] == b[k])
+        ]
+        if twins and (
+            b is None or b[i] == max(b[k] for k in range(12) if np.array_equal(W[i], W[k]))
+        ):
             assert isinstance(found.evidence(i), Twin)
 
 
 def test_integer_grid_is_decided_exactly() -> None:
-    """Nine points of a square grid: corners win, edge midpoints and the centre lie on the hull of others."""
+    """Nine points of a square grid: corners win, edge midpoints and the centre lie on the hull of
+    others.
+    """
     W = np.array([[i, j] for i in (-1, 0, 1) for j in (-1, 0, 1)], float)
     found = scan(SoftmaxLayer(W))
     assert winners(found) == {0, 2, 6, 8}
@@ -144,13 +177,23 @@ def test_few_classes_always_win_when_rows_are_independent() -> None:
 
 
 def test_twin_is_named_and_a_smaller_bias_loses_to_its_copy() -> None:
-    layer = SoftmaxLayer([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [-1.0, -1.0], [0.0, 1.0]], [0.0, 0.5, 0.0, 0.0, 0.0])
+    layer = SoftmaxLayer(
+        [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [-1.0, -1.0], [0.0, 1.0]], [0.0, 0.5, 0.0, 0.0, 0.0]
+    )
     found = scan(layer)
     assert found.evidence(0).twin == 2  # type: ignore[union-attr]
     assert found.evidence(2).twin == 0  # type: ignore[union-attr]
     assert found.evidence(4).rivals.tolist() == [1]  # type: ignore[union-attr]
-    assert found.table.verdict.tolist() == ["tied", "argmaxable", "tied", "argmaxable", "unargmaxable"]
-    assert np.argmax(layer.logits([1.0, 0.0])) == 0, "numpy returns the first of twins; strictly neither wins"
+    assert found.table.verdict.tolist() == [
+        "tied",
+        "argmaxable",
+        "tied",
+        "argmaxable",
+        "unargmaxable",
+    ]
+    assert np.argmax(layer.logits([1.0, 0.0])) == 0, (
+        "numpy returns the first of twins; strictly neither wins"
+    )
 
 
 def test_negative_zero_is_zero() -> None:
@@ -158,7 +201,9 @@ def test_negative_zero_is_zero() -> None:
 
 
 def test_final_norm_gives_a_layer_without_bias_an_effective_one() -> None:
-    """W (2, 1) without bias; a normalisation that outputs x in [2, 4] never lets the class with the smaller row win."""
+    """W (2, 1) without bias; a normalisation that outputs x in [2, 4] never lets the class with the
+    smaller row win.
+    """
     layer = SoftmaxLayer([[1.0], [0.5]])
     assert scan(layer).counts["argmaxable"] == 2
     found = scan(layer, features=Ellipsoid([1.0], [3.0], radius=1.0))
@@ -167,7 +212,9 @@ def test_final_norm_gives_a_layer_without_bias_an_effective_one() -> None:
 
 
 def test_layer_norm_cannot_point_along_the_ones() -> None:
-    """A class whose row differs from another's by a multiple of ones ties with it on centred features."""
+    """A class whose row differs from another's by a multiple of ones ties with it on centred
+    features.
+    """
     layer = SoftmaxLayer([[2.0, 2.0, 2.0], [1.0, 1.0, 1.0], [1.0, -1.0, 0.0]], [0.0, 0.5, 0.0])
     free = scan(layer, features=Ellipsoid(np.ones(3)))
     centred = scan(layer, features=Ellipsoid(np.ones(3), centred=True))
@@ -182,7 +229,10 @@ def test_radius_is_a_lower_bound() -> None:
     for f in found.findings:
         if isinstance(f.evidence, Witness):
             y = found.layer.logits(f.evidence.point)
-            ratio = np.delete((y[f.index] - y) / np.maximum(np.linalg.norm(W[f.index] - W, axis=1), 1e-300), f.index)
+            ratio = np.delete(
+                (y[f.index] - y) / np.maximum(np.linalg.norm(W[f.index] - W, axis=1), 1e-300),
+                f.index,
+            )
             assert 0 < f.radius <= ratio.min()
 
 
@@ -238,7 +288,12 @@ def test_verify_names_the_class_whose_evidence_was_tampered_with() -> None:
     ):
         forged = [
             Finding(
-                f.index, _forge(f.evidence) if f.index == victim else f.evidence, f.method, f.steps, f.margin, f.radius
+                f.index,
+                _forge(f.evidence) if f.index == victim else f.evidence,
+                f.method,
+                f.steps,
+                f.margin,
+                f.radius,
             )
             for f in found.findings
         ]
@@ -247,13 +302,18 @@ def test_verify_names_the_class_whose_evidence_was_tampered_with() -> None:
 
 
 def _forge(evidence):
-    return Witness(-evidence.point) if isinstance(evidence, Witness) else Captors(evidence.rivals[:1], np.ones(1))
+    return (
+        Witness(-evidence.point)
+        if isinstance(evidence, Witness)
+        else Captors(evidence.rivals[:1], np.ones(1))
+    )
 
 
 def test_killed_scan_resumes_with_the_same_table(tmp_path, monkeypatch) -> None:
     layer = hard_layer(600, 12, planted=20)
     whole = scan(layer, block=100).table
-    module = sys.modules[Scan.__module__]  # the package exports the function under the module's name
+    # the package exports the function under the module's name
+    module = sys.modules[scan.__module__]
     finished = []
     search = module._search
 
@@ -308,9 +368,15 @@ def test_float16_weights_are_scanned_as_they_are() -> None:
 
 
 def test_near_tie_is_undecided_with_its_reason_or_decided_exactly() -> None:
-    """A class on the segment between two others but for one rounding error: no margin of the solver can tell."""
+    """A class on the segment between two others but for one rounding error: no margin of the solver
+    can tell.
+    """
     third = 1 / 3
-    found = scan(SoftmaxLayer([[1.0, 0.1], [0.0, 0.7], [third, 0.1 * third + 0.7 * (1 - third)], [-1.0, -1.0]]))
+    found = scan(
+        SoftmaxLayer(
+            [[1.0, 0.1], [0.0, 0.7], [third, 0.1 * third + 0.7 * (1 - third)], [-1.0, -1.0]]
+        )
+    )
     evidence = found.evidence(2)
     assert found.verify()
     if isinstance(evidence, Unknown):
@@ -326,9 +392,15 @@ def test_chebyshev_radius_on_request_is_at_least_the_certified_one() -> None:
         scan(uniform_layer(5, 2), features=Unbounded()).chebyshev_radius(0)
 
 
-@pytest.mark.parametrize(("planted", "asked"), [(0, [17, 583]), (600, [17])], ids=["winners", "captives"])
-def test_in_narrow_layers_a_longer_search_goes_on_where_a_trial_mostly_wins(planted, asked, monkeypatch) -> None:
-    """Every verdict is taken from the first search; who can win is then found without a proof, who cannot is left to the proofs."""
+@pytest.mark.parametrize(
+    ("planted", "asked"), [(0, [17, 583]), (600, [17])], ids=["winners", "captives"]
+)
+def test_in_narrow_layers_a_longer_search_goes_on_where_a_trial_mostly_wins(
+    planted, asked, monkeypatch
+) -> None:
+    """Every verdict is taken from the first search; who can win is then found without a proof, who
+    cannot is left to the proofs.
+    """
     from softgeom.bottleneck import scanner
 
     layer = hard_layer(3000, 64, planted=planted) if planted else normal_layer(3000, 64)
@@ -337,7 +409,9 @@ def test_in_narrow_layers_a_longer_search_goes_on_where_a_trial_mostly_wins(plan
     def climb(problem, classes, *, rounds, steps=20, **options):
         climbs.append((steps, len(classes)))
         found = real(problem, classes, rounds=rounds, steps=steps, **options)
-        return dataclasses.replace(found, margin=np.full(len(classes), -1.0)) if steps == 20 else found
+        return (
+            dataclasses.replace(found, margin=np.full(len(classes), -1.0)) if steps == 20 else found
+        )
 
     real = scanner.climb
     monkeypatch.setattr(scanner, "climb", climb)
@@ -346,7 +420,8 @@ def test_in_narrow_layers_a_longer_search_goes_on_where_a_trial_mostly_wins(plan
     assert found.verify()
     monkeypatch.undo()
     assert (
-        found.table.verdict.tolist() == scan(layer, np.arange(2400, 3000), features=Box(100.0)).table.verdict.tolist()
+        found.table.verdict.tolist()
+        == scan(layer, np.arange(2400, 3000), features=Box(100.0)).table.verdict.tolist()
     )
 
 
@@ -354,7 +429,8 @@ def test_in_narrow_layers_a_longer_search_goes_on_where_a_trial_mostly_wins(plan
 def test_blocks_on_two_workers_give_the_same_verdicts(backend) -> None:
     layer = uniform_layer(200, 3, seed=4)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # distributed warns about ports and sockets of its own making
+        # distributed warns about ports and sockets of its own making
+        warnings.simplefilter("ignore")
         spread = scan(layer, block=100, n_jobs=2, backend=backend)
     assert spread.table.verdict.tolist() == scan(layer, block=100).table.verdict.tolist()
     assert spread.verify()
@@ -429,7 +505,9 @@ def test_a_device_that_is_not_there_is_one_sentence(monkeypatch) -> None:
     layer = uniform_layer(5, 2)
     missing = ["nonsense"] if torch.cuda.is_available() else ["nonsense", "cuda"]
     for name in missing:
-        with pytest.raises(ValueError, match=f"PyTorch has no device '{name}' here .*leave device out") as error:
+        with pytest.raises(
+            ValueError, match=f"PyTorch has no device '{name}' here .*leave device out"
+        ) as error:
             scan(layer, device=name)
         assert "\n" not in str(error.value)
     monkeypatch.setitem(sys.modules, "torch", None)
@@ -438,12 +516,15 @@ def test_a_device_that_is_not_there_is_one_sentence(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("features", [Box(100.0), Ball(3.0)], ids=["box", "ball"])
-def test_verdicts_only_are_the_same_verdicts_with_smaller_certified_margins(features, tmp_path) -> None:
+def test_verdicts_only_are_the_same_verdicts_with_smaller_certified_margins(
+    features, tmp_path
+) -> None:
     layer, asked = normal_layer(4200, 96, bias=True), np.arange(0, 4200, 3)
     layer.W[[3, 6]] *= 0.01
     layer.b[[3, 6]] = -10.0  # captives
     full = scan(layer, asked, features=features, checkpoint=tmp_path)
-    part = scan(layer, asked, features=features, checkpoint=tmp_path, verdicts_only=True)  # not the full scan's blocks
+    # not the full scan's blocks
+    part = scan(layer, asked, features=features, checkpoint=tmp_path, verdicts_only=True)
     assert part.table.verdict.tolist() == full.table.verdict.tolist()
     assert part.verify()
     smaller = part.table.margin < 0.9 * full.table.margin
@@ -454,14 +535,17 @@ def test_verdicts_only_are_the_same_verdicts_with_smaller_certified_margins(feat
     certified[part.table.verdict == "argmaxable"] = WitnessChecker(layer, features).certify_many(
         [found.evidence.point for found in won], [found.index for found in won]
     )
-    assert (part.table.margin <= certified * (1 + 1e-4)).all()  # the same up to the rounding that each certifies
+    # the same up to the rounding that each certifies
+    assert (part.table.margin <= certified * (1 + 1e-4)).all()
     assert not (part.table.radius > full.table.radius * (1 + 1e-4)).any()
 
 
 @pytest.mark.parametrize("features", [Box(100.0), Unbounded()], ids=["box", "unbounded"])
 def test_where_a_partial_look_does_not_pay_verdicts_only_is_the_full_scan(features) -> None:
     layer, asked = hard_layer(4200, 64, planted=20), np.arange(3100, 4200)
-    full, part = (scan(layer, asked, features=features, verdicts_only=only) for only in (False, True))
+    full, part = (
+        scan(layer, asked, features=features, verdicts_only=only) for only in (False, True)
+    )
     assert full.table.equals(part.table)
 
 

@@ -1,4 +1,6 @@
-"""Searches: Braid Reflect as published, ascent, looks; whatever a search clears, the programme clears."""
+"""Searches: Braid Reflect as published, ascent, looks; whatever a search clears, the programme
+clears.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.proving.lp import MarginProgramme, SolverError, chebyshev_radius
 from softgeom.bottleneck.proving.nearest import NearestPointProgramme
-from softgeom.bottleneck.proving.surround import _minimise, _polish, _polish_together, _precision, surround
+from softgeom.bottleneck.proving.surround import (
+    _minimise,
+    _polish,
+    _polish_together,
+    _precision,
+    surround,
+)
 from softgeom.bottleneck.searching.ascent import climb
 from softgeom.bottleneck.searching.look import _largest, look
 from softgeom.bottleneck.searching.reflect import braid_reflect, reflect_step
@@ -20,7 +28,9 @@ from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 surrounding = importlib.import_module("softgeom.bottleneck.proving.surround")
 
 
-def reflect_as_published(layer: SoftmaxLayer, t: int, patience: int) -> tuple[bool, int, np.ndarray]:
+def reflect_as_published(
+    layer: SoftmaxLayer, t: int, patience: int
+) -> tuple[bool, int, np.ndarray]:
     """Algorithms 1 and 2 of the paper, line by line, for one class."""
     W, b = layer.W, layer.bias
     x = W[t].copy()
@@ -58,7 +68,9 @@ def test_a_reflection_swaps_the_two_logits_and_without_bias_keeps_the_norm() -> 
     lead = np.einsum("nd,nd->n", w_t - w_i, x) + b_t - b_i
     np.testing.assert_allclose(np.einsum("nd,nd->n", w_t - w_i, after) + b_t - b_i, -lead)
     zero = np.zeros(5)
-    np.testing.assert_allclose(np.linalg.norm(reflect_step(x, w_t, w_i, zero, zero), axis=1), np.linalg.norm(x, axis=1))
+    np.testing.assert_allclose(
+        np.linalg.norm(reflect_step(x, w_t, w_i, zero, zero), axis=1), np.linalg.norm(x, axis=1)
+    )
     np.testing.assert_array_equal(reflect_step(x, w_t, w_t, b_t, b_i), x)
 
 
@@ -80,7 +92,8 @@ def test_a_look_is_the_plain_product(features, dtype, monkeypatch) -> None:
 
     from softgeom.bottleneck.searching import look as _  # noqa: F401 - the module is patched by name below
 
-    monkeypatch.setattr(sys.modules["softgeom.bottleneck.searching.look"], "TILE_BYTES", 1)  # many tiles
+    # many tiles
+    monkeypatch.setattr(sys.modules["softgeom.bottleneck.searching.look"], "TILE_BYTES", 1)
     problem = make_problem(normal_layer(700, 3, bias=True), features)
     classes = np.arange(0, 700, 50)
     Z = np.random.default_rng(1).normal(size=(len(classes), problem.dimension)).astype(np.float32)
@@ -105,9 +118,13 @@ def test_effective_problems_have_the_layers_logits() -> None:
     norm = Ellipsoid([1.0, 2.0, 0.5], [1.0, -1.0, 0.2], centred=True)
     problem = make_problem(layer, norm)
     x = norm.bias + norm.gain * (u - u.mean())
-    np.testing.assert_allclose(problem.rows(slice(None), np.float64) @ u + problem.b, layer.logits(x), atol=1e-12)
+    np.testing.assert_allclose(
+        problem.rows(slice(None), np.float64) @ u + problem.b, layer.logits(x), atol=1e-12
+    )
     cone = make_problem(layer, Unbounded())
-    np.testing.assert_allclose(cone.rows(slice(None), np.float64) @ np.append(u, 1.0), layer.logits(u), atol=1e-12)
+    np.testing.assert_allclose(
+        cone.rows(slice(None), np.float64) @ np.append(u, 1.0), layer.logits(u), atol=1e-12
+    )
     np.testing.assert_allclose(cone.lift(np.append(u, 0.5), 1.0), u / 0.5)
 
 
@@ -117,7 +134,10 @@ def test_points_far_out_lie_in_the_region_and_on_its_rim(features) -> None:
     problem = make_problem(normal_layer(5, 2), features)
     directions = np.array([[3.0, 0.0], [0.0, 0.0], [-1e-20, 1e-20]])
     rim = [[4.0, 0.0], [0.0, 0.0], [-1.0, 4.0] if problem.is_box else [-np.sqrt(8), np.sqrt(8)]]
-    for found in (problem.reach(directions), np.array([problem.reach(direction) for direction in directions])):
+    for found in (
+        problem.reach(directions),
+        np.array([problem.reach(direction) for direction in directions]),
+    ):
         np.testing.assert_allclose(found, rim, rtol=2e-6)
         assert features.contains(found).all()
 
@@ -156,13 +176,17 @@ def test_surround_proves_planted_classes() -> None:
 
 
 def test_weights_polished_together_hold_each_class() -> None:
-    """Against the equation itself, and against polishing one at a time; a class outside the hull keeps a residual."""
+    """Against the equation itself, and against polishing one at a time; a class outside the hull
+    keeps a residual.
+    """
     rng = np.random.default_rng(5)
     W = rng.normal(size=(600, 40)).astype(np.float32)
     own = np.concatenate([rng.dirichlet(np.ones(120), 30) @ W[:120], 3 * W[:2]]).astype(np.float32)
     precision = _precision(W)
     p, _ = _minimise(W, own, np.zeros(600, np.float32), precision)
-    weights = _polish_together(W, own, p, precision, lambda which, weights, v: np.zeros(len(which), dtype=bool))
+    weights = _polish_together(
+        W, own, p, precision, lambda which, weights, v: np.zeros(len(which), dtype=bool)
+    )
     v = weights.sum(axis=1)[:, None] * own.astype(np.float64) - weights @ W.astype(np.float64)
     assert np.abs(v[:30]).max() < 1e-8
     assert weights[:30].min() >= 0
@@ -180,15 +204,17 @@ def test_polishing_ends_for_each_class_once_its_residual_fits_into_its_room() ->
     p, _ = _minimise(W, own, np.zeros(600, np.float32), precision)
 
     def has_room(which: np.ndarray, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
-        assert np.allclose(weights.sum(axis=1)[:, None] * own[which] - weights @ W.astype(np.float64), v, atol=1e-9)
+        assert np.allclose(
+            weights.sum(axis=1)[:, None] * own[which] - weights @ W.astype(np.float64), v, atol=1e-9
+        )
         asked.append(which.tolist())
         return which % 3 == len(asked) - 1
 
     weights = _polish_together(W, own, p, precision, has_room)
     assert asked == [[t for t in range(30) if t % 3 >= rounds] for rounds in range(3)]
-    residuals = np.abs(weights.sum(axis=1)[:, None] * own.astype(np.float64) - weights @ W.astype(np.float64)).max(
-        axis=1
-    )
+    residuals = np.abs(
+        weights.sum(axis=1)[:, None] * own.astype(np.float64) - weights @ W.astype(np.float64)
+    ).max(axis=1)
     assert (weights[::3] == np.where(p > 1e-9 * p.max(axis=1, keepdims=True), p, 0)[::3]).all()
     assert residuals[::3].min() > 100 * residuals[1::3].max() > 100 * residuals[2::3].max()
 
@@ -205,7 +231,11 @@ def test_certified_bounds_of_polished_classes_are_near_those_without_a_residual(
 def test_what_is_polished_together_is_not_polished_again(monkeypatch) -> None:
     layer = hard_layer(3000, 64, planted=20)
     again = []
-    monkeypatch.setattr(surrounding, "_polish", lambda W, own, rivals, p: again.append(1) or _polish(W, own, rivals, p))
+    monkeypatch.setattr(
+        surrounding,
+        "_polish",
+        lambda W, own, rivals, p: again.append(1) or _polish(W, own, rivals, p),
+    )
     proven = surround(make_problem(layer, Box(100.0)), np.arange(2980, 3000))
     assert set(range(2980, 3000)) == set(proven)
     assert len(again) < 5
@@ -237,7 +267,12 @@ def test_programme_and_nearest_point_agree_where_both_apply() -> None:
 
 def test_dual_weights_of_the_programme_have_its_value() -> None:
     layer = uniform_layer(30, 3, seed=5)
-    W, b, low, high = layer.W.astype(float), layer.bias.astype(float), -np.full(3, 4.0), np.full(3, 4.0)
+    W, b, low, high = (
+        layer.W.astype(float),
+        layer.bias.astype(float),
+        -np.full(3, 4.0),
+        np.full(3, 4.0),
+    )
     for t in range(0, 30, 5):
         others = np.delete(np.arange(30), t)
         programme = MarginProgramme(W[t], b[t], low, high)
@@ -253,7 +288,9 @@ def test_dual_weights_of_the_programme_have_its_value() -> None:
 
 
 def test_chebyshev_radius_of_a_known_cone() -> None:
-    """Four square corners: the first quadrant cut by |x| <= 1; the ball may leave the box, as in the paper."""
+    """Four square corners: the first quadrant cut by |x| <= 1; the ball may leave the box, as in
+    the paper.
+    """
     square = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     for method in ("simplex", "ipm"):
         radius, centre = chebyshev_radius(square, None, 0, -np.ones(2), np.ones(2), method=method)
@@ -284,7 +321,12 @@ def test_ball_witness_lies_in_the_ball() -> None:
 
 @pytest.mark.parametrize(
     "features",
-    [Box(3.0, low=-0.3), Ball(2.0), Unbounded(), Ellipsoid([1.0, 2.0, 0.5], [1.0, 0, 0], centred=True)],
+    [
+        Box(3.0, low=-0.3),
+        Ball(2.0),
+        Unbounded(),
+        Ellipsoid([1.0, 2.0, 0.5], [1.0, 0, 0], centred=True),
+    ],
     ids=lambda f: f.describe(),
 )
 def test_a_device_finds_what_numpy_finds(features, monkeypatch) -> None:
@@ -301,12 +343,15 @@ def test_a_device_finds_what_numpy_finds(features, monkeypatch) -> None:
     np.testing.assert_array_equal(seen.losers, expected.losers)
     np.testing.assert_array_equal(np.sort(seen.strongest), np.sort(expected.strongest))
     found, host = climb(problem, classes, device=on), climb(problem, classes)
-    assert ((found.margin > 0) == (host.margin > 0)).mean() > 0.98  # the few near ties are left to the proofs
+    # the few near ties are left to the proofs
+    assert ((found.margin > 0) == (host.margin > 0)).mean() > 0.98
     np.testing.assert_allclose(found.Z, problem.project(found.Z), rtol=1e-6)
 
 
 def test_a_device_sends_and_waits_once_a_look_and_once_a_climb(monkeypatch) -> None:
-    """A device that counts what travels: a class costs neither a tile's answer nor the corners of the box again."""
+    """A device that counts what travels: a class costs neither a tile's answer nor the corners of
+    the box again.
+    """
     pytest.importorskip("torch")
     from softgeom.bottleneck.searching import device
 
@@ -324,11 +369,23 @@ def test_a_device_sends_and_waits_once_a_look_and_once_a_climb(monkeypatch) -> N
     monkeypatch.setattr(device, "TILE_BYTES", 1)  # many tiles
     problem = make_problem(uniform_layer(700, 3, seed=1), Box(3.0, low=-0.3))
     classes, on = np.arange(0, 700, 5), Counting(problem, "cpu")
-    on.ascend(np.zeros((2, 3), np.float32), np.arange(2), np.array([[2, 3], [4, 5]]), steps=1, temperature=0.1)
+    on.ascend(
+        np.zeros((2, 3), np.float32),
+        np.arange(2),
+        np.array([[2, 3], [4, 5]]),
+        steps=1,
+        temperature=0.1,
+    )
     sent, received = on.sent, on.received
     on.look(problem.reach(problem.rows(classes)), classes, strongest=7)
     assert (on.sent - sent, on.received - received) == (2, 1)
-    on.ascend(np.zeros((2, 3), np.float32), np.arange(2), np.array([[2, 3], [4, 5]]), steps=50, temperature=0.1)
+    on.ascend(
+        np.zeros((2, 3), np.float32),
+        np.arange(2),
+        np.array([[2, 3], [4, 5]]),
+        steps=50,
+        temperature=0.1,
+    )
     assert (on.sent - sent, on.received - received) == (4, 2)
 
 

@@ -1,4 +1,6 @@
-"""Planes of space: coordinates that keep rankings, pieces that no plane cuts, and an order a painter can trust."""
+"""Planes of space: coordinates that keep rankings, pieces that no plane cuts, and an order a
+painter can trust.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ def test_feature_plane_holds_the_logits_of_its_chart(bias: bool) -> None:
     np.testing.assert_allclose(plane.heights(points), 0, atol=1e-12)
     foot = (0 if b is None else b) @ B.T + B @ W @ g if bias else np.zeros(3)
     np.testing.assert_allclose(np.linalg.norm(points - foot, axis=1), np.linalg.norm(u, axis=1))
-    np.testing.assert_allclose(np.cross(foot, plane.normal), 0, atol=1e-12)  # the foot of the perpendicular
+    # the foot of the perpendicular
+    np.testing.assert_allclose(np.cross(foot, plane.normal), 0, atol=1e-12)
     assert [rank_classes(y) for y in logits] == [rank_classes(p @ B) for p in points]
 
 
@@ -76,7 +79,9 @@ def braid() -> list[Plane]:
 
 
 def test_pieces_of_the_braid_arrangement(braid: list[Plane]) -> None:
-    """A plane y_i = y_j of four classes carries the 12 rankings of three items with two of them glued: 6 times 6 sectors."""
+    """A plane y_i = y_j of four classes carries the 12 rankings of three items with two of them
+    glued: 6 times 6 sectors.
+    """
     discs = [Piece(disc(plane, 1.0), k) for k, plane in enumerate(braid)]
     pieces = cut_pieces(discs, braid)
     assert len(pieces) == 6 * 6
@@ -87,7 +92,9 @@ def test_pieces_of_the_braid_arrangement(braid: list[Plane]) -> None:
 
 
 @pytest.mark.parametrize("eye", [(1.0, 0.3, 0.5), (-0.2, 1.0, -0.7)])
-def test_nothing_is_painted_over_what_lies_before_it(braid: list[Plane], eye: tuple[float, float, float]) -> None:
+def test_nothing_is_painted_over_what_lies_before_it(
+    braid: list[Plane], eye: tuple[float, float, float]
+) -> None:
     """Rays towards the eye meet the pieces in the order in which they were painted."""
     planes = [*braid, Plane(np.array([0.2, 0.5, 0.6]), 0.2)]
     pieces = [Piece(disc(plane, 1.0), plane) for plane in planes]

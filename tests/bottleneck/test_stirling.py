@@ -1,4 +1,6 @@
-"""Stirling numbers of the first kind against permutations counted one by one, identities and the exact integers."""
+"""Stirling numbers of the first kind against permutations counted one by one, identities and the
+exact integers.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def test_both_kinds_of_numbers_count_permutations_by_their_cycles(n: int) -> Non
 def test_numbers_are_the_coefficients_of_the_rising_factorial(n: int) -> None:
     coefficients = [1]  # of x (x + 1) ... (x + n - 1), lowest first
     for i in range(n):
-        coefficients = [i * a + b for a, b in zip([*coefficients, 0], [0, *coefficients], strict=True)]
+        coefficients = [
+            i * a + b for a, b in zip([*coefficients, 0], [0, *coefficients], strict=True)
+        ]
     assert [unsigned_stirling(n, m) for m in range(n + 1)] == coefficients
     assert stirling_polynomial_sum(n, range(2 * n)) == math.factorial(n)
 
@@ -55,7 +59,9 @@ def test_sum_over_no_orders_is_zero() -> None:
 
 
 @pytest.mark.parametrize("step", [1, 2])
-@pytest.mark.parametrize(("n", "k"), [(30, 3), (30, 12), (30, 28), (400, 300), (600, 590), (600, 598), (3000, 40)])
+@pytest.mark.parametrize(
+    ("n", "k"), [(30, 3), (30, 12), (30, 28), (400, 300), (600, 590), (600, 598), (3000, 40)]
+)
 def test_logarithm_of_the_tail_agrees_with_the_integers(n: int, k: int, step: int) -> None:
     """The saddle point lies outside, near and inside the unit circle in turn."""
     exact = math.log(stirling_polynomial_sum(n, range(k, -1, -step)))
@@ -67,9 +73,13 @@ def test_tail_of_one_term_is_the_logarithm_of_one() -> None:
 
 
 def test_tail_is_the_chance_of_many_cycles() -> None:
-    """A second route: the cycles of a random permutation are independent coins of success 1 / i (Feller's coupling)."""
+    """A second route: the cycles of a random permutation are independent coins of success 1 / i
+    (Feller's coupling).
+    """
     n, m = 40, 6
     distribution = np.array([1.0])
     for i in range(1, n + 1):
         distribution = np.convolve(distribution, [1 - 1 / i, 1 / i])
-    assert math.exp(log_stirling_tail(n, m) - math.lgamma(n + 1)) == pytest.approx(distribution[m:].sum(), rel=1e-12)
+    assert math.exp(log_stirling_tail(n, m) - math.lgamma(n + 1)) == pytest.approx(
+        distribution[m:].sum(), rel=1e-12
+    )

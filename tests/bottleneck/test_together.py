@@ -1,4 +1,6 @@
-"""Captives proven together: warm bases against programmes of their own, in step against one at a time."""
+"""Captives proven together: warm bases against programmes of their own, in step against one at a
+time.
+"""
 
 import numpy as np
 import pytest
@@ -16,15 +18,17 @@ from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
 
 
 def head(d: int = 10, seed: int = 0) -> tuple[SoftmaxLayer, np.ndarray]:
-    """300 outer classes, 60 copies of a dead row up to rounding, 60 mixtures; all of the latter have a low bias."""
+    """300 outer classes, 60 copies of a dead row up to rounding, 60 mixtures; all of the latter
+    have a low bias.
+    """
     rng = np.random.default_rng(seed)
     outer = rng.normal(size=(300, d))
     dead = np.zeros((60, d)) + rng.normal(scale=1e-8, size=(60, d))
     mixtures = rng.dirichlet(np.ones(40), 60) @ outer[:40]
     b = np.concatenate([rng.normal(scale=0.02, size=300), np.full(60, -0.2), np.full(60, -0.3)])
-    return SoftmaxLayer(np.concatenate([outer, dead, mixtures]).astype(np.float32), b.astype(np.float32)), np.arange(
-        300, 420
-    )
+    return SoftmaxLayer(
+        np.concatenate([outer, dead, mixtures]).astype(np.float32), b.astype(np.float32)
+    ), np.arange(300, 420)
 
 
 @pytest.mark.parametrize(("low", "high"), [(-100.0, 100.0), (-0.28, 100.0), (0.0, 3.0)])
@@ -58,7 +62,9 @@ def test_warm_bases_have_the_values_of_programmes_of_their_own(low: float, high:
 
 @pytest.mark.parametrize("group", [3, 64])
 def test_in_step_the_vertices_are_those_of_one_at_a_time(group: int, monkeypatch) -> None:
-    """Some classes are among the shared rivals, one of them in the first basis; bases are inverted anew on the way."""
+    """Some classes are among the shared rivals, one of them in the first basis; bases are inverted
+    anew on the way.
+    """
     monkeypatch.setattr(lockstep, "GROUP", group)
     monkeypatch.setattr(lockstep, "REFRESH", 5)
     rng = np.random.default_rng(2)
@@ -71,7 +77,11 @@ def test_in_step_the_vertices_are_those_of_one_at_a_time(group: int, monkeypatch
         assert bases.solve(rows.mean(axis=0), -1.0) is not None
         return bases
 
-    own, b, itself = rng.normal(size=(40, 6)) * rng.uniform(0, 1.5, (40, 1)), np.full(40, -0.1), np.full(40, -1)
+    own, b, itself = (
+        rng.normal(size=(40, 6)) * rng.uniform(0, 1.5, (40, 1)),
+        np.full(40, -0.1),
+        np.full(40, -1),
+    )
     first = fresh().basic
     for n, place in enumerate([7, int(first[first < 90][0]), 30]):
         own[n], b[n], itself[n] = rows[place], bias[place], place
@@ -84,14 +94,18 @@ def test_in_step_the_vertices_are_those_of_one_at_a_time(group: int, monkeypatch
         assert (vertex.value > 0) == (alone.value > 0)
         rivals = np.delete(np.arange(90), itself[n]) if itself[n] >= 0 else np.arange(90)
         if vertex.value > 0:
-            assert ((own[n] - rows[rivals]) @ vertex.z + b[n] - bias[rivals]).min() == pytest.approx(
-                vertex.value, abs=1e-7
-            )
+            assert (
+                (own[n] - rows[rivals]) @ vertex.z + b[n] - bias[rivals]
+            ).min() == pytest.approx(vertex.value, abs=1e-7)
         else:
             assert vertex.value == pytest.approx(alone.value, abs=1e-7)
             assert set(vertex.positions) <= set(rivals)
             v = own[n] - vertex.weights @ rows[vertex.positions]
-            right = np.maximum(corners[0] * v, corners[1] * v).sum() + b[n] - vertex.weights @ bias[vertex.positions]
+            right = (
+                np.maximum(corners[0] * v, corners[1] * v).sum()
+                + b[n]
+                - vertex.weights @ bias[vertex.positions]
+            )
             assert right == pytest.approx(vertex.value, abs=1e-7)
     assert {vertex.value > 0 for vertex in found.values()} == {True, False}
 
@@ -126,12 +140,15 @@ def test_a_shared_basis_proves_the_dead_and_the_mixtures_with_few_captors(featur
     assert not points
     for t, (captors, bound) in proven.items():
         assert len(captors.rivals) <= layer.dimension + 1
-        assert bound == pytest.approx(certify_captivity(layer, features, t, captors.rivals, captors.weights), rel=1e-6)
+        assert bound == pytest.approx(
+            certify_captivity(layer, features, t, captors.rivals, captors.weights), rel=1e-6
+        )
         assert bound <= 0
 
 
 def test_no_class_that_can_win_is_proven(monkeypatch) -> None:
-    monkeypatch.setattr(together, "TRIED", 200)  # the median of all classes lies among those that win
+    # the median of all classes lies among those that win
+    monkeypatch.setattr(together, "TRIED", 200)
     layer, _ = head()
     problem = make_problem(layer, Box(100.0))
     proven, points = prove_together(problem, np.arange(420))
@@ -140,31 +157,45 @@ def test_no_class_that_can_win_is_proven(monkeypatch) -> None:
     assert points
     assert set(points) <= set(range(300))
     for t in list(proven)[::4]:
-        programme, others = MarginProgramme(rows[t], problem.b[t], *corners), np.delete(np.arange(420), t)
+        programme, others = (
+            MarginProgramme(rows[t], problem.b[t], *corners),
+            np.delete(np.arange(420), t),
+        )
         programme.add(others, rows[others], problem.b[others])
         assert programme.solve()[1] <= 1e-9
 
 
 @pytest.mark.parametrize("features", [Box(100.0), Ball(20.0)])
 def test_without_bias_cutting_planes_decide_every_class(features) -> None:
-    """Mixtures of different rows: no simplex holds two of them, but cutting planes find each its own."""
+    """Mixtures of different rows: no simplex holds two of them, but cutting planes find each its
+    own.
+    """
     rng = np.random.default_rng(4)
     outer = rng.normal(size=(400, 12))
-    mixtures = np.array([rng.dirichlet(np.ones(13)) @ outer[rng.choice(400, 13, replace=False)] for _ in range(40)])
+    mixtures = np.array(
+        [rng.dirichlet(np.ones(13)) @ outer[rng.choice(400, 13, replace=False)] for _ in range(40)]
+    )
     layer = SoftmaxLayer(np.concatenate([outer, mixtures]).astype(np.float32))
     classes = np.arange(360, 440)
     problem = make_problem(layer, features)
-    starts = look(problem, problem.reach(problem.rows(classes)), classes, strongest=24, enough=np.inf).strongest
+    starts = look(
+        problem, problem.reach(problem.rows(classes)), classes, strongest=24, enough=np.inf
+    ).strongest
     proofs, points = cut_each(problem, classes, list(starts))
     assert set(proofs) | set(points) == set(classes.tolist())
     assert set(range(400, 440)) <= set(proofs)
     assert all(bound == 0 for _, bound in proofs.values())
-    assert (WitnessChecker(layer, features).certify_many(list(points.values()), list(points)) > 0).all()
+    assert (
+        WitnessChecker(layer, features).certify_many(list(points.values()), list(points)) > 0
+    ).all()
 
 
 def test_few_classes_wide_layers_and_homogeneous_problems_are_left_alone(monkeypatch) -> None:
     layer, classes = head()
-    assert prove_together(make_problem(layer, Box(100.0)), classes[: together.FEWEST - 1]) == ({}, {})
+    assert prove_together(make_problem(layer, Box(100.0)), classes[: together.FEWEST - 1]) == (
+        {},
+        {},
+    )
     assert prove_together(make_problem(layer, Unbounded()), classes) == ({}, {})
     monkeypatch.setattr(together, "MOST_FEATURES", 9)
     assert prove_together(make_problem(layer, Box(100.0)), classes) == ({}, {})
@@ -183,6 +214,7 @@ def test_degenerate_layers_stop_nothing(flaw: str) -> None:
     else:
         W, b, classes = W[:2], b[:2], np.arange(2)
     proven, _ = prove_together(
-        make_problem(SoftmaxLayer(W, b), Box(100.0)), np.resize(classes, 32) if len(W) < 9 else classes
+        make_problem(SoftmaxLayer(W, b), Box(100.0)),
+        np.resize(classes, 32) if len(W) < 9 else classes,
     )
     assert all(bound <= 0 for _, bound in proven.values())

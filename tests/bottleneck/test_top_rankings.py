@@ -1,4 +1,6 @@
-"""Ordered top k of all classes: against enumeration of the plane's directions, and the bound d + 1 among themselves."""
+"""Ordered top k of all classes: against enumeration of the plane's directions, and the bound d + 1
+among themselves.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from softgeom.layer import Ball, SoftmaxLayer, Unbounded
 
 
 def test_pairs_are_those_that_some_direction_of_the_plane_shows() -> None:
-    """Between two neighbouring directions at which logits tie nothing changes: their middles show every ranking."""
+    """Between two neighbouring directions at which logits tie nothing changes: their middles show
+    every ranking.
+    """
     W = np.random.default_rng(4).normal(size=(7, 2))
     edges = np.array([W[i] - W[j] for i, j in itertools.permutations(range(7), 2)])
     ties = np.sort(np.arctan2(edges[:, 0], -edges[:, 1]))
@@ -21,7 +25,11 @@ def test_pairs_are_those_that_some_direction_of_the_plane_shows() -> None:
     seen = {tuple(row) for row in np.argsort(-Y, axis=1)[:, :2].tolist()}
     pairs = list(itertools.permutations(range(7), 2))
     found = ask_rankings(SoftmaxLayer(W), pairs, features=Ball(1.0))
-    assert {pair for pair, answer in zip(pairs, found.answers, strict=True) if answer.verdict == "possible"} == seen
+    assert {
+        pair
+        for pair, answer in zip(pairs, found.answers, strict=True)
+        if answer.verdict == "possible"
+    } == seen
     assert found.verify()
 
 
@@ -36,7 +44,9 @@ def test_among_themselves_up_to_d_plus_one_classes_take_every_order() -> None:
 
 
 def test_a_ranking_says_more_than_the_order_of_its_classes() -> None:
-    layer = SoftmaxLayer([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], tokens=["e", "w", "n", "s"])
+    layer = SoftmaxLayer(
+        [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], tokens=["e", "w", "n", "s"]
+    )
     assert ask_rankings(layer, [["e", "w"]])[0].verdict == "impossible"
     assert ask_order_among(layer, [["e", "w"]])[0].verdict == "possible"
     assert ask_rankings(layer, [["e", "n"]])[0].verdict == "possible"

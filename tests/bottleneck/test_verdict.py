@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softgeom.bottleneck.certifying.hull import certify_captivity
-from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Witness, check_evidence
+from softgeom.bottleneck.certifying.verdict import (
+    Captors,
+    EvidenceError,
+    Twin,
+    Witness,
+    check_evidence,
+)
 from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 from softgeom.rounding import gamma
@@ -24,7 +30,9 @@ def exact_margin(layer: SoftmaxLayer, t: int, x: list[Fraction]) -> Fraction:
     """The margin in fractions, straight from the definition."""
 
     def logit(i: int) -> Fraction:
-        total = sum((Fraction(float(w)) * v for w, v in zip(layer.W[i], x, strict=True)), Fraction(0))
+        total = sum(
+            (Fraction(float(w)) * v for w, v in zip(layer.W[i], x, strict=True)), Fraction(0)
+        )
         return total + (0 if layer.b is None else Fraction(float(layer.b[i])))
 
     return min(logit(t) - logit(i) for i in range(layer.classes) if i != t)
@@ -38,17 +46,23 @@ def test_corner_wins_and_centre_is_captive_in_every_feature_set(features) -> Non
 
 
 def test_diagonal_of_two_corners_needs_exact_arithmetic() -> None:
-    """The centre between two opposite corners lies on the hull of just these: no simplex of full dimension shows it."""
+    """The centre between two opposite corners lies on the hull of just these: no simplex of full
+    dimension shows it.
+    """
     layer = SoftmaxLayer(SQUARE)
     assert certify_captivity(layer, Unbounded(), 4, np.array([0, 3]), np.array([0.5, 0.5])) <= 0
-    assert certify_captivity(layer, Unbounded(), 4, np.array([0, 2]), np.array([0.5, 0.5])) == np.inf
+    assert (
+        certify_captivity(layer, Unbounded(), 4, np.array([0, 2]), np.array([0.5, 0.5])) == np.inf
+    )
 
 
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from(["float32", "float64"]))
 @settings(max_examples=60, deadline=None)
 def test_certified_margin_is_below_the_exact_one(seed: int, bias: bool, dtype: str) -> None:
     rng = np.random.default_rng(seed)
-    layer = SoftmaxLayer(rng.normal(size=(7, 3)).astype(dtype), rng.normal(size=7).astype(dtype) if bias else None)
+    layer = SoftmaxLayer(
+        rng.normal(size=(7, 3)).astype(dtype), rng.normal(size=7).astype(dtype) if bias else None
+    )
     points = (rng.normal(size=(7, 3)) * 10.0 ** rng.integers(-6, 2)).astype(dtype)
     certified = WitnessChecker(layer, Box(1e4)).certify(points, np.arange(7))
     for t in range(7):
@@ -68,7 +82,10 @@ def test_ellipsoid_margin_is_below_the_exact_one(centred: bool) -> None:
     for t in range(6):
         exact_u = [Fraction(float(v)) for v in u[t]]
         mean = sum(exact_u) / 4 if centred else Fraction(0)
-        x = [Fraction(s) + Fraction(g) * (v - mean) for s, g, v in zip(shift, gain, exact_u, strict=True)]
+        x = [
+            Fraction(s) + Fraction(g) * (v - mean)
+            for s, g, v in zip(shift, gain, exact_u, strict=True)
+        ]
         assert Fraction(float(certified[t])) <= exact_margin(layer, t, x)
         assert float(exact_margin(layer, t, x)) - certified[t] < 1e-12
 
@@ -84,10 +101,17 @@ def test_near_tie_is_decided_in_fractions() -> None:
 
 def test_witness_outside_the_feature_set_or_not_finite_is_rejected() -> None:
     layer = SoftmaxLayer(SQUARE)
-    for features, point in [(Box(1.0), [1.5, 1.5]), (Ball(1.0), [0.9, 0.9]), (Box(1.0), [np.nan, 1.0])]:
+    for features, point in [
+        (Box(1.0), [1.5, 1.5]),
+        (Ball(1.0), [0.9, 0.9]),
+        (Box(1.0), [np.nan, 1.0]),
+    ]:
         with pytest.raises(EvidenceError, match="Class 0"):
             check_evidence(layer, features, 0, Witness(np.array(point)))
-    assert WitnessChecker(layer, Unbounded()).certify(np.array([[np.inf, 1.0]]), np.array([0]))[0] == -np.inf
+    assert (
+        WitnessChecker(layer, Unbounded()).certify(np.array([[np.inf, 1.0]]), np.array([0]))[0]
+        == -np.inf
+    )
 
 
 def test_tampered_evidence_is_rejected() -> None:
@@ -110,13 +134,20 @@ def test_tampered_evidence_is_rejected() -> None:
 
 
 def test_rounded_weights_do_not_prove_a_falsehood() -> None:
-    """A class outside the hull by 1e-9: weights that fit to 1e-8 look convincing and must be turned away."""
+    """A class outside the hull by 1e-9: weights that fit to 1e-8 look convincing and must be turned
+    away.
+    """
     W = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.5, 0.5 + 1e-9]])
     weights = np.array([0.0, 0.5, 0.5])
     for features in (Box(100.0), Ball(10.0), Unbounded()):
         assert certify_captivity(SoftmaxLayer(W), features, 3, np.arange(3), weights) > 0
     # The correction that would close the gap needs more than the tiny third weight has to give.
-    assert certify_captivity(SoftmaxLayer(W), Unbounded(), 3, np.arange(3), np.array([1e-12, 0.5, 0.5])) > 0
+    assert (
+        certify_captivity(
+            SoftmaxLayer(W), Unbounded(), 3, np.arange(3), np.array([1e-12, 0.5, 0.5])
+        )
+        > 0
+    )
     inside = SoftmaxLayer(np.vstack([W[:3], [[0.5, 0.5 - 1e-9]]]))
     near = np.array([1e-9, 0.5, 0.5 - 1e-9])
     assert certify_captivity(inside, Unbounded(), 3, np.arange(3), near) <= 0
@@ -126,7 +157,9 @@ def test_rounded_weights_do_not_prove_a_falsehood() -> None:
     "features", [Box(2.0), Ball(2.0), Ellipsoid([1.0, 1.0], radius=2.0)], ids=lambda f: f.describe()
 )
 def test_captivity_bound_is_the_dual_value(features) -> None:
-    """A class whose own bias is 1 below a copy's surrounding: the bound is the bias gap plus the support of v."""
+    """A class whose own bias is 1 below a copy's surrounding: the bound is the bias gap plus the
+    support of v.
+    """
     layer = SoftmaxLayer([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.1]], [0.0, 0.0, -1.0])
     bound = certify_captivity(layer, features, 2, np.array([0, 1]), np.array([1.0, 1.0]))
     assert bound == pytest.approx(0.1 * 2.0 - 1.0, abs=1e-8)
@@ -140,7 +173,9 @@ def test_bias_that_is_no_worse_proves_nothing_by_itself() -> None:
 
 
 def test_box_with_a_face_at_zero_needs_only_one_sign_of_v() -> None:
-    """After a ReLU x >= 0: a class that every coordinate puts below a rival never wins, though it is a vertex."""
+    """After a ReLU x >= 0: a class that every coordinate puts below a rival never wins, though it
+    is a vertex.
+    """
     layer = SoftmaxLayer([[1.0, 1.0], [0.5, 0.25]])
     assert certify_captivity(layer, Box(100.0, low=0.0), 1, np.array([0]), np.ones(1)) <= 0
     assert certify_captivity(layer, Box(100.0), 1, np.array([0]), np.ones(1)) > 0

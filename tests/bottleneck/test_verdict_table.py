@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from softgeom.bottleneck.card import card
 from softgeom.bottleneck.rows import row_table
-from softgeom.bottleneck.verdict_table import escape_token, read_verdicts, unescape_token, write_verdicts
+from softgeom.bottleneck.verdict_table import (
+    escape_token,
+    read_verdicts,
+    unescape_token,
+    write_verdicts,
+)
 from softgeom.layer import SoftmaxLayer
 
 HARD = [
@@ -30,14 +35,18 @@ def _table(tokens):
         "method": "look",
         "steps": np.arange(n),
     }
-    return pd.DataFrame(columns | {"margin": np.linspace(-1 / 3, 1, n), "radius": [np.nan, *[0.1] * (n - 1)]})
+    return pd.DataFrame(
+        columns | {"margin": np.linspace(-1 / 3, 1, n), "radius": [np.nan, *[0.1] * (n - 1)]}
+    )
 
 
 def test_every_token_reads_back_equal(tmp_path):
     bytes_ = [bytes([n]).decode("latin1") for n in range(256)]
     table = _table([*HARD, *bytes_])
     write_verdicts(table, tmp_path / "verdicts.csv")
-    pd.testing.assert_frame_equal(read_verdicts(tmp_path / "verdicts.csv"), table, check_dtype=False, check_exact=True)
+    pd.testing.assert_frame_equal(
+        read_verdicts(tmp_path / "verdicts.csv"), table, check_dtype=False, check_exact=True
+    )
     text = (tmp_path / "verdicts.csv").read_bytes()
     assert text.count(b"\n") == len(table) + 1  # a row a line
     assert not set(text) & (set(range(32)) - {10})  # and nothing that a terminal obeys

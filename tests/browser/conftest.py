@@ -1,7 +1,10 @@
-"""A browser for the tests: Debian's Chromium, or the Firefox of `make test-firefox`, driven by Playwright. Everything is skipped, with the reason, without.
+"""A browser for the tests: Debian's Chromium, or the Firefox of `make test-firefox`, driven by
+Playwright. Everything is skipped, with the reason, without.
 
-Playwright drives the Firefox that people have by WebDriver BiDi, so nothing of its own needs to be downloaded. Whatever a test does, its tab must end
-without a console error and without a request that leaves the machine. Screenshots go to build/screenshots, to be looked at; nothing compares them.
+Playwright drives the Firefox that people have by WebDriver BiDi, so nothing of its own needs to be
+downloaded. Whatever a test does, its tab must end without a console error and without a request
+that leaves the machine. Screenshots go to build/screenshots, to be looked at; nothing compares
+them.
 """
 
 from __future__ import annotations
@@ -41,12 +44,16 @@ LOCAL = ("file:", "data:", "blob:", "about:", "http://127.0.0.1:", "ws://127.0.0
 
 @pytest.fixture(scope="session")
 def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
-    """`browsers(scheme)`: Chromium, or what SOFTGEOM_BROWSER names; one Firefox for each colour scheme, since a preference of its own sets that."""
+    """`browsers(scheme)`: Chromium, or what SOFTGEOM_BROWSER names; one Firefox for each colour
+    scheme, since a preference of its own sets that.
+    """
     asked = os.environ.get("SOFTGEOM_BROWSER", "chromium")
     found = next(filter(None, map(shutil.which, COMMANDS[asked])), None)
     if not found:
         pytest.skip(f"no {asked} on the PATH (Debian: apt-get install {COMMANDS[asked][-1]})")
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (make env)")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="Playwright is not installed (make env)"
+    )
     with playwright.sync_playwright() as driver:
 
         def launch(scheme: str) -> Any:
@@ -56,8 +63,12 @@ def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
             words = [sys.executable, str(Path(__file__).with_name("firefox_bridge.py")), found]
             bridge.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
             bridge.chmod(0o755)
-            preferences = {"layout.css.prefers-color-scheme.content-override": int(scheme == "light")}
-            return driver.firefox.launch(channel="moz-firefox", executable_path=bridge, firefox_user_prefs=preferences)
+            preferences = {
+                "layout.css.prefers-color-scheme.content-override": int(scheme == "light")
+            }
+            return driver.firefox.launch(
+                channel="moz-firefox", executable_path=bridge, firefox_user_prefs=preferences
+            )
 
         opened: dict[str, Any] = {}
 
@@ -84,7 +95,10 @@ def open_tab(browsers: Callable[[str], Any]) -> Iterator[Callable[..., Any]]:
         contexts.append(context)
         tab = context.new_page()
         tab.set_default_timeout(20_000)
-        tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        tab.on(
+            "console",
+            lambda message: errors.append(message.text) if message.type == "error" else None,
+        )
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.on("request", lambda request: requests.append(request.url))
         tab.on("websocket", lambda socket: requests.append(socket.url))
@@ -113,7 +127,9 @@ def screenshot(repository: Path) -> Callable[[Any, str], None]:
 
 @pytest.fixture(scope="session")
 def drag() -> Callable[..., None]:
-    """`drag(tab, name, right, up)` drags the point of that data-name by so many pixels with the mouse."""
+    """`drag(tab, name, right, up)` drags the point of that data-name by so many pixels with the
+    mouse.
+    """
 
     def drag_(tab: Any, name: str, right: float, up: float) -> None:
         box = tab.locator(f'[data-name="{name}"] .sg-mark').bounding_box()
@@ -128,26 +144,41 @@ def drag() -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the site: built once, in a compendium of its own, from the notebooks that `make smoke` has executed; where there are none, from small
-    ones that are executed here."""
+    """The folder of the site: built once, in a compendium of its own, from the notebooks that `make
+    smoke` has executed; where there are none, from small ones that are executed here.
+    """
     from compendium import paths, runner
     from compendium.pages import report
 
     root = tmp_path_factory.mktemp("compendium")
-    for name in ("Makefile", "README.md", "pyproject.toml", "data", "docs", "lib", "params", "report"):
+    for name in (
+        "Makefile",
+        "README.md",
+        "pyproject.toml",
+        "data",
+        "docs",
+        "lib",
+        "params",
+        "report",
+    ):
         (root / name).symlink_to(repository / name)
-    finished = [path.stem for path in sorted((repository / "executed" / PROFILE).glob("[0-9]*.ipynb"))]
+    finished = [
+        path.stem for path in sorted((repository / "executed" / PROFILE).glob("[0-9]*.ipynb"))
+    ]
     finished = [name for name in finished if not name.endswith(".failed")]
     names = finished if "90_summary" in finished else SMALL
     _claims_of(names, repository / "claims", root / "claims")
     (root / "notebooks").mkdir()
     (root / "notebooks" / "lessons").symlink_to(repository / "notebooks" / "lessons")
     for name in names:
-        (root / "notebooks" / f"{name}.ipynb").symlink_to(repository / "notebooks" / f"{name}.ipynb")
+        (root / "notebooks" / f"{name}.ipynb").symlink_to(
+            repository / "notebooks" / f"{name}.ipynb"
+        )
     for kind in ("results", "figures"):
         (root / kind).mkdir()
         (root / kind / "default").symlink_to(repository / kind / "default")  # the README shows them
-    (root / "results" / "bench").symlink_to(repository / "results" / "bench")  # and what each target costs
+    # and what each target costs
+    (root / "results" / "bench").symlink_to(repository / "results" / "bench")
     (root / "build").mkdir()
     if (repository / "build" / "mathjax").is_dir():
         (root / "build" / "mathjax").symlink_to(repository / "build" / "mathjax")
@@ -162,7 +193,9 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         front = report.build(PROFILE)
         assert front == paths.root() / "build" / "html" / "index.html"
     if not (front.parent / "_static" / "tex-svg.js").is_file() and not shutil.which("npm"):
-        pytest.skip("no npm on the PATH, and so no MathJax in the report: its formulas would need a network")
+        pytest.skip(
+            "no npm on the PATH, and so no MathJax in the report: its formulas would need a network"
+        )
     return front.parent
 
 
@@ -173,7 +206,9 @@ def _claims_of(notebooks: Iterable[str], register: Path, folder: Path) -> None:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         content["claims"] = [claim for claim in content["claims"] if claim["notebook"] in notebooks]
         used = {claim.get("root") for claim in content["claims"]}
-        content["roots"] = {key: text for key, text in content.get("roots", {}).items() if key in used}
+        content["roots"] = {
+            key: text for key, text in content.get("roots", {}).items() if key in used
+        }
         if content["claims"]:
             (folder / path.name).write_text(
                 yaml.safe_dump(content, allow_unicode=True, sort_keys=False), encoding="utf-8"
@@ -182,15 +217,22 @@ def _claims_of(notebooks: Iterable[str], register: Path, folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """(address, folder) of a JupyterLab that knows nothing of the user's settings; stopped at the end."""
+    """(address, folder) of a JupyterLab that knows nothing of the user's settings; stopped at the
+    end.
+    """
     home = tmp_path_factory.mktemp("lab")
     folder = home / "notebooks"
     folder.mkdir()
     notification = (
-        home / "jupyterlab_settings_dir" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
+        home
+        / "jupyterlab_settings_dir"
+        / "@jupyterlab"
+        / "apputils-extension"
+        / "notification.jupyterlab-settings"
     )
     notification.parent.mkdir(parents=True)
-    notification.write_text('{"fetchNews": "false"}', encoding="utf-8")  # the question would cover the notebook
+    # the question would cover the notebook
+    notification.write_text('{"fetchNews": "false"}', encoding="utf-8")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,9 +1,10 @@
-"""Between Playwright and a Firefox older than it expects: hands WebDriver BiDi on, and answers the commands that this Firefox does not know.
+"""Between Playwright and a Firefox older than it expects: hands WebDriver BiDi on, and answers the
+commands that this Firefox does not know.
 
     python tests/browser/firefox_bridge.py FIREFOX OPTIONS...
 
-Playwright starts it as if it were Firefox, and reads the address from its last line. What is not known (the colour scheme, which a preference sets here) is
-nothing that the tests ask about.
+Playwright starts it as if it were Firefox, and reads the address from its last line. What is not
+known (the colour scheme, which a preference sets here) is nothing that the tests ask about.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Bridge(WebSocketHandler):
     async def on_message(self, message: str | bytes) -> None:
         command = json.loads(message)
         if command["method"] in UNKNOWN:
-            await self.write_message(json.dumps({"type": "success", "id": command["id"], "result": {}}))
+            await self.write_message(
+                json.dumps({"type": "success", "id": command["id"], "result": {}})
+            )
         else:
             await self.firefox.write_message(message)
 

@@ -1,4 +1,6 @@
-"""The explorable article in a browser: nothing before a guess, an answer and a live figure after it, on a phone and in the dark."""
+"""The explorable article in a browser: nothing before a guess, an answer and a live figure after
+it, on a phone and in the dark.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ from compendium.pages import article
 
 pytestmark = pytest.mark.browser
 
-PHONE = {"viewport": {"width": 375, "height": 800}, "has_touch": True, "is_mobile": True, "color_scheme": "dark"}
+PHONE = {
+    "viewport": {"width": 375, "height": 800},
+    "has_touch": True,
+    "is_mobile": True,
+    "color_scheme": "dark",
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +36,9 @@ def test_a_guess_brings_the_answer_and_its_figure(address, open_tab, screenshot)
     first.get_by_label("yes").check()
     first.get_by_role("button", name="Guess").click()
     assert first.locator(".said").inner_text() == "You said yes."
-    first.frame_locator("iframe").locator('[aria-live="polite"]', has_text="c₄ can never win.").wait_for()
+    first.frame_locator("iframe").locator(
+        '[aria-live="polite"]', has_text="c₄ can never win."
+    ).wait_for()
     second = tab.locator("form.step").nth(1)
     second.get_by_label("Your guess").fill("5000")
     second.get_by_label("Your guess").press("Enter")

@@ -1,4 +1,6 @@
-"""The card of a scan, opened from its folder as somebody would who was sent it: light, dark, on a phone."""
+"""The card of a scan, opened from its folder as somebody would who was sent it: light, dark, on a
+phone.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,9 @@ def test_the_card_can_be_read_in_both_themes(card, open_tab, screenshot, theme):
     assert tab.locator("svg rect").count() > 10
     ratios = tab.evaluate(CONTRAST)
     assert min(ratios) >= 4.5
-    assert tab.evaluate("getComputedStyle(document.documentElement).backgroundColor") == tab.evaluate(
-        "getComputedStyle(document.querySelector('.softgeom-card')).backgroundColor"
-    )
+    assert tab.evaluate(
+        "getComputedStyle(document.documentElement).backgroundColor"
+    ) == tab.evaluate("getComputedStyle(document.querySelector('.softgeom-card')).backgroundColor")
     screenshot(tab, f"card_{theme}")
 
 

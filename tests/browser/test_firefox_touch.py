@@ -1,4 +1,6 @@
-"""A finger in Firefox. Playwright's touch is Chromium's alone there, so Firefox is asked for it by WebDriver BiDi itself."""
+"""A finger in Firefox. Playwright's touch is Chromium's alone there, so Firefox is asked for it by
+WebDriver BiDi itself.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +32,33 @@ def firefox(tmp_path: Path) -> Iterator[Callable[..., Any]]:
     program = shutil.which("firefox") or shutil.which("firefox-esr")
     if not program:
         pytest.skip("no firefox on the PATH (Debian: apt-get install firefox-esr)")
-    websocket = pytest.importorskip("websocket", reason="websocket-client is not installed (make env)")
+    websocket = pytest.importorskip(
+        "websocket", reason="websocket-client is not installed (make env)"
+    )
     profile = tmp_path / "profile"
     profile.mkdir()
-    lines = (f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in PREFERENCES.items())
+    lines = (
+        f"user_pref({json.dumps(name)}, {json.dumps(value)});"
+        for name, value in PREFERENCES.items()
+    )
     (profile / "user.js").write_text("\n".join(lines), encoding="utf-8")
-    command = [program, "--headless", "--no-remote", "--remote-debugging-port=0", "--profile", str(profile)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    command = [
+        program,
+        "--headless",
+        "--no-remote",
+        "--remote-debugging-port=0",
+        "--profile",
+        str(profile),
+    ]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
     try:
         said = (re.search(r"WebDriver BiDi listening on (ws:\S+)", line) for line in process.stderr)
         address = next(filter(None, said))[1]
-        connection = websocket.create_connection(f"{address}/session", timeout=60, suppress_origin=True)
+        connection = websocket.create_connection(
+            f"{address}/session", timeout=60, suppress_origin=True
+        )
         numbers = itertools.count(1)
 
         def send(method: str, **parameters: Any) -> Any:
@@ -67,7 +85,9 @@ def test_a_finger_drags_in_firefox(firefox, tmp_path):
     firefox("browsingContext.navigate", context=context, url=path.as_uri(), wait="complete")
 
     def value(expression: str) -> Any:
-        answer = firefox("script.evaluate", expression=expression, target={"context": context}, awaitPromise=True)
+        answer = firefox(
+            "script.evaluate", expression=expression, target={"context": context}, awaitPromise=True
+        )
         return json.loads(answer["result"]["value"])
 
     x, y = value(
@@ -77,10 +97,19 @@ def test_a_finger_drags_in_firefox(firefox, tmp_path):
     before, scrolled = value(f"JSON.stringify([{LIVE}, scrollY])")
     assert before == "c₄ can never win."
     x, y = round(x), round(y)
-    moves = [{"type": "pointerMove", "x": x, "y": y + 10 * step, "duration": 20} for step in range(1, 14)]
+    moves = [
+        {"type": "pointerMove", "x": x, "y": y + 10 * step, "duration": 20} for step in range(1, 14)
+    ]
     actions = [{"type": "pointerMove", "x": x, "y": y}, {"type": "pointerDown", "button": 0}, *moves, {"type": "pointerUp", "button": 0}]  # fmt: skip
-    finger = {"type": "pointer", "id": "finger", "parameters": {"pointerType": "touch"}, "actions": actions}
-    value("document.addEventListener('pointerdown', (e) => (window.met = e.pointerType), true), '0'")
+    finger = {
+        "type": "pointer",
+        "id": "finger",
+        "parameters": {"pointerType": "touch"},
+        "actions": actions,
+    }
+    value(
+        "document.addEventListener('pointerdown', (e) => (window.met = e.pointerType), true), '0'"
+    )
     firefox("input.performActions", context=context, actions=[finger])
     after, now, met = value(f"JSON.stringify([{LIVE}, scrollY, window.met])")
     assert met == "touch"

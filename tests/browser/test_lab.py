@@ -43,7 +43,9 @@ def _write_notebook(path, *cells: str) -> None:
     path.write_text(json.dumps(content), encoding="utf-8")
 
 
-def test_a_drag_in_jupyterlab_reaches_python_and_python_reaches_back(jupyterlab, open_tab, drag, screenshot):
+def test_a_drag_in_jupyterlab_reaches_python_and_python_reaches_back(
+    jupyterlab, open_tab, drag, screenshot
+):
     address, folder = jupyterlab
     _write_notebook(folder / "drag.ipynb", SHOW, READ, SET, OTHERS)
     tab = open_tab(f"{address}/lab/tree/drag.ipynb", viewport={"width": 1300, "height": 1000})
@@ -65,7 +67,9 @@ def test_a_drag_in_jupyterlab_reaches_python_and_python_reaches_back(jupyterlab,
     tab.locator('[data-name="class-3"][aria-label*="(0.06,"]').wait_for()
     assert handle.evaluate("(element) => element === document.activeElement")
     shown = handle.get_attribute("aria-label")
-    x, y = (float(value.replace("−", "-")) for value in re.search(r"\((.*?), (.*?)\)", shown).groups())
+    x, y = (
+        float(value.replace("−", "-")) for value in re.search(r"\((.*?), (.*?)\)", shown).groups()
+    )
     assert x == pytest.approx(1 / 16, abs=0.006)
 
     tab.locator(".jp-Notebook .jp-Cell").nth(1).locator(".cm-content").click()
@@ -77,7 +81,8 @@ def test_a_drag_in_jupyterlab_reaches_python_and_python_reaches_back(jupyterlab,
     assert y < -1
     assert seen[3] == "argmaxable"
 
-    tab.keyboard.press("Shift+Enter")  # the third cell: Python changes the layer, the figure follows
+    # the third cell: Python changes the layer, the figure follows
+    tab.keyboard.press("Shift+Enter")
     tab.locator('[data-name="class-0"][aria-label^="class up at"]').wait_for()
     assert tab.locator(".softgeom .sg-handles > g").count() == 4  # three classes and x
 

@@ -1,4 +1,6 @@
-"""A lesson as a learner meets it: opened in JupyterLab, run from top to bottom, answered wrongly and rightly."""
+"""A lesson as a learner meets it: opened in JupyterLab, run from top to bottom, answered wrongly
+and rightly.
+"""
 
 from __future__ import annotations
 
@@ -18,27 +20,43 @@ def _save_and_read(tab, path) -> list:
     """All outputs of the notebook after saving it: the page itself only holds the cells in view."""
     tab.keyboard.press("Control+s")
     tab.locator(".jp-mod-current.jp-mod-dirty").wait_for(state="detached")
-    return [output for cell in nbformat.read(path, as_version=4).cells for output in cell.get("outputs", [])]
+    return [
+        output
+        for cell in nbformat.read(path, as_version=4).cells
+        for output in cell.get("outputs", [])
+    ]
 
 
-def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(repository, jupyterlab, open_tab, screenshot):
+def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(
+    repository, jupyterlab, open_tab, screenshot
+):
     address, folder = jupyterlab
     shutil.copy(repository / "notebooks" / "lessons" / f"{NAME}.ipynb", folder)
     # A workspace of its own: JupyterLab would open what an earlier test left open.
-    tab = open_tab(f"{address}/lab/workspaces/lesson/tree/{NAME}.ipynb", viewport={"width": 1300, "height": 1000})
+    tab = open_tab(
+        f"{address}/lab/workspaces/lesson/tree/{NAME}.ipynb",
+        viewport={"width": 1300, "height": 1000},
+    )
     tab.set_default_timeout(60_000)
     tab.locator(".jp-Notebook .jp-Cell").first.click()
     idle = tab.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']")
     idle.wait_for()
-    tab.locator(".jp-mod-noInput, .jp-Placeholder").first.wait_for(state="attached")  # solutions are collapsed
+    # solutions are collapsed
+    tab.locator(".jp-mod-noInput, .jp-Placeholder").first.wait_for(state="attached")
 
     tab.get_by_role("menuitem", name="Run", exact=True).click()
     tab.get_by_role("menuitem", name="Run All Cells", exact=True).click()
     tab.locator(".jp-RenderedText", has_text="214,445 digits").wait_for()  # the last cell's output
     idle.wait_for()
     outputs = _save_and_read(tab, folder / f"{NAME}.ipynb")
-    assert not [output for output in outputs if output["output_type"] == "error" or output.get("name") == "stderr"]
-    asked = len(classroom.LESSONS["rankings"].EXERCISES) + len(classroom.LESSONS["rankings"].PREDICTIONS)
+    assert not [
+        output
+        for output in outputs
+        if output["output_type"] == "error" or output.get("name") == "stderr"
+    ]
+    asked = len(classroom.LESSONS["rankings"].EXERCISES) + len(
+        classroom.LESSONS["rankings"].PREDICTIONS
+    )
     assert str(outputs).count("**Your turn.**") == asked
     tab.locator(".softgeom [aria-live]").scroll_into_view_if_needed()
     tab.locator(".softgeom .sg-mark").first.wait_for()
@@ -48,7 +66,11 @@ def test_a_lesson_runs_in_jupyterlab_and_answers_the_learner(repository, jupyter
 
     cell = tab.locator(".jp-CodeCell", has_text='classroom.check("rankings-2", answer)')
     cell.scroll_into_view_if_needed()
-    for answer, says in (("20", "counts every pair twice"), ("'ten'", "whole number"), ("10", "10 pairs, 10 lines")):
+    for answer, says in (
+        ("20", "counts every pair twice"),
+        ("'ten'", "whole number"),
+        ("10", "10 pairs, 10 lines"),
+    ):
         cell.locator(".cm-content").click()
         tab.keyboard.press("Control+a")
         tab.keyboard.type(f'answer = {answer}\nclassroom.check("rankings-2", answer)')

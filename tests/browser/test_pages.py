@@ -1,4 +1,6 @@
-"""The static explorers, opened from a folder: mouse, finger, keyboard, wrong input, both themes, a phone."""
+"""The static explorers, opened from a folder: mouse, finger, keyboard, wrong input, both themes, a
+phone.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from softgeom.explorers import NAMES, page
 
 pytestmark = pytest.mark.browser
 
-PHONE = {"viewport": {"width": 375, "height": 800}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
+PHONE = {
+    "viewport": {"width": 375, "height": 800},
+    "has_touch": True,
+    "is_mobile": True,
+    "device_scale_factor": 2,
+}
 
 
 @pytest.fixture
@@ -44,15 +51,21 @@ def test_a_class_dragged_out_of_the_hull_can_win(open_page, drag, screenshot):
     tab = open_page("softmax")
     _live(tab, "c₄ can never win.")
     _press(tab, "Why?")
-    assert re.search(r"c₄ = 0\.\d\d c₁ \+ 0\.\d\d c₂ \+ 0\.\d\d c₃", tab.locator(".sg-reason").inner_text())
+    assert re.search(
+        r"c₄ = 0\.\d\d c₁ \+ 0\.\d\d c₂ \+ 0\.\d\d c₃", tab.locator(".sg-reason").inner_text()
+    )
     assert tab.locator(".sg-captor").count() == 3
     assert tab.locator(".sg-region").count() == 3
-    assert tab.locator(".sg-direction line").count() == 2  # towards x, and across it through the winner
+    # towards x, and across it through the winner
+    assert tab.locator(".sg-direction line").count() == 2
     screenshot(tab, "softmax")
     drag(tab, "class-3", 0, -180)
     _live(tab, "Every class can win.")
     assert tab.locator(".sg-region").count() == 4
-    assert "Rankings realised: 12. Formula: 12. All orders: 24." in tab.locator(".sg-detail").inner_text()
+    assert (
+        "Rankings realised: 12. Formula: 12. All orders: 24."
+        in tab.locator(".sg-detail").inner_text()
+    )
     screenshot(tab, "softmax_freed")
 
 
@@ -82,7 +95,8 @@ def test_the_keyboard_alone_does_what_the_mouse_does(open_page):
     _label(tab, "class-3", "bias 0.75")
     _live(tab, "Every class can win.")
     assert "bounded region" in tab.locator(".sg-reason").inner_text()
-    assert tab.locator(".sg-direction line").count() == 0  # with a bias the farthest class need not win
+    # with a bias the farthest class need not win
+    assert tab.locator(".sg-direction line").count() == 0
     tab.keyboard.press("-")
     _label(tab, "class-3", "bias 0.69")
 
@@ -95,7 +109,9 @@ def test_a_finger_drags_too(open_page, screenshot):
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     touch = tab.context.new_cdp_session(tab)
     for kind, down in (("touchStart", 0), *(("touchMove", 10 * k) for k in range(1, 14))):
-        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y + down}]})
+        touch.send(
+            "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y + down}]}
+        )
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     _live(tab, "Every class can win.")
     assert tab.evaluate("scrollY") == 0  # the finger moved the point, not the page
@@ -111,11 +127,16 @@ def test_numbers_typed_wrongly_are_refused_in_place(open_page):
         editor.focus()
         tab.keyboard.press("ControlOrMeta+a")
         tab.keyboard.type(text)
-        tab.keyboard.press("Tab")  # by keys throughout: a value that a script sets is no change to Firefox
+        # by keys throughout: a value that a script sets is no change to Firefox
+        tab.keyboard.press("Tab")
 
     type_("0 2\n-2 NaN\n2 -1")
-    assert tab.get_by_role("alert").inner_text() == "Row 2 of W has an entry that is not a finite number."
-    assert tab.locator(".sg-region").count() == 3  # the last good picture stays, and so does the layer
+    assert (
+        tab.get_by_role("alert").inner_text()
+        == "Row 2 of W has an entry that is not a finite number."
+    )
+    # the last good picture stays, and so does the layer
+    assert tab.locator(".sg-region").count() == 3
     tab.locator('[data-name="class-3"]').press("ArrowRight")
     assert tab.get_by_role("alert").count() == 0
     type_("0 2 0.5\n-2 -1 0\n2 -1 0\n0 0 1\n0.5 0.25 -1")
@@ -195,7 +216,8 @@ def test_attention_tears_where_the_token_is_dragged(open_page, drag, screenshot)
     assert tab.locator(".sg-folded .sg-torn").get_attribute("d")
     tab.locator("select").select_option("1")  # two tokens: a symmetric past
     _live(tab, "Beyond the tear", whole=False)
-    assert "3 places in the plane share" in tab.locator(".sg-detail").inner_text()  # in a fold always an odd number
+    # in a fold always an odd number
+    assert "3 places in the plane share" in tab.locator(".sg-detail").inner_text()
     tab.get_by_label("coupling c").fill("-1")
     assert not tab.locator(".sg-curve path").get_attribute("d")  # nothing tears any more
     assert not tab.locator(".sg-folded .sg-torn").get_attribute("d")
@@ -271,7 +293,11 @@ def test_a_link_holds_what_was_dragged(open_page, open_tab, drag):
 
 @pytest.mark.parametrize(
     ("name", "state"),
-    [*((name, {}) for name in NAMES), ("softmax", {"first": 2}), ("softmax", {"among": [1, 1, 1, 1]})],
+    [
+        *((name, {}) for name in NAMES),
+        ("softmax", {"first": 2}),
+        ("softmax", {"among": [1, 1, 1, 1]}),
+    ],
 )
 def test_a_veil_hides_every_conclusion(open_page, screenshot, name, state):
     tab = open_page(name, {"veiled": True, **state})
@@ -301,7 +327,10 @@ def test_pages_fit_a_phone_and_follow_the_dark_theme(open_page, screenshot, name
     tab = open_page(name, **PHONE, color_scheme="dark")
     assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]
     red, green, blue = map(
-        int, re.findall(r"\d+", tab.locator("main").evaluate("(e) => getComputedStyle(e).backgroundColor"))[:3]
+        int,
+        re.findall(
+            r"\d+", tab.locator("main").evaluate("(e) => getComputedStyle(e).backgroundColor")
+        )[:3],
     )
     assert max(red, green, blue) < 64
     screenshot(tab, f"{name}_phone_dark")
@@ -309,12 +338,18 @@ def test_pages_fit_a_phone_and_follow_the_dark_theme(open_page, screenshot, name
 
 def test_inside_an_iframe_a_page_takes_the_theme_and_tells_its_height(tmp_path, open_tab):
     (tmp_path / "softmax.html").write_text(page("softmax"), encoding="utf-8")
-    outer = "<iframe src='softmax.html#dark' width='700' height='300'></iframe><script>onmessage = (e) => document.title = e.data.softgeomHeight</script>"
+    outer = (
+        "<iframe src='softmax.html#dark' width='700' height='300'></iframe><script>onmessage = "
+        "(e) => document.title = e.data.softgeomHeight</script>"
+    )
     (tmp_path / "outer.html").write_text(outer, encoding="utf-8")
     tab = open_tab((tmp_path / "outer.html").as_uri(), color_scheme="light")
     inner = tab.frame_locator("iframe")
     assert inner.locator("html").get_attribute("data-theme") == "dark"
-    assert inner.locator("main").evaluate("(e) => getComputedStyle(e).backgroundColor") == "rgb(20, 24, 29)"
+    assert (
+        inner.locator("main").evaluate("(e) => getComputedStyle(e).backgroundColor")
+        == "rgb(20, 24, 29)"
+    )
     tab.wait_for_function("Number(document.title) > 500")
 
 
@@ -391,4 +426,6 @@ def test_numbers_are_said_in_plain_words(open_page, drag):
     nearer = re.search(r"x is (\d\.\d\d) away", tab.locator(".sg-plain").inner_text())
     assert nearer is None or float(nearer[1]) < float(far[1])
     tab.get_by_label("coupling c").fill("-1")
-    assert re.search(r"nothing in this window tears.*grows to \d", tab.locator(".sg-plain").inner_text())
+    assert re.search(
+        r"nothing in this window tears.*grows to \d", tab.locator(".sg-plain").inner_text()
+    )

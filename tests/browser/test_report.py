@@ -1,4 +1,5 @@
-"""The report as a reader meets it: a folder opened from the disk, on a desk and on a phone, in daylight and in the dark.
+"""The report as a reader meets it: a folder opened from the disk, on a desk and on a phone, in
+daylight and in the dark.
 
 conftest.py builds it once.
 """
@@ -13,12 +14,19 @@ from softgeom.explorers import NAMES
 
 pytestmark = pytest.mark.browser
 
-PHONE = {"viewport": {"width": 375, "height": 800}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
+PHONE = {
+    "viewport": {"width": 375, "height": 800},
+    "has_touch": True,
+    "is_mobile": True,
+    "device_scale_factor": 2,
+}
 
 
 @pytest.fixture
 def open_page(site, open_tab):
-    """`open_page("claims", **options)` opens a page of the site from the disk, and waits for its formulas."""
+    """`open_page("claims", **options)` opens a page of the site from the disk, and waits for its
+    formulas.
+    """
 
     def open_(name: str, **options):
         tab = open_tab((site / f"{name}.html").as_uri(), **options)
@@ -34,19 +42,25 @@ def _width(tab) -> int:
 
 
 def test_every_page_is_linked_and_nothing_it_links_to_is_missing(site):
-    """From the front page on, every link and every picture inside the site leads to a file of the site."""
+    """From the front page on, every link and every picture inside the site leads to a file of the
+    site.
+    """
     seen, waiting = set(), [site / "index.html"]
     while waiting:
         page = waiting.pop()
         if page in seen:
             continue
         seen.add(page)
-        text = re.sub(r"<script\b.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        text = re.sub(
+            r"<script\b.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL
+        )
         for address in re.findall(r'(?:href|src)="([^"#?]+)[^"]*"', text):
             if re.match(r"[a-z]+:", address):
                 continue
             target = (page.parent / address).resolve()
-            assert target.is_file(), f"{page.relative_to(site)} leads to {address}, which is missing"
+            assert target.is_file(), (
+                f"{page.relative_to(site)} leads to {address}, which is missing"
+            )
             if target.suffix == ".html":
                 waiting.append(target)
     pages = {page for page in site.rglob("*.html") if "_static" not in page.parts}
@@ -67,7 +81,9 @@ def test_the_front_page_answers_and_leads_to_the_evidence(open_page, screenshot)
     everything = rows.count()
     tab.get_by_label("Kind").select_option("numbers")
     assert 0 < shown.count() < everything
-    assert tab.locator("#claim-filters output").inner_text() == f"{shown.count()} of {everything} rows"
+    assert (
+        tab.locator("#claim-filters output").inner_text() == f"{shown.count()} of {everything} rows"
+    )
     row = shown.filter(has=tab.locator("ul a", has_text="26_margin_audit")).first
     row.locator("summary").focus()
     tab.keyboard.press("Enter")
@@ -140,7 +156,8 @@ def test_explorers_live_inside_the_report(open_page, screenshot, name):
     tab.keyboard.press("ArrowLeft")  # the point that was dragged has the keyboard's focus
     assert handle.get_attribute("aria-label") != dragged
     inner = frame.locator("main").evaluate("(element) => element.getBoundingClientRect().height")
-    assert abs(tab.locator("iframe.explorer").bounding_box()["height"] - inner) < 4  # no bar of its own to scroll
+    # no bar of its own to scroll
+    assert abs(tab.locator("iframe.explorer").bounding_box()["height"] - inner) < 4
     screenshot(tab, f"report_explorer_{name}")
 
 
@@ -153,7 +170,8 @@ def test_the_theme_switch_reaches_explorers_and_pictures(open_page, screenshot):
     tab = open_page("index", color_scheme="dark")
     assert tab.locator("html").get_attribute("data-theme") == "dark"
     picture = tab.locator("article img").first
-    assert "invert" in picture.evaluate("(image) => getComputedStyle(image).filter")  # drawn on white, shown dark
+    # drawn on white, shown dark
+    assert "invert" in picture.evaluate("(image) => getComputedStyle(image).filter")
     screenshot(tab, "report_front_dark")
 
 
@@ -189,7 +207,9 @@ def test_a_layer_is_scanned_inside_the_site(open_page, screenshot):
 
 
 def test_every_page_fits_a_phone_and_makes_no_request(site, open_page, screenshot):
-    """One page of each kind is photographed; all are opened: the tab's errors and requests are checked when the test ends."""
+    """One page of each kind is photographed; all are opened: the tab's errors and requests are
+    checked when the test ends.
+    """
     tab = open_page("index", **PHONE)
     shown = {"index", "claims", "comparisons", "lessons/2_who_can_win"}
     for page in sorted(site.rglob("*.html")):

@@ -1,4 +1,6 @@
-"""The page that scans, as a reader meets it: a file, the form, the verdicts, the proofs to take home; on a desk and on a phone."""
+"""The page that scans, as a reader meets it: a file, the form, the verdicts, the proofs to take
+home; on a desk and on a phone.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from softgeom.layer import Ellipsoid, SoftmaxLayer
 
 pytestmark = pytest.mark.browser
 
-PHONE = {"viewport": {"width": 375, "height": 800}, "has_touch": True, "is_mobile": True, "color_scheme": "dark"}
+PHONE = {
+    "viewport": {"width": 375, "height": 800},
+    "has_touch": True,
+    "is_mobile": True,
+    "color_scheme": "dark",
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +39,22 @@ def _npz(**arrays) -> bytes:
 
 
 def _drop(tab, name: str, content: bytes) -> None:
-    tab.set_input_files("#file", {"name": name, "mimeType": "application/octet-stream", "buffer": content})
+    tab.set_input_files(
+        "#file", {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+    )
 
 
 def _downloaded(tab, button: str) -> bytes:
-    """What the button offers to save. Firefox does not tell Playwright of such a download, so there the page's own bytes are taken."""
+    """What the button offers to save. Firefox does not tell Playwright of such a download, so there
+    the page's own bytes are taken.
+    """
     if tab.context.browser.browser_type.name != "firefox":
         with tab.expect_download() as waiting:
             tab.get_by_role("button", name=button).click()
         return waiting.value.path().read_bytes()
     tab.evaluate(
-        "() => { const make = URL.createObjectURL; URL.createObjectURL = (blob) => make((window.offered = blob)); }"
+        "() => { const make = URL.createObjectURL; URL.createObjectURL = (blob) => "
+        "make((window.offered = blob)); }"
     )
     tab.get_by_role("button", name=button).click()
     content = """async () => {
@@ -60,7 +72,9 @@ def _scan(tab) -> str:
 
 def test_a_dropped_layer_is_scanned_and_its_proofs_hold(address, open_tab, screenshot, tmp_path):
     rng = np.random.default_rng(0)
-    layer = SoftmaxLayer(rng.normal(size=(60, 3)).astype(np.float32), rng.normal(size=60).astype(np.float32))
+    layer = SoftmaxLayer(
+        rng.normal(size=(60, 3)).astype(np.float32), rng.normal(size=60).astype(np.float32)
+    )
     tab = open_tab(address)
     _drop(tab, "head.npz", _npz(W=layer.W, b=layer.b, other=np.zeros((2, 3))))
     tab.locator("#choice").wait_for()
@@ -78,7 +92,10 @@ def test_a_dropped_layer_is_scanned_and_its_proofs_hold(address, open_tab, scree
     tab.get_by_label("Search by number").fill(f"word{dead[0]} ")
     assert rows.count() == 1
     assert rows.first.locator("th").inner_text() == f"word{dead[0]} ({dead[0]})"
-    assert tab.locator("#picture .sg-dead").count() == rows.count() - 1 + 60 - expected.counts["argmaxable"]
+    assert (
+        tab.locator("#picture .sg-dead").count()
+        == rows.count() - 1 + 60 - expected.counts["argmaxable"]
+    )
     with zipfile.ZipFile(io.BytesIO(_downloaded(tab, "Download the evidence"))) as archive:
         archive.extractall(tmp_path)
     named = SoftmaxLayer(layer.W, layer.b, [f"word{n}" for n in range(60)])

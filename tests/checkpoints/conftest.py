@@ -1,4 +1,6 @@
-"""Small random models on disk, as their own tools write them, and a hub that serves one on this machine."""
+"""Small random models on disk, as their own tools write them, and a hub that serves one on this
+machine.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ def layer_arrays():
 
 @pytest.fixture(scope="session")
 def model_folders(tmp_path_factory):
-    """One folder for each model family, written by `transformers`, with the layer that the model object itself has.
+    """One folder for each model family, written by `transformers`, with the layer that the model
+    object itself has.
 
     The truth beside each folder is (W, b or None), taken from the live model, not from the files.
     """
@@ -40,8 +43,12 @@ def model_folders(tmp_path_factory):
         "intermediate_size": 8,
     }
     models = {
-        "gpt2": transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=11, n_embd=8, n_layer=1, n_head=2)),
-        "llama": transformers.LlamaForCausalLM(transformers.LlamaConfig(**small, tie_word_embeddings=False)),
+        "gpt2": transformers.GPT2LMHeadModel(
+            transformers.GPT2Config(vocab_size=11, n_embd=8, n_layer=1, n_head=2)
+        ),
+        "llama": transformers.LlamaForCausalLM(
+            transformers.LlamaConfig(**small, tie_word_embeddings=False)
+        ),
         "gemma": transformers.GemmaForCausalLM(
             transformers.GemmaConfig(**small, num_key_value_heads=2, head_dim=4, pad_token_id=0)
         ),
@@ -68,13 +75,20 @@ def model_folders(tmp_path_factory):
     folders = {}
     for name, model in models.items():
         with torch.no_grad():  # random where the initialisation is constant, so that a mix-up shows
-            for tensor in [*model.parameters(), *([model.final_logits_bias] if name == "marian" else [])]:
+            for tensor in [
+                *model.parameters(),
+                *([model.final_logits_bias] if name == "marian" else []),
+            ]:
                 tensor.copy_(torch.randn_like(tensor))
         folder = tmp_path_factory.mktemp(name)
         model.save_pretrained(folder)
         head = model.get_output_embeddings()
         b = model.final_logits_bias[0] if name == "marian" else head.bias
-        folders[name] = folder, head.weight.detach().numpy(), None if b is None else b.detach().numpy()
+        folders[name] = (
+            folder,
+            head.weight.detach().numpy(),
+            None if b is None else b.detach().numpy(),
+        )
     models["llama"].save_pretrained(tmp := tmp_path_factory.mktemp("sharded"), max_shard_size="1KB")
     folders["sharded"] = tmp, *folders["llama"][1:]
     return folders
@@ -82,7 +96,9 @@ def model_folders(tmp_path_factory):
 
 @dataclass
 class FakeHub:
-    """Files under one repository id, served as the hub serves them, and a note of every byte range asked for."""
+    """Files under one repository id, served as the hub serves them, and a note of every byte range
+    asked for.
+    """
 
     url: str
     files: dict[str, bytes] = field(default_factory=dict)
@@ -108,11 +124,20 @@ def hub(monkeypatch, tmp_path_factory):
     hub = FakeHub("")
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(hub))
     hub.url = f"http://127.0.0.1:{server.server_address[1]}"
-    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HF_HUB_OFFLINE"):
+    for name in (
+        "HTTPS_PROXY",
+        "https_proxy",
+        "HTTP_PROXY",
+        "http_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+        "HF_HUB_OFFLINE",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_ENDPOINT", hub.url)
     monkeypatch.setenv("SOFTGEOM_CACHE", str(tmp_path_factory.mktemp("cache")))
-    # The client reads HF_HUB_OFFLINE once, at its import, which another test of the session may have done offline.
+    # The client reads HF_HUB_OFFLINE once, at its import, which another test of the session may
+    # have done offline.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     corpora.hub_reachable.cache_clear()
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
@@ -129,7 +154,12 @@ def _handler(hub: FakeHub):
             path = self.path.split("?")[0]
             if path.startswith("/api/models/someone/model"):
                 siblings = [{"rfilename": name} for name in hub.files]
-                self._send(200, json.dumps({"id": "someone/model", "sha": hub.commit, "siblings": siblings}).encode())
+                self._send(
+                    200,
+                    json.dumps(
+                        {"id": "someone/model", "sha": hub.commit, "siblings": siblings}
+                    ).encode(),
+                )
             elif path.startswith(f"/someone/model/resolve/{COMMIT}/"):
                 self._send_file(path.rsplit("/", 1)[1])
             else:
@@ -144,7 +174,9 @@ def _handler(hub: FakeHub):
             start, stop = int(first), min(int(last) + 1, len(content))
             hub.requested.append((name, start, stop))
             size = hub.claimed_size if name == hub.lies_about and hub.claimed_size else len(content)
-            told = hub.content_range if hub.content_range != "" else f"bytes {start}-{stop - 1}/{size}"
+            told = (
+                hub.content_range if hub.content_range != "" else f"bytes {start}-{stop - 1}/{size}"
+            )
             self._send(206, content[start:stop], {} if told is None else {"Content-Range": told})
 
         def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None):

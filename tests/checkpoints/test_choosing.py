@@ -20,11 +20,18 @@ def _npz(path, **arrays):
 
 @pytest.mark.parametrize(
     ("weight", "bias"),
-    [("fc.weight", "fc.bias"), ("fc_w", "fc_b"), ("linear_8.w_0", "linear_8.b_0"), ("dense/kernel", "dense/bias")],
+    [
+        ("fc.weight", "fc.bias"),
+        ("fc_w", "fc_b"),
+        ("linear_8.w_0", "linear_8.b_0"),
+        ("dense/kernel", "dense/bias"),
+    ],
 )
 def test_a_named_weight_takes_its_sibling_bias_and_says_so(tmp_path, weight, bias):
     W, b = RNG.standard_normal((7, 3)), RNG.standard_normal(7)
-    path = _npz(tmp_path, **{"first.weight": np.ones((9, 4)), "first.bias": np.ones(9), weight: W, bias: b})
+    path = _npz(
+        tmp_path, **{"first.weight": np.ones((9, 4)), "first.bias": np.ones(9), weight: W, bias: b}
+    )
     head = load_head(path, weight=weight)
     np.testing.assert_array_equal(head.layer.b, b)
     assert any(f"its sibling bias {bias}" in note for note in head.notes)
@@ -42,7 +49,12 @@ def test_a_sibling_tells_that_the_matrix_is_stored_transposed(tmp_path):
 
 def test_the_last_matrix_with_a_bias_is_taken_and_recurrent_ones_are_not(tmp_path):
     W = RNG.standard_normal((7, 3))
-    arrays = {"fc.0.weight": np.ones((3, 5)), "fc.0.bias": np.ones(3), "fc.2.weight": W, "fc.2.bias": np.ones(7)}
+    arrays = {
+        "fc.0.weight": np.ones((3, 5)),
+        "fc.0.bias": np.ones(3),
+        "fc.2.weight": W,
+        "fc.2.bias": np.ones(7),
+    }
     arrays |= {"lstm.weight_ih_l0": np.ones((12, 5)), "lstm.bias_ih_l0": np.ones(12)}
     head = load_head(_npz(tmp_path, **arrays))
     assert head.names == {"weight": "fc.2.weight", "bias": "fc.2.bias"}
@@ -51,12 +63,16 @@ def test_the_last_matrix_with_a_bias_is_taken_and_recurrent_ones_are_not(tmp_pat
 
 def test_several_heads_are_listed_to_choose_from(tmp_path):
     arrays = {"lm_head.weight": np.ones((7, 3)), "vocab_projector.weight": np.ones((8, 3))}
-    with pytest.raises(ValueError, match=r"several heads; choose one \(--weight\): lm_head\.weight \(7, 3\), vocab"):
+    with pytest.raises(
+        ValueError, match=r"several heads; choose one \(--weight\): lm_head\.weight \(7, 3\), vocab"
+    ):
         load_head(_npz(tmp_path, **arrays))
     assert load_head(tmp_path / "m.npz", weight="lm_head.weight").layer.classes == 7
 
 
-@pytest.mark.parametrize(("architecture", "embedding"), [("BertModel", True), ("BertForMaskedLM", False)])
+@pytest.mark.parametrize(
+    ("architecture", "embedding"), [("BertModel", True), ("BertForMaskedLM", False)]
+)
 def test_an_input_embedding_is_called_one(tmp_path, architecture, embedding):
     E = RNG.standard_normal((9, 4)).astype(np.float32)
     save_file({"embeddings.word_embeddings.weight": E}, tmp_path / "model.safetensors")

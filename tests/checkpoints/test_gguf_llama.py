@@ -1,4 +1,6 @@
-"""Llama-type models in GGUF: a tiny one written here, and the released one where its file is, against transformers."""
+"""Llama-type models in GGUF: a tiny one written here, and the released one where its file is,
+against transformers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from softgeom.checkpoints import RELEASED, load_gguf_llama  # noqa: E402
 from softgeom.circuits import dissect  # noqa: E402
 from softgeom.language_model import Llama, LlamaConfig  # noqa: E402
 
-SIZES = LlamaConfig(d_vocab=40, d_model=64, n_heads=4, n_kv_heads=2, n_layers=2, d_mlp=96, n_ctx=24, rotary_base=5e4)
+SIZES = LlamaConfig(
+    d_vocab=40, d_model=64, n_heads=4, n_kv_heads=2, n_layers=2, d_mlp=96, n_ctx=24, rotary_base=5e4
+)
 PIECES = [*"abcdefghijklmnopqrstuvwxyz0123456789", "\u0120", "ab", "abc", "<|end|>"]
 MERGES = ["a b", "ab c"]
 
@@ -67,7 +71,9 @@ def _write(path: Path, model: Llama, quantised: bool = False, **facts) -> Path:
 
 
 def _as_transformers(model: Llama):
-    """The same weights in transformers' own Llama: partners of a rotation half a head apart, heads stacked."""
+    """The same weights in transformers' own Llama: partners of a rotation half a head apart, heads
+    stacked.
+    """
     transformers = pytest.importorskip("transformers")
     c = model.config
     config = transformers.LlamaConfig(
@@ -81,7 +87,11 @@ def _as_transformers(model: Llama):
     def halves(W: torch.Tensor) -> torch.Tensor:
         return torch.cat((W[..., 0::2], W[..., 1::2]), -1).transpose(1, 2).flatten(0, 1)
 
-    state = {"model.embed_tokens.weight": model.W_E, "model.norm.weight": model.ln_final.w, "lm_head.weight": model.W_U}
+    state = {
+        "model.embed_tokens.weight": model.W_E,
+        "model.norm.weight": model.ln_final.w,
+        "lm_head.weight": model.W_U,
+    }
     for i, block in enumerate(model.blocks):
         attn, mlp, at = block.attn, block.mlp, f"model.layers.{i}"
         state[f"{at}.self_attn.q_proj.weight"], state[f"{at}.self_attn.k_proj.weight"] = (
@@ -90,9 +100,15 @@ def _as_transformers(model: Llama):
         )
         state[f"{at}.self_attn.v_proj.weight"] = attn.W_V.transpose(1, 2).flatten(0, 1)
         state[f"{at}.self_attn.o_proj.weight"] = attn.W_O.flatten(0, 1).T
-        state[f"{at}.mlp.gate_proj.weight"], state[f"{at}.mlp.up_proj.weight"] = mlp.W_gate.T, mlp.W_in.T
+        state[f"{at}.mlp.gate_proj.weight"], state[f"{at}.mlp.up_proj.weight"] = (
+            mlp.W_gate.T,
+            mlp.W_in.T,
+        )
         state[f"{at}.mlp.down_proj.weight"] = mlp.W_out.T
-        state[f"{at}.input_layernorm.weight"], state[f"{at}.post_attention_layernorm.weight"] = block.ln1.w, block.ln2.w
+        state[f"{at}.input_layernorm.weight"], state[f"{at}.post_attention_layernorm.weight"] = (
+            block.ln1.w,
+            block.ln2.w,
+        )
     theirs.load_state_dict(state)
     return theirs
 
@@ -106,21 +122,27 @@ def test_a_file_gives_the_model_that_was_written(tmp_path, quantised):
     if quantised:
         assert not torch.equal(loaded.W_E, original.W_E.double())
     else:
-        torch.testing.assert_close(loaded(tokens), original.double()(tokens), rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(
+            loaded(tokens), original.double()(tokens), rtol=1e-12, atol=1e-12
+        )
     with torch.no_grad():
         expected = _as_transformers(loaded)(tokens).logits
     assert (loaded(tokens) - expected).abs().max() < 1e-6 * expected.abs().max()
 
 
 def test_its_tokenizer_merges_splits_digits_and_keeps_marks(tmp_path):
-    tokenizer = load_gguf_llama(_write(tmp_path / "m.gguf", Llama(SIZES).requires_grad_(False))).tokenizer
+    tokenizer = load_gguf_llama(
+        _write(tmp_path / "m.gguf", Llama(SIZES).requires_grad_(False))
+    ).tokenizer
     assert tokenizer.encode("abc ab").tolist() == [38, 36, 37]
     assert tokenizer.encode("12<|end|>").tolist() == [27, 28, 39]
     assert tokenizer.decode([38, 36, 37]) == "abc ab"
 
 
 def test_a_tokenizer_of_another_kind_is_said_to_be_absent(tmp_path, caplog):
-    model = load_gguf_llama(_write(tmp_path / "m.gguf", Llama(SIZES).requires_grad_(False), words="llama-bpe"))
+    model = load_gguf_llama(
+        _write(tmp_path / "m.gguf", Llama(SIZES).requires_grad_(False), words="llama-bpe")
+    )
     assert model.tokenizer is None
     assert "'llama-bpe' is not covered: give token ids" in caplog.text
 

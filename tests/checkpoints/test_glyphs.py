@@ -1,4 +1,6 @@
-"""Characters as pictures: fonts by family name, what a font lacks, and rarity by the national standards."""
+"""Characters as pictures: fonts by family name, what a font lacks, and rarity by the national
+standards.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,15 @@ def test_a_missing_glyph_is_an_error_and_no_empty_box(font):
 
 @pytest.mark.parametrize(
     ("character", "standard"),
-    [("中", "GB1"), ("刈", "GB2"), ("雜", "Big5-1"), ("鱺", "Big5-2"), ("乸", "other"), ("A", "sign"), ("〒", "sign")],
+    [
+        ("中", "GB1"),
+        ("刈", "GB2"),
+        ("雜", "Big5-1"),
+        ("鱺", "Big5-2"),
+        ("乸", "other"),
+        ("A", "sign"),
+        ("〒", "sign"),
+    ],
 )
 def test_rarity_follows_the_national_standards(character, standard):
     assert glyphs.rarity(character) == standard

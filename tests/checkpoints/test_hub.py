@@ -1,4 +1,6 @@
-"""The hub path against a server on this machine: which bytes are asked for, and what is said when something fails."""
+"""The hub path against a server on this machine: which bytes are asked for, and what is said when
+something fails.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ def test_only_the_needed_byte_ranges_are_fetched(hub, layer_arrays, tmp_path):
     from safetensors.numpy import save_file
 
     W, _ = layer_arrays
-    save_file({"lm_head.weight": W, "model.layers.0.large": np.zeros((500, 500))}, tmp_path / "model.safetensors")
+    save_file(
+        {"lm_head.weight": W, "model.layers.0.large": np.zeros((500, 500))},
+        tmp_path / "model.safetensors",
+    )
     hub.add_folder(tmp_path)
     np.testing.assert_array_equal(load_softmax_layer("someone/model").W, W)
     assert len(hub.files["model.safetensors"]) > 2_000_000
@@ -46,7 +51,9 @@ def test_a_server_that_ignores_ranges_is_told_and_not_swallowed(hub, model_folde
 def test_a_truncated_file_on_the_hub_is_named(hub, model_folders):
     hub.add_folder(model_folders["gpt2"][0])
     hub.files["model.safetensors"] = hub.files["model.safetensors"][:-5]
-    with pytest.raises(ValueError, match=r"someone/model/model\.safetensors is truncated.*\(5 bytes missing\)"):
+    with pytest.raises(
+        ValueError, match=r"someone/model/model\.safetensors is truncated.*\(5 bytes missing\)"
+    ):
         load_softmax_layer("someone/model")
 
 
@@ -57,7 +64,9 @@ def test_a_model_with_pickles_only_says_what_to_do(hub):
 
 
 def test_an_unknown_model_is_told(hub):
-    with pytest.raises(ValueError, match="no file or folder 'nobody/nothing' here, and the hub has no such model"):
+    with pytest.raises(
+        ValueError, match="no file or folder 'nobody/nothing' here, and the hub has no such model"
+    ):
         load_softmax_layer("nobody/nothing")
 
 
@@ -66,7 +75,8 @@ def test_without_network_it_says_so_within_two_seconds(monkeypatch):
 
     for name in ("HTTPS_PROXY", "https_proxy"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HF_ENDPOINT", "http://192.0.2.1:9")  # TEST-NET-1: packets to it are dropped everywhere
+    # TEST-NET-1: packets to it are dropped everywhere
+    monkeypatch.setenv("HF_ENDPOINT", "http://192.0.2.1:9")
     monkeypatch.setenv("HF_HUB_OFFLINE", "")
     corpora.hub_reachable.cache_clear()
     started = time.monotonic()
@@ -81,7 +91,9 @@ def test_a_hub_that_breaks_off_is_told(hub, monkeypatch):
         raise transfer.TransferError("the connection broke 3 times")
 
     monkeypatch.setattr("softgeom.checkpoints.hub.fetch", breaks_off)
-    with pytest.raises(ValueError, match=r"asking the hub failed: the connection broke 3 times; try again"):
+    with pytest.raises(
+        ValueError, match=r"asking the hub failed: the connection broke 3 times; try again"
+    ):
         load_softmax_layer("someone/model")
 
 
@@ -111,7 +123,9 @@ def test_a_hub_that_names_no_commit_is_refused(hub, monkeypatch, sha):
     assert "\x1b" not in str(caught.value)
 
 
-@pytest.mark.parametrize("told", [None, "garbage", "bytes 5-9/100", "bytes 0-0/x", "bytes 0-0/99999999999999999999999"])
+@pytest.mark.parametrize(
+    "told", [None, "garbage", "bytes 5-9/100", "bytes 0-0/x", "bytes 0-0/99999999999999999999999"]
+)
 def test_a_range_that_is_not_the_one_asked_for_is_refused(hub, model_folders, told):
     hub.add_folder(model_folders["gpt2"][0])
     hub.content_range = told
@@ -122,7 +136,9 @@ def test_a_range_that_is_not_the_one_asked_for_is_refused(hub, model_folders, to
 def test_an_impossible_size_is_refused(hub, model_folders):
     hub.add_folder(model_folders["gpt2"][0])
     hub.claimed_size = 2**50
-    with pytest.raises(ValueError, match="claims an impossible size of 1,125,899,906,842,624 bytes"):
+    with pytest.raises(
+        ValueError, match="claims an impossible size of 1,125,899,906,842,624 bytes"
+    ):
         load_softmax_layer("someone/model")
 
 
@@ -137,5 +153,7 @@ def test_a_vocabulary_of_fifty_gigabytes_is_not_fetched(hub, model_folders):
 def test_a_listing_nested_too_deeply_is_one_sentence(hub):
     hub.files["config.json"] = b"[" * 200_000
     hub.files["model.safetensors"] = b""
-    with pytest.raises(ValueError, match=r"config\.json is no usable JSON file: it is nested too deeply"):
+    with pytest.raises(
+        ValueError, match=r"config\.json is no usable JSON file: it is nested too deeply"
+    ):
         load_softmax_layer("someone/model")

@@ -14,16 +14,22 @@ from softgeom.checkpoints.labels import BLANK, fit_labels, labels_beside, read_l
 FIVE = ["a", "b", "c", "d", "e"]
 
 
-@pytest.mark.parametrize(("classes", "expected"), [(5, (*FIVE,)), (6, (BLANK, *FIVE)), (7, (BLANK, *FIVE, " "))])
+@pytest.mark.parametrize(
+    ("classes", "expected"), [(5, (*FIVE,)), (6, (BLANK, *FIVE)), (7, (BLANK, *FIVE, " "))]
+)
 @pytest.mark.parametrize("ending", ["", "\n"])
-def test_a_dictionary_of_lines_fits_with_the_blank_and_the_space(tmp_path, classes, expected, ending):
+def test_a_dictionary_of_lines_fits_with_the_blank_and_the_space(
+    tmp_path, classes, expected, ending
+):
     (tmp_path / "keys.txt").write_text("\n".join(FIVE) + ending)
     assert read_labels(tmp_path / "keys.txt", classes)[0] == expected
 
 
 @pytest.mark.parametrize("classes", [4, 8, 100])
 def test_any_other_number_is_refused_unless_confirmed(classes):
-    with pytest.raises(ValueError, match=rf"keys has 5 names for {classes} classes.*--labels-anyway"):
+    with pytest.raises(
+        ValueError, match=rf"keys has 5 names for {classes} classes.*--labels-anyway"
+    ):
         fit_labels(FIVE, classes, "keys")
     names, how = fit_labels(FIVE, classes, "keys", confirmed=True)
     assert len(names) == classes
@@ -52,7 +58,9 @@ def test_json_and_pickles_of_names(tmp_path, content):
     assert read_labels(tmp_path / "m.pkl", 5)[0] == tuple(FIVE)
 
 
-@pytest.mark.parametrize("content", ["[" * 100_000, '{"a": ' * 5000 + "1" + "}" * 5000, '{"a": 1e999}', "{}", "[1, 2]"])
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, '{"a": ' * 5000 + "1" + "}" * 5000, '{"a": 1e999}', "{}", "[1, 2]"]
+)
 def test_what_holds_no_names_is_told(tmp_path, content):
     (tmp_path / "vocab.json").write_text(content)
     with pytest.raises(ValueError, match="is no vocabulary"):
@@ -69,7 +77,8 @@ def test_names_beside_the_model_are_found_when_one_set_fits(tmp_path):
     assert head.layer.tokens == tuple(FIVE)
     assert any("beside the model" in note for note in head.notes)
     (tmp_path / "labels.txt").write_text("\n".join(FIVE[::-1]))
-    assert load_head(tmp_path / "m.npz").layer.tokens is None  # two that disagree: neither is trusted
+    # two that disagree: neither is trusted
+    assert load_head(tmp_path / "m.npz").layer.tokens is None
 
 
 def test_a_dictionary_that_numbers_from_one_leaves_class_0_to_the_blank(tmp_path):
@@ -87,12 +96,19 @@ def test_a_dictionary_that_numbers_from_one_leaves_class_0_to_the_blank(tmp_path
 def test_a_list_in_a_python_file_is_parsed_and_not_run(tmp_path):
     source = tmp_path / "charsets.py"
     source.write_text(
-        f"raise SystemExit\nOLD = {FIVE[::-1]}\nNEW = BETA = {FIVE}\nFEW = ['a']\nMIXED = ['a', 1, 'c', 'd', 'e']\n"
+        f"raise SystemExit\nOLD = {FIVE[::-1]}\nNEW = BETA = {FIVE}\nFEW = ['a']\nMIXED = "
+        "['a', 1, 'c', 'd', 'e']\n"
     )
-    assert read_labels(f"{source}:NEW", 5) == (tuple(FIVE), "names from the list NEW of charsets.py")
+    assert read_labels(f"{source}:NEW", 5) == (
+        tuple(FIVE),
+        "names from the list NEW of charsets.py",
+    )
     with pytest.raises(
         ValueError,
-        match=r"OLD \(5 names\), NEW \(5 names\).*FEW \(1 names\); name the one of 5 classes, as charsets.py:NAME",
+        match=(
+            r"OLD \(5 names\), NEW \(5 names\).*FEW \(1 names\); name the one of 5 classes, as "
+            r"charsets.py:NAME"
+        ),
     ):
         read_labels(source, 5)
     with pytest.raises(ValueError, match="no list of strings 'MIXED'"):

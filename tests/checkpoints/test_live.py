@@ -35,7 +35,9 @@ def test_narrow_and_tracked_tensors():
 
 def test_a_transformers_model_gives_its_output_embeddings():
     transformers = pytest.importorskip("transformers")
-    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=11, n_embd=8, n_layer=1, n_head=2))
+    model = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(vocab_size=11, n_embd=8, n_layer=1, n_head=2)
+    )
     np.testing.assert_array_equal(load_head(model).layer.W, model.lm_head.weight.detach().numpy())
 
 
@@ -44,7 +46,10 @@ def test_a_transformers_model_gives_its_output_embeddings():
     [
         (lambda: torch.eye(4).to_sparse(), "to_dense"),
         (lambda: torch.ones(4, 3).to(torch.float8_e4m3fn), "codes, not weights"),
-        (lambda: torch.quantize_per_tensor(torch.ones(4, 3), 0.1, 0, torch.qint8), "codes, not weights"),
+        (
+            lambda: torch.quantize_per_tensor(torch.ones(4, 3), 0.1, 0, torch.qint8),
+            "codes, not weights",
+        ),
         (lambda: torch.ones(4, 3, device="meta"), "meta device"),
         (lambda: torch.ones(1, 4).expand(2**30, 4), "repeats 16 bytes"),
     ],

@@ -36,7 +36,9 @@ def test_a_tied_model_unembeds_with_its_embedding(tmp_path):
 
 def test_an_untied_model_has_its_unembedding_at_the_end(tmp_path):
     numbers = _write(tmp_path / "m.bin", (8, 6, 2, 2, 1, -11, 5))
-    np.testing.assert_array_equal(load_softmax_layer(tmp_path / "m.bin").W, numbers[-88:].reshape(11, 8))
+    np.testing.assert_array_equal(
+        load_softmax_layer(tmp_path / "m.bin").W, numbers[-88:].reshape(11, 8)
+    )
 
 
 def test_shapes_of_all_weights(tmp_path):
@@ -47,7 +49,9 @@ def test_shapes_of_all_weights(tmp_path):
     assert weights["w2"].shape == (2, 8, 6)
 
 
-@pytest.mark.parametrize(("missing", "message"), [(3, "truncated: 12 bytes are missing"), (-2, "8 bytes too long")])
+@pytest.mark.parametrize(
+    ("missing", "message"), [(3, "truncated: 12 bytes are missing"), (-2, "8 bytes too long")]
+)
 def test_a_wrong_size_is_told(tmp_path, missing, message):
     _write(tmp_path / "m.bin", missing=missing)
     with pytest.raises(ValueError, match=message):
@@ -71,7 +75,9 @@ def test_a_header_cut_short_is_told(tmp_path):
 
 def test_the_tokenizer_reads_back_and_bad_ones_are_told(tmp_path):
     tokens, path = [b"<unk>", b" a", "é".encode()], tmp_path / "t.bin"
-    content = b"".join(np.float32(-i).tobytes() + np.int32(len(t)).tobytes() + t for i, t in enumerate(tokens))
+    content = b"".join(
+        np.float32(-i).tobytes() + np.int32(len(t)).tobytes() + t for i, t in enumerate(tokens)
+    )
     path.write_bytes(np.int32(5).tobytes() + content)
     read, scores = read_llama2c_tokenizer(path, 3)
     assert read == tokens
@@ -89,6 +95,7 @@ def test_the_real_model():
         pytest.skip("SOFTGEOM_DATA has no models/aidreams260K.bin")
     head = load_head(path)
     assert head.layer.W.shape == (512, 64)
-    assert 0.01 < np.abs(head.layer.W).mean() < 1.0  # garbage read at a wrong offset is astronomically large or zero
+    # garbage read at a wrong offset is astronomically large or zero
+    assert 0.01 < np.abs(head.layer.W).mean() < 1.0
     tokens, _ = read_llama2c_tokenizer(path.with_name("tok512.bin"), 512)
     assert b" the" in tokens

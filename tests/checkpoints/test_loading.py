@@ -11,7 +11,9 @@ import pytest
 from softgeom.checkpoints import load_head, load_softmax_layer
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama", "gemma", "bert", "roberta", "marian", "sharded"])
+@pytest.mark.parametrize(
+    "family", ["gpt2", "llama", "gemma", "bert", "roberta", "marian", "sharded"]
+)
 def test_weights_and_bias_of_each_family(model_folders, family):
     folder, W, b = model_folders[family]
     layer = load_softmax_layer(folder)
@@ -23,7 +25,9 @@ def test_weights_and_bias_of_each_family(model_folders, family):
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "gemma", "bert", "roberta", "marian"])
 def test_the_ellipsoid_is_what_the_final_norm_can_give(model_folders, family):
-    """What the live model feeds its head lies in the set, and on its surface: u = (x - shift) / gain has norm sqrt(d)."""
+    """What the live model feeds its head lies in the set, and on its surface: u = (x - shift) /
+    gain has norm sqrt(d).
+    """
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     folder = model_folders[family][0]
@@ -55,7 +59,9 @@ def test_an_untied_model_without_its_head_is_not_given_the_embedding(model_folde
     del tensors["lm_head.weight"]
     save_file(tensors, tmp_path / "model.safetensors")
     shutil.copy(folder / "config.json", tmp_path)
-    with pytest.raises(ValueError, match=r"not tied to the output.*model\.embed_tokens\.weight \(11, 8\)"):
+    with pytest.raises(
+        ValueError, match=r"not tied to the output.*model\.embed_tokens\.weight \(11, 8\)"
+    ):
         load_softmax_layer(tmp_path)
 
 
@@ -78,7 +84,12 @@ def test_an_index_that_leaves_its_folder_is_refused(tmp_path):
 def test_token_strings_beside_the_model_are_taken(model_folders, tmp_path):
     shutil.copytree(model_folders["gpt2"][0], tmp_path, dirs_exist_ok=True)
     (tmp_path / "vocab.json").write_text(json.dumps({f"word{i}": i for i in range(9)}))
-    assert load_softmax_layer(tmp_path).tokens[7:] == ("word7", "word8", "<unused 9>", "<unused 10>")
+    assert load_softmax_layer(tmp_path).tokens[7:] == (
+        "word7",
+        "word8",
+        "<unused 9>",
+        "<unused 10>",
+    )
 
 
 def test_an_empty_folder_says_what_was_looked_for(tmp_path):

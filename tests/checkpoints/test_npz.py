@@ -22,9 +22,11 @@ from softgeom.checkpoints import load_head, load_softmax_layer
 )
 def test_every_convention_gives_the_layer(tmp_path, layer_arrays, weight, bias, transposed):
     W, b = layer_arrays
-    stored_bias = b[None] if weight.startswith("decoder") or weight == "Wemb" else b  # Marian keeps (1, C)
+    # Marian keeps (1, C)
+    stored_bias = b[None] if weight.startswith("decoder") or weight == "Wemb" else b
     np.savez(
-        tmp_path / "model.npz", **{weight: W.T if transposed else W, bias: stored_bias, "unrelated": np.zeros((9, 9))}
+        tmp_path / "model.npz",
+        **{weight: W.T if transposed else W, bias: stored_bias, "unrelated": np.zeros((9, 9))},
     )
     head = load_head(tmp_path / "model.npz")
     np.testing.assert_array_equal(head.layer.W, W)
@@ -36,7 +38,10 @@ def test_every_convention_gives_the_layer(tmp_path, layer_arrays, weight, bias, 
 def test_an_untied_output_wins_over_the_embedding_beside_it(tmp_path, layer_arrays):
     W, b = layer_arrays
     np.savez(
-        tmp_path / "m.npz", decoder_Wemb=np.zeros_like(W), decoder_ff_logit_out_W=W.T, decoder_ff_logit_out_b=b[None]
+        tmp_path / "m.npz",
+        decoder_Wemb=np.zeros_like(W),
+        decoder_ff_logit_out_W=W.T,
+        decoder_ff_logit_out_b=b[None],
     )
     np.testing.assert_array_equal(load_softmax_layer(tmp_path / "m.npz").W, W)
 

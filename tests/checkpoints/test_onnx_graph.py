@@ -33,7 +33,10 @@ def _matmul_graph(W, b, constants_as_nodes):
         helper.make_node("Softmax", ["logits"], ["y"]),
     ]
     if constants_as_nodes:
-        made = [helper.make_node("Constant", [], [n], value=numpy_helper.from_array(a)) for n, a in arrays.items()]
+        made = [
+            helper.make_node("Constant", [], [n], value=numpy_helper.from_array(a))
+            for n, a in arrays.items()
+        ]
         return made + nodes, {}
     return nodes, arrays
 
@@ -57,9 +60,13 @@ def test_gemm_with_its_scales_is_what_the_runtime_computes(tmp_path, layer_array
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 7]))
     model.ir_version = 10  # the runtime may be older than the writer
     model.opset_import[0].version = 17
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     x = np.random.default_rng(1).standard_normal((5, 3)).astype(np.float32)
-    np.testing.assert_allclose(load_softmax_layer(path).logits(x), session.run(None, {"x": x})[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        load_softmax_layer(path).logits(x), session.run(None, {"x": x})[0], rtol=1e-5, atol=1e-6
+    )
 
 
 def test_constants_behind_transpose_and_outputs_behind_reshape(tmp_path, layer_arrays):
@@ -69,7 +76,9 @@ def test_constants_behind_transpose_and_outputs_behind_reshape(tmp_path, layer_a
         helper.make_node("MatMul", ["x", "Wt"], ["logits"]),
         helper.make_node("Reshape", ["logits", "shape"], ["y"]),
     ]
-    layer = load_softmax_layer(_save(tmp_path / "m.onnx", nodes, {"W": W, "shape": np.array([-1, 7])}))
+    layer = load_softmax_layer(
+        _save(tmp_path / "m.onnx", nodes, {"W": W, "shape": np.array([-1, 7])})
+    )
     np.testing.assert_array_equal(layer.W, W)
     assert layer.b is None
 
@@ -91,7 +100,12 @@ def test_external_data_are_read(tmp_path, layer_arrays):
     W, b = layer_arrays
     nodes, arrays = _matmul_graph(W, b, constants_as_nodes=False)
     path = _save(
-        tmp_path / "m.onnx", nodes, arrays, save_as_external_data=True, location="weights.data", size_threshold=0
+        tmp_path / "m.onnx",
+        nodes,
+        arrays,
+        save_as_external_data=True,
+        location="weights.data",
+        size_threshold=0,
     )
     assert (tmp_path / "weights.data").exists()
     np.testing.assert_array_equal(load_softmax_layer(path).W, W)
@@ -105,7 +119,14 @@ def test_external_data_outside_the_folder_are_refused(tmp_path, layer_arrays):
     nodes, arrays = _matmul_graph(W, b, constants_as_nodes=False)
     folder = tmp_path / "inner"
     folder.mkdir()
-    path = _save(folder / "m.onnx", nodes, arrays, save_as_external_data=True, location="w.data", size_threshold=0)
+    path = _save(
+        folder / "m.onnx",
+        nodes,
+        arrays,
+        save_as_external_data=True,
+        location="w.data",
+        size_threshold=0,
+    )
     (folder / "w.data").rename(tmp_path / "w.data")
     model = onnx.load(str(path), load_external_data=False)
     for tensor in model.graph.initializer:
@@ -120,7 +141,11 @@ def test_external_data_outside_the_folder_are_refused(tmp_path, layer_arrays):
 @pytest.mark.parametrize("ending", ["", "\n"])
 def test_characters_in_the_metadata_name_the_classes(tmp_path, layer_arrays, ending):
     W, b = layer_arrays
-    path = _save(tmp_path / "m.onnx", *_matmul_graph(W, b, False), metadata={"character": "a\nb\nc\nd\ne" + ending})
+    path = _save(
+        tmp_path / "m.onnx",
+        *_matmul_graph(W, b, False),
+        metadata={"character": "a\nb\nc\nd\ne" + ending},
+    )
     assert load_softmax_layer(path).tokens == ("<blank>", "a", "b", "c", "d", "e", " ")
 
 
@@ -128,7 +153,8 @@ def test_a_graph_without_a_last_layer_lists_its_matrices(tmp_path, layer_arrays)
     nodes = [helper.make_node("MatMul", ["x", "W"], ["h"]), helper.make_node("Tanh", ["h"], ["y"])]
     path = _save(tmp_path / "m.onnx", nodes, {"W": layer_arrays[0].T.copy()})
     with pytest.raises(
-        ValueError, match=r"no matrix product with a constant before its output; candidates: W \(3, 7\)"
+        ValueError,
+        match=r"no matrix product with a constant before its output; candidates: W \(3, 7\)",
     ):
         load_softmax_layer(path)
 

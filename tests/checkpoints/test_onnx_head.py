@@ -1,4 +1,6 @@
-"""The last layer in the forms that exporters give a softmax and a quantised product; damaged graphs end in a sentence."""
+"""The last layer in the forms that exporters give a softmax and a quantised product; damaged graphs
+end in a sentence.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ UNFOLDED = [
 def test_a_softmax_written_out_is_seen_through(tmp_path, layer_arrays):
     W, b = layer_arrays
     nodes = [node("MatMul", ["x", "W"], ["xW"]), node("Add", ["xW", "b"], ["logits"]), *UNFOLDED]
-    layer = load_softmax_layer(_save(tmp_path / "m.onnx", nodes, {"W": W.T, "b": b, "axes": np.array([-1])}))
+    layer = load_softmax_layer(
+        _save(tmp_path / "m.onnx", nodes, {"W": W.T, "b": b, "axes": np.array([-1])})
+    )
     np.testing.assert_array_equal(layer.W, W)
     np.testing.assert_array_equal(layer.b, b)
 
@@ -52,12 +56,16 @@ def test_a_temperature_and_a_scale_per_class_are_part_of_the_layer(tmp_path, lay
         node("Div", ["z", "T"], ["logits"]),
         node("Softmax", ["logits"], ["y"]),
     ]
-    path = _save(tmp_path / "m.onnx", nodes, {"W": W.T, "b": b, "scale": scale, "T": np.float32(0.5)})
+    path = _save(
+        tmp_path / "m.onnx", nodes, {"W": W.T, "b": b, "scale": scale, "T": np.float32(0.5)}
+    )
     layer = load_softmax_layer(path)
     x = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
     expected = np.log(ReferenceEvaluator(str(path)).run(None, {"x": x})[0])
     ours = layer.logits(x)
-    np.testing.assert_allclose(ours - ours.max(1, keepdims=True), expected - expected.max(1, keepdims=True), atol=1e-4)
+    np.testing.assert_allclose(
+        ours - ours.max(1, keepdims=True), expected - expected.max(1, keepdims=True), atol=1e-4
+    )
 
 
 def test_dynamically_quantised_products_give_the_real_weights(tmp_path, layer_arrays):
@@ -80,7 +88,8 @@ def test_dynamically_quantised_products_give_the_real_weights(tmp_path, layer_ar
     assert any("quantised product" in note for note in head.notes)
     x = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
     runtime = ReferenceEvaluator(str(path)).run(None, {"x": x})[0]
-    assert (runtime.argmax(1) == head.layer.logits(x).argmax(1)).mean() > 0.9  # the runtime rounds the features
+    # the runtime rounds the features
+    assert (runtime.argmax(1) == head.layer.logits(x).argmax(1)).mean() > 0.9
 
 
 @pytest.mark.parametrize("transposed", [False, True])
@@ -89,15 +98,26 @@ def test_weights_behind_a_dequantisation_are_its_real_numbers(tmp_path, layer_ar
     scales = (np.abs(W).max(axis=1) / 127).astype(np.float32)  # one per class
     codes = np.round(W / scales[:, None]).astype(np.int8)
     stored = codes if transposed else np.ascontiguousarray(codes.T)
-    back = [node("DequantizeLinear", ["W", "scales", "zero"], ["real"], axis=0 if transposed else 1)]
-    back += [node("Transpose", ["real"], ["operand"])] if transposed else [node("Identity", ["real"], ["operand"])]
+    back = [
+        node("DequantizeLinear", ["W", "scales", "zero"], ["real"], axis=0 if transposed else 1)
+    ]
+    back += (
+        [node("Transpose", ["real"], ["operand"])]
+        if transposed
+        else [node("Identity", ["real"], ["operand"])]
+    )
     nodes = [*back, node("MatMul", ["x", "operand"], ["xW"]), node("Add", ["b", "xW"], ["y"])]
     path = _save(
-        tmp_path / "m.onnx", nodes, {"W": stored, "b": b, "scales": scales, "zero": np.zeros(7, np.int8)}, opset=21
+        tmp_path / "m.onnx",
+        nodes,
+        {"W": stored, "b": b, "scales": scales, "zero": np.zeros(7, np.int8)},
+        opset=21,
     )
     layer = load_softmax_layer(path)
     x = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
-    np.testing.assert_allclose(layer.logits(x), ReferenceEvaluator(str(path)).run(None, {"x": x})[0], atol=1e-5)
+    np.testing.assert_allclose(
+        layer.logits(x), ReferenceEvaluator(str(path)).run(None, {"x": x})[0], atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,16 +126,27 @@ def test_weights_behind_a_dequantisation_are_its_real_numbers(tmp_path, layer_ar
         ([node("Relu", ["x"], ["h"])], {}, 0, 100),
         ([node("Sigmoid", ["x"], ["s"]), node("Mul", ["x", "s"], ["h"])], {}, -0.2785, 100),
         (
-            [node("Mul", ["x", "two"], ["d"]), node("Sigmoid", ["d"], ["s"]), node("Mul", ["s", "x"], ["h"])],
+            [
+                node("Mul", ["x", "two"], ["d"]),
+                node("Sigmoid", ["d"], ["s"]),
+                node("Mul", ["s", "x"], ["h"]),
+            ],
             {"two": np.float32(2)},
             -0.2785 / 2,
             100,
         ),
-        ([node("Tanh", ["x"], ["t"]), node("Mul", ["t", "c"], ["h"])], {"c": np.float32(-3)}, -3, 3),
+        (
+            [node("Tanh", ["x"], ["t"]), node("Mul", ["t", "c"], ["h"])],
+            {"c": np.float32(-3)},
+            -3,
+            3,
+        ),
         ([node("Relu", ["x"], ["r"]), node("Add", ["r", "x"], ["h"])], {}, -100, 100),
     ],
 )
-def test_the_step_before_the_layer_bounds_its_features(tmp_path, layer_arrays, before, constants, low, high):
+def test_the_step_before_the_layer_bounds_its_features(
+    tmp_path, layer_arrays, before, constants, low, high
+):
     nodes = [*before, node("MatMul", ["h", "W"], ["y"])]
     path = _save(tmp_path / "m.onnx", nodes, {"W": layer_arrays[0].T, **constants})
     features, _ = load_head(path).feature_set()
@@ -141,7 +172,13 @@ def test_a_layer_norm_written_out_gives_its_ellipsoid(tmp_path, layer_arrays):
         node("Add", ["g", "shift"], ["h"]),
         node("MatMul", ["h", "W"], ["y"]),
     ]
-    constants = {"W": layer_arrays[0].T, "gain": gain, "shift": shift, "two": np.float32(2), "eps": np.float32(1e-5)}
+    constants = {
+        "W": layer_arrays[0].T,
+        "gain": gain,
+        "shift": shift,
+        "two": np.float32(2),
+        "eps": np.float32(1e-5),
+    }
     features, why = load_head(_save(tmp_path / "m.onnx", nodes, constants)).feature_set()
     assert features.centred
     np.testing.assert_array_equal(features.gain, gain)
@@ -151,7 +188,10 @@ def test_a_layer_norm_written_out_gives_its_ellipsoid(tmp_path, layer_arrays):
 
 W, B = np.ones((3, 7), np.float32), np.ones(7, np.float32)
 DAMAGED = {
-    "cycle of Identity feeding the output": [node("Identity", ["y"], ["a"]), node("Identity", ["a"], ["y"])],
+    "cycle of Identity feeding the output": [
+        node("Identity", ["y"], ["a"]),
+        node("Identity", ["a"], ["y"]),
+    ],
     "cycle of Softmax": [node("Softmax", ["b0"], ["y"]), node("Softmax", ["y"], ["b0"])],
     "cycle of Identity as weight": [
         node("Identity", ["w2"], ["w1"]),
@@ -160,7 +200,10 @@ DAMAGED = {
     ],
     "product without inputs": [node("MatMul", [], ["y"])],
     "softmax without inputs": [node("Softmax", [], ["y"])],
-    "constant without outputs": [node("Constant", [], [], value_float=1.0), node("Softmax", ["x"], ["y"])],
+    "constant without outputs": [
+        node("Constant", [], [], value_float=1.0),
+        node("Softmax", ["x"], ["y"]),
+    ],
     "cast to no type": [node("Cast", ["W"], ["w"], to=999), node("MatMul", ["x", "w"], ["y"])],
     "no last layer": [node("Relu", ["x"], ["y"])],
 }
@@ -175,7 +218,11 @@ def test_damaged_graphs_end_in_a_sentence(tmp_path, case, weight):
 
 
 def test_a_transpose_cycle_with_a_named_weight_ends(tmp_path):
-    nodes = [node("Transpose", ["t2"], ["t1"]), node("Transpose", ["t1"], ["t2"]), node("Relu", ["x"], ["y"])]
+    nodes = [
+        node("Transpose", ["t2"], ["t1"]),
+        node("Transpose", ["t1"], ["t2"]),
+        node("Relu", ["x"], ["y"]),
+    ]
     with pytest.raises(ValueError, match="no matrix product with the constant"):
         load_softmax_layer(_save(tmp_path / "m.onnx", nodes, {"W": W}), weight="t1")
 
@@ -192,7 +239,10 @@ def test_a_very_long_chain_is_walked(tmp_path):
 def test_declared_sizes_are_compared_with_the_file(tmp_path):
     path = _save(tmp_path / "m.onnx", [node("MatMul", ["x", "W"], ["y"])], {"W": W})
     model = onnx.load(str(path))
-    for dims, message in ([[-3, -7], "impossible shape"], [[2**40, 2**20], "more numbers than the file holds"]):
+    for dims, message in (
+        [[-3, -7], "impossible shape"],
+        [[2**40, 2**20], "more numbers than the file holds"],
+    ):
         model.graph.initializer[0].dims[:] = dims
         onnx.save(model, str(path))
         with pytest.raises(ValueError, match=message):

@@ -1,4 +1,6 @@
-"""Pickles of plain data come out as pickle itself gives them; whatever else they ask for is refused unexecuted."""
+"""Pickles of plain data come out as pickle itself gives them; whatever else they ask for is refused
+unexecuted.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class _Trap:
 def test_code_is_not_executed(tmp_path):
     marker = tmp_path / "executed"
     (tmp_path / "m.pkl").write_bytes(pickle.dumps({"W": np.ones((3, 2)), "x": _Trap(str(marker))}))
-    with pytest.raises(ValueError, match=r"asks for the global (io|_io|builtins)\.open.*nothing of it was executed"):
+    with pytest.raises(
+        ValueError, match=r"asks for the global (io|_io|builtins)\.open.*nothing of it was executed"
+    ):
         load_softmax_layer(tmp_path / "m.pkl")
     assert not marker.exists()
 
@@ -69,11 +73,16 @@ def test_what_is_no_plain_data_is_refused(tmp_path, content):
 
 
 def test_every_cut_and_every_changed_byte_ends_in_a_sentence_or_in_plain_data(tmp_path):
-    whole = pickle.dumps({"W": np.arange(6.0).reshape(3, 2), "b": np.arange(3.0), "names": ["a", "b"]}, protocol=3)
+    whole = pickle.dumps(
+        {"W": np.arange(6.0).reshape(3, 2), "b": np.arange(3.0), "names": ["a", "b"]}, protocol=3
+    )
     path = tmp_path / "m.pkl"
     rng = np.random.default_rng(0)
     for position in range(len(whole)):
-        for damaged in (whole[:position], whole[:position] + bytes([rng.integers(256)]) + whole[position + 1 :]):
+        for damaged in (
+            whole[:position],
+            whole[:position] + bytes([rng.integers(256)]) + whole[position + 1 :],
+        ):
             path.write_bytes(damaged)
             with contextlib.suppress(ValueError):  # anything else would be a traceback for the user
                 read_plain_pickle(path)
@@ -81,7 +90,10 @@ def test_every_cut_and_every_changed_byte_ends_in_a_sentence_or_in_plain_data(tm
 
 def test_declared_lengths_and_memory_slots_allocate_nothing(tmp_path):
     path = tmp_path / "m.pkl"
-    for programme in (b"\x80\x04\x8e" + (2**60).to_bytes(8, "little") + b"x.", b"\x80\x02Nr\xff\xff\xff\x7f."):
+    for programme in (
+        b"\x80\x04\x8e" + (2**60).to_bytes(8, "little") + b"x.",
+        b"\x80\x02Nr\xff\xff\xff\x7f.",
+    ):
         path.write_bytes(programme)
         with pytest.raises(ValueError, match="not a whole pickle"):
             read_plain_pickle(path)

@@ -24,9 +24,13 @@ def index(tmp_path, monkeypatch):
     path = folder / "modelpack-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("modelpack/model.bin", CONTENT)
-        archive.writestr("modelpack-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: modelpack\nVersion: 1.0\n")
         archive.writestr(
-            "modelpack-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            "modelpack-1.0.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: modelpack\nVersion: 1.0\n",
+        )
+        archive.writestr(
+            "modelpack-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         )
         archive.writestr("modelpack-1.0.dist-info/RECORD", "")
     for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE"):

@@ -32,12 +32,17 @@ def test_bfloat16_is_exact(tmp_path):
 
     values = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
     save_torch({"W": values}, tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(load_softmax_layer(tmp_path / "m.safetensors").W, values.float().numpy())
+    np.testing.assert_array_equal(
+        load_softmax_layer(tmp_path / "m.safetensors").W, values.float().numpy()
+    )
 
 
 def test_only_the_needed_bytes_are_read(tmp_path, layer_arrays):
     W, b = layer_arrays
-    save_file({"a_large_one": np.zeros(10_000), "lm_head.weight": W, "lm_head.bias": b}, tmp_path / "m.safetensors")
+    save_file(
+        {"a_large_one": np.zeros(10_000), "lm_head.weight": W, "lm_head.bias": b},
+        tmp_path / "m.safetensors",
+    )
     content, asked = (tmp_path / "m.safetensors").read_bytes(), []
 
     def read_range(start, stop):
@@ -54,7 +59,8 @@ def test_a_truncated_file_says_what_is_missing(tmp_path, layer_arrays):
     save_file({"lm_head.weight": layer_arrays[0]}, path)
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(
-        ValueError, match=r"m\.safetensors is truncated: tensor 'lm_head\.weight'.*\(10 bytes missing\)"
+        ValueError,
+        match=r"m\.safetensors is truncated: tensor 'lm_head\.weight'.*\(10 bytes missing\)",
     ):
         load_softmax_layer(path)
     path.write_bytes(path.read_bytes()[:20])
@@ -68,10 +74,22 @@ def test_a_truncated_file_says_what_is_missing(tmp_path, layer_arrays):
         ({"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, 80]}}, "cannot fill 80 bytes"),
         ({"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [-84, 0]}}, "outside the data"),
         ({"W": {"dtype": "F32"}}, "header cannot be read"),
-        ({"W": {"dtype": "F32", "shape": [7, 3.0], "data_offsets": [0, 84]}}, "3.0 is no whole number"),
-        ({"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, float("inf")]}}, "inf is no whole number"),
-        ({"W": {"dtype": "F32", "shape": [5, 4], "data_offsets": [4, 84]}}, "leaves a hole before it"),
-        ({"W": {"dtype": "F32", "shape": [5, 4], "data_offsets": [0, 80]}}, "4 bytes behind its last tensor"),
+        (
+            {"W": {"dtype": "F32", "shape": [7, 3.0], "data_offsets": [0, 84]}},
+            "3.0 is no whole number",
+        ),
+        (
+            {"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, float("inf")]}},
+            "inf is no whole number",
+        ),
+        (
+            {"W": {"dtype": "F32", "shape": [5, 4], "data_offsets": [4, 84]}},
+            "leaves a hole before it",
+        ),
+        (
+            {"W": {"dtype": "F32", "shape": [5, 4], "data_offsets": [0, 80]}},
+            "4 bytes behind its last tensor",
+        ),
         (
             {
                 "W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, 84]},
@@ -79,10 +97,19 @@ def test_a_truncated_file_says_what_is_missing(tmp_path, layer_arrays):
             },
             "overlaps the one before it",
         ),
-        ({"W": {"dtype": "I8", "shape": [7, 12], "data_offsets": [0, 84]}}, "int8 codes, not weights"),
-        ({"W": {"dtype": "U8", "shape": [7, 12], "data_offsets": [0, 84]}}, "uint8 codes, not weights"),
+        (
+            {"W": {"dtype": "I8", "shape": [7, 12], "data_offsets": [0, 84]}},
+            "int8 codes, not weights",
+        ),
+        (
+            {"W": {"dtype": "U8", "shape": [7, 12], "data_offsets": [0, 84]}},
+            "uint8 codes, not weights",
+        ),
         ({"W": {"dtype": "BOOL", "shape": [7, 12], "data_offsets": [0, 84]}}, "holds booleans"),
-        ({"W": {"dtype": "F8_E4M3", "shape": [7, 12], "data_offsets": [0, 84]}}, "no exact NumPy form"),
+        (
+            {"W": {"dtype": "F8_E4M3", "shape": [7, 12], "data_offsets": [0, 84]}},
+            "no exact NumPy form",
+        ),
     ],
 )
 def test_impossible_headers_are_refused(tmp_path, header, message):

@@ -39,12 +39,17 @@ def test_code_in_a_pickle_is_not_executed(tmp_path):
 def test_a_truncated_file_is_named(tmp_path, layer_arrays):
     torch.save({"lm_head.weight": torch.from_numpy(layer_arrays[0])}, tmp_path / "m.pt")
     (tmp_path / "m.pt").write_bytes((tmp_path / "m.pt").read_bytes()[:300])
-    with pytest.raises(ValueError, match=r"m\.pt (is not a whole PyTorch file|holds more than tensors)"):
+    with pytest.raises(
+        ValueError, match=r"m\.pt (is not a whole PyTorch file|holds more than tensors)"
+    ):
         load_softmax_layer(tmp_path / "m.pt")
 
 
 def test_unknown_names_are_listed_with_the_likely_ones_first(tmp_path):
-    torch.save({"inner": torch.zeros(4, 8), "outer": torch.zeros(9, 4), "v": torch.zeros(4)}, tmp_path / "m.pt")
+    torch.save(
+        {"inner": torch.zeros(4, 8), "outer": torch.zeros(9, 4), "v": torch.zeros(4)},
+        tmp_path / "m.pt",
+    )
     with pytest.raises(ValueError, match=r"outer \(9, 4\), inner \(4, 8\)\."):
         load_softmax_layer(tmp_path / "m.pt")
 

@@ -1,4 +1,6 @@
-"""TFLite files, written here with Google's own FlatBuffers: the last layer, its bias, what stands before it, and damaged files."""
+"""TFLite files, written here with Google's own FlatBuffers: the last layer, its bias, what stands
+before it, and damaged files.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ import pytest
 from softgeom.checkpoints import load_head
 from softgeom.cli import main
 
-flatbuffers = pytest.importorskip("flatbuffers", reason="FlatBuffers is not installed (it comes with onnxruntime)")
+flatbuffers = pytest.importorskip(
+    "flatbuffers", reason="FlatBuffers is not installed (it comes with onnxruntime)"
+)
 
 RELU, CONV_OPTIONS, DENSE_OPTIONS, NO_OPTIONS = 1, 1, 8, 0
 FULLY_CONNECTED, CONV, MEAN, LOGISTIC, DEQUANTIZE = 9, 3, 40, 14, 6
@@ -35,16 +39,25 @@ class Writer:
     def vector(self, values, kind: str) -> int:
         size = {"offset": 4, "int": 4, "byte": 1}[kind]
         self.b.StartVector(size, len(values), size)
-        add = {"offset": self.b.PrependUOffsetTRelative, "int": self.b.PrependInt32, "byte": self.b.PrependUint8}[kind]
+        add = {
+            "offset": self.b.PrependUOffsetTRelative,
+            "int": self.b.PrependInt32,
+            "byte": self.b.PrependUint8,
+        }[kind]
         for value in reversed(values):
             add(int(value))
         return self.b.EndVector()
 
 
 def write(path, tensors, operators, outputs) -> str:
-    """tensors: (name, shape, type, bytes); operators: (code, inputs, outputs, options, field of what is fused, fused)."""
+    """tensors: (name, shape, type, bytes); operators: (code, inputs, outputs, options, field of
+    what is fused, fused).
+    """
     w = Writer()
-    buffers = [w.table({0: ("offset", w.b.CreateByteVector(data))} if data else {}, 3) for *_, data in tensors]
+    buffers = [
+        w.table({0: ("offset", w.b.CreateByteVector(data))} if data else {}, 3)
+        for *_, data in tensors
+    ]
     made = []
     for n, (name, shape, kind, _) in enumerate(tensors):
         fields = {
@@ -74,8 +87,15 @@ def write(path, tensors, operators, outputs) -> str:
         5,
     )
     listed = [w.table({0: ("byte", code), 3: ("int", code)}, 4) for code in codes]
-    fields = {1: w.vector(listed, "offset"), 2: w.vector([graph], "offset"), 4: w.vector(buffers, "offset")}
-    w.b.Finish(w.table({0: ("int", 3), **{k: ("offset", v) for k, v in fields.items()}}, 8), file_identifier=b"TFL3")
+    fields = {
+        1: w.vector(listed, "offset"),
+        2: w.vector([graph], "offset"),
+        4: w.vector(buffers, "offset"),
+    }
+    w.b.Finish(
+        w.table({0: ("int", 3), **{k: ("offset", v) for k, v in fields.items()}}, 8),
+        file_identifier=b"TFL3",
+    )
     path.write_bytes(w.b.Output())
     return str(path)
 
@@ -114,7 +134,9 @@ def classifier(path, W, b, *, before=(CONV, CONV_OPTIONS, 3, RELU), fused=0, hal
 def test_the_layer_before_the_output_its_bias_and_the_step_before_it(tmp_path, weights, half):
     W, b = weights
     head = load_head(classifier(tmp_path / "m.tflite", W, b, half=half))
-    np.testing.assert_array_equal(head.layer.W, W.astype("<f2").astype(head.layer.W.dtype) if half else W)
+    np.testing.assert_array_equal(
+        head.layer.W, W.astype("<f2").astype(head.layer.W.dtype) if half else W
+    )
     np.testing.assert_array_equal(head.layer.b, b)
     assert head.names == {"weight": "head/W", "bias": "head/b"}
     assert head.activation is not None
@@ -147,7 +169,9 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, weights, capsys)
 
 
 def test_no_damage_ends_in_anything_but_a_sentence(tmp_path, weights):
-    """Every byte of the tables turned over in turn, and the file cut off at many places: a layer, or a sentence that names the file."""
+    """Every byte of the tables turned over in turn, and the file cut off at many places: a layer,
+    or a sentence that names the file.
+    """
     whole = (tmp_path / "m.tflite").with_suffix(".tflite")
     classifier(whole, *weights)
     data = whole.read_bytes()

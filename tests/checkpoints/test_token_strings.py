@@ -16,17 +16,24 @@ def test_byte_level_bpe_is_decoded_as_its_own_library_does(tmp_path):
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    trainer = tokenizers.trainers.BpeTrainer(vocab_size=330, initial_alphabet=alphabet, special_tokens=["<end>"])
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=330, initial_alphabet=alphabet, special_tokens=["<end>"]
+    )
     tokenizer.train_from_iterator(["the naïve café, the cafés; the end"] * 3, trainer)
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     tokens = read_tokens(tmp_path / "tokenizer.json", tokenizer.get_vocab_size())
     assert " the" in tokens
-    expected = [tokenizer.decode([i], skip_special_tokens=False) for i in range(tokenizer.get_vocab_size())]
+    expected = [
+        tokenizer.decode([i], skip_special_tokens=False) for i in range(tokenizer.get_vocab_size())
+    ]
     assert list(tokens) == expected
 
 
 def test_unigram_wordpiece_and_plain_lists(tmp_path):
-    unigram = {"model": {"type": "Unigram", "vocab": [["<unk>", 0.0], ["▁да", -1.0]]}, "added_tokens": []}
+    unigram = {
+        "model": {"type": "Unigram", "vocab": [["<unk>", 0.0], ["▁да", -1.0]]},
+        "added_tokens": [],
+    }
     (tmp_path / "tokenizer.json").write_text(json.dumps(unigram))
     assert read_tokens(tmp_path / "tokenizer.json", 3) == ("<unk>", "▁да", "<unused 2>")
     wordpiece = {
@@ -47,12 +54,27 @@ def test_a_file_that_is_no_vocabulary_is_told(tmp_path, content):
 
 
 def test_the_target_language_filter_of_the_paper():
-    tokens = ["▁Предварительны", "erecti", "да", "да1", "да,", "▁", "<unk>", "fда", "й", "ре\u0301", "字", "ひらがな"]
+    tokens = [
+        "▁Предварительны",
+        "erecti",
+        "да",
+        "да1",
+        "да,",
+        "▁",
+        "<unk>",
+        "fда",
+        "й",
+        "ре\u0301",
+        "字",
+        "ひらがな",
+    ]
     assert classes_in_script(tokens, "cyrillic").tolist() == [0, 2, 8, 9]
     assert classes_in_script(tokens, "LATIN").tolist() == [1]
     assert classes_in_script(tokens, "HAN").tolist() == [10]
     assert classes_in_script(tokens, "JAPANESE").tolist() == [10, 11]
     # A comma of the script itself is still punctuation.
     assert classes_in_script(["سلام", "سلام،"], "ARABIC").tolist() == [0]
-    with pytest.raises(ValueError, match=r"no token is written in 'GREEK' alone; scripts that occur: CJK, CYRILLIC"):
+    with pytest.raises(
+        ValueError, match=r"no token is written in 'GREEK' alone; scripts that occur: CJK, CYRILLIC"
+    ):
         classes_in_script(tokens, "GREEK")

@@ -1,4 +1,6 @@
-"""Servers that stall, drip, lie and break off: each ends in a sentence, in time, and within the bytes that were allowed."""
+"""Servers that stall, drip, lie and break off: each ends in a sentence, in time, and within the
+bytes that were allowed.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ BEHAVIOUR = {
     "drips its body": lambda c: (c.sendall(HEAD), _drip(c, b"x" * 100, pause=0.2)),
     "never ends": _endless,
     "sends more than it says to": lambda c: c.sendall(HEAD.replace(b"100", b"5000") + b"x" * 5000),
-    "compresses": lambda c: c.sendall(HEAD.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n") + b"x" * 100),
+    "compresses": lambda c: c.sendall(
+        HEAD.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n") + b"x" * 100
+    ),
     "breaks off": lambda c: c.sendall(HEAD + b"x" * 50),
     "answers nonsense": lambda c: c.sendall(b"\x00\xff" * 30 + b"\r\n\r\n"),
     "closes at once": lambda c: None,
@@ -46,7 +50,9 @@ BEHAVIOUR = {
 
 @pytest.fixture
 def serve():
-    """Start a server whose connections are each handled by a function; yields its address and the connections it saw."""
+    """Start a server whose connections are each handled by a function; yields its address and the
+    connections it saw.
+    """
     stopped, sockets = threading.Event(), []
 
     def start(*behaviours):
@@ -106,7 +112,9 @@ def test_what_breaks_once_is_tried_again(serve):
 
 
 def test_a_refusal_is_not_tried_again_and_its_body_is_left(serve):
-    url, seen = serve(lambda c: c.sendall(b"HTTP/1.1 404 No\r\nContent-Length: 9999999\r\n\r\n" + b"x" * 5000))
+    url, seen = serve(
+        lambda c: c.sendall(b"HTTP/1.1 404 No\r\nContent-Length: 9999999\r\n\r\n" + b"x" * 5000)
+    )
     assert _fetch(url) == transfer.Answer(404, {"content-length": "9999999"}, b"")
     assert len(seen) == 1
 

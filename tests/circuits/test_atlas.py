@@ -1,4 +1,6 @@
-"""Scores of heads: made-up heads score what they were made for, and products of small factors are those of the large ones."""
+"""Scores of heads: made-up heads score what they were made for, and products of small factors are
+those of the large ones.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def test_repeated_tokens_are_a_text_read_twice():
     assert torch.equal(tokens[:, 1:7], tokens[:, 7:])
     assert all(len(set(row.tolist())) == 6 for row in tokens[:, 1:7])
     assert repeated_tokens(31, 1, 6, torch.Generator().manual_seed(0)).shape == (1, 12)
-    with pytest.raises(ValueError, match="40 different tokens cannot be drawn from a vocabulary of 31"):
+    with pytest.raises(
+        ValueError, match="40 different tokens cannot be drawn from a vocabulary of 31"
+    ):
         repeated_tokens(31, 3, 40, torch.Generator())
 
 
@@ -44,8 +48,12 @@ def test_scores_are_means_over_the_patterns(anatomy):
                 "first": [pattern[b, i, 0] for b in range(2) for i in range(1, 11)],
             }
             for name, weights in expected.items():
-                assert math.isclose(found[name], sum(map(float, weights)) / len(weights), rel_tol=1e-9), name
-    assert math.isclose(table["even"].iloc[0], sum(1 / (i + 1) for i in range(6, 11)) / 5, rel_tol=1e-6)
+                assert math.isclose(
+                    found[name], sum(map(float, weights)) / len(weights), rel_tol=1e-9
+                ), name
+    assert math.isclose(
+        table["even"].iloc[0], sum(1 / (i + 1) for i in range(6, 11)) / 5, rel_tol=1e-6
+    )
 
 
 def test_a_head_that_looks_one_back_and_one_that_looks_for_its_own_token_are_told_apart(anatomy):
@@ -55,7 +63,8 @@ def test_a_head_that_looks_one_back_and_one_that_looks_for_its_own_token_are_tol
     one_hot = torch.eye(D, dtype=torch.float64)[:V] * 5
     W_Q, W_K = torch.zeros(2, H, D, K, dtype=torch.float64)
     b_Q, b_K = torch.zeros(2, H, K, dtype=torch.float64)
-    # Head 0: the key of position j turned by j, a query turned one step less, so that their angle is zero at j = i - 1.
+    # Head 0: the key of position j turned by j, a query turned one step less, so that their angle
+    # is zero at j = i - 1.
     b_K[0, 0], b_Q[0, :2] = 20.0, torch.tensor([math.cos(-1.0), math.sin(-1.0)]) * 20
     # Head 1: tokens matched in the slowest pairs of coordinates, which hardly turn.
     W_Q[1, :V, K - 2 :] = W_K[1, :V, K - 2 :] = torch.stack(
@@ -68,7 +77,8 @@ def test_a_head_that_looks_one_back_and_one_that_looks_for_its_own_token_are_tol
     tokens = repeated_tokens(V, 2, 6, torch.Generator().manual_seed(0))
     table = head_scores(made, tokens, 6)
     assert table.loc[0, "previous"] > 0.9
-    assert table.loc[1, "duplicate"] > 0.3 > 10 * table.loc[1, "induction"]  # the token itself takes the other half
+    # the token itself takes the other half
+    assert table.loc[1, "duplicate"] > 0.3 > 10 * table.loc[1, "induction"]
 
 
 def test_tokens_that_do_not_repeat_are_refused(anatomy):
@@ -81,7 +91,9 @@ def test_copying_is_that_of_the_factored_matrix(anatomy):
     scores = copying_scores(folded)
     for depth in range(len(anatomy.blocks)):
         for head in range(anatomy.sizes["H"]):
-            assert math.isclose(scores[depth, head], token_ov_circuit(folded, depth, head).copying(), abs_tol=1e-8)
+            assert math.isclose(
+                scores[depth, head], token_ov_circuit(folded, depth, head).copying(), abs_tol=1e-8
+            )
     with pytest.raises(ValueError, match="use fold_norms first"):
         copying_scores(anatomy)
 
@@ -95,7 +107,13 @@ def test_composition_is_that_of_the_large_matrices(anatomy):
         for h2 in range(H):
             W_OV = ov_circuit(first, h1).full()
             W_QK = qk_circuit(last, h2, 0, anatomy.rotary_base).full()
-            for reader, X in {"queries": W_QK, "keys": W_QK.T, "values": ov_circuit(last, h2).full()}.items():
+            for reader, X in {
+                "queries": W_QK,
+                "keys": W_QK.T,
+                "values": ov_circuit(last, h2).full(),
+            }.items():
                 expected = (W_OV @ X).norm() / (W_OV.norm() * X.norm())
-                assert math.isclose(scores[reader][0, h1, L - 1, h2], expected, rel_tol=1e-9), reader
+                assert math.isclose(scores[reader][0, h1, L - 1, h2], expected, rel_tol=1e-9), (
+                    reader
+                )
     assert not scores["keys"][L - 1].any()  # nobody comes after the last block

@@ -20,18 +20,24 @@ CONFIGS = {
     "llama": lambda **more: transformers.LlamaConfig(
         **SIZES | {"attention_bias": True, "mlp_bias": True, "head_dim": 6} | more
     ),
-    "qwen2": lambda **more: transformers.Qwen2Config(**SIZES | {"tie_word_embeddings": True} | more),
+    "qwen2": lambda **more: transformers.Qwen2Config(
+        **SIZES | {"tie_word_embeddings": True} | more
+    ),
     "gemma": lambda **more: transformers.GemmaConfig(**SIZES | {"head_dim": 10} | more),
 }
 
 
 def _model(family: str, **more):
-    """Random in float64, with gains and biases away from what initialisation gives them; in training mode, as constructed."""
+    """Random in float64, with gains and biases away from what initialisation gives them; in
+    training mode, as constructed.
+    """
     model = transformers.AutoModelForCausalLM.from_config(CONFIGS[family](**more)).double()
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter += 0.2 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter += 0.2 * torch.randn(
+                parameter.shape, generator=generator, dtype=torch.float64
+            )
     return model
 
 
@@ -50,7 +56,9 @@ def test_the_dissection_computes_what_the_model_computes(model):
     torch.testing.assert_close(
         internals.logits, expected.logits, rtol=0, atol=1e-5 * float(expected.logits.abs().max())
     )
-    torch.testing.assert_close(internals.layers[0].resid_post, expected.hidden_states[1], rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        internals.layers[0].resid_post, expected.hidden_states[1], rtol=0, atol=1e-5
+    )
 
 
 def test_the_identities_hold_on_every_family(model):
@@ -66,7 +74,10 @@ def test_the_identities_hold_on_every_family(model):
 
 def test_configuration_and_weights_are_enough_with_and_without_a_prefix(model):
     state, config = model.state_dict(), model.config.to_dict()
-    bare = {key.removeprefix("model.").removeprefix("transformer."): value for key, value in state.items()}
+    bare = {
+        key.removeprefix("model.").removeprefix("transformer."): value
+        for key, value in state.items()
+    }
     tokens = torch.arange(9)[None]
     expected = run(dissect(model), tokens).logits
     for weights in (state, bare):
@@ -76,7 +87,9 @@ def test_configuration_and_weights_are_enough_with_and_without_a_prefix(model):
 def test_older_configurations_name_the_rotary_base_and_gemma_s_activation_otherwise():
     model = _model("llama", rope_parameters={"rope_type": "default", "rope_theta": 500.0})
     older = model.config.to_dict() | {"rope_parameters": None, "rope_theta": 500.0}
-    assert dissect_weights(older, model.state_dict()).rotary_base == dissect(model).rotary_base == 500
+    assert (
+        dissect_weights(older, model.state_dict()).rotary_base == dissect(model).rotary_base == 500
+    )
     gemma = _model("gemma")
     first = gemma.config.to_dict() | {"hidden_act": "gelu", "hidden_activation": None}
     assert dissect_weights(first, gemma.state_dict()).blocks[0].activation == "gelu_pytorch_tanh"
@@ -91,7 +104,7 @@ def test_half_precision_weights_are_taken_apart_in_double():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "gemma2"}, "'gemma2' is not covered, only gpt2, llama, qwen2, gemma; what is missing for it: norms after"),
+        ({"model_type": "gemma2"}, ("'gemma2' is not covered, only gpt2, llama, qwen2, gemma; what is missing for it: " "norms after")),
         ({"model_type": "mixtral"}, "a mixture of experts"),
         ({"model_type": "whatever"}, "its parts are unknown here"),
         ({"use_sliding_window": True}, "sliding windows"),

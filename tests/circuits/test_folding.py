@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from softgeom.circuits import centre_writers, change_basis, commuting_basis, fold_norms, on_sphere, radius, run
+from softgeom.circuits import (
+    centre_writers,
+    change_basis,
+    commuting_basis,
+    fold_norms,
+    on_sphere,
+    radius,
+    run,
+)
 from softgeom.circuits import run_post_norm as post
 from softgeom.circuits.anatomy import attend
 
@@ -49,7 +57,9 @@ def test_scores_survive_a_change_of_basis_that_commutes_with_the_rotations(anato
     broken = attend(change_basis(block, M), attn_in, anatomy.rotary_base)["scores"]
     assert error(broken, expected) > 1e-3  # a basis that does not commute changes them
     # Without positions any basis does: at offset zero query and key are turned alike.
-    diagonal = attend(change_basis(block, M), attn_in, anatomy.rotary_base)["scores"].diagonal(dim1=-2, dim2=-1)
+    diagonal = attend(change_basis(block, M), attn_in, anatomy.rotary_base)["scores"].diagonal(
+        dim1=-2, dim2=-1
+    )
     assert error(diagonal, expected.diagonal(dim1=-2, dim2=-1)) < 1e-10
 
 
@@ -69,6 +79,7 @@ def test_post_norm_puts_the_stream_on_the_sphere(anatomy, tokens):
     lengths = before_gain.norm(dim=-1)
     assert (lengths <= before_gain.shape[-1] ** 0.5 + 1e-9).all()
     torch.testing.assert_close(
-        on_sphere(before_gain, 0.0, norm.centred), before_gain * (before_gain.shape[-1] ** 0.5 / lengths)[..., None]
+        on_sphere(before_gain, 0.0, norm.centred),
+        before_gain * (before_gain.shape[-1] ** 0.5 / lengths)[..., None],
     )
     assert radius(states[0], norm.eps, norm.centred).shape == tokens.shape

@@ -11,11 +11,17 @@ from softgeom.circuits import Normalisation, centring, fold, on_sphere, radius, 
 EPS = 1e-5
 
 
-def draw(seed: int, d: int, spread: float = 1.0, centred: bool = True) -> tuple[torch.Tensor, Normalisation]:
+def draw(
+    seed: int, d: int, spread: float = 1.0, centred: bool = True
+) -> tuple[torch.Tensor, Normalisation]:
     generator = torch.Generator().manual_seed(seed)
     z = spread * torch.randn(7, d, generator=generator, dtype=torch.float64) + 3.0
     gamma = torch.randn(d, generator=generator, dtype=torch.float64)
-    beta = torch.randn(d, generator=generator, dtype=torch.float64) if centred else torch.zeros(d, dtype=torch.float64)
+    beta = (
+        torch.randn(d, generator=generator, dtype=torch.float64)
+        if centred
+        else torch.zeros(d, dtype=torch.float64)
+    )
     return z, Normalisation(gamma, beta, EPS, centred)
 
 

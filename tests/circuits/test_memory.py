@@ -32,7 +32,11 @@ def test_the_network_is_a_sum_over_neurons(anatomy, tokens, error):
 def test_keys_fire_through_their_activation_function(anatomy, tokens, error):
     block, layer = anatomy.blocks[0], run(anatomy, tokens).layers[0]
     keys = matched_keys(block, layer.mlp_in, 5)
-    fired = F.gelu(keys[..., 0] + block.b_in[5]) if block.W_gate is None else F.silu(keys[..., 0]) * keys[..., 1]
+    fired = (
+        F.gelu(keys[..., 0] + block.b_in[5])
+        if block.W_gate is None
+        else F.silu(keys[..., 0]) * keys[..., 1]
+    )
     assert error(fired, layer.mlp_post[..., 5]) < 1e-10
 
 
@@ -61,7 +65,9 @@ def test_measures_of_sparsity_count_equal_neurons(anatomy, active, expected):
     block = replace(anatomy.blocks[0], W_out=torch.eye(8, dtype=torch.float64))
     activations = torch.zeros(2, 8, dtype=torch.float64)
     activations[:, :active] = -4.0
-    torch.testing.assert_close(participation(activations, block), torch.full((2,), expected, dtype=torch.float64))
+    torch.testing.assert_close(
+        participation(activations, block), torch.full((2,), expected, dtype=torch.float64)
+    )
     assert fewest_neurons(activations, block, 0.99).tolist() == [active, active]
     assert share_of_active(activations, 0.5).tolist() == [active / 8] * 2
 

@@ -1,4 +1,6 @@
-"""Interventions against passes in which the weights themselves are changed, and against the shares that they stand beside."""
+"""Interventions against passes in which the weights themselves are changed, and against the shares
+that they stand beside.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,13 @@ def _gap(logits, tokens):
 
 def test_the_readout_is_a_difference_of_logits(anatomy, tokens, readout):
     internals = run(anatomy, tokens)
-    torch.testing.assert_close(readout(internals.resid_final), _gap(internals.logits, tokens), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(
+        readout(internals.resid_final), _gap(internals.logits, tokens), rtol=1e-9, atol=1e-9
+    )
     above = logit_gap(anatomy, tokens[:, 3])(internals.resid_final)
-    expected = internals.logits[torch.arange(2), -1, tokens[:, 3]] - internals.logits[:, -1].mean(-1)
+    expected = internals.logits[torch.arange(2), -1, tokens[:, 3]] - internals.logits[:, -1].mean(
+        -1
+    )
     torch.testing.assert_close(above, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -54,19 +60,26 @@ def test_zero_ablation_is_the_model_without_the_head_s_weights(anatomy, tokens, 
         for head in range(anatomy.sizes["H"]):
             W_O = block.W_O.clone()
             W_O[head] = 0
-            blocks = (*anatomy.blocks[:depth], replace(block, W_O=W_O), *anatomy.blocks[depth + 1 :])
+            blocks = (
+                *anatomy.blocks[:depth],
+                replace(block, W_O=W_O),
+                *anatomy.blocks[depth + 1 :],
+            )
             expected = _gap(run(replace(anatomy, blocks=blocks), tokens).logits, tokens) - before
             torch.testing.assert_close(effects[depth, head], expected, rtol=1e-8, atol=1e-9)
 
 
-def test_patching_with_its_own_values_changes_nothing_and_with_all_of_another_run_something(anatomy, tokens, readout):
+def test_patching_with_its_own_values_changes_nothing_and_with_all_of_another_run_something(
+    anatomy, tokens, readout
+):
     _, own = mixed_values(anatomy, tokens)
     assert effects_of_heads(anatomy, tokens, own, readout).abs().max() < 1e-10
     other = (tokens + 1) % len(anatomy.W_E)
     _, theirs = mixed_values(anatomy, other)
     assert (effects_of_heads(anatomy, tokens, theirs, readout).abs().amax((1, 2)) > 1e-6).all()
     assert not torch.equal(
-        effects_of_heads(anatomy, tokens, mean_donor(own), readout), effects_of_heads(anatomy, tokens, None, readout)
+        effects_of_heads(anatomy, tokens, mean_donor(own), readout),
+        effects_of_heads(anatomy, tokens, None, readout),
     )
 
 
@@ -74,7 +87,9 @@ def test_the_direct_effect_with_the_scale_held_is_the_share(anatomy, tokens):
     """Without the division there is nothing between a write and a logit: the share, sign turned."""
     internals, folded = run(anatomy, tokens), fold_norms(anatomy)
     asked = tokens[:, 3][:, None].expand(tokens.shape)
-    shares = dict(zip(writers(internals).names, logit_shares(folded, internals, asked), strict=False))
+    shares = dict(
+        zip(writers(internals).names, logit_shares(folded, internals, asked), strict=False)
+    )
     scale = internals.ln_final_scale[:, -1]
 
     def held(x):
@@ -83,7 +98,9 @@ def test_the_direct_effect_with_the_scale_held_is_the_share(anatomy, tokens):
     effects = direct_effects(anatomy, tokens, None, held)
     for depth in range(len(anatomy.blocks)):
         for head in range(anatomy.sizes["H"]):
-            torch.testing.assert_close(effects[depth, head], -shares[f"L{depth}.H{head}"][:, -1], rtol=1e-8, atol=1e-10)
+            torch.testing.assert_close(
+                effects[depth, head], -shares[f"L{depth}.H{head}"][:, -1], rtol=1e-8, atol=1e-10
+            )
 
 
 @pytest.mark.parametrize("side", ["queries", "keys", "values"])
@@ -97,7 +114,9 @@ def test_a_path_is_the_model_in_which_one_head_reads_another_stream(anatomy, tok
     internals, block = run(anatomy, tokens), anatomy.blocks[layer]
     own = internals.layers[layer]
     for sender in range(anatomy.sizes["H"]):
-        change = (donor[0][:, sender] - internals.layers[0].z[:, sender]) @ anatomy.blocks[0].W_O[sender]
+        change = (donor[0][:, sender] - internals.layers[0].z[:, sender]) @ anatomy.blocks[0].W_O[
+            sender
+        ]
         changed = attend(block, block.ln1(own.resid_pre + change), anatomy.rotary_base)
         q = changed["q"] if side == "queries" else own.q
         k = changed["k"] if side == "keys" else own.k
@@ -107,7 +126,9 @@ def test_a_path_is_the_model_in_which_one_head_reads_another_stream(anatomy, tok
         z[:, head] = (scores.softmax(-1) @ v)[:, head]
         x = own.resid_pre + torch.einsum("bhtk,hkd->btd", z, block.W_O)
         x = x + block.feed_forward(block.ln2(x))[2]
-        torch.testing.assert_close(found[0, sender], readout(x) - readout(own.resid_post), rtol=1e-8, atol=1e-9)
+        torch.testing.assert_close(
+            found[0, sender], readout(x) - readout(own.resid_post), rtol=1e-8, atol=1e-9
+        )
 
 
 def test_impossible_paths_are_refused(anatomy, tokens, readout):

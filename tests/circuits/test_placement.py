@@ -37,4 +37,7 @@ def test_post_norm_returns_to_the_sphere_and_pre_norm_is_the_stream(opened):
 
 def test_without_norms_other_logits(opened):
     anatomy, tokens, internals = opened
-    assert circuits.relative_error(circuits.run_without_norms(anatomy, tokens), internals.logits) > 1e-2
+    assert (
+        circuits.relative_error(circuits.run_without_norms(anatomy, tokens), internals.logits)
+        > 1e-2
+    )

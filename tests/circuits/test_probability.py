@@ -1,4 +1,6 @@
-"""From logits to probability and margin: against enumeration, prefixes, and states moved to the boundary."""
+"""From logits to probability and margin: against enumeration, prefixes, and states moved to the
+boundary.
+"""
 
 import itertools
 
@@ -9,16 +11,24 @@ from softgeom.language_model import GPT, GPTConfig
 
 
 def test_probabilities_of_all_continuations_sum_to_one():
-    anatomy = dissect(GPT(GPTConfig(d_vocab=4, d_model=8, n_heads=2, n_layers=1, d_mlp=12, n_ctx=4)).double(), "tiny")
+    anatomy = dissect(
+        GPT(GPTConfig(d_vocab=4, d_model=8, n_heads=2, n_layers=1, d_mlp=12, n_ctx=4)).double(),
+        "tiny",
+    )
     texts = torch.tensor([[0, *rest] for rest in itertools.product(range(4), repeat=3)])
     log_probabilities = token_log_probabilities(run(anatomy, texts).logits, texts).sum(-1)
-    torch.testing.assert_close(log_probabilities.exp().sum(), torch.tensor(1.0, dtype=torch.float64))
+    torch.testing.assert_close(
+        log_probabilities.exp().sum(), torch.tensor(1.0, dtype=torch.float64)
+    )
 
 
 def test_one_pass_and_one_pass_per_prefix_agree(anatomy, tokens, error):
     at_once = token_log_probabilities(run(anatomy, tokens).logits, tokens)
     one_by_one = [
-        run(anatomy, tokens[:, :length]).logits[:, -1].log_softmax(-1).gather(-1, tokens[:, length : length + 1])
+        run(anatomy, tokens[:, :length])
+        .logits[:, -1]
+        .log_softmax(-1)
+        .gather(-1, tokens[:, length : length + 1])
         for length in range(1, tokens.shape[1])
     ]
     assert error(torch.cat(one_by_one, 1), at_once) < 1e-10
@@ -33,7 +43,9 @@ def test_the_margin_is_the_distance_at_which_the_decision_changes(anatomy, token
         moved = states + factor * found.margin[..., None] * direction
         assert ((moved @ anatomy.W_U.T).argmax(-1) == found.winner).all() == same
     # No other direction of that length changes it.
-    other = torch.randn(states.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    other = torch.randn(
+        states.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
     moved = states + 0.999 * found.margin[..., None] * other / other.norm(dim=-1, keepdim=True)
     assert ((moved @ anatomy.W_U.T).argmax(-1) == found.winner).all()
 
@@ -48,7 +60,11 @@ def test_the_nearest_boundary_need_not_be_the_runner_ups():
 
 def test_a_bias_moves_the_boundary_and_an_equal_row_is_none():
     W = torch.tensor([[1.0], [1.0], [-1.0]], dtype=torch.float64)
-    found = decisions(torch.tensor([[1.0]], dtype=torch.float64), W, torch.tensor([0.5, 0.0, 0.5], dtype=torch.float64))
+    found = decisions(
+        torch.tensor([[1.0]], dtype=torch.float64),
+        W,
+        torch.tensor([0.5, 0.0, 0.5], dtype=torch.float64),
+    )
     torch.testing.assert_close(found.margin, torch.tensor([1.0], dtype=torch.float64))
     assert int(found.rival) == 2
 

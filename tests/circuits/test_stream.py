@@ -3,7 +3,15 @@
 import pytest
 import torch
 
-from softgeom.circuits import fold_norms, lens_by_depth, logit_lens, logit_shares, run, shares_above_average, writers
+from softgeom.circuits import (
+    fold_norms,
+    lens_by_depth,
+    logit_lens,
+    logit_shares,
+    run,
+    shares_above_average,
+    writers,
+)
 
 
 def test_the_writers_sum_to_the_final_state(anatomy, tokens, error):

@@ -23,12 +23,16 @@ PICTURE = "a picture"  # what an output counts as that shows one
 @pytest.fixture(scope="session")
 def lesson(repository: Path) -> Callable[[str], Any]:
     """`lesson(name)` is its notebook, as it lies in the clone."""
-    return lambda name: nbformat.read(repository / "notebooks" / "lessons" / f"{FILES[name]}.ipynb", as_version=4)
+    return lambda name: nbformat.read(
+        repository / "notebooks" / "lessons" / f"{FILES[name]}.ipynb", as_version=4
+    )
 
 
 @pytest.fixture
 def execute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Any], list[str]]:
-    """`execute(notebook)` runs it in a kernel of this environment, away from anybody's start-up files, in the test's folder; an error in a cell raises."""
+    """`execute(notebook)` runs it in a kernel of this environment, away from anybody's start-up
+    files, in the test's folder; an error in a cell raises.
+    """
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
@@ -36,8 +40,15 @@ def execute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Any], 
 
     def execute_(notebook: Any) -> list[str]:
         place = {"metadata": {"path": str(tmp_path)}}
-        NotebookClient(notebook, kernel_name="python3", timeout=60, startup_timeout=120, resources=place).execute()
-        return [_text(output) for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+        NotebookClient(
+            notebook, kernel_name="python3", timeout=60, startup_timeout=120, resources=place
+        ).execute()
+        return [
+            _text(output)
+            for cell in notebook.cells
+            if cell.cell_type == "code"
+            for output in cell.outputs
+        ]
 
     return execute_
 
@@ -57,10 +68,14 @@ def text_of() -> Callable[[Any], str]:
 
 @pytest.fixture(scope="session")
 def explorers() -> Callable[[Any], list[dict[str, Any]]]:
-    """`explorers(notebook)`: the state of every explorer that it showed, as its browser would get it."""
+    """`explorers(notebook)`: the state of every explorer that it showed, as its browser would get
+    it.
+    """
 
     def states(notebook: Any) -> list[dict[str, Any]]:
-        models = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"].values()
+        models = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"][
+            "state"
+        ].values()
         return [model["state"] for model in models if "veiled" in model["state"]]
 
     return states
@@ -68,8 +83,12 @@ def explorers() -> Callable[[Any], list[dict[str, Any]]]:
 
 @pytest.fixture(scope="session")
 def given_away() -> Callable[[str, list[str]], list[str]]:
-    """`given_away(name, texts)`: patterns of what a lesson asks its learners to guess, those that are found in its outputs."""
-    return lambda name, texts: [each for each in _spoilers(name) if any(re.search(each, text) for text in texts)]
+    """`given_away(name, texts)`: patterns of what a lesson asks its learners to guess, those that
+    are found in its outputs.
+    """
+    return lambda name, texts: [
+        each for each in _spoilers(name) if any(re.search(each, text) for text in texts)
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -88,9 +107,12 @@ def _spoilers(name: str) -> list[str]:
         crowds = [SoftmaxLayer(rng.normal(size=(100, d))) for d in (2, 4, 8, 16)]
         counts = [scan(crowd, features=Unbounded()).counts["argmaxable"] for crowd in crowds]
         dead = int(recorded.value("12_first_scan", "ppocr_imprisoned"))
-        return ["unargmaxable", "let D win", rf"\*\*{dead}\*\*", rf"\b{len(winning.winners(winning.CROWD))}\b"] + [
-            rf"\s{count}\b" for count in counts
-        ]
+        return [
+            "unargmaxable",
+            "let D win",
+            rf"\*\*{dead}\*\*",
+            rf"\b{len(winning.winners(winning.CROWD))}\b",
+        ] + [rf"\s{count}\b" for count in counts]
     if name == "tearing":
         coupling = tearing.first_folding_coupling(tearing.PAIR)
         mass = tearing.mass(tearing.PAIR, tearing.PAIR_COUPLING, 1.0)

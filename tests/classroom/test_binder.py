@@ -1,4 +1,6 @@
-"""The small environment names what pyproject.toml names, installs the compendium, and leaves PyTorch out."""
+"""The small environment names what pyproject.toml names, installs the compendium, and leaves
+PyTorch out.
+"""
 
 from __future__ import annotations
 
@@ -23,4 +25,5 @@ def test_the_last_line_installs_the_compendium(repository):
     listed = yaml.safe_load((repository / "binder" / "environment.yml").read_text())["dependencies"]
     option, folder = listed[-1]["pip"][-1].split()
     assert option == "-e"
-    assert (repository / "binder" / folder).resolve() == repository  # conda resolves it against the file's folder
+    # conda resolves it against the file's folder
+    assert (repository / "binder" / folder).resolve() == repository

@@ -1,4 +1,6 @@
-"""Whatever is written, the desk answers with a sentence: a nudge, a complaint about the form, or a judgement; only names can be wrong."""
+"""Whatever is written, the desk answers with a sentence: a nudge, a complaint about the form, or a
+judgement; only names can be wrong.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,14 @@ import pytest
 import classroom
 from classroom.exercise import is_missing
 
-NAMES = [f"{lesson}-{number}" for lesson, module in classroom.LESSONS.items() for number in module.EXERCISES]
-GUESSES = [f"{lesson}-{key}" for lesson, module in classroom.LESSONS.items() for key in module.PREDICTIONS]
+NAMES = [
+    f"{lesson}-{number}"
+    for lesson, module in classroom.LESSONS.items()
+    for number in module.EXERCISES
+]
+GUESSES = [
+    f"{lesson}-{key}" for lesson, module in classroom.LESSONS.items() for key in module.PREDICTIONS
+]
 ODD = [
     "banana", "", -1, 0, 2.5, 10**400, 10**5000, {10**5000}, 1j, True, np.nan, [], {}, {1: 2}, set(), (1, 2), [[1, 2], [3]], [["x"]], np.zeros(2),
     np.zeros((4, 2)), np.ones((4, 2)), np.zeros(7), np.full((4, 2), np.inf), [1e6] * 4, [[1e6, -1e6]] * 4, object(), len, b"A", range(3), [None],

@@ -1,4 +1,6 @@
-"""Lesson 4: right answers pass, each typical mistake gets its own sentence, hypotheses that fail are named."""
+"""Lesson 4: right answers pass, each typical mistake gets its own sentence, hypotheses that fail
+are named.
+"""
 
 from __future__ import annotations
 

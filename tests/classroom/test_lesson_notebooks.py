@@ -1,4 +1,6 @@
-"""The lessons run from top to bottom unanswered, give nothing away, have their parts, and their own solutions are right."""
+"""The lessons run from top to bottom unanswered, give nothing away, have their parts, and their own
+solutions are right.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from classroom import rankings
 
 
 @pytest.mark.parametrize("name", classroom.LESSONS)
-def test_a_lesson_runs_unanswered_and_its_solutions_are_right(lesson, execute, given_away, explorers, name):
+def test_a_lesson_runs_unanswered_and_its_solutions_are_right(
+    lesson, execute, given_away, explorers, name
+):
     notebook = lesson(name)
     numbers = list(classroom.LESSONS[name].EXERCISES)
     solutions = ", ".join(f"{number}: solution_{number}" for number in numbers)
@@ -62,9 +66,12 @@ def test_the_start_page_runs(repository, execute, explorers):
     notebook = nbformat.read(repository / "notebooks" / "start.ipynb", as_version=4)
     texts = execute(notebook)
     assert any("SoftmaxExplorer" in text for text in texts)
-    (count,) = [int(found[1]) for text in texts if (found := re.search(r"rankings realised: (\d+)", text))]
+    (count,) = [
+        int(found[1]) for text in texts if (found := re.search(r"rankings realised: (\d+)", text))
+    ]
     asked = (rankings.LAYER.W, None), (rankings.LAYER.W, rankings.BIAS), (rankings.FIVE.W, None)
-    assert count not in {rankings.realised(W, b) for W, b in asked}  # other numbers than the first lesson asks for
+    # other numbers than the first lesson asks for
+    assert count not in {rankings.realised(W, b) for W, b in asked}
     assert not any(
         "unargmaxable" in text or "never wins" in text for text in texts
     )  # the second lesson asks whether that can be

@@ -1,4 +1,6 @@
-"""Lesson 6 on candidates: right answers pass, each typical mistake gets its own sentence, and what the lesson says of its layers is true."""
+"""Lesson 6 on candidates: right answers pass, each typical mistake gets its own sentence, and what
+the lesson says of its layers is true.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,7 @@ from softgeom.layer import SoftmaxLayer, Unbounded
 
 
 @pytest.mark.parametrize(
-    ("number", "answer"),
-    [
-        ("1", {"A", "B", "C"}),
-        ("1", "BCE"),
-        ("2", {"A", "C", "D", "E", "G"}),
-    ],
+    ("number", "answer"), [("1", {"A", "B", "C"}), ("1", "BCE"), ("2", {"A", "C", "D", "E", "G"})]
 )
 def test_right_answers(number, answer):
     feedback = classroom.check(f"asking-{number}", answer)
@@ -51,7 +48,10 @@ def test_which_rivals_free_and_imprison_is_true():
 
     def wins(rivals) -> bool:
         rows = W[[3, *rivals]].astype(np.int64)
-        return enumerate_verdicts(rows, np.zeros(len(rows), np.int64), ("unbounded",))[0].verdict == "argmaxable"
+        return (
+            enumerate_verdicts(rows, np.zeros(len(rows), np.int64), ("unbounded",))[0].verdict
+            == "argmaxable"
+        )
 
     assert not wins(others)
     assert {"ABCDE"[i] for i in others if wins([k for k in others if k != i])} == masks.freeing()

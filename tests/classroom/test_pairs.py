@@ -1,4 +1,6 @@
-"""Lesson 6 on documents: right answers pass, each typical mistake gets its own sentence, and what the lesson says of its index is true."""
+"""Lesson 6 on documents: right answers pass, each typical mistake gets its own sentence, and what
+the lesson says of its index is true.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,7 @@ from softgeom.layer import Unbounded
 
 
 @pytest.mark.parametrize(
-    ("number", "answer"),
-    [
-        ("3", [0, 1]),
-        ("4", ["1/3", "2/3", "2/3", "1/3"]),
-        ("5", 4),
-    ],
+    ("number", "answer"), [("3", [0, 1]), ("4", ["1/3", "2/3", "2/3", "1/3"]), ("5", 4)]
 )
 def test_right_answers(number, answer):
     feedback = classroom.check(f"asking-{number}", answer)

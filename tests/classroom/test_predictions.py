@@ -1,4 +1,6 @@
-"""A guess is answered: right, or the thought that probably led to it, which is recomputed here where it is a number."""
+"""A guess is answered: right, or the thought that probably led to it, which is recomputed here
+where it is a number.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def test_a_right_guess_is_told_so(name, guess):
 
 def test_every_prediction_is_asked_here():
     assert set(RIGHT) == {
-        f"{lesson}-{key}" for lesson, module in classroom.LESSONS.items() for key in module.PREDICTIONS
+        f"{lesson}-{key}"
+        for lesson, module in classroom.LESSONS.items()
+        for key in module.PREDICTIONS
     }
 
 
@@ -116,7 +120,9 @@ def test_the_thought_behind_a_wrong_guess_is_named(name, guess, says):
 
 
 def test_what_the_answers_say_is_true():
-    """Followers in the fourth lesson's figure never change whom they look at; 24 orders take three features; the digits' rule of thumb."""
+    """Followers in the fourth lesson's figure never change whom they look at; 24 orders take three
+    features; the digits' rule of thumb.
+    """
     for alpha in (leaders.ALPHA, leaders.ALPHA / 8):
         start, *later = trajectory(leaders.START, np.eye(2), alpha, 100, check=False)
         looked = attention(start, np.eye(2))
@@ -127,4 +133,6 @@ def test_what_the_answers_say_is_true():
     assert about == pytest.approx(rankings.digits(classes, features), rel=0.01)
     x = np.linspace(-3, 3, 61)
     assert max(tearing.attention_moments(x, tearing.PAIR, 1.0).variance) == pytest.approx(1.0)
-    assert len(winning.winners(winning.CROWD)) == pytest.approx(2 * math.sqrt(2 * math.pi * math.log(100)), abs=2)
+    assert len(winning.winners(winning.CROWD)) == pytest.approx(
+        2 * math.sqrt(2 * math.pi * math.log(100)), abs=2
+    )

@@ -1,4 +1,6 @@
-"""Lesson 1: right answers pass, each typical mistake gets its own sentence, none of which contains the answer."""
+"""Lesson 1: right answers pass, each typical mistake gets its own sentence, none of which contains
+the answer.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ SQUARE = [[1, 1], [-1, 1], [-1, -1], [1, -1]]
 
 @pytest.mark.parametrize(
     ("number", "answer"),
-    [("1", "CDBA"), ("2", 10), ("3", 20), ("4", SQUARE), ("5", rankings.BIAS), ("5", [0, 0.1, 1.3, -2.4]), ("6", 4.0)],
+    [
+        ("1", "CDBA"),
+        ("2", 10),
+        ("3", 20),
+        ("4", SQUARE),
+        ("5", rankings.BIAS),
+        ("5", [0, 0.1, 1.3, -2.4]),
+        ("6", 4.0),
+    ],
 )
 def test_right_answers(number, answer):
     feedback = classroom.check(f"rankings-{number}", answer)

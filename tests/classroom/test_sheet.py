@@ -41,12 +41,22 @@ def test_every_attempt_is_on_the_page_in_order(tmp_path):
     classroom.reveal("rankings-guess", 24)
     classroom.check("rankings-2", 20)
     classroom.check("rankings-2", 10)
-    feedback = classroom.export(tmp_path / "answers.html", name="Ada", explanation="A line\nfor each pair.")
+    feedback = classroom.export(
+        tmp_path / "answers.html", name="Ada", explanation="A line\nfor each pair."
+    )
     assert feedback.heading == "Written."
     text = " ".join(_Reader((tmp_path / "answers.html").read_text(encoding="utf-8")).words)
     places = [
         text.index(part)
-        for part in ("Answers of Ada", "rankings-guess", "24", "rankings-2", "Not yet.", "Right.", "A line\nfor")
+        for part in (
+            "Answers of Ada",
+            "rankings-guess",
+            "24",
+            "rankings-2",
+            "Not yet.",
+            "Right.",
+            "A line\nfor",
+        )
     ]
     assert places == sorted(places)
     assert "2 questions tried, 1 exercises solved" in text
@@ -78,7 +88,9 @@ def test_nothing_is_written_before_the_explanation(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("path", ["answers.txt", "lesson.ipynb", "", 3, None, "no/such/folder/a.html", "a\0.html"])
+@pytest.mark.parametrize(
+    "path", ["answers.txt", "lesson.ipynb", "", 3, None, "no/such/folder/a.html", "a\0.html"]
+)
 def test_a_file_that_cannot_be_written_is_a_sentence(path):
     classroom.check("rankings-2", 10)
     feedback = classroom.export(path)

@@ -1,4 +1,6 @@
-"""Lesson 3: right answers pass, each typical mistake gets its own sentence, and the roots found agree with the closed forms."""
+"""Lesson 3: right answers pass, each typical mistake gets its own sentence, and the roots found
+agree with the closed forms.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def test_mistakes_are_named(number, answer, says):
 
 
 def test_the_fold_of_two_tokens_has_its_closed_form():
-    assert tearing.first_folding_coupling(tearing.PAIR) == pytest.approx(4 / np.ptp(tearing.PAIR) ** 2)
+    assert tearing.first_folding_coupling(tearing.PAIR) == pytest.approx(
+        4 / np.ptp(tearing.PAIR) ** 2
+    )
     for c in (0.5, tearing.STRONG):
         widest = tearing.largest_distance(c)
         assert widest == pytest.approx(2 / np.sqrt(c))

@@ -1,4 +1,6 @@
-"""Lesson 5: right answers pass, each flaw of a proof gets its own sentence, and what the lesson calls a proof is one for the library too."""
+"""Lesson 5: right answers pass, each flaw of a proof gets its own sentence, and what the lesson
+calls a proof is one for the library too.
+"""
 
 from __future__ import annotations
 
@@ -59,21 +61,29 @@ def test_mistakes_are_named(number, answer, says):
 
 
 def test_the_library_agrees_that_d_never_wins():
-    assert scan(trusting.LAYER, [3], features=Unbounded()).table["verdict"].iloc[0] == "unargmaxable"
+    assert (
+        scan(trusting.LAYER, [3], features=Unbounded()).table["verdict"].iloc[0] == "unargmaxable"
+    )
 
 
 def test_the_largest_bias_is_where_the_library_s_verdict_turns():
     biases = [float(trusting.BIASES[name]) for name in "ABC"]
     for change, wins in ((-1e-6, False), (1e-6, True)):
         layer = SoftmaxLayer(trusting.LAYER.W, [*biases, float(trusting.largest_bias()) + change])
-        assert (scan(layer, [3], features=Unbounded()).table["verdict"].iloc[0] == "argmaxable") == wins
+        assert (
+            scan(layer, [3], features=Unbounded()).table["verdict"].iloc[0] == "argmaxable"
+        ) == wins
 
 
 def test_the_printed_weights_prove_it_on_the_largest_box_and_on_no_larger():
-    """On a corner of the box the misses add up: there D's score meets the mean of the others' at L, and exceeds it beyond."""
+    """On a corner of the box the misses add up: there D's score meets the mean of the others' at L,
+    and exceeds it beyond.
+    """
     u, v = trusting.residual(trusting.printed_weights())
     for L, proven in ((trusting.largest_box(), True), (trusting.largest_box() + 1, False)):
-        ahead = max(float(u) * x + float(v) * y for x in (-L, L) for y in (-L, L)) - float(trusting.GAP)
+        ahead = max(float(u) * x + float(v) * y for x in (-L, L) for y in (-L, L)) - float(
+            trusting.GAP
+        )
         assert (ahead <= 1e-12) == proven
     layer = SoftmaxLayer(trusting.LAYER.W, [0.5, 0.5, 0.5, 0.0])
     assert scan(layer, [3], features=Box(25.0)).table["verdict"].iloc[0] == "unargmaxable"

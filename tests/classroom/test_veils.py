@@ -15,7 +15,9 @@ def nothing_answered(monkeypatch):
     monkeypatch.setattr(veils, "_veiled", {})
 
 
-@pytest.mark.parametrize("make", [SoftmaxExplorer, FoldExplorer, AttentionExplorer, HardmaxExplorer])
+@pytest.mark.parametrize(
+    "make", [SoftmaxExplorer, FoldExplorer, AttentionExplorer, HardmaxExplorer]
+)
 def test_a_veil_lifts_with_any_guess_that_can_be_read(make):
     explorer = classroom.veil(make(), until="rankings-guess")
     other = classroom.veil(make(), until="winning-guess")

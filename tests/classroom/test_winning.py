@@ -1,4 +1,6 @@
-"""Lesson 2: right answers pass, each typical mistake gets its own sentence, and what the lesson says of its layers is true."""
+"""Lesson 2: right answers pass, each typical mistake gets its own sentence, and what the lesson
+says of its layers is true.
+"""
 
 from __future__ import annotations
 

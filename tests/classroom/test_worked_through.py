@@ -1,4 +1,6 @@
-"""Each lesson worked through as its learners work: every question with odd answers, and every question with a wrong answer and then a right one."""
+"""Each lesson worked through as its learners work: every question with odd answers, and every
+question with a wrong answer and then a right one.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,18 @@ import pytest
 
 import classroom
 
-# For each question: a plausible wrong answer, what the desk says to it, and a right one; all as a learner types them.
+# For each question: a plausible wrong answer, what the desk says to it, and a right one; all as a
+# learner types them.
 ANSWERS = {
     "rankings-guess": ("24", "chosen freely", "12"),
     "rankings-1": ('"ABDC"', "wrong direction", '"CDBA"'),
     "rankings-2": ("20", "twice", "10"),
     "rankings-3": ("120", "all orders", "20"),
-    "rankings-4": ("[[1, 1], [2, 2], [3, 3], [4, 4]]", "Too many tie lines", "[[1, 1], [-1, 1], [-1, -1], [1, -1]]"),
+    "rankings-4": (
+        "[[1, 1], [2, 2], [3, 3], [4, 4]]",
+        "Too many tie lines",
+        "[[1, 1], [-1, 1], [-1, -1], [1, -1]]",
+    ),
     "rankings-guess_bias": ("24", "a third feature", "18"),
     "rankings-5": ("[2, 2, 2, 2]", "as without a bias", "[0, 0.1, 1.3, -2.4]"),
     "rankings-6": ("5", "fewer features suffice", "4"),
@@ -42,7 +49,11 @@ ANSWERS = {
     "leaders-1": ("{2, 3}", "only the largest", "{3}"),
     "leaders-2": ("[-0.5, -2]", "own place", "[-2 / 3, -5 / 6]"),
     "leaders-3": ("6", "1.56%", "7"),
-    "leaders-4": ("[[1, 0], [2, 0], [3, 0], [4, 0]]", "1 leader: give", "[[2, 0], [-2, 0], [1, 0.25], [-1, 0.25]]"),
+    "leaders-4": (
+        "[[1, 0], [2, 0], [3, 0], [4, 0]]",
+        "1 leader: give",
+        "[[2, 0], [-2, 0], [1, 0.25], [-1, 0.25]]",
+    ),
     "leaders-5": ("[4, 1]", "a leader itself", "[0.4, 0]"),
     "leaders-6": ("{3, 4}", "leads from the start", "{4}"),
     "leaders-guess_slower": ("False", "take the lead", "True"),
@@ -55,7 +66,11 @@ ANSWERS = {
     "trusting-guess_captors": ("3", "enough in the plane", "121"),
     "asking-guess": ("0", "a dead class stays dead", "2"),
     "asking-1": ('{"A", "B", "C", "E"}', "2 of them can be spared", '{"A", "B", "C"}'),
-    "asking-2": ('{"A", "B", "C", "D", "E", "F", "G"}', "D, E, F never win", '{"A", "C", "D", "E", "G"}'),
+    "asking-2": (
+        '{"A", "B", "C", "D", "E", "F", "G"}',
+        "D, E, F never win",
+        '{"A", "C", "D", "E", "G"}',
+    ),
     "asking-guess_pairs": ("15", "whoever lies between them", "6"),
     "asking-3": ("[1, 1]", "returns B and A", "[0, 1]"),
     "asking-4": ('["1/2", "1/2", "1/2", "1/2"]', "they differ", '["1/3", "2/3", "2/3", "1/3"]'),
@@ -68,7 +83,9 @@ REFUSALS = ("Your turn.", "I cannot read that.", "Not yet.")
 
 
 def _answer(notebook, answers):
-    """Put a cell for each of `answers(question)` in the place of every cell that asks; the questions, in the order of the lesson."""
+    """Put a cell for each of `answers(question)` in the place of every cell that asks; the
+    questions, in the order of the lesson.
+    """
     cells, asked = [], []
     for cell in notebook.cells:
         found = ASKING.search(cell.source) if cell.cell_type == "code" else None
@@ -77,7 +94,11 @@ def _answer(notebook, answers):
             continue
         asked.append(found[2])
         for written in answers(found[2]):
-            cells.append(nbformat.v4.new_code_cell(f"{found[3]} = {written}\n{found[0]}", metadata={"asked": found[2]}))
+            cells.append(
+                nbformat.v4.new_code_cell(
+                    f"{found[3]} = {written}\n{found[0]}", metadata={"asked": found[2]}
+                )
+            )
     notebook.cells = cells
     return asked
 
@@ -98,7 +119,9 @@ def test_every_question_is_answered_here():
 
 
 @pytest.mark.parametrize("name", classroom.LESSONS)
-def test_odd_answers_get_one_sentence_and_learn_nothing(lesson, execute, text_of, given_away, explorers, name):
+def test_odd_answers_get_one_sentence_and_learn_nothing(
+    lesson, execute, text_of, given_away, explorers, name
+):
     notebook = lesson(name)
     asked = _answer(notebook, lambda _: ODD)
     texts = execute(notebook)  # a traceback in any cell would raise here

@@ -15,7 +15,9 @@ from softgeom.layer import SoftmaxLayer
 def layer():
     """A float32 layer, C = 40, d = 2, with captives that trail by far."""
     drawn = uniform_layer(40, 2)
-    return SoftmaxLayer(drawn.W.astype(np.float32), drawn.bias.astype(np.float32), [f"t{n}" for n in range(40)])
+    return SoftmaxLayer(
+        drawn.W.astype(np.float32), drawn.bias.astype(np.float32), [f"t{n}" for n in range(40)]
+    )
 
 
 @pytest.fixture

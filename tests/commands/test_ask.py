@@ -24,7 +24,10 @@ def saved(path, W, b=None, tokens=None):
     """An .npz of a layer."""
     arrays = {"W": np.asarray(W, float)}
     np.savez(
-        path, **arrays, **({} if b is None else {"b": b}), **({} if tokens is None else {"tokens": np.array(tokens)})
+        path,
+        **arrays,
+        **({} if b is None else {"b": b}),
+        **({} if tokens is None else {"tokens": np.array(tokens)}),
     )
     return str(path)
 
@@ -45,7 +48,9 @@ def replies(capsys, *command: str) -> dict[str, str]:
 def recheck(repository, folder, monkeypatch, capsys) -> str:
     """What tools/check_answers.py says about a folder."""
     monkeypatch.syspath_prepend(str(repository / "tools"))
-    monkeypatch.setattr(sys, "argv", ["check_answers.py", str(folder / "answers.npz"), str(folder / "layer.npz")])
+    monkeypatch.setattr(
+        sys, "argv", ["check_answers.py", str(folder / "answers.npz"), str(folder / "layer.npz")]
+    )
     runpy.run_path(str(repository / "tools" / "check_answers.py"), run_name="__main__")
     return capsys.readouterr().out
 
@@ -58,21 +63,34 @@ def test_among_fewer_rivals_a_captive_wins(square, tmp_path, capsys):
     }
     (tmp_path / "all.txt").write_text("a\nb\nc\nd\ninside\n", encoding="utf-8")
     said = replies(capsys, square, "--among", f"@{tmp_path / 'all.txt'}")
-    assert [verdict for order, verdict in said.items() if order.startswith("inside")] == ["impossible"]
+    assert [verdict for order, verdict in said.items() if order.startswith("inside")] == [
+        "impossible"
+    ]
 
 
 def test_jailers_are_named_and_none_can_be_spared(square, capsys):
     assert main(["ask", square, "--jailers", "inside"]) == 0
-    assert "inside cannot win against these 3, and none of them can be spared: a, b, " in capsys.readouterr().out
+    assert (
+        "inside cannot win against these 3, and none of them can be spared: a, b, "
+        in capsys.readouterr().out
+    )
     assert main(["ask", square, "--jailers", "inside", "--among", "a", "c", "d"]) == 0
     assert "nobody jails it" in capsys.readouterr().out
 
 
 def test_orders_among_everybody_and_among_candidates(square, tmp_path, capsys):
     (tmp_path / "orders.tsv").write_text("a\tb\na\td\n", encoding="utf-8")
-    said = replies(capsys, square, "--order", f"@{tmp_path / 'orders.tsv'}", "--order", "a", "inside")
-    assert said == {"a > b > others": "possible", "a > d > others": "impossible", "a > inside > others": "possible"}
-    assert replies(capsys, square, "--order", "a", "d", "--among", "a", "d") == {"a > d": "possible"}
+    said = replies(
+        capsys, square, "--order", f"@{tmp_path / 'orders.tsv'}", "--order", "a", "inside"
+    )
+    assert said == {
+        "a > b > others": "possible",
+        "a > d > others": "impossible",
+        "a > inside > others": "possible",
+    }
+    assert replies(capsys, square, "--order", "a", "d", "--among", "a", "d") == {
+        "a > d": "possible"
+    }
 
 
 def test_pairs_that_no_query_returns_together(square, capsys):
@@ -112,7 +130,9 @@ def test_experts_by_token(tmp_path, capsys):
         ["--experts", "2"],
     ],
 )
-def test_what_is_written_is_verified_and_checked_by_others(square, repository, tmp_path, monkeypatch, capsys, question):
+def test_what_is_written_is_verified_and_checked_by_others(
+    square, repository, tmp_path, monkeypatch, capsys, question
+):
     out = tmp_path / "out"
     assert main(["ask", square, *question, "--out", str(out), "--with-layer"]) == 0
     assert f"softgeom verify {out} {square}" in capsys.readouterr().out
@@ -123,13 +143,16 @@ def test_what_is_written_is_verified_and_checked_by_others(square, repository, t
     assert ("verdicts on experts follow" in said) == (question[0] == "--experts")
     table = (out / "answers.csv").read_text(encoding="utf-8")
     (out / "answers.csv").write_text(
-        table.replace("impossible", "possible", 1).replace("possible", "impossible", 1)[:-2], "utf-8"
+        table.replace("impossible", "possible", 1).replace("possible", "impossible", 1)[:-2],
+        "utf-8",
     )
     assert main(["verify", str(out), square]) == boundary.REFUSED
     assert "differs from the evidence in row" in capsys.readouterr().err
 
 
-def test_a_verdict_on_an_expert_that_does_not_follow_is_refused(square, repository, tmp_path, monkeypatch, capsys):
+def test_a_verdict_on_an_expert_that_does_not_follow_is_refused(
+    square, repository, tmp_path, monkeypatch, capsys
+):
     out = tmp_path / "out"
     assert main(["ask", square, "--experts", "1", "--out", str(out), "--with-layer"]) == 0
     layer = SoftmaxLayer(np.asarray(SQUARE, float), tokens=["a", "b", "c", "d", "inside"])
@@ -158,14 +181,23 @@ def test_a_forged_margin_is_noticed(square, tmp_path, capsys):
         ([], "nothing is asked"),
         (["--among"], "--among names no class"),
         (["--among", "a", "a"], "--among names 'a' twice"),
-        (["--among", "a", "nobody"], "no class 'nobody': pass a token of its vocabulary or a number below 5"),
+        (
+            ["--among", "a", "nobody"],
+            "no class 'nobody': pass a token of its vocabulary or a number below 5",
+        ),
         (["--among", "a", "5"], "no class '5'"),
         (["--order"], "--order names no class"),
         (["--jailers", "@list"], "no class '@list'"),
         (["--order", "a", "a"], "--order names 'a' twice"),
         (["--order", "a", "--together", "b"], "are two questions"),
-        (["--order", "--sample", "3", "--size", "6"], "--size 6 is more than the 5 classes that compete"),
-        (["--together", "--sample", "3", "--size", "3", "--among", "a", "b"], "more than the 2 classes that compete"),
+        (
+            ["--order", "--sample", "3", "--size", "6"],
+            "--size 6 is more than the 5 classes that compete",
+        ),
+        (
+            ["--together", "--sample", "3", "--size", "3", "--among", "a", "b"],
+            "more than the 2 classes that compete",
+        ),
         (["--experts", "6"], "5 experts chooses 1 to 5 of them, not 6"),
         (["--experts", "1", "--among", "a"], "--among has no meaning with --experts"),
         (["--experts", "1", "--sample", "3"], "--sample draws sets"),
@@ -190,14 +222,19 @@ def test_queries_of_length_zero_and_labels_that_do_not_fit(square, tmp_path, cap
     assert "must be above zero" in capsys.readouterr().err
     (tmp_path / "names.txt").write_text("rain\nsnow\n" * 4, encoding="utf-8")
     bare = saved(tmp_path / "bare.npz", SQUARE)
-    assert main(["ask", bare, "--on", "rain", "--tokens", str(tmp_path / "names.txt")]) == boundary.REFUSED
+    assert (
+        main(["ask", bare, "--on", "rain", "--tokens", str(tmp_path / "names.txt")])
+        == boundary.REFUSED
+    )
     assert "8" in (said := capsys.readouterr().err)
     assert "5" in said
 
 
 def test_answers_never_replace_anything_else(square, tmp_path, capsys):
     assert main(["scan", square, "--out", str(tmp_path / "scan"), "--quiet"]) == 0
-    assert main(["ask", square, "--order", "a", "--out", str(tmp_path / "scan")]) == boundary.REFUSED
+    assert (
+        main(["ask", square, "--order", "a", "--out", str(tmp_path / "scan")]) == boundary.REFUSED
+    )
     assert "which is no answer: name another folder" in capsys.readouterr().err
     assert main(["ask", square, "--order", "a", "--out", square]) == boundary.REFUSED
     assert "is a file" in capsys.readouterr().err

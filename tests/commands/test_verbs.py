@@ -1,4 +1,6 @@
-"""The verbs as a new user tries them: what they print, what they write, what they refuse, with which exit code."""
+"""The verbs as a new user tries them: what they print, what they write, what they refuse, with
+which exit code.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,14 @@ def test_json_is_all_that_is_printed_and_quiet_prints_nothing(npz, tmp_path, cap
 
 def test_some_classes_alone_and_measured_inputs(npz, tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.array([[0.5, -2.0], [3.0, 0.0]]))
-    options = ["--classes", "3,5-7", "--inputs", str(tmp_path / "x.npy"), "--out", str(tmp_path / "out")]
+    options = [
+        "--classes",
+        "3,5-7",
+        "--inputs",
+        str(tmp_path / "x.npy"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert main(["scan", str(npz), *options]) == 0
     assert sg.read_verdicts(tmp_path / "out" / "verdicts.csv")["class"].tolist() == [3, 5, 6, 7]
     assert "reach from -2 to 3" in capsys.readouterr().out
@@ -102,7 +111,9 @@ def test_exact_weights_on_request_are_stored_and_their_size_is_told(npz, layer, 
         weights = stored.evidence(t).weights
         assert (weights.dtype == object) is exact
         assert (
-            not exact or f"{len(json.dumps([f'{w.numerator:x}/{w.denominator:x}' for w in weights])):,} bytes" in told
+            not exact
+            or f"{len(json.dumps([f'{w.numerator:x}/{w.denominator:x}' for w in weights])):,} bytes"
+            in told
         )
     assert main(["verify", str(tmp_path / "out"), str(npz)]) == 0
     assert main([*run, "--exact", str(winner)]) == boundary.REFUSED
@@ -149,8 +160,14 @@ def test_explain_names_captors_or_an_input(npz, scanned, capsys):
 
 
 def test_diff_tells_what_happened_to_each_token(scanned, layer, tmp_path, capsys):
-    better = SoftmaxLayer(layer.W, -0.5 * (layer.W.astype(float) ** 2).sum(1), layer.tokens)  # no class is imprisoned
-    np.savez(tmp_path / "b.npz", W=better.W[:39], b=better.b[:39], tokens=np.array([*layer.tokens[:38], "new"]))
+    # no class is imprisoned
+    better = SoftmaxLayer(layer.W, -0.5 * (layer.W.astype(float) ** 2).sum(1), layer.tokens)
+    np.savez(
+        tmp_path / "b.npz",
+        W=better.W[:39],
+        b=better.b[:39],
+        tokens=np.array([*layer.tokens[:38], "new"]),
+    )
     assert main(["scan", str(tmp_path / "b.npz"), "--out", str(tmp_path / "b"), "--quiet"]) == 0
     assert main(["diff", str(scanned), str(tmp_path / "b"), "--json"]) == 0
     changes = json.loads(capsys.readouterr().out)
@@ -169,9 +186,14 @@ def test_a_pruned_network_answers_alike_and_names_its_classes(network, layer, tm
     assert "cut off" in capsys.readouterr().out
     listing = json.loads((tmp_path / "small.onnx.classes.json").read_text())
     assert len(listing) < 40
-    assert [entry["token"] for entry in listing] == [layer.tokens[entry["was"]] for entry in listing]
+    assert [entry["token"] for entry in listing] == [
+        layer.tokens[entry["was"]] for entry in listing
+    ]
     x = np.random.default_rng(0).normal(0, 3, (20_000, 2)).astype(np.float32)
-    old, new = (onnxruntime.InferenceSession(str(p)).run(None, {"x": x})[0].argmax(1) for p in (network, out))
+    old, new = (
+        onnxruntime.InferenceSession(str(p)).run(None, {"x": x})[0].argmax(1)
+        for p in (network, out)
+    )
     np.testing.assert_array_equal(old, np.array([entry["was"] for entry in listing])[new])
     assert main(["prune", str(network), "--out", str(out)]) == boundary.REFUSED  # the file is there
 
@@ -198,7 +220,12 @@ def test_undecided_classes_stop_a_pruning(npz, layer):
 
 def test_a_repaired_network_frees_every_class(network, tmp_path):
     assert main(["repair", str(network), "--out", str(tmp_path / "r.onnx")]) == 0
-    assert sg.scan(tmp_path / "r.onnx").counts == {"argmaxable": 40, "tied": 0, "unargmaxable": 0, "undecided": 0}
+    assert sg.scan(tmp_path / "r.onnx").counts == {
+        "argmaxable": 40,
+        "tied": 0,
+        "unargmaxable": 0,
+        "undecided": 0,
+    }
 
 
 def test_survey_is_one_table_and_says_what_could_not_be_read(npz, tmp_path, monkeypatch, capsys):
@@ -232,9 +259,13 @@ def test_survey_scans_on_the_backend_that_is_asked_for(npz, tmp_path, monkeypatc
     whole = survey.scan
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        survey, "scan", lambda *a, **o: (seen.update(o), whole(*a, **(o | {"backend": None, "address": None})))[1]
+        survey,
+        "scan",
+        lambda *a, **o: (seen.update(o), whole(*a, **(o | {"backend": None, "address": None})))[1],
     )
-    assert main(["survey", str(npz), "--backend", "dask", "--scheduler", "tcp://x:1"]) == boundary.DONE
+    assert (
+        main(["survey", str(npz), "--backend", "dask", "--scheduler", "tcp://x:1"]) == boundary.DONE
+    )
     assert (seen["backend"], seen["address"]) == ("dask", "tcp://x:1")
 
 
@@ -272,7 +303,18 @@ def test_completion_knows_every_verb(capsys):
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
     assert all(
-        verb in script for verb in ("inspect", "scan", "verify", "explain", "ask", "diff", "prune", "repair", "survey")
+        verb in script
+        for verb in (
+            "inspect",
+            "scan",
+            "verify",
+            "explain",
+            "ask",
+            "diff",
+            "prune",
+            "repair",
+            "survey",
+        )
     )
 
 
@@ -306,13 +348,23 @@ def test_any_failure_is_one_printable_sentence(capsys, error, code):
     ("work", "given", "code", "said"),
     [
         (parse_classes, ("x", 3), boundary.REFUSED, "softgeom: --classes 'x'"),
-        (evidence_file.read_fractions, (["no fraction"], 1), boundary.FAULT, "softgeom: ValueError: not enough values"),
+        (
+            evidence_file.read_fractions,
+            (["no fraction"], 1),
+            boundary.FAULT,
+            "softgeom: ValueError: not enough values",
+        ),
     ],
 )
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_our_own_raise_is_a_refusal_all_else_a_fault(capsys, monkeypatch, tmp_path, work, given, code, said, jobs):
+def test_our_own_raise_is_a_refusal_all_else_a_fault(
+    capsys, monkeypatch, tmp_path, work, given, code, said, jobs
+):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert boundary.guarded(lambda: len(run_blocks(work, [given] * 2, n_jobs=jobs, backend="loky"))) == code
+    assert (
+        boundary.guarded(lambda: len(run_blocks(work, [given] * 2, n_jobs=jobs, backend="loky")))
+        == code
+    )
     assert capsys.readouterr().err.startswith(said)
     assert len(list(tmp_path.glob("*-traceback.txt"))) == (code == boundary.FAULT)
 
@@ -331,7 +383,10 @@ def test_every_failure_leaves_its_traceback_where_it_is_asked_for(capsys, monkey
 
 def test_warnings_with_names_from_a_file_are_one_printable_line(capsys, npz):
     """A process of its own: pytest's handlers take the library's warnings in this one."""
-    code = "import logging, softgeom.commands as c; c.main(['completion', 'bash']); logging.getLogger('softgeom').warning('a\\x1b[2Jb\\nc')"
+    code = (
+        "import logging, softgeom.commands as c; c.main(['completion', 'bash']); "
+        "logging.getLogger('softgeom').warning('a\\x1b[2Jb\\nc')"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "softgeom: a\\x1b[2Jb c\n"
 

@@ -1,4 +1,6 @@
-"""The audit asks about everything that is pinned, tells what is known, and never takes silence for a good answer."""
+"""The audit asks about everything that is pinned, tells what is known, and never takes silence for
+a good answer.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ import pytest
 from compendium import audit
 from compendium.pages import assets
 
-LOCK = "jinja2==2.4.1 \\\n    --hash=sha256:aa\n    # via demo\nnumpy==2.0 ; python_version < '3.12' \\\n    --hash=sha256:bb\n"
+LOCK = (
+    "jinja2==2.4.1 \\\n    --hash=sha256:aa\n    # via demo\nnumpy==2.0 ; python_version < "
+    "'3.12' \\\n    --hash=sha256:bb\n"
+)
 
 
 @pytest.fixture
@@ -30,7 +35,9 @@ def database(monkeypatch):
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
-            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["queries"])
+            asked.append(
+                json.loads(self.rfile.read(int(self.headers["Content-Length"])))["queries"]
+            )
             body = database.answer(asked[-1])
             self.send_response(200)
             self.end_headers()
@@ -80,11 +87,15 @@ def test_what_is_known_is_told_and_fails(top, database, capsys):
     assert audit.main() == 1
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "jinja2 2.4.1 (PyPI): GHSA-1, GHSA-2"
-    assert said[1].startswith("5 pinned packages, known vulnerabilities in 1; https://osv.dev/vulnerability/GHSA-1")
+    assert said[1].startswith(
+        "5 pinned packages, known vulnerabilities in 1; https://osv.dev/vulnerability/GHSA-1"
+    )
     assert len(database.asked) == 2
 
 
-@pytest.mark.parametrize("answer", [b"<html>busy</html>", {"results": []}, {"error": "x"}, [], {"results": None}])
+@pytest.mark.parametrize(
+    "answer", [b"<html>busy</html>", {"results": []}, {"error": "x"}, [], {"results": None}]
+)
 def test_another_answer_is_no_good_news(top, database, capsys, answer):
     database.answer = lambda queries: answer
     assert audit.main() == 1
@@ -105,5 +116,10 @@ def test_without_a_network_it_says_so_in_a_sentence(top, monkeypatch, capsys):
 
 def test_the_repository_s_own_pins_are_found(repository):
     names = {(package.ecosystem, package.name) for package in audit.pinned(repository)}
-    assert {("PyPI", "numpy"), ("PyPI", "torch"), ("npm", "mathjax"), ("GitHub Actions", "actions/checkout")} <= names
+    assert {
+        ("PyPI", "numpy"),
+        ("PyPI", "torch"),
+        ("npm", "mathjax"),
+        ("GitHub Actions", "actions/checkout"),
+    } <= names
     assert len(names) > 100

@@ -1,4 +1,6 @@
-"""Records: an identical rerun changes nothing, a stand-in never overwrites real results, bad claims are refused."""
+"""Records: an identical rerun changes nothing, a stand-in never overwrites real results, bad claims
+are refused.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ PARAMETERS = 'seed: int = 0  # seed\nrate: float = 0.5\nprofile: str = "lab"'
 def start(compendium, write_notebook):
     write_notebook("10_demo", PARAMETERS)
     return lambda *sources, **changes: book.open_book(
-        "10_demo", {"seed": 1, "rate": 0.5, "profile": "smoke", "other": object()} | changes, sources
+        "10_demo",
+        {"seed": 1, "rate": 0.5, "profile": "smoke", "other": object()} | changes,
+        sources,
     )
 
 
@@ -36,7 +40,12 @@ def test_everything_is_written_with_its_parameters(start, compendium):
     written = json.loads((folder / "record.json").read_text())
     assert written["parameters"] == {"seed": 1, "rate": 0.5}
     assert written["sources"][0]["kind"] == "local"
-    assert written["values"]["fraction"] == {"value": 0.3333333333, "about": "a third", "low": 0.3, "high": 0.4}
+    assert written["values"]["fraction"] == {
+        "value": 0.3333333333,
+        "about": "a third",
+        "low": 0.3,
+        "high": 0.4,
+    }
     assert (folder / "numbers.csv").read_text() == "x,y\n1,0.1\n2,0.3333333333\n"
 
 
@@ -51,7 +60,9 @@ def test_what_changes_at_each_run_stays_out_of_the_results(start, compendium):
     folder = _fill(start(REAL))
     execution = json.loads((compendium / "executed" / "smoke" / "10_demo.json").read_text())
     assert {"commit", "seconds", "host", "finished"} <= set(execution)
-    assert not {"commit", "seconds", "host", "finished"} & set(json.loads((folder / "record.json").read_text()))
+    assert not {"commit", "seconds", "host", "finished"} & set(
+        json.loads((folder / "record.json").read_text())
+    )
 
 
 def test_stand_in_writes_beside_and_never_over(start):
@@ -67,7 +78,8 @@ def test_a_run_that_lacks_a_source_of_the_committed_one_writes_beside_it(start, 
     assert _fill(start(REAL, profile="default")) == whole / "stand-in"
     assert "dreams.bin is not there" in caplog.text
     assert (whole / "record.json").read_bytes() == before
-    assert _fill(start(REAL, model, Source("more", "local"), profile="default")) == whole  # more than it had is no loss
+    # more than it had is no loss
+    assert _fill(start(REAL, model, Source("more", "local"), profile="default")) == whole
 
 
 def test_later_notebooks_read_what_ran_last(start):
@@ -87,7 +99,10 @@ def test_notebooks_run_by_hand_build_on_the_committed_runs(start):
 
 
 def test_missing_results_name_the_command(start):
-    with pytest.raises(FileNotFoundError, match="no results of notebook 10_demo in profile 'smoke': run `make 10_demo"):
+    with pytest.raises(
+        FileNotFoundError,
+        match="no results of notebook 10_demo in profile 'smoke': run `make 10_demo",
+    ):
         book.load_table("10_demo", "numbers", "smoke")
     _fill(start(REAL))
     with pytest.raises(FileNotFoundError, match="recorded no table 'letters'; it has: numbers"):
@@ -96,7 +111,9 @@ def test_missing_results_name_the_command(start):
 
 def test_parameters_must_be_defined(compendium, write_notebook):
     write_notebook("10_demo", PARAMETERS)
-    with pytest.raises(ValueError, match="parameters rate are not defined; run the parameters cell first"):
+    with pytest.raises(
+        ValueError, match="parameters rate are not defined; run the parameters cell first"
+    ):
         book.open_book("10_demo", {"seed": 1, "profile": "smoke"})
 
 
@@ -153,9 +170,17 @@ def test_on_a_stand_in_no_experiment_is_judged(ruled):
 @pytest.mark.parametrize(
     ("id", "evidence", "message"),
     [
-        ("001-figure-2", {"gain": 1}, "claims/ has no claim '001-figure-2'; near it are 001-figure-1"),
+        (
+            "001-figure-2",
+            {"gain": 1},
+            "claims/ has no claim '001-figure-2'; near it are 001-figure-1",
+        ),
         ("001-figure-1", {"gain": 1}, "claim 001-figure-1: the evidence seeds is missing"),
-        ("001-figure-1", {"gain": 1, "seed": 1}, "claim 001-figure-1: its rule has no evidence seed"),
+        (
+            "001-figure-1",
+            {"gain": 1, "seed": 1},
+            "claim 001-figure-1: its rule has no evidence seed",
+        ),
     ],
 )
 def test_evidence_that_does_not_fit_the_rule_is_refused(ruled, id, evidence, message):

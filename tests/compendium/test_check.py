@@ -1,4 +1,6 @@
-"""Comparison with the papers: unlisted differences fail, and so do stale, wandering and pointless exceptions."""
+"""Comparison with the papers: unlisted differences fail, and so do stale, wandering and pointless
+exceptions.
+"""
 
 from __future__ import annotations
 

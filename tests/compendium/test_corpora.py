@@ -1,4 +1,6 @@
-"""Data sources: folder first, then hub, then a stand-in that says so; bad files get one clear sentence."""
+"""Data sources: folder first, then hub, then a stand-in that says so; bad files get one clear
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def imdb_folder(compendium):
     folder = compendium / "data" / "raw" / "imdb"
     folder.mkdir()
     for part, label in (("train", [0, 1]), ("test", [1, 0]), ("unsupervised", [-1, -1])):
-        frame = pd.DataFrame({"text": [f"{part} one<br /><br />end", f"{part} two"], "label": label})
+        frame = pd.DataFrame(
+            {"text": [f"{part} one<br /><br />end", f"{part} two"], "label": label}
+        )
         frame.to_parquet(folder / f"{part}.parquet")
     return folder
 
@@ -39,7 +43,10 @@ def test_local_reviews_are_preferred(imdb_folder):
 
 def test_another_file_than_the_committed_one_is_used_and_said_once(imdb_folder, compendium, caplog):
     content = (imdb_folder / "train.parquet").read_bytes()
-    lines = [f"{hashlib.sha256(content).hexdigest()}  imdb/train.parquet", f"{'0' * 64}  imdb/test.parquet"]
+    lines = [
+        f"{hashlib.sha256(content).hexdigest()}  imdb/train.parquet",
+        f"{'0' * 64}  imdb/test.parquet",
+    ]
     (compendium / "data" / "checksums.txt").write_text("\n".join(lines) + "\n")
     corpora.load_reviews(), corpora.load_reviews()
     assert caplog.text.count("is another file than the one behind the committed results") == 1
@@ -64,9 +71,15 @@ def test_fetched_files_keep_their_commit(imdb_folder):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda frame: frame.drop(columns="label"), r"train\.parquet has no column label; it has text"),
+        (
+            lambda frame: frame.drop(columns="label"),
+            r"train\.parquet has no column label; it has text",
+        ),
         (lambda frame: frame.iloc[:0], r"train\.parquet holds no review"),
-        (lambda frame: frame.assign(label=[0, 7]), r"train\.parquet: labels must be 0 or 1, found 7"),
+        (
+            lambda frame: frame.assign(label=[0, 7]),
+            r"train\.parquet: labels must be 0 or 1, found 7",
+        ),
     ],
 )
 def test_bad_review_files_get_one_sentence(imdb_folder, spoil, message):
@@ -102,7 +115,9 @@ def test_planted_words_agree_with_the_label_more_often_than_not(compendium):
 
 
 def test_unknown_text_lists_the_names(compendium):
-    with pytest.raises(ValueError, match=r"no corpus is called 'wiki': choose one of imdb, wikitext-103"):
+    with pytest.raises(
+        ValueError, match=r"no corpus is called 'wiki': choose one of imdb, wikitext-103"
+    ):
         corpora.load_text("wiki")
 
 
@@ -149,7 +164,8 @@ class TestHub:
         corpora.hub_reachable.cache_clear()
 
     def test_offline_is_noticed_within_two_seconds(self, monkeypatch, caplog):
-        monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # the discard port: nothing listens there
+        # the discard port: nothing listens there
+        monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
         started = time.monotonic()
         assert corpora.hub_reachable() is False
         assert time.monotonic() - started < 2
@@ -158,11 +174,18 @@ class TestHub:
 
     def test_offline_by_request_makes_no_probe(self, monkeypatch):
         monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-        monkeypatch.setattr(source_module, "_connects", lambda address: pytest.fail("the hub was asked"))
+        monkeypatch.setattr(
+            source_module, "_connects", lambda address: pytest.fail("the hub was asked")
+        )
         assert corpora.hub_reachable() is False
 
     def test_a_fetched_corpus_is_kept_with_its_commit(self, compendium, hub):
-        hub({part: {"text": [part, "two"], "label": [0, 1]} for part in ("train", "test", "unsupervised")})
+        hub(
+            {
+                part: {"text": [part, "two"], "label": [0, 1]}
+                for part in ("train", "test", "unsupervised")
+            }
+        )
         first, second = corpora.load_reviews(), corpora.load_reviews()
         assert first.source == second.source
         assert (first.source.kind, first.source.revision) == ("hub", reviews_module.REVISION)
@@ -170,19 +193,24 @@ class TestHub:
         assert not list((compendium / "data" / "raw").glob("*.incomplete"))
 
     def test_a_fetched_text_is_kept_with_its_commit(self, hub):
-        hub({part: {"text": [f"{part} one\n", "two\n"]} for part in ("train", "validation", "test")})
+        hub(
+            {part: {"text": [f"{part} one\n", "two\n"]} for part in ("train", "validation", "test")}
+        )
         text = corpora.load_text("wikitext-103")
         assert text.source.kind == "hub"
         assert re.fullmatch("[0-9a-f]{40}", text.source.revision)
         assert text.validation == "validation one\ntwo\n"
 
     def test_what_was_damaged_after_it_was_fetched_is_refused(self, compendium, hub):
-        hub({part: {"text": [f"{part} one\n", "two\n"]} for part in ("train", "validation", "test")})
+        hub(
+            {part: {"text": [f"{part} one\n", "two\n"]} for part in ("train", "validation", "test")}
+        )
         corpora.load_text("wikitext-103")
         path = compendium / "data" / "raw" / "wikitext" / "wikitext-103.valid.txt"
         path.write_text("validation one\n")
         with pytest.raises(
-            ValueError, match=r"wikitext/wikitext-103\.valid\.txt was damaged after it was fetched: delete"
+            ValueError,
+            match=r"wikitext/wikitext-103\.valid\.txt was damaged after it was fetched: delete",
         ):
             corpora.load_text("wikitext-103")
 
@@ -201,7 +229,9 @@ class TestHub:
             def load_dataset(repository, configuration=None, *, revision):
                 if isinstance(content, Exception):
                     raise content
-                parts = {part: datasets.Dataset.from_dict(columns) for part, columns in content.items()}
+                parts = {
+                    part: datasets.Dataset.from_dict(columns) for part, columns in content.items()
+                }
                 return datasets.DatasetDict(parts)
 
             monkeypatch.setenv("HF_HUB_OFFLINE", "")  # the temporary compendium is offline

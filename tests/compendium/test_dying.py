@@ -1,4 +1,6 @@
-"""The film of a class that dies: its region shrinks all the way, and what the film says is what the hull says."""
+"""The film of a class that dies: its region shrinks all the way, and what the film says is what the
+hull says.
+"""
 
 from __future__ import annotations
 

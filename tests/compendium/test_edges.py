@@ -1,4 +1,6 @@
-"""Edges come from the code; what a run was seen to read must be among them; `why` names what has changed."""
+"""Edges come from the code; what a run was seen to read must be among them; `why` names what has
+changed.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,19 @@ def clone(compendium, write_notebook, monkeypatch):
     (lib / "demo" / "__init__.py").touch()
     (lib / "demo" / "far.py").write_text("ANSWER = 42\n")
     (lib / "demo" / "near.py").write_text("from demo.far import ANSWER\n")
-    (lib / "demo" / "shelf.py").write_text("def load(shelf):\n    return shelf.recall('gpt', maker='01_models')\n")
+    (lib / "demo" / "shelf.py").write_text(
+        "def load(shelf):\n    return shelf.recall('gpt', maker='01_models')\n"
+    )
     for name in ("table_one.csv", "table_two.csv", "other.csv"):
         (compendium / "data" / "reference" / name).write_text("a\n")
     cell = 'seed: int = 0  # seed\nprofile: str = "lab"'
     write_notebook("01_models", cell, "from demo import near")
-    write_notebook("10_user", cell, "from demo.shelf import load", "open(f'data/reference/table_{seed}.csv')")
-    write_notebook("11_reader", cell, "x = load_table('10_user', 'x', profile)", "y = 'reference/other.csv'")
+    write_notebook(
+        "10_user", cell, "from demo.shelf import load", "open(f'data/reference/table_{seed}.csv')"
+    )
+    write_notebook(
+        "11_reader", cell, "x = load_table('10_user', 'x', profile)", "y = 'reference/other.csv'"
+    )
     write_notebook("90_all", cell, "for name in names:\n    load_record(name, profile)")
     for name in ("01_models", "10_user", "11_reader", "90_all"):
         (compendium / "params" / f"{name}.yaml").write_text("seed: 0\n")
@@ -41,7 +49,10 @@ def test_edges_follow_imports_names_and_readings(clone):
     assert found["10_user"] == edges.Needs((*tables, "lib/demo/shelf.py"), ("01_models",))
     assert found["11_reader"] == edges.Needs(("data/reference/other.csv",), ("10_user",))
     assert found["90_all"].notebooks == ("01_models", "10_user", "11_reader")
-    assert "$(E)/11_reader.ipynb: $(UPSTREAM_11_reader) $(wildcard data/reference/other.csv)" in edges.render(clone)
+    assert (
+        "$(E)/11_reader.ipynb: $(UPSTREAM_11_reader) $(wildcard data/reference/other.csv)"
+        in edges.render(clone)
+    )
 
 
 def test_the_edges_of_this_repository(repository):
@@ -67,26 +78,39 @@ def test_readings_are_seen_and_writings_are_not(compendium):
 
 def test_a_reading_without_an_edge_is_found_out(clone, capsys):
     record = {
-        "reads": ["results/smoke/10_user/x.csv", "results/smoke/11_reader/own.csv", "data/reference/table_one.csv"]
+        "reads": [
+            "results/smoke/10_user/x.csv",
+            "results/smoke/11_reader/own.csv",
+            "data/reference/table_one.csv",
+        ]
     }
     write_json(clone / "executed" / "smoke" / "11_reader.json", record)
     assert why.unnamed("11_reader", "smoke") == ["data/reference/table_one.csv"]
     assert main(["edges", "--check", "--profile", "smoke"]) == 1
-    assert "11_reader read data/reference/table_one.csv, which its edges do not name" in capsys.readouterr().err
+    assert (
+        "11_reader read data/reference/table_one.csv, which its edges do not name"
+        in capsys.readouterr().err
+    )
     record["reads"].pop()
     write_json(clone / "executed" / "smoke" / "11_reader.json", record)
     assert main(["edges", "--check", "--profile", "smoke"]) == 0
 
 
 def test_why(clone):
-    assert why.tell("01_models", "smoke") == "make would run 01_models in profile smoke: it has not run here"
+    assert (
+        why.tell("01_models", "smoke")
+        == "make would run 01_models in profile smoke: it has not run here"
+    )
     with pytest.raises(ValueError, match="no notebook 'x'; there are 01_models, 10_user"):
         why.tell("x", "smoke")
     output = clone / "executed" / "smoke" / "01_models.ipynb"
     output.parent.mkdir(parents=True)
     why.note("01_models", "smoke", why.inputs("01_models", "smoke"))
     output.touch()
-    assert why.tell("01_models", "smoke") == "make would not run 01_models in profile smoke: it is up to date"
+    assert (
+        why.tell("01_models", "smoke")
+        == "make would not run 01_models in profile smoke: it is up to date"
+    )
     later = time.time() + 5
     far = clone / "lib" / "demo" / "far.py"
     far.write_text("# a comment\nANSWER = 42\n")
@@ -106,6 +130,8 @@ def test_why_tells_of_kept_things(clone):
     code = {"demo.far": codebase.digest(clone / "lib" / "demo" / "far.py")}
     line = {"entry": "models/gpt-0", "how": "computed", "code": code}
     why.kept_log("01_models", "smoke").write_text(json.dumps(line) + "\n")
-    assert "kept models/gpt-0: computed by the last run, would be read" in why.tell("01_models", "smoke")
+    assert "kept models/gpt-0: computed by the last run, would be read" in why.tell(
+        "01_models", "smoke"
+    )
     (clone / "lib" / "demo" / "far.py").write_text("ANSWER = 43\n")
     assert "would be computed again: demo.far changed" in why.tell("01_models", "smoke")

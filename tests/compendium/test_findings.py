@@ -1,4 +1,6 @@
-"""Findings: verdicts follow the rules of today from recorded evidence, causes count once, stand-ins are kept apart."""
+"""Findings: verdicts follow the rules of today from recorded evidence, causes count once, stand-ins
+are kept apart.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,10 @@ POINTER = {"paper": "001", "start": 0, "length": 3, "digest": "0123456789abcdef"
 
 
 def _entry(id, kind="experiment", root=None, bound=0, **more):
-    best, worst = {"experiment": ("reproduced", "not reproduced"), "ours": ("found", "not found")}.get(
-        kind, ("holds", "fails")
-    )
+    best, worst = {
+        "experiment": ("reproduced", "not reproduced"),
+        "ours": ("found", "not found"),
+    }.get(kind, ("holds", "fails"))
     entry = {
         "id": id,
         "place": "Figure 1",
@@ -31,7 +34,12 @@ def _entry(id, kind="experiment", root=None, bound=0, **more):
         },
         "examples": {best: {"gain": bound - 1}, worst: {"gain": bound + 1}},
     }
-    return entry | ({} if kind == "ours" else {"sentence": POINTER}) | ({"root": root} if root else {}) | more
+    return (
+        entry
+        | ({} if kind == "ours" else {"sentence": POINTER})
+        | ({"root": root} if root else {})
+        | more
+    )
 
 
 @pytest.fixture
@@ -48,8 +56,15 @@ def register(compendium, write_notebook):
             _entry("001-d", kind="theorem", root="fold"),
             _entry("001-e", kind="ours"),
         )
-        content = {"paper": "001", "title": "A paper", "roots": {"fold": "It folds."}, "claims": list(entries)}
-        (compendium / "claims" / "001.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        content = {
+            "paper": "001",
+            "title": "A paper",
+            "roots": {"fold": "It folds."},
+            "claims": list(entries),
+        }
+        (compendium / "claims" / "001.yaml").write_text(
+            yaml.safe_dump(content, sort_keys=False), encoding="utf-8"
+        )
 
     write()
     return write
@@ -65,7 +80,10 @@ def record(compendium):
     def write(profile="default", aside="", sources=None, **gains):
         folder = compendium / "results" / profile / "10_demo" / aside
         folder.mkdir(parents=True, exist_ok=True)
-        rows = [{"id": f"001-{key}", "verdict": "?", "evidence": {"gain": gain}} for key, gain in gains.items()]
+        rows = [
+            {"id": f"001-{key}", "verdict": "?", "evidence": {"gain": gain}}
+            for key, gain in gains.items()
+        ]
         content = {
             "notebook": "10_demo",
             "profile": profile,
@@ -88,8 +106,16 @@ def test_verdicts_follow_the_rules_of_today(register, record):
     found, faults = findings.of_run("default")
     assert not faults
     assert _verdicts(found) == {"a": "reproduced", "b": "holds", "e": "found"}
-    register(_entry("001-a", bound=-2), _entry("001-b", kind="theorem", root="fold"), _entry("001-e", kind="ours"))
-    assert _verdicts(findings.of_run("default")[0]) == {"a": "not reproduced", "b": "holds", "e": "found"}
+    register(
+        _entry("001-a", bound=-2),
+        _entry("001-b", kind="theorem", root="fold"),
+        _entry("001-e", kind="ours"),
+    )
+    assert _verdicts(findings.of_run("default")[0]) == {
+        "a": "not reproduced",
+        "b": "holds",
+        "e": "found",
+    }
 
 
 def test_rows_that_share_a_root_count_once_for_each_verdict(register, record):
@@ -101,9 +127,10 @@ def test_rows_that_share_a_root_count_once_for_each_verdict(register, record):
     assert counts["experiment", "reproduced"] == 1
     assert counts["ours", "not found"] == 1
     assert counts.sum() == 4
-    assert {root: [f.claim.id for f in rows] for root, rows in findings.by_root(found, claims.load()).items()} == {
-        "fold": ["001-b", "001-c", "001-d"]
-    }
+    assert {
+        root: [f.claim.id for f in rows]
+        for root, rows in findings.by_root(found, claims.load()).items()
+    } == {"fold": ["001-b", "001-c", "001-d"]}
 
 
 def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, record, compendium):
@@ -111,14 +138,24 @@ def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, record, 
     found, faults = findings.of_run("default")
     assert _verdicts(found) == {"a": "reproduced"}
     assert faults == [
-        "10_demo recorded 001-z in profile default, which is not its claim any more: run `make 10_demo PROFILE=default`"
+        (
+            "10_demo recorded 001-z in profile default, which is not its claim any more: run "
+            "`make 10_demo PROFILE=default`"
+        )
     ]
-    (compendium / "notebooks" / "11_other.ipynb").write_text((compendium / "notebooks" / "10_demo.ipynb").read_text())
+    (compendium / "notebooks" / "11_other.ipynb").write_text(
+        (compendium / "notebooks" / "10_demo.ipynb").read_text()
+    )
     register(_entry("001-a", notebook="11_other"), _entry("001-b", kind="theorem", root="fold"))
-    assert "10_demo recorded 001-a in profile default, which is not its claim" in findings.of_run("default")[1][0]
+    assert (
+        "10_demo recorded 001-a in profile default, which is not its claim"
+        in findings.of_run("default")[1][0]
+    )
     entry = _entry("001-a")
     entry["rule"]["evidence"]["seeds"] = "how many"
-    entry["examples"] = {verdict: evidence | {"seeds": 3} for verdict, evidence in entry["examples"].items()}
+    entry["examples"] = {
+        verdict: evidence | {"seeds": 3} for verdict, evidence in entry["examples"].items()
+    }
     register(entry, _entry("001-b", kind="theorem", root="fold"))
     record(a=-1)
     assert "claim 001-a: the evidence seeds is missing" in findings.of_run("default")[1][0]
@@ -128,7 +165,10 @@ def test_a_record_from_before_the_rules_names_the_notebook_to_run(register, reco
     record(a=-1)
     path = compendium / "results" / "default" / "10_demo" / "record.json"
     path.write_text(path.read_text().replace('"evidence"', '"value"'))
-    told = "10_demo was recorded in profile default before claims had rules: run `make 10_demo PROFILE=default`"
+    told = (
+        "10_demo was recorded in profile default before claims had rules: run `make 10_demo "
+        "PROFILE=default`"
+    )
     assert findings.of_run("default") == ([], [told])
 
 
@@ -161,9 +201,16 @@ def test_verdicts_of_a_larger_committed_profile_stand_beside_those_of_a_run(regi
     record("hour", a=1, e=1)  # e has no verdict in this run
     row = findings.beside_larger(found, "default").to_dict("records")
     assert row == [
-        {"id": "001-a", "here": "reproduced", "profile": "hour", "verdict": "not reproduced", "finding": "+1.00 nats"}
+        {
+            "id": "001-a",
+            "here": "reproduced",
+            "profile": "hour",
+            "verdict": "not reproduced",
+            "finding": "+1.00 nats",
+        }
     ]
-    for profile in ("hour", "smoke", "paper", "own/mine"):  # nothing committed is larger, or comparable
+    # nothing committed is larger, or comparable
+    for profile in ("hour", "smoke", "paper", "own/mine"):
         assert findings.beside_larger(found, profile).empty
 
 
@@ -176,14 +223,20 @@ def test_real_data_go_before_a_stand_in(register, record):
 
 def test_what_was_never_run_is_named(register):
     with pytest.raises(
-        KeyError, match="10_demo has no committed results in profile hour, models, default: run `make 10_demo`"
+        KeyError,
+        match=(
+            "10_demo has no committed results in profile hour, models, default: run `make 10_demo`"
+        ),
     ):
         runs.committed("10_demo")
 
 
 def test_the_check_names_every_verdict_that_moved(register, record, compendium, capsys):
     record(a=-1, b=-1, c=-1)
-    assert findings.changes("default") == ([], "3 claims; no verdicts are committed for profile default")
+    assert findings.changes("default") == (
+        [],
+        "3 claims; no verdicts are committed for profile default",
+    )
     text = findings.baseline(findings.of_run("default")[0])
     assert text.splitlines()[:2] == ["id,verdict,finding", "001-a,reproduced,-1.00 nats"]
     (compendium / "results" / "default" / "verdicts.csv").write_text(text, encoding="utf-8")
@@ -222,20 +275,32 @@ def test_what_a_profile_builds_on_is_not_compared_with_it(register, record, comp
     below = compendium / "results" / "default" / "11_demo"
     below.mkdir(parents=True)
     row = {"id": "001-b", "verdict": "?", "evidence": {"gain": -1}}
-    content = {"notebook": "11_demo", "profile": "default", "claims": [row], "figures": {}, "tables": {}, "sources": []}
+    content = {
+        "notebook": "11_demo",
+        "profile": "default",
+        "claims": [row],
+        "figures": {},
+        "tables": {},
+        "sources": [],
+    }
     (below / "record.json").write_text(json.dumps(content), encoding="utf-8")
-    register(_entry("001-a"), _entry("001-b", kind="theorem", root="fold") | {"notebook": "11_demo"})
+    register(
+        _entry("001-a"), _entry("001-b", kind="theorem", root="fold") | {"notebook": "11_demo"}
+    )
     assert findings.changes("models")[0] == []
 
 
-def test_claims_are_told_with_source_rule_and_result(register, record, compendium, monkeypatch, capsys):
+def test_claims_are_told_with_source_rule_and_result(
+    register, record, compendium, monkeypatch, capsys
+):
     papers = compendium / "papers"
     papers.mkdir()
     (papers / "001_x.txt").write_text("Yes. It gains, always. No.", encoding="utf-8")
     monkeypatch.setenv("SOFTGEOM_PAPERS", str(papers))
     place, _ = claims.find("001", "It gains, always")
     register(
-        _entry("001-a", sentence=vars(place), hypotheses="in winter"), _entry("001-b", kind="theorem", root="fold")
+        _entry("001-a", sentence=vars(place), hypotheses="in winter"),
+        _entry("001-b", kind="theorem", root="fold"),
     )
     record(a=-1)
     told = telling.told(["001-a"])
@@ -252,4 +317,7 @@ def test_claims_are_told_with_source_rule_and_result(register, record, compendiu
     assert "  result      none committed: make 10_demo" in telling.told(["001-b"])
     assert telling.told(["001"]) == telling.told(["10_demo"]) == telling.told()
     assert command_line.main(["claims", "007"]) == 1
-    assert "'007' is no claim, paper (001) or notebook with claims (10_demo)" in capsys.readouterr().err
+    assert (
+        "'007' is no claim, paper (001) or notebook with claims (10_demo)"
+        in capsys.readouterr().err
+    )

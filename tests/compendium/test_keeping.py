@@ -1,4 +1,6 @@
-"""Keeping: the key covers inputs, parameters and code; what is damaged is set aside and computed again, and said so."""
+"""Keeping: the key covers inputs, parameters and code; what is damaged is set aside and computed
+again, and said so.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from compendium.keeping import Shelf
 MODULES = {
     "keptdemo/__init__.py": "",
     "keptdemo/work.py": "from keptdemo.middle import scale\nfrom keptdemo import log\n\n"
-    "def compute(x, factor, *, checkpoint=None):\n    log.calls.append(checkpoint)\n    return {'y': scale(x) * factor}\n",
+    "def compute(x, factor, *, checkpoint=None):\n    log.calls.append(checkpoint)\n    "
+    "return {'y': scale(x) * factor}\n",
     "keptdemo/middle.py": "from keptdemo.far import SIGN\n\ndef scale(x):\n    return SIGN * x\n",
     "keptdemo/far.py": "SIGN = 1\n",
     "keptdemo/log.py": "calls = []\n",
@@ -104,7 +107,9 @@ def test_code_two_imports_away_gives_a_new_key_and_new_numbers(keep, lib, caplog
     assert "demo: computed again, since code changed: keptdemo.far" in caplog.text
     entries = sorted(path for path in keep.shelf.folder.iterdir() if path.is_dir())
     assert len(entries) == 2
-    codes = [json.loads((entry / "made.json").read_text())["code"]["keptdemo.far"] for entry in entries]
+    codes = [
+        json.loads((entry / "made.json").read_text())["code"]["keptdemo.far"] for entry in entries
+    ]
     assert len(set(codes)) == 2, "what is kept says which code made it"
 
 
@@ -141,7 +146,9 @@ def test_damage_is_set_aside_computed_again_and_said(keep, caplog, harm):
         arrays.unlink()
     else:
         (entry / "made.json").write_text("{")
-    with pytest.raises(FileNotFoundError, match="kept/demo is missing or damaged: run notebook 01_x again"):
+    with pytest.raises(
+        FileNotFoundError, match="kept/demo is missing or damaged: run notebook 01_x again"
+    ):
         keep.shelf.recall("demo", "01_x")
     assert keep() == [3.0, 6.0]
     assert _calls() == 2
@@ -152,11 +159,17 @@ def test_damage_is_set_aside_computed_again_and_said(keep, caplog, harm):
 def test_recall_gives_the_last_and_refuses_what_other_code_made(keep, lib):
     keep(), keep(factor=4), keep()
     assert keep.shelf.recall("demo", "01_x")["y"].tolist() == [3.0, 6.0]
-    with pytest.raises(FileNotFoundError, match="kept/other is not kept in data/processed: run notebook 01_x first"):
-        keep.shelf.recall("other", "01_x")
-    _change(lib / "keptdemo" / "middle.py", "from keptdemo.far import SIGN\n\ndef scale(x):\n    return SIGN * x * 2\n")
     with pytest.raises(
-        FileNotFoundError, match=r"made by other code than keptdemo\.middle is now: run notebook 01_x again"
+        FileNotFoundError, match="kept/other is not kept in data/processed: run notebook 01_x first"
+    ):
+        keep.shelf.recall("other", "01_x")
+    _change(
+        lib / "keptdemo" / "middle.py",
+        "from keptdemo.far import SIGN\n\ndef scale(x):\n    return SIGN * x * 2\n",
+    )
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"made by other code than keptdemo\.middle is now: run notebook 01_x again",
     ):
         keep.shelf.recall("demo", "01_x")
 
@@ -170,7 +183,10 @@ def test_a_full_disk_names_the_place_and_leaves_nothing(keep):
 
     from keptdemo.work import compute
 
-    with pytest.raises(OSError, match=r"could not be kept in .*kept \(No space left on device\); what was kept before"):
+    with pytest.raises(
+        OSError,
+        match=r"could not be kept in .*kept \(No space left on device\); what was kept before",
+    ):
         Shelf(keep.shelf.folder, full, _read).keep(compute, np.array([9.0]), 1, label="demo")
     assert not [path for path in keep.shelf.folder.iterdir() if path.name.startswith(".")]
     assert keep() == [3.0, 6.0]
@@ -226,7 +242,9 @@ def test_a_sign_flipped_in_the_training_loop_trains_again(repository, tmp_path):
     """The whole way: the model that notebook 01 trains, at its smallest, in a copy of the library."""
     lib = tmp_path / "lib"
     for house in ("softgeom", "compendium"):
-        shutil.copytree(repository / "lib" / house, lib / house, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            repository / "lib" / house, lib / house, ignore=shutil.ignore_patterns("__pycache__")
+        )
     for marker in ("Makefile", "notebooks", "params"):
         (tmp_path / marker).mkdir()
     script = """
@@ -241,9 +259,17 @@ print("loss", trained_gpt("gpt", "smoke", encoded, gpt, config).about["losses"][
 """
 
     def run() -> tuple[str, str]:
-        environment = os.environ | {"PYTHONPATH": str(lib), "SOFTGEOM_ROOT": str(tmp_path), "OMP_NUM_THREADS": "1"}
+        environment = os.environ | {
+            "PYTHONPATH": str(lib),
+            "SOFTGEOM_ROOT": str(tmp_path),
+            "OMP_NUM_THREADS": "1",
+        }
         done = subprocess.run(
-            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", script],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return done.stdout.splitlines()[-1], done.stdout + done.stderr
 

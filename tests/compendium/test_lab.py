@@ -1,4 +1,6 @@
-"""The start page is opened as JupyterLab would save it: with the language of this Python, and nothing else changed."""
+"""The start page is opened as JupyterLab would save it: with the language of this Python, and
+nothing else changed.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def test_git_does_not_show_the_language_that_was_written(monkeypatch, tmp_path, 
 
     git("init", "--quiet")
     git(
-        "config", "filter.nbstripout.clean", f"{sys.executable} -m compendium.strip --extra-keys metadata.language_info"
+        "config",
+        "filter.nbstripout.clean",
+        f"{sys.executable} -m compendium.strip --extra-keys metadata.language_info",
     )
     (tmp_path / ".gitattributes").write_text("*.ipynb filter=nbstripout\n")
     git("add", ".")
@@ -52,7 +56,9 @@ def test_git_does_not_show_the_language_that_was_written(monkeypatch, tmp_path, 
     assert git("status", "--porcelain") == " M lesson.ipynb\n"
 
 
-def test_jupyterlab_is_told_where_to_begin_and_asks_nothing(monkeypatch, tmp_path, repository, capsys):
+def test_jupyterlab_is_told_where_to_begin_and_asks_nothing(
+    monkeypatch, tmp_path, repository, capsys
+):
     (tmp_path / "notebooks" / "lessons").mkdir(parents=True)
     shutil.copy(repository / "notebooks" / "start.ipynb", tmp_path / "notebooks")
     monkeypatch.setattr(lab, "TOP", tmp_path)

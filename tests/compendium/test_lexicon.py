@@ -15,7 +15,9 @@ def pretend(monkeypatch, folder):
 
 
 def test_valences_of_a_vocabulary(monkeypatch, tmp_path):
-    (tmp_path / "vader_lexicon.txt").write_text("amazing\t2.8\t0.6\t[3]\ncan't\t-0.5\t1\t[0]\n", encoding="utf-8")
+    (tmp_path / "vader_lexicon.txt").write_text(
+        "amazing\t2.8\t0.6\t[3]\ncan't\t-0.5\t1\t[0]\n", encoding="utf-8"
+    )
     pretend(monkeypatch, tmp_path)
     valence, source = lexicon.load_valences(["cant", "movie", "amazing"])
     np.testing.assert_array_equal(valence, [-0.5, np.nan, 2.8])

@@ -29,14 +29,20 @@ def test_each_name_stands_at_its_own_line(ax, log):
     x = np.linspace(1, 10, 60)
     if log:
         ax.set(xlim=(1, 10), xscale="log")
-    lines = {"wave": (x, np.sin(x), "C0"), "higher": (x, np.sin(x) + 2.5, "C1"), "flat": (x, np.full(60, 5.0), "C2")}
+    lines = {
+        "wave": (x, np.sin(x), "C0"),
+        "higher": (x, np.sin(x) + 2.5, "C1"),
+        "flat": (x, np.full(60, 5.0), "C2"),
+    }
     name_lines(ax, lines)
     found, frame = boxes(ax), ax.get_window_extent()
     for name, box in found.items():
         assert frame.x0 <= box.x0 < box.x1 <= frame.x1
         centre = np.array([(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2])
         nearest = {
-            other: np.linalg.norm(ax.transData.transform(np.column_stack(line[:2])) - centre, axis=1).min()
+            other: np.linalg.norm(
+                ax.transData.transform(np.column_stack(line[:2])) - centre, axis=1
+            ).min()
             for other, line in lines.items()
         }
         assert min(nearest, key=nearest.__getitem__) == name
@@ -57,7 +63,10 @@ def test_a_name_leaves_other_text_alone(ax):
 
 def test_names_of_ends_that_meet_stand_apart_in_their_order(ax):
     x = np.linspace(0, 10, 5)
-    lines = {name: (x, x * slope, "C0") for name, slope in (("b", 0.501), ("a", 0.5), ("c", 0.502), ("far", 0.0))}
+    lines = {
+        name: (x, x * slope, "C0")
+        for name, slope in (("b", 0.501), ("a", 0.5), ("c", 0.502), ("far", 0.0))
+    }
     name_ends(ax, lines)
     found = boxes(ax)
     ends = ax.transData.transform((10, 0))[0]

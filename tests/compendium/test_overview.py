@@ -1,4 +1,6 @@
-"""The four sources together: the map's sentences take their numbers from the evidence, a plate wears the verdict of its claim."""
+"""The four sources together: the map's sentences take their numbers from the evidence, a plate
+wears the verdict of its claim.
+"""
 
 from __future__ import annotations
 

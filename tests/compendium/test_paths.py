@@ -1,4 +1,6 @@
-"""Folders: the clone is found from anywhere inside it, and a mistyped data folder is an error, not stand-in data."""
+"""Folders: the clone is found from anywhere inside it, and a mistyped data folder is an error, not
+stand-in data.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def test_missing_data_folder_is_named(compendium, monkeypatch):
         paths.data_dir()
 
 
-def test_find_data_prefers_the_chosen_folder_and_falls_back_to_what_was_fetched(compendium, monkeypatch):
+def test_find_data_prefers_the_chosen_folder_and_falls_back_to_what_was_fetched(
+    compendium, monkeypatch
+):
     (compendium / "chosen").mkdir()
     monkeypatch.setenv("SOFTGEOM_DATA", "chosen")
     fetched = compendium / "data" / "raw" / "imdb"

@@ -13,7 +13,10 @@ def test_wilson_is_the_score_interval():
     for k, n in ((0, 20), (3, 20), (20, 20), (81, 263)):
         low, high = wilson(k, n)
         expected = stats.binomtest(k, n).proportion_ci(method="wilson")
-        assert (low, high) == (pytest.approx(expected.low, abs=1e-12), pytest.approx(expected.high, abs=1e-12))
+        assert (low, high) == (
+            pytest.approx(expected.low, abs=1e-12),
+            pytest.approx(expected.high, abs=1e-12),
+        )
 
 
 def test_newcombe_on_his_own_example():

@@ -19,7 +19,9 @@ from compendium.rounding import same
 def test_rounding_is_the_same_in_numbers_cells_and_sentences(x, error):
     near = x * (1 + error) + 0.5e-9
     assert same(x, near)
-    assert same({"a": [f"gap {x!r} nats"]}, {"a": [f"gap {near!r} nats"]}) or "e" in f"{x!r}{near!r}"
+    assert (
+        same({"a": [f"gap {x!r} nats"]}, {"a": [f"gap {near!r} nats"]}) or "e" in f"{x!r}{near!r}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,9 @@ def test_errors_near_zero_are_rounding():
 def _run(write_notebook, x=1 / 3, colour="tab:blue", label="1.23", alt="a line", profile="default"):
     write_notebook("10_demo", 'profile: str = "lab"')
     run = book.open_book("10_demo", {"profile": profile})
-    run.table("numbers", pd.DataFrame({"n": [1, 2], "x": [x, 2.0], "word": ["a", "b"]}), caption="numbers")
+    run.table(
+        "numbers", pd.DataFrame({"n": [1, 2], "x": [x, 2.0], "word": ["a", "b"]}), caption="numbers"
+    )
     run.value("x", x)
     fig, ax = plt.subplots()
     ax.plot([0, 1], [x, 1], color=colour)
@@ -117,4 +121,6 @@ def test_a_missing_half_of_a_figure_is_made_again(compendium, write_notebook):
 
 def test_a_smoke_run_draws_no_pdf(compendium, write_notebook):
     _run(write_notebook, profile="smoke")
-    assert [path.name for path in (compendium / "figures" / "smoke").iterdir()] == ["10_demo-line.png"]
+    assert [path.name for path in (compendium / "figures" / "smoke").iterdir()] == [
+        "10_demo-line.png"
+    ]

@@ -25,15 +25,21 @@ def model(tmp_path):
 def executed(monkeypatch):
     """What the notebook would be run with."""
     given = []
-    monkeypatch.setattr(runner, "execute", lambda notebook, output, values: given.append((notebook, output, values)))
+    monkeypatch.setattr(
+        runner, "execute", lambda notebook, output, values: given.append((notebook, output, values))
+    )
     return given
 
 
-def test_every_option_reaches_the_command_and_its_exit_code_comes_back(model, tmp_path, executed, monkeypatch):
+def test_every_option_reaches_the_command_and_its_exit_code_comes_back(
+    model, tmp_path, executed, monkeypatch
+):
     monkeypatch.setenv("PARAMS", "patience=7")
     options = "--classes 0-9,17 --features ball --bound '3.5' --fail-on unargmaxable=0"
     assert (
-        command_line.main(["scan", str(model), "--out", str(tmp_path / "o"), "--arguments", options])
+        command_line.main(
+            ["scan", str(model), "--out", str(tmp_path / "o"), "--arguments", options]
+        )
         == boundary.TOO_MANY
     )
     summary = json.loads((tmp_path / "o" / "summary.json").read_text())
@@ -47,7 +53,9 @@ def test_every_option_reaches_the_command_and_its_exit_code_comes_back(model, tm
 
 
 def test_what_cannot_be_scanned_runs_no_notebook(model, tmp_path, executed, capsys):
-    assert command_line.main(["scan", "absent.npz", "--out", str(tmp_path / "o")]) == boundary.REFUSED
+    assert (
+        command_line.main(["scan", "absent.npz", "--out", str(tmp_path / "o")]) == boundary.REFUSED
+    )
     assert "there is no file or folder" in capsys.readouterr().err
     assert command_line.main(["scan", "", "--out", str(tmp_path / "o")]) == 1
     assert "which model?" in capsys.readouterr().err

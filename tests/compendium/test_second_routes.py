@@ -1,4 +1,6 @@
-"""The second routes themselves: a complex step against a difference quotient, autograd against finite differences, the comparison's columns."""
+"""The second routes themselves: a complex step against a difference quotient, autograd against
+finite differences, the comparison's columns.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,11 @@ def test_autograd_is_the_derivative_of_the_strict_layer():
 
 def test_comparison_finds_the_wrong_form_and_no_other():
     layers = [
-        (RNG.standard_normal((5, 3)), *0.7 * RNG.standard_normal((2, 2, 3)), RNG.standard_normal((3, 3)))
+        (
+            RNG.standard_normal((5, 3)),
+            *0.7 * RNG.standard_normal((2, 2, 3)),
+            RNG.standard_normal((3, 3)),
+        )
         for _ in range(3)
     ]
     found = second_routes.compare_blocks(layers)

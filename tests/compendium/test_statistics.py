@@ -15,11 +15,13 @@ def test_the_t_interval_covers_what_it_says(seeds):
     rng = np.random.default_rng(seeds)
     found = [over_seeds(draw) for draw in rng.normal(1.5, 2.0, (_TRIALS, seeds))]
     covered = np.mean([interval.low <= 1.5 <= interval.high for interval in found])
-    assert abs(covered - 0.95) < 4 * math.sqrt(0.95 * 0.05 / _TRIALS)  # four standard errors of the simulation
+    # four standard errors of the simulation
+    assert abs(covered - 0.95) < 4 * math.sqrt(0.95 * 0.05 / _TRIALS)
 
 
 def test_an_interval_of_seeds_by_hand():
-    # s = 1, n = 3: the 97.5% point of t with two degrees of freedom is sqrt(2) * 0.95 / sqrt(1 - 0.95^2) in closed form
+    # s = 1, n = 3: the 97.5% point of t with two degrees of freedom is sqrt(2) * 0.95 / sqrt(1 -
+    # 0.95^2) in closed form
     half = math.sqrt(2) * 0.95 / math.sqrt(1 - 0.95**2) / math.sqrt(3)
     found = over_seeds([1.0, 2.0, 3.0])
     assert (found.mean, found.seeds) == (2.0, 3)
@@ -54,7 +56,10 @@ def test_a_bootstrap_of_many_seeds_nearly_covers_and_of_few_is_refused():
     rng = np.random.default_rng(1)
     found = [bootstrap_over_seeds(draw, rng) for draw in rng.normal(0, 1, (400, 20))]
     assert 0.88 < np.mean([interval.low <= 0 <= interval.high for interval in found]) < 0.97
-    with pytest.raises(ValueError, match="a bootstrap over 9 seeds is too short an interval: use over_seeds below 10"):
+    with pytest.raises(
+        ValueError,
+        match="a bootstrap over 9 seeds is too short an interval: use over_seeds below 10",
+    ):
         bootstrap_over_seeds(np.ones(9), rng)
 
 
@@ -62,7 +67,9 @@ def test_a_bootstrap_of_three_would_cover_three_quarters():
     """The reason of the refusal, measured: nowhere near 95%."""
     rng = np.random.default_rng(2)
     draws = rng.normal(0, 1, (1000, 3))
-    means = np.take_along_axis(draws[:, None, :], rng.integers(0, 3, (1000, 1000, 3)), axis=2).mean(axis=2)
+    means = np.take_along_axis(draws[:, None, :], rng.integers(0, 3, (1000, 1000, 3)), axis=2).mean(
+        axis=2
+    )
     low, high = np.quantile(means, [0.025, 0.975], axis=1)
     assert 0.70 < np.mean((low <= 0) & (high >= 0)) < 0.80
 
@@ -73,7 +80,12 @@ def test_seeds_that_agree_are_counted():
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [([], "one number a seed"), ([[1.0]], "shape"), ([1.0, math.nan], "NaN or infinite"), ([math.inf], "NaN or")],
+    [
+        ([], "one number a seed"),
+        ([[1.0]], "shape"),
+        ([1.0, math.nan], "NaN or infinite"),
+        ([math.inf], "NaN or"),
+    ],
 )
 def test_what_is_no_value_a_seed_is_refused(values, message):
     with pytest.raises(ValueError, match=message):

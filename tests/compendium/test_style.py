@@ -33,14 +33,19 @@ def draw():
 def test_two_runs_give_the_same_bytes(draw, tmp_path):
     digests = []
     for run in ("first", "second"):
-        files = style.save_figure(draw(), tmp_path / run / "line", alt="a falling line", note="data: none")
+        files = style.save_figure(
+            draw(), tmp_path / run / "line", alt="a falling line", note="data: none"
+        )
         digests.append([hashlib.sha256(file.read_bytes()).hexdigest() for file in files])
     assert digests[0] == digests[1]
-    assert b"CreationDate" not in files[1].read_bytes()  # two runs within one second would not show it
+    # two runs within one second would not show it
+    assert b"CreationDate" not in files[1].read_bytes()
 
 
 def test_alt_text_and_facts_are_inside_the_png(draw, tmp_path):
-    png, pdf = style.save_figure(draw(), tmp_path / "line", alt="a falling line", metadata={"seed": 3})
+    png, pdf = style.save_figure(
+        draw(), tmp_path / "line", alt="a falling line", metadata={"seed": 3}
+    )
     with Image.open(png) as image:
         assert image.text["Description"] == "a falling line"
         assert json.loads(image.text["Comment"]) == {"seed": 3}
@@ -53,10 +58,15 @@ def test_a_figure_without_alt_text_is_refused(draw, tmp_path):
 
 
 def test_colours_stay_apart_in_grey():
-    """Printed in grey, no two of the first five colours coincide (relative luminance differs by a visible step)."""
+    """Printed in grey, no two of the first five colours coincide (relative luminance differs by a
+    visible step).
+    """
 
     def luminance(colour):
-        channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in mpl.colors.to_rgb(colour)]
+        channels = [
+            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+            for c in mpl.colors.to_rgb(colour)
+        ]
         return 0.2126 * channels[0] + 0.7152 * channels[1] + 0.0722 * channels[2]
 
     values = sorted(luminance(colour) for colour in style.COLOURS[:5])
@@ -65,7 +75,9 @@ def test_colours_stay_apart_in_grey():
 
 def test_a_headline_wraps_inside_the_figure_and_above_its_axes(draw):
     fig = draw()
-    style.headline(fig, "Ninety of ninety numbers of the table agree with the paper, whatever route is taken")
+    style.headline(
+        fig, "Ninety of ninety numbers of the table agree with the paper, whatever route is taken"
+    )
     fig.canvas.draw()
     (title,) = [text for text in fig.texts if text.get_text()]
     box, frame = title.get_window_extent(), fig.bbox
@@ -88,7 +100,9 @@ def test_a_long_headline_is_set_smaller_and_an_empty_one_refused(draw):
 @pytest.mark.parametrize("colour", [*style.COLOURS, style.GREY])
 def test_labels_in_every_colour_of_the_palette_can_be_read(colour):
     red, green, blue = mpl.colors.to_rgb(style.legible(colour))
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)]
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)
+    ]
     contrast = 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
     assert contrast >= 4.45  # hexadecimal digits round the channels
     assert contrast < 4.9 or style.legible(colour) == colour.lower()  # and no darker than needed

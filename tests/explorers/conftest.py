@@ -1,4 +1,6 @@
-"""Runs the explorers' JavaScript: under node when it is there, else inside Chromium; skips with the reason without either."""
+"""Runs the explorers' JavaScript: under node when it is there, else inside Chromium; skips with the
+reason without either.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,18 @@ CHROMIUM_ARGUMENTS = [
 
 @pytest.fixture(scope="session")
 def javascript() -> JavaScript:
-    """`javascript(module, body, argument)`: the JSON of what `body` (which may await) returns, with the module as `m` and `argument` in scope."""
+    """`javascript(module, body, argument)`: the JSON of what `body` (which may await) returns, with
+    the module as `m` and `argument` in scope.
+    """
     if node := shutil.which("node"):
         return lambda module, body, argument=None: _run_in_node(node, module, body, argument)
     if chromium := shutil.which("chromium"):
-        pytest.importorskip("playwright", reason="without node, Playwright is needed to run JavaScript")
-        return lambda module, body, argument=None: _run_in_chromium(chromium, module, body, argument)
+        pytest.importorskip(
+            "playwright", reason="without node, Playwright is needed to run JavaScript"
+        )
+        return lambda module, body, argument=None: _run_in_chromium(
+            chromium, module, body, argument
+        )
     pytest.skip("neither node nor chromium is installed: the explorers' JavaScript cannot run")
 
 
@@ -59,11 +67,17 @@ def _run_in_chromium(chromium: str, module: str, body: str, argument: Any) -> An
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
         tab = browser.new_page()
-        files = {f"./{path.name}": path.read_text(encoding="utf-8") for path in scripts.FOLDER.glob("*.js")}
+        files = {
+            f"./{path.name}": path.read_text(encoding="utf-8")
+            for path in scripts.FOLDER.glob("*.js")
+        }
         tab.route("http://explorers.test/*", lambda route: _answer(route, files))
         tab.goto("http://explorers.test/")
         result = tab.evaluate(
-            f'async (argument) => {{ const m = await import("./{module}.js"); return (async () => {{ {body} }})(); }}',
+            (
+                f'async (argument) => {{ const m = await import("./{module}.js"); return (async '
+                f"() => {{ {body} }})(); }}"
+            ),
             argument,
         )
         browser.close()

@@ -1,4 +1,6 @@
-"""The attention and hardmax explorers' formulas (JavaScript) against the library's (Python), on random and on tied inputs."""
+"""The attention and hardmax explorers' formulas (JavaScript) against the library's (Python), on
+random and on tied inputs.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def test_attention_weights_covariances_and_determinants_agree(javascript):
 
 
 def test_the_drawn_curve_is_where_the_function_vanishes(javascript):
-    """The ends of the segments of a circle lie on it, and all the way round; the tiles below it have its area."""
+    """The ends of the segments of a circle lie on it, and all the way round; the tiles below it
+    have its area.
+    """
     body = """
     const field = m.sampleField((x) => x[0] * x[0] + x[1] * x[1] - 1, 2);
     const area = (p) => p.reduce((sum, [x, y], k) => sum + (x * p[(k + 1) % p.length][1] - y * p[(k + 1) % p.length][0]) / 2, 0);
@@ -58,7 +62,12 @@ def test_preimages_of_a_fold_are_counted(javascript):
     body = """
     const map = ([u, v]) => [u * u * u - u, v];
     return argument.map((e) => m.countPreimages(map, e, [[-2, -2], [2, 2.01]], 56));"""
-    assert javascript("field", body, [[0.01, 0.013], [0.3, -0.4], [1.5, 0.2], [-0.9, 0.7]]) == [3, 3, 1, 1]
+    assert javascript("field", body, [[0.01, 0.013], [0.3, -0.4], [1.5, 0.2], [-0.9, 0.7]]) == [
+        3,
+        3,
+        1,
+        1,
+    ]
 
 
 def test_the_fold_explorer_s_moments_and_solutions_agree(javascript):
@@ -114,8 +123,12 @@ def _starts() -> list[dict]:
         }
         for _ in range(30)
     ]
-    presets = [{key: preset[key] for key in ("Z", "alpha", "ratio", "angle")} for preset in examples.HARDMAX_PRESETS]
-    # The presets contain exact ties. Turned, they are ties up to rounding, which the tolerance must still see.
+    presets = [
+        {key: preset[key] for key in ("Z", "alpha", "ratio", "angle")}
+        for preset in examples.HARDMAX_PRESETS
+    ]
+    # The presets contain exact ties. Turned, they are ties up to rounding, which the tolerance must
+    # still see.
     turn = np.array([[np.cos(0.3), np.sin(0.3)], [-np.sin(0.3), np.cos(0.3)]])
     turned = [preset | {"Z": (np.array(preset["Z"]) @ turn).tolist()} for preset in presets]
     return cases + presets + turned
@@ -143,13 +156,19 @@ def test_warm_layers_agree_and_cool_down_to_hardmax(javascript):
     body = """
     return argument.map(({Z, alpha, ratio, angle, temperature}) =>
       m.trajectory(Z, m.scoreMatrix(ratio, angle), alpha, 6, temperature).map((state) => state.Z));"""
-    cases = [case | {"temperature": T} for case, T in zip(_starts()[:20], np.geomspace(0.05, 3, 20), strict=True)]
+    cases = [
+        case | {"temperature": T}
+        for case, T in zip(_starts()[:20], np.geomspace(0.05, 3, 20), strict=True)
+    ]
     for case, seen in zip(cases, javascript("hardmax", body, cases), strict=True):
         explorer = HardmaxExplorer(**case, layers=6)
         np.testing.assert_allclose(seen, explorer.states, atol=1e-9)
         assert not explorer.leaders.any()
     start = {key: examples.HARDMAX_PRESETS[0][key] for key in ("Z", "alpha", "ratio", "angle")}
-    cold, hard = HardmaxExplorer(**start, temperature=1e-3, layers=3), HardmaxExplorer(**start, layers=3)
+    cold, hard = (
+        HardmaxExplorer(**start, temperature=1e-3, layers=3),
+        HardmaxExplorer(**start, layers=3),
+    )
     np.testing.assert_allclose(cold.states, hard.states, atol=1e-6)
 
 
@@ -159,7 +178,9 @@ def test_attention_presets_show_what_their_names_say():
         explorer = AttentionExplorer(**{key: preset[key] for key in ("X", "coupling", "turn")})
         past, grid = explorer.X[:-1], np.linspace(-2.75, 2.75, 23)
         blocks = [
-            attention_jacobian_blocks(np.vstack([past, (u, v)]), explorer.M, np.eye(2))[-1] for u in grid for v in grid
+            attention_jacobian_blocks(np.vstack([past, (u, v)]), explorer.M, np.eye(2))[-1]
+            for u in grid
+            for v in grid
         ]
         torn[preset["name"]] = min(np.linalg.det(blocks))
     assert {name for name, least in torn.items() if least < 0} == {
@@ -173,10 +194,14 @@ def test_attention_presets_show_what_their_names_say():
 def test_hardmax_presets_show_what_their_names_say():
     leaders = {}
     for preset in examples.HARDMAX_PRESETS:
-        explorer = HardmaxExplorer(**{key: preset[key] for key in ("Z", "alpha", "ratio", "angle")}, layers=24)
+        explorer = HardmaxExplorer(
+            **{key: preset[key] for key in ("Z", "alpha", "ratio", "angle")}, layers=24
+        )
         leaders[preset["name"]] = (np.flatnonzero(explorer.leaders) + 1).tolist()
         at_start = [
-            i + 1 for i, row in enumerate(attention(explorer.Z, explorer.A)) if np.flatnonzero(row).tolist() == [i]
+            i + 1
+            for i, row in enumerate(attention(explorer.Z, explorer.A))
+            if np.flatnonzero(row).tolist() == [i]
         ]
         assert (at_start != leaders[preset["name"]]) == (preset["name"] == "An emerging leader")
     assert leaders["Three leaders"] == [1, 2, 3]

@@ -1,4 +1,6 @@
-"""The explorers' geometry (JavaScript) against the library's (Python), on random layers and on special ones."""
+"""The explorers' geometry (JavaScript) against the library's (Python), on random layers and on
+special ones.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,19 @@ return argument.map(({W, b, half}) => {
 
 
 def _random_layers(seed: int, number: int) -> list[dict]:
-    """Layers of 2 to 7 classes: doubles of full length, and points of a coarse grid, where lines meet and vectors coincide."""
+    """Layers of 2 to 7 classes: doubles of full length, and points of a coarse grid, where lines
+    meet and vectors coincide.
+    """
     rng = np.random.default_rng(seed)
     layers = []
     for k in range(number):
         C = int(rng.integers(2, 8))
         W, b = rng.normal(size=(C, 2)), rng.normal(size=C) * 0.5
         if k % 2:
-            W, b = rng.integers(-2, 3, size=(C, 2)).astype(float), rng.integers(-1, 2, size=C).astype(float)
+            W, b = (
+                rng.integers(-2, 3, size=(C, 2)).astype(float),
+                rng.integers(-1, 2, size=C).astype(float),
+            )
         if k % 5 == 4:
             W = np.round(W * 64) / 64
             W[:, 1] = 1 - W[:, 0]  # all on one line: no triangle imprisons anybody, segments do
@@ -54,25 +61,35 @@ def compared(javascript):
 
 
 def test_the_same_classes_win_as_in_exact_arithmetic(compared):
-    """In a window so large that every region reaches into it, a class wins iff its exact region has an area there."""
+    """In a window so large that every region reaches into it, a class wins iff its exact region has
+    an area there.
+    """
     verdicts = set()
     for layer, seen in compared:
         exact = argmax_cells(square(layer["half"]), layer["W"], layer["b"])
-        winners = {t for t, verdict in enumerate(seen["verdicts"]) if verdict["verdict"] == "argmaxable"}
+        winners = {
+            t for t, verdict in enumerate(seen["verdicts"]) if verdict["verdict"] == "argmaxable"
+        }
         assert winners == set(exact), layer
         verdicts |= {verdict["verdict"] for verdict in seen["verdicts"]}
     assert verdicts == {"argmaxable", "unargmaxable", "tied"}
 
 
 def test_the_kernel_gives_the_same_verdicts(compared):
-    """`scan` decides by linear programmes and proves; on the plane, features unbounded, it must agree class by class."""
+    """`scan` decides by linear programmes and proves; on the plane, features unbounded, it must
+    agree class by class.
+    """
     for layer, seen in compared:
         table = scan(SoftmaxLayer(layer["W"], layer["b"]), features=Unbounded()).table
-        assert table["verdict"].tolist() == [verdict["verdict"] for verdict in seen["verdicts"]], layer
+        assert table["verdict"].tolist() == [verdict["verdict"] for verdict in seen["verdicts"]], (
+            layer
+        )
 
 
 def test_captors_prove_in_exact_arithmetic_what_they_are_shown_for(compared):
-    """Convex weights on other classes whose mean is w_t, up to rounding, and the largest mean bias that such weights can have."""
+    """Convex weights on other classes whose mean is w_t, up to rounding, and the largest mean bias
+    that such weights can have.
+    """
     for layer, seen in compared:
         W = np.array(layer["W"])
         b = np.zeros(len(W)) if layer["b"] is None else np.array(layer["b"])
@@ -89,7 +106,9 @@ def test_captors_prove_in_exact_arithmetic_what_they_are_shown_for(compared):
 
 
 def test_captors_of_a_sliver_are_as_exact_as_any(javascript):
-    """Random doubles rounded onto a line span triangles whose area is nothing but rounding, and which imprison all the same."""
+    """Random doubles rounded onto a line span triangles whose area is nothing but rounding, and
+    which imprison all the same.
+    """
     rng = np.random.default_rng(11)
     layers = []
     for _ in range(40):
@@ -102,13 +121,20 @@ def test_captors_of_a_sliver_are_as_exact_as_any(javascript):
             prisoners += verdict["verdict"] == "unargmaxable"
             if verdict["rivals"]:
                 assert min(verdict["weights"]) > 0
-                np.testing.assert_allclose(np.array(verdict["weights"]) @ W[verdict["rivals"]], W[t], atol=1e-12)
+                np.testing.assert_allclose(
+                    np.array(verdict["weights"]) @ W[verdict["rivals"]], W[t], atol=1e-12
+                )
     assert prisoners > 40
 
 
 def _largest_excess(W, b, t: int) -> float:
     others = np.delete(np.arange(len(W)), t)
-    solution = linprog(-b[others], A_eq=np.vstack([W[others].T, np.ones(len(others))]), b_eq=[*W[t], 1], method="highs")
+    solution = linprog(
+        -b[others],
+        A_eq=np.vstack([W[others].T, np.ones(len(others))]),
+        b_eq=[*W[t], 1],
+        method="highs",
+    )
     return -solution.fun - b[t]
 
 
@@ -137,7 +163,11 @@ def test_regions_have_the_areas_of_the_exact_polygons(javascript):
 def _area(polygon) -> Fraction:
     return (
         sum(
-            (p[0] * q[1] - q[0] * p[1] for p, q in zip(polygon, [*polygon[1:], *polygon[:1]], strict=True)), Fraction(0)
+            (
+                p[0] * q[1] - q[0] * p[1]
+                for p, q in zip(polygon, [*polygon[1:], *polygon[:1]], strict=True)
+            ),
+            Fraction(0),
         )
         / 2
     )
@@ -146,16 +176,23 @@ def _area(polygon) -> Fraction:
 def test_the_formula_is_the_library_s(javascript):
     body = "return argument.map(([C, d, bias]) => m.rankingFormula(C, d, bias));"
     cases = [(C, d, bias) for C in range(2, 17) for d in (1, 2) for bias in (False, True)]
-    assert javascript("geometry", body, cases) == [count_regions(C, d, bias) for C, d, bias in cases]
+    assert javascript("geometry", body, cases) == [
+        count_regions(C, d, bias) for C, d, bias in cases
+    ]
 
 
 def test_a_hair_s_breadth_decides(javascript):
-    """w_4 beside the edge from w_1 to w_2, and one unit in the last place to either side: floating point alone cannot tell."""
+    """w_4 beside the edge from w_1 to w_2, and one unit in the last place to either side: floating
+    point alone cannot tell.
+    """
     layers = []
     for x in np.linspace(0.2, 0.8, 40):
         y = 0.7 - (x - 0.1) / 2
         W = [[0.1, 0.7], [0.9, 0.3], [-1.0, -1.0]]
-        layers += [{"W": [*W, [x, h]], "b": None, "half": 1.0} for h in (np.nextafter(y, 0), y, np.nextafter(y, 1))]
+        layers += [
+            {"W": [*W, [x, h]], "b": None, "half": 1.0}
+            for h in (np.nextafter(y, 0), y, np.nextafter(y, 1))
+        ]
     seen = [result["verdicts"][3]["verdict"] for result in javascript("geometry", RUN, layers)]
     exact = [_turn(*layer["W"][:2], layer["W"][3]) < 0 for layer in layers]
     assert [verdict == "argmaxable" for verdict in seen] == exact
@@ -163,8 +200,12 @@ def test_a_hair_s_breadth_decides(javascript):
 
 
 def _turn(p, q, r) -> Fraction:
-    """Negative when r lies above the edge from p to q, outside the triangle of the test; zero on it."""
-    (px, py), (qx, qy), (rx, ry) = ([Fraction(float(value)) for value in point] for point in (p, q, r))
+    """Negative when r lies above the edge from p to q, outside the triangle of the test; zero on
+    it.
+    """
+    (px, py), (qx, qy), (rx, ry) = (
+        [Fraction(float(value)) for value in point] for point in (p, q, r)
+    )
     return (px - qx) * (ry - qy) - (py - qy) * (rx - qx)
 
 
@@ -182,14 +223,20 @@ def _turn(p, q, r) -> Fraction:
     ],
 )
 def test_a_bad_layer_is_told_in_one_sentence(javascript, W, b, told):
-    sentence = javascript("geometry", "return m.problemWith(argument.W, argument.b);", {"W": W, "b": b})
+    sentence = javascript(
+        "geometry", "return m.problemWith(argument.W, argument.b);", {"W": W, "b": b}
+    )
     assert sentence.startswith(told) or told in sentence
     assert bool(sentence) == bool(told)
 
 
 def test_guards_are_no_prisoners_where_corners_suffice(javascript):
-    """Without a bias corners of the hull imprison whoever is inside (Caratheodory), so nobody else need be named."""
-    layers = [layer | {"b": None} for layer in _random_layers(seed=9, number=40) if layer["b"] is not None]
+    """Without a bias corners of the hull imprison whoever is inside (Caratheodory), so nobody else
+    need be named.
+    """
+    layers = [
+        layer | {"b": None} for layer in _random_layers(seed=9, number=40) if layer["b"] is not None
+    ]
     prisoners = 0
     for layer, seen in zip(layers, javascript("geometry", RUN, layers), strict=True):
         for verdict in seen["verdicts"]:
@@ -207,9 +254,14 @@ return argument.map(({W, half}) => {
 
 
 def test_pairs_that_come_first_together_are_those_of_the_library(javascript):
-    """On points of a coarse grid twins, collinear classes and touching segments abound; the library proves each verdict."""
+    """On points of a coarse grid twins, collinear classes and touching segments abound; the library
+    proves each verdict.
+    """
     rng = np.random.default_rng(3)
-    layers = [{"W": rng.integers(-2, 3, size=(rng.integers(2, 8), 2)).tolist(), "half": 4096.0} for _ in range(60)]
+    layers = [
+        {"W": rng.integers(-2, 3, size=(rng.integers(2, 8), 2)).tolist(), "half": 4096.0}
+        for _ in range(60)
+    ]
     layers += [{"W": rng.normal(size=(6, 2)).tolist(), "half": 4096.0} for _ in range(20)]
     reasons = set()
     for layer, seen in zip(layers, javascript("geometry", PAIRS, layers), strict=True):
@@ -217,7 +269,9 @@ def test_pairs_that_come_first_together_are_those_of_the_library(javascript):
         assert found.verify()
         verdicts = [answer.verdict for answer in found.answers]
         assert verdicts == ["impossible" if pair["why"] else "possible" for pair in seen], layer
-        assert all(pair["corners"] == 0 for pair in seen if pair["why"] and pair["why"]["how"] == "inside")
+        assert all(
+            pair["corners"] == 0 for pair in seen if pair["why"] and pair["why"]["how"] == "inside"
+        )
         assert all(pair["corners"] > 2 for pair in seen if not pair["why"])
         for pair in seen:
             if pair["why"]:

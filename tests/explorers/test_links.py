@@ -1,4 +1,6 @@
-"""Links that hold a figure's state: what somebody left comes back, and a link that was tampered with changes nothing."""
+"""Links that hold a figure's state: what somebody left comes back, and a link that was tampered
+with changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ NAMES = ["X", "coupling", "b"]
 def read(javascript):
     def read_(text: str) -> dict:
         return javascript(
-            "page", "return m.stateInAddress(argument[0], argument[1], argument[2]);", [text, START, NAMES]
+            "page",
+            "return m.stateInAddress(argument[0], argument[1], argument[2]);",
+            [text, START, NAMES],
         )
 
     return read_

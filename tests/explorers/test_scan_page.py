@@ -1,4 +1,6 @@
-"""The page's scan (JavaScript) against the library's: its verdicts are the same or undecided, and its folder passes both checkers."""
+"""The page's scan (JavaScript) against the library's: its verdicts are the same or undecided, and
+its folder passes both checkers.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,16 @@ try {
 
 @pytest.fixture
 def scanned(javascript, tmp_path, repository):
-    """`scanned(layer, features)`: what the page finds; its folder has passed `verify_folder` and tools/check_evidence.py."""
+    """`scanned(layer, features)`: what the page finds; its folder has passed `verify_folder` and
+    tools/check_evidence.py.
+    """
 
     def scanned_(layer: SoftmaxLayer, features: FeatureSet) -> dict:
-        norm = {"gain": features.gain, "shift": features.bias} if isinstance(features, Ellipsoid) else {}
+        norm = (
+            {"gain": features.gain, "shift": features.bias}
+            if isinstance(features, Ellipsoid)
+            else {}
+        )
         argument = {"bytes": npz(layer, **norm), "name": "head.npz", "set": stated(features)}
         found = javascript("scan_worker", SCAN, argument)
         for name in ("folder", "layer"):
@@ -61,7 +69,11 @@ def scanned(javascript, tmp_path, repository):
         assert report.features == features.describe()
         assert report.counts["undecided"] == 0
         assert report.scanned == layer.classes - found["counts"]["undecided"]
-        command = [sys.executable, repository / "tools" / "check_evidence.py", tmp_path / "scan" / "evidence.npz"]
+        command = [
+            sys.executable,
+            repository / "tools" / "check_evidence.py",
+            tmp_path / "scan" / "evidence.npz",
+        ]
         done = subprocess.run([*command, tmp_path / "layer.npz"], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return found
@@ -86,8 +98,12 @@ def stated(features: FeatureSet) -> dict:
     return {"kind": "box", "low": float(low[0]), "high": float(high[0])}
 
 
-def planted(rng: np.random.Generator, classes: int, dimension: int, *, bias: bool, dtype=np.float32) -> SoftmaxLayer:
-    """A random layer with captives, a twin, a dominated copy, a midpoint, and one that misses the hull by a hair."""
+def planted(
+    rng: np.random.Generator, classes: int, dimension: int, *, bias: bool, dtype=np.float32
+) -> SoftmaxLayer:
+    """A random layer with captives, a twin, a dominated copy, a midpoint, and one that misses the
+    hull by a hair.
+    """
     W = rng.normal(size=(classes, dimension))
     b = rng.normal(size=classes) * 0.3
     W[1] = W[0]
@@ -139,13 +155,20 @@ def test_behind_a_normalisation_too(scanned, make, bias, shifted):
         theirs = {row["t"]: row["verdict"] for row in found["dead"]}
         assert {t: (v, ours[t]) for t, v in theirs.items() if v not in ("undecided", ours[t])} == {}
         assert all(ours[t] == "argmaxable" for t in set(range(40)) - set(theirs))
-        # Only a shift without any bias, which no RMSNorm has, leaves a bound of exactly 0 to rounding.
-        assert found["counts"]["undecided"] <= (2 if bias or features.centred or not shifted else 12)
+        # Only a shift without any bias, which no RMSNorm has, leaves a bound of exactly 0 to
+        # rounding.
+        assert found["counts"]["undecided"] <= (
+            2 if bias or features.centred or not shifted else 12
+        )
 
 
-@pytest.mark.parametrize("features", [Box(100.0), Ball(3.0), Unbounded()], ids=["box", "ball", "unbounded"])
+@pytest.mark.parametrize(
+    "features", [Box(100.0), Ball(3.0), Unbounded()], ids=["box", "ball", "unbounded"]
+)
 def test_ties_everywhere_deceive_nobody(javascript, tmp_path, features):
-    """Layers of small integers: midpoints, twins, classes on faces of the hull, differences that vanish; and of such nudged by an ulp."""
+    """Layers of small integers: midpoints, twins, classes on faces of the hull, differences that
+    vanish; and of such nudged by an ulp.
+    """
     rng = np.random.default_rng(5)
     layers = []
     for n in range(40):
@@ -153,9 +176,13 @@ def test_ties_everywhere_deceive_nobody(javascript, tmp_path, features):
         W = rng.integers(-2, 3, (C, d)).astype(float)
         W = W * (1 + rng.integers(-1, 2, (C, d)) * 2.0**-52) if n % 2 else W
         layers.append(SoftmaxLayer(W, rng.integers(-2, 3, C).astype(float) if n % 4 < 2 else None))
-    arguments = [{"bytes": npz(layer), "name": "head.npz", "set": stated(features)} for layer in layers]
+    arguments = [
+        {"bytes": npz(layer), "name": "head.npz", "set": stated(features)} for layer in layers
+    ]
     undecided = 0
-    for n, (layer, found) in enumerate(zip(layers, javascript("scan_worker", MANY, arguments), strict=True)):
+    for n, (layer, found) in enumerate(
+        zip(layers, javascript("scan_worker", MANY, arguments), strict=True)
+    ):
         exact = {f.index: f.evidence.verdict for f in scan(layer, features=features).findings}
         theirs = {row["t"]: row["verdict"] for row in found["dead"]}
         ours = {t: theirs.get(t, "argmaxable") for t in range(layer.classes)}
@@ -170,7 +197,11 @@ def test_ties_everywhere_deceive_nobody(javascript, tmp_path, features):
 def safetensors(**tensors: tuple[str, list[int], bytes]) -> bytes:
     header, content = {}, b""
     for name, (dtype, shape, data) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(content), len(content) + len(data)]}
+        header[name] = {
+            "dtype": dtype,
+            "shape": shape,
+            "data_offsets": [len(content), len(content) + len(data)],
+        }
         content += data
     text = json.dumps(header).encode()
     return len(text).to_bytes(8, "little") + text + content
@@ -181,33 +212,56 @@ def forms(W: np.ndarray, b: np.ndarray) -> dict[str, bytes]:
     found = {}
     for name, write, arrays in (
         ("plain.npz", np.savez, {"W": W, "b": b}),
-        ("deflated.npz", np.savez_compressed, {"weight": W.astype(np.float64), "bias": b.astype(np.float64)}),
+        (
+            "deflated.npz",
+            np.savez_compressed,
+            {"weight": W.astype(np.float64), "bias": b.astype(np.float64)},
+        ),
         ("fortran.npz", np.savez, {"W": np.asfortranarray(W), "b": b}),
         ("half.npz", np.savez, {"W": W.astype(np.float16), "b": b.astype(np.float16)}),
         ("big_endian.npz", np.savez, {"W": W.astype(">f4"), "b": b.astype(">f4")}),
-        ("columns.npz", np.savez, {"decoder_ff_logit_out_W": W.T, "decoder_ff_logit_out_b": b[None]}),
-        ("named.npz", np.savez, {"W": W, "b": b, "tokens": np.array(["é", "=1", "\n", "𝕏", *"abcdefgh"])}),
+        (
+            "columns.npz",
+            np.savez,
+            {"decoder_ff_logit_out_W": W.T, "decoder_ff_logit_out_b": b[None]},
+        ),
+        (
+            "named.npz",
+            np.savez,
+            {"W": W, "b": b, "tokens": np.array(["é", "=1", "\n", "𝕏", *"abcdefgh"])},
+        ),
     ):
         with io.BytesIO() as file:
             write(file, **arrays)
             found[name] = file.getvalue()
     upper = (W.view(np.uint32) >> 16).astype("<u2")
     found["f32.safetensors"] = safetensors(
-        **{"lm_head.weight": ("F32", [*W.shape], W.tobytes()), "lm_head.bias": ("F32", [len(b)], b.tobytes())}
+        **{
+            "lm_head.weight": ("F32", [*W.shape], W.tobytes()),
+            "lm_head.bias": ("F32", [len(b)], b.tobytes()),
+        }
     )
-    found["bf16.safetensors"] = safetensors(**{"lm_head.weight": ("BF16", [*W.shape], upper.tobytes())})
+    found["bf16.safetensors"] = safetensors(
+        **{"lm_head.weight": ("BF16", [*W.shape], upper.tobytes())}
+    )
     return found
 
 
 @pytest.mark.parametrize("name", list(forms(np.ones((12, 2), np.float32), np.ones(12, np.float32))))
 def test_files_are_read_as_the_library_reads_them(javascript, tmp_path, name):
-    """The folder of a dropped file passes `verify` against the layer, and the names, that `load_head` finds in it: same numbers, same bytes, same dtype."""
+    """The folder of a dropped file passes `verify` against the layer, and the names, that
+    `load_head` finds in it: same numbers, same bytes, same dtype.
+    """
     rng = np.random.default_rng(3)
     W, b = (rng.integers(-64, 64, shape).astype(np.float32) / 32 for shape in ((12, 2), 12))
     content = forms(W, b)[name]
     path = tmp_path / name
     path.write_bytes(content)
-    argument = {"bytes": base64.b64encode(content).decode(), "name": name, "set": stated(Box(100.0))}
+    argument = {
+        "bytes": base64.b64encode(content).decode(),
+        "name": name,
+        "set": stated(Box(100.0)),
+    }
     found = javascript("scan_worker", SCAN, argument)
     (tmp_path / "folder.zip").write_bytes(base64.b64decode(found["folder"]))
     with zipfile.ZipFile(tmp_path / "folder.zip") as archive:
@@ -223,7 +277,10 @@ def test_files_are_read_as_the_library_reads_them(javascript, tmp_path, name):
         (safetensors(W=("F32", [3, 2], bytes(8))), "the place of"),
         (safetensors(W=("I32", [3, 2], bytes(24))), "its tables are no floats: W (I32)"),
         (safetensors(W=("F32", [3, 2], bytes(24)))[:-1], "ends before the tensor"),
-        (safetensors(W=("F32", [2, 2], np.array([1, 2, np.inf, 4], "<f4").tobytes())), "has a NaN or infinite entry"),
+        (
+            safetensors(W=("F32", [2, 2], np.array([1, 2, np.inf, 4], "<f4").tobytes())),
+            "has a NaN or infinite entry",
+        ),
         ((10**9).to_bytes(8, "little") + bytes(20), "is neither an .npz nor a .safetensors file"),
         (safetensors(W=("F64", [1, 2], np.array([1e300, 1]).tobytes())), "beyond 2^40"),
     ],
@@ -236,7 +293,22 @@ def test_impossible_files_are_said_in_one_sentence(javascript, content, sentence
 
 
 def test_floats_are_written_as_python_writes_them(javascript):
-    values = [0.0, -0.0, 1.0, 100.0, 0.1, -0.2785, 1e-4, 9.9e-5, 1e15, 1e16, 1.5e300, 5e-324, 2.0**-1022, 123456789.125]
+    values = [
+        0.0,
+        -0.0,
+        1.0,
+        100.0,
+        0.1,
+        -0.2785,
+        1e-4,
+        9.9e-5,
+        1e15,
+        1e16,
+        1.5e300,
+        5e-324,
+        2.0**-1022,
+        123456789.125,
+    ]
     values += (np.random.default_rng(0).normal(size=50) * 10.0 ** np.arange(-25, 25)).tolist()
     body = "return argument.map((x) => [m.pythonFloat(Number(x)), m.hexFloat(Number(x))]);"
     written = javascript("scan_archive", body, [repr(value) for value in values])
@@ -244,7 +316,9 @@ def test_floats_are_written_as_python_writes_them(javascript):
 
 
 def test_bounds_leave_alone_what_rounding_may_have_made(javascript):
-    """A margin of some ulps wins nothing, and a proof whose room is within rounding proves nothing; a millionth is enough for both."""
+    """A margin of some ulps wins nothing, and a proof whose room is within rounding proves nothing;
+    a millionth is enough for both.
+    """
     rng = np.random.default_rng(1)
     W, d = rng.normal(size=(6, 8)), 8
     W[5] = W[:5].mean(axis=0)

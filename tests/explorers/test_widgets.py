@@ -92,7 +92,9 @@ def test_the_number_of_classes_changes_with_all_that_depends_on_it():
 def test_the_state_sent_to_the_browser_is_plain_json():
     for widget in (SoftmaxExplorer(b=[0, 0, 0, 1]), AttentionExplorer(), HardmaxExplorer()):
         json.dumps(
-            widget.get_state(["W", "b", "presets"] if isinstance(widget, SoftmaxExplorer) else ["presets"]),
+            widget.get_state(
+                ["W", "b", "presets"] if isinstance(widget, SoftmaxExplorer) else ["presets"]
+            ),
             allow_nan=False,
         )
 
@@ -147,7 +149,9 @@ def test_presets_do_what_their_names_say():
     losers = {}
     for name, preset in presets.items():
         explorer = SoftmaxExplorer(preset["W"], preset["b"])
-        general = explorer.rankings == count_regions(len(preset["W"]), 2, bias=preset["b"] is not None)
+        general = explorer.rankings == count_regions(
+            len(preset["W"]), 2, bias=preset["b"] is not None
+        )
         assert general == ("special position" not in name), name
         verdicts = explorer.verdicts["verdict"]
         losers[name] = np.flatnonzero(verdicts != "argmaxable").tolist()
@@ -160,7 +164,8 @@ def test_presets_do_what_their_names_say():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_is_one_file_that_asks_for_nothing(name):
     text = page(name)
-    assert "://" not in text.replace("http://www.w3.org/2000/svg", "")  # a name space, not an address that is fetched
+    # a name space, not an address that is fetched
+    assert "://" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "import {" not in text
     assert text.count("<script") == 1
     assert len(text) < 100_000
@@ -172,7 +177,9 @@ def test_a_page_can_start_elsewhere_and_cannot_be_broken_out_of():
     assert "\\u003c/script>" in text
 
 
-@pytest.mark.parametrize(("call", "told"), [(("maxout",), "there is no explorer"), (("softmax", {"V": 1}), "has no V")])
+@pytest.mark.parametrize(
+    ("call", "told"), [(("maxout",), "there is no explorer"), (("softmax", {"V": 1}), "has no V")]
+)
 def test_an_unknown_page_or_state_is_named(call, told):
     with pytest.raises(ValueError, match=told):
         page(*call)
@@ -190,8 +197,13 @@ def test_joined_modules_share_no_top_level_name(name):
 
 
 def test_a_page_needs_no_widget_library():
-    program = "import sys, softgeom.explorers as e; e.page('softmax'); print([m for m in ('anywidget', 'torch', 'matplotlib') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    program = (
+        "import sys, softgeom.explorers as e; e.page('softmax'); print([m for m in ('anywidget', "
+        "'torch', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -202,7 +214,11 @@ def test_candidates_have_verdicts_of_their_own():
     assert set(explorer.verdicts["verdict"]) == {"argmaxable"}
     explorer.among = None
     assert "unargmaxable" in set(explorer.verdicts["verdict"])
-    for wrong, told in (([1, 0], "each of the 4 classes"), ([0, 0, 0, 0], "at least one 1"), ([1, 1, 1, 2], "0 or 1")):
+    for wrong, told in (
+        ([1, 0], "each of the 4 classes"),
+        ([0, 0, 0, 0], "at least one 1"),
+        ([1, 1, 1, 2], "0 or 1"),
+    ):
         with pytest.raises(ValueError, match=told):
             explorer.among = wrong
     explorer.among = [1, 1, 1, 0]
@@ -211,7 +227,9 @@ def test_candidates_have_verdicts_of_their_own():
 
 
 def test_pairs_of_a_ring_come_back_only_as_neighbours():
-    ring = next(preset for preset in examples.SOFTMAX_PRESETS if preset["name"].startswith("Retrieval"))
+    ring = next(
+        preset for preset in examples.SOFTMAX_PRESETS if preset["name"].startswith("Retrieval")
+    )
     explorer = SoftmaxExplorer(ring["W"], first=ring["first"])
     table = explorer.pairs.set_index("order")["verdict"]
     assert (table == "possible").sum() == len(ring["W"])

@@ -32,18 +32,24 @@ def test_the_teacher_sees_runs_of_two_and_three_words(between):
 
 
 def test_phrases_stay_within_reviews():
-    there = _phrases(tokenise(["aa bb cc", "dd", "aa aa", "cc dd aa bb"], lexicon := {}), len(lexicon))
+    there = _phrases(
+        tokenise(["aa bb cc", "dd", "aa aa", "cc dd aa bb"], lexicon := {}), len(lexicon)
+    )
     np.testing.assert_array_equal(there.sum(1), [6, 1, 2, 9])  # distinct words, pairs and triples
     assert there[[0]].multiply(there[[3]]).sum() == 4  # aa, bb, cc and "aa bb"
 
 
 def test_the_teacher_finds_the_optimum(planted):
-    """At the optimum the gradient of penalty and loss vanishes: a solver stopped early is a teacher that depends on luck."""
+    """At the optimum the gradient of penalty and loss vanishes: a solver stopped early is a teacher
+    that depends on luck.
+    """
     lexicon = {}
     tokens = tokenise(planted["texts"], lexicon)
     teacher = fit_teacher(tokens, planted["labels"], len(lexicon))
     X = _weighted(_phrases(tokens, len(lexicon)), teacher.ratios)
-    gradient = 30.0 * (X.T @ (teacher.probabilities(tokens) - planted["labels"])) + teacher.model.coef_[0]
+    gradient = (
+        30.0 * (X.T @ (teacher.probabilities(tokens) - planted["labels"])) + teacher.model.coef_[0]
+    )
     at_zero = 30.0 * (X.T @ (0.5 - planted["labels"]))
     assert np.linalg.norm(gradient) < 0.02 * np.linalg.norm(at_zero)
 
@@ -52,8 +58,12 @@ def test_the_bag_of_words_reads_a_mean(planted):
     model = fit_bag_of_words(planted["bags"], planted["labels"], len(planted["vocabulary"]))
     bags = planted["test_bags"][:20]
     weights = bags.counts / bags.counts.sum(1)[:, None]
-    np.testing.assert_allclose(model.logits(bags), (weights * model.weights[bags.words]).sum(1) + model.bias, rtol=1e-5)
-    np.testing.assert_allclose(model.logits(Bags(bags.words, 3 * bags.counts)), model.logits(bags), rtol=1e-5)
+    np.testing.assert_allclose(
+        model.logits(bags), (weights * model.weights[bags.words]).sum(1) + model.bias, rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        model.logits(Bags(bags.words, 3 * bags.counts)), model.logits(bags), rtol=1e-5
+    )
 
 
 def test_rows_of_the_teacher_have_length_one():

@@ -1,4 +1,6 @@
-"""The written-down classifier: exact on every input that can be told apart, as small as promised, and clear about the others."""
+"""The written-down classifier: exact on every input that can be told apart, as small as promised,
+and clear about the others.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ coordinates = st.one_of(st.integers(-3, 3), st.fractions(-2, 2, max_denominator=
 
 @st.composite
 def tasks(draw):
-    """Sequences that differ as sets, with repeated tokens and few distinct ones, so that hulls and maxima often agree; and labels."""
+    """Sequences that differ as sets, with repeated tokens and few distinct ones, so that hulls and
+    maxima often agree; and labels.
+    """
     d = draw(st.integers(2, 4))
     token = st.tuples(*[coordinates] * d)
     pool = draw(st.lists(token, min_size=3, max_size=6, unique=True))
@@ -48,7 +52,8 @@ def test_fewer_elements_than_sets_tell_them_apart(sets):
 
 
 def test_all_tokens_of_a_sequence_agree_after_every_block_and_keep_their_positions():
-    sequences = [[(0, 0), (4, 1), (1, 3)], [(0, 0), (4, 1), (1, 3), (2, 1)], [(4, 1)]]  # the first two have one hull
+    # the first two have one hull
+    sequences = [[(0, 0), (4, 1), (1, 3)], [(0, 0), (4, 1), (1, 3), (2, 1)], [(4, 1)]]
     classifier = classify_exactly(sequences, [0, 1, 0])
     for sequence in sequences:
         states = classifier.states(sequence)
@@ -56,7 +61,9 @@ def test_all_tokens_of_a_sequence_agree_after_every_block_and_keep_their_positio
             assert len({z[1] for z in state}) == 1
         for state in states:
             positions = [sum(a * b for a, b in zip(classifier.u, z, strict=True)) for z in state]
-            assert positions == [sum(a * b for a, b in zip(classifier.u, z, strict=True)) for z in states[0]]
+            assert positions == [
+                sum(a * b for a, b in zip(classifier.u, z, strict=True)) for z in states[0]
+            ]
 
 
 @given(tasks(), st.lists(st.tuples(coordinates, coordinates), min_size=1, max_size=6))
@@ -64,7 +71,9 @@ def test_all_tokens_of_a_sequence_agree_after_every_block_and_keep_their_positio
 def test_the_tokens_of_a_new_sequence_agree_too(task, new):
     sequences, labels, alpha = task
     classifier = classify_exactly(
-        [[z[:2] for z in sequence] for sequence in sequences[:1]] + [[(9, 9)]], [labels[0], 1], alpha
+        [[z[:2] for z in sequence] for sequence in sequences[:1]] + [[(9, 9)]],
+        [labels[0], 1],
+        alpha,
     )
     assert len({z[1] for z in classifier.states(new)[-1]}) == 1
 

@@ -1,4 +1,6 @@
-"""The step against the literal formula, its invariances, its fast path, its soft version; arguments that must be refused."""
+"""The step against the literal formula, its invariances, its fast path, its soft version; arguments
+that must be refused.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from softgeom.hardmax.hull import near_hull
 
 
 def literal_step(Z, A, alpha, tol=1e-12):
-    """Equation (1), token by token, as it stands in the source; ties by the same relative tolerance."""
+    """Equation (1), token by token, as it stands in the source; ties by the same relative
+    tolerance.
+    """
     following = np.empty_like(Z)
     for i in range(len(Z)):
         scores = [(A @ Z[i]) @ Z[j] for j in range(len(Z))]
@@ -84,7 +88,9 @@ def test_hull_path_equals_general_path(seed, n, kind):
     counts[0] += 1
     _, A, alpha = random_input(seed, 2)
     general = hardmax_step(Z, A, alpha, counts=counts, method="general")
-    np.testing.assert_allclose(hardmax_step(Z, A, alpha, counts=counts, method="hull"), general, atol=1e-12)
+    np.testing.assert_allclose(
+        hardmax_step(Z, A, alpha, counts=counts, method="hull"), general, atol=1e-12
+    )
 
 
 def test_hull_sieve_keeps_few_tokens():
@@ -100,8 +106,12 @@ def test_rotation_scaling_and_permutation_commute_with_the_step(seed, d, scale):
     Q = np.linalg.qr(rng.normal(size=(d, d)))[0]
     order = rng.permutation(len(Z))
     expected = hardmax_step(Z, A, alpha)
-    np.testing.assert_allclose(hardmax_step(Z @ Q.T, Q @ (A + A.T) @ Q.T / 2, alpha), expected @ Q.T, atol=1e-11)
-    np.testing.assert_allclose(hardmax_step(scale * Z, A, alpha), scale * expected, rtol=1e-10, atol=1e-10 * scale)
+    np.testing.assert_allclose(
+        hardmax_step(Z @ Q.T, Q @ (A + A.T) @ Q.T / 2, alpha), expected @ Q.T, atol=1e-11
+    )
+    np.testing.assert_allclose(
+        hardmax_step(scale * Z, A, alpha), scale * expected, rtol=1e-10, atol=1e-10 * scale
+    )
     np.testing.assert_allclose(hardmax_step(Z[order], A, alpha), expected[order], atol=1e-12)
 
 
@@ -110,7 +120,9 @@ def test_the_tie_tolerance_is_relative():
     wide = hardmax_step(Z, A, alpha, tol=0.1)
     assert np.abs(wide - hardmax_step(Z, A, alpha)).max() > 0.01  # so wide that other tokens tie
     for scale in (1e-4, 1e4):
-        np.testing.assert_allclose(hardmax_step(scale * Z, A, alpha, tol=0.1), scale * wide, rtol=1e-9)
+        np.testing.assert_allclose(
+            hardmax_step(scale * Z, A, alpha, tol=0.1), scale * wide, rtol=1e-9
+        )
         np.testing.assert_allclose(hardmax_step(Z, scale * A, alpha, tol=0.1), wide, rtol=1e-9)
 
 
@@ -121,7 +133,9 @@ def test_counts_are_repeated_rows(seed):
     counts = np.random.default_rng(seed).integers(1, 4, len(Z))
     repeated = hardmax_step(np.repeat(Z, counts, axis=0), np.eye(2), 1.0)
     np.testing.assert_allclose(
-        np.repeat(hardmax_step(Z, np.eye(2), 1.0, counts=counts), counts, axis=0), repeated, atol=1e-12
+        np.repeat(hardmax_step(Z, np.eye(2), 1.0, counts=counts), counts, axis=0),
+        repeated,
+        atol=1e-12,
     )
 
 
@@ -146,7 +160,12 @@ def test_a_padded_batch_equals_one_set_at_a_time(d):
 def test_tokens_stay_in_the_initial_hull(d):
     Z, A, alpha = random_input(5, d, n=12)
     for z in trajectory(Z, A, alpha, 10)[-1]:
-        inside = linprog(np.zeros(12), A_eq=np.vstack([Z.T, np.ones(12)]), b_eq=np.append(z, 1.0), bounds=(0, None))
+        inside = linprog(
+            np.zeros(12),
+            A_eq=np.vstack([Z.T, np.ones(12)]),
+            b_eq=np.append(z, 1.0),
+            bounds=(0, None),
+        )
         assert inside.status == 0
 
 
@@ -187,7 +206,9 @@ def test_torch_tensors_give_the_same_numbers(d):
         atol=1e-12,
     )
     np.testing.assert_allclose(
-        softmax_step(tensors[0], tensors[1], alpha, 0.1).numpy(), softmax_step(Z, A, alpha, 0.1), atol=1e-12
+        softmax_step(tensors[0], tensors[1], alpha, 0.1).numpy(),
+        softmax_step(Z, A, alpha, 0.1),
+        atol=1e-12,
     )
 
 
@@ -202,12 +223,16 @@ def test_gradient_holds_the_argmax_fixed(d):
             Z = hardmax_step(Z, A, alpha, check=False)
         return Z
 
-    inputs = (torch.tensor(Z, requires_grad=True), torch.tensor(0.7, dtype=torch.float64, requires_grad=True))
+    inputs = (
+        torch.tensor(Z, requires_grad=True),
+        torch.tensor(0.7, dtype=torch.float64, requires_grad=True),
+    )
     assert torch.autograd.gradcheck(eight_layers, inputs)
 
 
 def test_limit_counts_no_follower_twice():
-    # Token 4 ties between tokens 0 and 1 for ever; token 5 follows token 0 and reaches it, to rounding, long before token 4 is at its limit.
+    # Token 4 ties between tokens 0 and 1 for ever; token 5 follows token 0 and reaches it, to
+    # rounding, long before token 4 is at its limit.
     Z = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0], [1e-3, 0.0], [0.9, 0.9]])
     end = limit(Z, np.eye(2), 1.0)
     assert end.converged
@@ -246,9 +271,13 @@ def test_bad_arguments_are_refused_with_the_reason(change, message):
 def test_an_indefinite_matrix_is_computed_when_the_check_is_off():
     Z = np.array([[1.0, 2.0], [-1.0, 0.5], [0.3, -2.0]])
     A = np.diag([1.0, -1.0])
-    np.testing.assert_allclose(hardmax_step(Z, A, 1.0, check=False), literal_step(Z, A, 1.0), atol=1e-14)
+    np.testing.assert_allclose(
+        hardmax_step(Z, A, 1.0, check=False), literal_step(Z, A, 1.0), atol=1e-14
+    )
     A = np.array([[0.2, 1.0], [-1.0, 0.3]])  # not symmetric: <A z_i, z_j> is not <A z_j, z_i>
-    np.testing.assert_allclose(hardmax_step(Z, A, 1.0, check=False), literal_step(Z, A, 1.0), atol=1e-14)
+    np.testing.assert_allclose(
+        hardmax_step(Z, A, 1.0, check=False), literal_step(Z, A, 1.0), atol=1e-14
+    )
 
 
 def test_broken_hypotheses_are_named_and_computed():
@@ -269,6 +298,7 @@ def test_dynamics_imports_without_torch():
     program = (
         "import sys; sys.modules['torch'] = None\n"
         "import numpy as np; from softgeom.hardmax import hardmax_step, leaders, limit\n"
-        "hardmax_step(np.eye(2), np.eye(2), 1.0); leaders(np.eye(2), np.eye(2)); limit(np.eye(2), np.eye(2), 1.0)"
+        "hardmax_step(np.eye(2), np.eye(2), 1.0); leaders(np.eye(2), np.eye(2)); "
+        "limit(np.eye(2), np.eye(2), 1.0)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -34,7 +34,14 @@ def test_summary_counts_each_failure_under_its_statement(rng):
     trials = ensembles.try_theorem(ensembles.random_sets(rng, 2, batches=2, sets=4, largest=12))
     good = ensembles.summarise(trials)
     assert good["theorem_holds"] == good["inputs"] == 8
-    assert good["inside"] == good["shared"] == good["moved"] == good["leaderless"] == good["unequal"] == 0
+    assert (
+        good["inside"]
+        == good["shared"]
+        == good["moved"]
+        == good["leaderless"]
+        == good["unequal"]
+        == 0
+    )
     check = trials[0].check
     moved = replace(check, leader_drift=0.1)
     everybody = replace(check, leaders=np.ones_like(check.leaders))
@@ -66,7 +73,9 @@ def test_kinds_of_matrices_are_what_they_are_called(rng):
     assert np.linalg.matrix_rank(kinds["rank 1, semidefinite"]) == 1
     np.testing.assert_allclose(kinds["skew"], -kinds["skew"].T)
     assert np.linalg.eigvalsh(kinds["negative definite"]).max() < 0
-    stopped, places, led = ensembles.run_outside(rng, kinds["negative definite"], tokens=6, layers=50)
+    stopped, places, led = ensembles.run_outside(
+        rng, kinds["negative definite"], tokens=6, layers=50
+    )
     assert isinstance(stopped, bool)
     assert 1 <= places <= 6
     assert 0 <= led <= 6

@@ -1,4 +1,6 @@
-"""Anatomy of reviews and the deletion tests: exact identities, and a model whose explanation is known."""
+"""Anatomy of reviews and the deletion tests: exact identities, and a model whose explanation is
+known.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def anatomy(planted, trained):
 def test_influence_rebuilds_the_logit(planted, trained, anatomy):
     bags, model = planted["test_bags"][:200], faithfulness.in_double(trained.model())
     np.testing.assert_allclose(anatomy.influence.sum(1), 1.0, atol=1e-10)
-    np.testing.assert_allclose((anatomy.influence * anatomy.height).sum(1), logits(model, bags), atol=1e-8)
+    np.testing.assert_allclose(
+        (anatomy.influence * anatomy.height).sum(1), logits(model, bags), atol=1e-8
+    )
     assert (anatomy.influence[bags.counts == 0] == 0).all()
     ends = (bags.counts * anatomy.end).sum(1) / bags.counts.sum(1)
     np.testing.assert_allclose(ends, logits(model, bags), atol=1e-8)
@@ -61,25 +65,35 @@ def test_deleting_and_isolating_words():
     np.testing.assert_array_equal(left.words[left.counts > 0], [5, 7])
     np.testing.assert_array_equal(alone.words[0, 0], 6)
     np.testing.assert_array_equal(alone.counts, [[2, 0, 0]])
-    np.testing.assert_array_equal(bags.without(np.ones((1, 3), bool)).counts, bags.counts)  # never empty
+    # never empty
+    np.testing.assert_array_equal(bags.without(np.ones((1, 3), bool)).counts, bags.counts)
 
 
 def test_reflecting_every_word_turns_every_decision(planted, trained):
     bags = planted["test_bags"][:50]
     model = faithfulness.in_double(trained.model())
     everything = np.ones_like(bags.counts, bool)
-    # Mirroring all tokens at a line through the origin commutes with the dynamics; the line <w, z> + v = 0 passes it at |v| / |w|, so take v = 0.
+    # Mirroring all tokens at a line through the origin commutes with the dynamics; the line <w, z>
+    # + v = 0 passes it at |v| / |w|, so take v = 0.
     model.v.fill_(0.0)
-    np.testing.assert_allclose(faithfulness.reflected_logits(model, bags, everything), -logits(model, bags), atol=1e-8)
-    np.testing.assert_allclose(faithfulness.reflected_logits(model, bags, ~everything), logits(model, bags), atol=1e-10)
+    np.testing.assert_allclose(
+        faithfulness.reflected_logits(model, bags, everything), -logits(model, bags), atol=1e-8
+    )
+    np.testing.assert_allclose(
+        faithfulness.reflected_logits(model, bags, ~everything), logits(model, bags), atol=1e-10
+    )
 
 
 def test_probe_explanation_compares_equal_numbers(planted, trained, anatomy):
     bags = planted["test_bags"][:200]
     weights = np.array([word in planted["planted"] for word in planted["vocabulary"]], float)
-    rows = {row["words"]: row for row in faithfulness.probe_explanation(trained.model(), bags, anatomy, weights)}
+    rows = {
+        row["words"]: row
+        for row in faithfulness.probe_explanation(trained.model(), bags, anatomy, weights)
+    }
     assert len({round(row["changed_words"], 9) for row in rows.values()}) == 1
-    assert rows["random words"]["deleted"] > rows["bag-of-words words"]["deleted"]  # the planted words decide
+    # the planted words decide
+    assert rows["random words"]["deleted"] > rows["bag-of-words words"]["deleted"]
 
 
 def test_measure_reads_one_table_row(planted, trained):
@@ -87,13 +101,19 @@ def test_measure_reads_one_table_row(planted, trained):
     row = faithfulness.measure(trained, bags, labels, sample=40)
     sampled = faithfulness.dissect(model, bags[np.linspace(0, len(bags) - 1, 40).astype(int)])
     assert row["accuracy"] == accuracy(logits(model, bags), labels) > 0.75  # .79 to .86 over seeds
-    assert row["without_attention"] == accuracy(logits(model, bags, layers=0), labels) != row["accuracy"]
+    assert (
+        row["without_attention"]
+        == accuracy(logits(model, bags, layers=0), labels)
+        != row["accuracy"]
+    )
     assert row["leaders_at_start"] == sampled.at_start.sum() / sampled.leader.sum() < 1
     assert row["alpha"] == pytest.approx(1.0)
     assert 0 < row["distance_to_limit"] < 0.05
     assert 1 <= row["clusters"] <= row["leaders"] + 1
 
 
-def test_a_model_trained_through_softmax_is_dissected_under_the_hard_dynamics(planted, trained, anatomy):
+def test_a_model_trained_through_softmax_is_dissected_under_the_hard_dynamics(
+    planted, trained, anatomy
+):
     soft = faithfulness.dissect(in_softmax(trained.model(), 1.0), planted["test_bags"][:200])
     np.testing.assert_array_equal(soft.end, anatomy.end)

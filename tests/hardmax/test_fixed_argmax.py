@@ -1,4 +1,6 @@
-"""The short way through the layers against the long one: `hardmax_step` recorded by autograd, and finite differences."""
+"""The short way through the layers against the long one: `hardmax_step` recorded by autograd, and
+finite differences.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,17 @@ def reviews(seed, d=2, batch=5, n=12):
 
 def long_way(Z, counts, alpha, layers):
     for _ in range(layers):
-        Z = hardmax_step(Z, torch.eye(Z.shape[-1], dtype=Z.dtype), alpha, counts=counts, check=False)
+        Z = hardmax_step(
+            Z, torch.eye(Z.shape[-1], dtype=Z.dtype), alpha, counts=counts, check=False
+        )
     return (counts[..., None] * Z).sum(1) / counts.sum(1, keepdim=True)
 
 
 @given(
-    seed=st.integers(0, 10**6), d=st.sampled_from([1, 2, 5, 9]), alpha=st.floats(0.05, 4.0), layers=st.integers(0, 6)
+    seed=st.integers(0, 10**6),
+    d=st.sampled_from([1, 2, 5, 9]),
+    alpha=st.floats(0.05, 4.0),
+    layers=st.integers(0, 6),
 )
 @settings(max_examples=30, deadline=None)
 def test_value_and_gradients_equal_those_of_the_layers(seed, d, alpha, layers):
@@ -34,10 +41,15 @@ def test_value_and_gradients_equal_those_of_the_layers(seed, d, alpha, layers):
     direction = torch.linspace(-1, 1, d + 1, dtype=torch.float64)[1:]
     results = []
     for way in (mean_after_layers, long_way):
-        tokens, step = Z.clone().requires_grad_(), torch.tensor(alpha, dtype=torch.float64, requires_grad=True)
+        tokens, step = (
+            Z.clone().requires_grad_(),
+            torch.tensor(alpha, dtype=torch.float64, requires_grad=True),
+        )
         mean = way(tokens, counts, step, layers)
         (mean @ direction).sum().backward()
-        results.append((mean.detach(), tokens.grad, step.grad if step.grad is not None else torch.zeros(())))
+        results.append(
+            (mean.detach(), tokens.grad, step.grad if step.grad is not None else torch.zeros(()))
+        )
     for short, long in zip(*results, strict=True):
         torch.testing.assert_close(short, long.to(short.dtype), rtol=1e-9, atol=1e-12)
 
@@ -45,7 +57,9 @@ def test_value_and_gradients_equal_those_of_the_layers(seed, d, alpha, layers):
 def test_gradients_by_finite_differences():
     Z, counts = reviews(3, batch=2, n=5)
     step = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda z, a: mean_after_layers(z, counts, a, 4), (Z.requires_grad_(), step))
+    assert torch.autograd.gradcheck(
+        lambda z, a: mean_after_layers(z, counts, a, 4), (Z.requires_grad_(), step)
+    )
 
 
 def test_padding_is_never_chosen_and_has_no_gradient():

@@ -1,4 +1,6 @@
-"""Semidefinite matrices: collapse, Frank and Wolfe's bound, cells, the flow, and waiting times with a known expectation."""
+"""Semidefinite matrices: collapse, Frank and Wolfe's bound, cells, the flow, and waiting times with
+a known expectation.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,13 @@ def test_negative_semidefinite_matrices_collapse_the_tokens_inside_their_hull(se
 
 
 def test_two_tokens_meet_as_worked_out_by_hand():
-    # 3 and -1 look to each other; at (2, 0) the token at 0 looks to the mean of both, which all tie for it; then both look to the left one.
+    # 3 and -1 look to each other; at (2, 0) the token at 0 looks to the mean of both, which all tie
+    # for it; then both look to the left one.
     run = general.collapse(np.array([[3.0, 0.0], [-1.0, 0.0]]), -np.eye(2), [0.25, 0.25, 0.25])
     np.testing.assert_allclose(run.diameter, np.array([4, 2, 1.25, 0.9375]) / 4)
     np.testing.assert_allclose(run.point, [0.71875, 0.0])
-    assert run.excess == pytest.approx(0.5 * run.point[0] ** 2)  # the least energy of the hull is 0, at the origin
+    # the least energy of the hull is 0, at the origin
+    assert run.excess == pytest.approx(0.5 * run.point[0] ** 2)
 
 
 def test_one_point_shifted_cannot_reach_the_origin():
@@ -62,7 +66,9 @@ def test_frank_and_wolfes_bound(seed, d):
 def test_least_energy_by_hand():
     segment = np.array([[1.0, -1.0], [1.0, 2.0]])
     assert general.least_energy(segment, -np.eye(2)) == pytest.approx(0.5, abs=1e-6)
-    assert general.least_energy(segment + np.array([0, 5]), -np.eye(2)) == pytest.approx(0.5 * (1 + 16), rel=1e-6)
+    assert general.least_energy(segment + np.array([0, 5]), -np.eye(2)) == pytest.approx(
+        0.5 * (1 + 16), rel=1e-6
+    )
     with pytest.raises(ValueError, match="not negative semidefinite"):
         general.least_energy(segment, np.diag([-1.0, 0.5]))
 
@@ -106,7 +112,10 @@ def test_the_first_departure_has_its_known_expectation():
 
 
 def test_cold_layers_wait_longer_and_hot_ones_collapse_at_once():
-    times = [general.collapse_time(TRIANGLE, np.eye(2), 0.5, 1 / beta, 5000) for beta in (0.1, 3.0, 4.0, 5.0)]
+    times = [
+        general.collapse_time(TRIANGLE, np.eye(2), 0.5, 1 / beta, 5000)
+        for beta in (0.1, 3.0, 4.0, 5.0)
+    ]
     assert times[0] <= 2
     assert np.log(times[3] / times[2]) > np.log(times[2] / times[1]) > 0.8
     assert general.collapse_time(TRIANGLE, np.eye(2), 0.5, 0.01, 30) == 30

@@ -1,4 +1,6 @@
-"""Leaders and the clustering theorem: hand-made cases with known limits, random inputs, and inputs on which a check must fail."""
+"""Leaders and the clustering theorem: hand-made cases with known limits, random inputs, and inputs
+on which a check must fail.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
-from softgeom.hardmax import Limit, check_theorem, clusters, leader_history, leaders, limit, trajectory
+from softgeom.hardmax import (
+    Limit,
+    check_theorem,
+    clusters,
+    leader_history,
+    leaders,
+    limit,
+    trajectory,
+)
 from softgeom.hardmax.cases import constructed_cases
 from softgeom.hardmax.leaders import _faces, _judge, distance_to_hull
 
@@ -35,18 +45,23 @@ def test_theorem_on_random_inputs(seed, d):
     rng = np.random.default_rng(seed)
     M = rng.normal(size=(d, d))
     check = check_theorem(
-        rng.normal(size=(rng.integers(2, 30), d)), M @ M.T + 0.1 * np.eye(d), 10 ** rng.uniform(-0.5, 0.7)
+        rng.normal(size=(rng.integers(2, 30), d)),
+        M @ M.T + 0.1 * np.eye(d),
+        10 ** rng.uniform(-0.5, 0.7),
     )
     assert check.holds or check.gap < 1e-9  # the tolerance of ties may only matter at a near-tie
 
 
 def test_a_face_cluster_under_another_metric():
-    # A stretches the plane so that the foot of the origin on the face between tokens 0 and 1 is not its midpoint: a token started at the foot
-    # ties with both and with itself, is pulled along the face to one side, and no cluster without leader remains.
+    # A stretches the plane so that the foot of the origin on the face between tokens 0 and 1 is not
+    # its midpoint: a token started at the foot
+    # ties with both and with itself, is pulled along the face to one side, and no cluster without
+    # leader remains.
     A = np.array([[1.0, 0.4], [0.4, 1.0]])
     check = check_theorem(np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 0.0], [0.3, -0.12]]), A, 1.0)
     assert check.holds
-    # In coordinates where A is the identity the square case reappears: its face clusters are projections in the norm of A.
+    # In coordinates where A is the identity the square case reappears: its face clusters are
+    # projections in the norm of A.
     root = np.linalg.cholesky(A)
     skew = check_theorem(CASES["clusters without a leader"].tokens @ np.linalg.inv(root), A, 1.0)
     assert skew.holds
@@ -121,7 +136,9 @@ def test_leaders_are_never_lost_and_stand_still(seed):
 
 def test_repeated_words_lead_and_padding_does_not():
     Z = np.array([[1.0, 0.0], [-1.0, 0.2], [5.0, 5.0]])
-    np.testing.assert_array_equal(leaders(Z, np.eye(2), counts=np.array([3.0, 1.0, 0.0])), [True, True, False])
+    np.testing.assert_array_equal(
+        leaders(Z, np.eye(2), counts=np.array([3.0, 1.0, 0.0])), [True, True, False]
+    )
     np.testing.assert_array_equal(leaders(Z[[0, 0, 1]], np.eye(2)), [False, False, True])
 
 
@@ -140,6 +157,6 @@ def test_clusters_are_linked_by_distance():
 
 
 def test_distance_to_a_segment():
-    assert distance_to_hull(np.array([2.0, 0.5]), np.array([[0.0, 0.0], [1.0, 0.0]])) == pytest.approx(
-        np.hypot(1, 0.5), rel=1e-4
-    )
+    assert distance_to_hull(
+        np.array([2.0, 0.5]), np.array([[0.0, 0.0], [1.0, 0.0]])
+    ) == pytest.approx(np.hypot(1, 0.5), rel=1e-4)

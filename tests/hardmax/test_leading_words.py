@@ -16,17 +16,27 @@ NAN = np.nan
 
 def anatomy(leader, height, end=None):
     leader, height = np.array(leader, bool), np.array(height, float)
-    return Anatomy(leader, leader, height, height if end is None else np.array(end, float), np.zeros_like(height))
+    return Anatomy(
+        leader,
+        leader,
+        height,
+        height if end is None else np.array(end, float),
+        np.zeros_like(height),
+    )
 
 
 @pytest.fixture
 def bags():
-    return Bags(np.array([[0, 1, 2], [3, 1, 4]], np.int32), np.array([[1, 2, 1], [1, 1, 1]], np.float32))
+    return Bags(
+        np.array([[0, 1, 2], [3, 1, 4]], np.int32), np.array([[1, 2, 1], [1, 1, 1]], np.float32)
+    )
 
 
 def test_shares_of_the_lexicon_by_hand(bags):
     found = leading_words.judge_leaders(
-        anatomy([[1, 0, 1], [1, 0, 0]], [[5, 0, -1], [-2, 0, 0]]), bags, np.array([2.0, NAN, NAN, 1.5, NAN])
+        anatomy([[1, 0, 1], [1, 0, 0]], [[5, 0, -1], [-2, 0, 0]]),
+        bags,
+        np.array([2.0, NAN, NAN, 1.5, NAN]),
     )
     assert found["leaders"] == 3
     assert found["listed"] == pytest.approx(2 / 3)
@@ -50,7 +60,9 @@ def test_frequent_leaders_of_confident_and_correct_reviews(bags):
 def test_context_area_is_one_when_neutral_words_follow_the_label_and_a_half_when_they_stay():
     words = np.tile(np.arange(3, dtype=np.int32), (6, 1))
     bags, labels = Bags(words, np.ones_like(words, np.float32)), np.array([1, 1, 1, 0, 0, 0])
-    follows = anatomy(np.zeros((6, 3)), np.zeros((6, 3)), np.tile([0.0, 1.0, 5.0], (6, 1)) + labels[:, None])
+    follows = anatomy(
+        np.zeros((6, 3)), np.zeros((6, 3)), np.tile([0.0, 1.0, 5.0], (6, 1)) + labels[:, None]
+    )
     stays = anatomy(np.zeros((6, 3)), np.zeros((6, 3)), np.tile([0.0, 1.0, 5.0], (6, 1)))
     neutral = np.array([True, True, False])
     assert leading_words.context_area(follows, bags, labels, neutral) == 1.0
@@ -81,7 +93,8 @@ def test_heights_are_signed_distances_times_the_decoder():
 def test_head_count_by_hand(bags):
     a = anatomy([[0, 0, 0]] * 2, [[0, 0, 0]] * 2, end=[[1, 2, -1], [-1, -1, 3]])
     found = leading_words.head_count(a, bags, np.array([2.0, -1.0]))
-    assert found["share_positive_side_if_positive"] == pytest.approx(3 / 4)  # one word once, one twice, of four
+    # one word once, one twice, of four
+    assert found["share_positive_side_if_positive"] == pytest.approx(3 / 4)
     assert found["share_positive_side_if_negative"] == pytest.approx(1 / 3)
     assert found["head_count_predicts"] == 1.0
     assert leading_words.head_count(a, bags, np.array([-1.0, 2.0]))["head_count_predicts"] == 0.0

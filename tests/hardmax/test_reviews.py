@@ -89,12 +89,20 @@ def test_bad_labels_are_refused(frame, message):
 
 
 def test_validation_blocks_hold_consecutive_file_numbers_of_both_labels():
-    names = [f"train/{side}/{n}_{7 if side == 'pos' else 2}.txt" for side in ("neg", "pos") for n in range(100)]
+    names = [
+        f"train/{side}/{n}_{7 if side == 'pos' else 2}.txt"
+        for side in ("neg", "pos")
+        for n in range(100)
+    ]
     frame = pd.DataFrame({"text": names, "label": np.repeat([0, 1], 100), "source_file": names})
     shuffled = frame.sample(frac=1.0, random_state=0)
-    blocks = pd.Series(prepare.validation_blocks(shuffled), index=shuffled.index).sort_index().to_numpy()
+    blocks = (
+        pd.Series(prepare.validation_blocks(shuffled), index=shuffled.index).sort_index().to_numpy()
+    )
     np.testing.assert_array_equal(blocks, np.tile(np.repeat(np.arange(5), 20), 2))
-    np.testing.assert_array_equal(prepare.validation_blocks(frame.drop(columns="source_file")), blocks)
+    np.testing.assert_array_equal(
+        prepare.validation_blocks(frame.drop(columns="source_file")), blocks
+    )
     with pytest.raises(ValueError, match="does not look like"):
         prepare.validation_blocks(frame.assign(source_file="review.txt"))
 
@@ -108,5 +116,7 @@ def test_imdb_duplicates_are_as_counted():
     folder = os.environ.get("SOFTGEOM_DATA")
     if not folder or not (Path(folder) / "imdb" / "train.parquet").is_file():
         pytest.skip("SOFTGEOM_DATA is not set or holds no imdb/train.parquet")
-    train, test = (pd.read_parquet(Path(folder) / "imdb" / f"{part}.parquet") for part in ("train", "test"))
+    train, test = (
+        pd.read_parquet(Path(folder) / "imdb" / f"{part}.parquet") for part in ("train", "test")
+    )
     assert len(train) - len(prepare.drop_texts_of(train, test)) == 123

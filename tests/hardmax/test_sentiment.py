@@ -19,7 +19,9 @@ def test_padding_never_counts(tiny, model_of, dimension):
     for r in range(6):
         n = 3 + r
         np.testing.assert_allclose(
-            logits(model, Bags(tiny.words[r : r + 1, :n], tiny.counts[r : r + 1, :n])), together[r], atol=1e-12
+            logits(model, Bags(tiny.words[r : r + 1, :n], tiny.counts[r : r + 1, :n])),
+            together[r],
+            atol=1e-12,
         )
     noisy = np.where(tiny.counts > 0, tiny.words, 39).astype(np.int32)
     np.testing.assert_allclose(logits(model, Bags(noisy, tiny.counts)), together, atol=1e-12)
@@ -50,7 +52,9 @@ def test_gradient_of_the_loss(tiny, model_of, train_alpha):
                 parameter[place] += sign * step
                 values.append(model(words, counts).sum().item())
                 parameter[place] -= sign * step
-        assert (values[0] - values[1]) / (2 * step) == pytest.approx(parameter.grad[place].item(), rel=1e-5, abs=1e-8)
+        assert (values[0] - values[1]) / (2 * step) == pytest.approx(
+            parameter.grad[place].item(), rel=1e-5, abs=1e-8
+        )
 
 
 def test_a_cold_surrogate_decides_like_the_hard_model(planted, trained):
@@ -61,7 +65,8 @@ def test_a_cold_surrogate_decides_like_the_hard_model(planted, trained):
     warm = logits(in_softmax(trained.model(), 1.0), part, hard=False)
     assert not np.allclose(warm, logits(trained.model(), part), atol=1e-3)
     soft = in_softmax(trained.model(), 1.0)
-    np.testing.assert_array_equal(logits(soft, part), logits(trained.model(), part))  # hard=True overrides
+    # hard=True overrides
+    np.testing.assert_array_equal(logits(soft, part), logits(trained.model(), part))
     assert soft.recipe.attention == "softmax"  # for this evaluation only
 
 
@@ -79,4 +84,5 @@ def test_polarity_start_orders_words_on_an_arc():
     Z = polarity_start(weights, Recipe(start="polarity", dimension=2)).numpy()
     assert np.corrcoef(Z[:, 0], weights)[0, 1] > 0.95
     norms = np.linalg.norm(Z, axis=1)
-    assert norms[np.abs(weights) > 3].mean() > norms[np.abs(weights) < 1].mean() + 0.02  # the polar words are longer
+    # the polar words are longer
+    assert norms[np.abs(weights) > 3].mean() > norms[np.abs(weights) < 1].mean() + 0.02

@@ -1,4 +1,6 @@
-"""Training: what must be learnt on planted words, alpha on its way, seeds, and targets that must be refused."""
+"""Training: what must be learnt on planted words, alpha on its way, seeds, and targets that must be
+refused.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,17 @@ from softgeom.hardmax.training import _batches, _thinned, fit, train  # noqa: E4
 
 def test_a_fixed_alpha_is_approached_geometrically(tiny, model_of):
     seen = []
-    recipe = Recipe(anneal_from=0.05, epochs=4, batch=6)  # one step an epoch, at 0, 1/4, 1/2 and 3/4 of the way
+    # one step an epoch, at 0, 1/4, 1/2 and 3/4 of the way
+    recipe = Recipe(anneal_from=0.05, epochs=4, batch=6)
     fit(
-        model_of(recipe), tiny, np.arange(6) % 2, after_epoch=lambda epoch, model, loss: seen.append(model.alpha.item())
+        model_of(recipe),
+        tiny,
+        np.arange(6) % 2,
+        after_epoch=lambda epoch, model, loss: seen.append(model.alpha.item()),
     )
-    np.testing.assert_allclose(seen, [0.05, 0.05 ** (1 - 0.25 / 0.6), 0.05 ** (1 - 0.5 / 0.6), 1.0], rtol=1e-5)
+    np.testing.assert_allclose(
+        seen, [0.05, 0.05 ** (1 - 0.25 / 0.6), 0.05 ** (1 - 0.5 / 0.6), 1.0], rtol=1e-5
+    )
 
 
 def test_words_are_left_out_at_random_but_never_all(planted):
@@ -28,7 +36,8 @@ def test_words_are_left_out_at_random_but_never_all(planted):
     thin = _thinned(bags, 0.3, np.random.default_rng(0))
     assert thin.counts.sum() / bags.counts.sum() == pytest.approx(0.7, abs=0.02)
     assert not thin.empty.any()
-    assert (np.diff((thin.counts > 0).astype(int), axis=1) <= 0).all()  # padding stays behind the words
+    # padding stays behind the words
+    assert (np.diff((thin.counts > 0).astype(int), axis=1) <= 0).all()
     assert not _thinned(bags, 1.0, np.random.default_rng(0)).empty.any()
     assert _thinned(bags, 0.0, np.random.default_rng(0)) is bags
 
@@ -37,10 +46,12 @@ def test_planted_words_are_learnt_and_lead(planted, trained):
     from softgeom.hardmax.faithfulness import dissect
 
     model = trained.model()
-    assert accuracy(logits(model, planted["test_bags"]), planted["test_labels"]) > 0.75  # .79 to .85 over seeds
+    # .79 to .85 over seeds
+    assert accuracy(logits(model, planted["test_bags"]), planted["test_labels"]) > 0.75
     anatomy = dissect(model, planted["test_bags"])
     leading = planted["vocabulary"][planted["test_bags"].words[anatomy.leader]]
-    assert np.mean([word in planted["planted"] for word in leading]) > 0.6  # a tenth of all words is planted
+    # a tenth of all words is planted
+    assert np.mean([word in planted["planted"] for word in leading]) > 0.6
 
 
 def test_alpha_stays_above_its_floor_and_positive(planted):
@@ -56,7 +67,12 @@ def test_alpha_stays_above_its_floor_and_positive(planted):
 def test_training_is_reproducible_and_follows_the_seed(planted):
     few = np.arange(200)
     runs = [
-        train(Recipe(epochs=1, seed=s), planted["bags"][few], planted["labels"][few], len(planted["vocabulary"]))
+        train(
+            Recipe(epochs=1, seed=s),
+            planted["bags"][few],
+            planted["labels"][few],
+            len(planted["vocabulary"]),
+        )
         for s in (0, 0, 1)
     ]
     np.testing.assert_array_equal(runs[0].embedding, runs[1].embedding)
@@ -66,7 +82,9 @@ def test_training_is_reproducible_and_follows_the_seed(planted):
 def test_batches_are_a_partition_of_similar_lengths_in_random_order():
     lengths = np.random.default_rng(0).integers(1, 60, 130)
     counts = (np.arange(60) < lengths[:, None]).astype(np.float32)
-    batches = _batches(Bags(np.zeros((130, 60), np.int32), counts), 10, 16, np.random.default_rng(1))
+    batches = _batches(
+        Bags(np.zeros((130, 60), np.int32), counts), 10, 16, np.random.default_rng(1)
+    )
     np.testing.assert_array_equal(np.sort(np.concatenate(batches)), np.arange(130))
     assert max(len(rows) for rows in batches) == 10
     assert np.mean([np.ptp(lengths[rows]) for rows in batches]) < 15  # of 60

@@ -9,10 +9,14 @@ from softgeom.language_model import GPT, Continuation, GPTConfig, Llama, LlamaCo
 
 MODELS = {
     "GPT": lambda: GPT(
-        GPTConfig(d_vocab=29, d_model=24, n_heads=3, n_layers=3, d_mlp=40, n_ctx=20, init_std=0.3), seed=1
+        GPTConfig(d_vocab=29, d_model=24, n_heads=3, n_layers=3, d_mlp=40, n_ctx=20, init_std=0.3),
+        seed=1,
     ),
     "Llama": lambda: Llama(
-        LlamaConfig(29, 24, n_heads=6, n_kv_heads=2, n_layers=2, d_mlp=40, n_ctx=20, rotary_base=50.0), seed=2
+        LlamaConfig(
+            29, 24, n_heads=6, n_kv_heads=2, n_layers=2, d_mlp=40, n_ctx=20, rotary_base=50.0
+        ),
+        seed=2,
     ),
 }
 
@@ -28,7 +32,9 @@ def test_logits_after_each_token_are_those_of_the_whole_text(model):
     expected = model(tokens[None])[0]
     kept, at = Continuation(model, 20), 0
     for length in (7, 1, 1, 5, 6):  # a prompt, single tokens, and chunks after them
-        torch.testing.assert_close(kept.read(tokens[at : at + length]), expected[at + length - 1], rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            kept.read(tokens[at : at + length]), expected[at + length - 1], rtol=0, atol=1e-12
+        )
         at += length
     assert len(kept) == 20
 
@@ -39,7 +45,14 @@ def test_the_same_tokens_with_and_without_a_cache(model, temperature, prompt, ne
     """Also where the window starts to slide, or has slid before."""
     tokens = torch.randint(29, (prompt,), generator=torch.Generator().manual_seed(prompt))
     texts = [
-        generate(model, tokens, new, temperature=temperature, generator=torch.Generator().manual_seed(5), cache=cache)
+        generate(
+            model,
+            tokens,
+            new,
+            temperature=temperature,
+            generator=torch.Generator().manual_seed(5),
+            cache=cache,
+        )
         for cache in (True, False)
     ]
     assert torch.equal(*texts)
@@ -59,7 +72,9 @@ def test_too_many_tokens_are_refused(model):
         Continuation(model, 21)
     kept = Continuation(model, 4)
     kept.read(torch.tensor([1, 2, 3]))
-    with pytest.raises(ValueError, match="2 tokens after 3 do not fit the 4 positions kept: give 1 to 1"):
+    with pytest.raises(
+        ValueError, match="2 tokens after 3 do not fit the 4 positions kept: give 1 to 1"
+    ):
         kept.read(torch.tensor([1, 2]))
     with pytest.raises(ValueError, match="0 tokens"):
         kept.read(torch.tensor([], dtype=torch.long))

@@ -13,10 +13,13 @@ from softgeom.language_model import GPT, GPTConfig, generate, rotate
 @pytest.fixture
 def model(tiny: GPTConfig) -> GPT:
     model = GPT(tiny, seed=1).double()
-    with torch.no_grad():  # larger weights, and gains and biases that are not trivial, so that no term can be forgotten
+    # larger weights, and gains and biases that are not trivial, so that no term can be forgotten
+    with torch.no_grad():
         generator = torch.Generator().manual_seed(2)
         for parameter in model.parameters():
-            parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+            parameter.copy_(
+                0.4 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            )
     return model
 
 
@@ -27,11 +30,15 @@ def tokens_for(config: GPTConfig, batch: int = 3, length: int | None = None) -> 
 
 def test_internals_end_in_the_same_logits(model: GPT) -> None:
     tokens = tokens_for(model.config)
-    assert torch.allclose(model(tokens), model.run_with_internals(tokens).logits, atol=1e-12, rtol=0)
+    assert torch.allclose(
+        model(tokens), model.run_with_internals(tokens).logits, atol=1e-12, rtol=0
+    )
 
 
 def test_one_head_by_the_literal_formula(model: GPT) -> None:
-    """Position by position, with rotations as explicit 2 x 2 matrices: another route to scores and to the head's write."""
+    """Position by position, with rotations as explicit 2 x 2 matrices: another route to scores and
+    to the head's write.
+    """
     internals = model.run_with_internals(tokens_for(model.config, batch=1))
     layer, attention, h = internals.layers[1], model.blocks[1].attn, 1
     x, K = layer.attn_in[0], model.config.d_head
@@ -47,8 +54,13 @@ def test_one_head_by_the_literal_formula(model: GPT) -> None:
 
     for i in range(model.config.n_ctx):
         query = turned(x[i] @ attention.W_Q[h], i)
-        scores = torch.stack([query @ turned(x[j] @ attention.W_K[h], j) for j in range(i + 1)]) / math.sqrt(K)
-        write = sum(a * (x[j] @ attention.W_V[h] @ attention.W_O[h]) for j, a in enumerate(scores.softmax(0)))
+        scores = torch.stack(
+            [query @ turned(x[j] @ attention.W_K[h], j) for j in range(i + 1)]
+        ) / math.sqrt(K)
+        write = sum(
+            a * (x[j] @ attention.W_V[h] @ attention.W_O[h])
+            for j, a in enumerate(scores.softmax(0))
+        )
         assert torch.allclose(layer.scores[0, h, i, : i + 1], scores, atol=1e-12)
         assert torch.allclose(layer.head_out[0, i, h], write, atol=1e-12)
 
@@ -62,7 +74,9 @@ def test_residual_stream_is_the_sum_of_its_writers(model: GPT) -> None:
 def test_normalised_inputs_have_mean_zero_and_their_scale(model: GPT) -> None:
     layer = model.run_with_internals(tokens_for(model.config)).layers[0]
     x, eps = layer.resid_pre, model.config.layer_norm_eps
-    assert torch.allclose(layer.ln1_scale[..., 0], (x.var(-1, unbiased=False) + eps).sqrt(), atol=1e-12)
+    assert torch.allclose(
+        layer.ln1_scale[..., 0], (x.var(-1, unbiased=False) + eps).sqrt(), atol=1e-12
+    )
     assert layer.ln1_normalized.mean(-1).abs().max() < 1e-12
     expected = layer.ln1_normalized * model.blocks[0].ln1.w + model.blocks[0].ln1.b
     assert torch.allclose(layer.attn_in, expected, atol=1e-12)
@@ -77,7 +91,9 @@ def test_the_future_changes_nothing(model: GPT) -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(shift=st.integers(0, 300), seed=st.integers(0, 10_000), base=st.sampled_from([10.0, 10_000.0]))
+@given(
+    shift=st.integers(0, 300), seed=st.integers(0, 10_000), base=st.sampled_from([10.0, 10_000.0])
+)
 def test_rotary_scores_depend_on_offsets_only(shift: int, seed: int, base: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     q, k = torch.randn(2, 7, 8, generator=generator, dtype=torch.float64)
@@ -90,14 +106,18 @@ def test_rotary_scores_depend_on_offsets_only(shift: int, seed: int, base: float
 def test_a_compiler_is_given_the_same_rotation_without_complex_numbers(
     dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x = torch.randn(2, 3, 7, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
+    x = torch.randn(2, 3, 7, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(
+        dtype
+    )
     eager = rotate(x, 10_000.0, offset=3)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     monkeypatch.delattr(torch, "view_as_complex")
     written_out = rotate(x, 10_000.0, offset=3)
     assert written_out.dtype is dtype
     assert torch.allclose(
-        eager, written_out, atol=1e-12 if dtype is torch.float64 else 1e-6 if dtype is torch.float32 else 0.02
+        eager,
+        written_out,
+        atol=1e-12 if dtype is torch.float64 else 1e-6 if dtype is torch.float32 else 0.02,
     )
 
 
@@ -130,7 +150,9 @@ def test_greedy_continuation_is_the_argmax_and_sampling_is_seeded(model: GPT) ->
     for t in range(4, 16):
         window = continued[max(0, t - model.config.n_ctx) : t]
         assert continued[t] == model(window[None])[0, -1].argmax()
-    sampled = [generate(model, prompt, 9, generator=torch.Generator().manual_seed(s)) for s in (1, 1, 2)]
+    sampled = [
+        generate(model, prompt, 9, generator=torch.Generator().manual_seed(s)) for s in (1, 1, 2)
+    ]
     assert torch.equal(sampled[0], sampled[1])
     assert not torch.equal(sampled[0], sampled[2])
 

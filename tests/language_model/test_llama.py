@@ -1,4 +1,6 @@
-"""The Llama-type model: against transformers' own Llama, its published continuation, and its file format."""
+"""The Llama-type model: against transformers' own Llama, its published continuation, and its file
+format.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from softgeom.language_model import Llama, LlamaConfig, PieceTokenizer, generate
 from softgeom.language_model.llama import from_llama2c
 
 SIZES = LlamaConfig(
-    d_vocab=19, d_model=24, n_heads=4, n_kv_heads=2, n_layers=2, d_mlp=20, n_ctx=12, tie_embeddings=False
+    d_vocab=19,
+    d_model=24,
+    n_heads=4,
+    n_kv_heads=2,
+    n_layers=2,
+    d_mlp=20,
+    n_ctx=12,
+    tie_embeddings=False,
 )
 
 
@@ -27,14 +36,19 @@ def llama() -> Llama:
 
 @pytest.fixture(scope="module")
 def dreams(real_data) -> Llama:
-    model, tokenizer = real_data / "models" / "aidreams260K.bin", real_data / "models" / "tok512.bin"
+    model, tokenizer = (
+        real_data / "models" / "aidreams260K.bin",
+        real_data / "models" / "tok512.bin",
+    )
     if not model.is_file():
         pytest.skip("the data folder has no models/aidreams260K.bin")
     return load_llama2c(model, tokenizer)
 
 
 def _halves(W: torch.Tensor) -> torch.Tensor:
-    """(heads, D, K) with adjacent rotary pairs -> (heads K, D) with the pairs' first members first, as transformers rotates."""
+    """(heads, D, K) with adjacent rotary pairs -> (heads K, D) with the pairs' first members first,
+    as transformers rotates.
+    """
     return torch.cat((W[..., 0::2], W[..., 1::2]), -1).transpose(1, 2).flatten(0, 1)
 
 
@@ -47,7 +61,11 @@ def test_it_is_transformers_llama(llama):
         attn_implementation="eager",
     )  # fmt: skip
     theirs = transformers.LlamaForCausalLM(config).double().eval()
-    state = {"model.embed_tokens.weight": llama.W_E, "model.norm.weight": llama.ln_final.w, "lm_head.weight": llama.W_U}
+    state = {
+        "model.embed_tokens.weight": llama.W_E,
+        "model.norm.weight": llama.ln_final.w,
+        "lm_head.weight": llama.W_U,
+    }
     for i, block in enumerate(llama.blocks):
         state |= {
             f"model.layers.{i}.{name}": tensor
@@ -84,7 +102,9 @@ def test_internals_end_in_the_logits(llama):
 def test_greedy_decoding_gives_the_published_text_token_for_token(dreams, real_data):
     published = (real_data / "README.md").read_text(encoding="utf-8")
     found = re.search(
-        r"started from token 1 continues greedily with ` (.*?)`\s*\(first ids ([\d, ]+)\)", published, re.S
+        r"started from token 1 continues greedily with ` (.*?)`\s*\(first ids ([\d, ]+)\)",
+        published,
+        re.S,
     )
     if not found:
         pytest.skip("the data folder's README gives no continuation")
@@ -108,7 +128,11 @@ def test_tokens_outside_the_vocabulary_and_long_prompts_are_refused(llama):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"n_kv_heads": 3}, "do not share 3"), ({"n_heads": 5}, "does not split"), ({"d_mlp": 0}, "d_mlp is 0")],
+    [
+        ({"n_kv_heads": 3}, "do not share 3"),
+        ({"n_heads": 5}, "does not split"),
+        ({"d_mlp": 0}, "d_mlp is 0"),
+    ],
 )
 def test_impossible_sizes_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
@@ -156,7 +180,9 @@ def test_words_merge_apart_where_no_piece_reaches_over_a_blank():
         tokenizer = PieceTokenizer(pieces, tuple(-float(i % 7) for i in range(len(pieces))))
         assert tokenizer._words_are_apart == (pieces is PIECES)
         assert tokenizer.encode(text) == [1, *tokenizer._merge(" " + text)]
-    assert PieceTokenizer((*PIECES, b"b a"), (*[-9.0] * len(PIECES), 0.0)).encode("b a", beginning=False) == [259, 265]
+    assert PieceTokenizer((*PIECES, b"b a"), (*[-9.0] * len(PIECES), 0.0)).encode(
+        "b a", beginning=False
+    ) == [259, 265]
 
 
 def test_without_file_and_hub_there_is_no_second_model(compendium, caplog):
@@ -168,7 +194,9 @@ def test_without_file_and_hub_there_is_no_second_model(compendium, caplog):
     assert source.stand_in
 
 
-def test_the_local_file_comes_first_and_a_damaged_one_is_no_absent_one(compendium, real_data, monkeypatch):
+def test_the_local_file_comes_first_and_a_damaged_one_is_no_absent_one(
+    compendium, real_data, monkeypatch
+):
     if not (real_data / "models" / "aidreams260K.bin").is_file():
         pytest.skip("the data folder has no models/aidreams260K.bin")
     folder = compendium / "data" / "raw" / "models"

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from softgeom.language_model import BytePairTokenizer, train_tokenizer, windows
 
-TEXT = "the cat sat on the mat, the other cat on the other mat.\nAnd a naïve dog — 42 of them — sat there.\n" * 30
+TEXT = (
+    "the cat sat on the mat, the other cat on the other mat.\nAnd a naïve dog — 42 of them — "
+    "sat there.\n"
+) * 30
 TOKENIZER = train_tokenizer(TEXT, 320)
 
 
@@ -20,7 +23,10 @@ def test_every_text_round_trips(text: str) -> None:
 
 
 def test_long_texts_lose_nothing_where_they_are_cut() -> None:
-    text = "".join(f"line {i} without end " + ("\n" if i % 7 == 0 else "") for i in range(9000)) + "x" * 50_000
+    text = (
+        "".join(f"line {i} without end " + ("\n" if i % 7 == 0 else "") for i in range(9000))
+        + "x" * 50_000
+    )
     assert TOKENIZER.decode(TOKENIZER.encode(text)) == text
 
 
@@ -53,7 +59,9 @@ def test_windows_cover_each_prediction_once() -> None:
 
 @pytest.mark.parametrize("tokens", [[], [7], list(range(10))])
 def test_a_corpus_shorter_than_a_window_is_refused(tokens: list[int]) -> None:
-    with pytest.raises(ValueError, match=f"the corpus has {len(tokens)} tokens, one window needs 11"):
+    with pytest.raises(
+        ValueError, match=f"the corpus has {len(tokens)} tokens, one window needs 11"
+    ):
         windows(np.array(tokens, dtype=np.int32), 10)
 
 

@@ -50,12 +50,17 @@ def test_learns_and_equal_seeds_give_equal_losses_bit_for_bit(tiny, corpus, quic
 
 
 def test_lambda_zero_is_the_plain_gpt_bit_for_bit(tiny, corpus, quick) -> None:
-    """A loop written here, without the package's, gives the same losses; and a penalty with lambda 0 changes nothing."""
+    """A loop written here, without the package's, gives the same losses; and a penalty with lambda
+    0 changes nothing.
+    """
     model = GPT(tiny, seed=1)
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     vectors = [p for p in model.parameters() if p.ndim < 2]
     optimizer = torch.optim.AdamW(
-        [{"params": matrices, "weight_decay": quick.weight_decay}, {"params": vectors, "weight_decay": 0.0}],
+        [
+            {"params": matrices, "weight_decay": quick.weight_decay},
+            {"params": vectors, "weight_decay": 0.0},
+        ],
         betas=(quick.beta1, quick.beta2),
     )
     losses = []
@@ -76,7 +81,10 @@ def test_lambda_zero_is_the_plain_gpt_bit_for_bit(tiny, corpus, quick) -> None:
 
 def test_batches_are_the_same_for_every_lambda(tiny, corpus, quick) -> None:
     for step in (0, 7):
-        batches = [draw_batch(corpus[0], replace(quick, penalty_weight=w), tiny.n_ctx, step) for w in (0.0, 0.25)]
+        batches = [
+            draw_batch(corpus[0], replace(quick, penalty_weight=w), tiny.n_ctx, step)
+            for w in (0.0, 0.25)
+        ]
         assert torch.equal(*batches)
     assert not torch.equal(draw_batch(corpus[0], quick, 10, 0), draw_batch(corpus[0], quick, 10, 1))
 
@@ -95,7 +103,9 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize("patience", [0, 3])
-def test_killed_half_way_and_resumed_gives_the_same_losses(tiny, corpus, quick, tmp_path, patience) -> None:
+def test_killed_half_way_and_resumed_gives_the_same_losses(
+    tiny, corpus, quick, tmp_path, patience
+) -> None:
     config = replace(quick, penalty_weight=2.0, patience=patience)
     whole = run(tiny, corpus, config, penalty=Spread())
 
@@ -105,12 +115,22 @@ def test_killed_half_way_and_resumed_gives_the_same_losses(tiny, corpus, quick, 
 
     checkpoint = tmp_path / "run.checkpoint"
     with pytest.raises(KilledError):
-        run(tiny, corpus, config, penalty=Spread(), checkpoint=checkpoint, report=kill_after_the_second_evaluation)
+        run(
+            tiny,
+            corpus,
+            config,
+            penalty=Spread(),
+            checkpoint=checkpoint,
+            report=kill_after_the_second_evaluation,
+        )
     resumed = run(tiny, corpus, config, penalty=Spread(), checkpoint=checkpoint)
     assert resumed.resumed_at == 8
     assert resumed.losses == whole.losses
     assert resumed.evaluations == whole.evaluations
-    assert all(torch.equal(a, b) for a, b in zip(resumed.model.parameters(), whole.model.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(resumed.model.parameters(), whole.model.parameters(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("harm", ["cut", "empty", "text", "pickle of a list"])
@@ -124,7 +144,9 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_run_starts_again(
         torch.save([1, 2], checkpoint)
     else:
         content = checkpoint.read_bytes()
-        checkpoint.write_bytes({"cut": content[: len(content) // 2], "empty": b"", "text": b"hello"}[harm])
+        checkpoint.write_bytes(
+            {"cut": content[: len(content) // 2], "empty": b"", "text": b"hello"}[harm]
+        )
     damaged = checkpoint.read_bytes()
     again = run(tiny, corpus, quick, checkpoint=checkpoint)
     assert again.resumed_at == 0
@@ -174,12 +196,18 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_state(
         if calls < 7:
             return embeddings.square().mean()
         # sqrt at 0 has the value 0 and an infinite slope: only the gradient shows it
-        return embeddings.sum() * torch.nan if broken == "value" else (embeddings - embeddings.detach()).sum().sqrt()
+        return (
+            embeddings.sum() * torch.nan
+            if broken == "value"
+            else (embeddings - embeddings.detach()).sum().sqrt()
+        )
 
     checkpoint = tmp_path / "run.checkpoint"
     config = replace(quick, penalty_weight=1.0)
     what = "loss" if broken == "value" else "gradient"
-    with pytest.raises(DivergedError, match=f"the {what} is not finite at step 7; .* kept in run.checkpoint") as caught:
+    with pytest.raises(
+        DivergedError, match=f"the {what} is not finite at step 7; .* kept in run.checkpoint"
+    ) as caught:
         run(tiny, corpus, config, penalty=penalty, checkpoint=checkpoint)
     assert caught.value.step == 7
     state = torch.load(checkpoint, weights_only=True)
@@ -197,12 +225,18 @@ def test_early_stopping_returns_the_best_model(tiny, corpus, quick) -> None:
     assert result.stopped_early
     assert result.evaluations[-1]["step"] == best["step"] + 2 * config.evaluate_every < config.steps
     held_out = windows(misleading[1], tiny.n_ctx, config.evaluation_windows)
-    assert window_losses(result.model, held_out).mean() == pytest.approx(best["validation"], abs=1e-12)
+    assert window_losses(result.model, held_out).mean() == pytest.approx(
+        best["validation"], abs=1e-12
+    )
 
 
 def test_bfloat16_with_compilation_follows_float32(tiny, corpus, quick) -> None:
-    """What the paper profile asks of a GPU, on the CPU at small size: activations in half precision, weights in float32."""
-    half = run(tiny, corpus, replace(quick, precision="bfloat16", penalty_weight=1.0), penalty=Spread())
+    """What the paper profile asks of a GPU, on the CPU at small size: activations in half
+    precision, weights in float32.
+    """
+    half = run(
+        tiny, corpus, replace(quick, precision="bfloat16", penalty_weight=1.0), penalty=Spread()
+    )
     full = run(tiny, corpus, replace(quick, penalty_weight=1.0), penalty=Spread())
     assert half.model.W_E.dtype is torch.float32
     assert half.losses == pytest.approx(full.losses, abs=0.05)
@@ -214,8 +248,11 @@ def test_window_losses_are_the_chain_rule(tiny, corpus) -> None:
     cut = windows(corpus[1], tiny.n_ctx, 7)
     found = window_losses(model, cut, batch_size=3)
     log_p = model(torch.from_numpy(cut[:, :-1].astype(np.int64))).log_softmax(-1)
-    expected = [[-log_p[n, t, cut[n, t + 1]].item() for t in range(tiny.n_ctx)] for n in range(len(cut))]
-    assert np.allclose(found, expected, atol=1e-6)  # the sum over the vocabulary is taken in float32
+    expected = [
+        [-log_p[n, t, cut[n, t + 1]].item() for t in range(tiny.n_ctx)] for n in range(len(cut))
+    ]
+    # the sum over the vocabulary is taken in float32
+    assert np.allclose(found, expected, atol=1e-6)
     seen: list[slice] = []
     window_losses(model, cut, batch_size=3, perturb=lambda x, rows: (seen.append(rows), x)[1])
     assert [row.start for row in seen] == [0, 3, 6]
@@ -232,7 +269,11 @@ def test_learning_rates_rise_then_fall_to_the_final_fraction() -> None:
 
 def test_hashes_name_configurations(quick) -> None:
     assert configuration_hash(quick, "a") == configuration_hash(replace(quick), "a")
-    other = [configuration_hash(quick, "b"), configuration_hash(replace(quick, seed=9), "a"), configuration_hash("a")]
+    other = [
+        configuration_hash(quick, "b"),
+        configuration_hash(replace(quick, seed=9), "a"),
+        configuration_hash("a"),
+    ]
     assert len({configuration_hash(quick, "a"), *other}) == 4
     assert configuration_hash(np.arange(3)) != configuration_hash(np.arange(4))
 
@@ -254,14 +295,18 @@ def test_bad_configurations_get_a_sentence(change: dict, message: str) -> None:
 @pytest.mark.parametrize("tokens", [[], [3], [3] * 10])
 def test_a_corpus_of_no_or_few_tokens_is_refused(tiny, corpus, quick, tokens) -> None:
     short = np.array(tokens, dtype=np.int32)
-    with pytest.raises(ValueError, match=f"training corpus has {len(tokens)} tokens, one window needs 11"):
+    with pytest.raises(
+        ValueError, match=f"training corpus has {len(tokens)} tokens, one window needs 11"
+    ):
         run(tiny, (short, corpus[1]), quick)
     with pytest.raises(ValueError, match=f"validation corpus has {len(tokens)} tokens"):
         run(tiny, (corpus[0], short), quick)
 
 
 def test_foreign_tokens_are_refused(tiny, corpus, quick) -> None:
-    with pytest.raises(ValueError, match=r"training corpus holds tokens outside the vocabulary 0\.\.28"):
+    with pytest.raises(
+        ValueError, match=r"training corpus holds tokens outside the vocabulary 0\.\.28"
+    ):
         run(tiny, (corpus[0] + 5, corpus[1]), quick)
 
 

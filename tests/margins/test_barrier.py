@@ -1,4 +1,6 @@
-"""The log-barrier: three exact routes against autograd, gradcheck, the boundary, mixed precision, bad input."""
+"""The log-barrier: three exact routes against autograd, gradcheck, the boundary, mixed precision,
+bad input.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,20 @@ from softgeom.margins.barrier import EXACT_METHODS, cheapest_exact_method
 
 def _operands(seed: int, *shapes: tuple[int, ...], size: float = 0.6) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return [size * torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in shapes]
+    return [
+        size * torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in shapes
+    ]
 
 
 @pytest.mark.parametrize("method", EXACT_METHODS)
 @settings(max_examples=10, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**31), T=st.integers(1, 9), d=st.integers(1, 6), r=st.integers(1, 8), values=st.booleans())
+@given(
+    seed=st.integers(0, 2**31),
+    T=st.integers(1, 9),
+    d=st.integers(1, 6),
+    r=st.integers(1, 8),
+    values=st.booleans(),
+)
 def test_every_exact_method_is_the_determinant_of_the_closed_form(method, seed, T, d, r, values):
     """Shapes of every kind: one token, one dimension, more directions than dimensions or tokens."""
     X, W_Q, W_K, W_V = _operands(seed, (2, T, d), (r, d), (r, d), (d, d), size=1.0)
@@ -28,7 +38,8 @@ def test_every_exact_method_is_the_determinant_of_the_closed_form(method, seed, 
     for n in range(2):
         operands = [W if W is None else W.numpy() for W in (X[n], W_Q, W_K, W_V)]
         sign, logdet = np.linalg.slogdet(attention_jacobian_blocks(*operands))
-        near = np.abs(np.linalg.det(attention_jacobian_blocks(*operands))) < 1e-4  # both lose digits there
+        # both lose digits there
+        near = np.abs(np.linalg.det(attention_jacobian_blocks(*operands))) < 1e-4
         np.testing.assert_allclose(out.beta[n].numpy()[~near], -logdet[~near], atol=1e-9)
         assert (out.sign[n].numpy() == sign)[~near].all()
 
@@ -45,7 +56,9 @@ def test_heads_add_up_inside_the_determinant(method):
     X, W_Q, W_K, W_V = _operands(0, (5, 4), (3, 2, 4), (3, 2, 4), (3, 4, 4))
     got = log_barrier(X, W_Q, W_K, W_V=W_V, method=method)
     for i in range(1, 5):
-        J = torch.autograd.functional.jacobian(lambda x, i=i: _multi_head_residual(x, X[:i], W_Q, W_K, W_V), X[i])
+        J = torch.autograd.functional.jacobian(
+            lambda x, i=i: _multi_head_residual(x, X[:i], W_Q, W_K, W_V), X[i]
+        )
         assert got[i].item() == pytest.approx(-torch.linalg.slogdet(J).logabsdet.item(), abs=1e-10)
     averaged = torch.eye(4, dtype=torch.float64).expand(3, 4, 4) / 3
     torch.testing.assert_close(
@@ -61,13 +74,16 @@ def test_heads_add_up_inside_the_determinant(method):
     seed=st.integers(0, 2**31), T=st.integers(1, 6), d=st.integers(1, 4), r=st.integers(1, 5), H=st.integers(1, 3),
     values=st.booleans(), size=st.sampled_from([0.1, 1.0, 3.0]),
 )  # fmt: skip
-def test_exact_methods_agree_in_value_sign_and_gradient_on_either_side_of_the_boundary(seed, T, d, r, H, values, size):
+def test_exact_methods_agree_in_value_sign_and_gradient_on_either_side_of_the_boundary(
+    seed, T, d, r, H, values, size
+):
     X, W_Q, W_K, W_V = _operands(seed, (2, T, d), (H, r, d), (H, r, d), (H, d, d), size=size)
     found = []
     for method in EXACT_METHODS:
         operands = [t.clone().requires_grad_() for t in (X, W_Q, W_K)]
         out = signed_log_barrier(*operands, W_V=W_V if values else None, method=method)
-        away = out.beta.abs() < 7  # a determinant of e-7 has lost half its digits, and its gradient more
+        # a determinant of e-7 has lost half its digits, and its gradient more
+        away = out.beta.abs() < 7
         out.beta[away].sum().backward()
         found.append((out.beta, out.sign, [t.grad for t in operands], away))
     for beta, sign, gradients, away in found[1:]:
@@ -76,7 +92,9 @@ def test_exact_methods_agree_in_value_sign_and_gradient_on_either_side_of_the_bo
         assert torch.equal(sign[both], found[0][1][both])
         if torch.equal(away, found[0][3]):
             for got, wanted in zip(gradients, found[0][2], strict=True):
-                torch.testing.assert_close(got, wanted, atol=1e-6 * (1 + wanted.abs().max().item()), rtol=1e-6)
+                torch.testing.assert_close(
+                    got, wanted, atol=1e-6 * (1 + wanted.abs().max().item()), rtol=1e-6
+                )
 
 
 @pytest.mark.parametrize("method", [*EXACT_METHODS, "series"])
@@ -86,7 +104,8 @@ def test_gradcheck(method, heads):
     operands = [t.requires_grad_() for t in operands]
     kept = torch.tensor([1, 4])
     assert torch.autograd.gradcheck(
-        lambda X, Q, K, V: log_barrier(X, Q, K, W_V=V, method=method, positions=kept, order=3), operands
+        lambda X, Q, K, V: log_barrier(X, Q, K, W_V=V, method=method, positions=kept, order=3),
+        operands,
     )
 
 
@@ -106,7 +125,9 @@ def test_positions_select_rows():
     kept = torch.tensor([6, 0, 3])
     for method in (*EXACT_METHODS, "series"):
         whole = log_barrier(X, W_Q, W_K, method=method)
-        torch.testing.assert_close(log_barrier(X, W_Q, W_K, method=method, positions=kept), whole[:, kept])
+        torch.testing.assert_close(
+            log_barrier(X, W_Q, W_K, method=method, positions=kept), whole[:, kept]
+        )
 
 
 def _on_the_line(variance: float, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
@@ -136,7 +157,8 @@ def test_on_the_boundary_value_and_gradient_are_finite_and_reported(method, dtyp
     # one pivot at eps; the others, which differ between the methods, are of order one
     assert out.beta[2].item() == pytest.approx(-np.log(torch.finfo(dtype).eps), abs=1.0)
     assert torch.isfinite(X.grad).all()
-    assert (X.grad[:2, 0] * X.detach()[:2, 0] > 0).all()  # descent pulls the past together, away from the boundary
+    # descent pulls the past together, away from the boundary
+    assert (X.grad[:2, 0] * X.detach()[:2, 0] > 0).all()
 
 
 def test_autocast_computes_in_single_precision():
@@ -190,7 +212,9 @@ def test_common_offset_of_keys_and_values_costs_no_digits():
     W_V = torch.eye(4, dtype=torch.float64)
     W_V[0, 3] = 1.0
     single = log_barrier(*(t.float() for t in (X, W_Q, W_K)), W_V=W_V.float(), method="low_rank")
-    torch.testing.assert_close(single.double(), log_barrier(X, W_Q, W_K, W_V=W_V), atol=3e-4, rtol=0)
+    torch.testing.assert_close(
+        single.double(), log_barrier(X, W_Q, W_K, W_V=W_V), atol=3e-4, rtol=0
+    )
 
 
 def test_auto_takes_the_smallest_determinant():
@@ -218,7 +242,11 @@ def test_nan_is_not_hidden():
         (((4, 3), (2, 3), (2, 3)), {"positions": torch.ones(4, dtype=torch.bool)}, "integer"),
         (((4, 3), (2, 3), (2, 3)), {"positions": torch.tensor([-1])}, "from 0 to 3"),
         (((4, 3), (2, 3), (2, 3)), {"positions": torch.tensor([4])}, "from 0 to 3"),
-        (((4, 3), (2, 3), (2, 3)), {"positions": torch.zeros(0, dtype=torch.long)}, "at least one row"),
+        (
+            ((4, 3), (2, 3), (2, 3)),
+            {"positions": torch.zeros(0, dtype=torch.long)},
+            "at least one row",
+        ),
         (((4, 3), (0, 3), (0, 3)), {}, "no direction"),
         (((4, 3), (0, 2, 3), (0, 2, 3)), {}, "no head"),
         (((4, 3), (2, 3), (2, 3)), {"method": "series", "order": -1}, "order"),

@@ -27,16 +27,24 @@ def test_standard_layers_add_no_volume(stack):
         own = full[level * size : (level + 1) * size, level * size : (level + 1) * size]
         torch.testing.assert_close(own, torch.eye(size, dtype=torch.float64), atol=0.0, rtol=0.0)
     assert torch.all(full.reshape(LAYERS + 1, size, LAYERS + 1, size)[0, :, 1:] == 0)
-    stage = torch.linalg.slogdet(torch.as_tensor(attention_jacobian_blocks(X[0].numpy(), *(W.numpy() for W in prior))))
-    assert torch.linalg.slogdet(full).logabsdet.item() == pytest.approx(stage.logabsdet.sum().item(), abs=1e-10)
+    stage = torch.linalg.slogdet(
+        torch.as_tensor(attention_jacobian_blocks(X[0].numpy(), *(W.numpy() for W in prior)))
+    )
+    assert torch.linalg.slogdet(full).logabsdet.item() == pytest.approx(
+        stage.logabsdet.sum().item(), abs=1e-10
+    )
 
 
 def test_layer_that_queries_its_own_output_adds_its_own_term(stack):
     X, prior, generator = stack
     blocks = [depth.Block.random(D, generator), depth.Block.random(D, generator, implicit=True)]
     total = torch.linalg.slogdet(depth.stack_jacobian(X, prior, blocks)).logabsdet.item()
-    stage = torch.linalg.slogdet(torch.as_tensor(attention_jacobian_blocks(X[0].numpy(), *(W.numpy() for W in prior))))
-    extra = torch.linalg.slogdet(depth.implicit_blocks(X[1], X[2], blocks[1])).logabsdet.sum().item()
+    stage = torch.linalg.slogdet(
+        torch.as_tensor(attention_jacobian_blocks(X[0].numpy(), *(W.numpy() for W in prior)))
+    )
+    extra = (
+        torch.linalg.slogdet(depth.implicit_blocks(X[1], X[2], blocks[1])).logabsdet.sum().item()
+    )
     assert abs(extra) > 1e-2
     assert total == pytest.approx(stage.logabsdet.sum().item() + extra, abs=1e-10)
 
@@ -44,10 +52,16 @@ def test_layer_that_queries_its_own_output_adds_its_own_term(stack):
 def test_factors_multiply_to_the_change_of_variables(stack):
     X, prior, generator = stack
     for implicit in (False, True):
-        blocks = [depth.Block.random(D, generator), depth.Block.random(D, generator, implicit=implicit)]
+        blocks = [
+            depth.Block.random(D, generator),
+            depth.Block.random(D, generator, implicit=implicit),
+        ]
         residuals = depth.stack_residuals(X, prior, blocks)
         volume = torch.linalg.slogdet(depth.stack_jacobian(X, prior, blocks)).logabsdet
-        whole = torch.distributions.Normal(X.new_zeros(()), X.new_tensor(0.7)).log_prob(residuals).sum() + volume
+        whole = (
+            torch.distributions.Normal(X.new_zeros(()), X.new_tensor(0.7)).log_prob(residuals).sum()
+            + volume
+        )
         factors = depth.stack_log_densities(X, prior, blocks, s=0.7)
         assert factors.shape == (LAYERS + 1, T)
         assert factors.sum().item() == pytest.approx(whole.item(), abs=1e-10)
@@ -64,7 +78,8 @@ def test_a_factor_is_a_law_unless_its_map_folds():
         return cell * depth.conditional_log_density(grid, past, block, s=0.5).exp().sum().item()
 
     assert mass(2.0, implicit=False) == pytest.approx(1.0, abs=1e-6)
-    assert mass(-2.0, implicit=True) == pytest.approx(1.0, abs=1e-6)  # negative coupling never folds
+    # negative coupling never folds
+    assert mass(-2.0, implicit=True) == pytest.approx(1.0, abs=1e-6)
     assert mass(2.0, implicit=True) > 1.1
 
 

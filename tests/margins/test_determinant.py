@@ -12,14 +12,18 @@ from softgeom.margins.determinant import signed_logdet
 def test_regular_matrices_agree_with_slogdet(dtype):
     J = torch.randn(300, 5, 5, generator=torch.Generator().manual_seed(0), dtype=dtype)
     out, wanted = signed_logdet(J), torch.linalg.slogdet(J)
-    torch.testing.assert_close(out.logabsdet, wanted.logabsdet, atol=1e-4 if dtype == torch.float32 else 1e-10, rtol=0)
+    torch.testing.assert_close(
+        out.logabsdet, wanted.logabsdet, atol=1e-4 if dtype == torch.float32 else 1e-10, rtol=0
+    )
     assert torch.equal(out.sign, wanted.sign)
     assert {*out.sign.tolist()} == {-1.0, 1.0}
     assert not out.replaced.any()
 
 
 def test_gradient_is_the_inverse_transposed():
-    J = torch.randn(4, 3, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64, requires_grad=True)
+    J = torch.randn(
+        4, 3, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64, requires_grad=True
+    )
     assert torch.autograd.gradcheck(lambda A: signed_logdet(A).logabsdet, J)
 
 
@@ -36,7 +40,9 @@ def test_singular_matrix_gets_a_finite_cap_and_a_finite_gradient(dtype):
     assert J.grad.abs().max() <= 8 / eps
     # the gradient points along the cofactors (4, -2; -2, 1): the way that opens the determinant
     cofactor = torch.tensor([[4.0, -2.0], [-2.0, 1.0]], dtype=dtype)
-    torch.testing.assert_close(J.grad.abs() / J.grad.abs().max(), cofactor.abs() / 4, atol=1e-3, rtol=0)
+    torch.testing.assert_close(
+        J.grad.abs() / J.grad.abs().max(), cofactor.abs() / 4, atol=1e-3, rtol=0
+    )
 
 
 def test_sign_flips_across_the_boundary_and_the_value_is_symmetric():

@@ -31,12 +31,15 @@ def scores_by_definition(X: torch.Tensor, M: torch.Tensor) -> torch.Tensor:
 def test_scores_by_definition_for_every_reading(rank: int, coupling: str) -> None:
     prior = make(rank=rank, coupling=coupling)
     X = embeddings()
-    assert torch.allclose(prior.scores(X), scores_by_definition(X, prior.coupling_matrix()), atol=1e-10)
+    assert torch.allclose(
+        prior.scores(X), scores_by_definition(X, prior.coupling_matrix()), atol=1e-10
+    )
 
 
 def test_the_coupling_decides_the_sign_of_the_matrix() -> None:
     positive, negative = (
-        torch.linalg.eigvalsh(make(coupling=coupling).coupling_matrix()) for coupling in ("positive", "negative")
+        torch.linalg.eigvalsh(make(coupling=coupling).coupling_matrix())
+        for coupling in ("positive", "negative")
     )
     assert positive.min() > -1e-12
     assert torch.allclose(negative, -positive.flip(0))

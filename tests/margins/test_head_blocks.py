@@ -66,7 +66,9 @@ def test_one_head_and_a_whole_layer_have_autograd_s_determinants(centred, rotary
                 expected = torch.linalg.slogdet(eye + sign * derivative[h])
                 assert found.sign == expected.sign
                 assert math.isclose(found.logabsdet, expected.logabsdet, abs_tol=1e-11)
-            found = torch.linalg.slogdet(torch.eye(H * R, dtype=torch.float64) + sign * whole[place])
+            found = torch.linalg.slogdet(
+                torch.eye(H * R, dtype=torch.float64) + sign * whole[place]
+            )
             expected = torch.linalg.slogdet(eye + sign * derivative.sum(0))
             assert found.sign == expected.sign
             assert math.isclose(found.logabsdet, expected.logabsdet, abs_tol=1e-11)

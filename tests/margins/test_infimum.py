@@ -32,7 +32,8 @@ def test_the_bound_says_something_and_the_scores_vanish():
 
 
 def test_a_tie_of_two_different_tokens_does_not_saturate():
-    X = np.array([[1.0, 1.0], [1.0, -1.0], [2.0, 0.0]])  # both past tokens have the logit 2 c under M = I
+    # both past tokens have the logit 2 c under M = I
+    X = np.array([[1.0, 1.0], [1.0, -1.0], [2.0, 0.0]])
     assert infimum.saturation_bound(X, np.eye(2), 1e3)[2] == np.inf
     assert infimum.barrier_scores(X, -1e3 * np.eye(2))[2] == pytest.approx(-np.log(1 + 1e3))
 
@@ -62,7 +63,9 @@ def test_positive_coupling_has_no_lower_bound_beyond_the_boundary():
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 2), st.floats(0.01, 1e4))
-def test_a_bound_on_the_rank_tightens_the_bound_on_the_scores_and_does_not_close_it(seed, rank, norm):
+def test_a_bound_on_the_rank_tightens_the_bound_on_the_scores_and_does_not_close_it(
+    seed, rank, norm
+):
     X, _, rng = draw(seed)
     M = rng.standard_normal((3, rank)) @ rng.standard_normal((rank, 3))
     scores = infimum.barrier_scores(X, norm * M / np.linalg.norm(M, 2))

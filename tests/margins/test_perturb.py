@@ -23,7 +23,8 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 def test_noise_has_its_size_in_every_coordinate() -> None:
     change = add_noise(torch.zeros(20, 50, 40, dtype=torch.float64), 0.3, seeded())
-    # 40,000 independent draws: the standard error of a standard deviation is 0.3 / sqrt(80,000), about 0.001
+    # 40,000 independent draws: the standard error of a standard deviation is 0.3 / sqrt(80,000),
+    # about 0.001
     assert change.std().item() == pytest.approx(0.3, abs=0.005)
     assert change.mean().item() == pytest.approx(0, abs=0.01)
     assert torch.corrcoef(change.flatten(0, 1).T).fill_diagonal_(0).abs().max() < 0.2
@@ -37,24 +38,33 @@ def test_drift_moves_a_sequence_along_one_direction() -> None:
         assert singular[1] < 1e-12 * singular[0]  # rank one: z u^T
     assert change.norm(dim=-1).pow(2).mean().sqrt().item() == pytest.approx(0.5, abs=0.08)
     directions = torch.stack([torch.linalg.svd(shift)[2][0] for shift in change])
-    assert (directions @ directions.T).fill_diagonal_(0).abs().max() < 0.99  # each sequence has its own
+    # each sequence has its own
+    assert (directions @ directions.T).fill_diagonal_(0).abs().max() < 0.99
 
 
 def test_a_gaussian_direction_is_about_sqrt_d_long() -> None:
     X = torch.zeros(200, 40, 16, dtype=torch.float64)
-    size = add_drift(X, 0.5, seeded(), direction="gaussian").norm(dim=-1).pow(2).mean().sqrt().item()
+    size = (
+        add_drift(X, 0.5, seeded(), direction="gaussian").norm(dim=-1).pow(2).mean().sqrt().item()
+    )
     assert size == pytest.approx(0.5 * 4, rel=0.1)
 
 
 @pytest.mark.parametrize("family", ["noise", "drift"])
 def test_relative_sigma_scales_with_the_embeddings(family: str) -> None:
-    """Embeddings k times as large are moved k times as far: the relative perturbation is the same picture, enlarged."""
+    """Embeddings k times as large are moved k times as far: the relative perturbation is the same
+    picture, enlarged.
+    """
     X = torch.randn(3, 20, 9, generator=seeded(3), dtype=torch.float64)
     perturbation = Perturbation(family, "relative", 1, 0.7)
-    small, large = (perturber(perturbation, embedding_rms(k * X), seed=5)(k * X, slice(0, 3)) / k for k in (1.0, 10.0))
+    small, large = (
+        perturber(perturbation, embedding_rms(k * X), seed=5)(k * X, slice(0, 3)) / k
+        for k in (1.0, 10.0)
+    )
     assert torch.allclose(small, large, atol=1e-12)
     length = (small - X).pow(2).sum(-1).mean().sqrt() / X.pow(2).sum(-1).mean().sqrt()
-    assert length.item() == pytest.approx(0.7, rel=0.25)  # both families move an embedding by 0.7 of its length
+    # both families move an embedding by 0.7 of its length
+    assert length.item() == pytest.approx(0.7, rel=0.25)
 
 
 @pytest.mark.parametrize("family", ["noise", "drift"])
@@ -71,12 +81,16 @@ def test_sigma_zero_changes_nothing() -> None:
     X = torch.randn(2, 5, 4, generator=seeded())
     for family in ("noise", "drift"):
         for scale in ("absolute", "relative"):
-            assert torch.equal(perturber(Perturbation(family, scale, 1, 0.0), 2.0, seed=1)(X, slice(0, 2)), X)
+            assert torch.equal(
+                perturber(Perturbation(family, scale, 1, 0.0), 2.0, seed=1)(X, slice(0, 2)), X
+            )
 
 
 def test_the_global_random_state_is_left_alone() -> None:
     before = torch.get_rng_state()
-    perturber(Perturbation("noise", "absolute", 1, 1.0), 1.0, seed=1)(torch.zeros(1, 2, 3), slice(0, 1))
+    perturber(Perturbation("noise", "absolute", 1, 1.0), 1.0, seed=1)(
+        torch.zeros(1, 2, 3), slice(0, 1)
+    )
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -100,7 +114,9 @@ def test_contextual_error_by_the_sum_over_the_vocabulary(seed: int) -> None:
         for t in range(5):
             p = torch.exp(logits[b, t]) / torch.exp(logits[b, t]).sum()
             missing = E[tokens[b, t]] - sum(p[v] * E[v] for v in range(6))
-            assert found[b, t].item() == pytest.approx((missing @ missing / (E[tokens[b, t]] @ E[tokens[b, t]])).item())
+            assert found[b, t].item() == pytest.approx(
+                (missing @ missing / (E[tokens[b, t]] @ E[tokens[b, t]])).item()
+            )
 
 
 def test_contextual_error_of_certainty_and_of_a_centred_guess() -> None:
@@ -108,7 +124,9 @@ def test_contextual_error_of_certainty_and_of_a_centred_guess() -> None:
     certain = torch.tensor([[100.0, -100.0]])
     assert contextual_embedding_error(certain, torch.tensor([0]), E).item() == pytest.approx(0)
     assert contextual_embedding_error(certain, torch.tensor([1]), E).item() == pytest.approx(4)
-    assert contextual_embedding_error(torch.zeros(1, 2), torch.tensor([0]), E).item() == pytest.approx(1)
+    assert contextual_embedding_error(
+        torch.zeros(1, 2), torch.tensor([0]), E
+    ).item() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +135,10 @@ def test_contextual_error_of_certainty_and_of_a_centred_guess() -> None:
         (lambda: Perturbation("shift", "absolute", 1, 0.1), "choose a family of noise, drift"),
         (lambda: Perturbation("noise", "rms", 1, 0.1), "a scale of absolute, relative"),
         (lambda: Perturbation("noise", "absolute", 1, -0.1), "sigma is -0.1"),
-        (lambda: add_drift(torch.zeros(1, 2, 3), 1.0, seeded(), direction="cube"), "choose unit or gaussian"),
+        (
+            lambda: add_drift(torch.zeros(1, 2, 3), 1.0, seeded(), direction="cube"),
+            "choose unit or gaussian",
+        ),
     ],
 )
 def test_bad_input_gets_a_sentence(make, message: str) -> None:

@@ -1,4 +1,6 @@
-"""Random sequences on the line: exclusion against margins counted one by one, scaling, and the association with the density."""
+"""Random sequences on the line: exclusion against margins counted one by one, scaling, and the
+association with the density.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ SEQUENCES = np.random.default_rng(0).standard_normal((60, 5))
 
 
 def test_exclusion_agrees_with_margins_position_by_position():
-    by_hand = [any(scalar.margin(row[i], row[:i], 1.3) <= 0 for i in range(1, 5)) for row in SEQUENCES]
+    by_hand = [
+        any(scalar.margin(row[i], row[:i], 1.3) <= 0 for i in range(1, 5)) for row in SEQUENCES
+    ]
     assert population.excluded(SEQUENCES, 1.3).tolist() == by_hand
     assert 0 < sum(by_hand) < len(by_hand)
     last = [bool(scalar.margin(row[4], row[:4], 1.3) <= 0) for row in SEQUENCES]
@@ -19,7 +23,9 @@ def test_exclusion_agrees_with_margins_position_by_position():
 
 
 def test_scale_and_coupling_act_only_together():
-    assert np.array_equal(population.excluded(1.5 * SEQUENCES, 0.8), population.excluded(SEQUENCES, 0.8 * 1.5**2))
+    assert np.array_equal(
+        population.excluded(1.5 * SEQUENCES, 0.8), population.excluded(SEQUENCES, 0.8 * 1.5**2)
+    )
 
 
 def test_negative_coupling_excludes_nothing():
@@ -33,7 +39,8 @@ def test_inside_the_boundary_the_smallest_margin_dominates():
 
 
 def test_far_beyond_the_boundary_another_position_may_dominate():
-    sequence = np.array([[-2.0, 2.0, 0.0, 1.05]])  # the third token is far beyond, the fourth closer to the boundary
+    # the third token is far beyond, the fourth closer to the boundary
+    sequence = np.array([[-2.0, 2.0, 0.0, 1.05]])
     margins = population.margins(sequence, 1.0)[0]
     assert margins[2] < margins[3] < 1.0
     assert not population.dominance(sequence, 1.0)[0]
@@ -41,7 +48,8 @@ def test_far_beyond_the_boundary_another_position_may_dominate():
 
 def test_association_has_the_sign_of_a_constructed_population():
     spread = np.linspace(0.05, 0.9, 40)
-    sequences = np.stack([-spread, spread, 0 * spread], axis=1)  # variance grows with the spread, and the density falls
+    # variance grows with the spread, and the density falls
+    sequences = np.stack([-spread, spread, 0 * spread], axis=1)
     found = population.density_association(sequences, 1.0, 1.0)
     assert found.correlation == pytest.approx(-1.0)
     assert found.sequences == 40
@@ -60,7 +68,9 @@ def test_a_scale_excludes_the_share_that_was_asked_for():
     sequences = np.random.default_rng(2).standard_normal((3000, 5))
     for reading in population.READINGS:
         scale = population.scale_excluding(0.2, sequences, reading)
-        assert population.excluded_shares(sequences, [scale], reading)[0] == pytest.approx(0.2, abs=0.01)
+        assert population.excluded_shares(sequences, [scale], reading)[0] == pytest.approx(
+            0.2, abs=0.01
+        )
     counted = population.summarise(scale * sequences, 1.0)
     left = scale * sequences[~population.excluded(scale * sequences, 1.0)]
     assert counted["excluded"] == len(sequences) - len(left)

@@ -1,4 +1,6 @@
-"""The generative model: its density against an independent change of variables, its draws against its equation."""
+"""The generative model: its density against an independent change of variables, its draws against
+its equation.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,34 @@ def test_samples_solve_their_equation():
 
 
 def test_negative_coupling_samples_follow_the_density():
-    """x_3 given the past (-1, 1): the distribution function is Phi(e(x)/s), as e is monotone for c < 0."""
+    """x_3 given the past (-1, 1): the distribution function is Phi(e(x)/s), as e is monotone for c
+    < 0.
+    """
     past, c, s = np.array([[-1.0], [1.0]]), -1.5, 0.8
     rng = np.random.default_rng(1)
-    draws = [prior.draw_token(s * rng.standard_normal(1), past, c * ONE, ONE)[0] for _ in range(400)]
-    assert kstest(draws, lambda x: norm.cdf(scalar.residual(x, past[:, 0], c), scale=s)).pvalue > 1e-3
+    draws = [
+        prior.draw_token(s * rng.standard_normal(1), past, c * ONE, ONE)[0] for _ in range(400)
+    ]
+    assert (
+        kstest(draws, lambda x: norm.cdf(scalar.residual(x, past[:, 0], c), scale=s)).pvalue > 1e-3
+    )
 
 
 def test_log_density_integrates_to_one_where_the_map_is_bijective():
-    """Two tokens in the plane after a fixed first one, negative coupling: a Riemann sum over x_2 and x_3's plane."""
+    """Two tokens in the plane after a fixed first one, negative coupling: a Riemann sum over x_2
+    and x_3's plane.
+    """
     rng = np.random.default_rng(3)
     W = rng.standard_normal((2, 2))
     past = np.array([[0.4, -0.3], [-0.8, 0.9]])
     grid = np.linspace(-6, 6, 61)
     base = log_density(past, W, -W, s=1.0)
     total = (
-        sum(np.exp(log_density(np.vstack([past, [u, v]]), W, -W, s=1.0) - base) for u in grid for v in grid)
+        sum(
+            np.exp(log_density(np.vstack([past, [u, v]]), W, -W, s=1.0) - base)
+            for u in grid
+            for v in grid
+        )
         * (grid[1] - grid[0]) ** 2
     )
     assert total == pytest.approx(1.0, abs=1e-3)
@@ -45,7 +59,9 @@ def test_three_solutions_are_found_where_the_line_folds():
     past = np.array([[-1.0], [1.0]])
     starts = np.linspace(-2, 2, 9)[:, None]
     found = prior.find_solutions(np.zeros(1), past, 2.0 * ONE, ONE, starts=starts)
-    np.testing.assert_allclose(np.sort(found[:, 0]), scalar.preimages(0.0, past[:, 0], 2.0), atol=1e-8)
+    np.testing.assert_allclose(
+        np.sort(found[:, 0]), scalar.preimages(0.0, past[:, 0], 2.0), atol=1e-8
+    )
 
 
 def test_values_enter_the_equation():
@@ -55,7 +71,9 @@ def test_values_enter_the_equation():
     X = sample_sequence(rng, 6, W_Q, W_K, W_V, s=0.5)
     past, x = X[:-1], X[-1]
     a = np.exp((past @ W_K.T) @ (W_Q @ x))
-    np.testing.assert_allclose(prior.token_residual(x, past, W_Q, W_K, W_V), x - W_V @ (a @ past / a.sum()), atol=1e-12)
+    np.testing.assert_allclose(
+        prior.token_residual(x, past, W_Q, W_K, W_V), x - W_V @ (a @ past / a.sum()), atol=1e-12
+    )
 
 
 def test_noise_scale_must_be_positive():

@@ -36,12 +36,15 @@ def test_scalar_formulas_are_the_vector_ones_in_one_dimension():
 
 
 @pytest.mark.parametrize(
-    ("past", "c", "s"), [(PAST, -1.0, 1.0), (PAST, 2.0, 1.0), ((-2.0, 2.0, 0.3), 1.0, 1.0), (PAST, 2.0, 0.2)]
+    ("past", "c", "s"),
+    [(PAST, -1.0, 1.0), (PAST, 2.0, 1.0), ((-2.0, 2.0, 0.3), 1.0, 1.0), (PAST, 2.0, 0.2)],
 )
 def test_mass_is_the_integral_of_the_density(past, c, s):
     past = np.array(past)
     folds = scalar.critical_points(past, c)
-    wanted, _ = quad(scalar.conditional_density, -14, 14, args=(past, c, s), points=[*folds, *past], limit=400)
+    wanted, _ = quad(
+        scalar.conditional_density, -14, 14, args=(past, c, s), points=[*folds, *past], limit=400
+    )
     assert scalar.mass(past, c, s) == pytest.approx(wanted, abs=1e-7)
     assert scalar.oriented_mass(past, c, s) == pytest.approx(1.0, abs=1e-14)
 
@@ -56,7 +59,9 @@ def test_mass_is_the_mean_number_of_preimages():
     rng = np.random.default_rng(2)
     counts = np.array([len(scalar.preimages(e, PAST, 2.0)) for e in rng.standard_normal(1500)])
     assert set(counts) == {1, 3}  # odd, as the degree of e is one
-    assert abs(counts.mean() - scalar.mass(PAST, 2.0, 1.0)) < 4 * counts.std() / np.sqrt(len(counts))
+    assert abs(counts.mean() - scalar.mass(PAST, 2.0, 1.0)) < 4 * counts.std() / np.sqrt(
+        len(counts)
+    )
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -67,11 +72,15 @@ def test_two_tokens_fold_the_line_beyond_two_over_root_c(c, gap, shift):
         return
     folds = scalar.critical_points(np.array([shift, shift + gap]), c)
     assert len(folds) == (2 if ratio > 1 else 0)
-    np.testing.assert_allclose(scalar.margin(folds, np.array([shift, shift + gap]), c), 0.0, atol=1e-8)
+    np.testing.assert_allclose(
+        scalar.margin(folds, np.array([shift, shift + gap]), c), 0.0, atol=1e-8
+    )
 
 
 def test_fold_far_from_the_origin_is_found():
-    """A crowd at -1 outweighs one token at 1 until exp(2 c x) passes its size: the fold lies far to the right."""
+    """A crowd at -1 outweighs one token at 1 until exp(2 c x) passes its size: the fold lies far to
+    the right.
+    """
     past = np.append(np.full(2000, -1.0), 1.0)
     folds = scalar.critical_points(past, 2.0)
     assert len(folds) == 2

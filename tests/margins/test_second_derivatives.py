@@ -1,4 +1,6 @@
-"""Second derivatives of the log-barrier: against a barrier written with torch.linalg alone, gradgradcheck, and under vmap."""
+"""Second derivatives of the log-barrier: against a barrier written with torch.linalg alone,
+gradgradcheck, and under vmap.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,19 @@ def layer(seed=0, T=5, d=3, r=2):
 
 
 def plain_barrier(X, W_Q, W_K):
-    """sum_i -log |det(I - S_i M)| position by position, in differentiable operations that torch itself provides."""
+    """sum_i -log |det(I - S_i M)| position by position, in differentiable operations that torch
+    itself provides.
+    """
     total = X.new_zeros(())
     for i in range(1, len(X)):
         past = X[:i]
         a = torch.softmax((past @ W_K.T) @ (W_Q @ X[i]), dim=0)
         centred = past - a @ past
         S = torch.einsum("j,jc,je->ce", a, centred, centred)
-        total = total - torch.linalg.slogdet(torch.eye(X.shape[1], dtype=X.dtype) - S @ W_K.T @ W_Q).logabsdet
+        total = (
+            total
+            - torch.linalg.slogdet(torch.eye(X.shape[1], dtype=X.dtype) - S @ W_K.T @ W_Q).logabsdet
+        )
     return total
 
 
@@ -61,7 +68,9 @@ def test_second_derivatives_across_blocks_of_rows():
 
     def curvature(method):
         value = X.clone().requires_grad_()
-        (slope,) = torch.autograd.grad(log_barrier(value, W_Q, W_K, method=method).sum(), value, create_graph=True)
+        (slope,) = torch.autograd.grad(
+            log_barrier(value, W_Q, W_K, method=method).sum(), value, create_graph=True
+        )
         return torch.autograd.grad((slope * direction).sum(), value)[0]
 
     assert torch.allclose(curvature("low_rank"), curvature("dense"), atol=1e-9)
@@ -81,7 +90,9 @@ def test_vmap_is_the_loop(method):
     assert torch.allclose(torch.func.vmap(one)(X), torch.stack([one(x) for x in X]))
     assert torch.allclose(torch.func.vmap(slope)(X), torch.stack([slope(x) for x in X]))
     hessians = torch.func.vmap(torch.func.jacrev(slope))(X)
-    assert torch.allclose(hessians[2], torch.autograd.functional.hessian(lambda z: one(z).sum(), X[2]), atol=1e-9)
+    assert torch.allclose(
+        hessians[2], torch.autograd.functional.hessian(lambda z: one(z).sum(), X[2]), atol=1e-9
+    )
 
 
 def test_a_singular_matrix_has_finite_second_derivatives():

@@ -24,7 +24,9 @@ def test_on_the_line_they_are_functions_of_c_var(c):
 
 
 def test_rotation_exhausts_the_spectral_radius_and_harms_nothing():
-    """A = 2 * quarter turn: rho = 2, no real eigenvalue, det(I - A) = 5: Lemma B.4 is sufficient, not necessary."""
+    """A = 2 * quarter turn: rho = 2, no real eigenvalue, det(I - A) = 5: Lemma B.4 is sufficient,
+    not necessary.
+    """
     block = np.eye(2) - 2.0 * np.array([[0.0, -1.0], [1.0, 0.0]])
     assert np.linalg.det(block) == pytest.approx(5.0)
     assert spectral_radius_margin(block) == pytest.approx(-1.0)
@@ -47,14 +49,23 @@ def test_smallest_singular_value_is_the_distance_to_a_singular_matrix():
     block = np.eye(4) - rng.standard_normal((4, 4))
     U, sigma, Vt = np.linalg.svd(block)
     distance = singular_value_margin(block)
-    assert np.linalg.det(block - distance * np.outer(U[:, -1], Vt[-1])) == pytest.approx(0.0, abs=1e-12)
+    assert np.linalg.det(block - distance * np.outer(U[:, -1], Vt[-1])) == pytest.approx(
+        0.0, abs=1e-12
+    )
     assert distance == pytest.approx(sigma[-1])
 
 
 def test_conditions_are_judged_by_the_determinant():
-    blocks = np.stack([np.diag([1 - a, 1 - b]) for a, b in ((0.5, 0.5), (-3.0, 0.0), (2.0, 3.0), (2.0, 0.0))])
+    blocks = np.stack(
+        [np.diag([1 - a, 1 - b]) for a, b in ((0.5, 0.5), (-3.0, 0.0), (2.0, 3.0), (2.0, 0.0))]
+    )
     radius, real = spectral.judge_conditions(blocks)
-    assert (radius["holds"], real["holds"]) == (1, 2)  # an eigenvalue -3 exhausts the first margin and not the second
-    assert radius["det_not_positive_although_it_holds"] == real["det_not_positive_although_it_holds"] == 0
+    # an eigenvalue -3 exhausts the first margin and not the second
+    assert (radius["holds"], real["holds"]) == (1, 2)
+    assert (
+        radius["det_not_positive_although_it_holds"]
+        == real["det_not_positive_although_it_holds"]
+        == 0
+    )
     assert radius["det_positive_although_it_fails"] == 2  # diag(4, 1) and diag(-1, -2)
     assert real["det_positive_although_it_fails"] == 1

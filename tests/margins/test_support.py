@@ -18,7 +18,11 @@ from softgeom.margins.support import (
     top_share,
 )
 
-scores = hnp.arrays(float, hnp.array_shapes(min_dims=1, max_dims=2, min_side=1, max_side=12), elements=st.floats(-9, 9))
+scores = hnp.arrays(
+    float,
+    hnp.array_shapes(min_dims=1, max_dims=2, min_side=1, max_side=12),
+    elements=st.floats(-9, 9),
+)
 
 
 @settings(max_examples=80, deadline=None)
@@ -27,7 +31,11 @@ def test_shares_are_a_distribution_or_undefined(beta: np.ndarray, reading: str) 
     shares = barrier_shares(beta, reading)
     defined = np.isfinite(shares).all(-1)
     beta = np.where(np.abs(beta) < ROUNDING, 0.0, beta)
-    pressure = {"positive": np.maximum(beta, 0), "absolute": np.abs(beta), "softmax": np.ones_like(beta)}[reading]
+    pressure = {
+        "positive": np.maximum(beta, 0),
+        "absolute": np.abs(beta),
+        "softmax": np.ones_like(beta),
+    }[reading]
     assert np.array_equal(defined, pressure.sum(-1) > 0)
     assert np.allclose(shares[defined].sum(-1), 1)
     assert (shares[defined] >= 0).all()
@@ -86,7 +94,9 @@ def test_softmax_shares_ignore_a_common_shift_and_survive_large_scores() -> None
 
 
 def test_negative_coupling_puts_the_softmax_shares_on_the_positions_without_a_past() -> None:
-    """Scores of 0 where there is nothing to attend to and of -8 elsewhere: few support tokens, without any barrier."""
+    """Scores of 0 where there is nothing to attend to and of -8 elsewhere: few support tokens,
+    without any barrier.
+    """
     beta = np.full(512, -8.0)
     beta[:2] = 0
     shares = barrier_shares(beta, "softmax")

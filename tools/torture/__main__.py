@@ -1,7 +1,8 @@
 """Try every hostile file, folder of results, hub, or full disk, and write the table.
 
-`python -m torture files|inspect|results|hub|disk [--out TABLE.csv] [--only WORDS]`; the exit code is 1 when any case is answered wrongly. Each
-case runs in a process of its own. `torture.kills` kills and goes on; docs/torture.md sums up.
+`python -m torture files|inspect|results|hub|disk [--out TABLE.csv] [--only WORDS]`; the exit code
+is 1 when any case is answered wrongly. Each case runs in a process of its own. `torture.kills`
+kills and goes on; docs/torture.md sums up.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def main() -> int:
     options = parser.parse_args()
     made, attempt = FAMILIES[options.family]
     trial.warm_up()
-    cases = [case for case in made() if options.only in f"{case.kind} {case.name}"][:: options.every]
+    cases = [case for case in made() if options.only in f"{case.kind} {case.name}"][
+        :: options.every
+    ]
     empty = trial.empty_run(softgeom, lambda place: ["scan", *hostile_files.good(place)])
     _CHOSEN.update(cases=cases, attempt=attempt, empty=empty)
     rows = []
@@ -85,10 +88,22 @@ def _any_verb(case: hostile_results.Case, place: Path) -> tuple[Outcome, str]:
 
 
 def _fetch(case: hostile_hub.Case, place: Path) -> tuple[Outcome, str]:
-    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HF_HUB_OFFLINE"):
+    for name in (
+        "HTTPS_PROXY",
+        "https_proxy",
+        "HTTP_PROXY",
+        "http_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+        "HF_HUB_OFFLINE",
+    ):
         os.environ.pop(name, None)
     with hostile_hub.serve(case) as address:
-        os.environ |= {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_ENDPOINT": address, "SOFTGEOM_CACHE": str(place / "cache")}
+        os.environ |= {
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "HF_ENDPOINT": address,
+            "SOFTGEOM_CACHE": str(place / "cache"),
+        }
         return trial.run(softgeom, ["scan", "someone/model"], place), address
 
 
@@ -97,7 +112,9 @@ def _files() -> Iterator[hostile_files.Case]:
     yield from large_files.cases()
 
 
-FAMILIES: dict[str, tuple[Callable[[], Iterable[Any]], Callable[[Any, Path], tuple[Outcome, str]]]] = {
+FAMILIES: dict[
+    str, tuple[Callable[[], Iterable[Any]], Callable[[Any, Path], tuple[Outcome, str]]]
+] = {
     "files": (_files, _scan),
     "inspect": (hostile_files.models, _inspect),
     "results": (hostile_results.cases, _any_verb),

@@ -1,7 +1,10 @@
-"""A disk that fills up, at every moment: a small file system, a little larger each time, until the work fits.
+"""A disk that fills up, at every moment: a small file system, a little larger each time, until the
+work fits.
 
-Where the work does not fit it must end with one sentence that names the file, leave nothing half-written, and, with more room, go on to the same bytes.
-A case needs a file system of its own size (tmpfs, so Linux and root); without one there are no cases, and the tests' limit on the size of a file remains.
+Where the work does not fit it must end with one sentence that names the file, leave nothing
+half-written, and, with more room, go on to the same bytes. A case needs a file system of its own
+size (tmpfs, so Linux and root); without one there are no cases, and the tests' limit on the size of
+a file remains.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ from torture.trial import ERROR, Outcome
 
 _TORCH = 2**25  # bytes, `trial.TIMES` of which may be held: what the first step of PyTorch costs
 PLENTY = 512  # megabytes, after the disk was full
-_NAMED = re.compile(r"^softgeom: \S+: .*No space left on device.*; what was finished is kept", re.MULTILINE)
+_NAMED = re.compile(
+    r"^softgeom: \S+: .*No space left on device.*; what was finished is kept", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,14 @@ def cases() -> Iterator[Case]:
 def attempt(case: Case, place: Path) -> tuple[Outcome, str]:
     """The work on a disk of that size, then with room."""
     work = _WORKS[case.kind]
-    room = max(4, int(_undisturbed(case.kind)[0] * case.share) // 4 * 4)  # kilobytes, in whole pages
+    # kilobytes, in whole pages
+    room = max(4, int(_undisturbed(case.kind)[0] * case.share) // 4 * 4)
     with _disk(place / "disk", f"{room}k") as disk:
         outcome = _run(work, disk)
         faults = []
-        if half := [path.name for path in disk.rglob("*") if ".part" in path.name or ".tmp" in path.name]:
+        if half := [
+            path.name for path in disk.rglob("*") if ".part" in path.name or ".tmp" in path.name
+        ]:
             faults.append(f"left {', '.join(half)}")
         if outcome.code != 0 and not _NAMED.search(outcome.error):
             faults.append("names no file")
@@ -83,9 +91,22 @@ def _scan(disk: Path) -> int:
 
 
 def _jobs(disk: Path) -> int:
-    command = ["scan", *_model(), "--out", str(disk / "out"), "--block", "4", "--jobs", "2", "--quiet"]
-    done = subprocess.run([sys.executable, "-m", "softgeom.cli", *command], capture_output=True, text=True)
-    print(done.stderr, file=sys.stderr, end="")  # a process that ends as any other: joblib tidies up then
+    command = [
+        "scan",
+        *_model(),
+        "--out",
+        str(disk / "out"),
+        "--block",
+        "4",
+        "--jobs",
+        "2",
+        "--quiet",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "softgeom.cli", *command], capture_output=True, text=True
+    )
+    # a process that ends as any other: joblib tidies up then
+    print(done.stderr, file=sys.stderr, end="")
     return done.returncode
 
 
@@ -98,7 +119,8 @@ def _prune(disk: Path) -> int:
 
 def _train(disk: Path) -> int:
     def work() -> int:
-        # In this process, which has torch already; the log is the script's own, and no work of ours.
+        # In this process, which has torch already; the log is the script's own, and no work of
+        # ours.
         exec(TRAIN.replace("steps=400", "steps=80").replace(", report=log", ""), {})
         return 0
 
@@ -135,7 +157,9 @@ def _undisturbed(kind: str) -> tuple[int, str]:
 
 
 def _digest(disk: Path, names: tuple[str, ...]) -> str:
-    return hashlib.sha256(b"".join((disk / name).read_bytes() for name in names if (disk / name).is_file())).hexdigest()
+    return hashlib.sha256(
+        b"".join((disk / name).read_bytes() for name in names if (disk / name).is_file())
+    ).hexdigest()
 
 
 @contextmanager

@@ -1,7 +1,9 @@
-"""Files that nobody should be fooled by: each case writes one, and says what `softgeom scan` must answer.
+"""Files that nobody should be fooled by: each case writes one, and says what `softgeom scan` must
+answer.
 
-`ERROR` means one sentence on standard error and an exit code that is not zero; `OK` means a scan that ends with every verdict proven.
-A case is a function of a folder that returns the arguments behind `softgeom scan`.
+`ERROR` means one sentence on standard error and an exit code that is not zero; `OK` means a scan
+that ends with every verdict proven. A case is a function of a folder that returns the arguments
+behind `softgeom scan`.
 """
 
 from __future__ import annotations
@@ -60,7 +62,9 @@ def cases() -> Iterator[Case]:
 
 
 def models() -> Iterator[Case]:
-    """Those that are about the model alone, for a command that has no right answer to most of them but must give one."""
+    """Those that are about the model alone, for a command that has no right answer to most of them
+    but must give one.
+    """
     for case in cases():
         if case.kind not in ("tokens", "options", "out"):
             yield replace(case, expect=ANY)
@@ -71,12 +75,15 @@ def good(folder: Path) -> list[str]:
     return _file("a.npz", _npz_bytes(W=W, b=B))(folder)
 
 
-# ---- A small layer that is right, to be spoilt ----------------------------------------------------------------------------
+# ---- A small layer that is right, to be spoilt
+# ----------------------------------------------------------------------------
 
 
 def _layer() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    return rng.standard_normal((12, 4)).astype(np.float32), rng.standard_normal(12).astype(np.float32)
+    return rng.standard_normal((12, 4)).astype(np.float32), rng.standard_normal(12).astype(
+        np.float32
+    )
 
 
 W, B = _layer()
@@ -124,7 +131,8 @@ def _replace_all(content: bytes, old: bytes, new: bytes) -> bytes:
     return content.replace(old, new)
 
 
-# ---- npz -------------------------------------------------------------------------------------------------------------------
+# ---- npz
+# -------------------------------------------------------------------------------------------------------------------
 
 
 def _npz() -> Iterator[Case]:
@@ -136,10 +144,22 @@ def _npz() -> Iterator[Case]:
     yield Case("npz without its last byte", ERROR, _file("a.npz", good[:-1]))
     yield Case("npz of zeros", ERROR, _file("a.npz", bytes(1000)))
     yield Case("npz of text", ERROR, _file("a.npz", b"hello world\n" * 50))
-    yield Case("npz a bit flipped in the data", ERROR, _file("a.npz", _flip(good, good.index(W.tobytes()[:16]) + 3, 1)))
+    yield Case(
+        "npz a bit flipped in the data",
+        ERROR,
+        _file("a.npz", _flip(good, good.index(W.tobytes()[:16]) + 3, 1)),
+    )
     central = good.index(b"PK\x01\x02")
-    yield Case("npz a bit flipped in the directory's checksum", ERROR, _file("a.npz", _flip(good, central + 16, 1)))
-    yield Case("npz a bit flipped in the directory's size", ERROR, _file("a.npz", _flip(good, central + 24, 4)))
+    yield Case(
+        "npz a bit flipped in the directory's checksum",
+        ERROR,
+        _file("a.npz", _flip(good, central + 16, 1)),
+    )
+    yield Case(
+        "npz a bit flipped in the directory's size",
+        ERROR,
+        _file("a.npz", _flip(good, central + 24, 4)),
+    )
     encrypted = bytearray(good)
     for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         at = bytes(encrypted).find(signature)
@@ -162,20 +182,46 @@ def _npz() -> Iterator[Case]:
     broken[60:80] = b"\xaa" * 20
     yield Case("npz corrupt deflate", ERROR, _file("a.npz", bytes(broken)))
 
-    yield Case("npz bomb in a member that nobody needs", OK, _bomb("unneeded.npy", ("W.npy", W), ("b.npy", B)))
+    yield Case(
+        "npz bomb in a member that nobody needs",
+        OK,
+        _bomb("unneeded.npy", ("W.npy", W), ("b.npy", B)),
+    )
     yield Case("npz bomb for a bias", ERROR, _bomb("b.npy", ("W.npy", W)))
     yield Case("npz member without .npy", ERROR, _file("a.npz", _archive(("W", b"not numbers"))))
     yield Case("npz no member at all", ERROR, _file("a.npz", _archive()))
     yield Case("npz W twice", ERROR, _file("a.npz", _archive_twice()))
-    yield Case("npz names with escapes", OK, _file("a.npz", _archive(("\x1b[31mred\nsecond line.npy", _npy(W)))))
+    yield Case(
+        "npz names with escapes",
+        OK,
+        _file("a.npz", _archive(("\x1b[31mred\nsecond line.npy", _npy(W)))),
+    )
     yield Case("npz a name that climbs", OK, _file("a.npz", _archive(("../../../W.npy", _npy(W)))))
     yield Case("npz is one npy", ERROR, _file("a.npz", _npy(W)))
-    yield Case("npz objects", ERROR, _file("a.npz", _npz_bytes(W=np.array([[object()]], dtype=object).astype(str))))
-    yield Case("npz 0-d tokens", ERROR, _file("a.npz", _npz_bytes(W=W, b=B, tokens=np.array("abc"))))
-    yield Case("npz integer 0-d tokens", ERROR, _file("a.npz", _npz_bytes(W=W, b=B, tokens=np.array(5))))
-    yield Case("npz 2-d tokens", ERROR, _file("a.npz", _npz_bytes(W=W, b=B, tokens=np.array([["a", "b"]] * 12))))
-    yield Case("npz too few tokens", ERROR, _file("a.npz", _npz_bytes(W=W, b=B, tokens=np.array(["a"] * 3))))
-    spoilt = bytearray(_npz_bytes(True, W=W, b=B, tokens=np.array([f"t{i}" * 50 for i in range(12)])))
+    yield Case(
+        "npz objects",
+        ERROR,
+        _file("a.npz", _npz_bytes(W=np.array([[object()]], dtype=object).astype(str))),
+    )
+    yield Case(
+        "npz 0-d tokens", ERROR, _file("a.npz", _npz_bytes(W=W, b=B, tokens=np.array("abc")))
+    )
+    yield Case(
+        "npz integer 0-d tokens", ERROR, _file("a.npz", _npz_bytes(W=W, b=B, tokens=np.array(5)))
+    )
+    yield Case(
+        "npz 2-d tokens",
+        ERROR,
+        _file("a.npz", _npz_bytes(W=W, b=B, tokens=np.array([["a", "b"]] * 12))),
+    )
+    yield Case(
+        "npz too few tokens",
+        ERROR,
+        _file("a.npz", _npz_bytes(W=W, b=B, tokens=np.array(["a"] * 3))),
+    )
+    spoilt = bytearray(
+        _npz_bytes(True, W=W, b=B, tokens=np.array([f"t{i}" * 50 for i in range(12)]))
+    )
     at = bytes(spoilt).index(b"tokens.npy") + 30
     spoilt[at : at + 20] = b"\x99" * 20
     yield Case("npz tokens in corrupt deflate", ERROR, _file("a.npz", bytes(spoilt)))
@@ -187,7 +233,9 @@ def _npz() -> Iterator[Case]:
     yield Case(
         "npz tokens of control characters",
         OK,
-        _file("a.npz", _npz_bytes(W=W, b=B, tokens=np.array([f"\x1b[3{i}m\r\n" for i in range(12)]))),
+        _file(
+            "a.npz", _npz_bytes(W=W, b=B, tokens=np.array([f"\x1b[3{i}m\r\n" for i in range(12)]))
+        ),
     )
 
 
@@ -220,33 +268,63 @@ def _archive_twice() -> bytes:
 
 def _npy_headers() -> Iterator[Case]:
     def archive(name: str, header: str, body: bytes = b"", expect: str = ERROR) -> Case:
-        return Case(f"npy header {name}", expect, _file("a.npz", _archive(("W.npy", _npy_header(header, body)))))
+        return Case(
+            f"npy header {name}",
+            expect,
+            _file("a.npz", _archive(("W.npy", _npy_header(header, body)))),
+        )
 
     yield archive(
-        "claims 2^60 x 4 without data", "{'descr': '<f4', 'fortran_order': False, 'shape': (1152921504606846976, 4), }"
-    )
-    yield archive("claims 4 TB without data", "{'descr': '<f2', 'fortran_order': False, 'shape': (2147483648, 1024), }")
-    yield archive(
-        "claims more than there is", "{'descr': '<f4', 'fortran_order': False, 'shape': (120, 4), }", W.tobytes()
+        "claims 2^60 x 4 without data",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1152921504606846976, 4), }",
     )
     yield archive(
-        "claims less than there is", "{'descr': '<f4', 'fortran_order': False, 'shape': (6, 4), }", W.tobytes()
+        "claims 4 TB without data",
+        "{'descr': '<f2', 'fortran_order': False, 'shape': (2147483648, 1024), }",
     )
-    yield archive("negative", "{'descr': '<f4', 'fortran_order': False, 'shape': (-12, 4), }", W.tobytes())
+    yield archive(
+        "claims more than there is",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (120, 4), }",
+        W.tobytes(),
+    )
+    yield archive(
+        "claims less than there is",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (6, 4), }",
+        W.tobytes(),
+    )
+    yield archive(
+        "negative", "{'descr': '<f4', 'fortran_order': False, 'shape': (-12, 4), }", W.tobytes()
+    )
     yield archive("no rows", "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4), }")
     yield archive("no columns", "{'descr': '<f4', 'fortran_order': False, 'shape': (12, 0), }")
     yield archive(
-        "nested parentheses", "{'descr': '<f4', 'fortran_order': False, 'shape': " + "(" * 3000 + ")" * 3000 + "}"
+        "nested parentheses",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': " + "(" * 3000 + ")" * 3000 + "}",
     )
     yield archive("a call", "__import__('os').system('touch /tmp/owned')")
     yield archive("not a dictionary", "[1, 2, 3]")
-    yield archive("unknown type", "{'descr': '<z9', 'fortran_order': False, 'shape': (12, 4), }", W.tobytes())
     yield archive(
-        "structured", "{'descr': [('a', '<f4'), ('b', '<f4')], 'fortran_order': False, 'shape': (12, 2), }", W.tobytes()
+        "unknown type", "{'descr': '<z9', 'fortran_order': False, 'shape': (12, 4), }", W.tobytes()
     )
-    yield archive("objects", "{'descr': '|O', 'fortran_order': False, 'shape': (12, 4), }", pickle.dumps([1] * 48))
-    yield archive("float shape", "{'descr': '<f4', 'fortran_order': False, 'shape': (12.9, 4), }", W.tobytes())
-    yield archive("column order", "{'descr': '<f4', 'fortran_order': True, 'shape': (12, 4), }", W.tobytes(), OK)
+    yield archive(
+        "structured",
+        "{'descr': [('a', '<f4'), ('b', '<f4')], 'fortran_order': False, 'shape': (12, 2), }",
+        W.tobytes(),
+    )
+    yield archive(
+        "objects",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (12, 4), }",
+        pickle.dumps([1] * 48),
+    )
+    yield archive(
+        "float shape", "{'descr': '<f4', 'fortran_order': False, 'shape': (12.9, 4), }", W.tobytes()
+    )
+    yield archive(
+        "column order",
+        "{'descr': '<f4', 'fortran_order': True, 'shape': (12, 4), }",
+        W.tobytes(),
+        OK,
+    )
 
 
 def _weights() -> Iterator[Case]:
@@ -265,9 +343,12 @@ def _weights() -> Iterator[Case]:
     yield layer("durations", W=np.arange(48).astype("timedelta64[s]").reshape(12, 4), b=B)
     yield layer("quantised int8", W=(W * 40).astype(np.int8), b=B)
     yield layer("quantised uint8", W=(W * 40 + 100).astype(np.uint8), b=B)
-    yield layer("int64 beyond float64", W=np.array([[2**53, 1], [2**53 + 1, 1], [0, 0]]), b=np.zeros(3))
     yield layer(
-        "long double beyond float64", W=np.array([[1, 1], [2, 3]], dtype=np.longdouble) + np.longdouble(2) ** -60
+        "int64 beyond float64", W=np.array([[2**53, 1], [2**53 + 1, 1], [0, 0]]), b=np.zeros(3)
+    )
+    yield layer(
+        "long double beyond float64",
+        W=np.array([[1, 1], [2, 3]], dtype=np.longdouble) + np.longdouble(2) ** -60,
     )
     yield layer("one class", W=W[:1], b=B[:1])
     yield layer("no class", W=W[:0], b=B[:0])
@@ -290,14 +371,19 @@ def _weights() -> Iterator[Case]:
     yield layer("integers", OK, W=(W * 5).astype(np.int64), b=(B * 5).astype(np.int64))
     yield layer("bias as a row", OK, W=W, b=B[None])
     for scale in (1e-300, 1e-165, 1e-18, 1e20, 1e100, 1e300):
-        yield layer(f"float64 scaled by {scale:g}", OK, W=W.astype(float) * scale, b=B.astype(float) * scale)
-        yield layer(f"rows alone scaled by {scale:g}", OK, W=W.astype(float) * scale, b=B.astype(float))
+        yield layer(
+            f"float64 scaled by {scale:g}", OK, W=W.astype(float) * scale, b=B.astype(float) * scale
+        )
+        yield layer(
+            f"rows alone scaled by {scale:g}", OK, W=W.astype(float) * scale, b=B.astype(float)
+        )
     yield layer("float64 of 1e308", OK, W=np.sign(W).astype(float) * 1e308)
     yield layer("least bias", OK, W=np.array([[0.0], [1], [-1]]), b=np.array([5e-324, 0, 0]))
     yield layer("subnormal", OK, W=W.astype(float) * 1e-310)
 
 
-# ---- safetensors -----------------------------------------------------------------------------------------------------------
+# ---- safetensors
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _safetensors_bytes(header: Any, data: bytes, length: int | None = None) -> bytes:
@@ -312,13 +398,22 @@ def _entry(dtype: str = "F32", shape: Any = (12, 4), offsets: Any = (0, 192)) ->
 def _safetensors() -> Iterator[Case]:
     name, data = "lm_head.weight", W.tobytes()
 
-    def case(title: str, header: Any, body: bytes = data, expect: str = ERROR, length: int | None = None) -> Case:
-        return Case(f"safetensors {title}", expect, _file("a.safetensors", _safetensors_bytes(header, body, length)))
+    def case(
+        title: str, header: Any, body: bytes = data, expect: str = ERROR, length: int | None = None
+    ) -> Case:
+        return Case(
+            f"safetensors {title}",
+            expect,
+            _file("a.safetensors", _safetensors_bytes(header, body, length)),
+        )
 
     yield case("good", {name: _entry()}, expect=OK)
     yield case("with metadata", {"__metadata__": {"a": "b"}, name: _entry()}, expect=OK)
     yield case(
-        "bfloat16", {name: _entry("BF16", offsets=(0, 96))}, (W.view(np.uint32) >> 16).astype(np.uint16).tobytes(), OK
+        "bfloat16",
+        {name: _entry("BF16", offsets=(0, 96))},
+        (W.view(np.uint32) >> 16).astype(np.uint16).tobytes(),
+        OK,
     )
     whole = _safetensors_bytes({name: _entry()}, data)
     for count in (0, 4, 8, 20, len(whole) - 1):
@@ -338,10 +433,17 @@ def _safetensors() -> Iterator[Case]:
     yield case("no JSON", b"{lm_head: 1}")
     yield case("bad UTF-8", b'{"\xff\xfe": 1}')
     yield case(
-        "offsets Infinity", b'{"lm_head.weight": {"dtype": "F32", "shape": [12, 4], "data_offsets": [0, Infinity]}}'
+        "offsets Infinity",
+        b'{"lm_head.weight": {"dtype": "F32", "shape": [12, 4], "data_offsets": [0, Infinity]}}',
     )
-    yield case("shape 1e400", b'{"lm_head.weight": {"dtype": "F32", "shape": [1e400, 4], "data_offsets": [0, 192]}}')
-    yield case("shape NaN", b'{"lm_head.weight": {"dtype": "F32", "shape": [NaN, 4], "data_offsets": [0, 192]}}')
+    yield case(
+        "shape 1e400",
+        b'{"lm_head.weight": {"dtype": "F32", "shape": [1e400, 4], "data_offsets": [0, 192]}}',
+    )
+    yield case(
+        "shape NaN",
+        b'{"lm_head.weight": {"dtype": "F32", "shape": [NaN, 4], "data_offsets": [0, 192]}}',
+    )
     yield case("float shape", {name: _entry(shape=(12.9, 4))})
     yield case("text shape", {name: _entry(shape=("12", "4"))})
     yield case("true for a shape", {name: _entry(shape=(True, 48))})
@@ -357,10 +459,26 @@ def _safetensors() -> Iterator[Case]:
     yield case("overlap", {name: _entry(), "x": _entry(offsets=(96, 288))}, data + data[:96])
     yield case("hole", {name: _entry(), "x": _entry(offsets=(256, 448))}, data + bytes(64) + data)
     yield case("trailing bytes", {name: _entry()}, data + bytes(64))
-    twice = b'{"lm_head.weight": {"dtype": "F32", "shape": [12, 4], "data_offsets": [0, 192]}, "lm_head.weight": {"dtype": "F32", "shape": [6, 8], "data_offsets": [0, 192]}}'
+    twice = (
+        b'{"lm_head.weight": {"dtype": "F32", "shape": [12, 4], "data_offsets": [0, 192]}, '
+        b'"lm_head.weight": {"dtype": "F32", "shape": [6, 8], "data_offsets": [0, 192]}}'
+    )
     yield case("the same name twice", twice)
-    for dtype, width in (("I8", 1), ("U8", 1), ("BOOL", 1), ("F8_E4M3", 1), ("F4", 1), ("C64", 8), ("Q4", 1), ("", 4)):
-        yield case(f"type {dtype or 'empty'}", {name: _entry(dtype, offsets=(0, 48 * width))}, bytes(48 * width))
+    for dtype, width in (
+        ("I8", 1),
+        ("U8", 1),
+        ("BOOL", 1),
+        ("F8_E4M3", 1),
+        ("F4", 1),
+        ("C64", 8),
+        ("Q4", 1),
+        ("", 4),
+    ):
+        yield case(
+            f"type {dtype or 'empty'}",
+            {name: _entry(dtype, offsets=(0, 48 * width))},
+            bytes(48 * width),
+        )
     yield case("no dtype", {name: {"shape": [12, 4], "data_offsets": [0, 192]}})
     yield case("a list for an entry", {name: [1, 2, 3]})
     yield case("names with escapes", {"\x1b[2J\nFAKE: all fine": _entry()}, expect=OK)
@@ -370,10 +488,12 @@ def _safetensors() -> Iterator[Case]:
     yield case("only metadata", {"__metadata__": {}}, b"")
 
 
-# ---- ONNX ------------------------------------------------------------------------------------------------------------------
+# ---- ONNX
+# ------------------------------------------------------------------------------------------------------------------
 
 
-_NODE = 200  # bytes that a node of a graph takes as Python's objects: the file names no tensor for it
+# bytes that a node of a graph takes as Python's objects: the file names no tensor for it
+_NODE = 200
 
 
 def _onnx() -> Iterator[Case]:
@@ -381,7 +501,10 @@ def _onnx() -> Iterator[Case]:
     from onnx import TensorProto, helper, numpy_helper
 
     def graph(
-        nodes: list[Any], constants: dict[str, np.ndarray] | None = None, output: str = "y", shape: Any = (1, 12)
+        nodes: list[Any],
+        constants: dict[str, np.ndarray] | None = None,
+        output: str = "y",
+        shape: Any = (1, 12),
     ) -> bytes:
         constants = {"W": W.T.copy(), "b": B} if constants is None else constants
         model = helper.make_model(
@@ -405,14 +528,25 @@ def _onnx() -> Iterator[Case]:
         **options: Any,
     ) -> Case:
         content = graph(nodes, constants, **options)
-        return Case(f"onnx {title}", expect, lambda folder: [*_file("a.onnx", content)(folder), *more], declared)
+        return Case(
+            f"onnx {title}",
+            expect,
+            lambda folder: [*_file("a.onnx", content)(folder), *more],
+            declared,
+        )
 
     node = helper.make_node
-    straight = [node("MatMul", ["x", "W"], ["m"]), node("Add", ["m", "b"], ["a"]), node("Softmax", ["a"], ["y"])]
+    straight = [
+        node("MatMul", ["x", "W"], ["m"]),
+        node("Add", ["m", "b"], ["a"]),
+        node("Softmax", ["a"], ["y"]),
+    ]
     yield case("good", straight, OK)
     whole = graph(straight)
     for share in (0.0, 0.1, 0.5, 0.95):
-        yield Case(f"onnx cut at {share:.0%}", ERROR, _file("a.onnx", whole[: int(share * len(whole))]))
+        yield Case(
+            f"onnx cut at {share:.0%}", ERROR, _file("a.onnx", whole[: int(share * len(whole))])
+        )
     for number, position in enumerate(range(5, len(whole), max(1, len(whole) // 9))):
         yield Case(
             f"onnx text written over at {number}",
@@ -423,30 +557,53 @@ def _onnx() -> Iterator[Case]:
     yield Case("onnx of zeros", ERROR, _file("a.onnx", bytes(1000)))
     yield case(
         "cycle of Identity into the output",
-        [node("Identity", ["b2"], ["a2"]), node("Identity", ["a2"], ["b2"]), node("Softmax", ["b2"], ["y"])],
+        [
+            node("Identity", ["b2"], ["a2"]),
+            node("Identity", ["a2"], ["b2"]),
+            node("Softmax", ["b2"], ["y"]),
+        ],
     )
     yield case(
         "cycle of Softmax",
-        [node("Softmax", ["q"], ["p"]), node("Softmax", ["p"], ["q"]), node("Identity", ["p"], ["y"])],
+        [
+            node("Softmax", ["q"], ["p"]),
+            node("Softmax", ["p"], ["q"]),
+            node("Identity", ["p"], ["y"]),
+        ],
     )
     yield case("cycle through itself", [node("Identity", ["y"], ["y"])])
     yield case(
         "cycle of Identity as weight",
-        [node("Identity", ["v"], ["u"]), node("Identity", ["u"], ["v"]), node("MatMul", ["x", "u"], ["y"])],
+        [
+            node("Identity", ["v"], ["u"]),
+            node("Identity", ["u"], ["v"]),
+            node("MatMul", ["x", "u"], ["y"]),
+        ],
     )
     yield case(
         "cycle of Transpose by name",
-        [node("Transpose", ["v"], ["u"]), node("Transpose", ["u"], ["v"]), node("MatMul", ["x", "u"], ["y"])],
+        [
+            node("Transpose", ["v"], ["u"]),
+            node("Transpose", ["u"], ["v"]),
+            node("MatMul", ["x", "u"], ["y"]),
+        ],
         more=("--weight", "u"),
     )
     yield case("MatMul without inputs", [node("MatMul", [], ["y"])])
     yield case("MatMul with one input", [node("MatMul", ["x"], ["y"])])
     yield case("Softmax without inputs", [node("Softmax", [], ["y"])])
     yield case("Softmax without outputs", [*straight[:2], node("Softmax", ["a"], [])])
-    yield case("Constant without outputs", [node("Constant", [], [], value=numpy_helper.from_array(W)), *straight], OK)
-    yield case("Constant without a value", [node("Constant", [], ["k"]), node("MatMul", ["x", "k"], ["y"])])
     yield case(
-        "Cast to a type that does not exist", [node("Cast", ["W"], ["k"], to=999), node("MatMul", ["x", "k"], ["y"])]
+        "Constant without outputs",
+        [node("Constant", [], [], value=numpy_helper.from_array(W)), *straight],
+        OK,
+    )
+    yield case(
+        "Constant without a value", [node("Constant", [], ["k"]), node("MatMul", ["x", "k"], ["y"])]
+    )
+    yield case(
+        "Cast to a type that does not exist",
+        [node("Cast", ["W"], ["k"], to=999), node("MatMul", ["x", "k"], ["y"])],
     )
     yield case("Gemm without inputs", [node("Gemm", [], ["y"])])
     yield case(
@@ -466,7 +623,9 @@ def _onnx() -> Iterator[Case]:
     yield case("a vector for a weight", [node("MatMul", ["x", "v"], ["y"])], constants={"v": W[0]})
     yield case("NaN", straight, constants={"W": np.full((4, 12), np.nan, np.float32), "b": B})
     yield case(
-        "int8 codes for a weight", [node("MatMul", ["x", "W"], ["y"])], constants={"W": np.ones((4, 12), np.int8)}
+        "int8 codes for a weight",
+        [node("MatMul", ["x", "W"], ["y"])],
+        constants={"W": np.ones((4, 12), np.int8)},
     )
     negative = onnx.load_model_from_string(whole)
     negative.graph.initializer[0].dims[0] = -4
@@ -487,11 +646,18 @@ def _onnx() -> Iterator[Case]:
         tensor.ClearField("raw_data")
         tensor.data_location = TensorProto.EXTERNAL
         tensor.external_data.append(onnx.StringStringEntryProto(key="location", value=location))
-        yield Case(f"onnx external data {title}", ERROR, _file("a.onnx", outside.SerializeToString()))
-    yield case("names with escapes", [node("MatMul", ["x", "\x1b[31mW\n"], ["y"])], constants={"\x1b[31mV\n": W})
+        yield Case(
+            f"onnx external data {title}", ERROR, _file("a.onnx", outside.SerializeToString())
+        )
+    yield case(
+        "names with escapes",
+        [node("MatMul", ["x", "\x1b[31mW\n"], ["y"])],
+        constants={"\x1b[31mV\n": W},
+    )
 
 
-# ---- PyTorch and pickles ---------------------------------------------------------------------------------------------------
+# ---- PyTorch and pickles
+# ---------------------------------------------------------------------------------------------------
 
 
 def _torch() -> Iterator[Case]:
@@ -513,7 +679,9 @@ def _torch() -> Iterator[Case]:
     torch.save({"lm_head.weight": weight}, buffer)
     for share in (0.1, 0.5, 0.9):
         yield Case(
-            f"torch cut at {share:.0%}", ERROR, _file("a.pt", buffer.getvalue()[: int(share * len(buffer.getvalue()))])
+            f"torch cut at {share:.0%}",
+            ERROR,
+            _file("a.pt", buffer.getvalue()[: int(share * len(buffer.getvalue()))]),
         )
     with np.errstate(all="ignore"):
         yield Case("torch sparse", ERROR, saved({"lm_head.weight": weight.to_sparse()}))
@@ -522,19 +690,27 @@ def _torch() -> Iterator[Case]:
     yield Case("torch bool", ERROR, saved({"lm_head.weight": weight > 0}))
     yield Case("torch int8", ERROR, saved({"lm_head.weight": (weight * 9).to(torch.int8)}))
     yield Case("torch bfloat16", OK, saved({"lm_head.weight": weight.to(torch.bfloat16)}))
-    yield Case("torch requires grad", OK, saved({"lm_head.weight": weight.clone().requires_grad_()}))
+    yield Case(
+        "torch requires grad", OK, saved({"lm_head.weight": weight.clone().requires_grad_()})
+    )
     yield Case("torch transposed view", OK, saved({"lm_head.weight": weight.T.contiguous().T}))
     yield Case(
         "torch view of 2^36 rows over four numbers",
         ERROR,
         saved({"lm_head.weight": torch.zeros(1, 4).expand(2**36, 4)}),
     )
-    yield Case("torch meta tensor", ERROR, saved({"lm_head.weight": torch.empty(12, 4, device="meta")}))
+    yield Case(
+        "torch meta tensor", ERROR, saved({"lm_head.weight": torch.empty(12, 4, device="meta")})
+    )
     yield Case("torch integer keys", ERROR, saved({1: weight, 2: weight}))
     yield Case("torch a tensor alone", ERROR, saved(weight))
     yield Case("torch a list", ERROR, saved([weight]))
     yield Case("torch nothing", ERROR, saved({}))
-    yield Case("torch a number among tensors", OK, saved({"lm_head.weight": weight, "step": 5, "name": "x"}))
+    yield Case(
+        "torch a number among tensors",
+        OK,
+        saved({"lm_head.weight": weight, "step": 5, "name": "x"}),
+    )
 
 
 class _Evil:
@@ -555,10 +731,13 @@ def _pickles() -> Iterator[Case]:
     yield Case("pickle cut", ERROR, _file("a.pkl", pickle.dumps({"W": W})[:-30]))
     yield Case("pickle of text", ERROR, _file("a.pkl", b"hello\n" * 20))
     yield Case("pickle nested", ERROR, _file("a.pkl", b"(" * 100_000 + b"."))
-    yield Case("pickle memory", ERROR, _file("a.pkl", b"\x80\x04\x8e" + struct.pack("<Q", 2**50) + b"x."))
+    yield Case(
+        "pickle memory", ERROR, _file("a.pkl", b"\x80\x04\x8e" + struct.pack("<Q", 2**50) + b"x.")
+    )
 
 
-# ---- Folders of a model ----------------------------------------------------------------------------------------------------
+# ---- Folders of a model
+# ----------------------------------------------------------------------------------------------------
 
 
 def _folders() -> Iterator[Case]:
@@ -592,9 +771,14 @@ def _folders() -> Iterator[Case]:
     yield folder("config a list", model=weights, config=b"[]")
     yield folder("config empty", model=weights, config=b"")
     yield folder(
-        "model_type a list", model=_with_norm(), config=json.dumps({"model_type": ["llama"]}).encode(), expect=OK
+        "model_type a list",
+        model=_with_norm(),
+        config=json.dumps({"model_type": ["llama"]}).encode(),
+        expect=OK,
     )
-    yield folder("model_type a number", OK, model=_with_norm(), config=json.dumps({"model_type": 5}).encode())
+    yield folder(
+        "model_type a number", OK, model=_with_norm(), config=json.dumps({"model_type": 5}).encode()
+    )
     yield folder("tokenizer nested too deeply", model=weights, config=config, tokenizer=deep)
     decoder: Any = {"type": "ByteLevel"}
     for _ in range(400):
@@ -608,24 +792,45 @@ def _folders() -> Iterator[Case]:
         tokenizer=json.dumps({"model": {"vocab": vocabulary}, "decoder": decoder}).encode(),
     )
     yield folder(
-        "tokenizer index Infinity", model=weights, config=config, tokenizer=b'{"model": {"vocab": {"a": Infinity}}}'
+        "tokenizer index Infinity",
+        model=weights,
+        config=config,
+        tokenizer=b'{"model": {"vocab": {"a": Infinity}}}',
     )
-    yield folder("tokenizer index negative", model=weights, config=config, tokenizer=b'{"model": {"vocab": {"a": -5}}}')
+    yield folder(
+        "tokenizer index negative",
+        model=weights,
+        config=config,
+        tokenizer=b'{"model": {"vocab": {"a": -5}}}',
+    )
     yield folder(
         "tokenizer index 2^60",
         model=weights,
         config=config,
         tokenizer=b'{"model": {"vocab": {"a": 1152921504606846976}}}',
     )
-    yield folder("tokenizer index text", model=weights, config=config, tokenizer=b'{"model": {"vocab": {"a": "b"}}}')
+    yield folder(
+        "tokenizer index text",
+        model=weights,
+        config=config,
+        tokenizer=b'{"model": {"vocab": {"a": "b"}}}',
+    )
     yield folder("tokenizer a list", model=weights, config=config, tokenizer=b"[1]")
     yield folder(
-        "vocabulary with escapes", OK, model=weights, vocab=json.dumps({f"\x1b[3{i}m\n": i for i in range(12)}).encode()
+        "vocabulary with escapes",
+        OK,
+        model=weights,
+        vocab=json.dumps({f"\x1b[3{i}m\n": i for i in range(12)}).encode(),
     )
     yield folder(
         "index names a tensor that the shard lacks",
         index=json.dumps(
-            {"weight_map": {"lm_head.weight": "model-1.safetensors", "lm_head.bias": "model-1.safetensors"}}
+            {
+                "weight_map": {
+                    "lm_head.weight": "model-1.safetensors",
+                    "lm_head.bias": "model-1.safetensors",
+                }
+            }
         ).encode(),
         shard=weights,
     )
@@ -635,11 +840,14 @@ def _folders() -> Iterator[Case]:
         index=json.dumps({"weight_map": {"lm_head.weight": "../../etc/passwd"}}).encode(),
     )
     yield folder(
-        "index names an absolute shard", index=json.dumps({"weight_map": {"lm_head.weight": "/etc/passwd"}}).encode()
+        "index names an absolute shard",
+        index=json.dumps({"weight_map": {"lm_head.weight": "/etc/passwd"}}).encode(),
     )
     yield folder("index without a map", index=b"{}", shard=weights)
     yield folder(
-        "index a map of numbers", index=json.dumps({"weight_map": {"lm_head.weight": 5}}).encode(), shard=weights
+        "index a map of numbers",
+        index=json.dumps({"weight_map": {"lm_head.weight": 5}}).encode(),
+        shard=weights,
     )
     yield folder("index nested too deeply", index=deep, shard=weights)
     yield folder("index good", OK, index=index, shard=weights)
@@ -647,7 +855,10 @@ def _folders() -> Iterator[Case]:
 
 def _with_norm() -> bytes:
     norm = np.ones(4, np.float32)
-    header = {"lm_head.weight": _entry(), "model.norm.weight": _entry(shape=(4,), offsets=(192, 208))}
+    header = {
+        "lm_head.weight": _entry(),
+        "model.norm.weight": _entry(shape=(4,), offsets=(192, 208)),
+    }
     return _safetensors_bytes(header, W.tobytes() + norm.tobytes())
 
 
@@ -658,10 +869,13 @@ def _llama2c() -> Iterator[Case]:
         ("zeros", (0,) * 7),
         ("cut", (4, 8, 1, 1, 1, 12, 8)),
     ):
-        yield Case(f"llama2.c {title}", ERROR, _file("a.bin", struct.pack("<7i", *header) + bytes(100)))
+        yield Case(
+            f"llama2.c {title}", ERROR, _file("a.bin", struct.pack("<7i", *header) + bytes(100))
+        )
 
 
-# ---- Vocabulary, options, folders for results ------------------------------------------------------------------------------
+# ---- Vocabulary, options, folders for results
+# ------------------------------------------------------------------------------
 
 
 def _good(folder: Path) -> str:
@@ -685,7 +899,9 @@ def _tokens() -> Iterator[Case]:
     yield tokens("of formulas", "\n".join(f'=cmd{i}|"a",b' for i in range(12)).encode(), OK)
     yield tokens(
         "of missing values",
-        "\n".join(["NA", "null", "nan", "None", "N/A", "", "-", "NaN", "inf", "true", "#N/A", "0"]).encode(),
+        "\n".join(
+            ["NA", "null", "nan", "None", "N/A", "", "-", "NaN", "inf", "true", "#N/A", "0"]
+        ).encode(),
         OK,
     )
     yield tokens("a JSON file nested too deeply", b"[" * 100_000, name="tokenizer.json")
@@ -694,12 +910,16 @@ def _tokens() -> Iterator[Case]:
         ERROR,
         lambda folder: [_good(folder), "--tokens", str(folder / "gone.txt")],
     )
-    yield Case("tokens from a folder", ERROR, lambda folder: [_good(folder), "--tokens", str(folder)])
+    yield Case(
+        "tokens from a folder", ERROR, lambda folder: [_good(folder), "--tokens", str(folder)]
+    )
 
 
 def _options() -> Iterator[Case]:
     def options(*more: str, expect: str = ERROR) -> Case:
-        return Case("options " + " ".join(more or ("none",)), expect, lambda folder: [_good(folder), *more])
+        return Case(
+            "options " + " ".join(more or ("none",)), expect, lambda folder: [_good(folder), *more]
+        )
 
     yield options(expect=OK)
     for bound in ("0", "-1", "nan", "inf", "1e400", "1e-320", "text", ""):
@@ -732,17 +952,35 @@ def _options() -> Iterator[Case]:
     yield options("--weight", "\x1b[31mred")
     yield options("--out", "")
     yield options("--nonsense")
-    for classes in ("9" * 5000, "0-" + "9" * 5000, "12", "3-1", "-1", "a", "\u0663", ",", "0-11,0-11"):
+    for classes in (
+        "9" * 5000,
+        "0-" + "9" * 5000,
+        "12",
+        "3-1",
+        "-1",
+        "a",
+        "\u0663",
+        ",",
+        "0-11,0-11",
+    ):
         right = classes == "0-11,0-11"
         yield options("--classes", classes, expect=OK if right else ERROR)
     for block in ("0", "-1", "text", "9" * 5000):
         yield options("--block", block)
     yield options("--block", "1", expect=OK)
     yield options("--jobs", "9" * 5000)
-    for verdict in ("x", "unargmaxable=", "unargmaxable=-1", "argmaxable=0", "unargmaxable=" + "9" * 5000):
+    for verdict in (
+        "x",
+        "unargmaxable=",
+        "unargmaxable=-1",
+        "argmaxable=0",
+        "unargmaxable=" + "9" * 5000,
+    ):
         yield options("--fail-on", verdict)
 
-    def given(option: str, name: str, content: bytes | None, expect: str = ERROR, *more: str) -> Case:
+    def given(
+        option: str, name: str, content: bytes | None, expect: str = ERROR, *more: str
+    ) -> Case:
         def write(folder: Path) -> list[str]:
             if content is not None:
                 (folder / "given").write_bytes(content)
@@ -750,15 +988,26 @@ def _options() -> Iterator[Case]:
 
         return Case(f"options {option} {name}", expect, write)
 
-    for name, content in (("missing", None), ("of text", b"hello"), ("empty", b""), ("of zeros", bytes(500))):
+    for name, content in (
+        ("missing", None),
+        ("of text", b"hello"),
+        ("empty", b""),
+        ("of zeros", bytes(500)),
+    ):
         yield given("--inputs", name, content)
-    yield given("--inputs", "of objects", _npy_header("{'descr': '|O', 'fortran_order': False, 'shape': (3, 4), }"))
+    yield given(
+        "--inputs",
+        "of objects",
+        _npy_header("{'descr': '|O', 'fortran_order': False, 'shape': (3, 4), }"),
+    )
     yield given("--inputs", "of a NaN", _npy(np.full((3, 4), np.nan)))
     yield given("--inputs", "of other features", _npy(np.zeros((3, 5))))
     yield given(
         "--inputs",
         "claiming 2^60 rows",
-        _npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846976, 4), }"),
+        _npy_header(
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846976, 4), }"
+        ),
     )
     yield given("--inputs", "as they should be", _npy(np.zeros((3, 4))), OK)
     yield given("--expected", "missing", None, ERROR, "--fail-on", "undecided")
@@ -794,11 +1043,19 @@ def _out() -> Iterator[Case]:
     yield out("resumed", scanned, OK)
     yield out("block cut", spoil(lambda block: block.write_bytes(block.read_bytes()[:100])), OK)
     yield out("block empty", spoil(lambda block: block.write_bytes(b"")), OK)
-    yield out("block flipped", spoil(lambda block: block.write_bytes(_flip(block.read_bytes(), 200))), OK)
+    yield out(
+        "block flipped", spoil(lambda block: block.write_bytes(_flip(block.read_bytes(), 200))), OK
+    )
     yield out("block of text", spoil(lambda block: block.write_text("hello")), OK)
     yield out("block is a folder", spoil(lambda block: (block.unlink(), block.mkdir())), OK)
-    yield out("blocks is a file", lambda place, _: (place.mkdir(), (place / "blocks").write_text("x")), ERROR)
-    yield out("verdicts is a folder", lambda place, _: (place / "verdicts.csv").mkdir(parents=True), ERROR)
+    yield out(
+        "blocks is a file",
+        lambda place, _: (place.mkdir(), (place / "blocks").write_text("x")),
+        ERROR,
+    )
+    yield out(
+        "verdicts is a folder", lambda place, _: (place / "verdicts.csv").mkdir(parents=True), ERROR
+    )
 
 
 def _paths() -> Iterator[Case]:

@@ -1,7 +1,9 @@
-"""A hub on this machine that misbehaves: each case spoils one kind of answer in one way, and says what `softgeom scan` must answer.
+"""A hub on this machine that misbehaves: each case spoils one kind of answer in one way, and says
+what `softgeom scan` must answer.
 
-The model has one safetensors file, a configuration and a vocabulary. Five kinds of answer can be spoilt (`STAGES`): the listing, the
-configuration, the header and the numbers of the weights, and the vocabulary.
+The model has one safetensors file, a configuration and a vocabulary. Five kinds of answer can be
+spoilt (`STAGES`): the listing, the configuration, the header and the numbers of the weights, and
+the vocabulary.
 """
 
 from __future__ import annotations
@@ -21,13 +23,19 @@ from torture.trial import ERROR, OK
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 STAGES = ("listing", "config.json", "header", "numbers", "tokenizer.json")
 
-_HEADER = json.dumps({"lm_head.weight": {"dtype": "F32", "shape": [12, 4], "data_offsets": [0, 192]}}).encode()
+_HEADER = json.dumps(
+    {"lm_head.weight": {"dtype": "F32", "shape": [12, 4], "data_offsets": [0, 192]}}
+).encode()
 _FILES = {
     "config.json": json.dumps({"model_type": "llama", "hidden_size": 4, "vocab_size": 12}).encode(),
     "model.safetensors": struct.pack("<Q", len(_HEADER)) + _HEADER + W.tobytes(),
     "tokenizer.json": json.dumps({"model": {"vocab": {f"t{i}": i for i in range(12)}}}).encode(),
 }
-_LISTING = {"id": "someone/model", "sha": COMMIT, "siblings": [{"rfilename": name} for name in _FILES]}
+_LISTING = {
+    "id": "someone/model",
+    "sha": COMMIT,
+    "siblings": [{"rfilename": name} for name in _FILES],
+}
 
 
 @dataclass(frozen=True)
@@ -41,12 +49,16 @@ class Request:
     ranged: bool
     count: int  # how many requests of this stage came before
 
-    def answer(self, body: bytes | None = None, *, size: int | None = None, **headers: str) -> bytes:
+    def answer(
+        self, body: bytes | None = None, *, size: int | None = None, **headers: str
+    ) -> bytes:
         """The honest answer as bytes of HTTP, or one with another body, size or header."""
         part = self.content[self.start : self.stop] if body is None else body
         lines = {"Content-Length": str(len(part)), "Connection": "close"}
         if self.ranged:
-            lines["Content-Range"] = f"bytes {self.start}-{self.stop - 1}/{len(self.content) if size is None else size}"
+            lines["Content-Range"] = (
+                f"bytes {self.start}-{self.stop - 1}/{len(self.content) if size is None else size}"
+            )
         lines |= {key.replace("_", "-"): value for key, value in headers.items()}
         status = "206 Partial Content" if self.ranged else "200 OK"
         return _http(status, lines, part)
@@ -90,7 +102,9 @@ def cases() -> Iterator[Case]:
         ("a number", 5),
         ("a path", "../../x"),
     ):
-        yield Case(f"listing: the commit is {name}", ERROR, "listing", _json(_LISTING | {"sha": sha}))
+        yield Case(
+            f"listing: the commit is {name}", ERROR, "listing", _json(_LISTING | {"sha": sha})
+        )
     for name, siblings in (
         ("no files", []),
         ("files as text", "model.safetensors"),
@@ -100,7 +114,8 @@ def cases() -> Iterator[Case]:
         yield Case(f"listing: {name}", ERROR, "listing", _json(_LISTING | {"siblings": siblings}))
 
 
-# ---- Ways to misbehave -----------------------------------------------------------------------------------------------------
+# ---- Ways to misbehave
+# -----------------------------------------------------------------------------------------------------
 
 
 def _http(status: str, headers: dict[str, str], body: bytes = b"") -> bytes:
@@ -129,10 +144,14 @@ def _json(content: object) -> Callable[[socket.socket, Request], None]:
 def _text(content: bytes) -> Callable[[socket.socket, Request], None]:
     def spoil(connection: socket.socket, request: Request) -> None:
         part = (
-            content[request.start : request.stop] if request.ranged and request.stop - request.start == 1 else content
+            content[request.start : request.stop]
+            if request.ranged and request.stop - request.start == 1
+            else content
         )
         connection.sendall(
-            Request(request.stage, request.start, request.start + len(part), content, request.ranged, 0).answer(part)
+            Request(
+                request.stage, request.start, request.start + len(part), content, request.ranged, 0
+            ).answer(part)
         )
 
     return spoil
@@ -149,7 +168,9 @@ def _drip(connection: socket.socket, request: Request) -> None:
 
 
 def _endless(connection: socket.socket, request: Request) -> None:
-    connection.sendall(_http("206 Partial" if request.ranged else "200 OK", {"Transfer-Encoding": "chunked"}))
+    connection.sendall(
+        _http("206 Partial" if request.ranged else "200 OK", {"Transfer-Encoding": "chunked"})
+    )
     while True:
         connection.sendall(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
 
@@ -159,7 +180,9 @@ def _half(connection: socket.socket, request: Request) -> None:
     connection.sendall(whole[: -max(1, (request.stop - request.start) // 2)])
 
 
-def _once(first: Callable[[socket.socket, Request], None]) -> Callable[[socket.socket, Request], None]:
+def _once(
+    first: Callable[[socket.socket, Request], None],
+) -> Callable[[socket.socket, Request], None]:
     return lambda c, r: first(c, r) if r.count == 0 else c.sendall(r.answer())
 
 
@@ -177,12 +200,17 @@ _EVERYWHERE: dict[str, tuple[str, Callable[[socket.socket, Request], None]]] = {
     "is busy once": (OK, _status("503 Busy", times=1)),
     "redirects for ever": (
         ERROR,
-        lambda c, r: c.sendall(_http("302 Found", {"Location": "/loop", "Content-Length": "0", "Connection": "close"})),
+        lambda c, r: c.sendall(
+            _http("302 Found", {"Location": "/loop", "Content-Length": "0", "Connection": "close"})
+        ),
     ),
     "redirects to another kind of address": (
         ERROR,
         lambda c, r: c.sendall(
-            _http("302 Found", {"Location": "file:///etc/passwd", "Content-Length": "0", "Connection": "close"})
+            _http(
+                "302 Found",
+                {"Location": "file:///etc/passwd", "Content-Length": "0", "Connection": "close"},
+            )
         ),
     ),
     "compresses": (ERROR, lambda c, r: c.sendall(r.answer(Content_Encoding="gzip"))),
@@ -204,14 +232,17 @@ _RANGES: dict[str, Callable[[socket.socket, Request], None]] = {
         _http("206 Partial", {"Content-Length": str(r.stop - r.start)}, r.content[r.start : r.stop])
     ),
     "names a garbled range": lambda c, r: c.sendall(r.answer(Content_Range="bytes a-b/c")),
-    "names another range": lambda c, r: c.sendall(r.answer(Content_Range=f"bytes 5-9/{len(r.content)}")),
+    "names another range": lambda c, r: c.sendall(
+        r.answer(Content_Range=f"bytes 5-9/{len(r.content)}")
+    ),
     "claims 2^60 bytes": lambda c, r: c.sendall(r.answer(size=2**60)),
     "sends one byte too many": _body(lambda part: part + b"x"),
     "sends nothing": _body(lambda part: b""),
 }
 
 
-# ---- The server ------------------------------------------------------------------------------------------------------------
+# ---- The server
+# ------------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -226,7 +257,10 @@ def serve(case: Case) -> Iterator[str]:
             request = _parse(connection.recv(65536).decode("latin1"), counts)
             if request is None:
                 connection.sendall(
-                    _http("302 Found", {"Location": "/loop", "Content-Length": "0", "Connection": "close"})
+                    _http(
+                        "302 Found",
+                        {"Location": "/loop", "Content-Length": "0", "Connection": "close"},
+                    )
                 )
             elif request.stage == case.stage:
                 case.spoil(connection, request)
@@ -250,13 +284,27 @@ def serve(case: Case) -> Iterator[str]:
 def _parse(text: str, counts: dict[str, int]) -> Request | None:
     path = text.split(" ", 2)[1].split("?")[0]
     if path.startswith("/api/models/someone/model"):
-        content, stage, ranged, start, stop = json.dumps(_LISTING).encode(), "listing", False, 0, 10**9
+        content, stage, ranged, start, stop = (
+            json.dumps(_LISTING).encode(),
+            "listing",
+            False,
+            0,
+            10**9,
+        )
     elif path.startswith("/someone/model/resolve/"):
         name = path.rsplit("/", 1)[1]
         content, ranged = _FILES[name], True
-        asked = next(line for line in text.splitlines() if line.lower().startswith("range:")).partition("=")[2]
+        asked = next(
+            line for line in text.splitlines() if line.lower().startswith("range:")
+        ).partition("=")[2]
         start, stop = int(asked.split("-")[0]), int(asked.split("-")[1]) + 1
-        stage = name if name != "model.safetensors" else "numbers" if start >= 8 + len(_HEADER) else "header"
+        stage = (
+            name
+            if name != "model.safetensors"
+            else "numbers"
+            if start >= 8 + len(_HEADER)
+            else "header"
+        )
     else:
         return None
     counts[stage] += 1

@@ -1,6 +1,8 @@
-"""Folders of results that were damaged or forged, and what the other verbs are given: each must be answered by `verify`, `diff`, `explain`, ...
+"""Folders of results that were damaged or forged, and what the other verbs are given: each must be
+answered by `verify`, `diff`, `explain`, ...
 
-A forger can compute SHA-256 too: `_sealed` cases bind a changed table or evidence by fresh hashes, and only the proofs themselves find them.
+A forger can compute SHA-256 too: `_sealed` cases bind a changed table or evidence by fresh hashes,
+and only the proofs themselves find them.
 """
 
 from __future__ import annotations
@@ -37,7 +39,16 @@ class Case:
 
 def cases() -> Iterator[Case]:
     """Every case, by verb."""
-    for kind in (_summaries, _tables, _evidence, _places, _diffs, _explanations, _questions, _new_files):
+    for kind in (
+        _summaries,
+        _tables,
+        _evidence,
+        _places,
+        _diffs,
+        _explanations,
+        _questions,
+        _new_files,
+    ):
         yield from kind()
 
 
@@ -63,7 +74,9 @@ def _scanned() -> dict[str, bytes]:
 
     with tempfile.TemporaryDirectory() as place:
         write_folder(Path(place) / "out", scan(SoftmaxLayer(**_layer())))
-        return {name: (Path(place) / "out" / name).read_bytes() for name in (SUMMARY, TABLE, EVIDENCE)}
+        return {
+            name: (Path(place) / "out" / name).read_bytes() for name in (SUMMARY, TABLE, EVIDENCE)
+        }
 
 
 def _folder(place: Path, **changed: bytes | None) -> Path:
@@ -79,7 +92,12 @@ def _folder(place: Path, **changed: bytes | None) -> Path:
 
 
 def _verify(name: str, expect: str = ERROR, **changed: bytes | None) -> Case:
-    return Case("verify", name, expect, lambda place: ["verify", str(_folder(place, **changed)), *good(place)])
+    return Case(
+        "verify",
+        name,
+        expect,
+        lambda place: ["verify", str(_folder(place, **changed)), *good(place)],
+    )
 
 
 def _digested(summary: dict[str, Any]) -> bytes:
@@ -115,11 +133,17 @@ def _summaries() -> Iterator[Case]:
         ("edited", honest.replace(b'"classes": 14', b'"classes": 15')),
         ("without hashes", _digested({k: v for k, v in summary.items() if k != "sha256"})),
         ("hashes a list", _digested(summary | {"sha256": [TABLE, EVIDENCE]})),
-        ("hashes of a file elsewhere", _digested(summary | {"sha256": summary["sha256"] | {"../../etc/passwd": "0"}})),
+        (
+            "hashes of a file elsewhere",
+            _digested(summary | {"sha256": summary["sha256"] | {"../../etc/passwd": "0"}}),
+        ),
         ("of more classes", _digested(summary | {"classes": 15})),
         ("of classes that are text", _digested(summary | {"classes": "\x1b[31m14"})),
         ("of another feature set", _digested(summary | {"feature_set": "\x1b[2Jthe whole space"})),
-        ("of other counts", _digested(summary | {"counts": summary["counts"] | {"unargmaxable": 0}})),
+        (
+            "of other counts",
+            _digested(summary | {"counts": summary["counts"] | {"unargmaxable": 0}}),
+        ),
         ("of another layer", _digested(summary | {"layer": None})),
         ("of another scope", _digested(summary | {"scope": {"count": 14, "sha256": "0" * 64}})),
     ):
@@ -161,14 +185,26 @@ def _evidence() -> Iterator[Case]:
         yield _sealed(f"evidence {name}", evidence=content)
     head = json.loads(str(arrays["head"]))
     for name, change in (
-        ("without points", {"points32": arrays["points32"][:0], "points64": arrays["points64"][:0]}),
-        ("of other points", {"points32": arrays["points32"] * 0, "points64": arrays["points64"] * 0}),
+        (
+            "without points",
+            {"points32": arrays["points32"][:0], "points64": arrays["points64"][:0]},
+        ),
+        (
+            "of other points",
+            {"points32": arrays["points32"] * 0, "points64": arrays["points64"] * 0},
+        ),
         (
             "of points that are no numbers",
             {"points32": arrays["points32"] * np.nan, "points64": arrays["points64"] * np.nan},
         ),
-        ("of points outside", {"points32": arrays["points32"] * 1e6, "points64": arrays["points64"] * 1e6}),
-        ("of points in other dimensions", {"points32": np.zeros((len(arrays["points32"]), 9), np.float32)}),
+        (
+            "of points outside",
+            {"points32": arrays["points32"] * 1e6, "points64": arrays["points64"] * 1e6},
+        ),
+        (
+            "of points in other dimensions",
+            {"points32": np.zeros((len(arrays["points32"]), 9), np.float32)},
+        ),
         ("of classes twice", {"classes": arrays["classes"] * 0}),
         ("of classes below zero", {"classes": arrays["classes"] - 5}),
         ("of kinds that do not exist", {"kinds": arrays["kinds"] + np.int8(90)}),
@@ -183,9 +219,15 @@ def _evidence() -> Iterator[Case]:
         ("of a head that is no JSON", {"head": np.array("{")}),
         ("of a head nested too deeply", {"head": np.array("[" * 50_000)}),
         ("of methods too few", {"head": np.array(json.dumps(head | {"methods": []}))}),
-        ("of another feature set", {"head": np.array(json.dumps(head | {"features": {"set": "nowhere"}}))}),
+        (
+            "of another feature set",
+            {"head": np.array(json.dumps(head | {"features": {"set": "nowhere"}}))},
+        ),
         ("of no feature set", {"head": np.array(json.dumps(head | {"features": None}))}),
-        ("of endless fractions", {"head": np.array(json.dumps(head | {"exact_points": [["1/0"] * 4]}))}),
+        (
+            "of endless fractions",
+            {"head": np.array(json.dumps(head | {"exact_points": [["1/0"] * 4]}))},
+        ),
     ):
         buffer = io.BytesIO()
         np.savez(buffer, **(arrays | change))
@@ -209,7 +251,9 @@ def _places() -> Iterator[Case]:
         (out / TABLE).mkdir()
         return ["verify", str(out), *good(place)]
 
-    yield of("a folder that is not there", lambda place: ["verify", str(place / "gone"), *good(place)])
+    yield of(
+        "a folder that is not there", lambda place: ["verify", str(place / "gone"), *good(place)]
+    )
     yield of("a file for a folder", lambda place: ["verify", *good(place), *good(place)])
     yield of("a link to itself", looped)
     yield of("a folder for a table", nested)
@@ -263,12 +307,19 @@ def _questions() -> Iterator[Case]:
     yield of("for an order with a repetition", "--order", "0", "0")
     yield of("for more classes than there are", "--order", "--sample", "2", "--size", "15")
     yield of("for the top 15 of 14", "--experts", "15")
-    yield of("by queries of length zero", "--together", "0", "1", "--features", "ball", "--bound", "0")
+    yield of(
+        "by queries of length zero", "--together", "0", "1", "--features", "ball", "--bound", "0"
+    )
     for class_ in ("14", "-1", "", "1.5", "\x1b[31mred", "\u0663", "9" * 5000, "nan"):
         yield of(f"for class {class_!r:.20}", "--jailers", class_)
 
     def written(name: str, out: str, expect: str = ERROR) -> Case:
-        return Case("ask", name, expect, lambda place: ["ask", *good(place), "--order", "0", "--out", str(place / out)])
+        return Case(
+            "ask",
+            name,
+            expect,
+            lambda place: ["ask", *good(place), "--order", "0", "--out", str(place / out)],
+        )
 
     yield written("into a new folder", "answers", expect=OK)
     yield written("into the model", "a.npz")
@@ -289,7 +340,12 @@ def _questions() -> Iterator[Case]:
 
 def _new_files() -> Iterator[Case]:
     def out(verb: str, name: str, target: str, *more: str, expect: str = ERROR) -> Case:
-        return Case(verb, name, expect, lambda place: [verb, *good(place), "--out", str(place / target), *more])
+        return Case(
+            verb,
+            name,
+            expect,
+            lambda place: [verb, *good(place), "--out", str(place / target), *more],
+        )
 
     for verb in ("prune", "repair"):
         yield out(verb, "into a new file", "new.safetensors", expect=OK)
@@ -302,7 +358,14 @@ def _new_files() -> Iterator[Case]:
     def pruned(name: str, **changed: bytes | None) -> Case:
         def write(place: Path) -> list[str]:
             out = str(_folder(place, **changed))
-            return ["prune", *good(place), "--out", str(place / "new.safetensors"), "--results", out]
+            return [
+                "prune",
+                *good(place),
+                "--out",
+                str(place / "new.safetensors"),
+                "--results",
+                out,
+            ]
 
         return Case("prune", name, ERROR, write)
 

@@ -1,10 +1,14 @@
-"""Kill a command again and again, let it go on each time, and compare what it leaves with an undisturbed run.
+"""Kill a command again and again, let it go on each time, and compare what it leaves with an
+undisturbed run.
 
-`python -m torture.kills scan|jobs|dask|train|make [--kills 60] [--seed 0] [--out TABLE.csv]`. A round starts the command in a fresh folder and ends it by
-SIGKILL, SIGTERM or SIGINT after a random share of the time that an undisturbed run takes; then the command is started again, and so on,
-until it comes to its end. Where there are workers, every fourth kill takes one of them instead, as a system without memory would. Per round the
-table says whether the result has the same bytes, how much that was finished before a kill was done again (files that were there, and are others
-now; steps of a training that its log has twice), and how many processes were left five seconds after a kill.
+`python -m torture.kills scan|jobs|dask|train|make [--kills 60] [--seed 0] [--out TABLE.csv]`. A
+round starts the command in a fresh folder and ends it by SIGKILL, SIGTERM or SIGINT after a random
+share of the time that an undisturbed run takes; then the command is started again, and so on, until
+it comes to its end. Where there are workers, every fourth kill takes one of them instead, as a
+system without memory would. Per round the table says whether the result has the same bytes, how
+much that was finished before a kill was done again (files that were there, and are others now;
+steps of a training that its log has twice), and how many processes were left five seconds after a
+kill.
 """
 
 from __future__ import annotations
@@ -112,7 +116,11 @@ def _work(name: str, place: Path) -> Work:
         return Work([sys.executable, "-c", TRAIN], ("model/model.safetensors",), ("steps.log",))
     if name == "make":
         targets = [f"executed/smoke/{notebook}.ipynb" for notebook in _NOTEBOOKS]
-        clean = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS", "SOFTGEOM"))}
+        clean = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("MAKE", "MFLAGS", "SOFTGEOM"))
+        }
         results = tuple(f"results/smoke/**/{notebook}/**/*" for notebook in _NOTEBOOKS)
         return Work(
             ["make", "PROFILE=smoke", *targets],
@@ -130,9 +138,14 @@ def _work(name: str, place: Path) -> Work:
 
 def _clone(folder: Path) -> None:
     """The tracked files, older than the environment, which is shared: make installs nothing."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.split(b"\0")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True
+    ).stdout.split(b"\0")
     for name in map(os.fsdecode, filter(None, listed)):
-        if name.partition("/")[0] in {"Makefile", "notebooks", "params", "lib", "data", "claims"} or "/" not in name:
+        if (
+            name.partition("/")[0] in {"Makefile", "notebooks", "params", "lib", "data", "claims"}
+            or "/" not in name
+        ):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, folder / name)
             os.utime(folder / name, (1, 1))
@@ -143,12 +156,20 @@ def _start(work: Work, folder: Path) -> subprocess.Popen[bytes]:
     quiet = subprocess.DEVNULL
     environment = work.environment or None
     return subprocess.Popen(
-        work.command, cwd=folder, stdin=quiet, stdout=quiet, stderr=quiet, env=environment, start_new_session=True
+        work.command,
+        cwd=folder,
+        stdin=quiet,
+        stdout=quiet,
+        stderr=quiet,
+        env=environment,
+        start_new_session=True,
     )
 
 
 def _undisturbed(work: Work, place: Path) -> tuple[float, dict[str, str]]:
-    """The shorter time of two runs, of which the first warms the caches, and the files that both leave."""
+    """The shorter time of two runs, of which the first warms the caches, and the files that both
+    leave.
+    """
     seconds, left = [], []
     for n in range(2):
         folder = place / f"undisturbed-{n}"
@@ -160,15 +181,20 @@ def _undisturbed(work: Work, place: Path) -> tuple[float, dict[str, str]]:
         left.append(_digest(folder, work))
         if code or not left[-1]:
             raise SystemExit(
-                f"{' '.join(work.command[:4])} ... ends with {code} and leaves {len(left[-1])} files, undisturbed"
+                f"{' '.join(work.command[:4])} ... ends with {code} and leaves "
+                f"{len(left[-1])} files, undisturbed"
             )
         shutil.rmtree(folder)
     if left[0] != left[1]:
-        raise SystemExit(f"{' '.join(work.command[:4])} ... leaves other bytes each time, undisturbed")
+        raise SystemExit(
+            f"{' '.join(work.command[:4])} ... leaves other bytes each time, undisturbed"
+        )
     return min(seconds), left[0]
 
 
-def _round(work: Work, folder: Path, seconds: float, chance: random.Random, most: int) -> dict[str, Any]:
+def _round(
+    work: Work, folder: Path, seconds: float, chance: random.Random, most: int
+) -> dict[str, Any]:
     """Kill and go on until the command ends by itself."""
     folder.mkdir()
     work.prepare(folder)
@@ -177,7 +203,9 @@ def _round(work: Work, folder: Path, seconds: float, chance: random.Random, most
     while True:
         process = _start(work, folder)
         try:
-            code = process.wait(chance.uniform(0.1, 1.0) * seconds if counts["kills"] < most else None)
+            code = process.wait(
+                chance.uniform(0.1, 1.0) * seconds if counts["kills"] < most else None
+            )
             counts["done twice"] += _changed(finished, _finished(work, folder))
             if code == 0:
                 return dict(counts)
@@ -193,7 +221,9 @@ def _round(work: Work, folder: Path, seconds: float, chance: random.Random, most
 def _kill(process: subprocess.Popen[bytes], chance: random.Random, workers: bool) -> bool:
     """Kill the command, or one of its workers; whether it was a worker."""
     children = (
-        [pid for pid in _members(process.pid) if pid != process.pid] if workers and chance.random() < 0.25 else []
+        [pid for pid in _members(process.pid) if pid != process.pid]
+        if workers and chance.random() < 0.25
+        else []
     )
     if not children:
         process.send_signal(chance.choice(SIGNALS))
@@ -236,7 +266,8 @@ def _finished(work: Work, folder: Path) -> dict[str, Any]:
     for path in (path for pattern in work.finished for path in folder.glob(pattern)):
         if path.suffix == ".log":
             found |= {
-                f"step {line}": 1 if n == 1 else f"{n} times" for line, n in Counter(path.read_text().split()).items()
+                f"step {line}": 1 if n == 1 else f"{n} times"
+                for line, n in Counter(path.read_text().split()).items()
             }
         else:
             found[path.name] = (path.stat().st_ino, path.stat().st_mtime_ns)
@@ -248,8 +279,13 @@ def _changed(before: dict[str, Any], now: dict[str, Any]) -> int:
 
 
 def _digest(folder: Path, work: Work) -> dict[str, str]:
-    paths = sorted(path for pattern in work.results for path in folder.glob(pattern) if path.is_file())
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    paths = sorted(
+        path for pattern in work.results for path in folder.glob(pattern) if path.is_file()
+    )
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in paths
+    }
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -1,6 +1,8 @@
-"""Layers of a hundred megabytes, in every kind of file: a scan of a few classes holds less than `trial.TIMES` times their bytes.
+"""Layers of a hundred megabytes, in every kind of file: a scan of a few classes holds less than
+`trial.TIMES` times their bytes.
 
-Most of the file is the layer's; `beside` puts as much again next to it that no scan needs, and that must not be read.
+Most of the file is the layer's; `beside` puts as much again next to it that no scan needs, and that
+must not be read.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ def _save(path: Path, **tensors: Any) -> Path:
 
 
 def _safetensors(folder: Path) -> Path:
-    return _save(folder / "a.safetensors", **{"lm_head.weight": _layer(), "model.layers.0": _layer()})
+    return _save(
+        folder / "a.safetensors", **{"lm_head.weight": _layer(), "model.layers.0": _layer()}
+    )
 
 
 def _bfloat16(folder: Path) -> Path:
@@ -83,9 +87,15 @@ def _bfloat16(folder: Path) -> Path:
 def _model() -> Any:
     from onnx import TensorProto, helper, numpy_helper
 
-    nodes = [helper.make_node("MatMul", ["x", "W"], ["m"]), helper.make_node("Softmax", ["m"], ["y"])]
+    nodes = [
+        helper.make_node("MatMul", ["x", "W"], ["m"]),
+        helper.make_node("Softmax", ["m"], ["y"]),
+    ]
     value = helper.make_tensor_value_info
-    inputs, outputs = value("x", TensorProto.FLOAT, [1, FEATURES]), value("y", TensorProto.FLOAT, [1, CLASSES])
+    inputs, outputs = (
+        value("x", TensorProto.FLOAT, [1, FEATURES]),
+        value("y", TensorProto.FLOAT, [1, CLASSES]),
+    )
     W = numpy_helper.from_array(np.ascontiguousarray(_layer().T), "W")
     return helper.make_model(helper.make_graph(nodes, "g", [inputs], [outputs], [W]))
 
@@ -115,5 +125,7 @@ def _shards(folder: Path) -> Path:
     _save(folder / "m" / "model-2.safetensors", **{"lm_head.weight": _layer()})
     place = {"model.layers.0": "model-1.safetensors", "lm_head.weight": "model-2.safetensors"}
     (folder / "m" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": place}))
-    (folder / "m" / "config.json").write_text(json.dumps({"model_type": "llama", "hidden_size": FEATURES}))
+    (folder / "m" / "config.json").write_text(
+        json.dumps({"model_type": "llama", "hidden_size": FEATURES})
+    )
     return folder / "m"

@@ -1,4 +1,6 @@
-"""One command in a process of its own, forked from one that has imported everything: what it answered, how long it took, what it held."""
+"""One command in a process of its own, forked from one that has imported everything: what it
+answered, how long it took, what it held.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ ERROR, OK, ANY = "error", "ok", "any"
 LIMIT = 20.0  # seconds; whatever takes longer hangs
 MEMORY = (
     32 * 2**20
-)  # bytes above an empty run that an input of no size may cost: Python's own objects, and what allocators keep
+    # bytes above an empty run that an input of no size may cost: Python's own objects, and what
+    # allocators keep
+)
 TIMES = 4  # and above that as many times the bytes of the tensors in use
 FAULT = 70  # exit code of a fault of the programme itself
 _CONTROL = re.compile(r"[^\n\t\x20-\x7e\x85\xa0-\U0010ffff]|\x1b")
@@ -40,18 +44,28 @@ class Outcome:
     def said(self) -> list[str]:
         """Lines on standard error, without progress and the names of data."""
         lines = self.error.splitlines()
-        return [line for line in lines if line.strip() and "it/s" not in line and not line.startswith("data:")]
+        return [
+            line
+            for line in lines
+            if line.strip() and "it/s" not in line and not line.startswith("data:")
+        ]
 
     def answer(self) -> str:
         """In a word or two: refused, done, hangs, ..."""
         if self.code is None or self.code < 0:
             return "hangs" if self.code is None else "killed"
-        return {0: "done", 1: "refused", 2: "refused", 3: "done, some undecided", FAULT: "fault"}.get(
-            self.code, f"exit {self.code}"
-        )
+        return {
+            0: "done",
+            1: "refused",
+            2: "refused",
+            3: "done, some undecided",
+            FAULT: "fault",
+        }.get(self.code, f"exit {self.code}")
 
     def miss(self, expect: str, empty: int, declared: int) -> str:
-        """What is wrong with the outcome, against an empty run and the bytes of the tensors in use; nothing when it is as it should be."""
+        """What is wrong with the outcome, against an empty run and the bytes of the tensors in use;
+        nothing when it is as it should be.
+        """
         above = self.memory - empty
         refused = self.code not in (0, None)
         faults = [
@@ -64,13 +78,17 @@ class Outcome:
             f"{above / 1e6:.0f} MB" if above > MEMORY + TIMES * declared else "",
             "accepted" if expect == ERROR and self.code == 0 else "",
             "refused" if expect == OK and refused else "",
-            f"{len(self.said())} lines" if expect != OK and refused and len(self.said()) != 1 else "",
+            f"{len(self.said())} lines"
+            if expect != OK and refused and len(self.said()) != 1
+            else "",
         ]
         return ", ".join(fault for fault in faults if fault)
 
 
 def warm_up() -> None:
-    """Import what the command imports on its way, so that each fork starts from there; a scan in this process would start threads."""
+    """Import what the command imports on its way, so that each fork starts from there; a scan in
+    this process would start threads.
+    """
     import huggingface_hub
     import huggingface_hub.utils  # noqa: F401
     import onnx  # noqa: F401
@@ -124,7 +142,8 @@ def _become(main: Main, arguments: Sequence[str], folder: Path, out: int, error:
         os.dup2(out, 1)
         os.dup2(error, 2)
         sys.stdout, sys.stderr = (
-            os.fdopen(number, "w", encoding="utf-8", errors="replace", closefd=False) for number in (1, 2)
+            os.fdopen(number, "w", encoding="utf-8", errors="replace", closefd=False)
+            for number in (1, 2)
         )
         resource.setrlimit(resource.RLIMIT_AS, (16 * 2**30, 16 * 2**30))
         try:

@@ -1,4 +1,6 @@
-"""Claims as data: the register (`claims/*.yaml`), the rules that turn evidence into verdicts, pointers to the sources' own sentences."""
+"""Claims as data: the register (`claims/*.yaml`), the rules that turn evidence into verdicts,
+pointers to the sources' own sentences.
+"""
 
 from compendium.claims.condition import Condition, parse
 from compendium.claims.passing import Call, calls, check

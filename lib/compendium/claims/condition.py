@@ -1,7 +1,9 @@
-"""Conditions of a rule: the small language in which evidence decides, such as `high < 0 and seeds >= 3`.
+"""Conditions of a rule: the small language in which evidence decides, such as `high < 0 and seeds
+>= 3`.
 
-A condition is read as Python, and only these parts of Python are allowed: names of evidence, numbers, `True`, `False`, comparisons
-(also chained), `and`, `or`, `not`, `+ - * / **`, `abs`, `min`, `max`. Nothing is executed: the tree is walked here.
+A condition is read as Python, and only these parts of Python are allowed: names of evidence,
+numbers, `True`, `False`, comparisons (also chained), `and`, `or`, `not`, `+ - * / **`, `abs`,
+`min`, `max`. Nothing is executed: the tree is walked here.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ def parse(text: str) -> Condition:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:
-        raise ValueError(f"the condition {text!r} does not parse ({getattr(error, 'msg', error)})") from None
+        raise ValueError(
+            f"the condition {text!r} does not parse ({getattr(error, 'msg', error)})"
+        ) from None
     called = set()
     for node in ast.walk(tree):
         match node:
@@ -74,8 +78,12 @@ def parse(text: str) -> Condition:
             case ast.boolop() | ast.operator() | ast.unaryop() | ast.cmpop() | ast.expr_context():
                 pass  # judged with the node that holds them
             case _:
-                raise ValueError(f"the condition {text!r} holds {ast.unparse(node)!r}, which no condition may")
-    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in called}
+                raise ValueError(
+                    f"the condition {text!r} holds {ast.unparse(node)!r}, which no condition may"
+                )
+    named = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in called
+    }
     return Condition(text.strip(), tree, frozenset(named))
 
 
@@ -84,7 +92,8 @@ def _evaluate(node: ast.expr, evidence: Mapping[str, Any], text: str) -> Any:
         value = _evaluate(part, evidence, text)
         if not isinstance(value, bool | int | float):
             raise ValueError(
-                f"the condition {text!r} calculates with {ast.unparse(part)} = {value!r}, which is no number"
+                f"the condition {text!r} calculates with {ast.unparse(part)} = {value!r}, "
+                f"which is no number"
             )
         return value
 
@@ -92,7 +101,8 @@ def _evaluate(node: ast.expr, evidence: Mapping[str, Any], text: str) -> Any:
         value = _evaluate(part, evidence, text)
         if not isinstance(value, bool):
             raise ValueError(
-                f"the condition {text!r} asks whether {ast.unparse(part)} = {value!r} is true, a number or text"
+                f"the condition {text!r} asks whether {ast.unparse(part)} = {value!r} is "
+                f"true, a number or text"
             )
         return value
 
@@ -118,7 +128,9 @@ def _evaluate(node: ast.expr, evidence: Mapping[str, Any], text: str) -> Any:
                 raise ValueError(f"the condition {text!r} cannot be calculated: {error}") from None
         case ast.Compare(left=left, ops=ops, comparators=comparators):
             values = [number(part) for part in (left, *comparators)]
-            return all(_COMPARE[type(op)](a, b) for op, a, b in zip(ops, values, values[1:], strict=False))
+            return all(
+                _COMPARE[type(op)](a, b) for op, a, b in zip(ops, values, values[1:], strict=False)
+            )
         case ast.Call(func=ast.Name(id=name), args=arguments):
             return _FUNCTIONS[name](*map(number, arguments))
     raise AssertionError(f"parse let {ast.unparse(node)} through")

@@ -1,7 +1,8 @@
 """What notebooks pass to the register, read from their code without running it.
 
-A call `book.claim("003-theorem-2", slope=...)` must name a claim of the register, pass exactly the evidence of its rule, and stand in the
-notebook that the register names. A call whose id or evidence is only known at run time (`book.claim(id, **evidence)`) is reported, not judged.
+A call `book.claim("003-theorem-2", slope=...)` must name a claim of the register, pass exactly the
+evidence of its rule, and stand in the notebook that the register names. A call whose id or evidence
+is only known at run time (`book.claim(id, **evidence)`) is reported, not judged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from compendium.claims.rule import listed
 
 @dataclass(frozen=True)
 class Call:
-    """One call of `claim` in a notebook: `id` None where it is computed, `open` where evidence comes from a mapping."""
+    """One call of `claim` in a notebook: `id` None where it is computed, `open` where evidence
+    comes from a mapping.
+    """
 
     notebook: str
     cell: int
@@ -33,16 +36,32 @@ class Call:
 
 def calls(notebook: Path) -> Iterator[Call]:
     """Every call of a method `claim` in the notebook's code cells."""
-    for number, cell in enumerate(json.loads(notebook.read_text(encoding="utf-8"))["cells"], start=1):
+    for number, cell in enumerate(
+        json.loads(notebook.read_text(encoding="utf-8"))["cells"], start=1
+    ):
         if cell["cell_type"] != "code":
             continue
-        plain = "".join(line if not line.lstrip().startswith(("%", "!")) else "\n" for line in cell["source"])
+        plain = "".join(
+            line if not line.lstrip().startswith(("%", "!")) else "\n" for line in cell["source"]
+        )
         for node in ast.walk(ast.parse(plain)):
             match node:
-                case ast.Call(func=ast.Attribute(attr="claim"), args=[first, *_], keywords=keywords):
-                    id = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
+                case ast.Call(
+                    func=ast.Attribute(attr="claim"), args=[first, *_], keywords=keywords
+                ):
+                    id = (
+                        first.value
+                        if isinstance(first, ast.Constant) and isinstance(first.value, str)
+                        else None
+                    )
                     names = tuple(keyword.arg for keyword in keywords if keyword.arg is not None)
-                    yield Call(notebook.stem, number, id, names, any(keyword.arg is None for keyword in keywords))
+                    yield Call(
+                        notebook.stem,
+                        number,
+                        id,
+                        names,
+                        any(keyword.arg is None for keyword in keywords),
+                    )
 
 
 def check(register: Mapping[str, Claim], notebooks: list[Path]) -> tuple[list[str], list[str]]:
@@ -51,7 +70,9 @@ def check(register: Mapping[str, Claim], notebooks: list[Path]) -> tuple[list[st
     faults, unknown = [], []
     for call in found:
         if call.id is None or call.open:
-            unknown.append(f"{call.place}: {call.id or 'a claim whose id'} is known only at run time")
+            unknown.append(
+                f"{call.place}: {call.id or 'a claim whose id'} is known only at run time"
+            )
         if call.id is not None:
             faults += [f"{call.place}: {fault}" for fault in _faults(register, call)]
     passed = {call.id for call in found}

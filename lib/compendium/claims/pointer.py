@@ -1,8 +1,10 @@
 """Pointers to a source's own sentence: they hold the source fast without copying it.
 
-A position counts the ASCII letters and digits of the source's text, in lower case, from 0: line breaks, hyphens, ligatures and mathematical
-signs do not move it. `digest` holds the first 16 hexadecimal digits of the SHA-256 of the sentence, written so. The sources are not part of the
-repository; where their texts lie (`$SOFTGEOM_PAPERS`, or `shared/papers` beside the clone, as `<paper>_*.txt`), pointers are checked.
+A position counts the ASCII letters and digits of the source's text, in lower case, from 0: line
+breaks, hyphens, ligatures and mathematical signs do not move it. `digest` holds the first 16
+hexadecimal digits of the SHA-256 of the sentence, written so. The sources are not part of the
+repository; where their texts lie (`$SOFTGEOM_PAPERS`, or `shared/papers` beside the clone, as
+`<paper>_*.txt`), pointers are checked.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ _DIGITS = 16  # of the digest: enough to notice any slip
 
 @dataclass(frozen=True)
 class Pointer:
-    """Where a sentence stands: `length` letters and digits of `paper` from `start` on, with their digest."""
+    """Where a sentence stands: `length` letters and digits of `paper` from `start` on, with their
+    digest.
+    """
 
     paper: str
     start: int
@@ -28,7 +32,10 @@ class Pointer:
     digest: str
 
     def __str__(self) -> str:
-        return f'{{paper: "{self.paper}", start: {self.start}, length: {self.length}, digest: {self.digest}}}'
+        return (
+            f'{{paper: "{self.paper}", start: {self.start}, length: {self.length}, digest: '
+            f"{self.digest}}}"
+        )
 
     @property
     def holds(self) -> bool:
@@ -48,7 +55,9 @@ def papers_dir() -> Path | None:
     if chosen := os.environ.get("SOFTGEOM_PAPERS"):
         folder = Path(chosen).expanduser()
         if not folder.is_dir():
-            raise FileNotFoundError(f"the folder of papers {chosen!r} (from SOFTGEOM_PAPERS) does not exist")
+            raise FileNotFoundError(
+                f"the folder of papers {chosen!r} (from SOFTGEOM_PAPERS) does not exist"
+            )
         return folder
     beside = paths.root().parent / "shared" / "papers"
     return beside if beside.is_dir() else None
@@ -61,7 +70,8 @@ def has(paper: str) -> bool:
 
 
 def find(paper: str, sentence: str) -> tuple[Pointer, int]:
-    """The pointer of a pasted sentence, and how often the sentence occurs (the pointer names its first place).
+    """The pointer of a pasted sentence, and how often the sentence occurs (the pointer names its
+    first place).
 
     Raises
     ------
@@ -77,7 +87,8 @@ def find(paper: str, sentence: str) -> tuple[Pointer, int]:
     start = whole.find(wanted)
     if start < 0:
         raise ValueError(
-            f"paper {paper} has no such sentence: paste it as its text has it, without footnotes or captions inside"
+            f"paper {paper} has no such sentence: paste it as its text has it, without "
+            f"footnotes or captions inside"
         )
     return Pointer(paper, start, len(wanted), _digest(wanted)), whole.count(wanted)
 
@@ -87,7 +98,9 @@ def sentence(pointer: Pointer) -> str:
     _, places = _positions(pointer.paper)
     text = _file(pointer.paper).read_text(encoding="utf-8")
     last = places[min(pointer.start + pointer.length, len(places)) - 1]
-    closing = text[last + 1 : last + 2] if text[last + 1 : last + 2] in {".", ")", "]", "?", "!"} else ""
+    closing = (
+        text[last + 1 : last + 2] if text[last + 1 : last + 2] in {".", ")", "]", "?", "!"} else ""
+    )
     return " ".join(text[places[pointer.start] : last + 1].split()) + closing
 
 
@@ -104,7 +117,8 @@ def _file(paper: str) -> Path:
     files = sorted(folder.glob(f"{paper}_*.txt")) if folder else []
     if not files:
         raise FileNotFoundError(
-            f"the text of paper {paper} is not here: set SOFTGEOM_PAPERS to the folder that has {paper}_*.txt"
+            f"the text of paper {paper} is not here: set SOFTGEOM_PAPERS to the folder that "
+            f"has {paper}_*.txt"
         )
     return files[0]
 
@@ -117,5 +131,10 @@ def _positions(paper: str) -> tuple[str, list[int]]:
 def _counted(file: Path) -> tuple[str, list[int]]:
     """Letters and digits of a text in lower case, and the place of each in it."""
     text = file.read_text(encoding="utf-8")
-    kept = [(letter, place) for place, raw in enumerate(text) for letter in raw.lower() if _counts(letter)]
+    kept = [
+        (letter, place)
+        for place, raw in enumerate(text)
+        for letter in raw.lower()
+        if _counts(letter)
+    ]
     return "".join(letter for letter, _ in kept), [place for _, place in kept]

@@ -1,7 +1,9 @@
-"""The register: what each source says, in our words, with the rule that decides; one file a paper, `claims/<paper>.yaml`.
+"""The register: what each source says, in our words, with the rule that decides; one file a paper,
+`claims/<paper>.yaml`.
 
-The fields of a file and of a claim stand in CONTRIBUTING.md. Everything that can be wrong is found when the register is read, each fault
-in one sentence, before anything runs; pointers are held against the sources by `faults_of_pointers`, where the sources are at hand.
+The fields of a file and of a claim stand in CONTRIBUTING.md. Everything that can be wrong is found
+when the register is read, each fault in one sentence, before anything runs; pointers are held
+against the sources by `faults_of_pointers`, where the sources are at hand.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ _ID = re.compile(r"[A-Za-z0-9]+([._-][A-Za-z0-9]+)*")
 class Claim:
     """One claim of a source, or (kind `ours`) a question of our own.
 
-    `sentences` point to the source's own words, `hypotheses` say under which it states them, `root` names the cause that rows share, `notebook`
-    passes the evidence, and `examples` hold, for every verdict of the rule, evidence that must lead to it.
+    `sentences` point to the source's own words, `hypotheses` say under which it states them, `root`
+    names the cause that rows share, `notebook` passes the evidence, and `examples` hold, for every
+    verdict of the rule, evidence that must lead to it.
     """
 
     id: str
@@ -51,7 +54,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Register(Mapping[str, Claim]):
-    """All claims by id, in the order of the papers; `titles` of the papers and `roots`, each with its meaning."""
+    """All claims by id, in the order of the papers; `titles` of the papers and `roots`, each with
+    its meaning.
+    """
 
     claims: dict[str, Claim]
     titles: dict[str, str]
@@ -60,7 +65,9 @@ class Register(Mapping[str, Claim]):
     def __getitem__(self, id: str) -> Claim:
         if id not in self.claims:
             near = [other for other in self.claims if other.startswith(id[:6])] or list(self.claims)
-            raise ValueError(f"claims/ has no claim {id!r}; near it are {listed(near[:8]) or 'none'}")
+            raise ValueError(
+                f"claims/ has no claim {id!r}; near it are {listed(near[:8]) or 'none'}"
+            )
         return self.claims[id]
 
     def __iter__(self) -> Iterator[str]:
@@ -94,7 +101,9 @@ def _load(folder: Path, changed: tuple[int, ...]) -> Register:
 
 
 def read(folder: Path) -> tuple[Register, list[str]]:
-    """The claims of a folder that are sound, and every fault in one sentence that begins with the file's name."""
+    """The claims of a folder that are sound, and every fault in one sentence that begins with the
+    file's name.
+    """
     claims: dict[str, Claim] = {}
     titles: dict[str, str] = {}
     roots: dict[str, str] = {}
@@ -105,10 +114,15 @@ def read(folder: Path) -> tuple[Register, list[str]]:
         faults += [f"{path.name}: {fault}" for fault in found]
         if not found:
             faults += [
-                f"{path.name}: the root {name} stands in two files" for name in content["roots"] if name in roots
+                f"{path.name}: the root {name} stands in two files"
+                for name in content["roots"]
+                if name in roots
             ]
             titles[content["paper"]] = str(content["title"])
-            roots |= {str(name): " ".join(str(meaning).split()) for name, meaning in content["roots"].items()}
+            roots |= {
+                str(name): " ".join(str(meaning).split())
+                for name, meaning in content["roots"].items()
+            }
             entries += [(path.name, content["paper"], entry) for entry in content["claims"]]
     for file, paper, entry in entries:
         claim, found = _read_claim(entry, paper, roots)
@@ -124,9 +138,12 @@ def read(folder: Path) -> tuple[Register, list[str]]:
 
 
 def faults_of_pointers(register: Mapping[str, Claim]) -> list[str]:
-    """One sentence for every pointer at which the source, where it is at hand, has another sentence."""
+    """One sentence for every pointer at which the source, where it is at hand, has another
+    sentence.
+    """
     return [
-        f"{claim.id}: paper {place.paper} has no sentence of digest {place.digest} at {place.start}; `make pointer` finds the right place"
+        f"{claim.id}: paper {place.paper} has no sentence of digest {place.digest} at "
+        f"{place.start}; `make pointer` finds the right place"
         for claim in register.values()
         for place in claim.sentences
         if pointer.has(place.paper) and not place.holds
@@ -144,7 +161,10 @@ def _read_file(path: Path) -> tuple[dict[str, Any], list[str]]:
     faults += [f"missing field {name}" for name in sorted(_FILE - {"roots"} - set(content))]
     content["roots"] = content.get("roots") or {}
     if not faults and content["paper"] != path.stem:
-        faults.append(f'its paper must be "{path.stem}" as the file is named, in quotes, not {content["paper"]!r}')
+        faults.append(
+            f'its paper must be "{path.stem}" as the file is named, in quotes, not '
+            f"{content['paper']!r}"
+        )
     if not isinstance(content["roots"], dict) or not isinstance(content.get("claims", []), list):
         faults.append("roots must be a mapping and claims a list")
     return content, faults
@@ -153,8 +173,12 @@ def _read_file(path: Path) -> tuple[dict[str, Any], list[str]]:
 def _read_claim(entry: Any, paper: str, roots: Mapping[str, str]) -> tuple[Claim | None, list[str]]:
     if not isinstance(entry, dict):
         return None, [f"{entry!r} is no claim"]
-    faults = [f"unknown field {name}" for name in sorted(map(str, set(entry) - _REQUIRED - _OPTIONAL))]
-    faults += [f"missing field {name}" for name in sorted(_REQUIRED - {key for key in entry if entry[key]})]
+    faults = [
+        f"unknown field {name}" for name in sorted(map(str, set(entry) - _REQUIRED - _OPTIONAL))
+    ]
+    faults += [
+        f"missing field {name}" for name in sorted(_REQUIRED - {key for key in entry if entry[key]})
+    ]
     kind = str(entry.get("kind") or "")
     if kind and kind not in VERDICTS:
         faults.append(f"unknown kind {kind!r}; choose among {listed(VERDICTS)}")
@@ -179,7 +203,9 @@ def _read_claim(entry: Any, paper: str, roots: Mapping[str, str]) -> tuple[Claim
         " ".join(str(entry.get(key, "")).split()) for key in ("place", "statement", "hypotheses")
     )
     notebook = str(entry["notebook"])
-    claim = Claim(id, paper, place, kind, statement, notebook, rule, examples, sentences, hypotheses, root)
+    claim = Claim(
+        id, paper, place, kind, statement, notebook, rule, examples, sentences, hypotheses, root
+    )
     return claim, []
 
 
@@ -192,7 +218,8 @@ def _read_pointers(entry: Any, kind: str, faults: list[str]) -> tuple[Pointer, .
     for place in found:
         if not isinstance(place, dict) or {k: type(v) for k, v in place.items()} != _POINTER:
             faults.append(
-                'its sentence must be {paper: "...", start: number, length: number, digest: "..."}, as `make pointer` prints it'
+                'its sentence must be {paper: "...", start: number, length: number, digest: '
+                '"..."}, as `make pointer` prints it'
             )
             return ()
     return tuple(Pointer(**place) for place in found)
@@ -202,37 +229,55 @@ def _read_examples(entry: Any, faults: list[str]) -> tuple[tuple[str, dict[str, 
     if not isinstance(entry, dict):
         faults.append("its examples must be a mapping (verdict: evidence)")
         return ()
-    pairs = [(v, e) for v, found in entry.items() for e in (found if isinstance(found, list) else [found])]
+    pairs = [
+        (v, e)
+        for v, found in entry.items()
+        for e in (found if isinstance(found, list) else [found])
+    ]
     faults += [
-        f"its example of {verdict!r} must be a mapping of evidence" for verdict, e in pairs if not isinstance(e, dict)
+        f"its example of {verdict!r} must be a mapping of evidence"
+        for verdict, e in pairs
+        if not isinstance(e, dict)
     ]
     return tuple(pairs)
 
 
-def _faults_of_examples(id: str, rule: Rule, examples: tuple[tuple[str, dict[str, Any]], ...]) -> list[str]:
+def _faults_of_examples(
+    id: str, rule: Rule, examples: tuple[tuple[str, dict[str, Any]], ...]
+) -> list[str]:
     named = {verdict for verdict, _ in examples}
-    faults = [f"no example leads to its verdict {verdict!r}" for verdict in rule.outcomes if verdict not in named]
+    faults = [
+        f"no example leads to its verdict {verdict!r}"
+        for verdict in rule.outcomes
+        if verdict not in named
+    ]
     for expected, evidence in examples:
         try:
             found = rule.judge(id, evidence).verdict
         except ValueError as error:
-            faults.append(f"its example of {expected!r}: {str(error).removeprefix(f'claim {id}: ')}")
+            faults.append(
+                f"its example of {expected!r}: {str(error).removeprefix(f'claim {id}: ')}"
+            )
             continue
         if found != expected:
             faults.append(f"its example of {expected!r} leads to {found!r}")
     return faults
 
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml, where PyYAML has it, reads eight times as fast
+# libyaml, where PyYAML has it, reads eight times as fast
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _StrictLoader(_Loader):
     """YAML in which a key that stands twice is an error, not a silent replacement."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        # "<<" takes in another mapping and is no key of this one: rows that need the same scale write its evidence once.
+        # "<<" takes in another mapping and is no key of this one: rows that need the same scale
+        # write its evidence once.
         own = [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
         keys = [self.construct_object(key, deep=deep) for key in own]
         if twice := [key for key, count in Counter(map(str, keys)).items() if count > 1]:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {twice[0]!r} stands twice", node.start_mark
+            )
         return dict(super().construct_mapping(node, deep=deep))

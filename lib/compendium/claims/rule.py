@@ -1,8 +1,10 @@
-"""Rules: what evidence a claim needs, the condition that each verdict takes, and the sentence that says what was found.
+"""Rules: what evidence a claim needs, the condition that each verdict takes, and the sentence that
+says what was found.
 
-The verdicts differ with the kind of a claim. A theorem holds or fails, printed numbers agree or not, an experiment is reproduced or
-not; what no source states (`ours`) is found or not, and never counts for or against a source. An experiment is judged only at a scale that
-can tell: its rule's `adequate` says which, and on stand-in data none is judged.
+The verdicts differ with the kind of a claim. A theorem holds or fails, printed numbers agree or
+not, an experiment is reproduced or not; what no source states (`ours`) is found or not, and never
+counts for or against a source. An experiment is judged only at a scale that can tell: its rule's
+`adequate` says which, and on stand-in data none is judged.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _FIELDS = {"evidence", "verdicts", "why", "says", "adequate"}
 
 @dataclass(frozen=True)
 class Judgement:
-    """What became of a claim: verdict, the evidence that decided, the finding in words, and why it could not be judged, if so.
+    """What became of a claim: verdict, the evidence that decided, the finding in words, and why it
+    could not be judged, if so.
 
     A notebook's cell that ends in it shows verdict and finding.
     """
@@ -44,7 +47,9 @@ class Judgement:
         return f"{self.verdict}{f' ({self.note})' if self.note else ''}: {self.says}"
 
     def _repr_markdown_(self) -> str:
-        return f"`{self.id}` **{self.verdict}**{f' ({self.note})' if self.note else ''}. {self.says}"
+        return (
+            f"`{self.id}` **{self.verdict}**{f' ({self.note})' if self.note else ''}. {self.says}"
+        )
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,8 @@ class Rule:
     evidence
         Name of each piece of evidence that a notebook must pass, with its meaning.
     verdicts
-        Verdict and its condition, in the order in which they are asked; the last has none and is the rest.
+        Verdict and its condition, in the order in which they are asked; the last has none and is
+        the rest.
     why
         The reason of the thresholds.
     says
@@ -88,8 +94,8 @@ class Rule:
         id
             The claim's, for messages.
         evidence
-            A number, truth value or text for every name of the rule. None says that something could not be measured: an experiment that
-            needs it is then not testable.
+            A number, truth value or text for every name of the rule. None says that something could
+            not be measured: an experiment that needs it is then not testable.
         stand_in
             Whether the data are a stand-in: no experiment is then judged.
 
@@ -100,11 +106,13 @@ class Rule:
         """
         if unknown := sorted(set(evidence) - set(self.evidence)):
             raise ValueError(
-                f"claim {id}: its rule has no evidence {listed(unknown)}; it takes {listed(self.evidence)}"
+                f"claim {id}: its rule has no evidence {listed(unknown)}; it takes "
+                f"{listed(self.evidence)}"
             )
         if missing := [name for name in self.evidence if name not in evidence]:
             raise ValueError(
-                f"claim {id}: the evidence {listed(missing)} is missing; its rule takes {listed(self.evidence)}"
+                f"claim {id}: the evidence {listed(missing)} is missing; its rule takes "
+                f"{listed(self.evidence)}"
             )
         values = {name: _scalar(id, name, evidence[name]) for name in self.evidence}
         verdict, note = self._decide(id, values, stand_in)
@@ -114,18 +122,25 @@ class Rule:
         if stand_in and self.kind == "experiment":
             return NOT_TESTABLE, "on stand-in data"
         asked = [*self.adequate, *(condition for _, condition in self.verdicts)]
-        needed = frozenset().union(*(condition.names for condition in asked if condition is not None))
+        needed = frozenset().union(
+            *(condition.names for condition in asked if condition is not None)
+        )
         if absent := sorted(name for name in needed if values[name] is None):
             if self.kind in _GATED:
                 return NOT_TESTABLE, f"not measured: {listed(absent)}"
             raise ValueError(
-                f"claim {id}: the evidence {listed(absent)} is None, and a claim of kind {self.kind} is always judged"
+                f"claim {id}: the evidence {listed(absent)} is None, and a claim of kind "
+                f"{self.kind} is always judged"
             )
         try:
             for condition in self.adequate:
                 if not condition(values):
                     return NOT_TESTABLE, f"needs {condition.text}"
-            return next(verdict for verdict, condition in self.verdicts if condition is None or condition(values)), ""
+            return next(
+                verdict
+                for verdict, condition in self.verdicts
+                if condition is None or condition(values)
+            ), ""
         except ValueError as error:
             raise ValueError(f"claim {id}: {error}") from None
 
@@ -133,30 +148,45 @@ class Rule:
         try:
             return _Telling().vformat(self.says, (), values)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"claim {id}: `says` cannot be written from this evidence ({error})") from None
+            raise ValueError(
+                f"claim {id}: `says` cannot be written from this evidence ({error})"
+            ) from None
 
 
 def read_rule(kind: str, entry: Any) -> tuple[Rule | None, list[str]]:
-    """The rule of a register's entry and everything that is wrong with it, each in one sentence; no rule when there is a fault."""
+    """The rule of a register's entry and everything that is wrong with it, each in one sentence; no
+    rule when there is a fault.
+    """
     if not isinstance(entry, dict):
         return None, ["its rule is missing"]
     faults = [f"its rule has the unknown field {name}" for name in sorted(set(entry) - _FIELDS)]
     faults += [
-        f"its rule lacks {name}" for name in sorted(_FIELDS - {"adequate"} - {key for key in entry if entry[key]})
+        f"its rule lacks {name}"
+        for name in sorted(_FIELDS - {"adequate"} - {key for key in entry if entry[key]})
     ]
     if faults:
         return None, faults
     if not isinstance(entry["evidence"], dict) or not isinstance(entry["verdicts"], dict):
-        return None, ["its rule's evidence and verdicts must be mappings (name: meaning, verdict: condition)"]
+        return None, [
+            "its rule's evidence and verdicts must be mappings (name: meaning, verdict: condition)"
+        ]
     evidence = {str(name): str(meaning) for name, meaning in entry["evidence"].items()}
-    faults += [f"its evidence {name!r} is no Python name" for name in evidence if not name.isidentifier()]
+    faults += [
+        f"its evidence {name!r} is no Python name" for name in evidence if not name.isidentifier()
+    ]
     conditions: list[tuple[str, Condition | None]] = []
     known = VERDICTS[kind]
     for verdict, text in entry["verdicts"].items():
         if verdict not in known:
-            faults.append(f"a claim of kind {kind} has no verdict {verdict!r}; choose among {listed(known)}")
-        conditions.append((verdict, None if text == OTHERWISE else _condition(str(text), evidence, faults)))
-    if [text == OTHERWISE for text in entry["verdicts"].values()].count(True) != 1 or conditions[-1][1] is not None:
+            faults.append(
+                f"a claim of kind {kind} has no verdict {verdict!r}; choose among {listed(known)}"
+            )
+        conditions.append(
+            (verdict, None if text == OTHERWISE else _condition(str(text), evidence, faults))
+        )
+    if [text == OTHERWISE for text in entry["verdicts"].values()].count(True) != 1 or conditions[
+        -1
+    ][1] is not None:
         faults.append(f"its last verdict, and no other, must be `{OTHERWISE}`")
     needed = [_condition(text, evidence, faults) for text in _flat(entry.get("adequate", []))]
     if needed and kind not in _GATED:
@@ -175,8 +205,14 @@ def listed(names: Iterable[str]) -> str:
 
 
 def _flat(wanted: Any) -> list[str]:
-    """The conditions of an entry's `adequate`: one, or a list of them; lists within it come from YAML's anchors."""
-    return [text for item in wanted for text in _flat(item)] if isinstance(wanted, list) else [str(wanted)]
+    """The conditions of an entry's `adequate`: one, or a list of them; lists within it come from
+    YAML's anchors.
+    """
+    return (
+        [text for item in wanted for text in _flat(item)]
+        if isinstance(wanted, list)
+        else [str(wanted)]
+    )
 
 
 def _condition(text: str, evidence: Mapping[str, str], faults: list[str]) -> Condition | None:
@@ -187,7 +223,8 @@ def _condition(text: str, evidence: Mapping[str, str], faults: list[str]) -> Con
         return None
     if strange := sorted(condition.names - set(evidence)):
         faults.append(
-            f"the condition {text!r} names {listed(strange)}, which is not among its evidence ({listed(evidence)})"
+            f"the condition {text!r} names {listed(strange)}, which is not among its "
+            f"evidence ({listed(evidence)})"
         )
     return condition
 
@@ -197,20 +234,28 @@ def _faults_of_telling(says: str, evidence: Mapping[str, str]) -> list[str]:
         fields = [name for _, name, _, _ in string.Formatter().parse(says) if name is not None]
     except ValueError as error:
         return [f"its `says` is no format string ({error})"]
-    return [f"its `says` names {name!r}, which is not among its evidence" for name in fields if name not in evidence]
+    return [
+        f"its `says` names {name!r}, which is not among its evidence"
+        for name in fields
+        if name not in evidence
+    ]
 
 
 def _scalar(id: str, name: str, value: Any) -> Any:
-    """The value as Python's own number, truth value or text; numbers of NumPy and of one-element arrays included."""
+    """The value as Python's own number, truth value or text; numbers of NumPy and of one-element
+    arrays included.
+    """
     if hasattr(value, "item") and getattr(value, "size", 1) == 1:
         value = value.item()
     if value is not None and not isinstance(value, bool | int | float | str):
         raise ValueError(
-            f"claim {id}: the evidence {name} must be a number, a truth value or a text, not {type(value).__name__}"
+            f"claim {id}: the evidence {name} must be a number, a truth value or a text, not "
+            f"{type(value).__name__}"
         )
     if isinstance(value, float) and math.isnan(value):
         raise ValueError(
-            f"claim {id}: the evidence {name} is NaN; pass None where something cannot be measured at this size"
+            f"claim {id}: the evidence {name} is NaN; pass None where something cannot be "
+            f"measured at this size"
         )
     return value
 

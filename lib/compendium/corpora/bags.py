@@ -1,4 +1,6 @@
-"""The reviews as the hardmax chapter reads them: bags of distinct words for three parts, with labels, one vocabulary, and the texts for a teacher."""
+"""The reviews as the hardmax chapter reads them: bags of distinct words for three parts, with
+labels, one vocabulary, and the texts for a teacher.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from softgeom.hardmax.reviews import Bags, Tokens
 
 @dataclass(frozen=True)
 class ReviewBags:
-    """Train, test and unlabelled part; `tokens` are the whole texts, `bags` the first 128 known words of each."""
+    """Train, test and unlabelled part; `tokens` are the whole texts, `bags` the first 128 known
+    words of each.
+    """
 
     train: pd.DataFrame
     bags: Bags
@@ -47,9 +51,11 @@ class ReviewBags:
 
 
 def load_bags(reviews: Reviews, largest_part: int, rng: np.random.Generator) -> ReviewBags:
-    """Clean, number and count the words of all parts; of each part at most `largest_part` reviews, drawn at random (0: all).
+    """Clean, number and count the words of all parts; of each part at most `largest_part` reviews,
+    drawn at random (0: all).
 
-    Texts that are also in the test part are dropped from the others; so are unlabelled reviews without a known word.
+    Texts that are also in the test part are dropped from the others; so are unlabelled reviews
+    without a known word.
 
     Raises
     ------
@@ -62,14 +68,23 @@ def load_bags(reviews: Reviews, largest_part: int, rng: np.random.Generator) -> 
             frame = frame.iloc[np.sort(rng.permutation(len(frame))[:largest_part])]
         return frame.reset_index(drop=True)
 
-    alone = [prepare.drop_texts_of(part, reviews.test) for part in (reviews.train, reviews.unsupervised)]
+    alone = [
+        prepare.drop_texts_of(part, reviews.test) for part in (reviews.train, reviews.unsupervised)
+    ]
     test, train, more = part_of(reviews.test), part_of(alone[0]), part_of(alone[1])
     lexicon: dict[str, int] = {}
-    tokens, test_tokens, more_tokens = (prepare.tokenise(part["text"], lexicon) for part in (train, test, more))
+    tokens, test_tokens, more_tokens = (
+        prepare.tokenise(part["text"], lexicon) for part in (train, test, more)
+    )
     vocabulary, numbers = prepare.build_vocabulary(tokens, lexicon)
-    bags, test_bags, more_bags = (prepare.bag(part, numbers) for part in (tokens, test_tokens, more_tokens))
+    bags, test_bags, more_bags = (
+        prepare.bag(part, numbers) for part in (tokens, test_tokens, more_tokens)
+    )
     if empty := int(bags.empty.sum() + test_bags.empty.sum()):
-        raise ValueError(f"{empty} labelled reviews hold no word that the vocabulary knows: they cannot be classified.")
+        raise ValueError(
+            f"{empty} labelled reviews hold no word that the vocabulary knows: they cannot "
+            f"be classified."
+        )
     known = ~more_bags.empty
     return ReviewBags(
         train, bags, prepare.check_labels(train), tokens,

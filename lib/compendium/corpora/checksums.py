@@ -1,8 +1,10 @@
 """Whether the files that are read are those behind the committed results, and whole: by SHA-256.
 
-`data/checksums.txt` is in the format of `sha256sum`, relative to the data folder: `cd $SOFTGEOM_DATA && sha256sum -c .../data/checksums.txt` says the same.
-Another file than the committed one may be right (another conversion of the same corpus): it is used, and said. A file that was fetched from the hub
-carries its own SHA-256 in `ORIGIN.json`: one that differs was damaged, and is refused.
+`data/checksums.txt` is in the format of `sha256sum`, relative to the data folder: `cd
+$SOFTGEOM_DATA && sha256sum -c .../data/checksums.txt` says the same. Another file than the
+committed one may be right (another conversion of the same corpus): it is used, and said. A file
+that was fetched from the hub carries its own SHA-256 in `ORIGIN.json`: one that differs was
+damaged, and is refused.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ def check(path: Path) -> Path:
     if fetched is not None:
         if sha256(path) != fetched:
             raise ValueError(
-                f"{path.parent.name}/{path.name} was damaged after it was fetched: delete {path.parent}, and it is fetched again"
+                f"{path.parent.name}/{path.name} was damaged after it was fetched: delete "
+                f"{path.parent}, and it is fetched again"
             )
         return path
     name = f"{path.parent.name}/{path.name}"
@@ -66,7 +69,8 @@ def _compare(name: str, found: str, expected: str) -> None:
     """Say once that a file is another one."""
     if found != expected:
         logger.warning(
-            "data: %s is another file than the one behind the committed results (SHA-256 %s..., not %s...)",
+            "data: %s is another file than the one behind the committed results (SHA-256 "
+            "%s..., not %s...)",
             name,
             found[:12],
             expected[:12],

@@ -1,7 +1,9 @@
-"""Words with the sentiment that people gave them: the valences of VADER (Hutto and Gilbert 2014), ten raters a word, from -4 to 4.
+"""Words with the sentiment that people gave them: the valences of VADER (Hutto and Gilbert 2014),
+ten raters a word, from -4 to 4.
 
-The list comes with the package vaderSentiment (MIT); it is read as text, nothing of the package is run. It was made from other texts than the reviews
-and knows nothing of their labels, which is what makes it a judge of models that were trained on these labels.
+The list comes with the package vaderSentiment (MIT); it is read as text, nothing of the package is
+run. It was made from other texts than the reviews and knows nothing of their labels, which is what
+makes it a judge of models that were trained on these labels.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ ABSENT = Source("no sentiment lexicon", "embedded", "the package vaderSentiment 
 
 
 def load_valences(vocabulary: list[str] | np.ndarray) -> tuple[np.ndarray | None, Source]:
-    """The valence of each word (W,), NaN where the lexicon does not list it; None, and why, when the lexicon is not there.
+    """The valence of each word (W,), NaN where the lexicon does not list it; None, and why, when
+    the lexicon is not there.
 
     Raises
     ------
@@ -37,6 +40,10 @@ def load_valences(vocabulary: list[str] | np.ndarray) -> tuple[np.ndarray | None
         try:
             valence.setdefault(word.lower().translate(_APOSTROPHES), float(columns[0]))
         except (IndexError, ValueError):
-            raise ValueError(f"{file.name}, line {number}: not a word and its valence: {line[:60]!r}") from None
-    source = Source("VADER sentiment lexicon", "package", "vaderSentiment", "", sha256_of(text.encode()))
+            raise ValueError(
+                f"{file.name}, line {number}: not a word and its valence: {line[:60]!r}"
+            ) from None
+    source = Source(
+        "VADER sentiment lexicon", "package", "vaderSentiment", "", sha256_of(text.encode())
+    )
     return np.array([valence.get(str(word), np.nan) for word in vocabulary]), announce(source)

@@ -1,10 +1,14 @@
-"""The reviews as the authors of 004 prepare them, rebuilt from their published script with what this project depends on.
+"""The reviews as the authors of 004 prepare them, rebuilt from their published script with what
+this project depends on.
 
-Theirs: links, markup, digits and characters outside ASCII go, punctuation becomes space, a letter repeated more than twice is written twice; case is
-kept; English stop words go (in lower case only, so "The" stays), nouns are brought to the singular by WordNet's rules; train and test together make the
-vocabulary, every word of it; and a review shorter than 128 words is filled up with a padding word that is embedded and attends like any other. Here the
-stop words are scikit-learn's and what punctuation leaves of contractions (theirs: NLTK's), and a singular is accepted when it occurs in the corpus (theirs: in
-WordNet). Their order of the 50,000 reviews, which makes their split, cannot be rebuilt: a random one stands for it.
+Theirs: links, markup, digits and characters outside ASCII go, punctuation becomes space, a letter
+repeated more than twice is written twice; case is kept; English stop words go (in lower case only,
+so "The" stays), nouns are brought to the singular by WordNet's rules; train and test together make
+the vocabulary, every word of it; and a review shorter than 128 words is filled up with a padding
+word that is embedded and attends like any other. Here the stop words are scikit-learn's and what
+punctuation leaves of contractions (theirs: NLTK's), and a singular is accepted when it occurs in
+the corpus (theirs: in WordNet). Their order of the 50,000 reviews, which makes their split, cannot
+be rebuilt: a random one stands for it.
 """
 
 from __future__ import annotations
@@ -23,11 +27,15 @@ from softgeom.hardmax.reviews import WORDS_PER_REVIEW, Bags, Tokens
 PADDING = "<PAD>"
 _GONE = re.compile(r"https?://\S+|www\.\S+|<[^>]+>")
 _REPEATED = re.compile(r"(.)\1+")
-_CHARACTERS = {c: " " for c in map(ord, string.punctuation)} | {c: None for c in map(ord, string.digits)}
+_CHARACTERS = {c: " " for c in map(ord, string.punctuation)} | {
+    c: None for c in map(ord, string.digits)
+}
 _FRAGMENTS = frozenset(
-    "t s d m o y ll re ve ma don ain aren couldn didn doesn hadn hasn haven isn mightn mustn needn shan shouldn wasn weren won wouldn".split()
+    "t s d m o y ll re ve ma don ain aren couldn didn doesn hadn hasn haven isn mightn mustn "
+    "needn shan shouldn wasn weren won wouldn".split()
 )
-# Endings of plurals and what stands for them in the singular, tried in this order (Fellbaum, "WordNet", 1998: the rules of detachment for nouns).
+# Endings of plurals and what stands for them in the singular, tried in this order (Fellbaum,
+# "WordNet", 1998: the rules of detachment for nouns).
 _DETACHED = (("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y"))  # fmt: skip
 
 
@@ -43,7 +51,9 @@ class PublishedBags:
     @property
     def without_padding(self) -> Bags:
         """The same reviews of real words alone."""
-        return Bags(self.bags.words, np.where(self.bags.words == 0, 0, self.bags.counts).astype(np.float32))
+        return Bags(
+            self.bags.words, np.where(self.bags.words == 0, 0, self.bags.counts).astype(np.float32)
+        )
 
 
 def split_as_published(text: str) -> list[str]:
@@ -52,8 +62,12 @@ def split_as_published(text: str) -> list[str]:
     return _REPEATED.sub(r"\1\1", plain).split()
 
 
-def load_published_bags(reviews: Reviews, largest_part: int, rng: np.random.Generator) -> PublishedBags:
-    """Both labelled parts as the authors' script prepares them; of each at most `largest_part` reviews, drawn at random (0: all)."""
+def load_published_bags(
+    reviews: Reviews, largest_part: int, rng: np.random.Generator
+) -> PublishedBags:
+    """Both labelled parts as the authors' script prepares them; of each at most `largest_part`
+    reviews, drawn at random (0: all).
+    """
     parts = []
     for part in (reviews.train, reviews.test):
         chosen = np.sort(rng.permutation(len(part))[: largest_part or None])
@@ -62,16 +76,23 @@ def load_published_bags(reviews: Reviews, largest_part: int, rng: np.random.Gene
     lexicon: dict[str, int] = {}
     tokens = prepare.tokenise(both["text"], lexicon, split_as_published)
     numbers, vocabulary = _number(tokens, list(lexicon))
-    return PublishedBags(_padded(prepare.bag(tokens, numbers)), prepare.check_labels(both), vocabulary, len(parts[0]))
+    return PublishedBags(
+        _padded(prepare.bag(tokens, numbers)), prepare.check_labels(both), vocabulary, len(parts[0])
+    )
 
 
 def singulars(words: list[str]) -> list[str]:
-    """The form that stands for each word: the first detachment of a plural ending that is itself among the words, else the word."""
+    """The form that stands for each word: the first detachment of a plural ending that is itself
+    among the words, else the word.
+    """
     known = set(words)
 
     def of(word: str) -> str:
         for ending, instead in _DETACHED:
-            if word.endswith(ending) and (form := word[: len(word) - len(ending)] + instead) in known:
+            if (
+                word.endswith(ending)
+                and (form := word[: len(word) - len(ending)] + instead) in known
+            ):
                 return form
         return word
 
@@ -79,18 +100,27 @@ def singulars(words: list[str]) -> list[str]:
 
 
 def _number(tokens: Tokens, spelling: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the lexicon's words by falling frequency, from 1; -1 for stop words, before and after the plural goes. And the words."""
+    """Numbers of the lexicon's words by falling frequency, from 1; -1 for stop words, before and
+    after the plural goes. And the words.
+    """
     stops = prepare.stop_words() | _FRAGMENTS
     forms = singulars(spelling)
-    gone = np.array([word in stops or form in stops for word, form in zip(spelling, forms, strict=True)])
+    gone = np.array(
+        [word in stops or form in stops for word, form in zip(spelling, forms, strict=True)]
+    )
     first: dict[str, int] = {}
     group = np.array([first.setdefault(form, len(first)) for form in forms])
-    frequency = np.bincount(group[tokens.ids], np.where(gone, 0, 1)[tokens.ids], minlength=len(first))
+    frequency = np.bincount(
+        group[tokens.ids], np.where(gone, 0, 1)[tokens.ids], minlength=len(first)
+    )
     order = np.argsort(-frequency, kind="stable")[: np.count_nonzero(frequency)]
     number = np.full(len(first), -1)
     number[order] = np.arange(1, len(order) + 1)
-    # One entry more than words: `bag` takes the length as a bound on the numbers, which here begin at 1.
-    return np.append(np.where(gone, -1, number[group]), -1), np.concatenate([[PADDING], np.array(list(first))[order]])
+    # One entry more than words: `bag` takes the length as a bound on the numbers, which here begin
+    # at 1.
+    return np.append(np.where(gone, -1, number[group]), -1), np.concatenate(
+        [[PADDING], np.array(list(first))[order]]
+    )
 
 
 def _padded(bags: Bags) -> Bags:

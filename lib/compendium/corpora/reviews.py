@@ -1,4 +1,6 @@
-"""Film reviews with a sentiment label: IMDb (Maas et al. 2011), or generated reviews around planted sentiment words."""
+"""Film reviews with a sentiment label: IMDb (Maas et al. 2011), or generated reviews around planted
+sentiment words.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from compendium.corpora import checksums
 from softgeom.source import Source, announce, fetched, read_origin, sha256_of, write_origin
 
 HUB_ID = "stanfordnlp/imdb"
-REVISION = "e6281661ce1c48d982bc483cf8a173c1bbeb5d31"  # what is fetched stays the same whatever is published later
+# what is fetched stays the same whatever is published later
+REVISION = "e6281661ce1c48d982bc483cf8a173c1bbeb5d31"
 PARTS = ("train", "test", "unsupervised")
 
 PLANTED_WORDS: dict[str, tuple[str, ...]] = {
@@ -39,12 +42,13 @@ class Reviews:
     Attributes
     ----------
     train, test, unsupervised
-        Columns `text` and `label` (0 negative, 1 positive, -1 unlabelled); `rating` and `source_file` where the
-        source has them.
+        Columns `text` and `label` (0 negative, 1 positive, -1 unlabelled); `rating` and
+        `source_file` where the source has them.
     source
         Origin.
     planted
-        Words that carry the sentiment by construction (`{"positive": ..., "negative": ...}`); None for real reviews.
+        Words that carry the sentiment by construction (`{"positive": ..., "negative": ...}`); None
+        for real reviews.
     """
 
     train: pd.DataFrame
@@ -55,23 +59,28 @@ class Reviews:
 
 
 def load_reviews() -> Reviews:
-    """IMDb from the data folder (`imdb/{train,test,unsupervised}.parquet`), else from the hub, else the generated
-    stand-in.
+    """IMDb from the data folder (`imdb/{train,test,unsupervised}.parquet`), else from the hub, else
+    the generated stand-in.
 
     Raises
     ------
     ValueError
-        When local files lack a column, are empty, or hold labels other than 0 and 1 in a labelled part.
+        When local files lack a column, are empty, or hold labels other than 0 and 1 in a labelled
+        part.
     """
     folder = find_imdb()
     if folder is None:
         return generated_reviews()
-    train, test, unsupervised = (_read(folder / f"{part}.parquet", labelled=part != "unsupervised") for part in PARTS)
+    train, test, unsupervised = (
+        _read(folder / f"{part}.parquet", labelled=part != "unsupervised") for part in PARTS
+    )
     return Reviews(train, test, unsupervised, announce(imdb_source(folder, "imdb/*.parquet")))
 
 
 def find_imdb() -> Path | None:
-    """Folder with IMDb as parquet, fetched from the hub when it is nowhere on this machine; None when it cannot be had."""
+    """Folder with IMDb as parquet, fetched from the hub when it is nowhere on this machine; None
+    when it cannot be had.
+    """
     folder = paths.find_data("imdb")
     if folder is None and fetched("IMDb", lambda: _fetch_from_hub(paths.downloads_dir() / "imdb")):
         folder = paths.downloads_dir() / "imdb"
@@ -81,22 +90,31 @@ def find_imdb() -> Path | None:
 def imdb_source(folder: Path, detail: str) -> Source:
     """The source of files in an IMDb folder, with the hub's commit when they were fetched."""
     origin = read_origin(folder)
-    return Source("IMDb reviews", "hub" if origin else "local", detail, revision=origin.get("commit", ""))
+    return Source(
+        "IMDb reviews", "hub" if origin else "local", detail, revision=origin.get("commit", "")
+    )
 
 
 def generated_reviews(seed: int = 0) -> Reviews:
-    """Reviews of 20 to 120 words: neutral film vocabulary, and sentiment words of which most agree with the label."""
+    """Reviews of 20 to 120 words: neutral film vocabulary, and sentiment words of which most agree
+    with the label.
+    """
     rng = np.random.default_rng(seed)
     frames = {}
     for part, count in _GENERATED.items():
         labels = rng.permutation(np.arange(count) % 2)
         texts = [_generate(rng, bool(label)) for label in labels]
-        frames[part] = pd.DataFrame({"text": texts, "label": labels if part != "unsupervised" else -1})
+        frames[part] = pd.DataFrame(
+            {"text": texts, "label": labels if part != "unsupervised" else -1}
+        )
     text = "\n".join(frames["train"]["text"])
     source = Source(
         "generated reviews",
         "embedded",
-        detail="film words around planted sentiment words, because neither the data folder nor the hub has IMDb",
+        detail=(
+            "film words around planted sentiment words, because neither the data folder nor the "
+            "hub has IMDb"
+        ),
         sha256=sha256_of(text.encode()),
     )
     return Reviews(**frames, source=announce(source), planted=PLANTED_WORDS)
@@ -105,22 +123,28 @@ def generated_reviews(seed: int = 0) -> Reviews:
 def _generate(rng: np.random.Generator, positive: bool) -> str:
     length = int(rng.integers(20, 121))
     ranks = np.arange(1, len(_NEUTRAL_WORDS) + 1)
-    words = rng.choice(_NEUTRAL_WORDS, size=length, p=(1 / ranks) / (1 / ranks).sum()).tolist()  # Zipf's law
+    # Zipf's law
+    words = rng.choice(_NEUTRAL_WORDS, size=length, p=(1 / ranks) / (1 / ranks).sum()).tolist()
     for position in np.flatnonzero(rng.random(length) < _SENTIMENT_SHARE):
         agrees = rng.random() < _AGREEMENT
-        words[position] = str(rng.choice(PLANTED_WORDS["positive" if positive == agrees else "negative"]))
+        words[position] = str(
+            rng.choice(PLANTED_WORDS["positive" if positive == agrees else "negative"])
+        )
     return " ".join(words) + "."
 
 
 def _read(path: Path, *, labelled: bool) -> pd.DataFrame:
     if not path.is_file():
         raise ValueError(
-            f"{path.parent.name}/{path.name} is missing: the folder must hold {', '.join(PARTS)} as .parquet"
+            f"{path.parent.name}/{path.name} is missing: the folder must hold "
+            f"{', '.join(PARTS)} as .parquet"
         )
     frame = pd.read_parquet(checksums.check(path))
     where = f"{path.parent.name}/{path.name}"
     if missing := sorted({"text", "label"} - set(frame.columns)):
-        raise ValueError(f"{where} has no column {' nor '.join(missing)}; it has {', '.join(frame.columns)}")
+        raise ValueError(
+            f"{where} has no column {' nor '.join(missing)}; it has {', '.join(frame.columns)}"
+        )
     if frame.empty:
         raise ValueError(f"{where} holds no review")
     if labelled and (odd := sorted(set(frame["label"].unique()) - {0, 1})):

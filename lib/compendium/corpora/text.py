@@ -1,4 +1,6 @@
-"""Running text for language models: WikiText-103, SimpleBooks-92, IMDb reviews, or Python's own language reference."""
+"""Running text for language models: WikiText-103, SimpleBooks-92, IMDb reviews, or Python's own
+language reference.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ from softgeom.source import Source, announce, fetched, read_origin, sha256_of, w
 from softgeom.writing import write_text
 
 PARTS = ("train", "validation", "test")
-_HELD_OUT = 0.05  # validation and test each take this share from the end of a text that has no split of its own
+# validation and test each take this share from the end of a text that has no split of its own
+_HELD_OUT = 0.05
 
-# name -> (reader's name, file stem in the data folder, hub repository, hub configuration, commit there)
+# name -> (reader's name, file stem in the data folder, hub repository, hub configuration, commit
+# there)
 _SPLIT_CORPORA = {
     "wikitext-103": (
         "WikiText-103",
@@ -53,10 +57,11 @@ def load_text(name: str, parts: tuple[str, ...] = PARTS) -> Text:
     Parameters
     ----------
     name
-        `"wikitext-103"`, `"simplebooks-92"`, `"imdb"` (the unlabelled reviews; the last blocks of them are
-        validation and test), or `"python-reference"` (the stand-in itself).
+        `"wikitext-103"`, `"simplebooks-92"`, `"imdb"` (the unlabelled reviews; the last blocks of
+        them are validation and test), or `"python-reference"` (the stand-in itself).
     parts
-        The parts that must not be empty: a folder with validation and test only does not serve for training.
+        The parts that must not be empty: a folder with validation and test only does not serve for
+        training.
 
     Raises
     ------
@@ -113,12 +118,14 @@ def _imdb() -> Text | None:
     if folder is None or path is None or not path.is_file():
         return None
     frame = pd.read_parquet(checksums.check(path), columns=["text"])
-    # Consecutive file numbers belong to the same film: the held-out parts are whole blocks from the end, not a
+    # Consecutive file numbers belong to the same film: the held-out parts are whole blocks from the
+    # end, not a
     # random draw.
     texts = frame["text"].str.replace(r"(?:<br\s*/?>\s*)+", "\n", regex=True)
     bounds = [int(len(texts) * (1 - k * _HELD_OUT)) for k in (2, 1)]
     train, validation, test = (
-        "\n\n".join(texts[a:b]) for a, b in ((0, bounds[0]), (bounds[0], bounds[1]), (bounds[1], None))
+        "\n\n".join(texts[a:b])
+        for a, b in ((0, bounds[0]), (bounds[0], bounds[1]), (bounds[1], None))
     )
     return Text(train, validation, test, announce(imdb_source(folder, "imdb/unsupervised.parquet")))
 
@@ -137,9 +144,14 @@ def _local(title: str, stem: Path, parts: tuple[str, ...]) -> Text | None:
             return None
     origin = read_origin(stem.parent)
     source = Source(
-        title, "hub" if origin else "local", f"{stem.parent.name}/{stem.name}.*.txt", origin.get("commit", "")
+        title,
+        "hub" if origin else "local",
+        f"{stem.parent.name}/{stem.name}.*.txt",
+        origin.get("commit", ""),
     )
-    return Text(found.get("train", ""), found.get("validation", ""), found.get("test", ""), announce(source))
+    return Text(
+        found.get("train", ""), found.get("validation", ""), found.get("test", ""), announce(source)
+    )
 
 
 def _fetch_from_hub(stem: Path, repository: str, configuration: str | None, commit: str) -> None:

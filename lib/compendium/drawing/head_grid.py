@@ -1,4 +1,6 @@
-"""All heads of a model as cells of a grid, layers across and heads down: a panel for each thing that is known of them."""
+"""All heads of a model as cells of a grid, layers across and heads down: a panel for each thing
+that is known of them.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,16 @@ from compendium import style
 _NUMBERED = 40  # cells up to which each has room for its number
 
 
-def head_grid(table: pd.DataFrame, panels: Mapping[str, str]) -> tuple[Figure, dict[str, tuple[Axes, np.ndarray]]]:
-    """The figure, and for each of four columns of the table its axes and its cells (heads, layers), yet to be drawn."""
+def head_grid(
+    table: pd.DataFrame, panels: Mapping[str, str]
+) -> tuple[Figure, dict[str, tuple[Axes, np.ndarray]]]:
+    """The figure, and for each of four columns of the table its axes and its cells (heads, layers),
+    yet to be drawn.
+    """
     L, H = int(table["layer"].max()) + 1, int(table["head"].max()) + 1
-    fig, axes = style.figure("page", height=1.9 + 0.36 * max(H, 4), nrows=2, ncols=2, sharex=True, sharey=True)
+    fig, axes = style.figure(
+        "page", height=1.9 + 0.36 * max(H, 4), nrows=2, ncols=2, sharex=True, sharey=True
+    )
     for ax in axes.flat:
         ax.tick_params(length=0)
         ax.set_xticks(range(0, L, max(1, L // 6)))
@@ -28,7 +36,8 @@ def head_grid(table: pd.DataFrame, panels: Mapping[str, str]) -> tuple[Figure, d
     for ax in axes[:, 0]:
         ax.set_ylabel("head")
     return fig, {
-        column: (ax, table[column].to_numpy().reshape(L, H).T) for ax, column in zip(axes.flat, panels, strict=True)
+        column: (ax, table[column].to_numpy().reshape(L, H).T)
+        for ax, column in zip(axes.flat, panels, strict=True)
     }
 
 
@@ -39,4 +48,12 @@ def number_cells(ax: Axes, picture: AxesImage) -> None:
         return
     for (head, layer), value in np.ndenumerate(cells):
         light = style.luminance(picture.cmap(picture.norm(value))[:3]) > 0.18
-        ax.text(layer, head, f"{value:.2f}", ha="center", va="center", fontsize=9, color="black" if light else "white")
+        ax.text(
+            layer,
+            head,
+            f"{value:.2f}",
+            ha="center",
+            va="center",
+            fontsize=9,
+            color="black" if light else "white",
+        )

@@ -13,8 +13,11 @@ _INSET = 0.06  # of the width of the axes: no name begins nearer to an end of it
 _LINE = 0.055  # of the height of the axes: one line of type and a little air
 
 
-def name_lines(ax: Axes, lines: Mapping[str, tuple[Sequence[float], Sequence[float], str]], size: float = 10) -> None:
-    """Write each name above or below its line, where the least of the other lines is in its way and no other text.
+def name_lines(
+    ax: Axes, lines: Mapping[str, tuple[Sequence[float], Sequence[float], str]], size: float = 10
+) -> None:
+    """Write each name above or below its line, where the least of the other lines is in its way and
+    no other text.
 
     Call it last: places are measured in the axes as they are then.
 
@@ -31,7 +34,8 @@ def name_lines(ax: Axes, lines: Mapping[str, tuple[Sequence[float], Sequence[flo
     heights = {name: _height_at(ax, x, y, places) for name, (x, y, _) in lines.items()}
     width, height = ax.get_window_extent().size
     boxes = [text.get_window_extent().transformed(ax.transAxes.inverted()) for text in ax.texts]
-    written = [(box.x0, box.x1, (box.y0 + box.y1) / 2) for box in boxes]  # ends and middle of what stands already
+    # ends and middle of what stands already
+    written = [(box.x0, box.x1, (box.y0 + box.y1) / 2) for box in boxes]
     for name, (_, _, colour) in lines.items():
         half = 0.31 * len(name) * size * ax.figure.dpi / 72 / width
         gap = 0.75 * size * ax.figure.dpi / 72 / height + 0.012
@@ -47,7 +51,9 @@ def name_lines(ax: Axes, lines: Mapping[str, tuple[Sequence[float], Sequence[flo
                     default=1.0,
                 )  # fmt: skip
                 taken = any(
-                    place + half > left and place - half < right and abs(middle - other) < 1.3 * _LINE
+                    place + half > left
+                    and place - half < right
+                    and abs(middle - other) < 1.3 * _LINE
                     for left, right, other in written
                 )
                 inside = _LINE / 2 < middle < 1 - _LINE / 2
@@ -69,8 +75,11 @@ def name_lines(ax: Axes, lines: Mapping[str, tuple[Sequence[float], Sequence[flo
         )
 
 
-def name_ends(ax: Axes, lines: Mapping[str, tuple[Sequence[float], Sequence[float], str]], size: float = 10) -> None:
-    """Write each name at the height of the end of its line, to the right of all ends, pushed apart where two ends are closer than a line of type.
+def name_ends(
+    ax: Axes, lines: Mapping[str, tuple[Sequence[float], Sequence[float], str]], size: float = 10
+) -> None:
+    """Write each name at the height of the end of its line, to the right of all ends, pushed apart
+    where two ends are closer than a line of type.
 
     Parameters as of `name_lines`; the axes keep room to the right for the names.
     """
@@ -111,5 +120,7 @@ def _end_of(ax: Axes, x: Sequence[float], y: Sequence[float]) -> np.ndarray:
 def _height_at(ax: Axes, x: Sequence[float], y: Sequence[float], places: np.ndarray) -> np.ndarray:
     """Heights of a line in fractions of the axes at such places; NaN where it does not run."""
     ax.get_xlim(), ax.get_ylim()  # transData knows of the limits only once they were asked for
-    points = ax.transAxes.inverted().transform(ax.transData.transform(np.column_stack([x, y]).astype(float)))
+    points = ax.transAxes.inverted().transform(
+        ax.transData.transform(np.column_stack([x, y]).astype(float))
+    )
     return np.interp(places, points[:, 0], points[:, 1], left=np.nan, right=np.nan)

@@ -1,4 +1,6 @@
-"""The models of the book: corpora as they are read, what was trained and where it is kept, and what others released."""
+"""The models of the book: corpora as they are read, what was trained and where it is kept, and what
+others released.
+"""
 
 from __future__ import annotations
 

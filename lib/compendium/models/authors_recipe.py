@@ -1,8 +1,11 @@
-"""The training of the authors of 004 as their published code does it, and one of ours for the same reviews; both watched epoch by epoch.
+"""The training of the authors of 004 as their published code does it, and one of ours for the same
+reviews; both watched epoch by epoch.
 
-Theirs: normal embeddings of variance 1, the decoder from PyTorch's uniform start, one step size alpha drawn from U(0, 1) and trained as it is, softmax attention at
-temperature 0.001 in eight layers, Adam at a constant 1e-3, batches of 64 drawn plainly, gradients shortened to norm 5, and of 101 epochs the best on
-test is reported. `attention="hard"` trains through the hard dynamics instead, with the argmax held fixed.
+Theirs: normal embeddings of variance 1, the decoder from PyTorch's uniform start, one step size
+alpha drawn from U(0, 1) and trained as it is, softmax attention at temperature 0.001 in eight
+layers, Adam at a constant 1e-3, batches of 64 drawn plainly, gradients shortened to norm 5, and of
+101 epochs the best on test is reported. `attention="hard"` trains through the hard dynamics
+instead, with the argmax held fixed.
 """
 
 from __future__ import annotations
@@ -38,13 +41,17 @@ class Split:
 
     @staticmethod
     def pooled(reviews: int, rng: np.random.Generator, share: float = 0.7) -> Split:
-        """A random split of all reviews, of which the authors train on 70%; a tenth of that is held out."""
+        """A random split of all reviews, of which the authors train on 70%; a tenth of that is held
+        out.
+        """
         order = rng.permutation(reviews)
         return Split._of(order[: int(share * reviews)], order[int(share * reviews) :])
 
     @staticmethod
     def standard(reviews: int, training: int, rng: np.random.Generator) -> Split:
-        """The first `training` reviews against the rest, as the corpus comes; a random tenth of the former is held out."""
+        """The first `training` reviews against the rest, as the corpus comes; a random tenth of the
+        former is held out.
+        """
         return Split._of(rng.permutation(training), np.arange(training, reviews))
 
     @staticmethod
@@ -55,14 +62,19 @@ class Split:
 
 @dataclass(frozen=True)
 class Watched:
-    """A training with its history; `stopped` is the model of the epoch that was best on the held-out reviews."""
+    """A training with its history; `stopped` is the model of the epoch that was best on the
+    held-out reviews.
+    """
 
     stopped: Trained
-    curve: pd.DataFrame  # one row an epoch, columns `_CURVE`: losses, accuracies under the hard dynamics, alpha
+    # one row an epoch, columns `_CURVE`: losses, accuracies under the hard dynamics, alpha
+    curve: pd.DataFrame
 
     @property
     def eligible(self) -> pd.DataFrame:
-        """The epochs to choose from: all, or, when a fixed alpha is approached from below, those that have reached it."""
+        """The epochs to choose from: all, or, when a fixed alpha is approached from below, those
+        that have reached it.
+        """
         return self.curve[[_arrived(alpha, self.stopped.recipe) for alpha in self.curve["alpha"]]]
 
     @property
@@ -82,22 +94,32 @@ def authors_recipe(d: int, epochs: int, attention: str, seed: int) -> Recipe:
 
 
 def our_recipe(d: int, epochs: int, alpha: float, seed: int) -> Recipe:
-    """Ours at the same dimension: a fixed alpha that is approached from below, words left out at random, a learning rate that falls."""
+    """Ours at the same dimension: a fixed alpha that is approached from below, words left out at
+    random, a learning rate that falls.
+    """
     return Recipe(
         dimension=d, alpha=alpha, anneal_from=0.01, epochs=epochs, batch=128, learning_rate=0.01, word_dropout=0.3, seed=seed
     )  # fmt: skip
 
 
 def plain_recipe(d: int, epochs: int, alpha: float, seed: int) -> Recipe:
-    """For comparisons of step sizes, 0 being no attention: the same steps for all, each word in each step, a learning rate that stays."""
-    common = Recipe(dimension=d, epochs=epochs, batch=128, learning_rate=0.003, falling=False, seed=seed)
+    """For comparisons of step sizes, 0 being no attention: the same steps for all, each word in
+    each step, a learning rate that stays.
+    """
+    common = Recipe(
+        dimension=d, epochs=epochs, batch=128, learning_rate=0.003, falling=False, seed=seed
+    )
     return replace(common, alpha=alpha, anneal_from=0.01) if alpha else replace(common, layers=0)
 
 
-def watch(recipe: Recipe, bags: Bags, labels: np.ndarray, split: Split, size: int, losses: bool = False) -> Watched:
-    """Train from a random start over `size` words; after each epoch read the labels of the held-out and of the test reviews once each.
+def watch(
+    recipe: Recipe, bags: Bags, labels: np.ndarray, split: Split, size: int, losses: bool = False
+) -> Watched:
+    """Train from a random start over `size` words; after each epoch read the labels of the held-out
+    and of the test reviews once each.
 
-    With `losses` the cross-entropy of the training reviews under the hard dynamics is evaluated after each epoch, besides the running one.
+    With `losses` the cross-entropy of the training reviews under the hard dynamics is evaluated
+    after each epoch, besides the running one.
     """
     rows: list[dict[str, float]] = []
     best: dict[str, Any] = {"held_out": -1.0}
@@ -105,9 +127,19 @@ def watch(recipe: Recipe, bags: Bags, labels: np.ndarray, split: Split, size: in
     goals = labels[split.train]
 
     def look(epoch: int, model: Classifier, loss: float) -> None:
-        row = {"epoch": epoch + 1, "loss": loss, "held_out": accuracy(logits(model, held), labels[split.held_out])}
-        row |= {"test": accuracy(logits(model, test), labels[split.test]), "alpha": model.alpha.item()}
-        rows.append(row | {"training_loss": cross_entropy(logits(model, train), goals) if losses else np.nan})
+        row = {
+            "epoch": epoch + 1,
+            "loss": loss,
+            "held_out": accuracy(logits(model, held), labels[split.held_out]),
+        }
+        row |= {
+            "test": accuracy(logits(model, test), labels[split.test]),
+            "alpha": model.alpha.item(),
+        }
+        rows.append(
+            row
+            | {"training_loss": cross_entropy(logits(model, train), goals) if losses else np.nan}
+        )
         if row["held_out"] > best["held_out"] and _arrived(row["alpha"], recipe):
             E, w = model.embedding.detach().numpy().copy(), model.w.detach().numpy().copy()
             best.update(row, model=Trained(recipe, E, w, model.v.item(), model.alpha.item(), []))
@@ -118,11 +150,17 @@ def watch(recipe: Recipe, bags: Bags, labels: np.ndarray, split: Split, size: in
 
 def watch_all(jobs: Sequence[tuple[Any, ...]]) -> list[Watched]:
     """`watch` for argument tuples, on all cores; what is kept in `data/processed/hardmax` is read."""
-    return parallel.run_blocks(_watch_one, [(paths.processed_dir(), *job) for job in jobs], description="training")
+    return parallel.run_blocks(
+        _watch_one, [(paths.processed_dir(), *job) for job in jobs], description="training"
+    )
 
 
-def judge(watched: Watched, bags: Bags, labels: np.ndarray, split: Split, sample: int) -> dict[str, float]:
-    """A row of the table: both accuracies, with what attention has to do with them. Test labels are read once more, without attention."""
+def judge(
+    watched: Watched, bags: Bags, labels: np.ndarray, split: Split, sample: int
+) -> dict[str, float]:
+    """A row of the table: both accuracies, with what attention has to do with them. Test labels are
+    read once more, without attention.
+    """
     model, test = watched.stopped.model(), bags[split.test]
     stopped = watched.curve[watched.curve["epoch"] == watched.epoch].iloc[0]
     some = dissect(model, test[np.linspace(0, len(test) - 1, min(sample, len(test))).astype(int)])
@@ -145,7 +183,9 @@ def judge(watched: Watched, bags: Bags, labels: np.ndarray, split: Split, sample
 
 
 def at_loss(curve: pd.DataFrame, loss: float) -> float:
-    """Test accuracy at which the training loss, evaluated after the epochs, first falls to a value; linear between epochs, NaN where they do not span it."""
+    """Test accuracy at which the training loss, evaluated after the epochs, first falls to a value;
+    linear between epochs, NaN where they do not span it.
+    """
     losses, tests = (curve[column].to_numpy(dtype=float) for column in ("training_loss", "test"))
     reached = np.flatnonzero(losses <= loss)
     if not len(reached) or (reached[0] == 0 and losses[0] < loss):
@@ -158,17 +198,21 @@ def at_loss(curve: pd.DataFrame, loss: float) -> float:
 
 
 def gains_at_equal_loss(curves: pd.DataFrame) -> pd.DataFrame:
-    """Test accuracy with attention minus without, at the lowest training loss that both of a pair reach.
+    """Test accuracy with attention minus without, at the lowest training loss that both of a pair
+    reach.
 
     Parameters
     ----------
     curves
-        One row an epoch, as in `Watched.curve`, with `dimension`, `repeats`, `step_size` (0: no attention) and `seed`.
+        One row an epoch, as in `Watched.curve`, with `dimension`, `repeats`, `step_size` (0: no
+        attention) and `seed`.
 
     Returns
     -------
-    One row for each dimension, treatment of repeated words and positive step size: `loss` (mean of the losses compared at), `gain` with `low` and `high` (95%, t over
-    seeds), the least loss of either side, and NaN where a pair of some seed has no such loss: one of them had passed it before its first epoch ended.
+    One row for each dimension, treatment of repeated words and positive step size: `loss` (mean of
+    the losses compared at), `gain` with `low` and `high` (95%, t over seeds), the least loss of
+    either side, and NaN where a pair of some seed has no such loss: one of them had passed it
+    before its first epoch ended.
     """
     rows: list[dict[str, Any]] = []
     keys: Any
@@ -176,7 +220,9 @@ def gains_at_equal_loss(curves: pd.DataFrame) -> pd.DataFrame:
         d, repeats, alpha = keys
         if alpha == 0:
             continue
-        flat = curves[(curves["dimension"] == d) & (curves["repeats"] == repeats) & (curves["step_size"] == 0)]
+        flat = curves[
+            (curves["dimension"] == d) & (curves["repeats"] == repeats) & (curves["step_size"] == 0)
+        ]
         losses, with_attention, without = [], [], []
         for seed, one in part.groupby("seed"):
             ours, other = one[one["alpha"] >= 0.999 * alpha], flat[flat["seed"] == seed]
@@ -184,13 +230,29 @@ def gains_at_equal_loss(curves: pd.DataFrame) -> pd.DataFrame:
             losses.append(loss)
             with_attention.append(at_loss(ours, loss))
             without.append(at_loss(other, loss))
-        row: dict[str, Any] = {"dimension": d, "repeats": repeats, "step_size": alpha, "loss": float(np.mean(losses))}
-        row |= {"least_loss": part["training_loss"].min(), "least_loss_without": flat["training_loss"].min()}
+        row: dict[str, Any] = {
+            "dimension": d,
+            "repeats": repeats,
+            "step_size": alpha,
+            "loss": float(np.mean(losses)),
+        }
+        row |= {
+            "least_loss": part["training_loss"].min(),
+            "least_loss_without": flat["training_loss"].min(),
+        }
         difference = np.array(with_attention) - np.array(without)
         found = statistics.over_seeds(difference) if np.isfinite(difference).all() else None
         names = ("gain", "low", "high")
-        row |= dict(zip(names, (found.mean, found.low, found.high) if found else 3 * [np.nan], strict=True))
-        rows.append(row | {"accuracy": float(np.mean(with_attention)), "accuracy_without": float(np.mean(without))})
+        row |= dict(
+            zip(names, (found.mean, found.low, found.high) if found else 3 * [np.nan], strict=True)
+        )
+        rows.append(
+            row
+            | {
+                "accuracy": float(np.mean(with_attention)),
+                "accuracy_without": float(np.mean(without)),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -205,14 +267,22 @@ def _arrived(alpha: float, recipe: Recipe) -> bool:
 
 def _watch_one(processed: Path, recipe: Recipe, *arguments: Any) -> Watched:
     shelf = Shelf(processed / "hardmax", _write, _read)
-    return shelf.keep(watch, recipe, *arguments, label=f"watched-d{recipe.dimension}-{recipe.attention}")
+    return shelf.keep(
+        watch, recipe, *arguments, label=f"watched-d{recipe.dimension}-{recipe.attention}"
+    )
 
 
 def _write(folder: Path, watched: Watched) -> None:
-    watched.curve.to_csv(folder / "curve.csv", index=False, float_format="%.17g", lineterminator="\n")
+    watched.curve.to_csv(
+        folder / "curve.csv", index=False, float_format="%.17g", lineterminator="\n"
+    )
     t = watched.stopped
-    np.savez(folder / "model.npz", allow_pickle=False, embedding=t.embedding, w=t.w, v=t.v, alpha=t.alpha)
-    (folder / "recipe.json").write_text(json.dumps(asdict(t.recipe), indent=1) + "\n", encoding="utf-8")
+    np.savez(
+        folder / "model.npz", allow_pickle=False, embedding=t.embedding, w=t.w, v=t.v, alpha=t.alpha
+    )
+    (folder / "recipe.json").write_text(
+        json.dumps(asdict(t.recipe), indent=1) + "\n", encoding="utf-8"
+    )
 
 
 def _read(folder: Path) -> Watched:

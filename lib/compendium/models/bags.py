@@ -1,8 +1,10 @@
-"""The simplest language model with a softmax bottleneck, small enough to train over many seeds (notebook 14).
+"""The simplest language model with a softmax bottleneck, small enough to train over many seeds
+(notebook 14).
 
     x = sum_j E_j[token_j],   y = W x + b,        E (context, C, d),  W (C, d),  b (C,).
 
-All that stands between the preceding tokens and the logits is d numbers. A student learns the distribution of a teacher instead of the next token.
+All that stands between the preceding tokens and the logits is d numbers. A student learns the
+distribution of a teacher instead of the next token.
 """
 
 from __future__ import annotations
@@ -42,10 +44,16 @@ class BagModel(torch.nn.Module):
         Draws the initial weights.
     """
 
-    def __init__(self, classes: int, dimension: int, context: int, generator: torch.Generator) -> None:
+    def __init__(
+        self, classes: int, dimension: int, context: int, generator: torch.Generator
+    ) -> None:
         super().__init__()
-        self.E = torch.nn.Parameter(torch.randn(context, classes, dimension, generator=generator) / np.sqrt(context))
-        self.W = torch.nn.Parameter(torch.randn(classes, dimension, generator=generator) / np.sqrt(dimension))
+        self.E = torch.nn.Parameter(
+            torch.randn(context, classes, dimension, generator=generator) / np.sqrt(context)
+        )
+        self.W = torch.nn.Parameter(
+            torch.randn(classes, dimension, generator=generator) / np.sqrt(dimension)
+        )
         self.b = torch.nn.Parameter(torch.zeros(classes))
 
     def forward(self, contexts: torch.Tensor) -> torch.Tensor:
@@ -63,8 +71,12 @@ class BagModel(torch.nn.Module):
         return sum(part.numel() for part in self.parameters())
 
 
-def draw_windows(tokens: NDArray[np.integer], context: int, size: int, generator: torch.Generator) -> torch.Tensor:
-    """Random windows (size, context + 1) of consecutive tokens: the context, and the token that follows it."""
+def draw_windows(
+    tokens: NDArray[np.integer], context: int, size: int, generator: torch.Generator
+) -> torch.Tensor:
+    """Random windows (size, context + 1) of consecutive tokens: the context, and the token that
+    follows it.
+    """
     start = torch.randint(0, len(tokens) - context, (size,), generator=generator)
     return torch.as_tensor(tokens, dtype=torch.long)[start[:, None] + torch.arange(context + 1)]
 
@@ -77,10 +89,14 @@ def train_bag(
     seed: int,
     teacher: BagModel | None = None,
 ) -> BagModel:
-    """Train a model on a text; with a teacher, on the teacher's distributions over the same windows."""
+    """Train a model on a text; with a teacher, on the teacher's distributions over the same
+    windows.
+    """
     generator = torch.Generator().manual_seed(seed)
     model = BagModel(classes, dimension, recipe.context, generator)
-    optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+    optimiser = torch.optim.Adam(
+        model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+    )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / recipe.steps)
     for _ in range(recipe.steps):
         windows = draw_windows(tokens, recipe.context, recipe.batch, generator)
@@ -99,5 +115,7 @@ def train_bag(
 def losses(model: BagModel, windows: torch.Tensor) -> NDArray[np.float64]:
     """Nats (n,) that the model loses on the last token of each window."""
     with torch.no_grad():
-        found = torch.nn.functional.cross_entropy(model(windows[:, :-1]), windows[:, -1], reduction="none")
+        found = torch.nn.functional.cross_entropy(
+            model(windows[:, :-1]), windows[:, -1], reduction="none"
+        )
     return found.double().numpy()

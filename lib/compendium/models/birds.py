@@ -1,4 +1,6 @@
-"""A multi-label model in use, for notebook 19: BirdNET hears 6,522 kinds of birds and other sounds, each on or off by a sigmoid."""
+"""A multi-label model in use, for notebook 19: BirdNET hears 6,522 kinds of birds and other sounds,
+each on or off by a sigmoid.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,12 @@ from softgeom.checkpoints import Head
 COLUMNS = ["size", "asked", "possible", "impossible", "undecided"]
 
 
-def flocks(head: Head, sizes: Sequence[int], count: int, seed: int) -> tuple[pd.DataFrame, list[Answers]]:
-    """Random sets of labels of each size, exactly these on, for features that the step in front of the layer allows: verdicts by size; the answers."""
+def flocks(
+    head: Head, sizes: Sequence[int], count: int, seed: int
+) -> tuple[pd.DataFrame, list[Answers]]:
+    """Random sets of labels of each size, exactly these on, for features that the step in front of
+    the layer allows: verdicts by size; the answers.
+    """
     rng = np.random.default_rng(seed)
     features, rows, answers = head.feature_set()[0], [], []
     for size in sizes:
@@ -26,7 +32,9 @@ def flocks(head: Head, sizes: Sequence[int], count: int, seed: int) -> tuple[pd.
 
 
 def look_alikes(head: Head, count: int) -> tuple[pd.DataFrame, Answers]:
-    """The pairs of labels whose rows are most alike, by cosine, each label in one pair: can exactly both be on? One row a pair; the answers."""
+    """The pairs of labels whose rows are most alike, by cosine, each label in one pair: can exactly
+    both be on? One row a pair; the answers.
+    """
     W = head.layer.W.astype(np.float32)
     W /= np.linalg.norm(W, axis=1, keepdims=True)
     likeness = np.triu(W @ W.T, 1)
@@ -42,7 +50,12 @@ def look_alikes(head: Head, count: int) -> tuple[pd.DataFrame, Answers]:
     found = ask_label_sets(head.layer, pairs, features=head.feature_set()[0])
     names = [" and ".join(head.layer.token(k).rpartition("_")[2] for k in pair) for pair in pairs]
     rows = [
-        {"birds": name, "likeness": float(likeness[pair]), "together": answer.verdict, "margin": answer.margin}
+        {
+            "birds": name,
+            "likeness": float(likeness[pair]),
+            "together": answer.verdict,
+            "margin": answer.margin,
+        }
         for name, pair, answer in zip(names, pairs, found.answers, strict=True)
     ]
     return pd.DataFrame(rows, columns=["birds", "likeness", "together", "margin"]), found

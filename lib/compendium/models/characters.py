@@ -1,4 +1,6 @@
-"""Characters read by a real recogniser: who is shown, in pairs of equal rarity and ink, and what a bias shift would change (notebook 15)."""
+"""Characters read by a real recogniser: who is shown, in pairs of equal rarity and ink, and what a
+bias shift would change (notebook 15).
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,11 @@ _AS_SHORT = 1.03  # of the longest imprisoned row: rows of about that length
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """Pictures of single characters, the features that the network makes of them, and what its head reads.
+    """Pictures of single characters, the features that the network makes of them, and what its head
+    reads.
 
-    `table` has one row a picture: group, class, token, font, size, reading, read. `features` holds (T, d) for each.
+    `table` has one row a picture: group, class, token, font, size, reading, read. `features` holds
+    (T, d) for each.
     """
 
     table: pd.DataFrame
@@ -53,7 +57,9 @@ class Pictures:
 def matched_partners(
     targets: Iterable[int], pool: Iterable[int], kinds: NDArray[Any], ink: Mapping[int, float]
 ) -> NDArray[np.intp]:
-    """One partner for each target: same standard, nearest ink, without replacement; none where the standard has run out."""
+    """One partner for each target: same standard, nearest ink, without replacement; none where the
+    standard has run out.
+    """
     free, partners = {int(p) for p in pool}, []
     for target in targets:
         if candidates := [p for p in free if kinds[p] == kinds[target]]:
@@ -69,17 +75,29 @@ def read_pictures(
     sizes: Sequence[int],
     threads: int,
 ) -> Pictures:
-    """Show each class of each group alone on a line, in every font and size, to the network of PP-OCRv4."""
+    """Show each class of each group alone on a line, in every font and size, to the network of
+    PP-OCRv4.
+    """
     assert layer.tokens is not None
-    plan = [(n, int(i), f, s) for n, members in groups.items() for i in members for f in fonts for s in sizes]
+    plan = [
+        (n, int(i), f, s)
+        for n, members in groups.items()
+        for i in members
+        for f in fonts
+        for s in sizes
+    ]
     recogniser, features = ppocr.Recogniser(threads), []
     for start in track(range(0, len(plan), _BATCH), "reading characters"):
         part = plan[start : start + _BATCH]
-        features += recogniser.features([glyphs.render_line(layer.tokens[i], f, s) for _, i, f, s in part])
+        features += recogniser.features(
+            [glyphs.render_line(layer.tokens[i], f, s) for _, i, f, s in part]
+        )
     rows = [(n, i, layer.tokens[i], f.family, s) for n, i, f, s in plan]
     table = pd.DataFrame(rows, columns=["group", "class", "token", "font", "size"])
     table["reading"] = ppocr.read_lines(features, layer)
-    table["read"] = [token in reading for token, reading in zip(table["token"], table["reading"], strict=True)]
+    table["read"] = [
+        token in reading for token, reading in zip(table["token"], table["reading"], strict=True)
+    ]
     return Pictures(table, features)
 
 
@@ -87,7 +105,10 @@ def likeness(one: str, other: str, font: glyphs.Font) -> float:
     """Correlation of two characters' blurred pictures."""
 
     def picture(character: str) -> NDArray[np.float64]:
-        flat = 255.0 - np.asarray(glyphs.render_line(character, font, 20).resize((16, 16)), float).ravel()
+        flat = (
+            255.0
+            - np.asarray(glyphs.render_line(character, font, 20).resize((16, 16)), float).ravel()
+        )
         return (flat - flat.mean()) / max(flat.std(), 1e-9)
 
     return float(np.mean(picture(one) * picture(other)))
@@ -96,9 +117,11 @@ def likeness(one: str, other: str, font: glyphs.Font) -> float:
 def own_and_other_gaps(
     pictures: Pictures, layer: SoftmaxLayer, held: Sequence[int]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """How far each held class stays behind the winner: on its own pictures (n,), and on pictures of others that are read (m, held).
+    """How far each held class stays behind the winner: on its own pictures (n,), and on pictures of
+    others that are read (m, held).
 
-    The gap of a picture is the least over its positions: a bias shift of more than that makes the class appear there.
+    The gap of a picture is the least over its positions: a bias shift of more than that makes the
+    class appear there.
     """
     members = np.asarray(held)
     gaps = np.empty((len(pictures.features), len(members)))
@@ -114,7 +137,9 @@ def own_and_other_gaps(
 def shares_under_shift(
     pictures: Pictures, layer: SoftmaxLayer, held: Sequence[int], shifts: NDArray[np.float64]
 ) -> pd.DataFrame:
-    """Share of each group's pictures read rightly when the bias of all held classes is raised together by each shift."""
+    """Share of each group's pictures read rightly when the bias of all held classes is raised
+    together by each shift.
+    """
     assert layer.tokens is not None
     members, rest = np.asarray(held), np.setdiff1d(np.arange(layer.classes), held)
     right = np.zeros((len(pictures.features), len(shifts)), dtype=bool)
@@ -123,39 +148,62 @@ def shares_under_shift(
         ahead = logits[:, members].max(axis=1) - logits[:, rest].max(axis=1)
         first = members[logits[:, members].argmax(axis=1)], rest[logits[:, rest].argmax(axis=1)]
         for k, shift in enumerate(shifts):
-            right[n, k] = token in ppocr.ctc_decode(np.where(ahead + shift > 0, *first), layer.tokens)
+            right[n, k] = token in ppocr.ctc_decode(
+                np.where(ahead + shift > 0, *first), layer.tokens
+            )
     names = pictures.table["group"]
     shares = {name: right[(names == name).to_numpy()].mean(axis=0) for name in names.unique()}
     return pd.DataFrame({"shift": shifts} | shares)
 
 
 def line_features(
-    layer: SoftmaxLayer, fonts: Sequence[glyphs.Font], rng: np.random.Generator, lines: int, length: int, threads: int
+    layer: SoftmaxLayer,
+    fonts: Sequence[glyphs.Font],
+    rng: np.random.Generator,
+    lines: int,
+    length: int,
+    threads: int,
 ) -> NDArray[Any]:
-    """Features (positions, d) of lines of random characters of the layer's alphabet, drawn in turn in the fonts, in three sizes."""
+    """Features (positions, d) of lines of random characters of the layer's alphabet, drawn in turn
+    in the fonts, in three sizes.
+    """
     assert layer.tokens is not None
     pictures = []
     for n in range(lines):
         font = fonts[n % len(fonts)]
-        alphabet = [t for t in layer.tokens if len(t) == 1 and t in font.characters and not t.isspace()]
+        alphabet = [
+            t for t in layer.tokens if len(t) == 1 and t in font.characters and not t.isspace()
+        ]
         text = "".join(rng.choice(alphabet, length))
         pictures.append(glyphs.render_line(text, font, int(rng.choice([20, 32, 48]))))
     return np.concatenate(ppocr.Recogniser(threads).features(pictures))
 
 
 def free_one_by_one(scanned: Scan, captives: Sequence[int]) -> pd.DataFrame:
-    """The smallest bias shift that frees each captive of a scan over a box, and the verdicts of scans just below and just above it."""
+    """The smallest bias shift that frees each captive of a scan over a box, and the verdicts of
+    scans just below and just above it.
+    """
     layer = scanned.layer
     assert layer.tokens is not None
     rows = []
     for t in map(int, captives):
         shift, alone = smallest_shift(scanned, t), np.arange(layer.classes) == t
         around = [
-            scan(SoftmaxLayer(layer.W.astype(float), layer.bias.astype(float) + factor * shift * alone), [t])
+            scan(
+                SoftmaxLayer(
+                    layer.W.astype(float), layer.bias.astype(float) + factor * shift * alone
+                ),
+                [t],
+            )
             for factor in (0.999, 1.001)
         ]
-        rows.append((t, layer.tokens[t], shift, *(found.table["verdict"].iat[0] for found in around)))
-    return pd.DataFrame(rows, columns=["class", "token", "smallest_shift", "verdict_just_below", "verdict_just_above"])
+        rows.append(
+            (t, layer.tokens[t], shift, *(found.table["verdict"].iat[0] for found in around))
+        )
+    return pd.DataFrame(
+        rows,
+        columns=["class", "token", "smallest_shift", "verdict_just_below", "verdict_just_above"],
+    )
 
 
 def captor_likeness(
@@ -166,7 +214,9 @@ def captor_likeness(
     font: glyphs.Font,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Likeness (n,) of each captive to its heaviest captor, and its mean likeness (n,) to ten random characters of its own standard."""
+    """Likeness (n,) of each captive to its heaviest captor, and its mean likeness (n,) to ten
+    random characters of its own standard.
+    """
     tokens = scanned.layer.tokens
     assert tokens is not None
     near, chance = [], []
@@ -189,18 +239,32 @@ def reading_groups(
 ) -> tuple[dict[str, NDArray[np.intp]], pd.DataFrame]:
     """Who is shown to the network, and a table of what the groups have in common.
 
-    The imprisoned `held`; partners among the `free`, one to one by standard and ink; the free whose rows are as short as those of the held (3% more at
-    most); and those that only the network's own range imprisons. Empty groups are left out. All classes given must be drawable.
+    The imprisoned `held`; partners among the `free`, one to one by standard and ink; the free whose
+    rows are as short as those of the held (3% more at most); and those that only the network's own
+    range imprisons. Empty groups are left out. All classes given must be drawable.
     """
     assert layer.tokens is not None
     norms = np.linalg.norm(layer.W.astype(np.float64), axis=1)
-    ink = {int(i): glyphs.ink(layer.tokens[i], font, 32) for i in (*held, *free) if kinds[i] in set(kinds[held])}
-    groups = {"imprisoned": held, "matched": matched_partners(held, [i for i in free if i in ink], kinds, ink)}
+    ink = {
+        int(i): glyphs.ink(layer.tokens[i], font, 32)
+        for i in (*held, *free)
+        if kinds[i] in set(kinds[held])
+    }
+    groups = {
+        "imprisoned": held,
+        "matched": matched_partners(held, [i for i in free if i in ink], kinds, ink),
+    }
     groups["short rows"] = free[norms[free] <= _AS_SHORT * norms[held].max()]
     groups["imprisoned in the Swish range"] = only_swish
     groups = {name: members for name, members in groups.items() if len(members)}
     rows = [
-        (name, len(g), np.mean([ink.get(int(i), np.nan) for i in g]), np.mean(kinds[g] == "GB2"), norms[g].mean())
+        (
+            name,
+            len(g),
+            np.mean([ink.get(int(i), np.nan) for i in g]),
+            np.mean(kinds[g] == "GB2"),
+            norms[g].mean(),
+        )
         for name, g in groups.items()
     ]
     columns = ["group", "characters", "mean_ink", "share_GB2", "mean_row_length"]
@@ -208,8 +272,14 @@ def reading_groups(
 
 
 def shares_read(pictures: Pictures) -> pd.DataFrame:
-    """Share read by group, font and size, with 95% Wilson intervals: group, font, size, sum, count, share, low, high."""
-    by = pictures.table.groupby(["group", "font", "size"], sort=False)["read"].agg(["sum", "count"]).reset_index()
+    """Share read by group, font and size, with 95% Wilson intervals: group, font, size, sum, count,
+    share, low, high.
+    """
+    by = (
+        pictures.table.groupby(["group", "font", "size"], sort=False)["read"]
+        .agg(["sum", "count"])
+        .reset_index()
+    )
     by["share"] = by["sum"] / by["count"]
     by["low"], by["high"] = wilson(by["sum"], by["count"])
     return by
@@ -218,17 +288,20 @@ def shares_read(pictures: Pictures) -> pd.DataFrame:
 def never_win_by_dimension(
     layer: SoftmaxLayer, features: NDArray[Any], kept: Sequence[int], classes: NDArray[Any]
 ) -> tuple[pd.DataFrame, int]:
-    """Classes that never win in the box when a head keeps the k features that vary most over `features` (n, d), the others at their mean.
+    """Classes that never win in the box when a head keeps the k features that vary most over
+    `features` (n, d), the others at their mean.
 
-    Returns the table (features_kept, classes_asked, never_win, share, low, high; widest first) and the number of classes that lost at some width and won
-    at a smaller one, which is none by theorem: the sets of features are nested slices of one box.
+    Returns the table (features_kept, classes_asked, never_win, share, low, high; widest first) and
+    the number of classes that lost at some width and won at a smaller one, which is none by
+    theorem: the sets of features are nested slices of one box.
     """
     order, mean = np.argsort(-features.std(axis=0), kind="stable"), features.mean(axis=0)
     rows, losers = [], []
     for k in sorted({*kept, layer.dimension}, reverse=True):
         found = scan(cut_features(layer, order[:k], mean), classes, features=Box(100.0))
         found.verify()
-        losers.append((found.table["verdict"] != "argmaxable").to_numpy())  # unargmaxable, or tied with an equal
+        # unargmaxable, or tied with an equal
+        losers.append((found.table["verdict"] != "argmaxable").to_numpy())
         rows.append((k, len(classes), int(losers[-1].sum())))
     table = pd.DataFrame(rows, columns=["features_kept", "classes_asked", "never_win"])
     table["share"] = table["never_win"] / table["classes_asked"]

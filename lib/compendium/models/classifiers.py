@@ -1,4 +1,6 @@
-"""The sentiment classifiers of the hardmax chapter: trained several at a time, kept in `data/processed/hardmax`, handed from notebook 42 to 43."""
+"""The sentiment classifiers of the hardmax chapter: trained several at a time, kept in
+`data/processed/hardmax`, handed from notebook 42 to 43.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ class TestReviews:
 
 
 def train_all(jobs: Sequence[tuple[Any, ...]], at_once: int = 6) -> list[Trained]:
-    """Models for the argument lists of `softgeom.hardmax.training.train`; those that are kept already are read.
+    """Models for the argument lists of `softgeom.hardmax.training.train`; those that are kept
+    already are read.
 
     Parameters
     ----------
@@ -50,7 +53,11 @@ def train_all(jobs: Sequence[tuple[Any, ...]], at_once: int = 6) -> list[Trained
 
 def hand_over(name: str, thing: Trained | TestReviews) -> str:
     """Keep a model, or the reviews, under a name for notebook 43; returns the name."""
-    shelf = _models(paths.processed_dir()) if isinstance(thing, Trained) else _reviews(paths.processed_dir())
+    shelf = (
+        _models(paths.processed_dir())
+        if isinstance(thing, Trained)
+        else _reviews(paths.processed_dir())
+    )
     shelf.keep(_as_it_is, thing, label=name)
     return name
 
@@ -68,7 +75,9 @@ def handed_reviews(name: str) -> TestReviews:
 def _train_one(processed: Path, recipe: Recipe, *arguments: Any) -> Trained:
     bags, targets, size, polarity, held_out = (*arguments, None, None)[:5]
     polarity = polarity if recipe.start == "polarity" else None  # other starts do not look at it
-    return _models(processed).keep(train, recipe, bags, targets, size, polarity, held_out, label="classifier")
+    return _models(processed).keep(
+        train, recipe, bags, targets, size, polarity, held_out, label="classifier"
+    )
 
 
 def _as_it_is(thing: Any) -> Any:
@@ -90,8 +99,15 @@ def _write_model(folder: Path, model: Trained) -> None:
         "v": model.v,
         "alpha": model.alpha,
     }
-    np.savez(folder / "model.npz", allow_pickle=False, curve=np.array(model.curve).reshape(-1, 3), **arrays)
-    (folder / "recipe.json").write_text(json.dumps(asdict(model.recipe), indent=1) + "\n", encoding="utf-8")
+    np.savez(
+        folder / "model.npz",
+        allow_pickle=False,
+        curve=np.array(model.curve).reshape(-1, 3),
+        **arrays,
+    )
+    (folder / "recipe.json").write_text(
+        json.dumps(asdict(model.recipe), indent=1) + "\n", encoding="utf-8"
+    )
 
 
 def _read_model(folder: Path) -> Trained:
@@ -109,4 +125,6 @@ def _write_reviews(folder: Path, test: TestReviews) -> None:
 
 def _read_reviews(folder: Path) -> TestReviews:
     with np.load(folder / "reviews.npz", allow_pickle=False) as f:
-        return TestReviews(Bags(f["words"], f["counts"]), f["labels"], f["vocabulary"], f["polarity"])
+        return TestReviews(
+            Bags(f["words"], f["counts"]), f["labels"], f["vocabulary"], f["polarity"]
+        )

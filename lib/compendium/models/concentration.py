@@ -1,7 +1,8 @@
-"""Where the barrier's pressure lies in the models of a sweep: under the prior that learned and under one that never did (003, Section 7.4).
+"""Where the barrier's pressure lies in the models of a sweep: under the prior that learned and
+under one that never did (003, Section 7.4).
 
-Scores of both priors are taken on the same embeddings of the same windows; everything is summarised by seed first, over windows, and then
-over seeds.
+Scores of both priors are taken on the same embeddings of the same windows; everything is summarised
+by seed first, over windows, and then over seeds.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _RANDOM_SEED = 1000  # added to a run's seed: the prior that never learned
 
 @dataclass(frozen=True)
 class Scored:
-    """One run on the windows: scores (windows, T) by prior, loss and embedding error of each next token (windows, T)."""
+    """One run on the windows: scores (windows, T) by prior, loss and embedding error of each next
+    token (windows, T).
+    """
 
     penalty_weight: float
     seed: int
@@ -56,18 +59,25 @@ def score_run(
     model = model.to(resolve_device(device))
     untrained = EmbeddingPrior(prior.config, seed=seed + _RANDOM_SEED)
     tokens = torch.from_numpy(windows.astype(np.int64)).to(model.W_E.device)
-    errors = [contextual_embedding_error(model(rows[:, :-1]), rows[:, 1:], model.W_E) for rows in tokens.split(16)]
+    errors = [
+        contextual_embedding_error(model(rows[:, :-1]), rows[:, 1:], model.W_E)
+        for rows in tokens.split(16)
+    ]
     return Scored(
         penalty_weight,
         seed,
-        dict(zip(PRIORS, (window_scores(model, p, windows) for p in (prior, untrained)), strict=True)),
+        dict(
+            zip(PRIORS, (window_scores(model, p, windows) for p in (prior, untrained)), strict=True)
+        ),
         window_losses(model, windows),
         torch.cat([error.double().cpu() for error in errors]).numpy(),
     )
 
 
 def concentration_by_seed(scored: Sequence[Scored], k: int) -> pd.DataFrame:
-    """Share of windows with any pressure, top-k share and effective support (means over those windows), by run, prior and reading."""
+    """Share of windows with any pressure, top-k share and effective support (means over those
+    windows), by run, prior and reading.
+    """
     rows = []
     for run in scored:
         for prior in PRIORS:
@@ -77,14 +87,25 @@ def concentration_by_seed(scored: Sequence[Scored], k: int) -> pd.DataFrame:
                 size = effective_support_size(shares[pressed]).mean() if pressed.any() else np.nan
                 top = top_share(shares[pressed], k).mean() if pressed.any() else np.nan
                 rows.append(
-                    {"penalty_weight": run.penalty_weight, "seed": run.seed, "prior": prior, "reading": reading}
-                    | {"windows_with_pressure": pressed.mean(), "top_share": top, "effective_support": size}
+                    {
+                        "penalty_weight": run.penalty_weight,
+                        "seed": run.seed,
+                        "prior": prior,
+                        "reading": reading,
+                    }
+                    | {
+                        "windows_with_pressure": pressed.mean(),
+                        "top_share": top,
+                        "effective_support": size,
+                    }
                 )
     return pd.DataFrame(rows)
 
 
 def support_ratios(by_seed: pd.DataFrame, weight: float) -> dict[str, statistics.Interval]:
-    """Effective support of the learned over that of the random prior, by reading; 1 where the learned prior has no pressure at all."""
+    """Effective support of the learned over that of the random prior, by reading; 1 where the
+    learned prior has no pressure at all.
+    """
     part = by_seed[by_seed["penalty_weight"] == weight]
     wide = part.pivot(index=["reading", "seed"], columns="prior", values="effective_support")
     ratio = (wide["learned"] / wide["random-init"]).fillna(1.0)
@@ -92,7 +113,9 @@ def support_ratios(by_seed: pd.DataFrame, weight: float) -> dict[str, statistics
 
 
 def places_by_seed(scored: Sequence[Scored], first: int) -> pd.DataFrame:
-    """How much of the barrier lies on the first positions of a window, whose past is empty or short, by run and prior."""
+    """How much of the barrier lies on the first positions of a window, whose past is empty or
+    short, by run and prior.
+    """
     rows = []
     for run in scored:
         for prior, beta in run.scores.items():
@@ -104,17 +127,25 @@ def places_by_seed(scored: Sequence[Scored], first: int) -> pd.DataFrame:
                     "mean_beta": beta[:, 1:].mean(),
                     "positive_share": (beta[:, 1:] > ROUNDING).mean(),
                     "top_position_is_among_the_first": (support_tokens(beta)[:, 0] < first).mean(),
-                    "softmax_share_of_the_first": barrier_shares(beta, "softmax")[:, :first].sum(-1).mean(),
+                    "softmax_share_of_the_first": barrier_shares(beta, "softmax")[:, :first]
+                    .sum(-1)
+                    .mean(),
                 }
             )
     return pd.DataFrame(rows)
 
 
 def signal_by_seed(scored: Sequence[Scored]) -> pd.DataFrame:
-    """Rank correlation of score and next-token loss over windows, at equal position and averaged over positions, by run and prior."""
+    """Rank correlation of score and next-token loss over windows, at equal position and averaged
+    over positions, by run and prior.
+    """
     return pd.DataFrame(
         {"penalty_weight": run.penalty_weight, "seed": run.seed, "prior": prior}
-        | {"rank_correlation": float(np.nanmean(rank_correlation_by_position(beta[:, 2:], run.loss[:, 2:])))}
+        | {
+            "rank_correlation": float(
+                np.nanmean(rank_correlation_by_position(beta[:, 2:], run.loss[:, 2:]))
+            )
+        }
         for run in scored
         for prior, beta in run.scores.items()
     )
@@ -123,15 +154,22 @@ def signal_by_seed(scored: Sequence[Scored]) -> pd.DataFrame:
 def frequent_support_tokens(
     scored: Sequence[Scored], inputs: Tokens, strings: Sequence[str], start: int, k: int
 ) -> pd.DataFrame:
-    """Tokens most often among the k largest learned scores from position ``start`` on, against how often they occur there."""
+    """Tokens most often among the k largest learned scores from position ``start`` on, against how
+    often they occur there.
+    """
     kept = inputs[:, start:]
     tops = np.concatenate(
-        [np.take_along_axis(kept, support_tokens(run.scores["learned"][:, start:], k), 1) for run in scored]
+        [
+            np.take_along_axis(kept, support_tokens(run.scores["learned"][:, start:], k), 1)
+            for run in scored
+        ]
     )
     as_support = np.bincount(tops.ravel(), minlength=len(strings))
     present = np.bincount(kept.ravel(), minlength=len(strings)) * len(scored)
     expected = present / present.sum() * as_support.sum()
-    table = pd.DataFrame({"string": [repr(s) for s in strings], "as_support": as_support, "present": present})
+    table = pd.DataFrame(
+        {"string": [repr(s) for s in strings], "as_support": as_support, "present": present}
+    )
     table["lift"] = as_support / np.maximum(expected, 1e-9)
     table.index.name = "token"
     return table[table["as_support"] > 0].sort_values(["as_support", "lift"], ascending=False)

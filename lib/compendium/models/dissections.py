@@ -1,6 +1,8 @@
-"""What notebook 35 asks of a model in parts: its heads one by one, the paths between two of them, its memories on real text, its last decision.
+"""What notebook 35 asks of a model in parts: its heads one by one, the paths between two of them,
+its memories on real text, its last decision.
 
-Every measurement comes with what it would be if there were nothing to find: the twin prompts, other neurons' values, random positions.
+Every measurement comes with what it would be if there were nothing to find: the twin prompts, other
+neurons' values, random positions.
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ def atlas(anatomy: Anatomy, tokens: Tensor, length: int) -> pd.DataFrame:
 
 
 def composition(anatomy: Anatomy, heads: pd.DataFrame) -> pd.DataFrame:
-    """Does the strongest induction head read the strongest earlier previous-token head? One row a side (queries, keys, values), by weights alone.
+    """Does the strongest induction head read the strongest earlier previous-token head? One row a
+    side (queries, keys, values), by weights alone.
 
-    `heads` is the model's `atlas`; the composition of the pair stands beside the median of all pairs and the share of pairs below it.
+    `heads` is the model's `atlas`; the composition of the pair stands beside the median of all
+    pairs and the share of pairs below it.
     """
     table = heads.set_index("name")
     receiver = str(table["induction"].drop(table.index[table["layer"] == 0]).idxmax())
@@ -56,18 +60,21 @@ def place(heads: pd.DataFrame, name: str) -> tuple[int, int]:
 
 
 def localise(anatomy: Anatomy, prompts: Prompts) -> pd.DataFrame:
-    """One row a head: what its loss takes from the right logit (above the mean of all, or above the twin's answer), in nats, means over the prompts.
+    """One row a head: what its loss takes from the right logit (above the mean of all, or above the
+    twin's answer), in nats, means over the prompts.
 
     Columns
     -------
     direct
-        Its write into the final stream replaced by its mean over the prompts, nothing else computed again.
+        Its write into the final stream replaced by its mean over the prompts, nothing else computed
+        again.
     total
         The same with everything behind it computed again.
     control
         `total` on the twins, where the prediction has nothing to rest on.
     restored
-        On the twins the head alone takes what it had on the prompts: share of the gap between both that comes back.
+        On the twins the head alone takes what it had on the prompts: share of the gap between both
+        that comes back.
     """
     readout = circuits.logit_gap(anatomy, prompts.right, prompts.wrong)
     with torch.no_grad():
@@ -85,7 +92,9 @@ def localise(anatomy: Anatomy, prompts: Prompts) -> pd.DataFrame:
 
 
 def paths_to(anatomy: Anatomy, prompts: Prompts, receiver: tuple[int, int]) -> pd.DataFrame:
-    """One row an earlier head: what the right logit loses when the receiver's queries, keys or values alone read it as on the twins."""
+    """One row an earlier head: what the right logit loses when the receiver's queries, keys or
+    values alone read it as on the twins.
+    """
     readout = circuits.logit_gap(anatomy, prompts.right, prompts.wrong)
     with torch.no_grad():
         _, donor = circuits.mixed_values(anatomy, prompts.twins)
@@ -97,16 +106,19 @@ def paths_to(anatomy: Anatomy, prompts: Prompts, receiver: tuple[int, int]) -> p
 
 
 def memories(anatomy: Anatomy, windows: Tensor, count: int, seed: int) -> pd.DataFrame:
-    """One row a layer: do keys detect a token, do values promote what follows, and how much of either chance gives.
+    """One row a layer: do keys detect a token, do values promote what follows, and how much of
+    either chance gives.
 
     Columns
     -------
     purity, purity by chance
-        Mean share of the commonest token read among a neuron's triggers, and among as many random positions.
+        Mean share of the commonest token read among a neuron's triggers, and among as many random
+        positions.
     detectors
         Share of neurons purer than 95 of 100 draws of random positions.
     promotion, promotion by chance
-        Mean promotion of what follows the triggers, in standard deviations over the vocabulary, by the neuron's own value row and by another's.
+        Mean promotion of what follows the triggers, in standard deviations over the vocabulary, by
+        the neuron's own value row and by another's.
     answering
         Share of neurons that promote it more than 95 of 100 exchanged value rows of the layer do.
     """
@@ -114,7 +126,10 @@ def memories(anatomy: Anatomy, windows: Tensor, count: int, seed: int) -> pd.Dat
     read, following = windows[:, :-1].flatten(), windows[:, 1:].flatten()
     folded = circuits.fold_norms(anatomy)
     triggers = circuits.find_triggers(folded, windows[:, :-1], count)
-    pure, chance = circuits.purity(read[triggers.positions]), circuits.purity_by_chance(read, count, 4000, generator)
+    pure, chance = (
+        circuits.purity(read[triggers.positions]),
+        circuits.purity_by_chance(read, count, 4000, generator),
+    )
     own = circuits.promotion(folded, triggers, following)
     other = circuits.promotion(folded, triggers, following, generator)
     return pd.DataFrame(
@@ -131,7 +146,9 @@ def memories(anatomy: Anatomy, windows: Tensor, count: int, seed: int) -> pd.Dat
 
 
 def words_by_depth(anatomy: Anatomy, tokens: Tensor) -> tuple[list[int], Tensor, Tensor]:
-    """Some ten depths with the last one, and there the probability (depths, T) and the number (depths, T) of the token that the unembedding would choose."""
+    """Some ten depths with the last one, and there the probability (depths, T) and the number
+    (depths, T) of the token that the unembedding would choose.
+    """
     with torch.no_grad():
         lens = circuits.logit_lens(anatomy, circuits.run(anatomy, tokens))[:, 0]
     depths = sorted({*range(0, len(lens), max(1, len(lens) // 10)), len(lens) - 1})
@@ -152,7 +169,9 @@ def summarise_decisions(decided: pd.DataFrame) -> dict[str, float]:
 
 
 def at_the_unembedding(anatomy: Anatomy, windows: Tensor) -> pd.DataFrame:
-    """One row a position of a text: winner, rival across the nearest wall, relative margin, rank of what followed, and whether winner and rival are nearest rows."""
+    """One row a position of a text: winner, rival across the nearest wall, relative margin, rank of
+    what followed, and whether winner and rival are nearest rows.
+    """
     with torch.no_grad():
         for layer in circuits.walk(anatomy, windows[:, :-1]):
             last = layer.resid_post
@@ -178,8 +197,16 @@ def at_the_unembedding(anatomy: Anatomy, windows: Tensor) -> pd.DataFrame:
 def _by_head(effects: dict[str, Tensor]) -> pd.DataFrame:
     L, H, _ = next(iter(effects.values())).shape
     columns = {name: of.mean(-1).flatten().double().numpy() for name, of in effects.items()}
-    return _named(pd.DataFrame({"layer": np.repeat(np.arange(L), H), "head": np.tile(np.arange(H), L), **columns}))
+    return _named(
+        pd.DataFrame(
+            {"layer": np.repeat(np.arange(L), H), "head": np.tile(np.arange(H), L), **columns}
+        )
+    )
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    return table.assign(name=[f"L{layer}.H{head}" for layer, head in zip(table["layer"], table["head"], strict=True)])
+    return table.assign(
+        name=[
+            f"L{layer}.H{head}" for layer, head in zip(table["layer"], table["head"], strict=True)
+        ]
+    )

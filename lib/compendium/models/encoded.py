@@ -1,6 +1,8 @@
-"""A corpus as a language model reads it: three vectors of tokens and the tokenizer, encoded once and kept.
+"""A corpus as a language model reads it: three vectors of tokens and the tokenizer, encoded once
+and kept.
 
-Kept in `data/processed/corpora`, so that a notebook that asks again, or another one, reads arrays instead of encoding half a gigabyte.
+Kept in `data/processed/corpora`, so that a notebook that asks again, or another one, reads arrays
+instead of encoding half a gigabyte.
 """
 
 from __future__ import annotations
@@ -29,7 +31,12 @@ class EncodedText:
 
 
 def load_encoded(
-    name: str, d_vocab: int, *, characters: int = 0, held_out_characters: int = 0, text: corpora.Text | None = None
+    name: str,
+    d_vocab: int,
+    *,
+    characters: int = 0,
+    held_out_characters: int = 0,
+    text: corpora.Text | None = None,
 ) -> EncodedText:
     """Load a corpus by name, train a byte-level BPE on its training part, and encode it.
 
@@ -59,9 +66,17 @@ def load_encoded(
     }
     for part, content in parts.items():
         if not content.strip():
-            raise ValueError(f"the {part} part of {name} is empty: a language model needs text in all three parts.")
+            raise ValueError(
+                f"the {part} part of {name} is empty: a language model needs text in all "
+                f"three parts."
+            )
     tokens, tokenizer = _shelf().keep(encode_parts, parts, d_vocab, label=name)
-    return EncodedText(**tokens, tokenizer=tokenizer, source=text.source, key=configuration_hash(name, d_vocab, parts))
+    return EncodedText(
+        **tokens,
+        tokenizer=tokenizer,
+        source=text.source,
+        key=configuration_hash(name, d_vocab, parts),
+    )
 
 
 def _shelf() -> Shelf[tuple[dict[str, Tokens], BytePairTokenizer]]:

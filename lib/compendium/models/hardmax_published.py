@@ -1,8 +1,10 @@
-"""What the authors of 004 published of their experiment: the trained classifier at d = 2, and their training histories at four dimensions.
+"""What the authors of 004 published of their experiment: the trained classifier at d = 2, and their
+training histories at four dimensions.
 
-Both are read from the data folder (`models/hardmax_published`, CC0). The vocabulary is not published: a row of their embedding belongs to a word by the
-rank of its frequency, and words of equal frequency cannot be told apart. So geometry, step size, limits and dynamics can be studied, single words and
-accuracy cannot.
+Both are read from the data folder (`models/hardmax_published`, CC0). The vocabulary is not
+published: a row of their embedding belongs to a word by the rank of its frequency, and words of
+equal frequency cannot be told apart. So geometry, step size, limits and dynamics can be studied,
+single words and accuracy cannot.
 """
 
 from __future__ import annotations
@@ -18,13 +20,17 @@ from softgeom.hardmax.sentiment import Recipe
 from softgeom.hardmax.training import Trained
 from softgeom.source import Source, announce, sha256_of
 
-_MODEL, _HISTORIES = (f"models/hardmax_published/{name}" for name in ("published_d2.npz", "published_histories.csv"))
+_MODEL, _HISTORIES = (
+    f"models/hardmax_published/{name}" for name in ("published_d2.npz", "published_histories.csv")
+)
 _ARRAYS = ("embedding", "alpha", "decoder_weight", "decoder_bias", "layers", "temperature")
 
 
 @dataclass(frozen=True)
 class Published:
-    """The authors' classifier, and their histories: dimension, epoch, losses of surrogate and hard dynamics (`_hm`), accuracies."""
+    """The authors' classifier, and their histories: dimension, epoch, losses of surrogate and hard
+    dynamics (`_hm`), accuracies.
+    """
 
     model: Trained
     histories: pd.DataFrame
@@ -37,21 +43,41 @@ def load_published() -> Published | None:
     Raises
     ------
     ValueError
-        When a file lacks an array, or an array has another shape than a classifier's: a damaged file must not turn into an absent one.
+        When a file lacks an array, or an array has another shape than a classifier's: a damaged
+        file must not turn into an absent one.
     """
     model, histories = paths.find_data(_MODEL), paths.find_data(_HISTORIES)
     if model is None or histories is None:
         return None
     with np.load(checksums.check(model), allow_pickle=False) as file:
         if missing := [name for name in _ARRAYS if name not in file.files]:
-            raise ValueError(f"{model.name} lacks {', '.join(missing)}; it holds {', '.join(file.files)}")
-        E, w = file["embedding"].astype(np.float32), file["decoder_weight"].astype(np.float32).reshape(-1)
-        alpha, v, layers, T = (file[name].item() for name in ("alpha", "decoder_bias", "layers", "temperature"))
+            raise ValueError(
+                f"{model.name} lacks {', '.join(missing)}; it holds {', '.join(file.files)}"
+            )
+        E, w = (
+            file["embedding"].astype(np.float32),
+            file["decoder_weight"].astype(np.float32).reshape(-1),
+        )
+        alpha, v, layers, T = (
+            file[name].item() for name in ("alpha", "decoder_bias", "layers", "temperature")
+        )
     if E.ndim != 2 or w.shape != E.shape[1:]:
-        raise ValueError(f"{model.name}: an embedding of shape {E.shape} and a decoder of shape {w.shape} do not fit")
+        raise ValueError(
+            f"{model.name}: an embedding of shape {E.shape} and a decoder of shape {w.shape} "
+            f"do not fit"
+        )
     recipe = Recipe(
-        dimension=len(w), layers=int(layers), alpha=alpha, train_alpha=True, attention="softmax", temperature=T
+        dimension=len(w),
+        layers=int(layers),
+        alpha=alpha,
+        train_alpha=True,
+        attention="softmax",
+        temperature=T,
     )
     digest = sha256_of(model.read_bytes())
-    source = announce(Source("the classifier published by the authors of 004", "local", _MODEL, "", digest))
-    return Published(Trained(recipe, E, w, v, alpha, []), pd.read_csv(checksums.check(histories)), source)
+    source = announce(
+        Source("the classifier published by the authors of 004", "local", _MODEL, "", digest)
+    )
+    return Published(
+        Trained(recipe, E, w, v, alpha, []), pd.read_csv(checksums.check(histories)), source
+    )

@@ -1,6 +1,8 @@
-"""The margins of 003 in the heads of real models: coupling, distance to both boundaries, folds, and what noise does, position by position.
+"""The margins of 003 in the heads of real models: coupling, distance to both boundaries, folds, and
+what noise does, position by position.
 
-The states are those of a pass over real text; determinants and eigenvalues are taken in float64, in r dimensions (`softgeom.margins.head_blocks`).
+The states are those of a pass over real text; determinants and eigenvalues are taken in float64, in
+r dimensions (`softgeom.margins.head_blocks`).
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from softgeom.circuits.anatomy import BlockAnatomy, attend
 from softgeom.language_model import LayerInternals
 from softgeom.margins.head_blocks import HeadWeights, head_blocks, margins
 
-_TOGETHER = 64  # directions differentiated at a time: all 576 of a released model would take two gigabytes
+# directions differentiated at a time: all 576 of a released model would take two gigabytes
+_TOGETHER = 64
 
 
 def head_weights(block: BlockAnatomy, rotary_base: float | None) -> HeadWeights:
@@ -25,18 +28,27 @@ def head_weights(block: BlockAnatomy, rotary_base: float | None) -> HeadWeights:
     Raises
     ------
     ValueError
-        When the block's norm is folded, or its queries, keys or values have biases, which the formulas do not have.
+        When the block's norm is folded, or its queries, keys or values have biases, which the
+        formulas do not have.
     """
     if not isinstance(block.ln1, Normalisation):
         raise ValueError("the norms of this model are folded: take the model as it was trained.")
     if any(bias.any() for bias in (block.b_Q, block.b_K, block.b_V)):
-        raise ValueError("queries, keys or values of this model have biases, which the block of a head does not cover.")
+        raise ValueError(
+            "queries, keys or values of this model have biases, which the block of a head "
+            "does not cover."
+        )
     W_Q, W_K, W_V, W_O = (W.double().mT for W in (block.W_Q, block.W_K, block.W_V, block.W_O))
     return HeadWeights(W_Q, W_K, W_V, W_O, block.ln1.gamma.double(), block.ln1.centred, rotary_base)
 
 
 def blocks_of(
-    heads: HeadWeights, layer: LayerInternals, text: int, positions: Tensor, *, together: bool = False
+    heads: HeadWeights,
+    layer: LayerInternals,
+    text: int,
+    positions: Tensor,
+    *,
+    together: bool = False,
 ) -> Tensor:
     """B at positions of one text of a pass: (H, P, r, r), or (P, H r, H r) of all heads together."""
     y, n, s = (t[text].double() for t in (layer.attn_in, layer.ln1_normalized, layer.ln1_scale))
@@ -44,7 +56,9 @@ def blocks_of(
 
 
 @torch.no_grad()
-def measure(anatomy: Anatomy, tokens: Tensor, positions: Tensor, sigma: float, draws: int, seed: int) -> pd.DataFrame:
+def measure(
+    anatomy: Anatomy, tokens: Tensor, positions: Tensor, sigma: float, draws: int, seed: int
+) -> pd.DataFrame:
     """One row for each head, text and position.
 
     Parameters
@@ -65,8 +79,8 @@ def measure(anatomy: Anatomy, tokens: Tensor, positions: Tensor, sigma: float, d
     Returns
     -------
     pandas.DataFrame
-        layer, head, text, position, what `margins` says, and gain: how much longer or shorter than the noise the change of the head's write is (root mean
-        square over the draws).
+        layer, head, text, position, what `margins` says, and gain: how much longer or shorter than
+        the noise the change of the head's write is (root mean square over the draws).
     """
     generator, rows = torch.Generator().manual_seed(seed), []
     for depth, layer in enumerate(walk(anatomy, tokens)):
@@ -74,7 +88,10 @@ def measure(anatomy: Anatomy, tokens: Tensor, positions: Tensor, sigma: float, d
         heads = head_weights(block, anatomy.rotary_base)
         for text in range(len(tokens)):
             found = margins(blocks_of(heads, layer, text, positions))
-            gain = _gains(block, anatomy.rotary_base, layer, text, positions, sigma, draws, generator)  # (H, P)
+            # (H, P)
+            gain = _gains(
+                block, anatomy.rotary_base, layer, text, positions, sigma, draws, generator
+            )
             for head in range(gain.shape[0]):
                 for place, position in enumerate(positions.tolist()):
                     entry = {name: of[head, place].item() for name, of in found.items()}
@@ -93,7 +110,9 @@ def measure(anatomy: Anatomy, tokens: Tensor, positions: Tensor, sigma: float, d
 
 @torch.no_grad()
 def measure_layers(anatomy: Anatomy, tokens: Tensor, position: int) -> pd.DataFrame:
-    """One row a layer: log |det| and sign of both maps with all heads together, at one position of the first text."""
+    """One row a layer: log |det| and sign of both maps with all heads together, at one position of
+    the first text.
+    """
     rows, eye = [], torch.eye(anatomy.sizes["H"] * anatomy.sizes["K"], dtype=torch.float64)
     for depth, layer in enumerate(walk(anatomy, tokens[:1])):
         heads = head_weights(anatomy.blocks[depth], anatomy.rotary_base)
@@ -126,7 +145,8 @@ def by_head(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def log_determinants_by_autograd(anatomy: Anatomy, x: Tensor, depth: int, position: int) -> Tensor:
-    """Second route: log |det| of both maps of every head from the differentiated forward pass, in d dimensions: (H, 2).
+    """Second route: log |det| of both maps of every head from the differentiated forward pass, in d
+    dimensions: (H, 2).
 
     Parameters
     ----------
@@ -148,7 +168,9 @@ def log_determinants_by_autograd(anatomy: Anatomy, x: Tensor, depth: int, positi
 
     eye = torch.eye(x.shape[-1], dtype=x.dtype)
     derivative = torch.vmap(along, chunk_size=_TOGETHER)(eye).movedim(0, -1)  # (H, d, d)
-    return torch.stack([torch.linalg.slogdet(eye + sign * derivative).logabsdet for sign in (-1, 1)], -1)
+    return torch.stack(
+        [torch.linalg.slogdet(eye + sign * derivative).logabsdet for sign in (-1, 1)], -1
+    )
 
 
 def _gains(
@@ -169,7 +191,8 @@ def _gains(
         texts = x[: position + 1].repeat(draws, 1, 1)
         texts[:, -1] += noise
         change = (
-            attend(block, block.ln1(texts), base)["head_out"][:, -1] - layer.head_out[text, position]
+            attend(block, block.ln1(texts), base)["head_out"][:, -1]
+            - layer.head_out[text, position]
         )  # (draws, H, d)
         gains.append(
             (

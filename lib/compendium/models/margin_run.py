@@ -1,4 +1,6 @@
-"""One run of the margin sweep (003, Section 7): a GPT and its prior trained together, written to a folder, read again."""
+"""One run of the margin sweep (003, Section 7): a GPT and its prior trained together, written to a
+folder, read again.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ class MarginRun:
     model: GPT
     prior: EmbeddingPrior
     evaluations: list[dict[str, float]]
-    diverged_at: int | None  # a step; the last good model is kept then, and there are no evaluations
+    # a step; the last good model is kept then, and there are no evaluations
+    diverged_at: int | None
 
 
 def train_margin_run(
@@ -36,11 +39,15 @@ def train_margin_run(
     *,
     checkpoint: Path | None,
 ) -> MarginRun:
-    """Train one model under the margin penalty; weights, prior and batches all come from the training's seed."""
+    """Train one model under the margin penalty; weights, prior and batches all come from the
+    training's seed.
+    """
     model = GPT(gpt, seed=training.seed)
     prior = EmbeddingPrior(prior_config, seed=training.seed)
     try:
-        result = train(model, tokens, validation, training, penalty=prior, checkpoint=checkpoint, device=device)
+        result = train(
+            model, tokens, validation, training, penalty=prior, checkpoint=checkpoint, device=device
+        )
     except DivergedError as error:  # a finding of the sweep, not its end
         return MarginRun(model.cpu(), prior.cpu(), [], error.step)
     return MarginRun(model.cpu(), prior.cpu(), result.evaluations, None)
@@ -51,7 +58,11 @@ def write(folder: Path, run: MarginRun) -> None:
     save_model(folder, run.model)
     tensors = {name: tensor.contiguous().cpu() for name, tensor in run.prior.state_dict().items()}
     save_file(tensors, folder / "prior.safetensors")
-    outcome = {"evaluations": run.evaluations, "diverged_at": run.diverged_at, "prior": asdict(run.prior.config)}
+    outcome = {
+        "evaluations": run.evaluations,
+        "diverged_at": run.diverged_at,
+        "prior": asdict(run.prior.config),
+    }
     (folder / "outcome.json").write_text(json.dumps(outcome, indent=1) + "\n", encoding="utf-8")
 
 

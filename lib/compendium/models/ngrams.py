@@ -1,13 +1,17 @@
-"""Tables of n-grams: what a language model has to beat before its robustness or geometry says anything about language models.
+"""Tables of n-grams: what a language model has to beat before its robustness or geometry says
+anything about language models.
 
-Interpolated absolute discounting (Ney, Essen and Kneser 1994): with count c, discount D_k and N(h .) different continuations of a context h,
+Interpolated absolute discounting (Ney, Essen and Kneser 1994): with count c, discount D_k and N(h
+.) different continuations of a context h,
 
     p_k(w | h) = max(c(h w) - D_k, 0) / c(h .)  +  D_k N(h .) / c(h .) p_{k-1}(w | h'),        p_0 = 1 / V,
 
-where h' is h without its first token, a context never seen leaves p_{k-1}, and D_k = n_1 / (n_1 + 2 n_2) from the numbers of k-grams seen once
-and twice. ``kneser_ney`` counts, below the highest order, in how many different contexts a k-gram occurs instead of how often (Kneser and
-Ney 1995). A table reads the windows that a network was trained on, no token across their edges, and predicts what the network predicts:
-every token of a window but the first; where the context is shorter than the order, the lower orders predict.
+where h' is h without its first token, a context never seen leaves p_{k-1}, and D_k = n_1 / (n_1 + 2
+n_2) from the numbers of k-grams seen once and twice. ``kneser_ney`` counts, below the highest
+order, in how many different contexts a k-gram occurs instead of how often (Kneser and Ney 1995). A
+table reads the windows that a network was trained on, no token across their edges, and predicts
+what the network predicts: every token of a window but the first; where the context is shorter than
+the order, the lower orders predict.
 
 Shapes: windows (n, T + 1) integers -> log-probabilities (n, T), nats.
 """
@@ -29,7 +33,9 @@ _RARE_DISCOUNT = 0.5  # where no k-gram was seen once, or none twice, and the fo
 
 @dataclass(frozen=True)
 class _Order:
-    """Counts of one order k: k-grams and their contexts by code, sorted; a context's total and number of continuations."""
+    """Counts of one order k: k-grams and their contexts by code, sorted; a context's total and
+    number of continuations.
+    """
 
     grams: Codes
     counts: Array
@@ -45,7 +51,12 @@ class _Order:
         contexts, where = np.unique(grams // d_vocab, return_inverse=True)
         totals = np.bincount(where, weights=counts, minlength=len(contexts)).astype(float)
         return cls(
-            grams, counts, contexts, totals, np.bincount(where, minlength=len(contexts)).astype(float), float(discount)
+            grams,
+            counts,
+            contexts,
+            totals,
+            np.bincount(where, minlength=len(contexts)).astype(float),
+            float(discount),
         )
 
     def interpolate(self, grams: Codes, lower: Array, d_vocab: int) -> Array:
@@ -54,7 +65,9 @@ class _Order:
         total = np.where(seen, self.totals[at], 1.0)
         known, place = _find(self.grams, grams)
         discounted = np.where(known, np.maximum(self.counts[place] - self.discount, 0.0), 0.0)
-        return np.where(seen, (discounted + self.discount * self.continuations[at] * lower) / total, lower)
+        return np.where(
+            seen, (discounted + self.discount * self.continuations[at] * lower) / total, lower
+        )
 
 
 class NGramTable:
@@ -77,12 +90,17 @@ class NGramTable:
         If the order is not 1, 2 or 3, there is no window, or a token lies outside the vocabulary.
     """
 
-    def __init__(self, training: Tokens, d_vocab: int, order: int, *, kneser_ney: bool = False) -> None:
+    def __init__(
+        self, training: Tokens, d_vocab: int, order: int, *, kneser_ney: bool = False
+    ) -> None:
         if order not in (1, 2, 3):
             raise ValueError(f"order {order}: tables of one, two or three tokens are made.")
         self.d_vocab, self.order = d_vocab, order
         windows = self._checked(training)
-        raw = {k: np.unique(_grams(windows, k, d_vocab), return_counts=True) for k in range(1, order + 1)}
+        raw = {
+            k: np.unique(_grams(windows, k, d_vocab), return_counts=True)
+            for k in range(1, order + 1)
+        }
         self._orders = []
         for k in range(1, order + 1):
             grams, counts = raw[k]
@@ -91,7 +109,9 @@ class NGramTable:
             self._orders.append(_Order.of(grams, counts.astype(float), d_vocab))
 
     def log_probabilities(self, windows: Tokens) -> Array:
-        """Log-probability of every token of the windows but the first, given those before it in its window."""
+        """Log-probability of every token of the windows but the first, given those before it in its
+        window.
+        """
         tokens = self._checked(windows)
         p = np.full((len(tokens), tokens.shape[1] - 1), 1.0 / self.d_vocab)
         for k, counted in enumerate(self._orders, start=1):
@@ -108,15 +128,21 @@ class NGramTable:
         tokens = np.asarray(windows, dtype=np.int64)
         if tokens.ndim != 2 or not tokens.size or tokens.shape[1] < max(2, self.order):
             raise ValueError(
-                f"windows of at least {max(2, self.order)} tokens are needed, not an array of shape {tokens.shape}."
+                f"windows of at least {max(2, self.order)} tokens are needed, not an array "
+                f"of shape {tokens.shape}."
             )
         if tokens.min() < 0 or tokens.max() >= self.d_vocab:
-            raise ValueError(f"the tokens {tokens.min()} to {tokens.max()} do not fit a vocabulary of {self.d_vocab}.")
+            raise ValueError(
+                f"the tokens {tokens.min()} to {tokens.max()} do not fit a vocabulary of "
+                f"{self.d_vocab}."
+            )
         return tokens
 
 
 def _grams(tokens: Codes, k: int, d_vocab: int) -> Codes:
-    """Codes of the k-grams that end at each token with k - 1 before it in its window: (n, T + 2 - k)."""
+    """Codes of the k-grams that end at each token with k - 1 before it in its window: (n, T + 2 -
+    k).
+    """
     codes = np.zeros((len(tokens), tokens.shape[1] + 1 - k), dtype=np.int64)
     for j in range(k):
         codes = codes * d_vocab + tokens[:, j : j + codes.shape[1]]

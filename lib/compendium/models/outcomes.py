@@ -1,7 +1,9 @@
-"""What the runs of a margin sweep ended with, against what they have to beat, and how they differ from their own baselines over seeds.
+"""What the runs of a margin sweep ended with, against what they have to beat, and how they differ
+from their own baselines over seeds.
 
-Runs of one seed start alike and see the same batches, so that a run is compared with the run of its seed at lambda = 0; the interval of the
-mean difference is Student's over seeds (:mod:`compendium.statistics`).
+Runs of one seed start alike and see the same batches, so that a run is compared with the run of its
+seed at lambda = 0; the interval of the mean difference is Student's over seeds
+(:mod:`compendium.statistics`).
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from softgeom.margins.support import ROUNDING
 def describe_run(
     outcome: Mapping[str, Any], folder: Path, held_out: Tokens, seen: Tokens, device: str = "auto"
 ) -> dict[str, Any]:
-    """Perplexities of a finished run on two sets of windows, the size of its embeddings, and what its prior has become."""
+    """Perplexities of a finished run on two sets of windows, the size of its embeddings, and what
+    its prior has become.
+    """
     model, prior = load_experiment(folder, outcome["key"])
     model = model.to(resolve_device(device))
     beta = window_scores(model, prior, held_out)[:, 1:]  # the first position has no past
@@ -48,15 +52,23 @@ def describe_run(
 
 
 def training_windows(experiment: Experiment, tokens: Tokens) -> Tokens:
-    """The windows that a run has read, batch by batch; the whole corpus once, where the run has read more than that."""
+    """The windows that a run has read, batch by batch; the whole corpus once, where the run has
+    read more than that.
+    """
     config, length = experiment.training, experiment.gpt.n_ctx
     if config.steps * config.batch_size * length >= len(tokens):
         return windows(tokens, length)
-    return np.concatenate([draw_batch(tokens, config, length, step).numpy() for step in range(config.steps)])
+    return np.concatenate(
+        [draw_batch(tokens, config, length, step).numpy() for step in range(config.steps)]
+    )
 
 
-def table_perplexities(experiment: Experiment, tokens: Tokens, held_out: Tokens) -> dict[str, float]:
-    """Perplexities of smoothed tables that read what the run has read, on the windows that it is judged by."""
+def table_perplexities(
+    experiment: Experiment, tokens: Tokens, held_out: Tokens
+) -> dict[str, float]:
+    """Perplexities of smoothed tables that read what the run has read, on the windows that it is
+    judged by.
+    """
     read, d_vocab = training_windows(experiment, tokens), experiment.gpt.d_vocab
     return {
         "unigram_perplexity": NGramTable(read, d_vocab, 1).perplexity(held_out),
@@ -65,10 +77,16 @@ def table_perplexities(experiment: Experiment, tokens: Tokens, held_out: Tokens)
     }
 
 
-def scale_of(runs: pd.DataFrame, baselines: Iterable[Experiment], tokens: Tokens, held_out: Tokens) -> pd.DataFrame:
-    """One row with what a rule's gate asks: perplexity of the models without penalty and of the tables, tokens, parameters, seeds."""
+def scale_of(
+    runs: pd.DataFrame, baselines: Iterable[Experiment], tokens: Tokens, held_out: Tokens
+) -> pd.DataFrame:
+    """One row with what a rule's gate asks: perplexity of the models without penalty and of the
+    tables, tokens, parameters, seeds.
+    """
     experiments = list(baselines)
-    tables = pd.DataFrame([table_perplexities(experiment, tokens, held_out) for experiment in experiments]).mean()
+    tables = pd.DataFrame(
+        [table_perplexities(experiment, tokens, held_out) for experiment in experiments]
+    ).mean()
     config, length = experiments[0].training, experiments[0].gpt.n_ctx
     plain = runs[(runs["group"] == "sweep") & (runs["penalty_weight"] == 0)]
     row = {
@@ -94,19 +112,31 @@ def chosen_rate(trials: pd.DataFrame) -> float:
 
 def over_baseline(runs: pd.DataFrame, column: str) -> pd.Series:
     """A column of every run over that of the run without penalty of the same seed."""
-    plain = runs[(runs["group"] == "sweep") & (runs["penalty_weight"] == 0)].set_index("seed")[column]
+    plain = runs[(runs["group"] == "sweep") & (runs["penalty_weight"] == 0)].set_index("seed")[
+        column
+    ]
     return runs[column] / runs["seed"].map(plain)
 
 
-def by_weight(runs: pd.DataFrame, columns: Iterable[str], keys: str | list[str] = "penalty_weight") -> pd.DataFrame:
-    """Mean over seeds with its 95% interval for each value of ``keys``: columns ``<name>``, ``<name>_low``, ``<name>_high``."""
+def by_weight(
+    runs: pd.DataFrame, columns: Iterable[str], keys: str | list[str] = "penalty_weight"
+) -> pd.DataFrame:
+    """Mean over seeds with its 95% interval for each value of ``keys``: columns ``<name>``,
+    ``<name>_low``, ``<name>_high``.
+    """
     rows = []
     for key, part in runs.groupby(keys, sort=False):
         values = key if isinstance(key, tuple) else (key,)
-        names: dict[str, Any] = dict(zip([keys] if isinstance(keys, str) else keys, values, strict=True))
+        names: dict[str, Any] = dict(
+            zip([keys] if isinstance(keys, str) else keys, values, strict=True)
+        )
         for column in columns:
             interval = statistics.over_seeds(part[column])
-            names |= {column: interval.mean, f"{column}_low": interval.low, f"{column}_high": interval.high}
+            names |= {
+                column: interval.mean,
+                f"{column}_low": interval.low,
+                f"{column}_high": interval.high,
+            }
         rows.append(names | {"seeds": len(part)})
     return pd.DataFrame(rows).set_index(keys)
 
@@ -117,13 +147,18 @@ def load_text_of_sweep(notebook: str, profile: str) -> EncodedText:
     Raises
     ------
     ValueError
-        When the corpus of that name now comes from another source, such as a stand-in: models would be judged on foreign text.
+        When the corpus of that name now comes from another source, such as a stand-in: models would
+        be judged on foreign text.
     """
     told = load_record(notebook, profile)["parameters"]
     sizes = {name: told[name] for name in ("characters", "held_out_characters")}
-    text, then = load_encoded(told["corpus"], told["d_vocab"], **sizes), load_sources(notebook, profile)[0]
+    text, then = (
+        load_encoded(told["corpus"], told["d_vocab"], **sizes),
+        load_sources(notebook, profile)[0],
+    )
     if (text.source.name, text.source.stand_in) != (then.name, then.stand_in):
         raise ValueError(
-            f"notebook {notebook} read {then.name}, but {told['corpus']} is now {text.source.name}: set DATA as it was, or run {notebook} again"
+            f"notebook {notebook} read {then.name}, but {told['corpus']} is now "
+            f"{text.source.name}: set DATA as it was, or run {notebook} again"
         )
     return text

@@ -1,7 +1,9 @@
-"""Every way to compute the log-barrier, measured on priors that were trained (003, Section 9, "Scaling").
+"""Every way to compute the log-barrier, measured on priors that were trained (003, Section 9,
+"Scaling").
 
-Training moves the spectrum of S M, and the estimates live from its size: random matrices would flatter them. Tokens are clusters, X (8, T, d);
-a prior minimises squared residual plus barrier, with free coupling or with W_K = W_Q, whose coupling is positive.
+Training moves the spectrum of S M, and the estimates live from its size: random matrices would
+flatter them. Tokens are clusters, X (8, T, d); a prior minimises squared residual plus barrier,
+with free coupling or with W_K = W_Q, whose coupling is positive.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ def clustered_tokens(d: int, T: int, seed: int) -> Tensor:
 
 
 def train_prior(X: Tensor, coupling: str, steps: int, seed: int) -> tuple[Tensor, Tensor]:
-    """W_Q and W_K (8, d) after some steps of Adam on 2 |e|^2 + beta; ``coupling`` is ``free`` or ``positive``."""
+    """W_Q and W_K (8, d) after some steps of Adam on 2 |e|^2 + beta; ``coupling`` is ``free`` or
+    ``positive``.
+    """
     generator = torch.Generator().manual_seed(seed)
     start = torch.randn(2, _RANK, X.shape[-1], generator=generator) / X.shape[-1] ** 0.5
     W_Q, W_K = (factor.clone().requires_grad_() for factor in start)
@@ -36,13 +40,17 @@ def train_prior(X: Tensor, coupling: str, steps: int, seed: int) -> tuple[Tensor
     for _ in range(steps):
         optimiser.zero_grad()
         residual = X - barrier.prepare_heads(X, *factors, None, None).weights()[:, 0] @ X
-        (2.0 * residual.square().sum(-1).mean() + barrier.log_barrier(X, *factors).mean()).backward()
+        (
+            2.0 * residual.square().sum(-1).mean() + barrier.log_barrier(X, *factors).mean()
+        ).backward()
         optimiser.step()
     return factors[0].detach(), factors[1].detach()
 
 
 def compare_methods(X: Tensor, W_Q: Tensor, W_K: Tensor, seed: int) -> pd.DataFrame:
-    """Error of each method against the dense float64 determinant, and how often it stays within the error that it states."""
+    """Error of each method against the dense float64 determinant, and how often it stays within the
+    error that it states.
+    """
     exact = barrier.signed_log_barrier(X, W_Q, W_K, method="dense")
     single = [operand.float() for operand in (X, W_Q, W_K)]
     results: dict[str, tuple[Tensor, Tensor | None]] = {
@@ -55,10 +63,15 @@ def compare_methods(X: Tensor, W_Q: Tensor, W_K: Tensor, seed: int) -> pd.DataFr
         results[f"series, order {order}"] = estimate.beta, estimate.remainder
     for probes in (8, 64):
         generator = torch.Generator().manual_seed(seed)
-        estimate = barrier_estimates.stochastic_log_barrier(X, W_Q, W_K, order=8, probes=probes, generator=generator)
+        estimate = barrier_estimates.stochastic_log_barrier(
+            X, W_Q, W_K, order=8, probes=probes, generator=generator
+        )
         allowed = estimate.remainder + _STANDARD_ERRORS * estimate.standard_error
         results[f"stochastic, order 8, {probes} probes"] = estimate.beta, allowed
-    rows = [{"method": name} | _errors(beta, exact.beta, allowed) for name, (beta, allowed) in results.items()]
+    rows = [
+        {"method": name} | _errors(beta, exact.beta, allowed)
+        for name, (beta, allowed) in results.items()
+    ]
     beyond = int((exact.sign < 0).sum())
     return pd.DataFrame(rows).assign(mean_beta=exact.beta.mean().item(), positions_beyond=beyond)
 
@@ -74,7 +87,9 @@ def _errors(beta: Tensor, exact: Tensor, allowed: Tensor | None) -> dict[str, fl
 
 
 def cross_boundary(offsets: Sequence[float]) -> pd.DataFrame:
-    """The barrier of one token on the line with past (-u, u), where det J = 1 - u^2, at u^2 = 1 + offset: score, sign, gradient."""
+    """The barrier of one token on the line with past (-u, u), where det J = 1 - u^2, at u^2 = 1 +
+    offset: score, sign, gradient.
+    """
     rows = []
     one = torch.ones(1, 1, dtype=torch.float64)
     for offset in offsets:

@@ -1,8 +1,10 @@
-"""Prompts on which a prediction can be localised, each with a twin that differs in what the prediction needs.
+"""Prompts on which a prediction can be localised, each with a twin that differs in what the
+prediction needs.
 
-*Induction*: random tokens, read twice; the token that followed last time is right. In the twin the first reading is of
-other tokens, so that there is nothing to copy. *Indirect objects* (Wang et al. 2023): "When Mary and John went to the store,
-John gave a drink to" wants Mary; the twin names the giver the other way round and wants John.
+*Induction*: random tokens, read twice; the token that followed last time is right. In the twin the
+first reading is of other tokens, so that there is nothing to copy. *Indirect objects* (Wang et al.
+2023): "When Mary and John went to the store, John gave a drink to" wants Mary; the twin names the
+giver the other way round and wants John.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def indirect_objects(subject: Subject) -> Prompts:
     twins = [_SENTENCE.format(a, b, a) for a, b in _PAIRS]
     names = [[subject.tokenizer.encode(f" {name}") for name in pair] for pair in _PAIRS]
     if any(len(ids) != 1 for pair in names for ids in pair):
-        raise ValueError(f"{subject.name} cuts names into pieces: it has no single token to answer with.")
+        raise ValueError(
+            f"{subject.name} cuts names into pieces: it has no single token to answer with."
+        )
     right, wrong = torch.tensor([[int(ids[0]) for ids in pair] for pair in names]).T
     return Prompts(_stacked(subject, texts), right, wrong, _stacked(subject, twins))
 

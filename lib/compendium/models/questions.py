@@ -1,4 +1,6 @@
-"""The material of notebook 19: a pronouncing model under a mask, label sets, passages as an index, routers, rankings."""
+"""The material of notebook 19: a pronouncing model under a mask, label sets, passages as an index,
+routers, rankings.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from softgeom.bottleneck.asking import (
     make_index,
     never_first,
 )
-from softgeom.bottleneck.scanner import Scan
+from softgeom.bottleneck.scan_result import Scan
 from softgeom.checkpoints.packages import fetch_members
 from softgeom.checkpoints.plain_pickle import read_plain_pickle
 from softgeom.checkpoints.released import G2PM_READINGS, RELEASED
@@ -43,7 +45,9 @@ def polyphones() -> dict[str, list[str]]:
 
 
 def lost_readings(found: Scan, readings: dict[str, list[str]]) -> tuple[pd.DataFrame, Answers]:
-    """Readings that can never win among all outputs, asked again among their character's own: character, reading, masked; the answers."""
+    """Readings that can never win among all outputs, asked again among their character's own:
+    character, reading, masked; the answers.
+    """
     tokens = found.layer.tokens or ()
     place = {token: i for i, token in enumerate(tokens)}
     lost = {f.index for f in found.findings if f.evidence.verdict == "unargmaxable"}
@@ -63,70 +67,108 @@ def prisons(found: Scan, count: int, seed: int) -> list[Prison]:
     """Minimal prisons of a sample of the captives of a scan."""
     captives = [f.index for f in found.findings if f.evidence.verdict == "unargmaxable"]
     rng = np.random.default_rng(seed)
-    drawn: list[int] = rng.choice(captives, min(count, len(captives)), replace=False).tolist() if captives else []
+    drawn: list[int] = (
+        rng.choice(captives, min(count, len(captives)), replace=False).tolist() if captives else []
+    )
     several = (find_prison(found.layer, t, features=found.features) for t in sorted(drawn))
     return [prison for prison in several if prison is not None]
 
 
-def sparse_sets(labels: int, k: int, sizes: Iterable[int], count: int, seed: int) -> tuple[pd.DataFrame, list[Answers]]:
-    """Random sets of labels, asked of four layers: layer, numbers (a label), size, asked and verdicts; the answers.
+def sparse_sets(
+    labels: int, k: int, sizes: Iterable[int], count: int, seed: int
+) -> tuple[pd.DataFrame, list[Answers]]:
+    """Random sets of labels, asked of four layers: layer, numbers (a label), size, asked and
+    verdicts; the answers.
 
-    A Gaussian layer; unit rows with a negative bias, so that labels are off by default; the Fourier layer, all three with 2 k + 1 numbers a label; and the
-    Fourier layer with two columns of slack. Features are unbounded.
+    A Gaussian layer; unit rows with a negative bias, so that labels are off by default; the Fourier
+    layer, all three with 2 k + 1 numbers a label; and the Fourier layer with two columns of slack.
+    Features are unbounded.
     """
     rng = np.random.default_rng(seed)
     d = 2 * k + 1
     gaussian, unit = rng.normal(size=(labels, d)), rng.normal(size=(labels, d - 1))
     layers = {
         "random": SoftmaxLayer(gaussian / np.sqrt(d)),
-        "random, with a bias": SoftmaxLayer(unit / np.linalg.norm(unit, axis=1, keepdims=True), -np.ones(labels)),
+        "random, with a bias": SoftmaxLayer(
+            unit / np.linalg.norm(unit, axis=1, keepdims=True), -np.ones(labels)
+        ),
         "Fourier": fourier_layer(labels, k),
-        "Fourier and slack": fourier_layer(labels, k, rng.normal(size=(labels, 2)) / np.sqrt(labels)),
+        "Fourier and slack": fourier_layer(
+            labels, k, rng.normal(size=(labels, 2)) / np.sqrt(labels)
+        ),
     }
-    sets = {size: [rng.choice(labels, size, replace=False).tolist() for _ in range(count)] for size in sizes}
+    sets = {
+        size: [rng.choice(labels, size, replace=False).tolist() for _ in range(count)]
+        for size in sizes
+    }
     rows, every = [], []
     for name, layer in layers.items():
         numbers = layer.dimension + (layer.b is not None)
         for size, some in sets.items():
             answers = ask_label_sets(layer, some, features=Unbounded())
             every.append(answers)
-            rows.append({"layer": name, "numbers": numbers, "size": size, "asked": len(some), **answers.counts})
+            rows.append(
+                {
+                    "layer": name,
+                    "numbers": numbers,
+                    "size": size,
+                    "asked": len(some),
+                    **answers.counts,
+                }
+            )
     return pd.DataFrame(rows), every
 
 
 def reference() -> Source:
-    """The Python language reference as a text in its own right: it comes with Python and stands in for nothing."""
+    """The Python language reference as a text in its own right: it comes with Python and stands in
+    for nothing.
+    """
     return replace(python_reference().source, kind="package")
 
 
 def passages(most: int) -> tuple[list[str], list[str]]:
-    """Paragraphs of the Python language reference, the longest of each topic first in line: names (topic and number), texts."""
+    """Paragraphs of the Python language reference, the longest of each topic first in line: names
+    (topic and number), texts.
+    """
     from pydoc_data.topics import topics
 
     listed: list[tuple[int, str, str]] = []
     seen: set[tuple[str, ...]] = set()  # topics quote each other
     for topic in sorted(topics):
         blocks = [block.strip() for block in topics[topic].split("\n\n")]
-        blocks = [block for block in blocks if len(_words(block)) >= WORDS and tuple(_words(block)) not in seen]
+        blocks = [
+            block
+            for block in blocks
+            if len(_words(block)) >= WORDS and tuple(_words(block)) not in seen
+        ]
         seen.update(tuple(_words(block)) for block in blocks)
-        listed += [(n, topic, block) for n, block in enumerate(sorted(blocks, key=len, reverse=True))]
+        listed += [
+            (n, topic, block) for n, block in enumerate(sorted(blocks, key=len, reverse=True))
+        ]
     listed.sort(key=lambda entry: entry[:2])
     chosen = sorted(listed[:most], key=lambda entry: (entry[1], entry[0]))
     return [f"{topic} {n + 1}" for n, topic, _ in chosen], [text for *_, text in chosen]
 
 
-def latent_index(names: Sequence[str], texts: Sequence[str], dimension: int, *, unit: bool) -> SoftmaxLayer:
-    """Latent semantic indexing (Deerwester et al. 1990): words weighted by rarity, the leading singular vectors, scaled by their values."""
+def latent_index(
+    names: Sequence[str], texts: Sequence[str], dimension: int, *, unit: bool
+) -> SoftmaxLayer:
+    """Latent semantic indexing (Deerwester et al. 1990): words weighted by rarity, the leading
+    singular vectors, scaled by their values.
+    """
     words = [Counter(_words(text)) for text in texts]
     known = Counter(word for bag in words for word in bag)
-    column = {word: n for n, word in enumerate(sorted(word for word, count in known.items() if count > 1))}
+    column = {
+        word: n for n, word in enumerate(sorted(word for word, count in known.items() if count > 1))
+    }
     A = np.zeros((len(texts), len(column)))
     for n, bag in enumerate(words):
         for word, count in bag.items():
             if word in column:
                 A[n, column[word]] = (1 + np.log(count)) * np.log(len(texts) / known[word])
     U, s, _ = np.linalg.svd(A, full_matrices=False)
-    signs = np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])  # a singular vector has no sign of its own
+    # a singular vector has no sign of its own
+    signs = np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])
     rows = (U * signs * s)[:, :dimension]
     return make_index(rows / np.linalg.norm(rows, axis=1, keepdims=True) if unit else rows, names)
 
@@ -138,8 +180,14 @@ def _words(text: str) -> list[str]:
 def retrievable(
     names: Sequence[str], texts: Sequence[str], dimensions: Iterable[int], pairs: int, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame, bool]:
-    """Documents never first (inner products) and pairs never together (unit vectors), by dimension; examples; whether all was verified."""
-    drawn = np.random.default_rng(seed).permutation(list(combinations(range(len(names)), 2)))[:pairs].tolist()
+    """Documents never first (inner products) and pairs never together (unit vectors), by dimension;
+    examples; whether all was verified.
+    """
+    drawn = (
+        np.random.default_rng(seed)
+        .permutation(list(combinations(range(len(names)), 2)))[:pairs]
+        .tolist()
+    )
     rows, examples, verified = [], [], True
     for d in dimensions:
         first = never_first(latent_index(names, texts, d, unit=False))
@@ -157,16 +205,26 @@ def retrievable(
         )
         apart = (a for a in together.answers if a.verdict == "impossible")
         examples += [
-            {"dimension": d, "pair": " and ".join(names[i] for i in a.order.blocks[0]), "margin": a.margin}
+            {
+                "dimension": d,
+                "pair": " and ".join(names[i] for i in a.order.blocks[0]),
+                "margin": a.margin,
+            }
             for a in apart
         ]
-    return pd.DataFrame(rows), pd.DataFrame(examples, columns=["dimension", "pair", "margin"]), verified
+    return (
+        pd.DataFrame(rows),
+        pd.DataFrame(examples, columns=["dimension", "pair", "margin"]),
+        verified,
+    )
 
 
 def random_routers(
     experts: int, dimensions: Iterable[int], chosen: Iterable[int], routers: int, seed: int
 ) -> tuple[pd.DataFrame, bool]:
-    """Gaussian routers: experts that can never be among the top k, by features and k; whether all was verified."""
+    """Gaussian routers: experts that can never be among the top k, by features and k; whether all
+    was verified.
+    """
     rng = np.random.default_rng(seed)
     rows, verified = [], True
     for d in dimensions:
@@ -175,17 +233,30 @@ def random_routers(
             found = [ask_experts(layer, k, features=Ball(1.0)) for layer in layers]
             verified = verified and all(router.verify() for router in found)
             counts = pd.DataFrame([router.counts for router in found]).sum()
-            rows.append({"features": d, "k": k, "experts": experts * routers, **{n: int(c) for n, c in counts.items()}})
+            rows.append(
+                {
+                    "features": d,
+                    "k": k,
+                    "experts": experts * routers,
+                    **{n: int(c) for n, c in counts.items()},
+                }
+            )
     return pd.DataFrame(rows), verified
 
 
-def top_rankings(found: Scan, lengths: Iterable[int], count: int, seed: int) -> tuple[pd.DataFrame, list[Answers]]:
-    """Random rankings of classes that can each win: k, asked, possible, impossible, undecided; the answers."""
+def top_rankings(
+    found: Scan, lengths: Iterable[int], count: int, seed: int
+) -> tuple[pd.DataFrame, list[Answers]]:
+    """Random rankings of classes that can each win: k, asked, possible, impossible, undecided; the
+    answers.
+    """
     winners = np.array([f.index for f in found.findings if f.evidence.verdict == "argmaxable"])
     rng = np.random.default_rng(seed)
     rows, every = [], []
     for k in lengths:
-        drawn: list[list[int]] = [rng.choice(winners, k, replace=False).tolist() for _ in range(count)]
+        drawn: list[list[int]] = [
+            rng.choice(winners, k, replace=False).tolist() for _ in range(count)
+        ]
         answers = ask_rankings(found.layer, drawn, features=found.features)
         rows.append({"k": k, "asked": len(answers), **answers.counts})
         every.append(answers)
@@ -193,9 +264,11 @@ def top_rankings(found: Scan, lengths: Iterable[int], count: int, seed: int) -> 
 
 
 def best_of_mixtures(found: Scan, mixtures: int, components: int, seed: int) -> NDArray[np.float64]:
-    """The largest lead that any captive of a scan has over its best rival in each of so many random mixtures of softmaxes (n,).
+    """The largest lead that any captive of a scan has over its best rival in each of so many random
+    mixtures of softmaxes (n,).
 
-    Features as small as the captives need to come close: components are drawn in the scan's box at scales from 1 to 1/1000.
+    Features as small as the captives need to come close: components are drawn in the scan's box at
+    scales from 1 to 1/1000.
     """
     from softgeom.bottleneck.asking import mixture
 

@@ -1,4 +1,6 @@
-"""Llama-type models that others trained and released: from the data folder, else from the hub, else none."""
+"""Llama-type models that others trained and released: from the data folder, else from the hub, else
+none.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,24 @@ _HUB = ("TinyStories 260K", "models/stories260K/stories260K.bin", "models/storie
 _REPOSITORY = "karpathy/tinyllamas"
 
 ABSENT = Source(
-    "no Llama-type model", "embedded", "none in the data folder, and the hub does not answer: the trained GPT alone"
+    "no Llama-type model",
+    "embedded",
+    "none in the data folder, and the hub does not answer: the trained GPT alone",
 )
 
 
 def load_released_llama() -> tuple[Llama | None, Source]:
-    """The first Llama-type model that can be had, and where it came from; `None` and `ABSENT` when there is none.
+    """The first Llama-type model that can be had, and where it came from; `None` and `ABSENT` when
+    there is none.
 
-    `ABSENT` counts as a stand-in, so that results without the second model never replace those with it.
+    `ABSENT` counts as a stand-in, so that results without the second model never replace those with
+    it.
 
     Raises
     ------
     ValueError
-        If a file is there but is not what it should be: a damaged model must not turn into an absent one.
+        If a file is there but is not what it should be: a damaged model must not turn into an
+        absent one.
     """
     from softgeom.checkpoints import load_llama2c
 
@@ -40,7 +47,9 @@ def load_released_llama() -> tuple[Llama | None, Source]:
         if found := _find((title, model, tokenizer)):
             origin = read_origin(found[0].parent)
             kind = "hub" if origin else "local"
-            source = Source(title, kind, model, origin.get("commit", ""), sha256_of(found[0].read_bytes()))
+            source = Source(
+                title, kind, model, origin.get("commit", ""), sha256_of(found[0].read_bytes())
+            )
             return load_llama2c(*map(checksums.check, found)), announce(source)
     assert hub_needed
     return None, announce(ABSENT)
@@ -57,5 +66,7 @@ def _fetch_from_hub() -> None:
     commit = HfApi().model_info(_REPOSITORY).sha or "main"
     folder = paths.downloads_dir() / "models"
     for relative in _HUB[1:]:
-        hf_hub_download(_REPOSITORY, relative.removeprefix("models/"), revision=commit, local_dir=folder)
+        hf_hub_download(
+            _REPOSITORY, relative.removeprefix("models/"), revision=commit, local_dir=folder
+        )
     write_origin(folder / "stories260K", repository=_REPOSITORY, commit=commit)

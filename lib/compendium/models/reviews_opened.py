@@ -1,4 +1,6 @@
-"""What notebook 43 asks of the models that notebook 42 handed over: their leaders, counted and judged, and two reviews on their way through the layers."""
+"""What notebook 43 asks of the models that notebook 42 handed over: their leaders, counted and
+judged, and two reviews on their way through the layers.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +48,16 @@ def open_models(kept: pd.DataFrame, bags: Bags) -> list[Opened]:
 
 
 def follow_review(
-    opened: Opened, bags: Bags, labels: np.ndarray, vocabulary: np.ndarray, label: int, layers: Sequence[int]
+    opened: Opened,
+    bags: Bags,
+    labels: np.ndarray,
+    vocabulary: np.ndarray,
+    label: int,
+    layers: Sequence[int],
 ) -> dict[str, Any]:
-    """The most confident correct review of a label, of 30 to 60 words where there is one: its tokens at some layers and at the end (-1), leaders, words."""
+    """The most confident correct review of a label, of 30 to 60 words where there is one: its
+    tokens at some layers and at the end (-1), leaders, words.
+    """
     length, score, model = (bags.counts > 0).sum(1), opened.logits, opened.model
     good = (labels == label) & ((score > 0) == (label == 1)) & (length >= 30) & (length <= 60)
     good = good if good.any() else labels == label
@@ -68,10 +77,15 @@ def follow_review(
 
 
 def count_leaders(models: Sequence[Opened], bags: Bags) -> pd.DataFrame:
-    """One row a model: leaders per review, since when they lead, their influence, and what repeated words change."""
+    """One row a model: leaders per review, since when they lead, their influence, and what repeated
+    words change.
+    """
 
     def row(opened: Opened) -> dict[str, Any]:
-        a, repeated = opened.anatomy, leading_words.compare_with_repeats(opened.model, bags, opened.anatomy)
+        a, repeated = (
+            opened.anatomy,
+            leading_words.compare_with_repeats(opened.model, bags, opened.anatomy),
+        )
         return {
             **opened.key,
             "mean": a.count.mean(),
@@ -89,9 +103,16 @@ def count_leaders(models: Sequence[Opened], bags: Bags) -> pd.DataFrame:
 
 
 def list_leaders(
-    models: Sequence[Opened], bags: Bags, labels: np.ndarray, vocabulary: np.ndarray, valence: np.ndarray, top: int
+    models: Sequence[Opened],
+    bags: Bags,
+    labels: np.ndarray,
+    vocabulary: np.ndarray,
+    valence: np.ndarray,
+    top: int,
 ) -> pd.DataFrame:
-    """The most frequent leaders of confident, correct reviews of every model, with the side of the line on which they stand and their valence."""
+    """The most frequent leaders of confident, correct reviews of every model, with the side of the
+    line on which they stand and their valence.
+    """
 
     def rows() -> Iterator[dict[str, Any]]:
         for opened in models:
@@ -118,7 +139,9 @@ def judge_models(
     valence: np.ndarray,
     named: Sequence[str],
 ) -> pd.DataFrame:
-    """One row a model: its leaders judged by the lexicon, the heights of some named words, and what words without valence tell of the label."""
+    """One row a model: its leaders judged by the lexicon, the heights of some named words, and what
+    words without valence tell of the label.
+    """
 
     def height(model: Classifier, word: str) -> float:
         at = np.flatnonzero(vocabulary == word)
@@ -129,18 +152,28 @@ def judge_models(
             **opened.key,
             **leading_words.judge_leaders(opened.anatomy, bags, valence),
             **{word: height(opened.model, word) for word in named},
-            "context_area": leading_words.context_area(opened.anatomy, bags, labels, np.isnan(valence)),
+            "context_area": leading_words.context_area(
+                opened.anatomy, bags, labels, np.isnan(valence)
+            ),
         }
         for opened in models
     )
 
 
-def probe_models(models: Sequence[Opened], bags: Bags, polarity: np.ndarray, seed: int) -> pd.DataFrame:
+def probe_models(
+    models: Sequence[Opened], bags: Bags, polarity: np.ndarray, seed: int
+) -> pd.DataFrame:
     """`softgeom.hardmax.faithfulness.probe_explanation` of every model: four rows each."""
-    probes = parallel.run_blocks(probe_explanation, [(o.model, bags, o.anatomy, polarity, seed) for o in models])
-    return pd.DataFrame({**o.key, **row} for o, probe in zip(models, probes, strict=True) for row in probe)
+    probes = parallel.run_blocks(
+        probe_explanation, [(o.model, bags, o.anatomy, polarity, seed) for o in models]
+    )
+    return pd.DataFrame(
+        {**o.key, **row} for o, probe in zip(models, probes, strict=True) for row in probe
+    )
 
 
 def count_heads(models: Sequence[Opened], bags: Bags) -> pd.DataFrame:
     """One row a model: where tokens end by decision, and how often the head count alone gives it."""
-    return pd.DataFrame({**o.key, **leading_words.head_count(o.anatomy, bags, o.logits)} for o in models)
+    return pd.DataFrame(
+        {**o.key, **leading_words.head_count(o.anatomy, bags, o.logits)} for o in models
+    )

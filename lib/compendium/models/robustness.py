@@ -1,7 +1,9 @@
-"""What perturbed embeddings cost the models of a sweep, on the paper's ruler and on each model's own (003, Section 7.3).
+"""What perturbed embeddings cost the models of a sweep, on the paper's ruler and on each model's
+own (003, Section 7.3).
 
-Every perturbation comes twice: of one absolute size for all models, as in the source, and of one size relative to each model's own
-embeddings. The grid is set in multiples of the baseline's embedding size, so that for the baseline both rulers measure alike.
+Every perturbation comes twice: of one absolute size for all models, as in the source, and of one
+size relative to each model's own embeddings. The grid is set in multiples of the baseline's
+embedding size, so that for the baseline both rulers measure alike.
 
 Losses: key of a run -> (1 + perturbations, windows), nats per token, clean first.
 """
@@ -29,17 +31,24 @@ _CONDITION = ["family", "scale", "level"]
 
 
 def perturbation_grid(
-    multiples: Mapping[str, Sequence[float]], baseline_rms: float, d_model: int, direction: str = "unit"
+    multiples: Mapping[str, Sequence[float]],
+    baseline_rms: float,
+    d_model: int,
+    direction: str = "unit",
 ) -> list[Perturbation]:
     """Both rulers at every multiple of the baseline's embedding size, by family.
 
-    A drift along a unit vector moves one coordinate of d_model, so its unit is an embedding's typical length, sqrt(d_model) rms.
+    A drift along a unit vector moves one coordinate of d_model, so its unit is an embedding's
+    typical length, sqrt(d_model) rms.
     """
     found = []
     for family, sizes in multiples.items():
         unit = baseline_rms * (d_model**0.5 if family == "drift" and direction == "unit" else 1.0)
         for level, multiple in enumerate(sizes, start=1):
-            found += [Perturbation(family, s, level, multiple * (unit if s == "absolute" else 1.0)) for s in SCALES]
+            found += [
+                Perturbation(family, s, level, multiple * (unit if s == "absolute" else 1.0))
+                for s in SCALES
+            ]
     return found
 
 
@@ -60,19 +69,29 @@ def perturb_models(
     for start in progress.track(range(0, len(keys), batch), "perturbing models"):
         part = keys[start : start + batch]
         jobs = [(folder, key, windows, perturbations, seed, direction, device) for key in part]
-        losses |= dict(zip(part, parallel.run_blocks(measure_losses, jobs, n_jobs=n_jobs), strict=True))
+        losses |= dict(
+            zip(part, parallel.run_blocks(measure_losses, jobs, n_jobs=n_jobs), strict=True)
+        )
     return losses
 
 
 def degradation_table(
-    runs: pd.DataFrame, losses: Losses, perturbations: Sequence[Perturbation], draws: NDArray[np.int64]
+    runs: pd.DataFrame,
+    losses: Losses,
+    perturbations: Sequence[Perturbation],
+    draws: NDArray[np.int64],
 ) -> pd.DataFrame:
-    """The source's protocol: median ratio of perplexities over subsamples of windows, seeds pooled, with the central 95%."""
+    """The source's protocol: median ratio of perplexities over subsamples of windows, seeds pooled,
+    with the central 95%.
+    """
     rows = []
     for (group, weight), part in runs.groupby(["group", "penalty_weight"], sort=False):
         for number, perturbation in enumerate(perturbations, start=1):
             ratios = np.concatenate(
-                [degradation_ratios(losses[key][0], losses[key][number], draws) for key in part["key"]]
+                [
+                    degradation_ratios(losses[key][0], losses[key][number], draws)
+                    for key in part["key"]
+                ]
             )
             ratio, nats = median_interval(ratios), median_interval(np.log(ratios))
             rows.append(
@@ -88,13 +107,19 @@ def degradation_table(
     return pd.DataFrame(rows)
 
 
-def gains_by_seed(runs: pd.DataFrame, losses: Losses, perturbations: Sequence[Perturbation]) -> pd.DataFrame:
-    """Extra loss in nats of each penalised run against the run without penalty of its seed, same windows and draws; negative is a gain."""
+def gains_by_seed(
+    runs: pd.DataFrame, losses: Losses, perturbations: Sequence[Perturbation]
+) -> pd.DataFrame:
+    """Extra loss in nats of each penalised run against the run without penalty of its seed, same
+    windows and draws; negative is a gain.
+    """
     baseline = runs[(runs["group"] == "sweep") & (runs["penalty_weight"] == 0)]
     plain = dict(zip(baseline["seed"], baseline["key"], strict=True))
     rows = []
     for run in runs[runs["penalty_weight"] > 0].itertuples():
-        added, added_plain = (losses[key][1:] - losses[key][0] for key in (str(run.key), plain[run.seed]))
+        added, added_plain = (
+            losses[key][1:] - losses[key][0] for key in (str(run.key), plain[run.seed])
+        )
         for perturbation, extra in zip(perturbations, (added - added_plain).mean(1), strict=True):
             rows.append(
                 {"group": run.group, "penalty_weight": run.penalty_weight, "seed": run.seed}
@@ -105,13 +130,20 @@ def gains_by_seed(runs: pd.DataFrame, losses: Losses, perturbations: Sequence[Pe
 
 
 def gain_table(gains: pd.DataFrame) -> pd.DataFrame:
-    """Mean over seeds of the extra loss, its 95% interval (t over seeds), and in how many seeds the sign is the mean's."""
+    """Mean over seeds of the extra loss, its 95% interval (t over seeds), and in how many seeds the
+    sign is the mean's.
+    """
     rows = []
     for key, part in gains.groupby(["group", "penalty_weight", *_CONDITION, "sigma"], sort=False):
         interval = statistics.over_seeds(part["extra_nats"])
         rows.append(
             dict(zip(["group", "penalty_weight", *_CONDITION, "sigma"], key, strict=True))
-            | {"extra_nats": interval.mean, "low": interval.low, "high": interval.high, "seeds": interval.seeds}
+            | {
+                "extra_nats": interval.mean,
+                "low": interval.low,
+                "high": interval.high,
+                "seeds": interval.seeds,
+            }
             | {"seeds_that_agree": statistics.seeds_that_agree(part["extra_nats"].to_numpy())}
         )
     return pd.DataFrame(rows)
@@ -119,19 +151,29 @@ def gain_table(gains: pd.DataFrame) -> pd.DataFrame:
 
 def strongest(table: pd.DataFrame, family: str, scale: str, group: str = "sweep") -> pd.DataFrame:
     """Rows of one group under the strongest perturbation of a family, on one ruler."""
-    part = table[(table["group"] == group) & (table["family"] == family) & (table["scale"] == scale)]
+    part = table[
+        (table["group"] == group) & (table["family"] == family) & (table["scale"] == scale)
+    ]
     return part[part["level"] == part["level"].max()]
 
 
-def compare_weights(gains: pd.DataFrame, family: str = "noise", scale: str = "absolute") -> tuple[pd.DataFrame, int]:
-    """Gains of every lambda under the strongest perturbation, and how many of the larger ones gain more than the first nonzero one.
+def compare_weights(
+    gains: pd.DataFrame, family: str = "noise", scale: str = "absolute"
+) -> tuple[pd.DataFrame, int]:
+    """Gains of every lambda under the strongest perturbation, and how many of the larger ones gain
+    more than the first nonzero one.
 
     "More" is a paired difference over seeds that lies below zero with its whole 95% interval.
     """
-    by_seed = strongest(gains, family, scale).pivot(index="seed", columns="penalty_weight", values="extra_nats")
+    by_seed = strongest(gains, family, scale).pivot(
+        index="seed", columns="penalty_weight", values="extra_nats"
+    )
     first, *larger = sorted(by_seed.columns)
     intervals = pd.DataFrame(
-        [{"penalty_weight": weight} | vars(statistics.over_seeds(by_seed[weight])) for weight in by_seed.columns]
+        [
+            {"penalty_weight": weight} | vars(statistics.over_seeds(by_seed[weight]))
+            for weight in by_seed.columns
+        ]
     ).set_index("penalty_weight")
     better = sum(statistics.paired(by_seed[weight], by_seed[first]).high < 0 for weight in larger)
     return intervals, better

@@ -1,6 +1,8 @@
-"""Scans of whole vocabularies, kept: several notebooks ask about the same head, and a scan depends on nothing but the layer and the set.
+"""Scans of whole vocabularies, kept: several notebooks ask about the same head, and a scan depends
+on nothing but the layer and the set.
 
-What is read back is the evidence; `verify` of it costs a product or two, and every notebook calls it again.
+What is read back is the evidence; `verify` of it costs a product or two, and every notebook calls
+it again.
 """
 
 from __future__ import annotations
@@ -22,8 +24,16 @@ __all__ = ["kept_scan"]
 
 
 def kept_scan(layer: SoftmaxLayer, classes: np.ndarray, features: Box) -> Scan:
-    """`scan(layer, classes, features=features)`, read where the same code has made it from the same layer before; a run that was killed goes on."""
-    computed = [layer.W, layer.b, np.asarray(layer.tokens or (), dtype=str), np.asarray(classes), features]
+    """`scan(layer, classes, features=features)`, read where the same code has made it from the same
+    layer before; a run that was killed goes on.
+    """
+    computed = [
+        layer.W,
+        layer.b,
+        np.asarray(layer.tokens or (), dtype=str),
+        np.asarray(classes),
+        features,
+    ]
     shelf = Shelf(paths.processed_dir() / "scans", _write, _read)
     made = shelf.keep(_scan, *computed, label="scan", resumes=True)
     return Scan(layer, made.features, made.findings)
@@ -40,9 +50,12 @@ def _scan(
     layer = SoftmaxLayer(W, b, tuple(tokens.tolist()) or None)
     alone = os.environ.get("OMP_NUM_THREADS") == "1"  # make -j2 gives each notebook one thread
     workers = 1 if alone else available_cores()
-    found = scan(layer, classes, features=features, n_jobs=workers, checkpoint=checkpoint, progress=True)
+    found = scan(
+        layer, classes, features=features, n_jobs=workers, checkpoint=checkpoint, progress=True
+    )
     if checkpoint is not None:
-        shutil.rmtree(checkpoint, ignore_errors=True)  # a folder of blocks, which the shelf does not know
+        # a folder of blocks, which the shelf does not know
+        shutil.rmtree(checkpoint, ignore_errors=True)
     return found
 
 

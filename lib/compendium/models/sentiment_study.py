@@ -1,6 +1,8 @@
-"""What notebook 42 asks of the sentiment classifiers: accuracy with and without attention, the way left to the limit, the surrogate, the authors' split.
+"""What notebook 42 asks of the sentiment classifiers: accuracy with and without attention, the way
+left to the limit, the surrogate, the authors' split.
 
-A *named* model is a pair (name of its recipe, trained model); a recipe that is run with several seeds names several models.
+A *named* model is a pair (name of its recipe, trained model); a recipe that is run with several
+seeds names several models.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _DEPTH = ["model", "published", "alpha", "clusters", "distance_to_limit", "same_
 
 @dataclass(frozen=True)
 class Target:
-    """What a family of models learns: bags, what each should say (labels or a teacher's probabilities), and how many passes."""
+    """What a family of models learns: bags, what each should say (labels or a teacher's
+    probabilities), and how many passes.
+    """
 
     name: str
     bags: Bags
@@ -39,60 +43,100 @@ class Target:
 
 
 def train_recipes(
-    targets: Sequence[Target], recipes: Mapping[str, tuple[Recipe, int]], size: int, seed: int, **pace: Any
+    targets: Sequence[Target],
+    recipes: Mapping[str, tuple[Recipe, int]],
+    size: int,
+    seed: int,
+    **pace: Any,
 ) -> list[Named]:
     """Every recipe with its number of seeds, on the target with which its name begins.
 
-    A polarity start is taken from the weights of a model without layers (K = 0) on the same target. `pace` holds what all recipes share: batch, learning
-    rate, word dropout.
+    A polarity start is taken from the weights of a model without layers (K = 0) on the same target.
+    `pace` holds what all recipes share: batch, learning rate, word dropout.
     """
     plan = []
     for target in targets:
         settled = {"epochs": target.epochs, **pace}
-        (flat,) = train_all([(Recipe(layers=0, seed=seed, **settled), target.bags, target.goals, size)])
+        (flat,) = train_all(
+            [(Recipe(layers=0, seed=seed, **settled), target.bags, target.goals, size)]
+        )
         polarity = flat.embedding @ flat.w + flat.v
         for name, (recipe, seeds) in recipes.items():
             for s in range(seed, seed + seeds if name.startswith(target.name) else seed):
-                job = (replace(recipe, seed=s, **settled), target.bags, target.goals, size, polarity)
+                job = (
+                    replace(recipe, seed=s, **settled),
+                    target.bags,
+                    target.goals,
+                    size,
+                    polarity,
+                )
                 plan.append((name, job))
     models = train_all([job for _, job in plan])
     return [(name, model) for (name, _), model in zip(plan, models, strict=True)]
 
 
-def measure_all(models: Sequence[Named], bags: Bags, labels: np.ndarray, sample: int) -> pd.DataFrame:
-    """One row a model: recipe, seed, layers, training loss, and `softgeom.hardmax.faithfulness.measure` on the test reviews."""
+def measure_all(
+    models: Sequence[Named], bags: Bags, labels: np.ndarray, sample: int
+) -> pd.DataFrame:
+    """One row a model: recipe, seed, layers, training loss, and
+    `softgeom.hardmax.faithfulness.measure` on the test reviews.
+    """
     measured = parallel.run_blocks(measure, [(model, bags, labels, sample) for _, model in models])
     return pd.DataFrame(
-        {"model": name, "seed": t.recipe.seed, "layers": t.recipe.layers, "final_loss": t.curve[-1][1], **m}
+        {
+            "model": name,
+            "seed": t.recipe.seed,
+            "layers": t.recipe.layers,
+            "final_loss": t.curve[-1][1],
+            **m,
+        }
         for (name, t), m in zip(models, measured, strict=True)
     )
 
 
 def accuracy_table(models: pd.DataFrame, others: Mapping[str, float]) -> pd.DataFrame:
-    """One row a recipe of `measure_all`: mean and spread of the accuracy over seeds, means of what attention does; then other accuracies to compare."""
+    """One row a recipe of `measure_all`: mean and spread of the accuracy over seeds, means of what
+    attention does; then other accuracies to compare.
+    """
     groups = models.groupby("model", sort=False)
     accuracies = groups["accuracy"]
-    table = pd.DataFrame({"models": groups.size(), "accuracy": accuracies.mean(), "spread": accuracies.std()})
+    table = pd.DataFrame(
+        {"models": groups.size(), "accuracy": accuracies.mean(), "spread": accuracies.std()}
+    )
     table = table.join(groups[_OF_ATTENTION].mean())
-    table.loc[table.index.str.contains("K = 0"), _OF_ATTENTION[1:]] = np.nan  # no layers, so no leaders to speak of
+    # no layers, so no leaders to speak of
+    table.loc[table.index.str.contains("K = 0"), _OF_ATTENTION[1:]] = np.nan
     for name, value in others.items():
         table.loc[name, "accuracy"] = value
     return table.rename_axis("model").reset_index()
 
 
-def depth_table(models: pd.DataFrame, published: Published | None, bags: Bags, sample: int) -> pd.DataFrame:
-    """How far eight layers are from the limit: every model of `measure_all` with layers, and the authors' own on a sample of the reviews."""
+def depth_table(
+    models: pd.DataFrame, published: Published | None, bags: Bags, sample: int
+) -> pd.DataFrame:
+    """How far eight layers are from the limit: every model of `measure_all` with layers, and the
+    authors' own on a sample of the reviews.
+    """
     rows = [models[models["layers"] > 0].assign(published=False)]
     if published:
         part = bags[np.linspace(0, len(bags) - 1, sample).astype(int)]
         end = compare_with_limit(published.model.model(), part)
-        row = ("published by the authors", True, published.model.alpha, end.clusters, end.distance, end.same_decision)
+        row = (
+            "published by the authors",
+            True,
+            published.model.alpha,
+            end.clusters,
+            end.distance,
+            end.same_decision,
+        )
         rows.append(pd.DataFrame([row], columns=_DEPTH))
     return pd.concat([part[_DEPTH] for part in rows], ignore_index=True)
 
 
 def surrogate_flips(models: Sequence[Named], names: Sequence[str], bags: Bags) -> pd.DataFrame:
-    """Share of hard decisions that softmax attention reverses, for the first model of each name and each temperature."""
+    """Share of hard decisions that softmax attention reverses, for the first model of each name and
+    each temperature.
+    """
     rows = []
     for name in names:
         model = first_of(models, name).model()
@@ -106,7 +150,9 @@ def surrogate_flips(models: Sequence[Named], names: Sequence[str], bags: Bags) -
 def train_through_both(
     bags: Bags, labels: np.ndarray, held: tuple[Bags, np.ndarray], size: int, **pace: Any
 ) -> pd.DataFrame:
-    """The same reviews, start, batches and steps through the hard dynamics and through the surrogate (T = 0.001), judged hard on held-out reviews."""
+    """The same reviews, start, batches and steps through the hard dynamics and through the
+    surrogate (T = 0.001), judged hard on held-out reviews.
+    """
     recipes = [Recipe(anneal_from=0.01, attention=kind, **pace) for kind in ("hard", "softmax")]
     return pd.DataFrame(
         {
@@ -119,8 +165,11 @@ def train_through_both(
     )
 
 
-def pooled_split(bags: Bags, labels: np.ndarray, paper: pd.Series, size: int, **pace: Any) -> pd.DataFrame:
-    """The authors' split on reviews that are already shuffled: the first 70% train models of their dimensions with alpha free from 1, the rest judges.
+def pooled_split(
+    bags: Bags, labels: np.ndarray, paper: pd.Series, size: int, **pace: Any
+) -> pd.DataFrame:
+    """The authors' split on reviews that are already shuffled: the first 70% train models of their
+    dimensions with alpha free from 1, the rest judges.
 
     `paper` holds the authors' accuracies by dimension.
     """
@@ -142,13 +191,17 @@ def pooled_split(bags: Bags, labels: np.ndarray, paper: pd.Series, size: int, **
 def hand_over_models(
     models: Sequence[Named], names: Sequence[str], test: TestReviews, prefix: str, reviews: int
 ) -> pd.DataFrame:
-    """Keep the models of these names, and the test reviews, for notebook 43: a row a model with the names under which they are kept."""
+    """Keep the models of these names, and the test reviews, for notebook 43: a row a model with the
+    names under which they are kept.
+    """
     bags_file = hand_over(f"{prefix}-test", test)
     return pd.DataFrame(
         {
             "model": name,
             "seed": t.recipe.seed,
-            "model_file": hand_over(f"{prefix}-{name.replace(', ', '-').replace(' ', '-')}-{t.recipe.seed}", t),
+            "model_file": hand_over(
+                f"{prefix}-{name.replace(', ', '-').replace(' ', '-')}-{t.recipe.seed}", t
+            ),
             "bags_file": bags_file,
             "training_reviews": reviews,
         }
@@ -163,7 +216,8 @@ def first_of(models: Sequence[Named], name: str) -> Trained:
 
 
 def surrogate_evidence(published: Published | None) -> dict[str, float | None]:
-    """Largest difference of the authors' losses through surrogate and hard dynamics, and both at the end; None where nothing is published.
+    """Largest difference of the authors' losses through surrogate and hard dynamics, and both at
+    the end; None where nothing is published.
 
     The hard loss was evaluated every tenth epoch, and is 0 elsewhere.
     """

@@ -1,4 +1,6 @@
-"""The GPTs of the book: trained once for each profile, kept in `data/processed/language_models/PROFILE`, and found again by their names."""
+"""The GPTs of the book: trained once for each profile, kept in
+`data/processed/language_models/PROFILE`, and found again by their names.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,16 @@ def gpts(profile: str) -> Shelf[Trained]:
 
 
 def trained_gpt(
-    name: str, profile: str, text: EncodedText, gpt: GPTConfig, config: TrainingConfig, *, device: str = "auto"
+    name: str,
+    profile: str,
+    text: EncodedText,
+    gpt: GPTConfig,
+    config: TrainingConfig,
+    *,
+    device: str = "auto",
 ) -> Trained:
-    """A GPT trained on a text, read where it is kept; from then on `load_trained(name, profile)` means this one.
+    """A GPT trained on a text, read where it is kept; from then on `load_trained(name, profile)`
+    means this one.
 
     Parameters
     ----------
@@ -39,12 +48,14 @@ def trained_gpt(
 
 
 def load_trained(name: str, profile: str) -> Trained:
-    """The model of that name that notebook 01 trained last in this profile, or in one that the profile builds on.
+    """The model of that name that notebook 01 trained last in this profile, or in one that the
+    profile builds on.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such model, or the code that trained it has changed: the message names the notebook that trains it.
+        If there is no such model, or the code that trained it has changed: the message names the
+        notebook that trains it.
     """
     places = (*profiles.lineage(profile), *(["smoke"] if profile == profiles.LAB else []))
     there = [place for place in places if (gpts(place).folder / f"{name}.json").is_file()]

@@ -1,4 +1,6 @@
-"""The models that the compendium looks inside: the GPT trained in it, a small Llama-type model where there is one, and on request a released model that people know."""
+"""The models that the compendium looks inside: the GPT trained in it, a small Llama-type model
+where there is one, and on request a released model that people know.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +40,16 @@ class Subject:
         return int(getattr(self.tokenizer, "beginning", None) or self.tokenizer.end)
 
     def windows(self, text: str, length: int, count: int) -> Tensor:
-        """A corpus as this model reads it: at most `count` windows of `length` tokens and the one that follows, (N, length + 1).
+        """A corpus as this model reads it: at most `count` windows of `length` tokens and the one
+        that follows, (N, length + 1).
 
         Only as much text is encoded as `count` windows can need.
         """
         enough = text[: 8 * count * (length + 1)]  # hardly a token has more than eight characters
         ids = np.asarray(self.tokenizer.encode(enough), dtype=np.int32)
-        return torch.from_numpy(windows(ids, min(length, self.model.config.n_ctx), count).astype(np.int64))
+        return torch.from_numpy(
+            windows(ids, min(length, self.model.config.n_ctx), count).astype(np.int64)
+        )
 
     def pieces(self, tokens: Tensor) -> list[str]:
         """Tokens (T,) as labels for a figure: no blank, no line break, no half of a character."""
@@ -55,8 +60,11 @@ class Subject:
         return self.tokenizer.strings()
 
     @torch.no_grad()
-    def speak(self, count: int, length: int, prompt: Tensor, seed: int, temperature: float = 1.0) -> Tensor:
-        """Continue a prompt `count` times, each next token drawn from the softmax: (P,) -> (count, P + length).
+    def speak(
+        self, count: int, length: int, prompt: Tensor, seed: int, temperature: float = 1.0
+    ) -> Tensor:
+        """Continue a prompt `count` times, each next token drawn from the softmax: (P,) -> (count,
+        P + length).
 
         All texts grow together, one pass per token; the context cuts their length.
         """
@@ -64,7 +72,9 @@ class Subject:
         texts = prompt.repeat(count, 1)
         for _ in range(min(length, self.model.config.n_ctx - len(prompt))):
             probabilities = (self.model(texts)[:, -1] / temperature).softmax(-1)
-            texts = torch.cat((texts, torch.multinomial(probabilities, 1, generator=generator)), dim=1)
+            texts = torch.cat(
+                (texts, torch.multinomial(probabilities, 1, generator=generator)), dim=1
+            )
         return texts
 
 
@@ -95,16 +105,20 @@ def load_subjects(profile: str, gpt: str = "gpt") -> tuple[list[Subject], list[S
 
 
 def load_known(name: str) -> tuple[Subject | None, str]:
-    """A released language model by name (`smollm2`), fetched once by hash: the model, or None and why it cannot be had.
+    """A released language model by name (`smollm2`), fetched once by hash: the model, or None and
+    why it cannot be had.
 
     Raises
     ------
     ValueError
-        When the name is no released language model; what can be asked for is listed. A damaged file is an error too.
+        When the name is no released language model; what can be asked for is listed. A damaged file
+        is an error too.
     """
     known = [key for key, released in RELEASED.items() if released.model.path.endswith(".gguf")]
     if name not in known:
-        raise ValueError(f"no released language model is called {name!r}: choose one of {', '.join(known)}")
+        raise ValueError(
+            f"no released language model is called {name!r}: choose one of {', '.join(known)}"
+        )
     released = RELEASED[name]
     try:
         path = released.fetch()[0]

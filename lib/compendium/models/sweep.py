@@ -1,9 +1,11 @@
-"""The training experiment of 003, Section 7: one GPT for each margin penalty lambda, equal in everything else.
+"""The training experiment of 003, Section 7: one GPT for each margin penalty lambda, equal in
+everything else.
 
-An :class:`Experiment` is a complete description of one run and its key a hash of it, which names the run in tables; the trained model, the prior
-and what happened are kept (`compendium.keeping`), so that a sweep that was killed goes on where it stopped and later notebooks read the models.
-All random numbers of a run come from its seed: the weights at the start, the prior's M at the start and the batches of
-every step are the same for every lambda.
+An :class:`Experiment` is a complete description of one run and its key a hash of it, which names
+the run in tables; the trained model, the prior and what happened are kept (`compendium.keeping`),
+so that a sweep that was killed goes on where it stopped and later notebooks read the models. All
+random numbers of a run come from its seed: the weights at the start, the prior's M at the start and
+the batches of every step are the same for every lambda.
 """
 
 from __future__ import annotations
@@ -69,8 +71,11 @@ class Experiment:
         }
 
 
-def base_experiment(told: Mapping[str, Any], text: EncodedText, learning_rate: float | None = None) -> Experiment:
-    """What all runs of a sweep have in common: notebook 23's parameters by their names, and the corpus that they name.
+def base_experiment(
+    told: Mapping[str, Any], text: EncodedText, learning_rate: float | None = None
+) -> Experiment:
+    """What all runs of a sweep have in common: notebook 23's parameters by their names, and the
+    corpus that they name.
 
     Parameters
     ----------
@@ -90,23 +95,37 @@ def base_experiment(told: Mapping[str, Any], text: EncodedText, learning_rate: f
         learning_rate=learning_rate or told["learning_rates"][0],
         compile=told["compile_model"],
         **{
-            name: told[name] for name in ("batch_size", "evaluate_every", "evaluation_windows", "patience", "precision")
+            name: told[name]
+            for name in (
+                "batch_size",
+                "evaluate_every",
+                "evaluation_windows",
+                "patience",
+                "precision",
+            )
         },
     )
     return Experiment("sweep", gpt, training, PriorConfig(d_model=d, rank=told["rank"]), text.key)
 
 
-def penalty_grid(base: Experiment, weights: Sequence[float], seeds: Sequence[int]) -> list[Experiment]:
+def penalty_grid(
+    base: Experiment, weights: Sequence[float], seeds: Sequence[int]
+) -> list[Experiment]:
     """Every lambda with every seed, the seeds outermost: a sweep that is cut short has whole seeds."""
     return [
-        replace(base, group="sweep", training=replace(base.training, penalty_weight=weight, seed=seed))
+        replace(
+            base, group="sweep", training=replace(base.training, penalty_weight=weight, seed=seed)
+        )
         for seed in seeds
         for weight in weights
     ]
 
 
-def ablations(base: Experiment, weight: float, seeds: Mapping[str, int], stride: int = 1) -> list[Experiment]:
-    """Other readings of the prior at one lambda: positive and negative coupling, the quadratic term, a full M.
+def ablations(
+    base: Experiment, weight: float, seeds: Mapping[str, int], stride: int = 1
+) -> list[Experiment]:
+    """Other readings of the prior at one lambda: positive and negative coupling, the quadratic
+    term, a full M.
 
     Parameters
     ----------
@@ -131,31 +150,55 @@ def ablations(base: Experiment, weight: float, seeds: Mapping[str, int], stride:
         "full M": replace(base.prior, rank=0, stride=stride),
     }
     if unknown := seeds.keys() - readings.keys():
-        raise ValueError(f"no reading of the prior is called {min(unknown)!r}: choose among {', '.join(readings)}.")
+        raise ValueError(
+            f"no reading of the prior is called {min(unknown)!r}: choose among "
+            f"{', '.join(readings)}."
+        )
     return [
-        replace(base, group=name, prior=prior, training=replace(base.training, penalty_weight=weight, seed=seed))
+        replace(
+            base,
+            group=name,
+            prior=prior,
+            training=replace(base.training, penalty_weight=weight, seed=seed),
+        )
         for name, prior in readings.items()
         for seed in range(seeds.get(name, 0))
     ]
 
 
 def rate_trials(base: Experiment, rates: Sequence[float], steps: int) -> list[Experiment]:
-    """Short runs without penalty, one for each learning rate, with a seed that no run of the sweep has."""
-    trial = replace(base.training, steps=steps, penalty_weight=0.0, seed=TRIAL_SEED, evaluate_every=steps)
-    return [replace(base, group="learning rate", training=replace(trial, learning_rate=rate)) for rate in rates]
+    """Short runs without penalty, one for each learning rate, with a seed that no run of the sweep
+    has.
+    """
+    trial = replace(
+        base.training, steps=steps, penalty_weight=0.0, seed=TRIAL_SEED, evaluate_every=steps
+    )
+    return [
+        replace(base, group="learning rate", training=replace(trial, learning_rate=rate))
+        for rate in rates
+    ]
 
 
-def foresee(experiments: Sequence[Experiment], tokens: Tokens, device: str = "auto", n_jobs: int = 1) -> str:
-    """What a sweep will cost where it runs, in a sentence: of each kind of run two steps are taken and the second is timed.
+def foresee(
+    experiments: Sequence[Experiment], tokens: Tokens, device: str = "auto", n_jobs: int = 1
+) -> str:
+    """What a sweep will cost where it runs, in a sentence: of each kind of run two steps are taken
+    and the second is timed.
 
     What is kept already is counted too, evaluations and what `torch.compile` saves are not.
     """
     kinds: dict[str, tuple[Experiment, int]] = {}
     for experiment in experiments:
-        plain = replace(experiment.training, seed=0, penalty_weight=float(experiment.training.penalty_weight > 0))
+        plain = replace(
+            experiment.training,
+            seed=0,
+            penalty_weight=float(experiment.training.penalty_weight > 0),
+        )
         kind = configuration_hash(experiment.gpt, plain, experiment.prior)
         kinds[kind] = (experiment, kinds.get(kind, (experiment, 0))[1] + 1)
-    seconds = sum(count * e.training.steps * _seconds_a_step(e, tokens, device) for e, count in kinds.values())
+    seconds = sum(
+        count * e.training.steps * _seconds_a_step(e, tokens, device) for e, count in kinds.values()
+    )
     read = sum(e.training.steps * e.training.batch_size * e.gpt.n_ctx for e in experiments)
     minutes = seconds / n_jobs / 60
     told = (
@@ -165,15 +208,33 @@ def foresee(experiments: Sequence[Experiment], tokens: Tokens, device: str = "au
         if minutes > 2
         else "two minutes at most"
     )
-    return f"training runs: {len(experiments)}, {read:,} tokens; {told} on {resolve_device(device)} ({n_jobs} at a time), less what is kept"
+    return (
+        f"training runs: {len(experiments)}, {read:,} tokens; {told} on {resolve_device(device)} "
+        f"({n_jobs} at a time), less what is kept"
+    )
 
 
 def _seconds_a_step(experiment: Experiment, tokens: Tokens, device: str) -> float:
-    config = replace(experiment.training, steps=2, evaluate_every=1, evaluation_windows=1, patience=0, compile=False)
+    config = replace(
+        experiment.training,
+        steps=2,
+        evaluate_every=1,
+        evaluation_windows=1,
+        patience=0,
+        compile=False,
+    )
     model, prior = GPT(experiment.gpt, seed=0), EmbeddingPrior(experiment.prior, seed=0)
     ends: list[float] = []
     few = tokens[: 20 * (experiment.gpt.n_ctx + 1)]
-    train(model, few, few, config, penalty=prior, device=device, report=lambda _: ends.append(time.perf_counter()))
+    train(
+        model,
+        few,
+        few,
+        config,
+        penalty=prior,
+        device=device,
+        report=lambda _: ends.append(time.perf_counter()),
+    )
     return ends[1] - ends[0]
 
 
@@ -209,10 +270,13 @@ def run_experiment(
     Returns
     -------
     dict
-        The columns of the experiment, ``evaluations`` (a list of dictionaries) and ``diverged_at`` (a step, or None).
+        The columns of the experiment, ``evaluations`` (a list of dictionaries) and ``diverged_at``
+        (a step, or None).
     """
     arguments = (experiment.gpt, experiment.training, experiment.prior, tokens, validation, device)
-    run = _shelf(folder).keep(margin_run.train_margin_run, *arguments, label=experiment.key, resumes=True)
+    run = _shelf(folder).keep(
+        margin_run.train_margin_run, *arguments, label=experiment.key, resumes=True
+    )
     return experiment.columns() | {"evaluations": run.evaluations, "diverged_at": run.diverged_at}
 
 
@@ -222,7 +286,8 @@ def load_experiment(folder: Path, key: str) -> tuple[GPT, EmbeddingPrior]:
     Raises
     ------
     FileNotFoundError
-        If the run is not there, or was made by other code: the message names the notebook that makes it.
+        If the run is not there, or was made by other code: the message names the notebook that
+        makes it.
     """
     run = _shelf(folder).recall(key, maker="23_margin_sweep")
     return run.model, run.prior
@@ -248,7 +313,8 @@ def measure_losses(
     window_tokens : (n, T + 1) integers
         From :func:`softgeom.language_model.windows`.
     perturbations : sequence of Perturbation
-        Relative ones are in units of the root mean square of this model's embeddings of these windows.
+        Relative ones are in units of the root mean square of this model's embeddings of these
+        windows.
     seed : int
         Seeds the perturbations; the draw of a window is the same for every run and level.
     direction : str
@@ -262,8 +328,13 @@ def measure_losses(
     """
     model = load_experiment(folder, key)[0].to(resolve_device(device))
     rms = embeddings_rms(model, window_tokens)
-    conditions = [None, *(perturber(perturbation, rms, seed, direction) for perturbation in perturbations)]
-    return np.stack([window_losses(model, window_tokens, perturb=change).mean(1) for change in conditions])
+    conditions = [
+        None,
+        *(perturber(perturbation, rms, seed, direction) for perturbation in perturbations),
+    ]
+    return np.stack(
+        [window_losses(model, window_tokens, perturb=change).mean(1) for change in conditions]
+    )
 
 
 @torch.no_grad()
@@ -289,12 +360,16 @@ def window_scores(
     """
     factors = [W.to(model.W_E.device, torch.float64) for W in prior.factors()]
     tokens = torch.from_numpy(window_tokens[:, :-1].astype(np.int64)).to(model.W_E.device)
-    scores = [log_barrier(model.embed(rows).double(), *factors) for rows in tokens.split(batch_size)]
+    scores = [
+        log_barrier(model.embed(rows).double(), *factors) for rows in tokens.split(batch_size)
+    ]
     return torch.cat(scores).cpu().numpy()
 
 
 def embeddings_rms(model: GPT, window_tokens: Tokens) -> float:
-    """Root mean square of a model's embeddings of a text: frequent tokens count as often as they occur."""
+    """Root mean square of a model's embeddings of a text: frequent tokens count as often as they
+    occur.
+    """
     tokens = torch.from_numpy(window_tokens[:, :-1].astype(np.int64)).to(model.W_E.device)
     return embedding_rms(model.embed(tokens))
 
@@ -303,7 +378,12 @@ def evaluations_table(outcomes: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """All evaluations of all runs, one row each, with the columns of their experiments."""
     return pd.DataFrame(
         [
-            {name: value for name, value in outcome.items() if name not in ("evaluations", "diverged_at")} | evaluation
+            {
+                name: value
+                for name, value in outcome.items()
+                if name not in ("evaluations", "diverged_at")
+            }
+            | evaluation
             for outcome in outcomes
             for evaluation in outcome["evaluations"]
         ]

@@ -1,4 +1,6 @@
-"""A GPT with what it reads through and what its training was like: made from a corpus, written to a folder, read again."""
+"""A GPT with what it reads through and what its training was like: made from a corpus, written to a
+folder, read again.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def train_gpt(
         config,
         checkpoint=checkpoint,
         device=device,
-        report=lambda row: print(f"step {row['step']}: validation loss {row['validation']:.3f} nats", flush=True),
+        report=lambda row: print(
+            f"step {row['step']}: validation loss {row['validation']:.3f} nats", flush=True
+        ),
     )
     about = {
         "evaluations": result.evaluations,

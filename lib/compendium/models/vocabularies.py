@@ -1,7 +1,9 @@
-"""Advertised and reachable vocabularies of released models: their scans, kept, and what is read where a lost character is drawn.
+"""Advertised and reachable vocabularies of released models: their scans, kept, and what is read
+where a lost character is drawn.
 
-A model's file lists the characters that it can answer with; its last layer decides which of them it ever does. Drawn characters come from one
-font that every installation of matplotlib brings (DejaVu Sans: Latin, Greek, Cyrillic and more, no Chinese).
+A model's file lists the characters that it can answer with; its last layer decides which of them it
+ever does. Drawn characters come from one font that every installation of matplotlib brings (DejaVu
+Sans: Latin, Greek, Cyrillic and more, no Chinese).
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ WORDS = (
 
 
 def available(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
-    """Which released models can be had, and of the others why not; files that are missing are fetched once."""
+    """Which released models can be had, and of the others why not; files that are missing are
+    fetched once.
+    """
     found, absent = [], {}
     for name in names:
         try:
@@ -63,13 +67,17 @@ def heads(names: Iterable[str]) -> tuple[dict[str, Head], dict[str, str]]:
 
 
 def scan_released(name: str) -> Scan:
-    """The scan of a released model's head in the box of 100, all classes; kept, also for the notebooks that ask about the same head."""
+    """The scan of a released model's head in the box of 100, all classes; kept, also for the
+    notebooks that ask about the same head.
+    """
     layer = load_softmax_layer(name)
     return kept_scan(layer, np.arange(layer.classes), Box(100.0))
 
 
 def unreachable_in_range(name: str) -> int:
-    """How many outputs can never win where the step in front of the layer confines its features (`Head.feature_set`); a small model's, scanned anew."""
+    """How many outputs can never win where the step in front of the layer confines its features
+    (`Head.feature_set`); a small model's, scanned anew.
+    """
     head = load_head(name)
     found = scan(head.layer, features=head.feature_set()[0])
     found.verify()
@@ -98,21 +106,29 @@ def league(scans: dict[str, Scan]) -> pd.DataFrame:
 
 
 def scripts(scans: dict[str, Scan], least: int = 20) -> pd.DataFrame:
-    """Classes and unreachable ones by model and script, scripts with at least so many classes in one model."""
+    """Classes and unreachable ones by model and script, scripts with at least so many classes in
+    one model.
+    """
     rows = [
         (RELEASED[name].title, writing_of(token), verdict == "unargmaxable")
         for name, found in scans.items()
         for token, verdict in zip(found.table["token"], found.table["verdict"], strict=True)
     ]
     table = pd.DataFrame(rows, columns=["model", "script", "lost"])
-    counted = table.groupby(["model", "script"], sort=False)["lost"].agg(["size", "sum"]).reset_index()
+    counted = (
+        table.groupby(["model", "script"], sort=False)["lost"].agg(["size", "sum"]).reset_index()
+    )
     counted.columns = pd.Index(["model", "script", "classes", "unreachable"])
     large = counted.groupby("script")["classes"].max() >= least
-    return counted[counted["script"].map(large)].assign(share=lambda t: t["unreachable"] / t["classes"])
+    return counted[counted["script"].map(large)].assign(
+        share=lambda t: t["unreachable"] / t["classes"]
+    )
 
 
 def writing_of(token: str) -> str:
-    """The script of a token; Chinese characters as simplified or traditional where a national standard of one side alone lists them."""
+    """The script of a token; Chinese characters as simplified or traditional where a national
+    standard of one side alone lists them.
+    """
     script = {"Other": "signs, no letters"}.get(script_of(token), script_of(token))
     if script != "Han" or len(token) != 1:
         return {"Hiragana": "kana", "Katakana": "kana"}.get(script, script)
@@ -123,36 +139,55 @@ def writing_of(token: str) -> str:
 
 
 def unreachable(scans: dict[str, Scan]) -> pd.DataFrame:
-    """What can never be answered, for the models' maintainers: model, script, outputs, and the tokens themselves in one line."""
+    """What can never be answered, for the models' maintainers: model, script, outputs, and the
+    tokens themselves in one line.
+    """
     rows = []
     for name, found in scans.items():
         lost = found.table[found.table["verdict"] == "unargmaxable"]
         for script, tokens in lost.groupby([writing_of(token) for token in lost["token"]])["token"]:
-            rows.append((RELEASED[name].title, script, len(tokens), " ".join(escape_token(token) for token in tokens)))
+            rows.append(
+                (
+                    RELEASED[name].title,
+                    script,
+                    len(tokens),
+                    " ".join(escape_token(token) for token in tokens),
+                )
+            )
     return pd.DataFrame(rows, columns=["model", "script", "outputs", "tokens"])
 
 
 def letters(found: Scan, *, lost: bool, font: glyphs.Font) -> list[str]:
-    """Accented and other letters outside ASCII, drawn by the font, that the model lists and that can never (or can) be its answer."""
+    """Accented and other letters outside ASCII, drawn by the font, that the model lists and that
+    can never (or can) be its answer.
+    """
     verdict = "unargmaxable" if lost else "argmaxable"
     table = found.table
     tokens = table["token"][table["verdict"] == verdict]
-    kept = [t for t in tokens if len(t) == 1 and t.isalpha() and ord(t) > 127 and t in font.characters]
+    kept = [
+        t for t in tokens if len(t) == 1 and t.isalpha() and ord(t) > 127 and t in font.characters
+    ]
     return [t for t in kept if script_of(t) in {"Latin", "Greek", "Cyrillic"}]
 
 
 def matched(lost: Sequence[str], free: Sequence[str], font: glyphs.Font) -> list[str]:
-    """For each lost letter another one of the same script and case, of the same Unicode block where there is one left, with the closest ink.
+    """For each lost letter another one of the same script and case, of the same Unicode block where
+    there is one left, with the closest ink.
 
-    The block stands for rarity: Latin-1 holds the letters of Western Europe, Extended-A those of the rest of Europe, later ones are rarer.
+    The block stands for rarity: Latin-1 holds the letters of Western Europe, Extended-A those of
+    the rest of Europe, later ones are rarer.
     """
     inks = {c: glyphs.ink(c, font) for c in {*lost, *free}}
     left, chosen = set(free), []
     for letter in lost:
-        alike = [c for c in left if script_of(c) == script_of(letter) and c.isupper() == letter.isupper()]
+        alike = [
+            c for c in left if script_of(c) == script_of(letter) and c.isupper() == letter.isupper()
+        ]
         if not alike:
             continue
-        best = min(alike, key=lambda c: (abs(_block(c) - _block(letter)), abs(inks[c] - inks[letter]), c))
+        best = min(
+            alike, key=lambda c: (abs(_block(c) - _block(letter)), abs(inks[c] - inks[letter]), c)
+        )
         left.remove(best)
         chosen.append(best)
     return chosen
@@ -163,7 +198,9 @@ def dejavu() -> glyphs.Font:
     return glyphs.find_fonts([FONT])[0]
 
 
-def read_drawn(model: str | Path, texts: Sequence[str], font: glyphs.Font, threads: int = 1) -> list[str]:
+def read_drawn(
+    model: str | Path, texts: Sequence[str], font: glyphs.Font, threads: int = 1
+) -> list[str]:
     """What a recogniser reads where each text is drawn, black on white."""
     layer = load_softmax_layer(model)
     images = [glyphs.render_line(text, font, _SIZE) for text in texts]
@@ -181,7 +218,10 @@ def read_letters(
     model: str, lost: Sequence[str], controls: Sequence[str], font: glyphs.Font, threads: int = 1
 ) -> pd.DataFrame:
     """One row a letter: letter, group, drawn, reading, read."""
-    groups = [*[(c, "can never be read") for c in lost], *[(c, "matched control") for c in controls]]
+    groups = [
+        *[(c, "can never be read") for c in lost],
+        *[(c, "matched control") for c in controls],
+    ]
     drawn = [between(letter) for letter, _ in groups]
     found = read_drawn(model, drawn, font, threads)
     rows = [
@@ -192,16 +232,23 @@ def read_letters(
 
 
 def sign_readings(model: str, found: Scan, font: glyphs.Font, threads: int = 1) -> pd.DataFrame:
-    """Everyday words with a letter that the model lists and can never answer with: language, word, meaning, reading, lost."""
+    """Everyday words with a letter that the model lists and can never answer with: language, word,
+    meaning, reading, lost.
+    """
     lost = set(letters(found, lost=True, font=font))
     words = [row for row in WORDS if lost & set(row[1])]
     read = read_drawn(model, [word for _, word, _ in words], font, threads)
-    rows = [(*row, said, "".join(c for c in row[1] if c in lost)) for row, said in zip(words, read, strict=True)]
+    rows = [
+        (*row, said, "".join(c for c in row[1] if c in lost))
+        for row, said in zip(words, read, strict=True)
+    ]
     return pd.DataFrame(rows, columns=["language", "word", "meaning", "reading", "lost"])
 
 
 def speechless_characters(found: Scan) -> pd.DataFrame:
-    """Chinese characters with several readings, none of which g2pM can ever give: character, readings."""
+    """Chinese characters with several readings, none of which g2pM can ever give: character,
+    readings.
+    """
     (path,) = fetch_members(RELEASED["g2pm"].wheel, [G2PM_READINGS])
     table = found.table
     lost = set(table["token"][table["verdict"] == "unargmaxable"])
@@ -211,14 +258,20 @@ def speechless_characters(found: Scan) -> pd.DataFrame:
 
 
 def separation(scores: np.ndarray, lost: np.ndarray) -> float:
-    """How often a lost row has the smaller score than another one, ties half: 1 when the score tells them all apart, 1/2 when it tells nothing."""
+    """How often a lost row has the smaller score than another one, ties half: 1 when the score
+    tells them all apart, 1/2 when it tells nothing.
+    """
     ranks = pd.Series(scores).rank().to_numpy()
     n, m = int(lost.sum()), int((~lost).sum())
     return float("nan") if not n or not m else 1 - (ranks[lost].sum() - n * (n + 1) / 2) / (n * m)
 
 
 def _block(letter: str) -> int:
-    return int(np.searchsorted([0x100, 0x180, 0x250, 0x370, 0x400, 0x460, 0x1E00, 0x1F00], ord(letter), side="right"))
+    return int(
+        np.searchsorted(
+            [0x100, 0x180, 0x250, 0x370, 0x400, 0x460, 0x1E00, 0x1F00], ord(letter), side="right"
+        )
+    )
 
 
 def _in_standard(character: str, encoding: str) -> bool:

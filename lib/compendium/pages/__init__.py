@@ -1,1 +1,3 @@
-"""Pages made from recorded runs: README, gallery, register and manifest in the repository, and the whole site with its article."""
+"""Pages made from recorded runs: README, gallery, register and manifest in the repository, and the
+whole site with its article.
+"""

@@ -1,4 +1,6 @@
-"""The site's reference of the library: the public names of each chapter, grouped by the module that defines them."""
+"""The site's reference of the library: the public names of each chapter, grouped by the module that
+defines them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _HEAVY = ("torch", "numba", "gguf", "onnxruntime", "transformers")
 
 
 def absent() -> list[str]:
-    """Packages that parts of the library import and that the site's environment does without: names and docstrings do not need them."""
+    """Packages that parts of the library import and that the site's environment does without: names
+    and docstrings do not need them.
+    """
     return [name for name in _HEAVY if importlib.util.find_spec(name) is None]
 
 
@@ -49,14 +53,20 @@ def _page(title: str, package: str) -> str:
 
 
 def _public(package: ModuleType) -> Iterator[tuple[str, list[str] | None]]:
-    """Modules to show, each with its public names; all of its names (None) where the package does not say which are public."""
+    """Modules to show, each with its public names; all of its names (None) where the package does
+    not say which are public.
+    """
     if not hasattr(package, "__all__"):
-        yield from ((f"{package.__name__}.{module.name}", None) for module in pkgutil.iter_modules(package.__path__))
+        yield from (
+            (f"{package.__name__}.{module.name}", None)
+            for module in pkgutil.iter_modules(package.__path__)
+        )
         return
     homes: dict[str, list[str]] = {}
     for name in package.__all__:
         home = getattr(undecorate(getattr(package, name)), "__module__", None)
-        if home is not None and home.startswith(f"{package.__name__}."):  # a name from elsewhere is shown there
+        # a name from elsewhere is shown there
+        if home is not None and home.startswith(f"{package.__name__}."):
             homes.setdefault(home, []).append(name)
     yield from homes.items()
 

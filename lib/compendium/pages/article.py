@@ -1,7 +1,9 @@
-"""The explorable article "One softmax, four places": one HTML file that needs no kernel, no network and no other file.
+"""The explorable article "One softmax, four places": one HTML file that needs no kernel, no network
+and no other file.
 
-Each step asks before it tells: a number or a word is guessed, then the answer, its figure and the verdict of the claim behind it appear. All
-numbers are taken from the records when the page is built; the live figures are the explorers' own pages, set into it.
+Each step asks before it tells: a number or a word is guessed, then the answer, its figure and the
+verdict of the claim behind it appear. All numbers are taken from the records when the page is
+built; the live figures are the explorers' own pages, set into it.
 """
 
 from __future__ import annotations
@@ -59,81 +61,152 @@ class Step:
 def sections(found: Iterable[Finding], profile: str) -> dict[str, tuple[str, Sequence[Step]]]:
     """Heading of each place, its introduction, and its steps, with the numbers of the records."""
     evidence = {f.claim.id: f.judgement.evidence for f in found}
-    gpt2 = load_table("10_braid_counts", "model_sizes", profile).set_index("model").loc["GPT-2"].to_dict()
-    few, all_orders = (int(gpt2[f"log10_{name}"]) + 1 for name in ("regions_with_bias", "factorial"))
+    gpt2 = (
+        load_table("10_braid_counts", "model_sizes", profile)
+        .set_index("model")
+        .loc["GPT-2"]
+        .to_dict()
+    )
+    few, all_orders = (
+        int(gpt2[f"log10_{name}"]) + 1 for name in ("regions_with_bias", "factorial")
+    )
     dead, fold, decide, count = (
         evidence[id]
-        for id in ("001-section-4-ppocr", "003-corollary-3.1", "004-leaders-explain", "004-followers-decide")
+        for id in (
+            "001-section-4-ppocr",
+            "003-corollary-3.1",
+            "004-leaders-explain",
+            "004-followers-decide",
+        )
     )
     pair = np.array([-1.0, 1.0])
-    off = max(evidence[id]["error"] for id in ("002-ov-circuit", "002-sum-over-heads", "002-residual-stream"))
+    off = max(
+        evidence[id]["error"]
+        for id in ("002-ov-circuit", "002-sum-over-heads", "002-residual-stream")
+    )
     return {
         "At the exit": (
-            "A model's last layer scores each answer by a dot product with a row of weights; the softmax keeps the order of the scores.",
+            (
+                "A model's last layer scores each answer by a dot product with a row of weights; "
+                "the softmax keeps the order of the scores."
+            ),
             (
                 Step(
-                    "Three rows form a triangle, the fourth lies inside it. Can the fourth class ever score highest?",
+                    (
+                        "Three rows form a triangle, the fourth lies inside it. Can the fourth "
+                        "class ever score highest?"
+                    ),
                     "no",
-                    "Whichever way the features point, a corner of the triangle lies farther that way. Drag the fourth class out, and it can win.",
+                    (
+                        "Whichever way the features point, a corner of the triangle lies farther "
+                        "that way. Drag the fourth class out, and it can win."
+                    ),
                     ("yes", "no"),
                     explorer="softmax",
                     claim="001-figure-1",
                 ),
                 Step(
-                    f"All orders of GPT-2's {int(gpt2['classes']):,} tokens are a number of {all_orders:,} digits. The orders that its {int(gpt2['dimension'])} features "
+                    f"All orders of GPT-2's {int(gpt2['classes']):,} tokens are a number of "
+                    f"{all_orders:,} digits. The orders that its {int(gpt2['dimension'])} "
+                    "features "
                     "can produce are a number of how many digits?",
                     str(few),
-                    f"{few:,} digits. Each feature multiplies the count by some millions, and there are few features beside so many tokens.",
+                    (
+                        f"{few:,} digits. Each feature multiplies the count by some millions, "
+                        "and there are few features beside so many tokens."
+                    ),
                     claim="001-table-3",
                 ),
                 Step(
-                    f"A text recogniser that one command installs chooses between {dead['asked']:,} outputs. How many can never be its answer, whatever the picture?",
+                    (
+                        "A text recogniser that one command installs chooses between "
+                        f"{dead['asked']:,} outputs. How many can never be its answer, whatever "
+                        "the picture?"
+                    ),
                     str(dead["imprisoned"]),
-                    f"{dead['imprisoned']:,}, each with a proof that is checked without a solver. {dead['copies']} of these rows are copies of one another.",
+                    (
+                        f"{dead['imprisoned']:,}, each with a proof that is checked without a "
+                        f"solver. {dead['copies']} of these rows are copies of one another."
+                    ),
                     near=0.2,
                     claim="001-never-read",
                 ),
             ),
         ),
         "Between": (
-            "Heads, norms and feed-forward layers write into one stream. The notes say that a model is the sum of what they write.",
+            (
+                "Heads, norms and feed-forward layers write into one stream. The notes say that "
+                "a model is the sum of what they write."
+            ),
             (
                 Step(
-                    "Take two trained models apart and add the parts up again, in double precision. How far off is the sum: a thousandth, a millionth, or nothing but rounding?",
+                    (
+                        "Take two trained models apart and add the parts up again, in double "
+                        "precision. How far off is the sum: a thousandth, a millionth, or "
+                        "nothing but rounding?"
+                    ),
                     "rounding",
-                    f"Relative errors of at most {off:.0e}: nothing but rounding. Two formulas of the notes fail as printed, both for a lost transpose.",
+                    (
+                        f"Relative errors of at most {off:.0e}: nothing but rounding. Two "
+                        "formulas of the notes fail as printed, both for a lost transpose."
+                    ),
                     ("thousandth", "millionth", "rounding"),
                     claim="002-residual-stream",
                 ),
             ),
         ),
         "Inside attention": (
-            "A token subtracts the mean of its past, weighted by a softmax. On a line, with past tokens at −1 and 1, the coupling c grows from 0.",
+            (
+                "A token subtracts the mean of its past, weighted by a softmax. On a line, with "
+                "past tokens at −1 and 1, the coupling c grows from 0."
+            ),
             (
                 Step(
-                    "From which c on does the line fold, so that one residual belongs to several tokens?",
+                    (
+                        "From which c on does the line fold, so that one residual belongs to "
+                        "several tokens?"
+                    ),
                     f"{1 / scalar.attention_moments(0.0, pair, 1.0).variance:g}",
-                    "At c = 1 the slope 1 − c Var reaches zero in the middle, where both tokens weigh the same. Turn c up and see the curve fold.",
+                    (
+                        "At c = 1 the slope 1 − c Var reaches zero in the middle, where both "
+                        "tokens weigh the same. Turn c up and see the curve fold."
+                    ),
                     explorer="fold",
                     state={"past": pair.tolist(), "coupling": 0.5},
                     claim="003-proposition-1",
                 ),
                 Step(
-                    "At c = 2 the printed formula gives the next token a density. To what does it integrate: less than one, one, or more?",
+                    (
+                        "At c = 2 the printed formula gives the next token a density. To what "
+                        "does it integrate: less than one, one, or more?"
+                    ),
                     "more",
-                    f"To {fold['mass']:.2f}: where the line is folded, several tokens share a residual, and the formula counts each of them.",
+                    (
+                        f"To {fold['mass']:.2f}: where the line is folded, several tokens share "
+                        "a residual, and the formula counts each of them."
+                    ),
                     ("less", "one", "more"),
                     claim="003-corollary-3.1",
                 ),
             ),
         ),
         "In the cold limit": (
-            "Let the softmax grow ever colder: each token looks at one other only, the farthest in its own direction, and steps towards it.",
+            (
+                "Let the softmax grow ever colder: each token looks at one other only, the "
+                "farthest in its own direction, and steps towards it."
+            ),
             (
                 Step(
-                    "A classifier reads reviews this way; words gather at a few leaders. Delete all leaders from the reviews: what percentage of its decisions stays?",
+                    (
+                        "A classifier reads reviews this way; words gather at a few leaders. "
+                        "Delete all leaders from the reviews: what percentage of its decisions "
+                        "stays?"
+                    ),
                     f"{100 * decide['kept']:.0f}",
-                    f"{decide['kept']:.0%}. How many words gather on each side decides: that count alone gives {count['predicts']:.0%} of the decisions.",
+                    (
+                        f"{decide['kept']:.0%}. How many words gather on each side decides: that "
+                        f"count alone gives {count['predicts']:.0%} of the decisions."
+                    ),
                     near=0.05,
                     explorer="hardmax",
                     claim="004-leaders-explain",
@@ -149,37 +222,55 @@ def page(found: Sequence[Finding], profile: str) -> str:
     parts = []
     for heading, (introduction, steps) in sections(found, profile).items():
         parts.append(f"<h2>{html.escape(heading)}</h2>\n<p>{html.escape(introduction)}</p>")
-        parts += [_step(f"q{len(parts)}-{n}", step, verdicts.get(step.claim, "")) for n, step in enumerate(steps)]
+        parts += [
+            _step(f"q{len(parts)}-{n}", step, verdicts.get(step.claim, ""))
+            for n, step in enumerate(steps)
+        ]
     return _page("\n".join(parts))
 
 
 def unavailable(missing: str) -> str:
     """What stands in the article's place where a result that it needs is missing."""
     return _page(
-        f"<p>This page takes its numbers from the results of all notebooks; one is missing: {html.escape(missing)}.</p>"
+        "<p>This page takes its numbers from the results of all notebooks; one is missing: "
+        f"{html.escape(missing)}.</p>"
     )
 
 
 def _page(content: str) -> str:
-    return document(TITLE, _STYLE, _BODY.replace("@TITLE", TITLE).replace("@BODY", content), frames=True)
+    return document(
+        TITLE, _STYLE, _BODY.replace("@TITLE", TITLE).replace("@BODY", content), frames=True
+    )
 
 
 def _step(name: str, step: Step, verdict: str) -> str:
     if step.options:
         field = "".join(
-            f'<label><input type="radio" name="{name}" value="{html.escape(option)}"> {html.escape(option)}</label> '
+            (
+                f'<label><input type="radio" name="{name}" value="{html.escape(option)}"> '
+                f"{html.escape(option)}</label> "
+            )
             for option in step.options
         )
     else:
-        field = f'<label>Your guess <input type="number" step="any" name="{name}" inputmode="decimal"></label> '
+        field = (
+            f'<label>Your guess <input type="number" step="any" name="{name}" '
+            'inputmode="decimal"></label> '
+        )
     live = ""
     if step.explorer:
         inside = html.escape(explorers.page(step.explorer, step.state), quote=True)
         live = f'<iframe title="{step.explorer} explorer" data-page="{inside}"></iframe>'
-    stamp = f'<p class="verdict">{html.escape(step.claim)}: <b>{html.escape(verdict)}</b></p>' if verdict else ""
+    stamp = (
+        f'<p class="verdict">{html.escape(step.claim)}: <b>{html.escape(verdict)}</b></p>'
+        if verdict
+        else ""
+    )
     return (
-        f'<form class="step" data-answer="{html.escape(step.answer)}" data-near="{step.near}">\n<p class="ask">{html.escape(step.ask)}</p>\n'
-        f'<p>{field}<button type="submit">Guess</button></p>\n<p class="said" aria-live="polite"></p>\n'
+        f'<form class="step" data-answer="{html.escape(step.answer)}" '
+        f'data-near="{step.near}">\n<p class="ask">{html.escape(step.ask)}</p>\n'
+        f'<p>{field}<button type="submit">Guess</button></p>\n<p class="said" '
+        'aria-live="polite"></p>\n'
         f'<div class="tells" hidden><p>{html.escape(step.tells)}</p>{stamp}{live}</div>\n</form>'
     )
 

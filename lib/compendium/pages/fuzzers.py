@@ -1,4 +1,6 @@
-"""What the fuzzers found, as the tables of `docs/torture.md`: from `results/torture`, and from `results/bench` near ties and mutants."""
+"""What the fuzzers found, as the tables of `docs/torture.md`: from `results/torture`, and from
+`results/bench` near ties and mutants.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,13 @@ _WHOLE = ["tried", "wrong", "refused", _MEMORY]
 
 
 def summary(root: Path) -> pd.DataFrame:
-    """One row a fuzzer: what was tried, what was answered wrongly, and the worst of seconds and megabytes."""
-    rows = [_family(root / "results" / "torture" / f"{name}.csv", title) for name, title in TITLES.items()]
+    """One row a fuzzer: what was tried, what was answered wrongly, and the worst of seconds and
+    megabytes.
+    """
+    rows = [
+        _family(root / "results" / "torture" / f"{name}.csv", title)
+        for name, title in TITLES.items()
+    ]
     if len(killed := kills(root)):
         wrong = killed["rounds with other bytes"] + killed["done twice"] + killed["left after 5 s"]
         rows.append({"fuzzer": "kills", "tried": killed["kills"].sum(), "wrong": wrong.sum()})
@@ -34,7 +41,15 @@ def summary(root: Path) -> pd.DataFrame:
 def kills(root: Path) -> pd.DataFrame:
     """One row a kind of work."""
     path = root / "results" / "torture" / "kills.csv"
-    names = ["work", "rounds", "kills", "of workers", "rounds with other bytes", "done twice", "left after 5 s"]
+    names = [
+        "work",
+        "rounds",
+        "kills",
+        "of workers",
+        "rounds with other bytes",
+        "done twice",
+        "left after 5 s",
+    ]
     if not path.is_file():
         return pd.DataFrame(columns=names)
     table = pd.read_csv(path)
@@ -54,7 +69,9 @@ def kills(root: Path) -> pd.DataFrame:
 
 
 def mutants(root: Path) -> pd.DataFrame:
-    """One row a module of what every verdict stands on: how many of its mutants survived when they were first tried, and do now."""
+    """One row a module of what every verdict stands on: how many of its mutants survived when they
+    were first tried, and do now.
+    """
     path = root / "results" / "bench" / "mutants.csv"
     names = ["module", "tried", "survived at first", "survive now", "of these with a reason"]
     if not path.is_file():
@@ -97,20 +114,30 @@ def _oracle(path: Path) -> dict[str, Any]:
 
 
 def _near_ties(path: Path) -> list[dict[str, Any]]:
-    """What the attack wins from the checkers; and without rounding bounds, where finding nothing would be the fault."""
+    """What the attack wins from the checkers; and without rounding bounds, where finding nothing
+    would be the fault.
+    """
     if not path.is_file():
         return []
     table = pd.read_csv(path).groupby("rounding_bounds")[["attempts", "falsely_accepted"]].sum()
     without = int(table["falsely_accepted"]["all zero"])
-    title = f"near ties: an attack on rounding bounds (with all of them set to zero it wins {without})"
+    title = (
+        f"near ties: an attack on rounding bounds (with all of them set to zero it wins {without})"
+    )
     real = table.loc["as they are"]
     return [{"fuzzer": title, "tried": real["attempts"], "wrong": real["falsely_accepted"]}]
 
 
 def _mutants(path: Path) -> dict[str, Any]:
-    """Broken expressions of what every verdict stands on; wrong is a survivor for which no reason is given."""
+    """Broken expressions of what every verdict stands on; wrong is a survivor for which no reason
+    is given.
+    """
     if not path.is_file():
         return {}
     table = pd.read_csv(path, keep_default_na=False)
     unexplained = table["verdict"].eq("SURVIVED") & table["reason"].eq("")
-    return {"fuzzer": "mutants: broken expressions", "tried": len(table), "wrong": unexplained.sum()}
+    return {
+        "fuzzer": "mutants: broken expressions",
+        "tried": len(table),
+        "wrong": unexplained.sum(),
+    }

@@ -1,7 +1,9 @@
-"""The gallery: pages for any git host, with every committed figure, its caption, and the claims that it belongs to.
+"""The gallery: pages for any git host, with every committed figure, its caption, and the claims
+that it belongs to.
 
-`docs/gallery/README.md` is the first view: verdicts by kind, the causes that several rows share, what does not hold as it stands, and a
-contact sheet. One page a paper follows. All links are relative, all of it is rendered from the register and the committed records.
+`docs/gallery/README.md` is the first view: verdicts by kind, the causes that several rows share,
+what does not hold as it stands, and a contact sheet. One page a paper follows. All links are
+relative, all of it is rendered from the register and the committed records.
 """
 
 from __future__ import annotations
@@ -29,13 +31,21 @@ def pages() -> dict[str, str]:
     known = {finding.claim.id: finding for finding in found}
     shown = all_committed()
     runs = [run for run in shown if not run.name.startswith("9")]
-    papers = {paper: [run for run in runs if _page(run.name) == paper] for paper in [*register.titles, FOUNDATIONS]}
+    papers = {
+        paper: [run for run in runs if _page(run.name) == paper]
+        for paper in [*register.titles, FOUNDATIONS]
+    }
     result = {
         f"{FOLDER}/README.md": _index(
             register,
             found,
             papers,
-            [picture(run, key) for run in shown if run not in runs for key in run.record["figures"]],
+            [
+                picture(run, key)
+                for run in shown
+                if run not in runs
+                for key in run.record["figures"]
+            ],
         )
     }
     for paper, chosen in papers.items():
@@ -58,7 +68,12 @@ def picture(run: NotebookRun, key: str, up: str = _UP) -> str:
     return f"![{alt}]({up}{run.figure(key)})"
 
 
-def _index(register: Register, found: list[Finding], papers: dict[str, list[NotebookRun]], pictures: list[str]) -> str:
+def _index(
+    register: Register,
+    found: list[Finding],
+    papers: dict[str, list[NotebookRun]],
+    pictures: list[str],
+) -> str:
     shared = findings.by_root(found, register)
     parts = [
         "# Gallery: what four sources say, and what was found",
@@ -68,7 +83,10 @@ def _index(register: Register, found: list[Finding], papers: dict[str, list[Note
         _legend(found),
         "## Causes that several rows share",
         "\n".join(
-            f"- **{plain(register.roots[root])}** {len(rows)} rows: {', '.join(map(_linked, rows))}."
+            (
+                f"- **{plain(register.roots[root])}** {len(rows)} rows: "
+                f"{', '.join(map(_linked, rows))}."
+            )
             for root, rows in shared.items()
         )
         or "None.",
@@ -76,22 +94,34 @@ def _index(register: Register, found: list[Finding], papers: dict[str, list[Note
         "Claims of the sources, apart from those above.",
     ]
     for kind, heading in findings.KINDS.items():
-        rows = [f for f in found if f.claim.kind == kind != "ours" and f.verdict not in {*_HOLDS, NOT_TESTABLE}]
+        rows = [
+            f
+            for f in found
+            if f.claim.kind == kind != "ours" and f.verdict not in {*_HOLDS, NOT_TESTABLE}
+        ]
         if rows := [f for f in rows if f.claim.root not in shared]:
             parts += [
                 f"### {heading}",
                 "\n".join(
-                    f"- {_linked(f)}: {plain(shortened(f.claim.statement))} *{plain(f.judgement.says)}*" for f in rows
+                    (
+                        f"- {_linked(f)}: {plain(shortened(f.claim.statement))} "
+                        f"*{plain(f.judgement.says)}*"
+                    )
+                    for f in rows
                 ),
             ]
     parts += ["## Pages"]
     for paper, runs in papers.items():
-        name = f"{paper}: {register.titles[paper]}" if paper in register.titles else _FOUNDATIONS_TITLE
+        name = (
+            f"{paper}: {register.titles[paper]}" if paper in register.titles else _FOUNDATIONS_TITLE
+        )
         parts += [f"### [{name}]({paper}.md)", _contact_sheet(paper, runs)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _paper(paper: str, runs: list[NotebookRun], register: Register, known: dict[str, Finding]) -> str:
+def _paper(
+    paper: str, runs: list[NotebookRun], register: Register, known: dict[str, Finding]
+) -> str:
     chosen = [claim for claim in register.values() if claim.paper == paper]
     title = f"{paper}: {register.titles[paper]}" if paper in register.titles else _FOUNDATIONS_TITLE
     parts = [f"# {title}", "[All papers](README.md)"]
@@ -99,11 +129,16 @@ def _paper(paper: str, runs: list[NotebookRun], register: Register, known: dict[
         parts.append(table_of_counts([known[claim.id] for claim in chosen if claim.id in known]))
     recorded = {run.name: run for run in runs}
     for name in sorted({*recorded, *(claim.notebook for claim in chosen)}):
-        parts += [f'<a id="{name}"></a>', f"## [{plain(title_of(name))}]({_UP}notebooks/{name}.ipynb)"]
+        parts += [
+            f'<a id="{name}"></a>',
+            f"## [{plain(title_of(name))}]({_UP}notebooks/{name}.ipynb)",
+        ]
         if name in recorded:
             parts += _figures(recorded[name])
         rows = [claim for claim in chosen if claim.notebook == name]
-        parts += [entry(claim, known.get(claim.id), register) for claim in rows if claim.kind != "ours"]
+        parts += [
+            entry(claim, known.get(claim.id), register) for claim in rows if claim.kind != "ours"
+        ]
         if own := [claim for claim in rows if claim.kind == "ours"]:
             parts.append("**Our own questions**, which no source states:")
             parts += [entry(claim, known.get(claim.id), register) for claim in own]
@@ -120,7 +155,8 @@ def _figures(run: NotebookRun) -> list[str]:
 def _contact_sheet(paper: str, runs: list[NotebookRun]) -> str:
     """The first figure of each notebook, small, leading to its place on the paper's page."""
     return "\n".join(
-        f'<a href="{paper}.md#{run.name}"><img src="{_UP}{run.figure(next(iter(run.record["figures"])))}" width="32%" '
+        f'<a href="{paper}.md#{run.name}"><img '
+        f'src="{_UP}{run.figure(next(iter(run.record["figures"])))}" width="32%" '
         f'alt="{html.escape(title_of(run.name))}"></a>'
         for run in runs
         if run.record["figures"]
@@ -128,12 +164,19 @@ def _contact_sheet(paper: str, runs: list[NotebookRun]) -> str:
 
 
 def _linked(finding: Finding) -> str:
-    return f"[{finding.claim.paper}, {plain(finding.claim.place)}]({finding.claim.paper}.md#{finding.claim.id}) **{finding.verdict}**"
+    return (
+        f"[{finding.claim.paper}, "
+        f"{plain(finding.claim.place)}]({finding.claim.paper}.md#{finding.claim.id}) "
+        f"**{finding.verdict}**"
+    )
 
 
 def _legend(found: list[Finding]) -> str:
     profiles = sorted({finding.profile for finding in found})
-    return f"Shown: {len(found)} claims from the committed results of profile {' and '.join(profiles) or '(none)'}. {_RULES}"
+    return (
+        f"Shown: {len(found)} claims from the committed results of profile "
+        f"{' and '.join(profiles) or '(none)'}. {_RULES}"
+    )
 
 
 def _page(name: str) -> str:
@@ -144,4 +187,7 @@ _FOUNDATIONS_TITLE = "Data and models"
 _STATED = """Every verdict here is computed: a notebook passes evidence, a rule that stands beside the claim decides
 ([`claims/`](../../claims)). A theorem holds or fails, printed numbers agree or not, an experiment is reproduced or not, and only at a scale that
 can tell. Rows that share a cause count once. What no source states is ours, and counts for or against nobody."""
-_RULES = "A line unfolds to the statement, the rule with its reason, and the notebook. Rendered by `make readme`; nothing on these pages is typed."
+_RULES = (
+    "A line unfolds to the statement, the rule with its reason, and the notebook. Rendered by "
+    "`make readme`; nothing on these pages is typed."
+)

@@ -1,7 +1,9 @@
-"""`codecheck.yml`: every committed figure and table with what it shows, in the format of CODECHECK (https://codecheck.org.uk).
+"""`codecheck.yml`: every committed figure and table with what it shows, in the format of CODECHECK
+(https://codecheck.org.uk).
 
-Ours is the manifest, the title and the version of the specification. The authors add ORCIDs and `paper.reference` at a release, whoever checks the
-compendium adds `codechecker`, `certificate`, `summary` and `report`: the specification forbids placeholders for them.
+Ours is the manifest, the title and the version of the specification. The authors add ORCIDs and
+`paper.reference` at a release, whoever checks the compendium adds `codechecker`, `certificate`,
+`summary` and `report`: the specification forbids placeholders for them.
 """
 
 from __future__ import annotations
@@ -27,10 +29,18 @@ def render() -> str:
     entries = []
     for run in all_committed():
         entries += [
-            {"file": run.figure(key), "comment": figure["caption"]} for key, figure in run.record["figures"].items()
+            {"file": run.figure(key), "comment": figure["caption"]}
+            for key, figure in run.record["figures"].items()
         ]
         folder = run.results.relative_to(paths.root()).as_posix()
-        entries += [{"file": f"{folder}/{key}.csv", "comment": text} for key, text in run.record["tables"].items()]
+        entries += [
+            {"file": f"{folder}/{key}.csv", "comment": text}
+            for key, text in run.record["tables"].items()
+        ]
     return yaml.safe_dump(
-        {**_HEAD, "manifest": entries}, sort_keys=False, allow_unicode=True, width=120, explicit_start=True
+        {**_HEAD, "manifest": entries},
+        sort_keys=False,
+        allow_unicode=True,
+        width=120,
+        explicit_start=True,
     )

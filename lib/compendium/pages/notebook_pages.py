@@ -1,7 +1,8 @@
-"""A notebook as a page of the site: figures with caption and alternative text, long code folded, provenance at its end.
+"""A notebook as a page of the site: figures with caption and alternative text, long code folded,
+provenance at its end.
 
-A page is made from an executed notebook, or, when nothing was executed here, from the notebook as it is committed: its figures then stand
-below the cells that record them.
+A page is made from an executed notebook, or, when nothing was executed here, from the notebook as
+it is committed: its figures then stand below the cells that record them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def from_execution(run: NotebookRun, profile: str) -> dict[str, Any]:
 
 
 def from_record(run: NotebookRun) -> dict[str, Any]:
-    """The page of a notebook as it is committed, without outputs, with the figures of its committed run."""
+    """The page of a notebook as it is committed, without outputs, with the figures of its committed
+    run.
+    """
     notebook = json.loads(paths.notebook(run.name).read_text(encoding="utf-8"))
     return _page(notebook, with_recorded_figures(notebook["cells"], run), run)
 
@@ -33,12 +36,16 @@ def from_record(run: NotebookRun) -> dict[str, Any]:
 def with_drawn_figures(cells: list[dict[str, Any]], run: NotebookRun) -> list[dict[str, Any]]:
     """The recorded figures in place of the pictures that the cells showed while they ran.
 
-    They are the same figures in the same order, but the recorded ones name their data and have a file of their own.
+    They are the same figures in the same order, but the recorded ones name their data and have a
+    file of their own.
     """
     figures = run.record["figures"]
-    if sum(_is_picture(output) for cell in cells for output in cell.get("outputs", [])) != len(figures):
+    if sum(_is_picture(output) for cell in cells for output in cell.get("outputs", [])) != len(
+        figures
+    ):
         raise ValueError(
-            f"executed/{run.profile}/{run.name}.ipynb and its record have not the same figures: run `make {run.name}` again"
+            f"executed/{run.profile}/{run.name}.ipynb and its record have not the same "
+            f"figures: run `make {run.name}` again"
         )
     result, waiting = [], iter(figures)
     for cell in cells:
@@ -50,7 +57,9 @@ def with_drawn_figures(cells: list[dict[str, Any]], run: NotebookRun) -> list[di
 
 
 def with_recorded_figures(cells: list[dict[str, Any]], run: NotebookRun) -> list[dict[str, Any]]:
-    """Each recorded figure below the cell that records it (`book.figure("name", ...)`); those of computed names at the end."""
+    """Each recorded figure below the cell that records it (`book.figure("name", ...)`); those of
+    computed names at the end.
+    """
     result, left = [], dict.fromkeys(run.record["figures"])
     for cell in cells:
         result.append(cell)
@@ -77,10 +86,17 @@ def read_on(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def markdown_cell(name: str, text: str) -> dict[str, Any]:
     """A cell of prose."""
-    return {"cell_type": "markdown", "id": name[:64].replace("_", "-"), "metadata": {}, "source": text}
+    return {
+        "cell_type": "markdown",
+        "id": name[:64].replace("_", "-"),
+        "metadata": {},
+        "source": text,
+    }
 
 
-def _page(notebook: dict[str, Any], cells: list[dict[str, Any]], run: NotebookRun) -> dict[str, Any]:
+def _page(
+    notebook: dict[str, Any], cells: list[dict[str, Any]], run: NotebookRun
+) -> dict[str, Any]:
     told = f"---\n**Provenance.** {registers.provenance(run)} {registers.evidence(run, '../')}."
     return notebook | {"cells": [*read_on(cells), markdown_cell("provenance", told)]}
 
@@ -88,14 +104,20 @@ def _page(notebook: dict[str, Any], cells: list[dict[str, Any]], run: NotebookRu
 def _figure(run: NotebookRun, key: str) -> dict[str, Any]:
     figure = run.record["figures"][key]
     alt = " ".join(figure["alt"].split())
-    options = f":alt: {alt}\n:target: ../{registers.image(run, key)}"  # a click opens it at full size
-    return markdown_cell(f"figure-{key}", f"```{{figure}} ../{run.figure(key)}\n{options}\n\n{figure['caption']}\n```")
+    # a click opens it at full size
+    options = f":alt: {alt}\n:target: ../{registers.image(run, key)}"
+    return markdown_cell(
+        f"figure-{key}",
+        f"```{{figure}} ../{run.figure(key)}\n{options}\n\n{figure['caption']}\n```",
+    )
 
 
 def _recorded_in(cell: dict[str, Any]) -> list[str]:
     if cell["cell_type"] != "code":
         return []
-    plain = "".join(line if not line.lstrip().startswith(("%", "!")) else "\n" for line in cell["source"])
+    plain = "".join(
+        line if not line.lstrip().startswith(("%", "!")) else "\n" for line in cell["source"]
+    )
     return [
         node.args[0].value
         for node in ast.walk(ast.parse(plain))

@@ -1,4 +1,5 @@
-"""Numbers, tables and pictures of the README and of `docs/` come from `results/`: no number there is typed by hand.
+"""Numbers, tables and pictures of the README and of `docs/` come from `results/`: no number there
+is typed by hand.
 
 Markers in the text, each kept and its content replaced::
 
@@ -30,15 +31,20 @@ from compendium.pages.entries import table_of_counts
 from compendium.runs import NotebookRun, committed
 
 _MARKER = re.compile(
-    r"<!-- (value|table|cost|figure|verdicts|links|fuzzers): *([^|]*?) *(?:\| *(.*?))? *-->(.*?)<!-- /\1 -->", re.DOTALL
+    (
+        r"<!-- (value|table|cost|figure|verdicts|links|fuzzers): *([^|]*?) *(?:\| *(.*?))? "
+        r"*-->(.*?)<!-- /\1 -->"
+    ),
+    re.DOTALL,
 )
 
 
 def render(text: str, up: str = "", shown: Sequence[NotebookRun] | None = None) -> str:
-    """The text with every marker's content renewed; `up` leads from its page to the top of the repository (`../`).
+    """The text with every marker's content renewed; `up` leads from its page to the top of the
+    repository (`../`).
 
-    Values come from the runs in `shown`, for a notebook that is not among them from its committed run; None shows the committed runs.
-    A picture that the runs in `shown` did not make says so.
+    Values come from the runs in `shown`, for a notebook that is not among them from its committed
+    run; None shows the committed runs. A picture that the runs in `shown` did not make says so.
 
     Raises
     ------
@@ -74,7 +80,9 @@ class _Renderer:
         return self.runs[name] if self.runs and name in self.runs else committed(name)
 
     def who_has(self, kind: str, name: str, key: str) -> tuple[NotebookRun, bool]:
-        """The run at hand where it recorded the thing, else the committed one; whether it is the committed in place of a run at hand."""
+        """The run at hand where it recorded the thing, else the committed one; whether it is the
+        committed in place of a run at hand.
+        """
         run = self.run(name)
         if self.runs is not None and (name not in self.runs or key not in run.record[kind]):
             return committed(name), True
@@ -85,7 +93,9 @@ class _Renderer:
         run, other = self.who_has("values", name, key)
         values = run.record["values"]
         if key not in values:
-            raise KeyError(f"a page names the value {what}; {name} recorded {', '.join(values) or 'none'}")
+            raise KeyError(
+                f"a page names the value {what}; {name} recorded {', '.join(values) or 'none'}"
+            )
         return format(values[key]["value"], option) + (" (committed)" if other else "")
 
     def table(self, what: str, option: str) -> str:
@@ -104,9 +114,12 @@ class _Renderer:
         run, other = self.who_has("figures", name, key)
         if key not in run.record["figures"]:
             raise KeyError(
-                f"a page names the figure {what}; {name} recorded {', '.join(run.record['figures']) or 'none'}"
+                f"a page names the figure {what}; {name} recorded "
+                f"{', '.join(run.record['figures']) or 'none'}"
             )
-        alt = " ".join(run.record["figures"][key]["alt"].split()).replace("[", "(").replace("]", ")")
+        alt = (
+            " ".join(run.record["figures"][key]["alt"].split()).replace("[", "(").replace("]", ")")
+        )
         label = "\n*From the committed results, not from this run.*\n" if other else ""
         return f"\n![{alt}]({self.up}{run.figure(key)})\n{label}"
 
@@ -116,14 +129,21 @@ class _Renderer:
 
 
 def _links() -> str:
-    """Where the compendium is looked at, tried and checked without installing anything; the address is the authors' to change, in one place."""
-    project = tomllib.loads((paths.root() / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    """Where the compendium is looked at, tried and checked without installing anything; the address
+    is the authors' to change, in one place.
+    """
+    project = tomllib.loads((paths.root() / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     address = project["urls"]["Source"].rstrip("/")
     owner, name = address.rsplit("/", 2)[1:]
     checks = f"{address}/actions/workflows/ci.yml"
-    binder = f"https://mybinder.org/v2/gh/{owner}/{name}/main?urlpath=lab/tree/notebooks/start.ipynb"
+    binder = (
+        f"https://mybinder.org/v2/gh/{owner}/{name}/main?urlpath=lab/tree/notebooks/start.ipynb"
+    )
     return (
-        f"\n[**The live site**](https://{owner}.github.io/{name}/) · [![try it in a browser](https://mybinder.org/badge_logo.svg)]({binder}) "
+        f"\n[**The live site**](https://{owner}.github.io/{name}/) · [![try it in a "
+        f"browser](https://mybinder.org/badge_logo.svg)]({binder}) "
         f"[![checks of the main branch]({checks}/badge.svg?branch=main)]({checks})\n"
     )
 
@@ -131,14 +151,19 @@ def _links() -> str:
 def _cost(what: str, option: str) -> str:
     targets = pd.read_csv(paths.root() / "results" / "bench" / "targets.csv").set_index("target")
     if what not in targets.index:
-        raise KeyError(f"a page names the cost of {what}; results/bench/targets.csv has {', '.join(targets.index)}")
+        raise KeyError(
+            f"a page names the cost of {what}; results/bench/targets.csv has "
+            f"{', '.join(targets.index)}"
+        )
     column, unit, digits = ("disk (GB)", "GB", 1) if option == "disk" else ("minutes", "minutes", 0)
     said = f"{targets[column].to_dict()[what]:.{digits}f} {unit}"
     return "1 minute" if said == "1 minutes" else said
 
 
 def _fuzzers(what: str, option: str) -> str:
-    table = {"kills": fuzzers.kills, "mutants": fuzzers.mutants}.get(what, fuzzers.summary)(paths.root())
+    table = {"kills": fuzzers.kills, "mutants": fuzzers.mutants}.get(what, fuzzers.summary)(
+        paths.root()
+    )
     return "\n" + markdown(table) + "\n"
 
 

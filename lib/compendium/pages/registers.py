@@ -1,7 +1,9 @@
-"""The site's generated pages: the register of claims, what does not hold, the papers' numbers beside ours, and the provenance of every output.
+"""The site's generated pages: the register of claims, what does not hold, the papers' numbers
+beside ours, and the provenance of every output.
 
-Everything is read from the runs that the site shows. Each claim leads to its notebook, its figures and its numbers: a figure is a file of
-the site's `_images`, a table or record one of its `results`. Those are linked in HTML, since Markdown would copy each for every link.
+Everything is read from the runs that the site shows. Each claim leads to its notebook, its figures
+and its numbers: a figure is a file of the site's `_images`, a table or record one of its `results`.
+Those are linked in HTML, since Markdown would copy each for every link.
 """
 
 from __future__ import annotations
@@ -21,23 +23,35 @@ from compendium.runs import NotebookRun
 
 
 def claims_page(runs: Sequence[NotebookRun]) -> str:
-    """Every claim as a line that unfolds, by paper; the page's script adds filters by paper, kind and verdict."""
+    """Every claim as a line that unfolds, by paper; the page's script adds filters by paper, kind
+    and verdict.
+    """
     register = claims.load()
     found, faults = findings.of(runs)
     known = {finding.claim.id: finding for finding in found}
     where = {run.name: run for run in runs}
-    parts = ["# Register of claims\n", _READING, table_of_counts(found), '\n<div id="claim-filters"></div>\n', *faults]
+    parts = [
+        "# Register of claims\n",
+        _READING,
+        table_of_counts(found),
+        '\n<div id="claim-filters"></div>\n',
+        *faults,
+    ]
     for paper, title in register.titles.items():
         parts.append(f"## {paper}: {plain(title)}\n")
         for claim in register.values():
             if claim.paper == paper:
-                links = evidence(where[claim.notebook]) if claim.notebook in where else claim.notebook
+                links = (
+                    evidence(where[claim.notebook]) if claim.notebook in where else claim.notebook
+                )
                 parts.append(entry(claim, known.get(claim.id), register, evidence=links) + "\n")
     return "\n".join(parts)
 
 
 def corrections_page(runs: Sequence[NotebookRun]) -> str:
-    """What a reader of the sources should know: causes that several rows share, then what does not hold as it stands, by kind."""
+    """What a reader of the sources should know: causes that several rows share, then what does not
+    hold as it stands, by kind.
+    """
     register = claims.load()
     found, _ = findings.of(runs)
     shared = findings.by_root(found, register)
@@ -46,7 +60,11 @@ def corrections_page(runs: Sequence[NotebookRun]) -> str:
         parts += [f"**{plain(register.roots[root])}**\n", *map(_line, rows), ""]
     for kind, heading in findings.KINDS.items():
         best = VERDICTS[kind][0]
-        rows = [f for f in found if f.claim.kind == kind != "ours" and f.verdict not in (best, NOT_TESTABLE)]
+        rows = [
+            f
+            for f in found
+            if f.claim.kind == kind != "ours" and f.verdict not in (best, NOT_TESTABLE)
+        ]
         if rows := [f for f in rows if f.claim.root not in shared]:
             parts += [f"## {heading}\n", *map(_line, rows), ""]
     if rows := [f for f in found if f.claim.kind != "ours" and f.verdict == NOT_TESTABLE]:
@@ -60,16 +78,25 @@ def comparisons_page(profile: str, runs: Sequence[NotebookRun]) -> str:
     rows, where = check.compare(profile), {run.name: run for run in runs}
     for specified in check.specification():
         chosen = [row for row in rows if row.id == specified["id"]]
-        counts = ", ".join(f"{n} {v}" for v, n in pd.Series([row.verdict for row in chosen]).value_counts().items())
+        counts = ", ".join(
+            f"{n} {v}" for v, n in pd.Series([row.verdict for row in chosen]).value_counts().items()
+        )
         notebook = specified["ours"].partition("/")[0]
         proof = (
             evidence(where[notebook]) if notebook in where else notebook
         )  # the rows then say how to make the numbers
         parts += [f"## {specified['title']}\n", f"{proof}. {len(chosen)} numbers: {counts}.\n"]
         if odd := [row for row in chosen if row.verdict != "equal"]:
-            parts.append(readme.markdown(pd.DataFrame([_beside(row) | {"reason": row.reason} for row in odd])) + "\n")
+            parts.append(
+                readme.markdown(
+                    pd.DataFrame([_beside(row) | {"reason": row.reason} for row in odd])
+                )
+                + "\n"
+            )
         if equal := [row for row in chosen if row.verdict == "equal"]:
-            parts.append(_folded(f"The {len(equal)} equal numbers", _table_of(equal, specified["keys"])))
+            parts.append(
+                _folded(f"The {len(equal)} equal numbers", _table_of(equal, specified["keys"]))
+            )
     return "\n".join(parts)
 
 
@@ -78,24 +105,34 @@ def provenance_page(runs: Sequence[NotebookRun]) -> str:
     parts = ["# Provenance of every figure and table\n"]
     for run in runs:
         rows = [
-            {"file": f'<a href="{image(run, key)}">{run.name}-{key}.png</a>', "what it shows": value["caption"]}
+            {
+                "file": f'<a href="{image(run, key)}">{run.name}-{key}.png</a>',
+                "what it shows": value["caption"],
+            }
             for key, value in run.record["figures"].items()
         ]
         rows += [
             {"file": f'<a href="{_results(run)}/{key}.csv">{key}.csv</a>', "what it shows": value}
             for key, value in run.record["tables"].items()
         ]
-        parts += [f"## {run.name}\n", f"[Notebook](notebooks/{run.name}.ipynb). {provenance(run)}\n"]
+        parts += [
+            f"## {run.name}\n",
+            f"[Notebook](notebooks/{run.name}.ipynb). {provenance(run)}\n",
+        ]
         if rows:
             parts += [readme.markdown(pd.DataFrame(rows)), ""]
     return "\n".join(parts)
 
 
 def provenance(run: NotebookRun) -> str:
-    """One paragraph: profile, parameters, data, device, and, where this clone ran it, the commit and seconds."""
+    """One paragraph: profile, parameters, data, device, and, where this clone ran it, the commit
+    and seconds.
+    """
     path = paths.executed_dir(run.profile) / f"{run.name}.json"
     execution = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    parameters = ", ".join(f"`{key}` = {value}" for key, value in run.record["parameters"].items()) or "none"
+    parameters = (
+        ", ".join(f"`{key}` = {value}" for key, value in run.record["parameters"].items()) or "none"
+    )
     told = f"Profile `{run.profile}`, on {run.record['device']}"
     if execution:
         told += f", commit `{execution['commit']}`, {execution['seconds']} s"
@@ -103,10 +140,14 @@ def provenance(run: NotebookRun) -> str:
 
 
 def evidence(run: NotebookRun, up: str = "") -> str:
-    """Links to a notebook, each of its figures and its record; `up` leads from the page to the site's top folder."""
+    """Links to a notebook, each of its figures and its record; `up` leads from the page to the
+    site's top folder.
+    """
     links = [f"[{run.name}]({up}notebooks/{run.name}.ipynb)"]
     if figures := list(run.record["figures"]):
-        numbered = (f'<a href="{up}{image(run, key)}">{number}</a>' for number, key in enumerate(figures, 1))
+        numbered = (
+            f'<a href="{up}{image(run, key)}">{number}</a>' for number, key in enumerate(figures, 1)
+        )
         links.append(f"figure{'s' * (len(figures) > 1)} {' '.join(numbered)}")
     links.append(f'<a href="{up}{_results(run)}/record.json">numbers</a>')
     return ", ".join(links)
@@ -124,7 +165,10 @@ def _results(run: NotebookRun) -> str:
 def _line(finding: Finding) -> str:
     claim = finding.claim
     link = f'<a href="claims.html#{claim.id}">{claim.paper}, {plain(claim.place)}</a>'
-    return f"- {link} **{finding.verdict}**: {plain(shortened(claim.statement))} *{plain(finding.judgement.says)}*"
+    return (
+        f"- {link} **{finding.verdict}**: {plain(shortened(claim.statement))} "
+        f"*{plain(finding.judgement.says)}*"
+    )
 
 
 def _beside(row: check.Comparison) -> dict[str, Any]:
@@ -137,7 +181,9 @@ def _table_of(rows: list[check.Comparison], keys: list[str]) -> str:
     if len(keys) == 2 and not frame.duplicated(keys).any():
         grid = frame.pivot(index=keys[0], columns=keys[1], values="ours").reset_index()
         grid.columns = [f"{keys[0]} \\ {keys[1]}", *map(str, grid.columns[1:])]
-        return readme.markdown(grid.astype(object).map(lambda v: f"{v:.6g}" if isinstance(v, float) else v))
+        return readme.markdown(
+            grid.astype(object).map(lambda v: f"{v:.6g}" if isinstance(v, float) else v)
+        )
     return readme.markdown(frame)
 
 

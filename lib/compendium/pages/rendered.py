@@ -1,4 +1,5 @@
-"""Every tracked file that is rendered from the committed results: pages, gallery, the committed verdicts, the manifest, conda's environments.
+"""Every tracked file that is rendered from the committed results: pages, gallery, the committed
+verdicts, the manifest, conda's environments.
 
 `make readme` writes them, `make lint` says which of them do not show what is committed.
 """
@@ -15,7 +16,11 @@ from compendium.runs import SHOWN
 def fresh() -> dict[Path, str]:
     """Each rendered file and what it should hold."""
     root = paths.root()
-    pages = {page: readme.render(page.read_text(encoding="utf-8")) for page in [root / "README.md"] if page.is_file()}
+    pages = {
+        page: readme.render(page.read_text(encoding="utf-8"))
+        for page in [root / "README.md"]
+        if page.is_file()
+    }
     for page in sorted((root / "docs").glob("*.md")):
         pages[page] = readme.render(page.read_text(encoding="utf-8"), "../")
     pages |= {root / path: text for path, text in gallery.pages().items()}
@@ -43,7 +48,11 @@ def write() -> None:
 def stale() -> list[str]:
     """Files that do not show the committed results, as paths in the repository."""
     pages = fresh()
-    odd = [path for path, text in pages.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    odd = [
+        path
+        for path, text in pages.items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text
+    ]
     odd += [path for path in _gallery() if path not in pages]
     return sorted(path.relative_to(paths.root()).as_posix() for path in odd)
 

@@ -1,7 +1,9 @@
-"""The site: notebooks, registers, explorers, lessons and an API reference, as one folder that opens without a server.
+"""The site: notebooks, registers, explorers, lessons and an API reference, as one folder that opens
+without a server.
 
-`build` shows the run at hand (`make report`), `build_committed` what the clone holds (`make site`, which executes nothing). Pages are assembled as
-sources in `build/report`, then Sphinx builds them into `build/html`.
+`build` shows the run at hand (`make report`), `build_committed` what the clone holds (`make site`,
+which executes nothing). Pages are assembled as sources in `build/report`, then Sphinx builds them
+into `build/html`.
 """
 
 from __future__ import annotations
@@ -20,8 +22,16 @@ from compendium.pages import api_pages, article, assets, excerpts, notebook_page
 from compendium.pages.notebook_pages import markdown_cell
 from compendium.runs import NotebookRun
 
-_CHAPTERS = {"Foundations": "0", "Bottleneck": "1", "Margins": "2", "Circuits": "3", "Hardmax": "4", "Summary": "9"}
-_PRACTICAL = {"Three readers", "What it costs"}  # sections of the README that are for those who run things
+_CHAPTERS = {
+    "Foundations": "0",
+    "Bottleneck": "1",
+    "Margins": "2",
+    "Circuits": "3",
+    "Hardmax": "4",
+    "Summary": "9",
+}
+# sections of the README that are for those who run things
+_PRACTICAL = {"Three readers", "What it costs"}
 _ELSEWHERE = {"More"}  # sections that the site's own navigation replaces
 _LINKS = """Each claim leads to its notebook, figures and numbers in the [register of claims](claims.md). See also the
 [corrections and negative results](corrections.md), the [papers' tables beside ours](comparisons.md), the
@@ -34,7 +44,8 @@ Drag a point: which classes can still win? The [explorers](explorers/softmax.md)
 <a href="_static/one_softmax.html">One softmax, four places</a>, from a triangle to GPT-2. Or [**scan your own head here**](scan.md): drop a file of weights, see
 its dead outputs, take the proofs home; nothing leaves the page.
 """
-_WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"  # no table of contents: the figure takes its place
+# no table of contents: the figure takes its place
+_WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"
 _HOW_TO = """:::{note}
 Here the lesson can be read. To work through it, with live figures and exercises that answer, run `make lab`. The
 [softmax](../explorers/softmax.md), [fold](../explorers/fold.md), [attention](../explorers/attention.md) and [hardmax](../explorers/hardmax.md) explorers also work on this site.
@@ -52,7 +63,8 @@ def build(profile: str) -> Path:
     for name in runs.notebooks():
         if not (paths.executed_dir(profile) / f"{name}.ipynb").is_file():
             raise FileNotFoundError(
-                f"executed/{profile}/{name}.ipynb is missing: run `make {name} PROFILE={profile}`, or `make all` for everything"
+                f"executed/{profile}/{name}.ipynb is missing: run `make {name} "
+                f"PROFILE={profile}`, or `make all` for everything"
             )
     shown = runs.all_last(profile)
     pages = {run.name: notebook_pages.from_execution(run, profile) for run in shown}
@@ -62,10 +74,14 @@ def build(profile: str) -> Path:
 def build_committed() -> Path:
     """The site of the committed results; return its front page. Nothing is executed."""
     shown = runs.all_committed()
-    return _build(shown, {run.name: notebook_pages.from_record(run) for run in shown}, runs.SHOWN[-1], "")
+    return _build(
+        shown, {run.name: notebook_pages.from_record(run) for run in shown}, runs.SHOWN[-1], ""
+    )
 
 
-def _build(shown: Sequence[NotebookRun], notebooks: dict[str, Any], profile: str, told: str) -> Path:
+def _build(
+    shown: Sequence[NotebookRun], notebooks: dict[str, Any], profile: str, told: str
+) -> Path:
     source = paths.root() / "build" / "report"
     if source.exists():
         shutil.rmtree(source)
@@ -82,23 +98,31 @@ def _build(shown: Sequence[NotebookRun], notebooks: dict[str, Any], profile: str
         "data": (paths.root() / "data" / "README.md").read_text(encoding="utf-8"),
         "torture": _for_the_site(_rendered("docs/torture.md", shown)),
     }
-    proofs = {name: _for_the_site(_rendered(f"docs/{name}.md", shown)) for name in ("verdicts", "certificates")}
+    proofs = {
+        name: _for_the_site(_rendered(f"docs/{name}.md", shown))
+        for name in ("verdicts", "certificates")
+    }
     explorers, lessons = _explorers(source), _lessons(source)
     pages["scan"] = _scan_page(source)
     _write(source / "_static" / "one_softmax.html", _article(shown, profile))
     (source / "api").mkdir()
     for name, text in api_pages.pages().items():
         _write(source / "api" / f"{name}.md", text)
-    front, running = split_readme(_rendered("README.md", shown), _rendered("docs/reproducing.md", shown))
+    front, running = split_readme(
+        _rendered("README.md", shown), _rendered("docs/reproducing.md", shown)
+    )
     trees = [
-        _tree(title, [f"notebooks/{n}" for n in notebooks if n.startswith(digit)]) for title, digit in _CHAPTERS.items()
+        _tree(title, [f"notebooks/{n}" for n in notebooks if n.startswith(digit)])
+        for title, digit in _CHAPTERS.items()
     ]
     trees += [_tree("Explorers", explorers), _tree("Lessons", lessons)]
     trees += [
         _tree("Registers", [name for name in pages if name != "scan"]),
         _tree("Use", ["scan", *proofs, "running", "api/index"]),
     ]
-    for name, text in (pages | proofs | {"running": running, "index": "\n".join([front, *trees])}).items():
+    for name, text in (
+        pages | proofs | {"running": running, "index": "\n".join([front, *trees])}
+    ).items():
         _write(source / f"{name}.md", text)
     _fetch_mathjax(source / "_static")
     return _sphinx(source, paths.root() / "build" / "html", _banner(shown, told))
@@ -111,7 +135,9 @@ def _rendered(page: str, shown: Sequence[NotebookRun]) -> str:
 
 
 def _banner(shown: Sequence[NotebookRun], told: str) -> str:
-    """What every page must say: which run this is, when it is not the committed one, and which notebooks lacked data."""
+    """What every page must say: which run this is, when it is not the committed one, and which
+    notebooks lacked data.
+    """
     lacking = [run for run in shown if run.aside and not run.name.startswith("9")]
     standing = ", ".join(run.name for run in lacking if run.stand_in)
     partial = ", ".join(run.name for run in lacking if not run.stand_in)
@@ -130,15 +156,24 @@ def _copy_files(shown: Sequence[NotebookRun], source: Path) -> None:
             _copy(path, source / "_extra" / path.relative_to(root))
     for path in (root / "results" / "torture").glob("*.csv"):
         _copy(path, source / "_extra" / path.relative_to(root))
-    for picture in re.findall(r"\]\((figures/[^)]+)\)", _rendered("README.md", shown)):  # of a run that is not shown
+    # of a run that is not shown
+    for picture in re.findall(r"\]\((figures/[^)]+)\)", _rendered("README.md", shown)):
         _copy(root / picture, source / picture)
 
 
 def split_readme(readme_text: str, reproducing: str = "") -> tuple[str, str]:
-    """The front page and the page for those who run things: markers have done their work, links lead to pages of the site."""
+    """The front page and the page for those who run things: markers have done their work, links
+    lead to pages of the site.
+    """
     head, *sections = re.split(r"(?m)^(?=## )", _for_the_site(readme_text))
-    practical = [part for part in sections if part.splitlines()[0].removeprefix("## ") in _PRACTICAL]
-    kept = [part for part in sections if part.splitlines()[0].removeprefix("## ") not in _PRACTICAL | _ELSEWHERE]
+    practical = [
+        part for part in sections if part.splitlines()[0].removeprefix("## ") in _PRACTICAL
+    ]
+    kept = [
+        part
+        for part in sections
+        if part.splitlines()[0].removeprefix("## ") not in _PRACTICAL | _ELSEWHERE
+    ]
     front = "\n".join([head, _LIVE, *kept, _LINKS])
     more = re.sub(r"(?m)^# .*\n", "", _for_the_site(reproducing))
     return front, "# Running it\n\n" + "\n".join([*practical, more])
@@ -175,7 +210,11 @@ def _for_the_site(text: str) -> str:
 
 
 def _tree(title: str, entries: list[str]) -> str:
-    return f"```{{toctree}}\n:caption: {title}\n:hidden:\n\n" + "\n".join(entries) + "\n```\n" if entries else ""
+    return (
+        f"```{{toctree}}\n:caption: {title}\n:hidden:\n\n" + "\n".join(entries) + "\n```\n"
+        if entries
+        else ""
+    )
 
 
 def _explorers(source: Path) -> list[str]:
@@ -191,7 +230,10 @@ def _explorers(source: Path) -> list[str]:
         (static / f"{name}.html").write_text(explorers.page(name), encoding="utf-8")
         address = f"../_static/explorers/{name}.html"
         frame = f'<iframe class="explorer" src="{address}" title="{title}"></iframe>'
-        text = f'{_WIDE}# {title}\n\n{frame}\n\n<a href="{address}">On a page of its own</a>, for a projector or to keep.\n'
+        text = (
+            f'{_WIDE}# {title}\n\n{frame}\n\n<a href="{address}">On a page of its own</a>, for a '
+            "projector or to keep.\n"
+        )
         _write(folder / f"{name}.md", text)
     return [f"explorers/{name}" for name in explorers.NAMES]
 
@@ -201,12 +243,20 @@ def _scan_page(source: Path) -> str:
     from softgeom import explorers
 
     _write(source / "_static" / "scan.html", explorers.scan_page())
-    frame = '<iframe class="explorer" src="_static/scan.html" title="Scan a layer in this browser"></iframe>'
-    return f'{_WIDE}# Scan your head here\n\n{frame}\n\n<a href="_static/scan.html">On a page of its own</a>, to keep and to use without a network.\n'
+    frame = (
+        '<iframe class="explorer" src="_static/scan.html" title="Scan a layer in this '
+        'browser"></iframe>'
+    )
+    return (
+        f'{_WIDE}# Scan your head here\n\n{frame}\n\n<a href="_static/scan.html">On a page of '
+        "its own</a>, to keep and to use without a network.\n"
+    )
 
 
 def _article(shown: Sequence[NotebookRun], profile: str) -> str:
-    """The explorable article, with the numbers of the runs shown; without them a page that says what is missing."""
+    """The explorable article, with the numbers of the runs shown; without them a page that says
+    what is missing.
+    """
     try:
         return article.page(findings.of(shown)[0], profile)
     except (KeyError, FileNotFoundError) as missing:
@@ -214,23 +264,33 @@ def _article(shown: Sequence[NotebookRun], profile: str) -> str:
 
 
 def _lessons(source: Path) -> list[str]:
-    """The lessons as they are handed out: not executed, their solutions folded (they are tagged so)."""
+    """The lessons as they are handed out: not executed, their solutions folded (they are tagged
+    so).
+    """
     folder = paths.root() / "notebooks" / "lessons"
     (source / "lessons").mkdir()
     for path in sorted(folder.glob("*.ipynb")):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
             if "solution" in cell["metadata"].get("tags", []):
-                cell["metadata"]["mystnb"] = {"code_prompt_show": "Show a solution", "code_prompt_hide": "Hide it"}
+                cell["metadata"]["mystnb"] = {
+                    "code_prompt_show": "Show a solution",
+                    "code_prompt_hide": "Hide it",
+                }
         notebook["cells"].insert(1, markdown_cell("how-to", _HOW_TO))
         (source / "lessons" / path.name).write_text(json.dumps(notebook), encoding="utf-8")
     for path in folder.glob("*.md"):
         shutil.copy(path, source / "lessons" / path.name)
-    return [f"lessons/{path.stem}" for path in [*sorted(folder.glob("*.ipynb")), *sorted(folder.glob("*.md"))]]
+    return [
+        f"lessons/{path.stem}"
+        for path in [*sorted(folder.glob("*.ipynb")), *sorted(folder.glob("*.md"))]
+    ]
 
 
 def _fetch_mathjax(static: Path) -> None:
-    """MathJax from npm into the site; without npm or network the formulas will need a network, and the build says so."""
+    """MathJax from npm into the site; without npm or network the formulas will need a network, and
+    the build says so.
+    """
     script = assets.fetch(assets.MATHJAX, paths.root() / "build" / "mathjax")
     if script is None:
         print("report: MathJax could not be had from npm; formulas in this build need a network")

@@ -1,6 +1,7 @@
 """Second routes: what the closed forms of 003 are compared with.
 
-A complex step loses no digits to cancellation, automatic differentiation none at all, library distributions and grids know no formula of the chapter.
+A complex step loses no digits to cancellation, automatic differentiation none at all, library
+distributions and grids know no formula of the chapter.
 """
 
 from compendium.second_routes.jacobians import (

@@ -14,15 +14,24 @@ from softgeom.margins import scalar
 def weigh_conditionals(
     cases: Iterable[tuple[tuple[float, ...], float]], s: float, draws: int, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """One row a case (past, c): the mass by folds, by quadrature, and as the mean number of solutions of ``draws`` random noises.
+    """One row a case (past, c): the mass by folds, by quadrature, and as the mean number of
+    solutions of ``draws`` random noises.
 
-    ``positive_mass`` leaves out the tokens beyond the boundary, ``oriented_mass`` the absolute value.
+    ``positive_mass`` leaves out the tokens beyond the boundary, ``oriented_mass`` the absolute
+    value.
     """
 
     def weigh(past: tuple[float, ...], c: float) -> dict[str, object]:
         p = np.array(past)
         folds = scalar.critical_points(p, c)
-        integral = quad(scalar.conditional_density, -15, 15, args=(p, c, s), points=sorted([*folds, *p]), limit=400)[0]
+        integral = quad(
+            scalar.conditional_density,
+            -15,
+            15,
+            args=(p, c, s),
+            points=sorted([*folds, *p]),
+            limit=400,
+        )[0]
         return {
             "past": str(past),
             "c": c,

@@ -1,4 +1,6 @@
-"""The joint law of tokens and embeddings from library distributions, beside the terms of 003, eqs. (26) and (27)."""
+"""The joint law of tokens and embeddings from library distributions, beside the terms of 003, eqs.
+(26) and (27).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from softgeom.margins.prior import log_density
 
 
 def joint_log_density(X: Any, tokens: Any, U: Any, W_Q: Any, W_K: Any, s: float) -> Any:
-    """log p(w, x) from library distributions and the determinant of the whole Jacobian by automatic differentiation (a tensor, for gradients)."""
+    """log p(w, x) from library distributions and the determinant of the whole Jacobian by automatic
+    differentiation (a tensor, for gradients).
+    """
     import torch
 
     from softgeom.margins.depth import prior_residuals
@@ -16,7 +20,9 @@ def joint_log_density(X: Any, tokens: Any, U: Any, W_Q: Any, W_K: Any, s: float)
     def residuals(Z: torch.Tensor) -> torch.Tensor:
         return prior_residuals(Z, W_Q, W_K)
 
-    J = torch.autograd.functional.jacobian(residuals, X, create_graph=True).reshape(X.numel(), X.numel())
+    J = torch.autograd.functional.jacobian(residuals, X, create_graph=True).reshape(
+        X.numel(), X.numel()
+    )
     return (
         torch.distributions.Categorical(logits=X @ U.T).log_prob(tokens).sum()
         + torch.distributions.Normal(X.new_zeros(()), X.new_tensor(s)).log_prob(residuals(X)).sum()
@@ -25,7 +31,9 @@ def joint_log_density(X: Any, tokens: Any, U: Any, W_Q: Any, W_K: Any, s: float)
 
 
 class Objective(NamedTuple):
-    """One draw: gap in value, largest gap in gradient, and the cosine of the gradients of barrier and whole prior, for embeddings and coupling."""
+    """One draw: gap in value, largest gap in gradient, and the cosine of the gradients of barrier
+    and whole prior, for embeddings and coupling.
+    """
 
     value_gap: float
     gradient_gap: float
@@ -34,7 +42,9 @@ class Objective(NamedTuple):
 
 
 def compare_objectives(seed: int, T: int, d: int, classes: int, s: float) -> Objective:
-    """Negative log-posterior against its summands at random embeddings, tokens, head and coupling; then the barrier against the whole log-prior."""
+    """Negative log-posterior against its summands at random embeddings, tokens, head and coupling;
+    then the barrier against the whole log-prior.
+    """
     import torch
 
     from softgeom.margins.posterior import joint_terms
@@ -46,14 +56,22 @@ def compare_objectives(seed: int, T: int, d: int, classes: int, s: float) -> Obj
 
     X, U, W_Q, W_K = normal(T, d), normal(classes, d), normal(d, d), normal(d, d)
     tokens = torch.randint(classes, (T,), generator=generator)
-    terms, other = joint_terms(X, tokens, U, W_Q, W_K, s=s), joint_log_density(X, tokens, U, W_Q, W_K, s)
+    terms, other = (
+        joint_terms(X, tokens, U, W_Q, W_K, s=s),
+        joint_log_density(X, tokens, U, W_Q, W_K, s),
+    )
     learned = (X, U, W_Q, W_K)
-    ours, theirs = torch.autograd.grad(terms.total, learned, retain_graph=True), torch.autograd.grad(-other, learned)
+    ours, theirs = (
+        torch.autograd.grad(terms.total, learned, retain_graph=True),
+        torch.autograd.grad(-other, learned),
+    )
     scale = max(float(g.abs().max()) for g in theirs)
 
     def cosine(*variables: torch.Tensor) -> float:
         whole, barrier = (
-            torch.cat([g.flatten() for g in torch.autograd.grad(value, variables, retain_graph=True)])
+            torch.cat(
+                [g.flatten() for g in torch.autograd.grad(value, variables, retain_graph=True)]
+            )
             for value in (terms.energy + terms.barrier, terms.barrier)
         )
         return float(torch.nn.functional.cosine_similarity(whole, barrier, dim=0))

@@ -1,12 +1,23 @@
-"""How many rankings a low-rank softmax can realise, which classes can never win, and the proof for each."""
+"""How many rankings a low-rank softmax can realise, which classes can never win, and the proof for
+each.
+"""
 
 from softgeom.bottleneck.arithmetic import survives
-from softgeom.bottleneck.certifying.verdict import Captors, Evidence, EvidenceError, Finding, Twin, Unknown, Witness
+from softgeom.bottleneck.certifying.verdict import (
+    Captors,
+    Evidence,
+    EvidenceError,
+    Finding,
+    Twin,
+    Unknown,
+    Witness,
+)
 from softgeom.bottleneck.counting.regions import count_regions, log10_regions
 from softgeom.bottleneck.freeing import smallest_shift
 from softgeom.bottleneck.prevention import repair
 from softgeom.bottleneck.ranks import RankBounds, bound_rank
-from softgeom.bottleneck.scanner import Scan, scan
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.searching.reflect import braid_reflect
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 

@@ -1,8 +1,9 @@
 """Does a witness still win when the layer runs in narrow arithmetic?
 
-A verdict is about real numbers. A device that holds W, b and x in float16 or bfloat16 rounds them first, and may round the logits
-too: then a class whose best margin is small can lose, or tie, in practice. Here inputs are rounded to the format, products
-are summed in float32 (as accelerators do) and logits are rounded to the format again.
+A verdict is about real numbers. A device that holds W, b and x in float16 or bfloat16 rounds them
+first, and may round the logits too: then a class whose best margin is small can lose, or tie, in
+practice. Here inputs are rounded to the format, products are summed in float32 (as accelerators do)
+and logits are rounded to the format again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.verdict import Witness
-from softgeom.bottleneck.scanner import Scan
+from softgeom.bottleneck.scan_result import Scan
 
 Format = Literal["float32", "bfloat16", "float16"]
 
@@ -59,4 +60,6 @@ def survives(scan: Scan, form: Format) -> dict[int, bool]:
 
 def _feature(scan: Scan, point: NDArray[np.floating]) -> NDArray[np.float64]:
     """x of a witness, whatever coordinates its evidence is in."""
-    return np.asarray(scan.features.features_at(np.asarray(point, dtype=np.float64)[None])[0][0], dtype=np.float64)
+    return np.asarray(
+        scan.features.features_at(np.asarray(point, dtype=np.float64)[None])[0][0], dtype=np.float64
+    )

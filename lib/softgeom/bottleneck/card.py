@@ -1,4 +1,6 @@
-"""A scan on one page: counts, scripts, the classes that can never win, a picture, and how to check it. No file beside it is needed."""
+"""A scan on one page: counts, scripts, the classes that can never win, a picture, and how to check
+it. No file beside it is needed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ _MANY = 2_000  # tokens in the roll of those that can never win
 
 
 def _theme(dark: bool) -> str:
-    named = {"ink": ("#1d1d1f", "#e6edf3"), "paper": ("#ffffff", "#14181d"), "code": ("#f2f2f4", "#252b33"), **COLOURS}
+    named = {
+        "ink": ("#1d1d1f", "#e6edf3"),
+        "paper": ("#ffffff", "#14181d"),
+        "code": ("#f2f2f4", "#252b33"),
+        **COLOURS,
+    }
     return "".join(f"--{name}:{pair[dark]};" for name, pair in named.items())
 
 
@@ -36,11 +43,14 @@ _STYLE = f"""
 .softgeom-card td:first-child,.softgeom-card th:first-child{{text-align:left;overflow-wrap:anywhere}}
 .softgeom-card .roll{{font-size:1.15rem;overflow-wrap:anywhere;line-height:1.7}}.softgeom-card code{{background:var(--code);padding:.1rem .3rem}}
 """
-_PAGE = "html{background:#fff}@media (prefers-color-scheme:dark){html{background:#14181d}}"  # around the card
+# around the card
+_PAGE = "html{background:#fff}@media (prefers-color-scheme:dark){html{background:#14181d}}"
 
 
 def script_of(token: str) -> str:
-    """The script of a token's first letter, by the first word of its Unicode name; `other` without a letter."""
+    """The script of a token's first letter, by the first word of its Unicode name; `other` without
+    a letter.
+    """
     letter = next((c for c in token if c.isalpha()), None)
     name = unicodedata.name(letter, "OTHER").split()[0] if letter else "OTHER"
     return {"CJK": "Han", "IDEOGRAPHIC": "Han"}.get(name, name.capitalize())
@@ -49,13 +59,20 @@ def script_of(token: str) -> str:
 def by_script(table: pd.DataFrame) -> pd.DataFrame:
     """Classes and unargmaxable classes of each script, the most frequent scripts first."""
     scripts = [script_of(token) for token in table["token"]]
-    lost = Counter(s for s, verdict in zip(scripts, table["verdict"], strict=True) if verdict == "unargmaxable")
+    lost = Counter(
+        s for s, verdict in zip(scripts, table["verdict"], strict=True) if verdict == "unargmaxable"
+    )
     rows = [(script, count, lost[script]) for script, count in Counter(scripts).most_common()]
     return pd.DataFrame(rows, columns=["script", "classes", "unargmaxable"])
 
 
 def card(
-    table: pd.DataFrame, counts: Mapping[str, int], title: str, facts: Sequence[str] = (), *, whole: bool = True
+    table: pd.DataFrame,
+    counts: Mapping[str, int],
+    title: str,
+    facts: Sequence[str] = (),
+    *,
+    whole: bool = True,
 ) -> str:
     """HTML of a scan.
 
@@ -85,10 +102,13 @@ def card(
         worst = lost.head(_WORST)
         rows = "".join(
             f"<tr><td>{_name(token)}</td><td>{t}</td><td>{margin:.4g}</td></tr>"
-            for t, token, margin in zip(worst["class"], worst["token"], worst["margin"], strict=True)
+            for t, token, margin in zip(
+                worst["class"], worst["token"], worst["margin"], strict=True
+            )
         )
         parts.append(
-            f"<h2>Deepest inside</h2><table><tr><th>token</th><th>class</th><th>margin at most</th></tr>{rows}</table>"
+            "<h2>Deepest inside</h2><table><tr><th>token</th><th>class</th><th>margin at "
+            f"most</th></tr>{rows}</table>"
         )
         roll = " ".join(_name(token) for token in lost["token"][:_MANY])
         more = f" and {len(lost) - _MANY:,} more" if len(lost) > _MANY else ""
@@ -96,14 +116,19 @@ def card(
     body = f'<style>{_STYLE}</style><div class="softgeom-card">{"".join(parts)}</div>'
     if not whole:
         return body
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{_text(title)}</title><style>{_PAGE}</style>'
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" '
+        f'content="width=device-width"><title>{_text(title)}</title><style>{_PAGE}</style>'
+    )
     return f"<!doctype html><html lang=en><head>{head}</head><body>{body}</body></html>\n"
 
 
 def _headline(counts: Mapping[str, int]) -> str:
     total = sum(counts.values())
     if counts["unargmaxable"]:
-        return f"{counts['unargmaxable']:,} of {total:,} outputs can never be the answer, each proven."
+        return (
+            f"{counts['unargmaxable']:,} of {total:,} outputs can never be the answer, each proven."
+        )
     if counts["undecided"]:
         return f"No output is proven lost; {counts['undecided']:,} of {total:,} are undecided."
     tied = f" but for {counts['tied']:,} that tie with a twin" if counts["tied"] else ""
@@ -112,7 +137,8 @@ def _headline(counts: Mapping[str, int]) -> str:
 
 def _counts(counts: Mapping[str, int]) -> str:
     rows = "".join(
-        f'<tr><td style="color:var(--{name})">{name}</td><td>{number:,}</td></tr>' for name, number in counts.items()
+        f'<tr><td style="color:var(--{name})">{name}</td><td>{number:,}</td></tr>'
+        for name, number in counts.items()
     )
     return f"<table>{rows}</table>"
 
@@ -121,27 +147,36 @@ def _scripts(table: pd.DataFrame) -> str:
     counted = by_script(table)
     rows = "".join(
         f"<tr><td>{_text(script)}</td><td>{classes:,}</td><td>{lost:,}</td><td>{lost / classes:.0%}</td></tr>"
-        for script, classes, lost in counted[counted["unargmaxable"] > 0].head(20).itertuples(index=False)
+        for script, classes, lost in counted[counted["unargmaxable"] > 0]
+        .head(20)
+        .itertuples(index=False)
     )
     return (
-        f"<h2>By script</h2><table><tr><th>script</th><th>classes</th><th>never</th><th>share</th></tr>{rows}</table>"
+        "<h2>By "
+        f"script</h2><table><tr><th>script</th><th>classes</th><th>never</th><th>share</th></tr>{rows}</table>"
     )
 
 
 def _picture(table: pd.DataFrame) -> str:
-    """Certified margins on a logarithmic axis: those that can never win to the left, those that can to the right."""
+    """Certified margins on a logarithmic axis: those that can never win to the left, those that can
+    to the right.
+    """
     margins = table["margin"].to_numpy(float)
     sides = {
         "unargmaxable": -margins[table["verdict"] == "unargmaxable"],
         "argmaxable": margins[table["verdict"] == "argmaxable"],
     }
     powers = {
-        name: np.log10(np.maximum(values[(values > 0) & np.isfinite(values)], 1e-9)) for name, values in sides.items()
+        name: np.log10(np.maximum(values[(values > 0) & np.isfinite(values)], 1e-9))
+        for name, values in sides.items()
     }
     drawn = [values for values in powers.values() if len(values)]
     if not drawn:
         return ""
-    low, high = math.floor(min(v.min() for v in drawn)), math.ceil(max(v.max() for v in drawn)) + 1e-9
+    low, high = (
+        math.floor(min(v.min() for v in drawn)),
+        math.ceil(max(v.max() for v in drawn)) + 1e-9,
+    )
     bins = np.linspace(low, high, 41)
     tallest = max(np.histogram(values, bins)[0].max() for values in drawn)
     width, height, bars = 800, 190, []
@@ -151,14 +186,20 @@ def _picture(table: pd.DataFrame) -> str:
             place = 410 + n * 9.4 if name == "argmaxable" else 390 - (n + 1) * 9.4
             if count:
                 bars.append(
-                    f'<rect x="{place:.1f}" y="{160 - tall:.1f}" width="8.4" height="{tall:.1f}" style="fill:var(--{name})"/>'
+                    f'<rect x="{place:.1f}" y="{160 - tall:.1f}" width="8.4" '
+                    f'height="{tall:.1f}" style="fill:var(--{name})"/>'
                 )
     labels = (
-        f'<text x="10" y="182" font-size="14" style="fill:var(--unargmaxable)">trails always, by at least 1e{low:+.0f} ... 1e{high:+.0f} '
-        f'(outwards)</text><text x="790" y="182" font-size="14" text-anchor="end" style="fill:var(--argmaxable)">leads somewhere, by as much</text>'
+        '<text x="10" y="182" font-size="14" style="fill:var(--unargmaxable)">trails '
+        f"always, by at least 1e{low:+.0f} ... 1e{high:+.0f} "
+        '(outwards)</text><text x="790" y="182" font-size="14" text-anchor="end" '
+        'style="fill:var(--argmaxable)">leads somewhere, by as much</text>'
     )
     title = "<title>Histogram of certified margins, counts on a logarithmic scale</title>"
-    return f'<svg viewBox="0 0 {width} {height}" style="max-width:100%" role="img">{title}{"".join(bars)}{labels}</svg>'
+    return (
+        f'<svg viewBox="0 0 {width} {height}" style="max-width:100%" '
+        f'role="img">{title}{"".join(bars)}{labels}</svg>'
+    )
 
 
 def _name(token: str) -> str:

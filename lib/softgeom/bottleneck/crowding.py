@@ -1,7 +1,9 @@
-"""How close the rows of a layer lie to one another: rows that training told apart are far from each other, copies are not.
+"""How close the rows of a layer lie to one another: rows that training told apart are far from each
+other, copies are not.
 
-An imprisoned class needs others around it, and a row that is a copy of another up to rounding was, most likely, never asked for: such classes are
-moved by the softmax and by weight decay alone, in the same direction as every other of their kind.
+An imprisoned class needs others around it, and a row that is a copy of another up to rounding was,
+most likely, never asked for: such classes are moved by the softmax and by weight decay alone, in
+the same direction as every other of their kind.
 """
 
 from __future__ import annotations
@@ -13,14 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["nearest_row"]
 
-_CANDIDATES = (
-    8  # rows that are looked at again: the expansion of a square cancels, so the nearest may come second or third
-)
+# rows that are looked at again: the expansion of a square cancels, so the nearest may come second
+# or third
+_CANDIDATES = 8
 _BLOCK = 512
 
 
 def nearest_row(W: NDArray[Any], classes: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Distance (n,) from each of the chosen rows of W (C, d) to the nearest other row of W; default all.
+    """Distance (n,) from each of the chosen rows of W (C, d) to the nearest other row of W; default
+    all.
 
     Raises
     ------

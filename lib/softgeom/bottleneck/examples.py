@@ -7,7 +7,9 @@ import numpy as np
 from softgeom.layer import SoftmaxLayer
 
 
-def normal_layer(classes: int, dimension: int, *, bias: bool = False, seed: int = 0) -> SoftmaxLayer:
+def normal_layer(
+    classes: int, dimension: int, *, bias: bool = False, seed: int = 0
+) -> SoftmaxLayer:
     """Standard normal rows (float32): in high dimension every class wins in its own direction."""
     rng = np.random.default_rng(seed)
     W = rng.standard_normal((classes, dimension), dtype=np.float32)
@@ -21,11 +23,15 @@ def uniform_layer(classes: int, dimension: int, *, seed: int = 0) -> SoftmaxLaye
     return SoftmaxLayer(W, rng.uniform(-1, 1, classes).astype(np.float32))
 
 
-def hard_layer(classes: int = 32_000, dimension: int = 512, *, planted: int = 100, seed: int = 0) -> SoftmaxLayer:
-    """A layer that is hard to search, whose last ``planted`` classes can never win (float32, with bias).
+def hard_layer(
+    classes: int = 32_000, dimension: int = 512, *, planted: int = 100, seed: int = 0
+) -> SoftmaxLayer:
+    """A layer that is hard to search, whose last ``planted`` classes can never win (float32, with
+    bias).
 
-    Rows have log-normal norms and a common shift; the last fifth is squeezed near the mean of the others with a lower
-    bias, and the last ``planted`` rows are Dirichlet mixtures of 3 d rows with a bias below theirs on average.
+    Rows have log-normal norms and a common shift; the last fifth is squeezed near the mean of the
+    others with a lower bias, and the last ``planted`` rows are Dirichlet mixtures of 3 d rows with
+    a bias below theirs on average.
     """
     rng = np.random.default_rng(seed)
     norms = np.exp(rng.normal(0, 0.35, classes))
@@ -33,9 +39,9 @@ def hard_layer(classes: int = 32_000, dimension: int = 512, *, planted: int = 10
     W += rng.normal(size=dimension) * 0.8 / np.sqrt(dimension)
     b = rng.normal(0, 0.3, classes)
     squeezed = classes - classes // 5
-    W[squeezed:] = W[:squeezed].mean(axis=0) + rng.normal(size=(classes - squeezed, dimension)) * 0.25 / np.sqrt(
-        dimension
-    )
+    W[squeezed:] = W[:squeezed].mean(axis=0) + rng.normal(
+        size=(classes - squeezed, dimension)
+    ) * 0.25 / np.sqrt(dimension)
     b[squeezed:] -= 0.7
     for t in range(classes - planted, classes):
         rows = rng.choice(squeezed, 3 * dimension, replace=False)

@@ -1,7 +1,9 @@
-"""Which classes can win with features without bounds, by Qhull: another algorithm, for few features (001, Section 2.2).
+"""Which classes can win with features without bounds, by Qhull: another algorithm, for few features
+(001, Section 2.2).
 
-Without a bias a class wins somewhere iff its row is a vertex of the convex hull of all rows. With one it wins iff (w, b) is a vertex of the hull seen from
-above (b upwards), or w a vertex of the hull of the rows: far enough out the bias does not matter.
+Without a bias a class wins somewhere iff its row is a vertex of the convex hull of all rows. With
+one it wins iff (w, b) is a vertex of the hull seen from above (b upwards), or w a vertex of the
+hull of the rows: far enough out the bias does not matter.
 """
 
 from __future__ import annotations
@@ -15,9 +17,15 @@ __all__ = ["winners_by_hull"]
 
 
 def winners_by_hull(layer: SoftmaxLayer) -> set[int]:
-    """The classes that win strictly at some feature vector without bounds; rows in general position, a handful of features."""
+    """The classes that win strictly at some feature vector without bounds; rows in general
+    position, a handful of features.
+    """
     W = layer.W.astype(np.float64)
-    edge = set(ConvexHull(W).vertices.tolist()) if layer.dimension > 1 else {int(W.argmin()), int(W.argmax())}
+    edge = (
+        set(ConvexHull(W).vertices.tolist())
+        if layer.dimension > 1
+        else {int(W.argmin()), int(W.argmax())}
+    )
     if layer.b is None:
         return edge
     hull = ConvexHull(np.column_stack([W, layer.bias]))

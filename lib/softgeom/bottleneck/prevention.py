@@ -1,11 +1,13 @@
 """Layers in which no class is imprisoned, and the smallest repair that frees a class.
 
-*Theorem.* If all rows have the same norm and no two are equal, every class of a layer without bias is argmaxable, by
-its own row: ``w_t.(w_t - w_i) = (||w_t||^2 + ||w_t - w_i||^2 - ||w_i||^2) / 2 = ||w_t - w_i||^2 / 2 > 0``.
+*Theorem.* If all rows have the same norm and no two are equal, every class of a layer without bias
+is argmaxable, by its own row: ``w_t.(w_t - w_i) = (||w_t||^2 + ||w_t - w_i||^2 - ||w_i||^2) / 2 =
+||w_t - w_i||^2 / 2 > 0``.
 
-*With a bias* the same witness works when ``2 b_i + ||w_i||^2`` is the same for all classes: at x = w_t the margin is
-``(||w_t - w_i||^2 + (2 b_t + ||w_t||^2) - (2 b_i + ||w_i||^2)) / 2``. The layer is then a nearest-neighbour classifier (a Voronoi
-diagram): ``y_i = -||x - w_i||^2 / 2 + constant``. So ``b_i = -||w_i||^2 / 2`` frees every class without touching W.
+*With a bias* the same witness works when ``2 b_i + ||w_i||^2`` is the same for all classes: at x =
+w_t the margin is ``(||w_t - w_i||^2 + (2 b_t + ||w_t||^2) - (2 b_i + ||w_i||^2)) / 2``. The layer
+is then a nearest-neighbour classifier (a Voronoi diagram): ``y_i = -||x - w_i||^2 / 2 + constant``.
+So ``b_i = -||w_i||^2 / 2`` frees every class without touching W.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from softgeom.layer import SoftmaxLayer
 
 
 def power(layer: SoftmaxLayer) -> NDArray[np.float64]:
-    """``2 b_i + ||w_i||^2`` (C,): classes with more of it than their neighbours take room from them."""
+    """``2 b_i + ||w_i||^2`` (C,): classes with more of it than their neighbours take room from
+    them.
+    """
     W = layer.W.astype(np.float64)
     return 2 * layer.bias.astype(np.float64) + np.einsum("cd,cd->c", W, W)
 

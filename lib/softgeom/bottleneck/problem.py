@@ -1,6 +1,8 @@
-"""The layer as search and solvers see it: linear logits ``z -> W' z + b'`` over a plain box or ball.
+"""The layer as search and solvers see it: linear logits ``z -> W' z + b'`` over a plain box or
+ball.
 
-Every feature set is brought to one of two shapes, so that search, linear programme and nearest point know only those:
+Every feature set is brought to one of two shapes, so that search, linear programme and nearest
+point know only those:
 
 =============  =============================  =======================  ==========================================
 features       W' (C, D)                      b' (C,)                  region of z
@@ -11,9 +13,9 @@ features       W' (C, D)                      b' (C,)                  region of
 ``Unbounded``  [W, b]                         0                        ``|z_k| <= 1``, last coordinate in [0, 1]
 =============  =============================  =======================  ==========================================
 
-The last row is the homogeneous form: ``z = (x tau, tau)``; class t wins somewhere in R^d iff it wins for some z in the
-cone tau >= 0, because a strict win at tau = 0 survives a small tau. Rows are made on demand, block by block:
-``W'`` never exists as a whole unless it is ``W`` itself.
+The last row is the homogeneous form: ``z = (x tau, tau)``; class t wins somewhere in R^d iff it
+wins for some z in the cone tau >= 0, because a strict win at tau = 0 survives a small tau. Rows are
+made on demand, block by block: ``W'`` never exists as a whole unless it is ``W`` itself.
 """
 
 from __future__ import annotations
@@ -78,17 +80,23 @@ class Problem:
         """Rows of W' (n, D) in ``dtype``; a view of W where nothing has to change."""
         rows = self.layer.W[index]
         if self.homogeneous:
-            return np.concatenate([rows.astype(dtype), self.layer.bias[index].astype(dtype)[..., None]], axis=-1)
+            return np.concatenate(
+                [rows.astype(dtype), self.layer.bias[index].astype(dtype)[..., None]], axis=-1
+            )
         return self.features.effective_rows(rows, dtype)
 
     def row_blocks(self, dtype: Any = np.float32) -> list[slice]:
-        """Slices that cut the C rows so that a converted block stays small; a single one when nothing is converted."""
+        """Slices that cut the C rows so that a converted block stays small; a single one when
+        nothing is converted.
+        """
         size = (
             self.classes
             if self.plain and self.layer.W.dtype == dtype
             else max(1, BLOCK_BYTES // (self.dimension * np.dtype(dtype).itemsize))
         )
-        return [slice(start, min(start + size, self.classes)) for start in range(0, self.classes, size)]
+        return [
+            slice(start, min(start + size, self.classes)) for start in range(0, self.classes, size)
+        ]
 
     @cached_property
     def mean(self) -> NDArray[np.float64]:
@@ -102,18 +110,25 @@ class Problem:
         """The nearest points of the region to Z (..., D)."""
         if self.is_box:
             low, high = self.corners(Z.dtype)
-            return np.minimum(np.maximum(Z, low), high)  # np.clip takes longer over the small groups of a climb
+            # np.clip takes longer over the small groups of a climb
+            return np.minimum(np.maximum(Z, low), high)
         norms = np.linalg.norm(Z, axis=-1, keepdims=True)
-        return Z * np.minimum(1.0, self.inner_radius / np.maximum(norms, np.finfo(Z.dtype).tiny)).astype(Z.dtype)
+        return Z * np.minimum(
+            1.0, self.inner_radius / np.maximum(norms, np.finfo(Z.dtype).tiny)
+        ).astype(Z.dtype)
 
     @property
     def inner_radius(self) -> float:
-        """The ball's radius less room for rounding, so that the checker finds projected points inside."""
+        """The ball's radius less room for rounding, so that the checker finds projected points
+        inside.
+        """
         assert self.radius is not None
         return self.radius * (1 - 1e-6)
 
     def corners(self, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The box's corners (D,) in ``dtype``, rounded inwards so that no clipped point lies outside by rounding."""
+        """The box's corners (D,) in ``dtype``, rounded inwards so that no clipped point lies
+        outside by rounding.
+        """
         return self._corners32 if dtype == np.float32 else self._round_inwards(dtype)
 
     @cached_property
@@ -128,14 +143,19 @@ class Problem:
         return low, np.where(high > self.high, np.nextafter(high, np.asarray(-np.inf, dtype)), high)
 
     def reach(self, directions: NDArray[Any]) -> NDArray[Any]:
-        """Points of the region far out along directions (..., D), clipped where the region is lopsided."""
+        """Points of the region far out along directions (..., D), clipped where the region is
+        lopsided.
+        """
         if not self.is_box:
             assert self.radius is not None
             norms = np.linalg.norm(directions, axis=-1, keepdims=True)
             return self.project(directions * (self.radius / np.maximum(norms, 1e-30)))
         largest = np.abs(directions).max(axis=-1, keepdims=True)
-        step = self.scale / np.maximum(largest, 1e-30)  # a class at the mean row has no direction: it stays put
-        return self.project(self.anchor.astype(directions.dtype) + directions * step.astype(directions.dtype))
+        # a class at the mean row has no direction: it stays put
+        step = self.scale / np.maximum(largest, 1e-30)
+        return self.project(
+            self.anchor.astype(directions.dtype) + directions * step.astype(directions.dtype)
+        )
 
     @cached_property
     def anchor(self) -> NDArray[np.float64]:
@@ -144,23 +164,29 @@ class Problem:
 
     @property
     def box(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower and upper corner (D,) of the box, or of the one around the ball: who cannot win in it cannot win in the region."""
+        """Lower and upper corner (D,) of the box, or of the one around the ball: who cannot win in
+        it cannot win in the region.
+        """
         if self.low is not None and self.high is not None:
             return self.low, self.high
         radius = self.scale * np.ones(self.dimension)
         return -radius, radius
 
     def support(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``max of v.z over the region`` for V (..., D), in plain float64 (verdict.py does it rigorously)."""
+        """``max of v.z over the region`` for V (..., D), in plain float64 (verdict.py does it
+        rigorously).
+        """
         if self.low is not None and self.high is not None:
             return np.maximum(V * self.low, V * self.high).sum(axis=-1)
         assert self.radius is not None
         return self.radius * np.linalg.norm(V, axis=-1)
 
     def lift(self, z: NDArray[Any], margin: float) -> NDArray[Any]:
-        """The point in the coordinates of the evidence: x itself, u for an ellipsoid, x = z / tau when unbounded.
+        """The point in the coordinates of the evidence: x itself, u for an ellipsoid, x = z / tau
+        when unbounded.
 
-        Where tau is too small to divide by, it is raised: that changes each margin by at most half of ``margin``.
+        Where tau is too small to divide by, it is raised: that changes each margin by at most half
+        of ``margin``.
         """
         if not self.homogeneous:
             return z
@@ -181,5 +207,9 @@ def make_problem(layer: SoftmaxLayer, features: FeatureSet) -> Problem:
     has_bias = layer.b is not None
     region = features.region(layer.dimension, has_bias)
     homogeneous = features.is_homogeneous(has_bias)
-    b = np.zeros(layer.classes) if homogeneous else features.effective_bias(layer.W, layer.bias.astype(np.float64))
+    b = (
+        np.zeros(layer.classes)
+        if homogeneous
+        else features.effective_bias(layer.W, layer.bias.astype(np.float64))
+    )
     return Problem(layer, features, b, region.low, region.high, region.radius)

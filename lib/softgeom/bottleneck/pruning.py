@@ -1,15 +1,19 @@
 """Outputs that can be cut off without changing an answer, although the runtime computes in float32.
 
-*Argument.* Let class t be unargmaxable with certified best margin at most -g < 0: its evidence is weights l >= 0 with sum 1 on its captors such that
-``sum l_i (y_t(x) - y_i(x)) <= -g`` for every x of the feature set. A runtime computes each logit, in any order of summation, with an
-error of at most ``e_i = gamma_{d+1} (sup |w_i|.|x| + |b_i|)``. Suppose that its answer, the class of the largest *computed*
-logit, were t. Then no captor's computed logit is larger, so ``0 <= sum l_i (computed y_t - computed y_i) <= -g + e_t + sum l_i e_i``: a
-contradiction where ``g > e_t + sum l_i e_i``. The captors may be cut off themselves, for the argument never uses that they stay. So no answer of the
-runtime is among the classes cut off, and every answer stays. What may change are ties of *kept* classes that lead by less than rounding, where a
-narrower product may sum in another order.
+*Argument.* Let class t be unargmaxable with certified best margin at most -g < 0: its evidence is
+weights l >= 0 with sum 1 on its captors such that ``sum l_i (y_t(x) - y_i(x)) <= -g`` for every x
+of the feature set. A runtime computes each logit, in any order of summation, with an error of at
+most ``e_i = gamma_{d+1} (sup |w_i|.|x| + |b_i|)``. Suppose that its answer, the class of the
+largest *computed* logit, were t. Then no captor's computed logit is larger, so ``0 <= sum l_i
+(computed y_t - computed y_i) <= -g + e_t + sum l_i e_i``: a contradiction where ``g > e_t + sum l_i
+e_i``. The captors may be cut off themselves, for the argument never uses that they stay. So no
+answer of the runtime is among the classes cut off, and every answer stays. What may change are ties
+of *kept* classes that lead by less than rounding, where a narrower product may sum in another
+order.
 
-The supremum over a box of radius 100 is far from what networks compute: all features at their bound at once. Where features are known to be no *longer* than R
-(their norm, not each entry), ``|w|.|x| <= R ||w||`` is smaller, and the answer is the same on the set's part within R.
+The supremum over a box of radius 100 is far from what networks compute: all features at their bound
+at once. Where features are known to be no *longer* than R (their norm, not each entry), ``|w|.|x|
+<= R ||w||`` is smaller, and the answer is the same on the set's part within R.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.verdict import Captors
-from softgeom.bottleneck.scanner import Scan
+from softgeom.bottleneck.scan_result import Scan
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer
 from softgeom.rounding import gamma
 
@@ -36,7 +40,8 @@ class Cut:
     dropped : (C - K,) integers
         Proven never to be the runtime's answer.
     close : integers
-        Unargmaxable in exact arithmetic, but by less than the runtime's rounding: kept unless asked for.
+        Unargmaxable in exact arithmetic, but by less than the runtime's rounding: kept unless asked
+        for.
     """
 
     kept: NDArray[np.intp]
@@ -52,37 +57,48 @@ def cut(scan: Scan, *, longest: float | None = None, close_too: bool = False) ->
     scan : Scan
         Of all classes.
     longest : float, optional
-        The answer is to be the same on features x of the set with ``||x||_2 <= longest``; default the whole set.
+        The answer is to be the same on features x of the set with ``||x||_2 <= longest``; default
+        the whole set.
     close_too : bool
-        Also cut classes whose captivity is certified by less than rounding: the same answer in exact arithmetic only.
+        Also cut classes whose captivity is certified by less than rounding: the same answer in
+        exact arithmetic only.
 
     Raises
     ------
     ValueError
-        When some class was not scanned or is undecided, or the features have no bound, so that rounding has none either.
+        When some class was not scanned or is undecided, or the features have no bound, so that
+        rounding has none either.
     """
     layer = scan.layer
     if len(scan.findings) != layer.classes:
         raise ValueError(
-            f"{len(scan.findings)} of {layer.classes} classes were scanned: prune needs the verdict of each."
+            f"{len(scan.findings)} of {layer.classes} classes were scanned: prune needs the "
+            "verdict of each."
         )
     if undecided := scan.counts["undecided"]:
-        raise ValueError(f"{undecided} classes are undecided: nothing can be cut off before they are.")
+        raise ValueError(
+            f"{undecided} classes are undecided: nothing can be cut off before they are."
+        )
     errors = rounding_errors(layer, scan.features, longest)
     certain: list[int] = []
     close: list[int] = []
     for finding in scan.findings:
         if isinstance(finding.evidence, Captors):
             weights = np.asarray(finding.evidence.weights, dtype=float)
-            needed = errors[finding.index] + weights @ errors[finding.evidence.rivals] / weights.sum()
+            needed = (
+                errors[finding.index] + weights @ errors[finding.evidence.rivals] / weights.sum()
+            )
             (certain if -finding.margin > needed else close).append(finding.index)
     dropped = np.array(sorted(certain + close if close_too else certain), dtype=np.intp)
     kept = np.setdiff1d(np.arange(layer.classes), dropped)
     return Cut(kept, dropped, np.array(close, dtype=np.intp))
 
 
-def rounding_errors(layer: SoftmaxLayer, features: FeatureSet, longest: float | None = None) -> NDArray[np.float64]:
-    """``gamma_{d+1} (sup |w_i|.|x| + |b_i|)`` (C,): how far a float32 logit can be from the true one.
+def rounding_errors(
+    layer: SoftmaxLayer, features: FeatureSet, longest: float | None = None
+) -> NDArray[np.float64]:
+    """``gamma_{d+1} (sup |w_i|.|x| + |b_i|)`` (C,): how far a float32 logit can be from the true
+    one.
 
     Parameters
     ----------
@@ -108,12 +124,15 @@ def rounding_errors(layer: SoftmaxLayer, features: FeatureSet, longest: float | 
     elif isinstance(features, Ball):
         largest = features.radius * np.linalg.norm(W, axis=1)
     elif isinstance(features, Ellipsoid):
-        largest = W @ np.abs(features.bias) + features.radius * np.linalg.norm(W * np.abs(features.gain), axis=1)
+        largest = W @ np.abs(features.bias) + features.radius * np.linalg.norm(
+            W * np.abs(features.gain), axis=1
+        )
     elif longest is not None:
         largest = np.full(layer.classes, np.inf)
     else:
         raise ValueError(
-            "without bounds on the features there is none on rounding: say how long they can be, or scan a box."
+            "without bounds on the features there is none on rounding: say how long they can "
+            "be, or scan a box."
         )
     return gamma(layer.dimension + 1, np.float32) * (
         np.minimum(largest, within) + np.abs(layer.bias.astype(np.float64))

@@ -1,8 +1,9 @@
 """How high can a class that never wins be ranked? Bounds on its best rank, both certified.
 
-*Lower bound.* Captors prove that at every x at least one of them has a logit at least the class's own. Take them away and
-scan the class again: a second, disjoint set of captors proves a second class ahead of it. k disjoint sets give rank >= k + 1.
-*Upper bound.* Once the class wins in the remaining layer, its witness shows the rank that it has there among all classes.
+*Lower bound.* Captors prove that at every x at least one of them has a logit at least the class's
+own. Take them away and scan the class again: a second, disjoint set of captors proves a second
+class ahead of it. k disjoint sets give rank >= k + 1. *Upper bound.* Once the class wins in the
+remaining layer, its witness shows the rank that it has there among all classes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 
 @dataclass(frozen=True, eq=False)
 class RankBounds:
-    """The best rank of a class (1 = wins) lies between ``at_least`` and ``at_most``; ``point`` shows the latter."""
+    """The best rank of a class (1 = wins) lies between ``at_least`` and ``at_most``; ``point``
+    shows the latter.
+    """
 
     at_least: int
     at_most: int
@@ -48,7 +51,8 @@ def bound_rank(
 
     Notes
     -----
-    The rank counts classes with a logit that is not certainly smaller. Undecided classes end with the trivial bound C.
+    The rank counts classes with a logit that is not certainly smaller. Undecided classes end with
+    the trivial bound C.
     """
     kept, ahead = np.arange(layer.classes), 0
     while True:
@@ -56,7 +60,9 @@ def bound_rank(
         here = int(np.searchsorted(kept, t))
         evidence = _sparse_evidence(rest, here, features)
         if isinstance(evidence, Witness):
-            return RankBounds(ahead + 1, _rank_at(layer, features, t, evidence.point), evidence.point)
+            return RankBounds(
+                ahead + 1, _rank_at(layer, features, t, evidence.point), evidence.point
+            )
         if isinstance(evidence, Captors):
             gone = evidence.rivals[evidence.weights > 0]
         else:
@@ -65,7 +71,9 @@ def bound_rank(
 
 
 def _sparse_evidence(layer: SoftmaxLayer, t: int, features: FeatureSet) -> Evidence:
-    """Evidence by a programme, whose captors are few: each set that is taken away should be as small as possible."""
+    """Evidence by a programme, whose captors are few: each set that is taken away should be as
+    small as possible.
+    """
     tied, dominated = find_twins(layer, features)
     if t in tied or t in dominated:
         return Captors(np.array([{**tied, **dominated}[t]]), np.ones(1))
@@ -78,7 +86,9 @@ def _sparse_evidence(layer: SoftmaxLayer, t: int, features: FeatureSet) -> Evide
 
 
 def _rank_at(layer: SoftmaxLayer, features: FeatureSet, t: int, point: NDArray[np.floating]) -> int:
-    """One more than the number of rivals that float64 with its rounding bounds does not put below t."""
+    """One more than the number of rivals that float64 with its rounding bounds does not put below
+    t.
+    """
     checker = WitnessChecker(layer, features)
     x = features.features_at(np.asarray(point, dtype=np.float64)[None])[0][0]
     logits = layer.logits(x)

@@ -1,8 +1,10 @@
-"""What the rows of a layer look like before anything is proven: norms, near-copies, distance to the rows that nobody trained.
+"""What the rows of a layer look like before anything is proven: norms, near-copies, distance to the
+rows that nobody trained.
 
-Tokens that training never showed keep the row that initialisation, weight decay and the softmax's pull left them: short, and close to
-one another (Land and Bartolo 2024 find under-trained tokens by the distance of a row to the mean of known untrained ones). Being trained and being
-*argmaxable* are two things: an untrained row can win somewhere, and a trained one can be imprisoned.
+Tokens that training never showed keep the row that initialisation, weight decay and the softmax's
+pull left them: short, and close to one another (Land and Bartolo 2024 find under-trained tokens by
+the distance of a row to the mean of known untrained ones). Being trained and being *argmaxable* are
+two things: an untrained row can win somewhere, and a trained one can be imprisoned.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ _BLOCK = 512  # rows compared with all others at a time
 NEAR = 1e-3  # of the larger norm: two rows closer than this differ by less than float16 can tell
 
 
-def row_table(layer: SoftmaxLayer, reference: ArrayLike | None = None, *, copies: bool = True) -> pd.DataFrame:
+def row_table(
+    layer: SoftmaxLayer, reference: ArrayLike | None = None, *, copies: bool = True
+) -> pd.DataFrame:
     """One row a class: class, token, norm, bias, distance, copy, copy_distance.
 
     Parameters
@@ -25,11 +29,11 @@ def row_table(layer: SoftmaxLayer, reference: ArrayLike | None = None, *, copies
     layer : SoftmaxLayer
         (C, d).
     reference : integers, optional
-        Classes known to be untrained, such as the imprisoned ones: `distance` is ``||w_t - mean of their rows||``, over the median
-        of that over all classes; NaN without a reference.
+        Classes known to be untrained, such as the imprisoned ones: `distance` is ``||w_t - mean of
+        their rows||``, over the median of that over all classes; NaN without a reference.
     copies : bool
-        Look for each row's nearest other row: `copy` is its class and `copy_distance` their distance over the larger norm. Costs one product
-        ``W W^T``.
+        Look for each row's nearest other row: `copy` is its class and `copy_distance` their
+        distance over the larger norm. Costs one product ``W W^T``.
     """
     W = layer.W.astype(np.float32)
     norms = np.linalg.norm(W, axis=1)
@@ -39,7 +43,9 @@ def row_table(layer: SoftmaxLayer, reference: ArrayLike | None = None, *, copies
         away = np.linalg.norm(W - W[chosen].mean(axis=0), axis=1)
         distance = away / max(float(np.median(away)), float(np.finfo(np.float32).tiny))
     nearest, gap = (
-        _nearest(W, norms) if copies and layer.classes > 1 else (np.full(layer.classes, -1), np.full(len(W), np.nan))
+        _nearest(W, norms)
+        if copies and layer.classes > 1
+        else (np.full(layer.classes, -1), np.full(len(W), np.nan))
     )
     return pd.DataFrame(
         {
@@ -54,7 +60,9 @@ def row_table(layer: SoftmaxLayer, reference: ArrayLike | None = None, *, copies
     )
 
 
-def _nearest(W: NDArray[np.float32], norms: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def _nearest(
+    W: NDArray[np.float32], norms: NDArray[np.float32]
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     nearest = np.empty(len(W), dtype=np.intp)
     gap = np.empty(len(W))
     for start in range(0, len(W), _BLOCK):
@@ -62,6 +70,7 @@ def _nearest(W: NDArray[np.float32], norms: NDArray[np.float32]) -> tuple[NDArra
         squares = norms**2 - 2 * (W[rows] @ W.T)
         squares[np.arange(rows.stop - start), np.arange(start, rows.stop)] = np.inf
         nearest[rows] = squares.argmin(axis=1)
-        gap[rows] = np.linalg.norm(W[rows] - W[nearest[rows]], axis=1)  # from the difference: squares cancel
+        # from the difference: squares cancel
+        gap[rows] = np.linalg.norm(W[rows] - W[nearest[rows]], axis=1)
     larger = np.maximum(norms, norms[nearest])
     return nearest, gap / np.where(larger > 0, larger, 1)

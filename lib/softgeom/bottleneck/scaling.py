@@ -1,8 +1,9 @@
-"""A layer and its feature set in units in which both are of order one: powers of two, so that nothing is rounded.
+"""A layer and its feature set in units in which both are of order one: powers of two, so that
+nothing is rounded.
 
-With ``W = 2^p W'``, ``x = 2^q x'`` and ``b = 2^(p+q) b'`` every margin is ``2^(p+q)`` times that of the scaled problem: each
-verdict is the same. Search and solvers have tolerances that suppose sizes of order one, and products of tiny or huge numbers
-would leave the range of float64.
+With ``W = 2^p W'``, ``x = 2^q x'`` and ``b = 2^(p+q) b'`` every margin is ``2^(p+q)`` times that of
+the scaled problem: each verdict is the same. Search and solvers have tolerances that suppose sizes
+of order one, and products of tiny or huge numbers would leave the range of float64.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Scaled:
             return moved, np.asarray((np.ldexp(moved, self.coordinates) == Z).all(axis=1))
 
     def margin_back(self, margin: float) -> float:
-        """A lower bound > 0, or an upper bound <= 0, in the given units: the sign is kept, and no bound gets better."""
+        """A lower bound > 0, or an upper bound <= 0, in the given units: the sign is kept, and no
+        bound gets better.
+        """
         if not self.margins or not np.isfinite(margin) or not margin:
             return margin
         back = float(shrink(margin, self.margins))
@@ -54,9 +57,11 @@ class Scaled:
 
 
 def in_units(layer: SoftmaxLayer, features: FeatureSet, comfort: int) -> Scaled:
-    """The problem in units of order one; as it is when its sizes lie within ``2^-comfort`` and ``2^comfort``.
+    """The problem in units of order one; as it is when its sizes lie within ``2^-comfort`` and
+    ``2^comfort``.
 
-    Where scaling would lose a bit, because sizes in one layer are too far apart, the problem stays as it is too.
+    Where scaling would lose a bit, because sizes in one layer are too far apart, the problem stays
+    as it is too.
     """
     rows = exponent(_largest(layer.W))
     points = exponent(features.extent)
@@ -90,7 +95,11 @@ def shift(z: NDArray[Any], power: int) -> NDArray[Any]:
                 return np.asarray(moved)
     factor = Fraction(2) ** power
     return np.array(
-        [factor * (value if isinstance(value, Fraction) else Fraction(float(value))) for value in z], object
+        [
+            factor * (value if isinstance(value, Fraction) else Fraction(float(value)))
+            for value in z
+        ],
+        object,
     )
 
 
@@ -98,7 +107,9 @@ def _divided(values: NDArray[Any], power: int) -> NDArray[Any] | None:
     """``values / 2^power`` in the same dtype, else in float64; None where neither is exact."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for dtype in (values.dtype, np.dtype(np.float64)):
-            moved = np.ldexp(values.astype(dtype, copy=False), np.int32(-power)).astype(dtype, copy=False)
+            moved = np.ldexp(values.astype(dtype, copy=False), np.int32(-power)).astype(
+                dtype, copy=False
+            )
             if np.array_equal(np.ldexp(moved.astype(np.float64), power), values):
                 return moved
     return None

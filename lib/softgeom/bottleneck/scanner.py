@@ -5,23 +5,23 @@
     scan.evidence(17)                                      # a witness, captors, a twin, or a bound
     scan.verify()                                          # every verdict again, without a solver
 
-Blocks of classes are independent. First each is searched (ascent.py) and certified (witness.py); then the classes
-without a witness, in new blocks, are surrounded (surround.py), proven together (together.py), pursued (newton.py, interior_point.py) or
-decided by a programme of their own (decide.py). With ``checkpoint=folder`` a finished block is written at once and a killed
-scan goes on where it was, with the same table.
+Blocks of classes are independent. First each is searched (ascent.py) and certified (witness.py);
+then the classes without a witness, in new blocks, are surrounded (surround.py), proven together
+(together.py), pursued (newton.py, interior_point.py) or decided by a programme of their own
+(decide.py). With ``checkpoint=folder`` a finished block is written at once and a killed scan goes
+on where it was, with the same table.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -32,7 +32,6 @@ from softgeom.bottleneck.certifying.room import certify_captives, room_bounds
 from softgeom.bottleneck.certifying.twins import find_twins
 from softgeom.bottleneck.certifying.verdict import (
     Captors,
-    Evidence,
     EvidenceError,
     Finding,
     Twin,
@@ -45,11 +44,11 @@ from softgeom.bottleneck.problem import Problem, make_problem
 from softgeom.bottleneck.proving.cutting import Points, Proofs, cut_each
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.proving.interior_point import walk_each
-from softgeom.bottleneck.proving.lp import chebyshev_radius
-from softgeom.bottleneck.proving.refine import make_exact, refine
+from softgeom.bottleneck.proving.refine import refine
 from softgeom.bottleneck.proving.surround import surround
 from softgeom.bottleneck.proving.together import prove_together, shares
 from softgeom.bottleneck.scaling import Scaled, in_units
+from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.searching.ascent import Candidates, climb, far_points
 from softgeom.bottleneck.searching.device import Device, open_device
 from softgeom.bottleneck.searching.newton import COLD, HOT, newton_ascent
@@ -60,170 +59,28 @@ from softgeom.writing import set_aside
 
 logger = logging.getLogger("softgeom")
 
-DECIDE_TOGETHER = 128  # classes without a witness that share their sample of rivals and a block of the checkpoint
-DECIDE_SHARED = 8192  # the same where classes are proven from a shared basis: the more, the better they share
-TRIAL = 16  # of them that show what most classes of a narrow layer are: winners that a longer search finds, or captives that maximum entropy proves
+# classes without a witness that share their sample of rivals and a block of the checkpoint
+DECIDE_TOGETHER = 128
+# the same where classes are proven from a shared basis: the more, the better they share
+DECIDE_SHARED = 8192
+# of them that show what most classes of a narrow layer are: winners that a longer search finds, or
+# captives that maximum entropy proves
+TRIAL = 16
 FEW = 64  # up to so many classes a programme with all rivals takes less time than a search
-WORTH = 0.3  # share of climbers that a round must bring to the top: captives cannot win, and whoever can is pursued once proofs have taken those away
-PARTIAL = (
-    1024  # classes whose far points decide whether a partial look pays; fewer are looked at sooner than it is prepared
-)
+# share of climbers that a round must bring to the top: captives cannot win, and whoever can is
+# pursued once proofs have taken those away
+WORTH = 0.3
+# classes whose far points decide whether a partial look pays; fewer are looked at sooner than it is
+# prepared
+PARTIAL = 1024
 SAMPLED = 16  # of a block's witnesses from a device that the host multiplies again
 QUIET: dict[str, Any] = {
     "over": "ignore",
     "invalid": "ignore",
     "divide": "ignore",
 }  # a search may run away: it proves nothing
-COMFORT = 8  # sizes of rows and features between 2^-8 and 2^8 are left as they are: tolerances suppose order one
-COLUMNS = ["class", "token", "verdict", "method", "steps", "margin", "radius"]
-
-
-@dataclass(frozen=True, eq=False)
-class Scan:
-    """The verdicts on some or all classes of a layer over a feature set."""
-
-    layer: SoftmaxLayer
-    features: FeatureSet
-    findings: list[Finding]
-    _position: dict[int, int] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_position", {f.index: n for n, f in enumerate(self.findings)})
-
-    def __repr__(self) -> str:
-        counted = ", ".join(f"{count:,} {verdict}" for verdict, count in self.counts.items() if count)
-        return f"Scan({len(self):,} of {self.layer.classes:,} classes, {self.features.describe()}: {counted or 'nothing asked'})"
-
-    def _repr_html_(self) -> str:
-        from softgeom.bottleneck.card import card
-
-        facts = [f"{self.layer.classes:,} classes over {self.layer.dimension} features, {self.features.describe()}."]
-        return card(self.table, self.counts, "Which outputs can be the answer?", facts, whole=False)
-
-    def __len__(self) -> int:
-        """Number of classes that were asked about."""
-        return len(self.findings)
-
-    def __getitem__(self, class_: int | str) -> Finding:
-        """The finding for a class, by number or by token (the first class of that name)."""
-        if isinstance(class_, str):
-            tokens = self.layer.tokens or ()
-            if class_ not in tokens:
-                raise KeyError(f"the layer has no class {class_!r}")
-            class_ = tokens.index(class_)
-        if int(class_) not in self._position:
-            raise KeyError(f"class {class_} is not among the {len(self)} scanned classes")
-        return self.findings[self._position[int(class_)]]
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """One row per class: class, token, verdict, method, steps, margin, radius.
-
-        * margin: certified lower bound on the witness's margin; certified upper bound (<= 0) on the best margin of an
-          unargmaxable class; 0 for a tied one.
-        * radius: certified lower bound on ``min_i margin_i / ||w_t - w_i||`` at the witness; NaN without one.
-        """
-        rows = [
-            (f.index, self.layer.token(f.index), f.evidence.verdict, f.method, f.steps, f.margin, f.radius)
-            for f in self.findings
-        ]
-        # Tokens as objects: a byte-level vocabulary may hold unpaired surrogates, which a column of strings refuses.
-        table = pd.DataFrame(
-            [(*row[:1], *row[2:]) for row in rows], columns=[name for name in COLUMNS if name != "token"]
-        )
-        table.insert(1, "token", pd.Series([row[1] for row in rows], dtype=object))
-        return table
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Number of classes of each verdict."""
-        verdicts = [f.evidence.verdict for f in self.findings]
-        return {name: verdicts.count(name) for name in ("argmaxable", "tied", "unargmaxable", "undecided")}
-
-    def evidence(self, index: int) -> Evidence:
-        """The evidence for a class.
-
-        Raises
-        ------
-        ValueError
-            If the class was not scanned.
-        """
-        if int(index) not in self._position:
-            raise ValueError(f"Class {index} is not among the {len(self.findings)} scanned classes.")
-        return self.findings[self._position[int(index)]].evidence
-
-    def chebyshev_radius(self, index: int) -> float:
-        """The radius of the largest ball in a class's region, by the paper's programme (eqs. 5-6) with all rows.
-
-        Negative when the region is empty by that much. One solve takes from milliseconds to minutes.
-
-        Raises
-        ------
-        ValueError
-            If the features are no box: the programme is stated for a box.
-        """
-        low, high = self.features.bounds(self.layer.dimension)
-        return chebyshev_radius(self.layer.W, self.layer.b, int(index), low, high)[0]
-
-    def verify(self) -> bool:
-        """Re-check every verdict from the layer and the evidence alone, without a solver.
-
-        Raises
-        ------
-        EvidenceError
-            At the first class whose evidence does not prove its verdict; the message names it.
-        """
-        checker = WitnessChecker(self.layer, self.features)
-        witnesses = [f for f in self.findings if isinstance(f.evidence, Witness)]
-        points = [cast(Witness, f.evidence).point for f in witnesses]
-        won = checker.wins(points, np.array([f.index for f in witnesses], dtype=np.intp))
-        for n in np.flatnonzero(~won).tolist():
-            check_evidence(self.layer, self.features, witnesses[n].index, witnesses[n].evidence)
-        captives = [f for f in self.findings if isinstance(f.evidence, Captors)]
-        evidence = [cast(Captors, f.evidence) for f in captives]
-        bounds = room_bounds(self.layer, self.features, [f.index for f in captives], evidence)
-        roomy = {f.index for f, bound in zip(captives, bounds.tolist(), strict=True) if bound <= 0}
-        for f in self.findings:
-            if not isinstance(f.evidence, Witness) and f.index not in roomy:
-                check_evidence(self.layer, self.features, f.index, f.evidence)
-        return True
-
-    def with_exact_weights(self, classes: Iterable[int]) -> Scan:
-        """The same scan, with rational weights for these classes: who checks them needs nothing but multiplication.
-
-        Raises
-        ------
-        ValueError
-            If one of the classes can win or is undecided, or its captors have no rational weights (see ``make_exact``).
-        """
-        exact = dict.fromkeys(int(t) for t in classes)
-        for t in exact:
-            if not isinstance(self.evidence(t), Captors):
-                verdict = self.evidence(t).verdict
-                raise ValueError(f"Class {t} ({self.layer.token(t)}) is {verdict}: only captives have weights.")
-        findings = [self._made_exact(f) if f.index in exact else f for f in self.findings]
-        return Scan(self.layer, self.features, findings)
-
-    def _made_exact(self, found: Finding) -> Finding:
-        captors = make_exact(self.layer, self.features, found.index, cast(Captors, found.evidence))
-        bound = check_evidence(self.layer, self.features, found.index, captors)
-        return Finding(found.index, captors, found.method, found.steps, bound, found.radius)
-
-    def save(self, path: str | Path) -> None:
-        """Write verdicts and evidence to one ``.npz`` (the layer itself is not stored, its fingerprint is)."""
-        save_findings(path, self.layer, self.features, self.findings)
-
-    @classmethod
-    def load(cls, path: str | Path, layer: SoftmaxLayer) -> Scan:
-        """Read what ``save`` wrote; call ``verify`` to trust it.
-
-        Raises
-        ------
-        ValueError
-            If the file is no saved scan, is damaged, or belongs to another layer.
-        """
-        features, findings = load_findings(path, layer)
-        return cls(layer, features, findings)
+# sizes of rows and features between 2^-8 and 2^8 are left as they are: tolerances suppose order one
+COMFORT = 8
 
 
 def scan(
@@ -258,27 +115,31 @@ def scan(
     n_jobs, backend, address
         See ``softgeom.parallel.run_blocks``.
     device : str, optional
-        A PyTorch device such as "cuda" for the search's matrix products; default NumPy. What it finds is certified by its rounding bound
-        where that suffices and on the host where it does not, and what it does not find is decided on the host.
+        A PyTorch device such as "cuda" for the search's matrix products; default NumPy. What it
+        finds is certified by its rounding bound where that suffices and on the host where it does
+        not, and what it does not find is decided on the host.
     checkpoint : path, optional
         Folder for finished blocks; a second call with the same layer and options resumes there.
     verdicts_only : bool
-        Let a part of each product show who wins, where a sample of classes says that it mostly does: such a scan takes half of the time or less. Its
-        margins and radii are certified lower bounds too, but far smaller ones.
+        Let a part of each product show who wins, where a sample of classes says that it mostly
+        does: such a scan takes half of the time or less. Its margins and radii are certified lower
+        bounds too, but far smaller ones.
     progress : bool
         Print how far the scan is, when it takes longer than some seconds.
 
     Raises
     ------
     ValueError
-        If a class index is out of range, the feature set does not fit the layer, or the device is not there.
+        If a class index is out of range, the feature set does not fit the layer, or the device is
+        not there.
     """
     chosen = _chosen_classes(layer, classes)
     features.check(layer.dimension)
     if device is not None:
         open_device(device)  # says at once what is missing
     key = None if checkpoint is None else fingerprint(layer)
-    checkpoint = None if checkpoint is None else Path(checkpoint).absolute()  # a worker may stand in another folder
+    # a worker may stand in another folder
+    checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
     units = in_units(layer, features, COMFORT)
     task = _Task(
         units.layer,
@@ -290,11 +151,20 @@ def scan(
         device,
         verdicts_only and len(chosen) >= PARTIAL,
     )
-    options: dict[str, Any] = {"shared": task, "n_jobs": n_jobs, "backend": backend, "address": address}
-    search_title, decide_title = ("searching for witnesses", "proving the rest") if progress else (None, None)
+    options: dict[str, Any] = {
+        "shared": task,
+        "n_jobs": n_jobs,
+        "backend": backend,
+        "address": address,
+    }
+    search_title, decide_title = (
+        ("searching for witnesses", "proving the rest") if progress else (None, None)
+    )
     searched = run_blocks(search_block, _cut(chosen, block), **options, description=search_title)
     findings = {f.index: f for part in searched for f in part}
-    open_ = np.array([t for t in chosen.tolist() if isinstance(findings[t].evidence, Unknown)], dtype=np.intp)
+    open_ = np.array(
+        [t for t in chosen.tolist() if isinstance(findings[t].evidence, Unknown)], dtype=np.intp
+    )
     decided = run_blocks(
         decide_block,
         _cut(open_, DECIDE_SHARED if shares(task.problem) else DECIDE_TOGETHER),
@@ -315,7 +185,9 @@ def _in_given_units(found: Finding, units: Scaled) -> Finding:
     elif isinstance(evidence, Unknown):
         evidence = Unknown(units.margin_back(evidence.bound), evidence.reason)
     radius = float(shrink(found.radius, units.points))
-    return Finding(found.index, evidence, found.method, found.steps, units.margin_back(found.margin), radius)
+    return Finding(
+        found.index, evidence, found.method, found.steps, units.margin_back(found.margin), radius
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,10 +218,14 @@ class _Task:
 
     @cached_property
     def partial_look(self) -> PartialLook | None:
-        """What shows the winners among far points from a part of each product, where that is asked for and pays."""
+        """What shows the winners among far points from a part of each product, where that is asked
+        for and pays.
+        """
         if not self.verdicts_only or self.problem.homogeneous:
             return None
-        classes = np.linspace(0, self.layer.classes - 1, min(self.layer.classes, PARTIAL)).astype(np.intp)
+        classes = np.linspace(0, self.layer.classes - 1, min(self.layer.classes, PARTIAL)).astype(
+            np.intp
+        )
         return self.checker.partial_look(list(far_points(self.problem, classes)), classes)
 
 
@@ -361,7 +237,8 @@ def search_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
 
 def decide_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     """Decide classes (n,) for which the search found no witness."""
-    # Thousands of products too small for two threads: on several, most of the time goes into handing work over.
+    # Thousands of products too small for two threads: on several, most of the time goes into
+    # handing work over.
     with _blas().limit(limits=1, user_api="blas"), np.errstate(**QUIET):
         return _kept(task, "decide", classes, lambda: _decide(task, classes))
 
@@ -372,8 +249,12 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _kept(task: _Task, stage: str, classes: NDArray[np.intp], work: Callable[[], list[Finding]]) -> list[Finding]:
-    """The findings of a block: from the checkpoint folder if it is there, else computed and written there."""
+def _kept(
+    task: _Task, stage: str, classes: NDArray[np.intp], work: Callable[[], list[Finding]]
+) -> list[Finding]:
+    """The findings of a block: from the checkpoint folder if it is there, else computed and written
+    there.
+    """
     if task.checkpoint is None:
         return work()
     options = f"{task.key} {stage} {task.seed}" + " verdicts only" * task.verdicts_only
@@ -383,7 +264,11 @@ def _kept(task: _Task, stage: str, classes: NDArray[np.intp], work: Callable[[],
             return load_findings(path, task.layer, task.key)[1]
         except ValueError as damage:
             aside = set_aside(path)
-            logger.warning("a finished block was damaged: set aside as %s, computed again (%s)", aside.name, damage)
+            logger.warning(
+                "a finished block was damaged: set aside as %s, computed again (%s)",
+                aside.name,
+                damage,
+            )
     findings = work()
     save_findings(path, task.layer, task.features, findings, task.key)
     return findings
@@ -409,9 +294,13 @@ def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
             t, steps = int(left[n]), int(found.steps[n])
             if margin > 0:
                 point = task.problem.lift(found.Z[n], float(found.margin[n]))
-                findings[t] = Finding(t, Witness(point), "ascent" if steps else "look", steps, margin, float(radii[n]))
+                findings[t] = Finding(
+                    t, Witness(point), "ascent" if steps else "look", steps, margin, float(radii[n])
+                )
             else:
-                findings[t] = Finding(t, Unknown(np.inf, "not found by search"), "ascent", steps, np.inf, np.nan)
+                findings[t] = Finding(
+                    t, Unknown(np.inf, "not found by search"), "ascent", steps, np.inf, np.nan
+                )
     return [findings[t] for t in classes.tolist()]
 
 
@@ -423,7 +312,9 @@ def _won_by_part(task: _Task, classes: NDArray[np.intp]) -> dict[int, Finding]:
     margins = task.checker.certify_by(task.partial_look, points, classes)
     radii = task.checker.radius(classes, margins)
     return {
-        int(classes[n]): Finding(int(classes[n]), Witness(points[n]), "look", 0, float(margins[n]), float(radii[n]))
+        int(classes[n]): Finding(
+            int(classes[n]), Witness(points[n]), "look", 0, float(margins[n]), float(radii[n])
+        )
         for n in np.flatnonzero(margins > 0)
     }
 
@@ -431,8 +322,9 @@ def _won_by_part(task: _Task, classes: NDArray[np.intp]) -> dict[int, Finding]:
 def _certified(task: _Task, classes: NDArray[np.intp], found: Candidates) -> NDArray[np.float64]:
     """Certified margins (n,) of what a search found; -inf where nothing was.
 
-    The search's own last look is a float32 product with a known rounding bound: what clears that bound is certified
-    already. Only the rest is multiplied again; and of what a device has found a sample, since it may also be broken.
+    The search's own last look is a float32 product with a known rounding bound: what clears that
+    bound is certified already. Only the rest is multiplied again; and of what a device has found a
+    sample, since it may also be broken.
     """
     trusted = not task.problem.homogeneous and (task.device is None or task.device.rounds_like_ieee)
     error = task.checker.look_error(found.Z) if trusted else None
@@ -465,7 +357,10 @@ def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
     if _is_narrow(task):
         left = _without(classes, findings)
         proofs, won = walk_each(
-            task.problem, left, [start[t][0] for t in left.tolist()], [start[t][1] for t in left.tolist()]
+            task.problem,
+            left,
+            [start[t][0] for t in left.tolist()],
+            [start[t][1] for t in left.tolist()],
         )
         findings |= _proven(proofs, "interior") | _won(task, won, "interior")
         left = _without(classes, findings)
@@ -473,13 +368,19 @@ def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
         findings |= _proven(proofs, "cuts") | _won(task, won, "cuts")
     for t in _without(classes, findings).tolist():
         evidence, margin, rounds = decide(task.problem, task.checker, t, *start[t])
-        radius = task.checker.radius(np.array([t]), np.array([margin]))[0] if isinstance(evidence, Witness) else np.nan
+        radius = (
+            task.checker.radius(np.array([t]), np.array([margin]))[0]
+            if isinstance(evidence, Witness)
+            else np.nan
+        )
         findings[t] = Finding(t, evidence, "programme", rounds, margin, float(radius))
     return _refined(task, [findings[t] for t in classes.tolist()])
 
 
 def _climbed_on(task: _Task, classes: NDArray[np.intp]) -> dict[int, Finding]:
-    """Witnesses that a longer search finds, if it finds them for most of a few: where captives are many, proofs come first."""
+    """Witnesses that a longer search finds, if it finds them for most of a few: where captives are
+    many, proofs come first.
+    """
     trial = classes[:: max(1, len(classes) // TRIAL)]
     findings = _won(task, _lifted(task, trial, _climb_on(task, trial)), "ascent")
     if len(trial) < len(classes) and 2 * len(findings) >= len(trial):
@@ -489,7 +390,9 @@ def _climbed_on(task: _Task, classes: NDArray[np.intp]) -> dict[int, Finding]:
 
 
 def _climb_on(task: _Task, classes: NDArray[np.intp]) -> Candidates:
-    """A longer search than the first. Larger working sets: programmes start from them; few rivals need no choice."""
+    """A longer search than the first. Larger working sets: programmes start from them; few rivals
+    need no choice.
+    """
     rounds = 0 if task.layer.classes <= FEW else 8
     return climb(task.problem, classes, rounds=rounds, steps=40, rivals=64, device=task.device)
 
@@ -501,14 +404,18 @@ def _lifted(task: _Task, classes: NDArray[np.intp], found: Candidates) -> Points
 
 
 def _prove_many(task: _Task, classes: NDArray[np.intp]) -> tuple[dict[int, Finding], Points]:
-    """Captives proven together, and the points at which others of a narrow layer beat shared rivals.
+    """Captives proven together, and the points at which others of a narrow layer beat shared
+    rivals.
 
-    By maximum entropy in wide layers, and in narrow ones where that proves most of a few; else from a shared basis: each is slow where the other is quick.
+    By maximum entropy in wide layers, and in narrow ones where that proves most of a few; else from
+    a shared basis: each is slow where the other is quick.
     """
     trial = classes[:: max(1, len(classes) // TRIAL)] if shares(task.problem) else classes
     findings = _proven(surround(task.problem, trial, task.seed), "surround")
     if len(trial) < len(classes) and 2 * len(findings) >= len(trial):
-        findings |= _proven(surround(task.problem, np.setdiff1d(classes, trial), task.seed), "surround")
+        findings |= _proven(
+            surround(task.problem, np.setdiff1d(classes, trial), task.seed), "surround"
+        )
     proofs, points = prove_together(task.problem, _without(classes, findings), task.seed)
     return findings | _proven(proofs, "together"), points
 
@@ -519,14 +426,22 @@ def _is_narrow(task: _Task) -> bool:
 
 
 def _pursued(task: _Task, classes: NDArray[np.intp], points: Points) -> tuple[Candidates, Proofs]:
-    """What a longer search finds for classes (n,): in narrow layers by Newton's steps, from points that beat some rivals already where there are any."""
+    """What a longer search finds for classes (n,): in narrow layers by Newton's steps, from points
+    that beat some rivals already where there are any.
+    """
     problem = task.problem
     if _is_narrow(task):
         start = np.array([points.get(t, problem.anchor) for t in classes.tolist()])
         first = np.array([HOT if t in points else COLD for t in classes.tolist()])
         found, held = newton_ascent(problem, classes, start, first=first)
-        bounds = certify_captives(task.layer, task.features, list(held), list(held.values())).tolist()
-        return found, {t: (few, bound) for (t, few), bound in zip(held.items(), bounds, strict=True) if bound <= 0}
+        bounds = certify_captives(
+            task.layer, task.features, list(held), list(held.values())
+        ).tolist()
+        return found, {
+            t: (few, bound)
+            for (t, few), bound in zip(held.items(), bounds, strict=True)
+            if bound <= 0
+        }
     return _climb_on(task, classes), {}
 
 
@@ -535,7 +450,9 @@ def _without(classes: NDArray[np.intp], findings: dict[int, Finding]) -> NDArray
 
 
 def _proven(proofs: Proofs, method: str) -> dict[int, Finding]:
-    return {t: Finding(t, captors, method, 0, bound, np.nan) for t, (captors, bound) in proofs.items()}
+    return {
+        t: Finding(t, captors, method, 0, bound, np.nan) for t, (captors, bound) in proofs.items()
+    }
 
 
 def _won(task: _Task, points: dict[int, NDArray[Any]], method: str) -> dict[int, Finding]:
@@ -545,13 +462,17 @@ def _won(task: _Task, points: dict[int, NDArray[Any]], method: str) -> dict[int,
     radii = task.checker.radius(classes, margins)
     return {
         t: Finding(t, Witness(points[t]), method, 0, margin, radius)
-        for t, margin, radius in zip(classes.tolist(), margins.tolist(), radii.tolist(), strict=True)
+        for t, margin, radius in zip(
+            classes.tolist(), margins.tolist(), radii.tolist(), strict=True
+        )
         if margin > 0
     }
 
 
 def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:
-    """The findings with weights that anyone can check, where the first ones only hold up to a residual."""
+    """The findings with weights that anyone can check, where the first ones only hold up to a
+    residual.
+    """
     captives = [n for n, found in enumerate(findings) if isinstance(found.evidence, Captors)]
     classes, captors = (
         [findings[n].index for n in captives],
@@ -562,7 +483,9 @@ def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:
         if not bound <= 0:
             found = findings[n]
             finer, finer_bound = refine(task.layer, task.features, found.index, few)
-            findings[n] = Finding(found.index, finer, found.method, found.steps, finer_bound, found.radius)
+            findings[n] = Finding(
+                found.index, finer, found.method, found.steps, finer_bound, found.radius
+            )
     return findings
 
 
@@ -579,10 +502,13 @@ def _chosen_classes(layer: SoftmaxLayer, classes: ArrayLike | None) -> NDArray[n
     if chosen.ndim != 1 or not (np.issubdtype(chosen.dtype, np.integer) or not len(chosen)):
         raise ValueError("classes must be a list of class numbers.")
     if len(chosen) and (chosen.min() < 0 or chosen.max() >= layer.classes):
-        raise ValueError(f"classes must lie between 0 and {layer.classes - 1}, not {chosen.min()} to {chosen.max()}.")
+        raise ValueError(
+            f"classes must lie between 0 and {layer.classes - 1}, not {chosen.min()} to "
+            f"{chosen.max()}."
+        )
     if len(np.unique(chosen)) != len(chosen):
         raise ValueError("classes must not repeat: each is decided once.")
     return chosen.astype(np.intp)
 
 
-__all__ = ["COLUMNS", "EvidenceError", "Finding", "Scan", "decide_block", "scan", "search_block"]
+__all__ = ["decide_block", "scan", "search_block"]

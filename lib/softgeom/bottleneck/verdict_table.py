@@ -1,9 +1,12 @@
-"""The table of verdicts as a file that any spreadsheet and any terminal can bear, and that reads back equal.
+"""The table of verdicts as a file that any spreadsheet and any terminal can bear, and that reads
+back equal.
 
-Vocabularies hold everything: line breaks, quotes, ``NA``, the empty string, escape sequences, ``=1+1``. In ``verdicts.csv`` a token stands as it
-is, except that control characters, line separators, unpaired surrogates and backslashes are written as backslash escapes
-(``\\\\n``, ``\\\\x1b``, ``\\\\u2028``, ``\\\\\\\\``), and so is a first character that a spreadsheet would take for a formula (``=``, ``+``, ``-``, ``@``). `read_verdicts` undoes
-this and takes no word for a missing value.
+Vocabularies hold everything: line breaks, quotes, ``NA``, the empty string, escape sequences,
+``=1+1``. In ``verdicts.csv`` a token stands as it is, except that control characters, line
+separators, unpaired surrogates and backslashes are written as backslash escapes (``\\\\n``,
+``\\\\x1b``, ``\\\\u2028``, ``\\\\\\\\``), and so is a first character that a spreadsheet would take
+for a formula (``=``, ``+``, ``-``, ``@``). `read_verdicts` undoes this and takes no word for a
+missing value.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ import pandas as pd
 
 from softgeom.writing import whole
 
-_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, invisible formats, surrogates, line and paragraph separators
+# controls, invisible formats, surrogates, line and paragraph separators
+_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _FORMULAS = "=+-@"
 _ESCAPE = re.compile(r"\\(\\|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 _NUMBERS = {"class": "int64", "steps": "int64", "margin": "float64", "radius": "float64"}
@@ -39,7 +43,9 @@ def write_verdicts(table: pd.DataFrame, path: str | Path) -> None:
     """Write ``Scan.table``; beside it ``.parquet`` with the raw tokens, where pyarrow is installed."""
     path = Path(path)
     escaped = table.assign(
-        token=pd.Series([escape_token(token) for token in table["token"]], index=table.index, dtype=object)
+        token=pd.Series(
+            [escape_token(token) for token in table["token"]], index=table.index, dtype=object
+        )
     )
     with whole(path) as fresh:
         escaped.to_csv(fresh, index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -59,21 +65,34 @@ def read_verdicts(path: str | Path) -> pd.DataFrame:
     """
     try:
         table = pd.read_csv(
-            path, keep_default_na=False, na_values={"margin": [""], "radius": [""]}, dtype={"token": str}
+            path,
+            keep_default_na=False,
+            na_values={"margin": [""], "radius": [""]},
+            dtype={"token": str},
         )
         table = table.astype({name: kind for name, kind in _NUMBERS.items() if name in table})
-        table["token"] = pd.Series([unescape_token(token) for token in table["token"]], dtype=object)
+        table["token"] = pd.Series(
+            [unescape_token(token) for token in table["token"]], dtype=object
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is no table of verdicts ({error}).") from error
     return table
 
 
 def _plain(text: str) -> str:
-    return "".join(_code(c) if c == "\\" or unicodedata.category(c) in _CATEGORIES else c for c in text)
+    return "".join(
+        _code(c) if c == "\\" or unicodedata.category(c) in _CATEGORIES else c for c in text
+    )
 
 
 def _code(character: str) -> str:
     if character == "\\":
         return "\\\\"
     point = ord(character)
-    return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+    return (
+        f"\\x{point:02x}"
+        if point < 0x100
+        else f"\\u{point:04x}"
+        if point < 0x10000
+        else f"\\U{point:08x}"
+    )

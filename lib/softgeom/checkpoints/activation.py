@@ -12,8 +12,9 @@ tanh, LSTM, GRU      -1 <= x <= 1                                 box
 LayerNorm, RMSNorm   x = shift + gain u, ||u||_2 <= sqrt(d)       ellipsoid
 ===================  ===========================================  =======================================
 
-Averages, maxima and reshapes between the two keep an interval. In a graph the step is found by walking back; in a file of tensors alone it
-cannot be seen, except a normalisation with weights of a known name.
+Averages, maxima and reshapes between the two keep an interval. In a graph the step is found by
+walking back; in a file of tensors alone it cannot be seen, except a normalisation with weights of a
+known name.
 """
 
 from __future__ import annotations
@@ -50,12 +51,17 @@ _BY_OPERATOR = {
     "LSTM": "LSTM",
     "GRU": "GRU",
 }
-# Operators that only move numbers, pick some, or average them: an interval before is an interval after.
+# Operators that only move numbers, pick some, or average them: an interval before is an interval
+# after.
 _KEEPS_INTERVAL = {
     "Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Dropout", "Slice", "Gather", "GlobalAveragePool",
     "GlobalMaxPool", "ReduceMean", "ReduceMax", "MaxPool", "DynamicQuantizeLinear", "QuantizeLinear", "DequantizeLinear",
 }  # fmt: skip
-_NORMS = {"LayerNormalization": True, "SimplifiedLayerNormalization": False, "RMSNormalization": False}
+_NORMS = {
+    "LayerNormalization": True,
+    "SimplifiedLayerNormalization": False,
+    "RMSNormalization": False,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +85,9 @@ class Activation:
     shift: np.ndarray | None = None
 
     def scaled(self, factor: float) -> Activation:
-        """After a product with one constant, whose float32 rounding is allowed for; a factor of one is no product."""
+        """After a product with one constant, whose float32 rounding is allowed for; a factor of one
+        is no product.
+        """
         if factor == 1.0:
             return self
         factor *= 1 + 1e-6
@@ -93,7 +101,9 @@ def named_activation(name: str) -> Activation:
 
 
 def activation_of(graph: OnnxGraph, value: str) -> Activation | None:
-    """The activation or normalisation that a value comes out of; None where another operator computes it."""
+    """The activation or normalisation that a value comes out of; None where another operator
+    computes it.
+    """
     factor, visited, rounded = 1.0, set(), False
     while value not in visited:
         visited.add(value)
@@ -102,7 +112,8 @@ def activation_of(graph: OnnxGraph, value: str) -> Activation | None:
             return None
         if node.op_type in _BY_OPERATOR:
             found = named_activation(_BY_OPERATOR[node.op_type])
-            if rounded and found.name != "ReLU":  # zero is a code of its own, so only that bound survives the rounding
+            # zero is a code of its own, so only that bound survives the rounding
+            if rounded and found.name != "ReLU":
                 return None
             return found.scaled(factor)
         if rounded and node.op_type not in _KEEPS_INTERVAL:
@@ -114,7 +125,10 @@ def activation_of(graph: OnnxGraph, value: str) -> Activation | None:
                 return named_activation("Swish").scaled(factor / beta)
             constants = [name for name in node.input if graph.is_constant(name)]
             others = [name for name in node.input if not graph.is_constant(name)]
-            if len(constants) == len(others) == 1 and (number := graph.constant(constants[0])).size == 1:
+            if (
+                len(constants) == len(others) == 1
+                and (number := graph.constant(constants[0])).size == 1
+            ):
                 factor, value = factor * float(number.reshape(())), others[0]
                 continue
             return _written_out_norm(graph, node, None) if factor == 1.0 else None
@@ -128,7 +142,9 @@ def activation_of(graph: OnnxGraph, value: str) -> Activation | None:
 
 
 def _swish_slope(graph: OnnxGraph, node: Any) -> float | None:
-    """The beta > 0 of z * sigmoid(beta z), whose values are those of beta = 1 over beta; None for another product."""
+    """The beta > 0 of z * sigmoid(beta z), whose values are those of beta = 1 over beta; None for
+    another product.
+    """
     if len(node.input) != 2:
         return None
     for z, gate in (node.input, reversed(node.input)):
@@ -161,18 +177,30 @@ def _shifted_norm(graph: OnnxGraph, node: Any) -> Activation | None:
     if len(constants) != 1 or len(others) != 1:
         return None
     inner = graph.producer.get(others[0])
-    return _written_out_norm(graph, inner, constants[0]) if inner is not None and inner.op_type == "Mul" else None
+    return (
+        _written_out_norm(graph, inner, constants[0])
+        if inner is not None and inner.op_type == "Mul"
+        else None
+    )
 
 
 def _written_out_norm(graph: OnnxGraph, node: Any, shift: str | None) -> Activation | None:
-    """``gain * (z - mean z) / sqrt(var + eps)`` from ReduceMean, Sub, Pow, Sqrt and Div, as exporters write it."""
+    """``gain * (z - mean z) / sqrt(var + eps)`` from ReduceMean, Sub, Pow, Sqrt and Div, as
+    exporters write it.
+    """
     constants = [name for name in node.input if graph.is_constant(name)]
     others = [name for name in node.input if not graph.is_constant(name)]
     quotient = graph.producer.get(others[0]) if len(constants) == len(others) == 1 else None
     if quotient is None or quotient.op_type != "Div" or len(quotient.input) != 2:
         return None
     top, bottom = (graph.producer.get(name) for name in quotient.input)
-    if top is None or bottom is None or top.op_type != "Sub" or bottom.op_type != "Sqrt" or len(top.input) != 2:
+    if (
+        top is None
+        or bottom is None
+        or top.op_type != "Sub"
+        or bottom.op_type != "Sqrt"
+        or len(top.input) != 2
+    ):
         return None
     mean = graph.producer.get(top.input[1])
     if mean is None or mean.op_type != "ReduceMean" or list(mean.input[:1]) != [top.input[0]]:
@@ -180,7 +208,9 @@ def _written_out_norm(graph: OnnxGraph, node: Any, shift: str | None) -> Activat
     if not _is_variance(graph, bottom, quotient.input[0]):
         return None
     gain = graph.constant(constants[0]).reshape(-1)
-    return Activation("LayerNorm", gain=gain, shift=None if shift is None else graph.constant(shift).reshape(-1))
+    return Activation(
+        "LayerNorm", gain=gain, shift=None if shift is None else graph.constant(shift).reshape(-1)
+    )
 
 
 def _is_variance(graph: OnnxGraph, root: Any, centred: str) -> bool:
@@ -188,6 +218,17 @@ def _is_variance(graph: OnnxGraph, root: Any, centred: str) -> bool:
     plus = graph.producer.get(root.input[0]) if root.input else None
     if plus is None or plus.op_type != "Add":
         return False
-    mean = next((graph.producer.get(name) for name in plus.input if not graph.is_constant(name)), None)
-    square = graph.producer.get(mean.input[0]) if mean is not None and mean.op_type == "ReduceMean" else None
-    return square is not None and square.op_type in {"Pow", "Mul"} and bool(square.input) and square.input[0] == centred
+    mean = next(
+        (graph.producer.get(name) for name in plus.input if not graph.is_constant(name)), None
+    )
+    square = (
+        graph.producer.get(mean.input[0])
+        if mean is not None and mean.op_type == "ReduceMean"
+        else None
+    )
+    return (
+        square is not None
+        and square.op_type in {"Pow", "Mul"}
+        and bool(square.input)
+        and square.input[0] == centred
+    )

@@ -1,9 +1,10 @@
 """Which matrix of a file of tensors is the softmax layer, which vector its bias, and why.
 
-In this order: the name that the caller gives; the names of the model families (`conventions.py`); the embedding of a model that ties the two; the
-only matrix of the file; the last matrix that has a bias of its own. A bias is the sibling of its matrix (`X.weight` and `X.bias`,
-`X_w` and `X_b`, `X.w_0` and `X.b_0`, `kernel` and `bias`) before it is any vector of a known name. Every choice is told in a sentence, so
-that a reader can object to it.
+In this order: the name that the caller gives; the names of the model families (`conventions.py`);
+the embedding of a model that ties the two; the only matrix of the file; the last matrix that has a
+bias of its own. A bias is the sibling of its matrix (`X.weight` and `X.bias`, `X_w` and `X_b`,
+`X.w_0` and `X.b_0`, `kernel` and `bias`) before it is any vector of a known name. Every choice is
+told in a sentence, so that a reader can object to it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from softgeom.checkpoints.conventions import BIASES, EMBEDDINGS, HEADS, find_bias, find_weight, require
+from softgeom.checkpoints.conventions import (
+    BIASES,
+    EMBEDDINGS,
+    HEADS,
+    find_bias,
+    find_weight,
+    require,
+)
 from softgeom.checkpoints.tensors import TensorStore, describe, plain
 
 _SIBLINGS = (
@@ -78,7 +86,8 @@ def choose(
     Raises
     ------
     ValueError
-        When no matrix stands out, or several heads of known names do: the candidates are listed with their shapes.
+        When no matrix stands out, or several heads of known names do: the candidates are listed
+        with their shapes.
     """
     if bias is not None and without_bias:
         raise ValueError("a bias is named and to be left out at once: pass --bias or --no-bias.")
@@ -93,13 +102,18 @@ def choose(
     chosen, transposed, reason = _bias_of(store, weight, bias, without_bias, given)
     if not transposed and given and store.shape(weight)[0] < store.shape(weight)[1]:
         rows, columns = store.shape(weight)
-        reason = (*reason, f"fewer classes ({rows}) than features ({columns}): is the matrix stored transposed?")
+        reason = (
+            *reason,
+            f"fewer classes ({rows}) than features ({columns}): is the matrix stored transposed?",
+        )
     return Choice(weight, chosen, transposed, (why, *reason), embedding)
 
 
 def candidates(store: TensorStore) -> list[tuple[str, tuple[int, ...], str | None]]:
     """Matrices that could be a softmax layer, likely ones last, as (name, shape, sibling bias)."""
-    matrices = [name for name in store.names() if len(store.shape(name)) == 2 and min(store.shape(name)) > 0]
+    matrices = [
+        name for name in store.names() if len(store.shape(name)) == 2 and min(store.shape(name)) > 0
+    ]
     likely = [name for name in matrices if not _RECURRENT.search(name)]
     with_bias = {name: _sibling(store, name) for name in likely}
     ordered = sorted(likely, key=lambda name: (with_bias[name] is not None, name in HEADS))
@@ -107,9 +121,13 @@ def candidates(store: TensorStore) -> list[tuple[str, tuple[int, ...], str | Non
 
 
 def _found(store: TensorStore, config: Mapping[str, Any]) -> tuple[str, str]:
-    heads = [name for name in store.names() if name in _UNMISTAKABLE and len(store.shape(name)) == 2]
+    heads = [
+        name for name in store.names() if name in _UNMISTAKABLE and len(store.shape(name)) == 2
+    ]
     if len(heads) > 1:
-        raise ValueError(f"{store.label} has several heads; choose one (--weight): {describe(store, heads)}.")
+        raise ValueError(
+            f"{store.label} has several heads; choose one (--weight): {describe(store, heads)}."
+        )
     try:
         name = find_weight(store, config)
         tied = "; the file has no head of its own" if name in EMBEDDINGS else ""
@@ -127,7 +145,9 @@ def _found(store: TensorStore, config: Mapping[str, Any]) -> tuple[str, str]:
     order = {name: position for position, name in enumerate(store.names())}
     last = max(biased, key=lambda name: _natural(name) if _sorted(store) else (order[name],))
     others = [name for name in biased if name != last][-3:]
-    also = f"; others: {', '.join(map(plain, others))} (--weight takes one of them)" if others else ""
+    also = (
+        f"; others: {', '.join(map(plain, others))} (--weight takes one of them)" if others else ""
+    )
     return last, f"{plain(last)}, the last matrix with a bias of its own{also}"
 
 
@@ -138,28 +158,45 @@ def _bias_of(
     rows, columns = store.shape(weight)
     sibling = _sibling(store, weight)
     if without_bias:
-        return None, False, ((f"its bias {plain(sibling)} is left out, as asked",) if sibling else ())
+        return (
+            None,
+            False,
+            ((f"its bias {plain(sibling)} is left out, as asked",) if sibling else ()),
+        )
     if bias is not None:
         require(store, bias, (1, 2))
         return bias, False, (f"with the bias {plain(bias)}, as named",)
     if sibling is not None:
         transposed = _size(store, sibling) == columns != rows
-        note = ", whose length says that the matrix is stored as (features, classes)" if transposed else ""
-        return sibling, transposed, (f"with its sibling bias {plain(sibling)}{note} (--no-bias leaves it out)",)
+        note = (
+            ", whose length says that the matrix is stored as (features, classes)"
+            if transposed
+            else ""
+        )
+        return (
+            sibling,
+            transposed,
+            (f"with its sibling bias {plain(sibling)}{note} (--no-bias leaves it out)",),
+        )
     known = find_bias(store, rows) if not given or weight in HEADS + EMBEDDINGS else None
     if known is not None:
         return known, False, (f"with the bias {plain(known)}",)
-    loose = [name for name in store.names() if name in BIASES and _size(store, name) == columns != rows]
+    loose = [
+        name for name in store.names() if name in BIASES and _size(store, name) == columns != rows
+    ]
     if loose:
         raise ValueError(
-            f"{store.label}: {plain(weight)!r} is {store.shape(weight)} but its bias has {columns} entries, so the matrix is stored "
+            f"{store.label}: {plain(weight)!r} is {store.shape(weight)} but its bias has "
+            f"{columns} entries, so the matrix is stored "
             "transposed; save W as (classes, features)."
         )
-    if not given and weight not in HEADS + EMBEDDINGS:  # guessed: a vector left aside might make it another layer
+    # guessed: a vector left aside might make it another layer
+    if not given and weight not in HEADS + EMBEDDINGS:
         unused = [name for name in store.names() if store.shape(name) in {(rows,), (1, rows)}]
         if unused:
             raise ValueError(
-                f"{store.label}: {plain(weight)!r} has no bias of its name, but one of these may be it; say which (--bias), or leave it "
+                f"{store.label}: {plain(weight)!r} has no bias of its name, but one of these "
+                "may be it; say which (--bias), or leave it "
                 f"out (--no-bias): {describe(store, unused)}."
             )
     return None, False, ()
@@ -179,11 +216,17 @@ def _sibling(store: TensorStore, weight: str) -> str | None:
 
 def _size(store: TensorStore, name: str) -> int:
     shape = store.shape(name)
-    return max(shape) if shape and len(shape) <= 2 and min(shape) == (shape[0] if len(shape) == 1 else 1) else -1
+    return (
+        max(shape)
+        if shape and len(shape) <= 2 and min(shape) == (shape[0] if len(shape) == 1 else 1)
+        else -1
+    )
 
 
 def _is_headed(config: Mapping[str, Any]) -> bool:
-    """Whether the configuration shows a model that ends with its embedding; without one, a tied model is assumed to."""
+    """Whether the configuration shows a model that ends with its embedding; without one, a tied
+    model is assumed to.
+    """
     listed = config.get("architectures")
     if not isinstance(listed, list) or not listed:
         return not config or bool(config.get("tie_word_embeddings"))
@@ -191,9 +234,13 @@ def _is_headed(config: Mapping[str, Any]) -> bool:
 
 
 def _sorted(store: TensorStore) -> bool:
-    """Whether the file lists its tensors by name, as safetensors does, so that their order means nothing."""
+    """Whether the file lists its tensors by name, as safetensors does, so that their order means
+    nothing.
+    """
     return store.names() == sorted(store.names())
 
 
 def _natural(name: str) -> tuple[Any, ...]:
-    return tuple((int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name))
+    return tuple(
+        (int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)
+    )

@@ -1,8 +1,9 @@
 """Which tensors of a model are its softmax layer: the names that model families use.
 
-The logits of a language model are `W x + b` with W (C, d) the unembedding: a head of its own, or the token embedding
-where the two are tied. The bias has family-specific names (`final_logits_bias` (1, C) in MarianMT, the prediction head's bias in
-BERT) and is often absent. x is what the last normalisation gives, x = gain * u + shift, which confines it to an ellipsoid.
+The logits of a language model are `W x + b` with W (C, d) the unembedding: a head of its own, or
+the token embedding where the two are tied. The bias has family-specific names (`final_logits_bias`
+(1, C) in MarianMT, the prediction head's bias in BERT) and is often absent. x is what the last
+normalisation gives, x = gain * u + shift, which confines it to an ellipsoid.
 """
 
 from __future__ import annotations
@@ -77,12 +78,15 @@ NORMS = (
     "model.final_layernorm",
 )
 _LAST_LAYER_NORM = re.compile(r"(?:model\.)?decoder\.layers\.(\d+)\.final_layer_norm")
-_LAYER_NORM_WITHOUT_SHIFT = {"cohere", "cohere2", "mpt"}  # a norm that has no shift is an RMSNorm everywhere else
+# a norm that has no shift is an RMSNorm everywhere else
+_LAYER_NORM_WITHOUT_SHIFT = {"cohere", "cohere2", "mpt"}
 
 
 @dataclass(frozen=True)
 class NormNames:
-    """The final normalisation: names of gain and shift (None where absent) and whether the mean is taken off."""
+    """The final normalisation: names of gain and shift (None where absent) and whether the mean is
+    taken off.
+    """
 
     gain: str
     shift: str | None
@@ -97,8 +101,8 @@ def find_weight(store: TensorStore, config: Mapping[str, Any] | None = None) -> 
     store : TensorStore
         The model's tensors.
     config : mapping, optional
-        The model's `config.json`: `tie_word_embeddings` decides whether an embedding may stand for a missing head
-        (the default of the format is that it may).
+        The model's `config.json`: `tie_word_embeddings` decides whether an embedding may stand for
+        a missing head (the default of the format is that it may).
 
     Raises
     ------
@@ -112,7 +116,8 @@ def find_weight(store: TensorStore, config: Mapping[str, Any] | None = None) -> 
             return name
     reason = "" if tied else " (config.json says that the embedding is not tied to the output)"
     raise ValueError(
-        f"{store.label} has no tensor that is known to be a softmax layer{reason}; name one (weight=, or --weight): "
+        f"{store.label} has no tensor that is known to be a softmax layer{reason}; name one "
+        "(weight=, or --weight): "
         f"{describe(store, _matrices(store)) or 'it holds no matrices at all'}."
     )
 
@@ -127,16 +132,23 @@ def find_bias(store: TensorStore, classes: int) -> str | None:
 
 
 def find_norm(store: TensorStore, config: Mapping[str, Any] | None = None) -> NormNames | None:
-    """The final normalisation in front of the softmax layer, or None where there is none of a known name."""
+    """The final normalisation in front of the softmax layer, or None where there is none of a known
+    name.
+    """
     present = set(store.names())
     stems = [stem for stem in NORMS if f"{stem}.weight" in present]
-    last = max((name for name in present if _LAST_LAYER_NORM.match(name)), key=_layer_number, default=None)
+    last = max(
+        (name for name in present if _LAST_LAYER_NORM.match(name)), key=_layer_number, default=None
+    )
     if last is not None:
-        stems.append(last.rsplit(".", 1)[0])  # post-norm decoders (MarianMT, BART) end with their last layer's norm
+        # post-norm decoders (MarianMT, BART) end with their last layer's norm
+        stems.append(last.rsplit(".", 1)[0])
     if not stems:
         return None
     shift = f"{stems[0]}.bias" if f"{stems[0]}.bias" in present else None
-    centred = shift is not None or str((config or {}).get("model_type")) in _LAYER_NORM_WITHOUT_SHIFT
+    centred = (
+        shift is not None or str((config or {}).get("model_type")) in _LAYER_NORM_WITHOUT_SHIFT
+    )
     return NormNames(f"{stems[0]}.weight", shift, "layernorm" if centred else "rmsnorm")
 
 
@@ -151,7 +163,11 @@ def require(store: TensorStore, name: str, dimensions: tuple[int, ...]) -> str:
     if name in store.names() and len(store.shape(name)) in dimensions:
         return name
     fitting = [other for other in store.names() if len(store.shape(other)) in dimensions]
-    wanted = "a matrix (classes, features)" if 2 in dimensions and 1 not in dimensions else "a vector (classes)"
+    wanted = (
+        "a matrix (classes, features)"
+        if 2 in dimensions and 1 not in dimensions
+        else "a vector (classes)"
+    )
     problem = (
         f"has tensor {name!r} in shape {store.shape(name)}, not as {wanted}"
         if name in store.names()
@@ -161,7 +177,9 @@ def require(store: TensorStore, name: str, dimensions: tuple[int, ...]) -> str:
 
 
 def _matrices(store: TensorStore) -> list[str]:
-    """Matrices with more rows than columns first: a softmax layer usually has more classes than features."""
+    """Matrices with more rows than columns first: a softmax layer usually has more classes than
+    features.
+    """
     shapes = {name: store.shape(name) for name in store.names()}
     matrices = [name for name, shape in shapes.items() if len(shape) == 2]
     return sorted(matrices, key=lambda name: shapes[name][1] - shapes[name][0])

@@ -1,7 +1,9 @@
-"""FlatBuffers, as much of them as a TFLite file needs: tables with optional fields, vectors, strings.
+"""FlatBuffers, as much of them as a TFLite file needs: tables with optional fields, vectors,
+strings.
 
-A table begins with a signed offset back to its vtable, whose entries say where in the table each field lies, 0 for one that is absent; vectors and
-strings begin with their length. Every read is checked against the buffer by `struct` and `numpy`, so that a damaged file ends in one of `DAMAGE`.
+A table begins with a signed offset back to its vtable, whose entries say where in the table each
+field lies, 0 for one that is absent; vectors and strings begin with their length. Every read is
+checked against the buffer by `struct` and `numpy`, so that a damaged file ends in one of `DAMAGE`.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class Table:
     def number(self, field: int, kind: str = "i", default: int = 0) -> int:
         """A scalar, `kind` as in `struct`."""
         place = self._at(field)
-        return default if place is None else int(struct.unpack_from(f"<{kind}", self._data, place)[0])
+        return (
+            default if place is None else int(struct.unpack_from(f"<{kind}", self._data, place)[0])
+        )
 
     def table(self, field: int) -> Table | None:
         """A table, or None where it is absent."""
@@ -68,4 +72,6 @@ class Table:
 
     def _vector(self, field: int) -> tuple[int, int]:
         place = self._target(field)
-        return (0, 0) if place is None else (struct.unpack_from("<I", self._data, place)[0], place + 4)
+        return (
+            (0, 0) if place is None else (struct.unpack_from("<I", self._data, place)[0], place + 4)
+        )

@@ -1,4 +1,6 @@
-"""A local Hugging Face model folder: `config.json`, safetensors or PyTorch weights in one file or in shards, a vocabulary."""
+"""A local Hugging Face model folder: `config.json`, safetensors or PyTorch weights in one file or
+in shards, a vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from softgeom.checkpoints.state_dict import open_state_dict
 from softgeom.checkpoints.tensors import MergedStore, TensorStore
 from softgeom.checkpoints.token_strings import TOKEN_FILES
 
-# One file, then the index of shards; safetensors before pickles, since reading them needs neither PyTorch nor trust.
+# One file, then the index of shards; safetensors before pickles, since reading them needs neither
+# PyTorch nor trust.
 SINGLE = ("model.safetensors", "pytorch_model.bin")
 INDEXED = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 
@@ -38,7 +41,9 @@ def open_folder(folder: Path) -> tuple[TensorStore, dict[str, Any]]:
     for name in INDEXED:
         if (folder / name).is_file():
             shards = weight_map(read_json(folder / name), str(folder / name))
-            return MergedStore(shard_openers(shards, lambda shard: _open(folder / shard)), str(folder)), config
+            return MergedStore(
+                shard_openers(shards, lambda shard: _open(folder / shard)), str(folder)
+            ), config
     raise ValueError(f"{folder} holds no model: looked for {', '.join(SINGLE + INDEXED)}.")
 
 
@@ -65,7 +70,9 @@ def weight_map(index: dict[str, Any], label: str) -> dict[str, str]:
         raise ValueError(f"{label} has no weight_map from tensor names to shards.")
     for shard in set(shards.values()):
         if Path(shard).name != shard:
-            raise ValueError(f"{label} points outside its folder ({shard!r}): the index was tampered with.")
+            raise ValueError(
+                f"{label} points outside its folder ({shard!r}): the index was tampered with."
+            )
     return shards
 
 
@@ -79,5 +86,7 @@ def shard_openers(
 
 def _open(path: Path) -> TensorStore:
     if not path.is_file():
-        raise ValueError(f"{path} is missing, although the index of its folder names it; fetch it again.")
+        raise ValueError(
+            f"{path} is missing, although the index of its folder names it; fetch it again."
+        )
     return open_safetensors(path) if path.suffix == ".safetensors" else open_state_dict(path)

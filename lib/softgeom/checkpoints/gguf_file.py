@@ -1,8 +1,10 @@
-"""GGUF files (llama.cpp), read through the package `gguf`: dequantised numbers, token strings, the final RMSNorm.
+"""GGUF files (llama.cpp), read through the package `gguf`: dequantised numbers, token strings, the
+final RMSNorm.
 
-A quantised matrix is stored in blocks of 32 or 256 codes with a scale each; `gguf.dequantize` gives the real numbers that the runtime's
-products approximate: the runtime also rounds the features to 8 bits, block by block, which a feature set does not show. Output and
-input embedding are one matrix where `output.weight` is absent.
+A quantised matrix is stored in blocks of 32 or 256 codes with a scale each; `gguf.dequantize` gives
+the real numbers that the runtime's products approximate: the runtime also rounds the features to 8
+bits, block by block, which a feature set does not show. Output and input embedding are one matrix
+where `output.weight` is absent.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ class GgufStore:
         try:
             import gguf
         except ImportError as error:
-            raise ValueError(f"{path} needs the package gguf to be read: pip install 'softgeom[models]'.") from error
+            raise ValueError(
+                f"{path} needs the package gguf to be read: pip install 'softgeom[models]'."
+            ) from error
         self.label = str(path)
         self.provenance = {"format": "gguf"}
         self.notes: list[str] = []
@@ -47,12 +51,15 @@ class GgufStore:
             self._tensors = {str(tensor.name): tensor for tensor in self._reader.tensors}
         except Exception as error:  # the reader slices a mapped file by what the file says
             raise ValueError(
-                f"{path} is not a whole GGUF file ({type(error).__name__}: {error}): fetch it again."
+                f"{path} is not a whole GGUF file ({type(error).__name__}: {error}): fetch "
+                "it again."
             ) from error
         self.tokens = self._vocabulary()
 
     def fact(self, key: str, default: Any = None) -> Any:
-        """One entry of the header: a number, a text, or a list of them; `default` where there is none."""
+        """One entry of the header: a number, a text, or a list of them; `default` where there is
+        none.
+        """
         field = self._reader.get_field(key)
         return default if field is None else field.contents()
 
@@ -73,17 +80,24 @@ class GgufStore:
         try:
             values = gguf.dequantize(tensor.data, tensor.tensor_type)
         except NotImplementedError as error:
-            raise ValueError(f"{self.label}: {name!r} is stored as {kind}, which gguf does not dequantise.") from error
+            raise ValueError(
+                f"{self.label}: {name!r} is stored as {kind}, which gguf does not dequantise."
+            ) from error
         if kind not in _FLOATS:
             self.notes.append(
-                f"{name} dequantised from {kind}; the runtime also rounds features to 8 bits, the scan does not"
+                f"{name} dequantised from {kind}; the runtime also rounds features to 8 "
+                "bits, the scan does not"
             )
         return np.asarray(values).reshape(shape)
 
     def pieces(self) -> list[str] | None:
         """The vocabulary as the file spells it: byte-level pieces are not decoded into text."""
         field = self._reader.get_field("tokenizer.ggml.tokens")
-        return None if field is None else [bytes(field.parts[n]).decode("utf-8", "replace") for n in field.data]
+        return (
+            None
+            if field is None
+            else [bytes(field.parts[n]).decode("utf-8", "replace") for n in field.data]
+        )
 
     def _vocabulary(self) -> tuple[str, ...] | None:
         strings = self.pieces()

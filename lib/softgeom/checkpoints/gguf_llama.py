@@ -1,8 +1,10 @@
-"""A whole Llama-type model out of a GGUF file: weights dequantised, sizes and tokenizer from the header.
+"""A whole Llama-type model out of a GGUF file: weights dequantised, sizes and tokenizer from the
+header.
 
-llama.cpp stores the query and key matrices of the architecture `llama` with rotary partners side by side, which is how
-`softgeom.language_model.llama` turns them, so nothing is reordered. Its runtime also rounds features to 8 bits in front
-of quantised matrices; here the dequantised numbers multiply exact features.
+llama.cpp stores the query and key matrices of the architecture `llama` with rotary partners side by
+side, which is how `softgeom.language_model.llama` turns them, so nothing is reordered. Its runtime
+also rounds features to 8 bits in front of quantised matrices; here the dequantised numbers multiply
+exact features.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _OF_BLOCK = {
     "ffn_norm": "ffn_norm", "w1": "ffn_gate", "w2": "ffn_down", "w3": "ffn_up",
 }  # fmt: skip
 _OF_MODEL = {"tok_embeddings": "token_embd", "norm": "output_norm", "output": "output"}
-_CONTROL, _SINGLE_DIGITS = 3, {"smollm": True, "gpt-2": False}  # kinds of pieces, ways to split into words
+# kinds of pieces, ways to split into words
+_CONTROL, _SINGLE_DIGITS = 3, {"smollm": True, "gpt-2": False}
 _NOT_COVERED = {
     "llama.attention.sliding_window": "sliding-window attention",
     "llama.expert_count": "a mixture of experts",
@@ -32,7 +35,8 @@ _NOT_COVERED = {
 
 
 def load_gguf_llama(path: str | Path, dtype: str = "float32") -> Any:
-    """The language model of a GGUF file, with its `tokenizer` (None, with a warning, where its kind is not covered).
+    """The language model of a GGUF file, with its `tokenizer` (None, with a warning, where its kind
+    is not covered).
 
     Parameters
     ----------
@@ -44,15 +48,21 @@ def load_gguf_llama(path: str | Path, dtype: str = "float32") -> Any:
     Raises
     ------
     ValueError
-        When the file is damaged, its architecture is not `llama`, or it has parts that are not covered, each by name.
+        When the file is damaged, its architecture is not `llama`, or it has parts that are not
+        covered, each by name.
     """
-    from softgeom.language_model import llama  # imported here: a softmax layer alone needs no language model
+    # imported here: a softmax layer alone needs no language model
+    from softgeom.language_model import llama
 
     store = GgufStore(Path(path))
     config = _config(store, llama.LlamaConfig)
 
     def weight(name: str, layer: int | None) -> np.ndarray:
-        stored = f"{_OF_MODEL[name]}.weight" if layer is None else f"blk.{layer}.{_OF_BLOCK[name]}.weight"
+        stored = (
+            f"{_OF_MODEL[name]}.weight"
+            if layer is None
+            else f"blk.{layer}.{_OF_BLOCK[name]}.weight"
+        )
         if stored not in store.names():
             raise ValueError(f"{path} has no tensor {stored!r}, which a llama needs.")
         values = store.read(stored)
@@ -69,12 +79,17 @@ def _config(store: GgufStore, make: Any) -> Any:
     kind = store.fact("general.architecture")
     if kind != "llama":
         raise ValueError(
-            f"{store.label} holds a model of architecture {kind!r}; only 'llama' is taken apart from GGUF files."
+            f"{store.label} holds a model of architecture {kind!r}; only 'llama' is taken "
+            "apart from GGUF files."
         )
     for key, what in _NOT_COVERED.items():
         if store.fact(key) not in (None, 0, "none"):
-            raise ValueError(f"{store.label} has {what} ({key} = {store.fact(key)}), which is not covered.")
-    if bias := next((name for name in store.names() if name.startswith("blk.") and name.endswith(".bias")), None):
+            raise ValueError(
+                f"{store.label} has {what} ({key} = {store.fact(key)}), which is not covered."
+            )
+    if bias := next(
+        (name for name in store.names() if name.startswith("blk.") and name.endswith(".bias")), None
+    ):
         raise ValueError(f"{store.label} has biases in its blocks ({bias}), which are not covered.")
 
     def number(key: str, default: float | None = None) -> float:
@@ -98,13 +113,16 @@ def _config(store: GgufStore, make: Any) -> Any:
     )
     if (turned := int(number("rope.dimension_count", config.d_head))) != config.d_head:
         raise ValueError(
-            f"{store.label} turns {turned} of {config.d_head} coordinates of a head, which is not covered."
+            f"{store.label} turns {turned} of {config.d_head} coordinates of a head, which "
+            "is not covered."
         )
     return config
 
 
 def _meant(single: float) -> float:
-    """The number that somebody wrote and the header keeps in single precision: 1e-5, not 9.99999975e-06."""
+    """The number that somebody wrote and the header keeps in single precision: 1e-5, not
+    9.99999975e-06.
+    """
     return float(str(np.float32(single)))
 
 
@@ -114,7 +132,12 @@ def _tokenizer(store: GgufStore) -> Any:
     pieces, merges = store.pieces(), store.fact("tokenizer.ggml.merges")
     kind, words = store.fact("tokenizer.ggml.model"), store.fact("tokenizer.ggml.pre")
     if pieces is None or merges is None or kind != "gpt2" or words not in _SINGLE_DIGITS:
-        logger.warning("%s: a tokenizer of kind %r, %r is not covered: give token ids", store.label, kind, words)
+        logger.warning(
+            "%s: a tokenizer of kind %r, %r is not covered: give token ids",
+            store.label,
+            kind,
+            words,
+        )
         return None
     kinds = store.fact("tokenizer.ggml.token_type", [])
     marks = [i for i, kind in enumerate(kinds) if kind == _CONTROL]

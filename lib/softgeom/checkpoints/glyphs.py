@@ -1,8 +1,9 @@
 """Characters as images of text lines, in fonts that this machine has.
 
-Fonts are found by family name through matplotlib's font list, so no path stands anywhere; characters that a font does not draw are told
-by its character map, since the box drawn instead would be read as something else. `rarity` says how common a
-character is by the standards that were made to order them: no model and no corpus is asked.
+Fonts are found by family name through matplotlib's font list, so no path stands anywhere;
+characters that a font does not draw are told by its character map, since the box drawn instead
+would be read as something else. `rarity` says how common a character is by the standards that were
+made to order them: no model and no corpus is asked.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ FAMILIES = (
     "SimHei",
     "Microsoft YaHei",
 )
-HOW_TO_GET_A_FONT = "no font with Chinese characters is installed: apt-get install fonts-wqy-zenhei fonts-noto-cjk"
+HOW_TO_GET_A_FONT = (
+    "no font with Chinese characters is installed: apt-get install fonts-wqy-zenhei fonts-noto-cjk"
+)
 _LINE_HEIGHT = 1.2  # line height over font size, as text boxes found by a detector have
 
 
@@ -98,19 +101,22 @@ def render_line(text: str, font: Font, size: int) -> Image:
 
 
 def ink(character: str, font: Font, size: int = 64) -> float:
-    """Share of the square that the strokes cover: a stand-in for the number of strokes that any font can give."""
+    """Share of the square that the strokes cover: a stand-in for the number of strokes that any
+    font can give.
+    """
     return float(1 - np.asarray(render_line(character, font, size), float).mean() / 255)
 
 
 def rarity(character: str) -> str:
-    """How common a Chinese character is, by the two national standards that order characters by use.
+    """How common a Chinese character is, by the two national standards that order characters by
+    use.
 
     Returns
     -------
     str
-        `"GB1"`: among the 3,755 common ones of GB 2312; `"GB2"`: among its 3,008 less common ones; `"Big5-1"`, `"Big5-2"`: not in GB
-        2312, but among the common or the less common ones of Big5 (traditional forms); `"other"` Chinese characters;
-        `"sign"`: anything else.
+        `"GB1"`: among the 3,755 common ones of GB 2312; `"GB2"`: among its 3,008 less common ones;
+        `"Big5-1"`, `"Big5-2"`: not in GB 2312, but among the common or the less common ones of Big5
+        (traditional forms); `"other"` Chinese characters; `"sign"`: anything else.
     """
     lead = _lead_byte(character, "gb2312")
     if 0xB0 <= lead <= 0xD7:

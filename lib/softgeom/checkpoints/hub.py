@@ -1,9 +1,10 @@
 """A model on the Hugging Face hub, of which only the byte ranges of the needed tensors are fetched.
 
-The softmax layer of a 70-billion-parameter model is one gigabyte of its 140. Each file is asked for its size and header by two small
-range requests; then W, b and the final norm are read where they stand. The commit that the revision resolves to is fixed
-first, so that all requests see one version, and is recorded with the layer. `HF_ENDPOINT` and the hub client's token and
-proxy settings are honoured. What `transfer` allows a server, in bytes and in seconds, is all that it gets.
+The softmax layer of a 70-billion-parameter model is one gigabyte of its 140. Each file is asked for
+its size and header by two small range requests; then W, b and the final norm are read where they
+stand. The commit that the revision resolves to is fixed first, so that all requests see one
+version, and is recorded with the layer. `HF_ENDPOINT` and the hub client's token and proxy settings
+are honoured. What `transfer` allows a server, in bytes and in seconds, is all that it gets.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from softgeom.checkpoints.transfer import Answer, RangeCache, TransferError, cac
 from softgeom.progress import track
 
 _BLOCK = 64 * 2**20  # bytes a request: a broken connection costs this much and no more
-_MAX_JSON = 24 * 2**20  # bytes of a listing, a configuration or an index; the largest known are under 10 MB
+# bytes of a listing, a configuration or an index; the largest known are under 10 MB
+_MAX_JSON = 24 * 2**20
 _MAX_VOCABULARY = 256 * 2**20
 _MAX_FILE = 2**44  # bytes: what claims to be larger than 16 TB is no file of weights
 _SHOWN = 16 * 2**20  # bytes from which a transfer shows progress
@@ -47,7 +49,8 @@ class HubModel:
     Raises
     ------
     ValueError
-        When the hub cannot be reached (noticed within a second or so), has no such model, or sends what is no answer.
+        When the hub cannot be reached (noticed within a second or so), has no such model, or sends
+        what is no answer.
     """
 
     def __init__(self, repo_id: str, revision: str | None = None):
@@ -55,7 +58,10 @@ class HubModel:
         from huggingface_hub.errors import HFValidationError
         from huggingface_hub.utils import validate_repo_id
 
-        self.repo_id, self._endpoint = repo_id, os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+        self.repo_id, self._endpoint = (
+            repo_id,
+            os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/"),
+        )
         try:
             validate_repo_id(repo_id)
         except HFValidationError as error:
@@ -63,7 +69,10 @@ class HubModel:
         listing = self._listing(revision or "main")
         commit, siblings = listing.get("sha"), listing.get("siblings")
         if not isinstance(commit, str) or not re.fullmatch(r"[0-9a-f]{40}", commit):
-            raise ValueError(f"{repo_id}: the hub names no commit for revision {revision or 'main'!r}; try again.")
+            raise ValueError(
+                f"{repo_id}: the hub names no commit for revision {revision or 'main'!r}; "
+                "try again."
+            )
         self.commit = commit
         names = (
             [entry.get("rfilename") for entry in siblings or [] if isinstance(entry, dict)]
@@ -87,9 +96,12 @@ class HubModel:
             return self._open_file(SINGLE[0]), config
         if INDEXED[0] in self._files:
             shards = weight_map(self._json(INDEXED[0]), f"{self.repo_id}/{INDEXED[0]}")
-            return MergedStore(shard_openers(shards, self._open_file), self.repo_id, provenance), config
+            return MergedStore(
+                shard_openers(shards, self._open_file), self.repo_id, provenance
+            ), config
         raise ValueError(
-            f"{self.repo_id} has no safetensors weights at {self.commit[:12]}, so its layer cannot be read alone; download "
+            f"{self.repo_id} has no safetensors weights at {self.commit[:12]}, so its layer "
+            "cannot be read alone; download "
             "the model and pass its folder, or name a revision that has them (often refs/pr/1)."
         )
 
@@ -107,26 +119,44 @@ class HubModel:
         )
 
     def _listing(self, revision: str) -> dict[str, Any]:
-        """What the hub says about the repository at a revision: its commit and the names of its files."""
-        url = f"{self._endpoint}/api/models/{quote(self.repo_id)}/revision/{quote(revision, safe='')}"
+        """What the hub says about the repository at a revision: its commit and the names of its
+        files.
+        """
+        url = (
+            f"{self._endpoint}/api/models/{quote(self.repo_id)}/revision/{quote(revision, safe='')}"
+        )
         try:
             answer = self._fetch(url, {}, _MAX_JSON)
         except TransferError as error:
-            raise ValueError(f"{self.repo_id}: asking the hub failed: {error}; try again.") from error
+            raise ValueError(
+                f"{self.repo_id}: asking the hub failed: {error}; try again."
+            ) from error
         if answer.status in (401, 403, 404):
-            raise ValueError(f"{_no_such_model(self.repo_id)} (it answered {answer.status} for revision {revision!r}).")
+            raise ValueError(
+                f"{_no_such_model(self.repo_id)} (it answered {answer.status} for revision "
+                f"{revision!r})."
+            )
         if answer.status != 200:
-            raise ValueError(f"{self.repo_id}: asking the hub failed: it answered {answer.status}; try again.")
+            raise ValueError(
+                f"{self.repo_id}: asking the hub failed: it answered {answer.status}; try again."
+            )
         listing = parse_json(answer.body, f"the hub's answer about {self.repo_id}")
         return listing if isinstance(listing, dict) else {}
 
     @staticmethod
-    def _fetch(url: str, headers: dict[str, str], cap: int, status: int = 200, progress: Any = None) -> Answer:
+    def _fetch(
+        url: str, headers: dict[str, str], cap: int, status: int = 200, progress: Any = None
+    ) -> Answer:
         from huggingface_hub.utils import build_hf_headers, get_session
 
         # The client leaves the token out where a redirection leads to another host.
         return fetch(
-            url, {**build_hf_headers(), **headers}, cap, session=get_session(), status=status, progress=progress
+            url,
+            {**build_hf_headers(), **headers},
+            cap,
+            session=get_session(),
+            status=status,
+            progress=progress,
         )
 
     def _get(self, name: str, start: int, stop: int, progress: Any = None) -> tuple[bytes, int]:
@@ -143,18 +173,32 @@ class HubModel:
             raise ValueError(f"{self.repo_id}/{name}: {error}; try again.") from error
         if answer.status != 206:
             raise ValueError(
-                f"{self.repo_id}/{name}: the server answered {answer.status} to a request for bytes {asked}, so the "
-                "layer cannot be read without the whole file; download the model and pass its folder."
+                f"{self.repo_id}/{name}: the server answered {answer.status} to a request "
+                f"for bytes {asked}, so the "
+                "layer cannot be read without the whole file; download the model and pass "
+                "its folder."
             )
-        told = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", answer.headers.get("content-range", "").strip())
-        if told is None or (int(told[1]), int(told[2]) + 1) != (start, start + len(answer.body)) or not answer.body:
-            raise ValueError(f"{self.repo_id}/{name}: the server sent other bytes than the range {asked}; try again.")
+        told = re.fullmatch(
+            r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})",
+            answer.headers.get("content-range", "").strip(),
+        )
+        if (
+            told is None
+            or (int(told[1]), int(told[2]) + 1) != (start, start + len(answer.body))
+            or not answer.body
+        ):
+            raise ValueError(
+                f"{self.repo_id}/{name}: the server sent other bytes than the range {asked}; "
+                "try again."
+            )
         return answer.body, int(told[3])
 
     def _size(self, name: str) -> int:
         size = self._get(name, 0, 1)[1]
         if size > _MAX_FILE:
-            raise ValueError(f"{self.repo_id}/{name}: the server claims an impossible size of {size:,} bytes.")
+            raise ValueError(
+                f"{self.repo_id}/{name}: the server claims an impossible size of {size:,} bytes."
+            )
         return size
 
     def _read_range(self, name: str, start: int, stop: int) -> bytes:
@@ -171,7 +215,8 @@ class HubModel:
         content, _ = self._get(name, start, stop, progress)
         if len(content) != stop - start:
             raise ValueError(
-                f"{self.repo_id}/{name}: {stop - start - len(content)} of {stop - start} bytes did not arrive; try again."
+                f"{self.repo_id}/{name}: {stop - start - len(content)} of {stop - start} "
+                "bytes did not arrive; try again."
             )
         self._cache.keep(key, content)
         return content
@@ -180,7 +225,8 @@ class HubModel:
         size = self._size(name)
         if size > most:
             raise ValueError(
-                f"{self.repo_id}/{name} has {size:,} bytes, more than the {most:,} that such a file may have."
+                f"{self.repo_id}/{name} has {size:,} bytes, more than the {most:,} that such "
+                "a file may have."
             )
         return self._read_range(name, 0, size)
 
@@ -190,7 +236,10 @@ class HubModel:
 
 
 def _no_such_model(repo_id: str) -> str:
-    return f"no file or folder {repo_id!r} here, and the hub has no such model that this machine may read"
+    return (
+        f"no file or folder {repo_id!r} here, and the hub has no such model that this machine "
+        "may read"
+    )
 
 
 def _first_line(error: Exception) -> str:
@@ -202,6 +251,7 @@ def _require_network(repo_id: str) -> None:
 
     if not hub_reachable():
         raise ValueError(
-            f"no file or folder {repo_id!r} here, and the hub cannot be reached from this machine to look for a model of that "
+            f"no file or folder {repo_id!r} here, and the hub cannot be reached from this "
+            "machine to look for a model of that "
             "name; pass a local file or folder, or try again with a network."
         )

@@ -1,11 +1,14 @@
-"""The names of the classes: from the model, from a file that is named, or from one beside the model that fits.
+"""The names of the classes: from the model, from a file that is named, or from one beside the model
+that fits.
 
-A list of C names is taken as it is. The networks that read text lines (CTC) have one class more than their dictionary has lines,
-the blank, which comes first, or two, where the space comes last as well. Any other length would give classes names that are not
-theirs: it is refused, unless the caller confirms that the names begin at class 0.
+A list of C names is taken as it is. The networks that read text lines (CTC) have one class more
+than their dictionary has lines, the blank, which comes first, or two, where the space comes last as
+well. Any other length would give classes names that are not theirs: it is refused, unless the
+caller confirms that the names begin at class 0.
 
-Files: one name a line; JSON with a vocabulary, `id2label`, or any list of C strings in it; a pickle of plain data; a Python file with a
-literal list of strings (`charsets.py:NAME` where it has several), which is parsed and never run.
+Files: one name a line; JSON with a vocabulary, `id2label`, or any list of C strings in it; a pickle
+of plain data; a Python file with a literal list of strings (`charsets.py:NAME` where it has
+several), which is parsed and never run.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ class LabelsError(ValueError):
     """Names that do not fit the classes."""
 
 
-def read_labels(path: str | Path, classes: int, *, confirmed: bool = False) -> tuple[tuple[str, ...], str]:
+def read_labels(
+    path: str | Path, classes: int, *, confirmed: bool = False
+) -> tuple[tuple[str, ...], str]:
     """One string a class, and a sentence that says how the file was understood.
 
     Parameters
@@ -67,10 +72,11 @@ def read_labels(path: str | Path, classes: int, *, confirmed: bool = False) -> t
 
 
 def read_tokens(path: Path, classes: int, *, confirmed: bool = False) -> tuple[str, ...]:
-    """The vocabulary that a model folder has of its own, where the number of a line is the number of its class.
+    """The vocabulary that a model folder has of its own, where the number of a line is the number
+    of its class.
 
-    Ids beyond the vocabulary (padding rows) are named ``<unused i>``. ValueError when the file is none, or names more classes
-    than there are.
+    Ids beyond the vocabulary (padding rows) are named ``<unused i>``. ValueError when the file is
+    none, or names more classes than there are.
     """
     names = _parsed(path, classes)
     names = dict(enumerate(_without_last_break(names))) if not isinstance(names, dict) else names
@@ -90,10 +96,15 @@ def fit_labels(
         case 1:
             return (BLANK, *names), " (one name fewer than classes: the blank comes first)"
         case 2:
-            return (BLANK, *names, " "), " (two names fewer than classes: the blank comes first, the space last)"
+            return (
+                BLANK,
+                *names,
+                " ",
+            ), " (two names fewer than classes: the blank comes first, the space last)"
     if not confirmed:
         raise LabelsError(
-            f"{label} has {len(names)} names for {classes} classes, so they belong to another model, or begin elsewhere "
+            f"{label} has {len(names)} names for {classes} classes, so they belong to "
+            "another model, or begin elsewhere "
             "(--labels-anyway names class 0 after its first line)."
         )
     padded = names[:classes] + [f"<unused {index}>" for index in range(len(names), classes)]
@@ -101,13 +112,16 @@ def fit_labels(
 
 
 def labels_beside(model: Path, classes: int) -> tuple[tuple[str, ...], str] | None:
-    """Names from a file in the model's folder, when exactly one set of names fits its classes; else None.
+    """Names from a file in the model's folder, when exactly one set of names fits its classes; else
+    None.
 
-    Looked at are files whose name speaks of labels, classes, characters, a vocabulary, a dictionary, keys or a configuration, or begins
-    as the model's own does.
+    Looked at are files whose name speaks of labels, classes, characters, a vocabulary, a
+    dictionary, keys or a configuration, or begins as the model's own does.
     """
     found: dict[tuple[str, ...], str] = {}
-    places = [path for path in sorted(model.parent.iterdir()) if _may_hold_names(path, model)][:_LOOKED_AT]
+    places = [path for path in sorted(model.parent.iterdir()) if _may_hold_names(path, model)][
+        :_LOOKED_AT
+    ]
     for path in places:
         try:
             names, how = read_labels(path, classes)
@@ -120,15 +134,29 @@ def labels_beside(model: Path, classes: int) -> tuple[tuple[str, ...], str] | No
 
 def _may_hold_names(path: Path, model: Path) -> bool:
     speaks = _BESIDE.search(path.name) or path.name.startswith(model.stem)
-    return path != model and bool(speaks) and path.suffix in {".txt", ".json", ".pkl"} and path.is_file()
+    return (
+        path != model
+        and bool(speaks)
+        and path.suffix in {".txt", ".json", ".pkl"}
+        and path.is_file()
+    )
 
 
 def _parsed(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
     try:
         return _read(path, classes)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise ValueError(
-            f"{path} is no vocabulary ({plain(error)}): pass tokenizer.json, vocab.json or one token a line."
+            f"{path} is no vocabulary ({plain(error)}): pass tokenizer.json, vocab.json or "
+            "one token a line."
         ) from error
 
 
@@ -141,7 +169,9 @@ def _split(text: str) -> tuple[Path, str, str]:
 
 
 def _literal_list(path: Path, variable: str, classes: int) -> tuple[str, list[str]]:
-    """A list of strings that a Python file writes down at its top level, with the name that it has there; nothing is executed."""
+    """A list of strings that a Python file writes down at its top level, with the name that it has
+    there; nothing is executed.
+    """
     if path.stat().st_size > _LARGEST_SOURCE:
         raise ValueError(f"{path} has {path.stat().st_size} bytes, too many for a list of names.")
     try:
@@ -154,7 +184,9 @@ def _literal_list(path: Path, variable: str, classes: int) -> tuple[str, list[st
             items = [item.value for item in node.value.elts if isinstance(item, ast.Constant)]
             names = [item for item in items if isinstance(item, str)]
             if names and len(names) == len(node.value.elts):
-                found |= {target.id: names for target in node.targets if isinstance(target, ast.Name)}
+                found |= {
+                    target.id: names for target in node.targets if isinstance(target, ast.Name)
+                }
     listed = ", ".join(f"{name} ({len(names):,} names)" for name, names in found.items()) or "none"
     if variable:
         if variable not in found:
@@ -163,19 +195,23 @@ def _literal_list(path: Path, variable: str, classes: int) -> tuple[str, list[st
     fitting = [name for name, names in found.items() if classes - len(names) in (0, 1, 2)]
     if len(fitting) != 1:
         raise ValueError(
-            f"{path} has these lists of strings: {listed}; name the one of {classes:,} classes, as {path.name}:NAME."
+            f"{path} has these lists of strings: {listed}; name the one of {classes:,} "
+            f"classes, as {path.name}:NAME."
         )
     return fitting[0], found[fitting[0]]
 
 
-def _by_number(names: dict[int, str], classes: int, path: Path, *, confirmed: bool) -> tuple[str, ...]:
+def _by_number(
+    names: dict[int, str], classes: int, path: Path, *, confirmed: bool
+) -> tuple[str, ...]:
     """Ids are written down: what has none is a padding row."""
     if any(index < 0 for index in names):
         raise ValueError(f"{path} is no vocabulary: it numbers a class {min(names)}.")
     beyond = [index for index in names if index >= classes]
     if beyond and not confirmed:
         raise LabelsError(
-            f"{path} names class {max(beyond)}, but the layer has {classes} classes: it belongs to another model "
+            f"{path} names class {max(beyond)}, but the layer has {classes} classes: it "
+            "belongs to another model "
             "(--labels-anyway takes it all the same)."
         )
     if set(range(1, classes)) <= names.keys():
@@ -196,7 +232,11 @@ def _read(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
     text = path.read_text(encoding="utf-8").removeprefix("\ufeff")
     if path.suffix == ".json":
         content = json.loads(text)
-        if isinstance(content, dict) and "model" in content and not isinstance(content["model"], int | str | list):
+        if (
+            isinstance(content, dict)
+            and "model" in content
+            and not isinstance(content["model"], int | str | list)
+        ):
             return vocabulary_of(content)
         return _from_plain(content, classes)
     # Lines end with line feeds only: some dictionaries hold other line separators as entries.
@@ -217,7 +257,10 @@ def _lists_of_names(content: Any, depth: int) -> Iterator[Sequence[str] | dict[i
     if isinstance(content, list) and content and all(isinstance(item, str) for item in content):
         yield content
     elif isinstance(content, dict) and content:
-        if all(isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in content.values()):
+        if all(
+            isinstance(value, int) and not isinstance(value, bool) and value >= 0
+            for value in content.values()
+        ):
             yield {value: str(name) for name, value in content.items()}
         elif all(str(key).isdecimal() and isinstance(value, str) for key, value in content.items()):
             yield {int(key): value for key, value in content.items()}

@@ -20,5 +20,9 @@ def list_candidates(path: Path) -> list[Candidate]:
         When the file cannot be read.
     """
     if path.suffix == ".onnx":
-        return [(name, shape, None) for name, shape in OnnxGraph(path).matrices().items() if min(shape) > 1]
+        return [
+            (name, shape, None)
+            for name, shape in OnnxGraph(path).matrices().items()
+            if min(shape) > 1
+        ]
     return candidates(open_store(path))

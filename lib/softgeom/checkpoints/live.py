@@ -1,4 +1,5 @@
-"""The softmax layer of a model in memory: a Linear, a Transformers model, any module that ends with a Linear, or plain arrays.
+"""The softmax layer of a model in memory: a Linear, a Transformers model, any module that ends with
+a Linear, or plain arrays.
 
 PyTorch is looked for only in what the caller has already imported; nothing here imports it first.
 """
@@ -35,12 +36,14 @@ def is_model(model: Any) -> bool:
 
 
 def live_layer(model: Any) -> tuple[SoftmaxLayer, str, Activation | None]:
-    """The layer of an object in memory, where it was found, and what stands in front of it where a Sequential shows it.
+    """The layer of an object in memory, where it was found, and what stands in front of it where a
+    Sequential shows it.
 
     Parameters
     ----------
     model : SoftmaxLayer, array (C, d), torch.Tensor (C, d) or torch.nn.Module
-        A Transformers model gives its output embeddings; another module the last Linear that it registers.
+        A Transformers model gives its output embeddings; another module the last Linear that it
+        registers.
 
     Raises
     ------
@@ -56,7 +59,8 @@ def live_layer(model: Any) -> tuple[SoftmaxLayer, str, Activation | None]:
     final = getattr(model, "final_logits_bias", None)  # MarianMT keeps its bias beside the layer
     bias = final if bias is None and final is not None else bias
     layer = SoftmaxLayer(
-        _array(linear.weight, f"{where}.weight"), None if bias is None else _array(bias, f"{where}.bias")
+        _array(linear.weight, f"{where}.weight"),
+        None if bias is None else _array(bias, f"{where}.bias"),
     )
     return layer, where, _before(model, linear)
 
@@ -87,9 +91,15 @@ def _last_linear(model: Any) -> tuple[Any, str]:
     found = head() if callable(head) else None
     if found is not None and getattr(found, "weight", None) is not None:
         return found, f"the output embeddings of {name}"
-    linears = [(path, module) for path, module in model.named_modules() if isinstance(module, torch.nn.Linear)]
+    linears = [
+        (path, module)
+        for path, module in model.named_modules()
+        if isinstance(module, torch.nn.Linear)
+    ]
     if not linears:
-        raise ValueError(f"{name} has no Linear layer: pass its last matrix, or softgeom.SoftmaxLayer(W, b).")
+        raise ValueError(
+            f"{name} has no Linear layer: pass its last matrix, or softgeom.SoftmaxLayer(W, b)."
+        )
     return linears[-1][1], f"{linears[-1][0]}, the last Linear of {name}"
 
 
@@ -97,7 +107,9 @@ def _before(model: Any, linear: Any) -> Activation | None:
     """The module in front of the layer in the Sequential that holds it."""
     torch = sys.modules["torch"]
     for container in model.modules():
-        if isinstance(container, torch.nn.Sequential) and any(child is linear for child in container):
+        if isinstance(container, torch.nn.Sequential) and any(
+            child is linear for child in container
+        ):
             earlier = []
             for child in container:
                 if child is linear:
@@ -114,5 +126,9 @@ def _activation(module: Any) -> Activation | None:
         return named_activation(_ACTIVATIONS[kind])
     if kind in {"LayerNorm", "RMSNorm"} and module.weight is not None:
         shift = getattr(module, "bias", None)
-        return Activation(kind, gain=_array(module.weight, kind), shift=None if shift is None else _array(shift, kind))
+        return Activation(
+            kind,
+            gain=_array(module.weight, kind),
+            shift=None if shift is None else _array(shift, kind),
+        )
     return None

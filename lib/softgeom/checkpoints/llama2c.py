@@ -1,9 +1,11 @@
-"""The llama2.c format: seven int32, then float32 arrays in a fixed order, little-endian, without names.
+"""The llama2.c format: seven int32, then float32 arrays in a fixed order, little-endian, without
+names.
 
-dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len; a positive vocab_size means that the unembedding is the
-embedding, a negative one that W (C, d) follows at the end. With nothing but a length to go by, the header is checked for impossible
-numbers and against the size of the file. The tokenizer file is an int32 (longest token), then for each token a float32
-score, an int32 length and the bytes.
+dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len; a positive vocab_size means
+that the unembedding is the embedding, a negative one that W (C, d) follows at the end. With nothing
+but a length to go by, the header is checked for impossible numbers and against the size of the
+file. The tokenizer file is an int32 (longest token), then for each token a float32 score, an int32
+length and the bytes.
 """
 
 from __future__ import annotations
@@ -49,9 +51,9 @@ def read_llama2c(path: str | Path) -> tuple[Llama2cConfig, dict[str, np.ndarray]
     -------
     config : Llama2cConfig
     weights : dict of ndarray
-        `tok_embeddings` (C, d), `attention_norm` (L, d), `wq` (L, d, d), `wk` and `wv` (L, kv, d), `wo` (L, d, d),
-        `ffn_norm` (L, d), `w1` (L, hidden, d), `w2` (L, d, hidden), `w3` (L, hidden, d), `norm` (d,), `output` (C, d);
-        applied as `x @ W.T`.
+        `tok_embeddings` (C, d), `attention_norm` (L, d), `wq` (L, d, d), `wk` and `wv` (L, kv, d),
+        `wo` (L, d, d), `ffn_norm` (L, d), `w1` (L, hidden, d), `w2` (L, d, hidden), `w3` (L,
+        hidden, d), `norm` (d,), `output` (C, d); applied as `x @ W.T`.
 
     Raises
     ------
@@ -62,7 +64,9 @@ def read_llama2c(path: str | Path) -> tuple[Llama2cConfig, dict[str, np.ndarray]
     with path.open("rb") as file:
         config = _config(file.read(_HEADER_BYTES), path)
     shapes = _shapes(config)
-    expected = _HEADER_BYTES + 4 * sum(int(np.prod(shape, dtype=object)) for shape in shapes.values())
+    expected = _HEADER_BYTES + 4 * sum(
+        int(np.prod(shape, dtype=object)) for shape in shapes.values()
+    )
     size = path.stat().st_size
     if size != expected:
         state = (
@@ -71,7 +75,8 @@ def read_llama2c(path: str | Path) -> tuple[Llama2cConfig, dict[str, np.ndarray]
             else f"{size - expected} bytes too long"
         )
         raise ValueError(
-            f"{path} is {state}; a llama2.c file with the sizes in its header has {expected} bytes, not {size}."
+            f"{path} is {state}; a llama2.c file with the sizes in its header has {expected} "
+            f"bytes, not {size}."
         )
     data = np.memmap(path, dtype="<f4", mode="r", offset=_HEADER_BYTES)
     weights, start = {}, 0
@@ -89,19 +94,26 @@ def read_llama2c_tokenizer(path: str | Path, vocab_size: int) -> tuple[list[byte
     Raises
     ------
     ValueError
-        When the file ends before the last token, has an impossible length in it, or has bytes left over.
+        When the file ends before the last token, has an impossible length in it, or has bytes left
+        over.
     """
     data, position = Path(path).read_bytes(), 4
     tokens, scores = [], np.empty(vocab_size, dtype=np.float32)
     for index in range(vocab_size):
         length = int.from_bytes(data[position + 4 : position + 8], "little", signed=True)
         if position + 8 > len(data) or length < 0 or position + 8 + length > len(data):
-            raise ValueError(f"{path} ends in token {index} of {vocab_size}: it is truncated or no llama2.c tokenizer.")
+            raise ValueError(
+                f"{path} ends in token {index} of {vocab_size}: it is truncated or no "
+                "llama2.c tokenizer."
+            )
         scores[index] = np.frombuffer(data, "<f4", count=1, offset=position)[0]
         tokens.append(data[position + 8 : position + 8 + length])
         position += 8 + length
     if position != len(data):
-        raise ValueError(f"{path} holds more than the {vocab_size} tokens of the model: it belongs to another one.")
+        raise ValueError(
+            f"{path} holds more than the {vocab_size} tokens of the model: it belongs to "
+            "another one."
+        )
     return tokens, scores
 
 
@@ -118,7 +130,8 @@ def load_llama2c(model: str | Path, tokenizer: str | Path) -> Any:
     ValueError
         As `read_llama2c` and `read_llama2c_tokenizer`.
     """
-    from softgeom.language_model import llama  # imported here: a softmax layer alone needs no language model
+    # imported here: a softmax layer alone needs no language model
+    from softgeom.language_model import llama
 
     config, weights = read_llama2c(model)
     tokens, scores = read_llama2c_tokenizer(tokenizer, config.vocab_size)
@@ -138,7 +151,8 @@ def looks_like_llama2c(path: Path) -> bool:
 def _config(header: bytes, path: Path) -> Llama2cConfig:
     if len(header) < _HEADER_BYTES:
         raise ValueError(
-            f"{path} is truncated: a llama2.c header has {_HEADER_BYTES} bytes, the file has {len(header)}."
+            f"{path} is truncated: a llama2.c header has {_HEADER_BYTES} bytes, the file has "
+            f"{len(header)}."
         )
     values = dict(zip(_FIELDS, np.frombuffer(header, "<i4").tolist(), strict=True))
     tied = values["vocab_size"] > 0
@@ -151,7 +165,9 @@ def _config(header: bytes, path: Path) -> Llama2cConfig:
     )
     if impossible:
         listed = ", ".join(f"{name}={value}" for name, value in values.items())
-        raise ValueError(f"{path} is no llama2.c model: its header has impossible numbers ({listed}).")
+        raise ValueError(
+            f"{path} is no llama2.c model: its header has impossible numbers ({listed})."
+        )
     return Llama2cConfig(**values, tied=tied)
 
 

@@ -1,4 +1,5 @@
-"""One door to every format: `load_softmax_layer` for the layer, `load_head` for all that stands around it.
+"""One door to every format: `load_softmax_layer` for the layer, `load_head` for all that stands
+around it.
 
 ==========================  =====================================================================================
 ``.npz``                    W, b; Nematus' and Marian's names
@@ -34,7 +35,13 @@ from softgeom.checkpoints.choosing import choose
 from softgeom.checkpoints.folder import find_token_file, open_folder
 from softgeom.checkpoints.gguf_file import GgufStore
 from softgeom.checkpoints.hub import HubModel
-from softgeom.checkpoints.labels import LabelsError, fit_labels, labels_beside, read_labels, read_tokens
+from softgeom.checkpoints.labels import (
+    LabelsError,
+    fit_labels,
+    labels_beside,
+    read_labels,
+    read_tokens,
+)
 from softgeom.checkpoints.live import is_model, live_layer
 from softgeom.checkpoints.llama2c import looks_like_llama2c, read_llama2c
 from softgeom.checkpoints.onnx_head import read_onnx_head
@@ -71,7 +78,8 @@ class Head:
     layer : SoftmaxLayer
         W, b and token strings.
     features : Ellipsoid or None
-        What the model's final normalisation can feed the layer; None where it has none of a known name.
+        What the model's final normalisation can feed the layer; None where it has none of a known
+        name.
     source : Source
         Where the layer was read, on the hub with the commit that the revision resolved to.
     names : dict
@@ -79,7 +87,8 @@ class Head:
     activation : Activation or None
         What stands in front of the layer, where the file shows it.
     notes : tuple of str
-        How the layer, its bias and its names were found, and what the reader should know about them.
+        How the layer, its bias and its names were found, and what the reader should know about
+        them.
     is_embedding : bool
         The matrix is an input embedding, and nothing shows that the model also ends with it.
     """
@@ -94,15 +103,22 @@ class Head:
 
     def __post_init__(self) -> None:
         if self.layer.classes < 2:
-            raise ValueError(f"{self.source.name}: a layer with {self.layer.classes} class has nothing to choose from.")
+            raise ValueError(
+                f"{self.source.name}: a layer with {self.layer.classes} class has nothing to "
+                "choose from."
+            )
 
     def feature_set(self, bound: float = 100.0) -> tuple[FeatureSet, str]:
-        """Where the model's own features lie, and why; the box of the bound is the outer set where nothing else is known."""
+        """Where the model's own features lie, and why; the box of the bound is the outer set where
+        nothing else is known.
+        """
         step = self.activation
         if self.features is not None:
             return self.features, "the final normalisation confines the features to an ellipsoid"
         if step is None:
-            return Box(bound), f"nothing in the file bounds the features: the box of {bound:g} is an assumption"
+            return Box(
+                bound
+            ), f"nothing in the file bounds the features: the box of {bound:g} is an assumption"
         if step.gain is not None:
             make = (
                 Ellipsoid.layer_norm(step.gain, step.shift)
@@ -111,8 +127,14 @@ class Head:
             )
             return make, f"{step.name} in front of the layer confines the features to an ellipsoid"
         low, high = max(step.low, -bound), min(step.high, bound)
-        outer = "" if high < bound and low > -bound else f"; {bound:g} is assumed where it gives no bound"
-        return Box(high, low=low), f"{step.name} in front of the layer gives {low:g} <= x <= {high:g}{outer}"
+        outer = (
+            ""
+            if high < bound and low > -bound
+            else f"; {bound:g} is assumed where it gives no bound"
+        )
+        return Box(
+            high, low=low
+        ), f"{step.name} in front of the layer gives {low:g} <= x <= {high:g}{outer}"
 
 
 def load_softmax_layer(
@@ -143,11 +165,14 @@ def load_head(
     Parameters
     ----------
     model : str, Path, torch.nn.Module, array or SoftmaxLayer
-        A file, folder or name (see the table above), the id of a model on the hub, or an object in memory.
+        A file, folder or name (see the table above), the id of a model on the hub, or an object in
+        memory.
     weight, bias : str, optional
-        Names of the tensors, where the model uses none of the known names. A named weight takes its sibling bias.
+        Names of the tensors, where the model uses none of the known names. A named weight takes its
+        sibling bias.
     tokens : path or sequence of str, optional
-        Token strings, or the vocabulary file that holds them; found in or beside the model where it has a place for it.
+        Token strings, or the vocabulary file that holds them; found in or beside the model where it
+        has a place for it.
     revision : str, optional
         Branch, tag or commit on the hub.
     without_bias : bool
@@ -164,8 +189,9 @@ def load_head(
     Raises
     ------
     ValueError
-        With one sentence that says what is wrong where and what to do: no such file and no hub, an unknown format, a
-        truncated file, unknown tensor names (the candidates are listed with their shapes), shapes that do not fit.
+        With one sentence that says what is wrong where and what to do: no such file and no hub, an
+        unknown format, a truncated file, unknown tensor names (the candidates are listed with their
+        shapes), shapes that do not fit.
     """
     asked = _Asked(weight, bias, tokens, without_bias, labels_confirmed)
     if is_model(model):
@@ -177,12 +203,15 @@ def load_head(
         return _load_released(str(model), asked, cache)
     if path.is_dir():
         store, config = open_folder(path)
-        return _assemble(store, config, asked, _local(path, store), vocabulary=find_token_file(path))
+        return _assemble(
+            store, config, asked, _local(path, store), vocabulary=find_token_file(path)
+        )
     if path.is_file():
         return _load_file(path, asked)
     if not _HUB_ID.fullmatch(str(model)) or path.suffix in SUFFIXES:
         raise ValueError(
-            f"there is no file or folder {plain(str(model))!r}; a model on the hub is called owner/name, released ones "
+            f"there is no file or folder {plain(str(model))!r}; a model on the hub is called "
+            "owner/name, released ones "
             f"{', '.join(RELEASED)}."
         )
     return _load_from_hub(HubModel(str(model), revision), asked)
@@ -209,7 +238,9 @@ class _Asked:
 def _load_released(name: str, asked: _Asked, cache: Path | None) -> Head:
     released = RELEASED[name]
     path, labels = released.fetch(cache)
-    head = _load_file(path, asked if asked.tokens is not None or labels is None else replace(asked, tokens=labels))
+    head = _load_file(
+        path, asked if asked.tokens is not None or labels is None else replace(asked, tokens=labels)
+    )
     activation = named_activation(released.activation) if released.activation else head.activation
     return replace(head, source=released.source, activation=activation)
 
@@ -242,24 +273,33 @@ def _load_tflite(store: TfliteStore, asked: _Asked, path: Path) -> Head:
 
 
 def open_store(path: Path) -> TensorStore:
-    """The named tensors of a local file or model folder; ValueError for a format without names or an unknown one."""
+    """The named tensors of a local file or model folder; ValueError for a format without names or
+    an unknown one.
+    """
     if path.is_dir():
         return open_folder(path)[0]
     if path.suffix in _PYTORCH:
         return open_state_dict(path)
     opener = _OPENERS.get(path.suffix)
     if opener is None:
-        raise ValueError(f"{path} has no known format: {', '.join(SUFFIXES)}, a model folder, or a hub id.")
+        raise ValueError(
+            f"{path} has no known format: {', '.join(SUFFIXES)}, a model folder, or a hub id."
+        )
     return opener(path)
 
 
 def _load_onnx(path: Path, asked: _Asked) -> Head:
     if asked.bias is not None:
-        raise ValueError("an ONNX graph shows its bias itself: leave --bias out (--no-bias ignores the bias).")
+        raise ValueError(
+            "an ONNX graph shows its bias itself: leave --bias out (--no-bias ignores the bias)."
+        )
     found = read_onnx_head(path, asked.weight)
     W = weights_of(found.W, str(path), found.weight_name)
     b = None if found.b is None or asked.without_bias else found.b
-    notes = [*found.notes, f"W is {plain(found.weight_name)}, {'with' if b is not None else 'without'} bias"]
+    notes = [
+        *found.notes,
+        f"W is {plain(found.weight_name)}, {'with' if b is not None else 'without'} bias",
+    ]
     if found.b is not None and asked.without_bias:
         notes.append("its bias is left out, as asked")
     tokens: Sequence[str] | None = None
@@ -275,7 +315,12 @@ def _load_onnx(path: Path, asked: _Asked) -> Head:
     names = {"weight": plain(found.weight_name)}
     layer = _softmax_layer(W, b, tokens, path)
     return Head(
-        layer, None, Source(path.name, "local", "onnx"), names, found.activation, (*notes, *([how] if how else []))
+        layer,
+        None,
+        Source(path.name, "local", "onnx"),
+        names,
+        found.activation,
+        (*notes, *([how] if how else [])),
     )
 
 
@@ -293,11 +338,18 @@ def _load_npz(store: npz.NpzStore, asked: _Asked, path: Path) -> Head:
     b = _bias(store, conventions.require(store, bias, (1, 2)), W.shape) if bias else None
     if b is not None and b.size == W.shape[1] != W.shape[0]:
         raise ValueError(
-            f"{store.label}: {name!r} is {W.shape} but its bias has {b.size} entries, so the matrix is stored transposed; "
+            f"{store.label}: {name!r} is {W.shape} but its bias has {b.size} entries, so the "
+            "matrix is stored transposed; "
             "save W as (classes, features)."
         )
     tokens, how = _names(asked, len(W), path)
-    return Head(_softmax_layer(W, b, tokens, path), None, _local(path, store), names, notes=(how,) if how else ())
+    return Head(
+        _softmax_layer(W, b, tokens, path),
+        None,
+        _local(path, store),
+        names,
+        notes=(how,) if how else (),
+    )
 
 
 def _load_llama2c_head(path: Path, asked: _Asked) -> Head:
@@ -306,12 +358,16 @@ def _load_llama2c_head(path: Path, asked: _Asked) -> Head:
     layer = _softmax_layer(weights["output"], None, tokens, path)
     names = {"weight": "tok_embeddings" if config.tied else "output", "gain": "norm"}
     ellipsoid = Ellipsoid.rms_norm(weights["norm"])
-    return Head(layer, ellipsoid, Source(path.name, "local", "llama2.c"), names, notes=(how,) if how else ())
+    return Head(
+        layer, ellipsoid, Source(path.name, "local", "llama2.c"), names, notes=(how,) if how else ()
+    )
 
 
 def _load_from_hub(model: HubModel, asked: _Asked) -> Head:
     store, config = model.open()
-    source = Source(model.repo_id, "hub", store.provenance.get("format", "safetensors"), revision=model.commit)
+    source = Source(
+        model.repo_id, "hub", store.provenance.get("format", "safetensors"), revision=model.commit
+    )
     vocabulary = model.token_file() if asked.tokens is None else None
     if vocabulary is None:
         return _assemble(store, config, asked, source)
@@ -321,7 +377,9 @@ def _load_from_hub(model: HubModel, asked: _Asked) -> Head:
         try:
             return _assemble(store, config, asked, source, vocabulary=file)
         except ValueError as error:  # told of the hub's file, not of the copy here
-            raise ValueError(str(error).replace(str(file), f"{model.repo_id}/{file.name}")) from error
+            raise ValueError(
+                str(error).replace(str(file), f"{model.repo_id}/{file.name}")
+            ) from error
 
 
 def _assemble(
@@ -342,7 +400,8 @@ def _assemble(
     notes = list(choice.why)
     if choice.is_embedding:
         notes.append(
-            f"{choice.weight} is an input embedding and nothing shows that the model ends with it: the verdicts are about nearest "
+            f"{choice.weight} is an input embedding and nothing shows that the model ends "
+            "with it: the verdicts are about nearest "
             "rows, not about outputs"
         )
     if asked.tokens is None and strings is not None and len(strings) == len(W):
@@ -360,17 +419,26 @@ def _assemble(
     norm = conventions.find_norm(store, config)
     if norm is None or store.shape(norm.gain) != (layer.dimension,):
         return head
-    gain = _weights(store, norm.gain).astype(float) + (1.0 if _GEMMA.match(str(config.get("model_type", ""))) else 0.0)
+    gain = _weights(store, norm.gain).astype(float) + (
+        1.0 if _GEMMA.match(str(config.get("model_type", ""))) else 0.0
+    )
     shift = _weights(store, norm.shift) if norm.shift else None
-    ellipsoid = Ellipsoid.layer_norm(gain, shift) if norm.kind == "layernorm" else Ellipsoid.rms_norm(gain)
+    ellipsoid = (
+        Ellipsoid.layer_norm(gain, shift) if norm.kind == "layernorm" else Ellipsoid.rms_norm(gain)
+    )
     names |= {"gain": norm.gain} | ({"shift": norm.shift} if norm.shift else {})
     return replace(head, features=ellipsoid, names=names)
 
 
 def _bias(store: TensorStore, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """The bias, read only when its declared size can be one: a vector of classes, or of features where W is stored transposed."""
+    """The bias, read only when its declared size can be one: a vector of classes, or of features
+    where W is stored transposed.
+    """
     if math.prod(store.shape(name)) not in shape:
-        raise ValueError(f"{store.label}: b must have one entry per class ({shape[0]}), not shape {store.shape(name)}.")
+        raise ValueError(
+            f"{store.label}: b must have one entry per class ({shape[0]}), not shape "
+            f"{store.shape(name)}."
+        )
     return _weights(store, name)
 
 
@@ -378,7 +446,9 @@ def _weights(store: TensorStore, name: str) -> np.ndarray:
     return weights_of(store.read(name), store.label, name)
 
 
-def _names(asked: _Asked, classes: int, beside: Path | None) -> tuple[Sequence[str] | None, str | None]:
+def _names(
+    asked: _Asked, classes: int, beside: Path | None
+) -> tuple[Sequence[str] | None, str | None]:
     if asked.tokens is not None:
         return _named(asked.tokens, classes, "tokens", asked.labels_confirmed)
     found = labels_beside(beside, classes) if beside is not None else None

@@ -1,11 +1,13 @@
 """NumPy's `.npz`, read member by member: our own, Nematus' and Marian's names.
 
-`W` or `weight` (C, d) with `b` or `bias` (C,) is the plain form. Nematus ties the output to the decoder's embedding
-`Wemb_dec` (C, d) with `ff_logit_b` (C,), or unties it as `ff_logit_W` (d, C); Marian has `Wemb` (all tied),
-`decoder_Wemb` or `decoder_ff_logit_out_W` (d, C) with `decoder_ff_logit_out_b` (1, C).
+`W` or `weight` (C, d) with `b` or `bias` (C,) is the plain form. Nematus ties the output to the
+decoder's embedding `Wemb_dec` (C, d) with `ff_logit_b` (C,), or unties it as `ff_logit_W` (d, C);
+Marian has `Wemb` (all tied), `decoder_Wemb` or `decoder_ff_logit_out_W` (d, C) with
+`decoder_ff_logit_out_b` (1, C).
 
-Shapes come from the members' headers; only the arrays that the layer needs are read. What a header declares is compared with the length of its
-member, and that with its compressed length, before anything is allocated.
+Shapes come from the members' headers; only the arrays that the layer needs are read. What a header
+declares is compared with the length of its member, and that with its compressed length, before
+anything is allocated.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from numpy.lib import format as npy
 
 from softgeom.checkpoints.tensors import plain
 
-# (weight, whether it is stored as (d, C), bias): the untied output first, since an embedding stands beside it unused.
+# (weight, whether it is stored as (d, C), bias): the untied output first, since an embedding stands
+# beside it unused.
 CONVENTIONS: tuple[tuple[str, bool, str], ...] = (
     ("W", False, "b"),
     ("weight", False, "bias"),
@@ -60,7 +63,8 @@ class _Entry:
 
 
 class NpzStore:
-    """The arrays of one `.npz` file; object arrays are refused, so nothing in the file is ever executed.
+    """The arrays of one `.npz` file; object arrays are refused, so nothing in the file is ever
+    executed.
 
     Parameters
     ----------
@@ -70,7 +74,8 @@ class NpzStore:
     Raises
     ------
     ValueError
-        When the file is no `.npz`, is cut short, declares more than it holds, or holds anything but plain arrays.
+        When the file is no `.npz`, is cut short, declares more than it holds, or holds anything but
+        plain arrays.
     """
 
     def __init__(self, path: Path):
@@ -79,10 +84,16 @@ class NpzStore:
         self._path = path
         with path.open("rb") as handle:
             if handle.read(6) == b"\x93NUMPY":
-                raise ValueError(f"{path} holds one unnamed array: write the layer with numpy.savez(path, W=W, b=b).")
+                raise ValueError(
+                    f"{path} holds one unnamed array: write the layer with numpy.savez(path, "
+                    "W=W, b=b)."
+                )
             handle.seek(0)
             if not zipfile.is_zipfile(handle):
-                raise ValueError(f"{path} is not a whole .npz file: fetch it again, or write it with numpy.savez.")
+                raise ValueError(
+                    f"{path} is not a whole .npz file: fetch it again, or write it with "
+                    "numpy.savez."
+                )
         try:
             with zipfile.ZipFile(path) as archive:
                 self._entries = self._list(archive)
@@ -99,7 +110,8 @@ class NpzStore:
         entry = self._entries[name]
         try:
             with zipfile.ZipFile(self._path) as archive, archive.open(entry.info) as member:
-                content = member.read()  # its length was checked; the checksum is compared at its end
+                # its length was checked; the checksum is compared at its end
+                content = member.read()
         except _DAMAGE as error:
             raise self._damaged(error) from error
         values = np.frombuffer(content, entry.dtype, offset=entry.start)
@@ -112,9 +124,14 @@ class NpzStore:
             if info.flag_bits & 0x1:
                 raise ValueError(f"{plain(name)!r} is encrypted")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise ValueError(f"{plain(name)!r} is compressed by a method that NumPy does not write")
+                raise ValueError(
+                    f"{plain(name)!r} is compressed by a method that NumPy does not write"
+                )
             if info.file_size > _DEFLATE_LIMIT * max(info.compress_size, 1):
-                raise ValueError(f"{plain(name)!r} declares {info.file_size} bytes, which its content cannot hold")
+                raise ValueError(
+                    f"{plain(name)!r} declares {info.file_size} bytes, which its content "
+                    "cannot hold"
+                )
             if name == info.filename:
                 raise ValueError(f"{plain(name)!r} is no array")
             if name in entries:
@@ -136,7 +153,9 @@ class NpzStore:
                 for said, true in zip(sizes, (info.compress_size, info.file_size), strict=True)
             )
         if not agree:
-            raise ValueError(f"its directory and the member {plain(info.filename)!r} contradict each other")
+            raise ValueError(
+                f"its directory and the member {plain(info.filename)!r} contradict each other"
+            )
 
     def _header(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Entry:
         name = plain(info.filename)
@@ -149,12 +168,18 @@ class NpzStore:
         if dtype.hasobject:
             raise ValueError(f"{name!r} holds Python objects, which allow_pickle=False refuses")
         if math.prod(shape) * dtype.itemsize != info.file_size - start:
-            raise ValueError(f"{name!r} of shape {shape} and type {dtype} cannot fill {info.file_size - start} bytes")
+            raise ValueError(
+                f"{name!r} of shape {shape} and type {dtype} cannot fill "
+                f"{info.file_size - start} bytes"
+            )
         return _Entry(info, tuple(int(n) for n in shape), bool(fortran), dtype, start)
 
     def _damaged(self, error: BaseException) -> ValueError:
         reason = plain(str(error).split("\n")[0]) or type(error).__name__
-        return ValueError(f"{self._path} is not a whole .npz file of numbers ({reason}); write it with numpy.savez.")
+        return ValueError(
+            f"{self._path} is not a whole .npz file of numbers ({reason}); write it with "
+            "numpy.savez."
+        )
 
 
 def find_names(store: NpzStore) -> tuple[str, bool, str | None] | None:
@@ -168,7 +193,8 @@ def find_names(store: NpzStore) -> tuple[str, bool, str | None] | None:
     Returns
     -------
     (weight, transposed, bias) or None
-        `transposed` tells that the weight is stored as (d, C); the bias is None where the file has none.
+        `transposed` tells that the weight is stored as (d, C); the bias is None where the file has
+        none.
     """
     present = set(store.names())
     for weight, transposed, bias in CONVENTIONS:
@@ -190,6 +216,10 @@ def stored_tokens(store: NpzStore) -> tuple[str, ...] | None:
     shape, array = store.shape("tokens"), store.read("tokens")
     if len(shape) != 1 or array.dtype.kind not in "US":
         raise ValueError(
-            f"{store.label}: the array 'tokens' must be a list of strings, one a class, not {array.dtype} {shape}."
+            f"{store.label}: the array 'tokens' must be a list of strings, one a class, not "
+            f"{array.dtype} {shape}."
         )
-    return tuple(token.decode("utf-8", "replace") if isinstance(token, bytes) else token for token in array.tolist())
+    return tuple(
+        token.decode("utf-8", "replace") if isinstance(token, bytes) else token
+        for token in array.tolist()
+    )

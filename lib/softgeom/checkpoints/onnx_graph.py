@@ -1,8 +1,11 @@
-"""An ONNX graph to walk in: producers, consumers, and constants that are decoded only when asked for.
+"""An ONNX graph to walk in: producers, consumers, and constants that are decoded only when asked
+for.
 
-A constant is an initialiser (also one in a file beside the model) or a Constant node, possibly behind operators that only
-rewrite it: Identity, Cast, Transpose, Reshape, Squeeze, Unsqueeze, Flatten, and DequantizeLinear, whose scale and zero point give
-the real numbers that the runtime multiplies with. Every walk keeps what it has visited, so that a graph with a cycle ends as any other.
+A constant is an initialiser (also one in a file beside the model) or a Constant node, possibly
+behind operators that only rewrite it: Identity, Cast, Transpose, Reshape, Squeeze, Unsqueeze,
+Flatten, and DequantizeLinear, whose scale and zero point give the real numbers that the runtime
+multiplies with. Every walk keeps what it has visited, so that a graph with a cycle ends as any
+other.
 """
 
 from __future__ import annotations
@@ -16,7 +19,16 @@ import numpy as np
 
 from softgeom.checkpoints.tensors import plain
 
-_REWRITES = {"Identity", "Cast", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "DequantizeLinear"}
+_REWRITES = {
+    "Identity",
+    "Cast",
+    "Transpose",
+    "Reshape",
+    "Squeeze",
+    "Unsqueeze",
+    "Flatten",
+    "DequantizeLinear",
+}
 _LISTED = 20  # more candidates than this do not help anybody to choose one
 _PACKED_PER_BYTE = 8  # no type of the format packs more numbers into a byte
 
@@ -27,7 +39,8 @@ class OnnxGraph:
     Parameters
     ----------
     path : Path
-        The file; external data are read from its folder, and only those of constants that are asked for.
+        The file; external data are read from its folder, and only those of constants that are asked
+        for.
 
     Raises
     ------
@@ -42,12 +55,16 @@ class OnnxGraph:
             model = onnx.load(str(path), load_external_data=False)
         except Exception as error:  # protobuf raises its own class, which is no public name
             raise ValueError(
-                f"{path} is not a whole ONNX file ({type(error).__name__}: {error}): fetch it again."
+                f"{path} is not a whole ONNX file ({type(error).__name__}: {error}): fetch "
+                "it again."
             ) from error
         self.path, self.model = path, model
         self.metadata = {entry.key: entry.value for entry in model.metadata_props}
         self.outputs = [output.name for output in model.graph.output]
-        self.widths = {value.name: _last_size(value) for value in (*model.graph.output, *model.graph.value_info)}
+        self.widths = {
+            value.name: _last_size(value)
+            for value in (*model.graph.output, *model.graph.value_info)
+        }
         self.nodes = list(model.graph.node)
         self.producer = {name: node for node in self.nodes for name in node.output if name}
         self.consumers: dict[str, list[Any]] = {}
@@ -105,10 +122,17 @@ class OnnxGraph:
 
     def describe_matrices(self) -> str:
         """The last of them, for a message."""
-        return ", ".join(f"{plain(name)} {shape}" for name, shape in list(self.matrices().items())[-_LISTED:]) or "none"
+        return (
+            ", ".join(
+                f"{plain(name)} {shape}" for name, shape in list(self.matrices().items())[-_LISTED:]
+            )
+            or "none"
+        )
 
     def _root(self, name: str) -> str | None:
-        """The stored constant behind a value and its rewriting nodes; None where there is none. Each answer is kept."""
+        """The stored constant behind a value and its rewriting nodes; None where there is none.
+        Each answer is kept.
+        """
         visited: dict[str, None] = {}
         while name not in self._tensors and name not in self._roots:
             node = self.producer.get(name)
@@ -126,7 +150,9 @@ class OnnxGraph:
         try:
             match node.op_type:
                 case "Transpose":
-                    return value.transpose(list(options["perm"].ints) if "perm" in options else None)
+                    return value.transpose(
+                        list(options["perm"].ints) if "perm" in options else None
+                    )
                 case "Cast":
                     import onnx
 
@@ -141,14 +167,20 @@ class OnnxGraph:
                 case "Unsqueeze":
                     return value  # an axis of length one, which no reader here keeps
                 case "DequantizeLinear":
-                    return self._dequantised(node, value, options["axis"].i if "axis" in options else 1)
+                    return self._dequantised(
+                        node, value, options["axis"].i if "axis" in options else 1
+                    )
         except (ValueError, KeyError, IndexError, TypeError) as error:
-            raise ValueError(f"{self.path}: the constant behind {node.op_type} cannot be read ({error}).") from error
+            raise ValueError(
+                f"{self.path}: the constant behind {node.op_type} cannot be read ({error})."
+            ) from error
         return value
 
     def _dequantised(self, node: Any, codes: np.ndarray, axis: int) -> np.ndarray:
         scale = self.constant(node.input[1])
-        zero = self.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(())
+        zero = (
+            self.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(())
+        )
         return dequantise(codes, scale, zero, axis)
 
     def _decode(self, tensor: Any) -> np.ndarray:
@@ -159,13 +191,18 @@ class OnnxGraph:
             raise ValueError(f"{self.path}: the constant {name!r} has an impossible shape {shape}.")
         try:
             if onnx.external_data_helper.uses_external_data(tensor):
-                onnx.external_data_helper.load_external_data_for_tensor(tensor, str(self.path.parent))
-                tensor.data_location = onnx.TensorProto.DEFAULT  # read once: the decoder must not look for it again
+                onnx.external_data_helper.load_external_data_for_tensor(
+                    tensor, str(self.path.parent)
+                )
+                # read once: the decoder must not look for it again
+                tensor.data_location = onnx.TensorProto.DEFAULT
             if math.prod(shape) > _PACKED_PER_BYTE * max(tensor.ByteSize(), 1):
                 raise ValueError(f"its shape {shape} needs more numbers than the file holds")
             return onnx.numpy_helper.to_array(tensor)
         except Exception as error:  # the checker of external data raises several classes of its own
-            raise ValueError(f"{self.path}: the constant {name!r} cannot be read ({error}).") from error
+            raise ValueError(
+                f"{self.path}: the constant {name!r} cannot be read ({error})."
+            ) from error
 
 
 def dequantise(codes: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int) -> np.ndarray:
@@ -176,10 +213,14 @@ def dequantise(codes: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int
         if value.size == 1:
             return value.reshape(())
         if codes.ndim == 0 or value.size != codes.shape[axis]:
-            raise ValueError(f"{value.size} scales for codes of shape {codes.shape} along axis {axis}")
+            raise ValueError(
+                f"{value.size} scales for codes of shape {codes.shape} along axis {axis}"
+            )
         return value.reshape([-1 if n == axis % codes.ndim else 1 for n in range(codes.ndim)])
 
-    return (codes.astype(np.int32) - along(zero).astype(np.int32)).astype(np.float32) * along(scale).astype(np.float32)
+    return (codes.astype(np.int32) - along(zero).astype(np.int32)).astype(np.float32) * along(
+        scale
+    ).astype(np.float32)
 
 
 def attributes(node: Any) -> dict[str, Any]:

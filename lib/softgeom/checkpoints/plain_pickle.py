@@ -1,8 +1,10 @@
-"""Pickles of plain data, read by an allow-list: containers, strings, numbers, NumPy arrays. Nothing else is ever built.
+"""Pickles of plain data, read by an allow-list: containers, strings, numbers, NumPy arrays. Nothing
+else is ever built.
 
-A pickle is a programme for a small stack machine, and its only dangerous instruction is "call this global". Here the handful of globals
-that arrays need stand for classes of this file, which take down what they are told and check it; every other global is
-refused by name before anything is called. Lengths that the file declares are compared with the file first.
+A pickle is a programme for a small stack machine, and its only dangerous instruction is "call this
+global". Here the handful of globals that arrays need stand for classes of this file, which take
+down what they are told and check it; every other global is refused by name before anything is
+called. Lengths that the file declares are compared with the file first.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ def read_plain_pickle(path: Path) -> Any:
     Raises
     ------
     ValueError
-        When the file is no pickle, is cut short, or asks for anything but plain data; the global that it asks for is named and
-        was not called.
+        When the file is no pickle, is cut short, or asks for anything but plain data; the global
+        that it asks for is named and was not called.
     """
     data = path.read_bytes()
     try:
@@ -44,11 +46,14 @@ def read_plain_pickle(path: Path) -> Any:
         return _finished(_PlainUnpickler(io.BytesIO(data)).load(), 0)
     except _ForbiddenError as error:
         raise ValueError(
-            f"{path} asks for {error}, which is no plain data; nothing of it was executed. Save the weights as .npz or safetensors."
+            f"{path} asks for {error}, which is no plain data; nothing of it was executed. "
+            "Save the weights as .npz or safetensors."
         ) from None
-    except Exception as error:  # a damaged programme can fail in any of the unpickler's instructions
+    # a damaged programme can fail in any of the unpickler's instructions
+    except Exception as error:
         raise ValueError(
-            f"{path} is not a whole pickle of plain data ({type(error).__name__}: {plain(error)}); fetch it again."
+            f"{path} is not a whole pickle of plain data ({type(error).__name__}: "
+            f"{plain(error)}); fetch it again."
         ) from error
 
 
@@ -66,7 +71,9 @@ def open_plain_pickle(path: Path) -> ArrayStore:
             content = content[key]
     arrays = {}
     if isinstance(content, dict):
-        arrays = {str(name): value for name, value in content.items() if isinstance(value, np.ndarray)}
+        arrays = {
+            str(name): value for name, value in content.items() if isinstance(value, np.ndarray)
+        }
     if not arrays:
         raise ValueError(f"{path} holds no dictionary of named arrays.")
     return ArrayStore(arrays, str(path), {"format": "pickle, allow-list"})
@@ -89,7 +96,9 @@ class _Dtype:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        dtype = np.dtype(self.code).newbyteorder(">" if self.order == ">" else "<" if self.order == "<" else "=")
+        dtype = np.dtype(self.code).newbyteorder(
+            ">" if self.order == ">" else "<" if self.order == "<" else "="
+        )
         if dtype.kind not in _NUMBER_KINDS:
             raise ValueError(f"an array of {dtype}, not of numbers")
         return dtype
@@ -155,9 +164,12 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def _check_lengths(data: bytes) -> None:
-    """Every length that the programme declares lies inside the file, and memory slots are numbered as they are used."""
+    """Every length that the programme declares lies inside the file, and memory slots are numbered
+    as they are used.
+    """
     slots = 0
-    for instruction, argument, _ in pickletools.genops(data):  # raises where an argument is longer than what is left
+    # raises where an argument is longer than what is left
+    for instruction, argument, _ in pickletools.genops(data):
         if instruction.name in ("PUT", "BINPUT", "LONG_BINPUT"):
             slots += 1
             if not isinstance(argument, int) or argument > 2 * slots + 256:

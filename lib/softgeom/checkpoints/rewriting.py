@@ -1,7 +1,9 @@
-"""A model's last layer, written back: other rows and biases in the same ONNX graph, or the layer alone as safetensors.
+"""A model's last layer, written back: other rows and biases in the same ONNX graph, or the layer
+alone as safetensors.
 
-In a graph the constant of the last product and the bias that is added to it are replaced, the class names in the metadata and the declared width of
-what follows go with them; nothing else is touched. Whatever the graph does to the logits besides adding one bias (a scale, a constant per class in
+In a graph the constant of the last product and the bias that is added to it are replaced, the class
+names in the metadata and the declared width of what follows go with them; nothing else is touched.
+Whatever the graph does to the logits besides adding one bias (a scale, a constant per class in
 another place) is refused rather than guessed at.
 """
 
@@ -60,7 +62,8 @@ def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | No
     product = last_product(graph, weight)
     if product.op_type not in {"MatMul", "Gemm"} or graph.is_constant(product.input[0]):
         raise ValueError(
-            f"{source}: the last product is {product.op_type} in a form that cannot be rewritten; write .safetensors instead."
+            f"{source}: the last product is {product.op_type} in a form that cannot be "
+            "rewritten; write .safetensors instead."
         )
     options = attributes(product)
     if any(options[name].f != 1 for name in ("alpha", "beta") if name in options):
@@ -68,7 +71,8 @@ def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | No
     bias, holder, place = _bias(graph, product)
     if (bias is None) != (layer.b is None):
         raise ValueError(
-            f"{source}: the graph {'has no' if bias is None else 'has a'} bias, the layer differs; write .safetensors instead."
+            f"{source}: the graph {'has no' if bias is None else 'has a'} bias, the layer "
+            "differs; write .safetensors instead."
         )
     transposed = "transB" in options and bool(options["transB"].i)
     dtype = graph.constant(product.input[1]).dtype
@@ -89,7 +93,9 @@ def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | No
 
 
 def _bias(graph: OnnxGraph, product: Any) -> tuple[str | None, Any, int]:
-    """The bias constant, the node that reads it, and where; all else that meets the logits before the softmax is refused."""
+    """The bias constant, the node that reads it, and where; all else that meets the logits before
+    the softmax is refused.
+    """
     if len(product.input) > 2 and product.input[2]:
         return product.input[2], product, 2
     name = product.output[0]
@@ -99,12 +105,17 @@ def _bias(graph: OnnxGraph, product: Any) -> tuple[str | None, Any, int]:
             return None, None, 0
         user = users[0]
         constants = [
-            n for n, other in enumerate(user.input) if graph.is_constant(other) and graph.constant(other).size > 1
+            n
+            for n, other in enumerate(user.input)
+            if graph.is_constant(other) and graph.constant(other).size > 1
         ]
         if user.op_type == "Add" and len(constants) == 1:
             return user.input[constants[0]], user, constants[0]
         if user.op_type in {"Mul", "Sub", "Div", "Where"} and constants:
-            raise ValueError(f"{graph.path}: its logits meet a constant in {user.op_type}; write .safetensors instead.")
+            raise ValueError(
+                f"{graph.path}: its logits meet a constant in {user.op_type}; write "
+                ".safetensors instead."
+            )
         if user.op_type not in {"Cast", "Identity"}:
             return None, None, 0
         name = user.output[0]
@@ -112,20 +123,27 @@ def _bias(graph: OnnxGraph, product: Any) -> tuple[str | None, Any, int]:
 
 
 def _drop_unused(graph: Any) -> None:
-    used = {name for node in graph.node for name in node.input} | {output.name for output in graph.output}
+    used = {name for node in graph.node for name in node.input} | {
+        output.name for output in graph.output
+    }
     for stale in [tensor for tensor in graph.initializer if tensor.name not in used]:
         graph.initializer.remove(stale)
-    for stale in [node for node in graph.node if node.op_type == "Constant" and not used & set(node.output)]:
+    for stale in [
+        node for node in graph.node if node.op_type == "Constant" and not used & set(node.output)
+    ]:
         graph.node.remove(stale)
 
 
 def _rename(model: Any, tokens: Sequence[str] | None) -> None:
-    """The metadata entry `character` of PaddleOCR's recognisers: the names between the blank and the space."""
+    """The metadata entry `character` of PaddleOCR's recognisers: the names between the blank and
+    the space.
+    """
     for entry in model.metadata_props:
         if entry.key == "character" and tokens is not None:
             if tokens[0] != BLANK or tokens[-1] != " ":
                 raise ValueError(
-                    "the blank and the space of a text recogniser must be kept: its readers count on their places."
+                    "the blank and the space of a text recogniser must be kept: its readers "
+                    "count on their places."
                 )
             entry.value = "\n".join(tokens[1:-1])
 

@@ -1,9 +1,10 @@
 """Reading single tensors of a safetensors file, on a disk or at the other end of a network.
 
-A file is eight bytes (little-endian length n of the header), n bytes of JSON (name to `dtype`, `shape` and
-`data_offsets`, counted from the end of the header), then the numbers. Everything here works on a function
-`read_range(start, stop) -> bytes`, so a local file and an HTTP range request share one reader. bfloat16, which NumPy does not
-know, is the upper half of a float32: sixteen zero bits behind it give the same number exactly.
+A file is eight bytes (little-endian length n of the header), n bytes of JSON (name to `dtype`,
+`shape` and `data_offsets`, counted from the end of the header), then the numbers. Everything here
+works on a function `read_range(start, stop) -> bytes`, so a local file and an HTTP range request
+share one reader. bfloat16, which NumPy does not know, is the upper half of a float32: sixteen zero
+bits behind it give the same number exactly.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from softgeom.checkpoints.tensors import plain
 
 ReadRange = Callable[[int, int], bytes]
 
-MAX_HEADER = 100_000_000  # bytes; the format's own limit, so that a hostile length allocates nothing
+# bytes; the format's own limit, so that a hostile length allocates nothing
+MAX_HEADER = 100_000_000
 _DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
     "F32": np.dtype("<f4"),
@@ -63,11 +65,13 @@ class SafetensorsStore:
     Raises
     ------
     ValueError
-        When the header is no safetensors header, or the file ends before its last tensor (the first one that is
-        incomplete is named, with the number of bytes missing).
+        When the header is no safetensors header, or the file ends before its last tensor (the first
+        one that is incomplete is named, with the number of bytes missing).
     """
 
-    def __init__(self, read_range: ReadRange, size: int, label: str, provenance: dict[str, str] | None = None):
+    def __init__(
+        self, read_range: ReadRange, size: int, label: str, provenance: dict[str, str] | None = None
+    ):
         self.label = label
         self.provenance = {"format": "safetensors", **(provenance or {})}
         self._read_range = read_range
@@ -83,10 +87,13 @@ class SafetensorsStore:
         entry = self._entries[name]
         if entry.dtype not in _DTYPES:
             raise ValueError(
-                f"{self.label}: tensor {name!r} is stored as {entry.dtype}, which has no exact NumPy form here; use "
+                f"{self.label}: tensor {name!r} is stored as {entry.dtype}, which has no "
+                "exact NumPy form here; use "
                 "the model's float32, float16 or bfloat16 weights."
             )
-        values = np.frombuffer(self._read_range(entry.start, entry.stop), dtype=_DTYPES[entry.dtype])
+        values = np.frombuffer(
+            self._read_range(entry.start, entry.stop), dtype=_DTYPES[entry.dtype]
+        )
         if entry.dtype == "BF16":
             values = (values.astype(np.uint32) << 16).view(np.float32)
         return values.reshape(entry.shape)
@@ -106,10 +113,14 @@ def open_safetensors(path: Path) -> SafetensorsStore:
 def _parse_header(read_range: ReadRange, size: int, label: str) -> dict[str, Entry]:
     length = int.from_bytes(read_range(0, 8), "little") if size >= 8 else -1
     if not 2 <= length <= MAX_HEADER:
-        raise ValueError(f"{label} is not a safetensors file: its first eight bytes are no plausible header length.")
+        raise ValueError(
+            f"{label} is not a safetensors file: its first eight bytes are no plausible "
+            "header length."
+        )
     if size < 8 + length:
         raise ValueError(
-            f"{label} is truncated inside its header: {8 + length - size} bytes of it are missing; fetch the file again."
+            f"{label} is truncated inside its header: {8 + length - size} bytes of it are "
+            "missing; fetch the file again."
         )
     try:
         header = json.loads(read_range(8, 8 + length), object_pairs_hook=_without_duplicates)
@@ -124,17 +135,24 @@ def _parse_header(read_range: ReadRange, size: int, label: str) -> dict[str, Ent
             if name != "__metadata__"
         }
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{label} is not a safetensors file: its header cannot be read ({plain(error)}).") from error
+        raise ValueError(
+            f"{label} is not a safetensors file: its header cannot be read ({plain(error)})."
+        ) from error
     position = 8 + length
     for name, entry in sorted(entries.items(), key=lambda item: (item[1].start, item[1].stop)):
         _check_entry(name, entry, size, data_start=8 + length, label=label)
         if entry.start != position:
-            problem = "overlaps the one before it" if entry.start < position else "leaves a hole before it"
+            problem = (
+                "overlaps the one before it"
+                if entry.start < position
+                else "leaves a hole before it"
+            )
             raise ValueError(f"{label} has an impossible header: tensor {name!r} {problem}.")
         position = entry.stop
     if position != size:
         raise ValueError(
-            f"{label} has {size - position} bytes behind its last tensor, which the format does not allow."
+            f"{label} has {size - position} bytes behind its last tensor, which the format "
+            "does not allow."
         )
     return entries
 
@@ -154,14 +172,21 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _check_entry(name: str, entry: Entry, size: int, data_start: int, label: str) -> None:
     if not data_start <= entry.start <= entry.stop or any(n < 0 for n in entry.shape):
-        raise ValueError(f"{label} has an impossible header: tensor {name!r} lies outside the data of the file.")
-    if entry.dtype in _DTYPES and math.prod(entry.shape) * _DTYPES[entry.dtype].itemsize != entry.stop - entry.start:
         raise ValueError(
-            f"{label} has an impossible header: tensor {name!r} of shape {entry.shape} and type {entry.dtype} cannot "
+            f"{label} has an impossible header: tensor {name!r} lies outside the data of the file."
+        )
+    if (
+        entry.dtype in _DTYPES
+        and math.prod(entry.shape) * _DTYPES[entry.dtype].itemsize != entry.stop - entry.start
+    ):
+        raise ValueError(
+            f"{label} has an impossible header: tensor {name!r} of shape {entry.shape} and "
+            f"type {entry.dtype} cannot "
             f"fill {entry.stop - entry.start} bytes."
         )
     if entry.stop > size:
         raise ValueError(
-            f"{label} is truncated: tensor {name!r} {entry.shape} needs the bytes up to {entry.stop}, the file ends at "
+            f"{label} is truncated: tensor {name!r} {entry.shape} needs the bytes up to "
+            f"{entry.stop}, the file ends at "
             f"{size} ({entry.stop - size} bytes missing); fetch the file again."
         )

@@ -1,6 +1,7 @@
 """PyTorch state dicts, read with `weights_only=True`: tensors come out, code never runs.
 
-A training script often wraps the state dict in a dictionary (`{"state_dict": ..., "epoch": ...}`): the wrapper is taken off.
+A training script often wraps the state dict in a dictionary (`{"state_dict": ..., "epoch": ...}`):
+the wrapper is taken off.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
 
 
 def open_state_dict(path: Path) -> ArrayStore:
-    """The tensors of one `.pt`, `.pth`, `.bin` or `.ckpt` file, mapped from the disk rather than copied.
+    """The tensors of one `.pt`, `.pth`, `.bin` or `.ckpt` file, mapped from the disk rather than
+    copied.
 
     Parameters
     ----------
@@ -29,26 +31,48 @@ def open_state_dict(path: Path) -> ArrayStore:
     Raises
     ------
     ValueError
-        When PyTorch is not installed, the file is no PyTorch file, or it holds more than tensors (nothing of it was executed).
+        When PyTorch is not installed, the file is no PyTorch file, or it holds more than tensors
+        (nothing of it was executed).
     """
     try:
         import torch
     except ImportError as error:
-        raise ValueError(f"{path} needs PyTorch to be read: pip install 'softgeom[train]'.") from error
+        raise ValueError(
+            f"{path} needs PyTorch to be read: pip install 'softgeom[train]'."
+        ) from error
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is wrong with the file is said below, in one sentence
+            # what is wrong with the file is said below, in one sentence
+            warnings.simplefilter("ignore")
             # Files older than PyTorch 1.6 are no zip archives and cannot be mapped.
-            loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+            loaded = torch.load(
+                path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)
+            )
     except pickle.UnpicklingError as error:
         raise ValueError(
-            f"{path} holds more than tensors, so it was not loaded and nothing of it was executed; save "
+            f"{path} holds more than tensors, so it was not loaded and nothing of it was "
+            "executed; save "
             "model.state_dict() alone."
         ) from error
-    except (RuntimeError, EOFError, OSError, KeyError, ValueError, TypeError, AttributeError, AssertionError) as error:
+    except (
+        RuntimeError,
+        EOFError,
+        OSError,
+        KeyError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        AssertionError,
+    ) as error:
         reason = str(error).split(". ")[0].split("\n")[0]  # PyTorch adds advice of its own
-        raise ValueError(f"{path} is not a whole PyTorch file ({reason}): fetch or save it again.") from error
-    tensors = {str(name): value for name, value in _unwrap(loaded).items() if isinstance(value, torch.Tensor)}
+        raise ValueError(
+            f"{path} is not a whole PyTorch file ({reason}): fetch or save it again."
+        ) from error
+    tensors = {
+        str(name): value
+        for name, value in _unwrap(loaded).items()
+        if isinstance(value, torch.Tensor)
+    }
     if not tensors:
         raise ValueError(f"{path} holds no named tensors: save model.state_dict().")
     return _TorchStore(tensors, str(path), {"format": "pytorch"})
@@ -67,8 +91,8 @@ def tensor_array(tensor: Any, label: str) -> np.ndarray:
     Raises
     ------
     ValueError
-        For what is no dense matrix of real numbers: sparse, quantised, 8-bit floats, on the meta device, or a view that repeats
-        fewer numbers than its shape says.
+        For what is no dense matrix of real numbers: sparse, quantised, 8-bit floats, on the meta
+        device, or a view that repeats fewer numbers than its shape says.
     """
     import torch
 
@@ -81,9 +105,12 @@ def tensor_array(tensor: Any, label: str) -> np.ndarray:
         raise ValueError(f"{label} holds {tensor.dtype} codes, not weights: dequantise it first.")
     if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
         raise ValueError(
-            f"{label} repeats {tensor.untyped_storage().nbytes()} bytes in the shape {tuple(tensor.shape)}."
+            f"{label} repeats {tensor.untyped_storage().nbytes()} bytes in the shape "
+            f"{tuple(tensor.shape)}."
         )
-    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).cpu().resolve_neg().numpy()
+    return (
+        (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).cpu().resolve_neg().numpy()
+    )
 
 
 def _unwrap(loaded: Any) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """A file of named tensors, whatever its format: `TensorStore`.
 
-Finding the softmax layer of a model needs three things of a file: the names in it, the shape of one name and the
-numbers of one name. Each format (`npz`, `safetensors_file`, `state_dict`, `hub`) gives exactly these and reads nothing
-else, so that the layer of a model of many gigabytes costs the bytes of that layer.
+Finding the softmax layer of a model needs three things of a file: the names in it, the shape of one
+name and the numbers of one name. Each format (`npz`, `safetensors_file`, `state_dict`, `hub`) gives
+exactly these and reads nothing else, so that the layer of a model of many gigabytes costs the bytes
+of that layer.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class TensorStore(Protocol):
     label : str
         The file, folder or hub address, as error messages name it.
     provenance : dict
-        What a reader needs to get the same numbers again (format, and on the hub the resolved commit).
+        What a reader needs to get the same numbers again (format, and on the hub the resolved
+        commit).
     """
 
     label: str
@@ -51,7 +53,9 @@ class ArrayStore:
         Recorded with the layer.
     """
 
-    def __init__(self, arrays: Mapping[str, Any], label: str, provenance: Mapping[str, str] | None = None):
+    def __init__(
+        self, arrays: Mapping[str, Any], label: str, provenance: Mapping[str, str] | None = None
+    ):
         self._arrays = arrays
         self.label = label
         self.provenance = dict(provenance or {})
@@ -72,7 +76,8 @@ class MergedStore:
     Parameters
     ----------
     members : mapping
-        Tensor name to a callable that opens the store holding it: a shard that is not needed is never opened.
+        Tensor name to a callable that opens the store holding it: a shard that is not needed is
+        never opened.
     label, provenance
         As in `TensorStore`.
     """
@@ -95,14 +100,20 @@ class MergedStore:
         store: TensorStore = self._members[name]()
         if name not in store.names():
             raise ValueError(
-                f"{store.label} lacks the tensor {plain(name)!r}, although the index of its folder names it."
+                f"{store.label} lacks the tensor {plain(name)!r}, although the index of its "
+                "folder names it."
             )
         return store
 
 
 def plain(text: object, limit: int = 200) -> str:
-    """A name out of a file as a message may show it: one line, no control characters, not longer than a message can bear."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in str(text)[:limit])
+    """A name out of a file as a message may show it: one line, no control characters, not longer
+    than a message can bear.
+    """
+    shown = "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "replace").decode()
+        for c in str(text)[:limit]
+    )
     return shown + ("..." if len(str(text)) > limit else "")
 
 
@@ -112,7 +123,8 @@ def weights_of(array: np.ndarray, label: str, name: str) -> np.ndarray:
     Raises
     ------
     ValueError
-        For integers (codes of a quantised matrix, whose scales stand elsewhere), booleans, complex numbers, dates and text.
+        For integers (codes of a quantised matrix, whose scales stand elsewhere), booleans, complex
+        numbers, dates and text.
     """
     kinds = {
         "b": "booleans",
@@ -130,17 +142,22 @@ def weights_of(array: np.ndarray, label: str, name: str) -> np.ndarray:
     if kind in "iu":
         if array.dtype.itemsize == 1:
             raise ValueError(
-                f"{label}: {plain(name)!r} holds {array.dtype} codes, not weights: the scales of a quantised matrix stand elsewhere; "
+                f"{label}: {plain(name)!r} holds {array.dtype} codes, not weights: the "
+                "scales of a quantised matrix stand elsewhere; "
                 "dequantise it first, or use the model's float file."
             )
         return as_floats(array, f"{label}: {plain(name)!r}")
-    raise ValueError(f"{label}: {plain(name)!r} holds {kinds.get(kind, str(array.dtype))}, not real weights.")
+    raise ValueError(
+        f"{label}: {plain(name)!r} holds {kinds.get(kind, str(array.dtype))}, not real weights."
+    )
 
 
 def describe(store: TensorStore, names: Iterable[str]) -> str:
     """`name (C, d), name (C, d), ...` for an error message, shortened where the list is long."""
     names = list(names)
-    listed = ", ".join(f"{plain(name)} {_shape_text(store.shape(name))}" for name in names[:LISTED_CANDIDATES])
+    listed = ", ".join(
+        f"{plain(name)} {_shape_text(store.shape(name))}" for name in names[:LISTED_CANDIDATES]
+    )
     hidden = len(names) - LISTED_CANDIDATES
     return listed + (f" and {hidden} more" if hidden > 0 else "")
 

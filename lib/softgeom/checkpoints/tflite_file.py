@@ -1,7 +1,10 @@
-"""TFLite files: the last fully connected layer before the output, found by walking the graph back, and what stands in front of it.
+"""TFLite files: the last fully connected layer before the output, found by walking the graph back,
+and what stands in front of it.
 
-A file is a FlatBuffer (schema.fbs of TensorFlow Lite, version 3): tensors with shape, type and buffer, and operators with the numbers of the tensors that they
-read and write. Softmax, sigmoid, reshapes and dequantisation behind the layer change no order of its outputs. Matrices are stored as (classes, features).
+A file is a FlatBuffer (schema.fbs of TensorFlow Lite, version 3): tensors with shape, type and
+buffer, and operators with the numbers of the tensors that they read and write. Softmax, sigmoid,
+reshapes and dequantisation behind the layer change no order of its outputs. Matrices are stored as
+(classes, features).
 """
 
 from __future__ import annotations
@@ -15,7 +18,15 @@ import numpy as np
 from softgeom.checkpoints.activation import Activation, named_activation
 from softgeom.checkpoints.flatbuffer import DAMAGE, Table
 
-_ADD, _AVERAGE_POOL, _CONV, _DEPTHWISE, _DEQUANTIZE, _FULLY_CONNECTED, _LOGISTIC = 0, 1, 3, 4, 6, 9, 14
+_ADD, _AVERAGE_POOL, _CONV, _DEPTHWISE, _DEQUANTIZE, _FULLY_CONNECTED, _LOGISTIC = (
+    0,
+    1,
+    3,
+    4,
+    6,
+    9,
+    14,
+)
 _MAX_POOL, _MUL, _RELU, _RELU6, _RESHAPE, _SOFTMAX, _TANH, _MEAN, _SQUEEZE, _HARD_SWISH = (
     17,
     18,
@@ -45,7 +56,8 @@ _FUSED_AT = {
     _ADD: 0,
     _MUL: 0,
 }  # the field of the options that names what is fused
-_FUSED = {1: "ReLU", 3: "ReLU", 4: "tanh"}  # RELU, RELU6, TANH; an interval may be wider than the step's own
+# RELU, RELU6, TANH; an interval may be wider than the step's own
+_FUSED = {1: "ReLU", 3: "ReLU", 4: "tanh"}
 _MONOTONE = {0, 4}  # nothing fused to the last layer, or tanh; a ReLU there would tie what it clips
 _FLOATS = {0: "<f4", 1: "<f2", 10: "<f8"}
 _STEPS = 1000  # of a walk: a graph that is damaged may have circles
@@ -73,21 +85,35 @@ class TfliteStore:
         self.label, self.provenance = str(path), {"format": "tflite"}
         with path.open("rb") as file:
             if file.read(8)[4:] != b"TFL3":
-                raise ValueError(f"{path} is no TFLite file: TFL3 does not stand at its fifth byte.")
+                raise ValueError(
+                    f"{path} is no TFLite file: TFL3 does not stand at its fifth byte."
+                )
             self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         try:
             model = Table.root(self._data)
-            # Codes of 127 and more stand in a field that older files lack; the older field then says 127.
+            # Codes of 127 and more stand in a field that older files lack; the older field then
+            # says 127.
             self._codes = [max(code.number(0, "b"), code.number(3)) for code in model.tables(1)]
             (graph, *_), self._buffers = model.tables(2), model.tables(4)
             self._tensors, self._operators = graph.tables(0), graph.tables(3)
             self._outputs = graph.numbers(2).tolist()
             self._writer = {int(out): op for op in self._operators for out in op.numbers(2)}
-            self._places = {tensor.text(3): n for n, tensor in enumerate(self._tensors) if self._values(tensor).size}
-            self._shapes = {name: tuple(self._tensors[n].numbers(0).tolist()) for name, n in self._places.items()}
-            self._kinds = {name: self._tensors[n].number(1, "b") for name, n in self._places.items()}
+            self._places = {
+                tensor.text(3): n
+                for n, tensor in enumerate(self._tensors)
+                if self._values(tensor).size
+            }
+            self._shapes = {
+                name: tuple(self._tensors[n].numbers(0).tolist())
+                for name, n in self._places.items()
+            }
+            self._kinds = {
+                name: self._tensors[n].number(1, "b") for name, n in self._places.items()
+            }
         except DAMAGE as error:
-            raise ValueError(f"{path} is not a whole TFLite file ({error}): fetch it again.") from error
+            raise ValueError(
+                f"{path} is not a whole TFLite file ({error}): fetch it again."
+            ) from error
 
     def names(self) -> list[str]:
         return list(self._places)
@@ -96,12 +122,23 @@ class TfliteStore:
         return self._shapes[name]
 
     def read(self, name: str) -> np.ndarray:
-        values, shape, kind = self._values(self._tensors[self._places[name]]), self._shapes[name], self._kinds[name]
+        values, shape, kind = (
+            self._values(self._tensors[self._places[name]]),
+            self._shapes[name],
+            self._kinds[name],
+        )
         dtype = _FLOATS.get(kind)
         if dtype is None:
-            raise ValueError(f"{self.label}: {name!r} is stored as codes of type {kind}, not as real numbers.")
-        if min(shape, default=1) < 0 or values.nbytes != np.dtype(dtype).itemsize * int(np.prod(shape, dtype=object)):
-            raise ValueError(f"{self.label}: {name!r} has shape {shape}, which its {values.nbytes} bytes do not fill.")
+            raise ValueError(
+                f"{self.label}: {name!r} is stored as codes of type {kind}, not as real numbers."
+            )
+        if min(shape, default=1) < 0 or values.nbytes != np.dtype(dtype).itemsize * int(
+            np.prod(shape, dtype=object)
+        ):
+            raise ValueError(
+                f"{self.label}: {name!r} has shape {shape}, which its {values.nbytes} bytes "
+                "do not fill."
+            )
         return np.frombuffer(values, dtype).reshape(shape)
 
     def head(self) -> TfliteHead:
@@ -117,21 +154,31 @@ class TfliteStore:
         except DAMAGE as error:
             if isinstance(error, ValueError) and str(error).startswith(self.label):
                 raise
-            raise ValueError(f"{self.label} is not a whole TFLite file ({error}): fetch it again.") from error
+            raise ValueError(
+                f"{self.label} is not a whole TFLite file ({error}): fetch it again."
+            ) from error
 
     def _head(self) -> TfliteHead:
         if len(self._outputs) != 1:
-            raise ValueError(f"{self.label} has {len(self._outputs)} outputs: name the matrix of one with --weight.")
+            raise ValueError(
+                f"{self.label} has {len(self._outputs)} outputs: name the matrix of one with "
+                "--weight."
+            )
         op = self._back(self._outputs[0], _BEHIND)
         if op is None or self._code(op) != _FULLY_CONNECTED or self._fused(op) not in _MONOTONE:
             raise ValueError(
-                f"{self.label} has no fully connected layer before its output: name the matrix with --weight."
+                f"{self.label} has no fully connected layer before its output: name the "
+                "matrix with --weight."
             )
         x, weight, *bias = op.numbers(1).tolist()
         names = {place: name for name, place in self._places.items()}
         if weight not in names:  # half precision is widened on the way
             source = self._writer.get(weight)
-            weight = source.numbers(1).tolist()[0] if source is not None and self._code(source) == _DEQUANTIZE else -1
+            weight = (
+                source.numbers(1).tolist()[0]
+                if source is not None and self._code(source) == _DEQUANTIZE
+                else -1
+            )
         if weight not in names:
             raise ValueError(f"{self.label}: the matrix of the last layer is no constant.")
         return TfliteHead(names[weight], names.get(bias[0]) if bias else None, self._activation(x))

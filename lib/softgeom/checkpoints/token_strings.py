@@ -1,11 +1,13 @@
 """The strings of the classes, and which of them belong to a target language.
 
-Strings come from `tokenizer.json` (any model type of the `tokenizers` library), `vocab.json` or `vocab.txt`, read as data; no
-tokenizer is built and no code of a model runs. Byte-level vocabularies, in which a space is written as another character,
-are decoded into the text that they stand for.
+Strings come from `tokenizer.json` (any model type of the `tokenizers` library), `vocab.json` or
+`vocab.txt`, read as data; no tokenizer is built and no code of a model runs. Byte-level
+vocabularies, in which a space is written as another character, are decoded into the text that they
+stand for.
 
-The paper's target-language filter (Section 4.2): keep the tokens of one Unicode script and drop those with a digit or
-punctuation. The dropped tokens stay competitors; they are only not asked about.
+The paper's target-language filter (Section 4.2): keep the tokens of one Unicode script and drop
+those with a digit or punctuation. The dropped tokens stay competitors; they are only not asked
+about.
 """
 
 from __future__ import annotations
@@ -29,13 +31,14 @@ def classes_in_script(tokens: Sequence[str], script: str) -> np.ndarray:
     tokens : sequence of str
         The C token strings.
     script : str
-        First word of the Unicode names of its letters: `"CYRILLIC"`, `"GREEK"`, `"LATIN"`, `"ARABIC"`, `"HEBREW"`, `"HANGUL"`; also
-        `"HAN"` and `"JAPANESE"`.
+        First word of the Unicode names of its letters: `"CYRILLIC"`, `"GREEK"`, `"LATIN"`,
+        `"ARABIC"`, `"HEBREW"`, `"HANGUL"`; also `"HAN"` and `"JAPANESE"`.
 
     Returns
     -------
     ndarray of int
-        Indices of the tokens all of whose characters are letters (or marks) of the script, the signs for a space set aside.
+        Indices of the tokens all of whose characters are letters (or marks) of the script, the
+        signs for a space set aside.
 
     Raises
     ------
@@ -45,16 +48,21 @@ def classes_in_script(tokens: Sequence[str], script: str) -> np.ndarray:
     wanted = _WRITTEN_WITH_HAN.get(script.upper(), (script.upper(),))
     kept = [index for index, token in enumerate(tokens) if _only_letters_of(token, wanted)]
     if not kept:
-        seen = sorted({_script(character) for token in tokens for character in token if character.isalpha()})
+        seen = sorted(
+            {_script(character) for token in tokens for character in token if character.isalpha()}
+        )
         raise ValueError(
-            f"no token is written in {script!r} alone; scripts that occur: {', '.join(seen[:30]) or 'none'}."
+            f"no token is written in {script!r} alone; scripts that occur: "
+            f"{', '.join(seen[:30]) or 'none'}."
         )
     return np.array(kept)
 
 
 def _only_letters_of(token: str, scripts: Iterable[str]) -> bool:
     core = token.strip(_WORD_BOUNDARIES)
-    letters = [character for character in core if not unicodedata.category(character).startswith("M")]
+    letters = [
+        character for character in core if not unicodedata.category(character).startswith("M")
+    ]
     return bool(letters) and all(c.isalpha() and _script(c) in scripts for c in letters)
 
 
@@ -63,7 +71,9 @@ def _script(character: str) -> str:
 
 
 def vocabulary_of(content: Any) -> dict[int, str]:
-    """Id to string from the content of `tokenizer.json`; KeyError, TypeError and the like where it is none."""
+    """Id to string from the content of `tokenizer.json`; KeyError, TypeError and the like where it
+    is none.
+    """
     vocabulary = content["model"]["vocab"]
     if isinstance(vocabulary, list):  # Unigram: [token, score] in the order of the ids
         strings = {index: entry[0] for index, entry in enumerate(vocabulary)}
@@ -85,10 +95,14 @@ def _is_byte_level(part: Any) -> bool:
 
 
 def _byte_of_character() -> dict[str, int]:
-    """The byte-level alphabet: printable Latin-1 characters stand for themselves, the rest follow from U+0100 on."""
+    """The byte-level alphabet: printable Latin-1 characters stand for themselves, the rest follow
+    from U+0100 on.
+    """
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
+    return {chr(byte): byte for byte in printable} | {
+        chr(256 + n): byte for n, byte in enumerate(others)
+    }
 
 
 _MOST_TOKENS = 2**31  # no layer has as many rows

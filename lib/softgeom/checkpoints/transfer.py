@@ -1,13 +1,19 @@
-"""Bytes from a server that may be slow, broken or hostile: every answer has a size, a deadline and a second chance.
+"""Bytes from a server that may be slow, broken or hostile: every answer has a size, a deadline and
+a second chance.
 
-A request runs in a thread of its own, because a server that sends a byte a second, or a name server that never answers, passes every
-time-out of a client. The caller waits for chunks, and gives up by its own clock:
+A request runs in a thread of its own, because a server that sends a byte a second, or a name server
+that never answers, passes every time-out of a client. The caller waits for chunks, and gives up by
+its own clock:
 
-- no more bytes are taken than were asked for, whatever the server sends or claims (endless bodies, compressed bombs);
-- within each `WINDOW` seconds at least `LEAST_RATE` bytes a second must arrive, or the rest of the answer;
-- a connection that breaks is tried again after a pause, `TRIES` times in all; an answer that is refused is not.
+- no more bytes are taken than were asked for, whatever the server sends or claims (endless bodies,
+  compressed bombs);
+- within each `WINDOW` seconds at least `LEAST_RATE` bytes a second must arrive, or the rest of the
+  answer;
+- a connection that breaks is tried again after a pause, `TRIES` times in all; an answer that is
+  refused is not.
 
-Ranges of a file at a fixed commit never change, so what has arrived is kept in a cache folder and not asked for again.
+Ranges of a file at a fixed commit never change, so what has arrived is kept in a cache folder and
+not asked for again.
 """
 
 from __future__ import annotations
@@ -59,7 +65,8 @@ def fetch(
     Parameters
     ----------
     url, headers
-        The request; `Accept-Encoding: identity` is added, and a body that is compressed all the same is refused.
+        The request; `Accept-Encoding: identity` is added, and a body that is compressed all the
+        same is refused.
     cap
         Bytes that the caller expects at most; a longer body is refused as soon as it is seen.
     session
@@ -72,16 +79,20 @@ def fetch(
     Raises
     ------
     TransferError
-        When the server is silent or slower than the least rate, sends more than `cap` bytes or a compressed body, or breaks the
-        connection `TRIES` times.
+        When the server is silent or slower than the least rate, sends more than `cap` bytes or a
+        compressed body, or breaks the connection `TRIES` times.
     """
     pause, started = PAUSE, time.monotonic()
     for left in range(TRIES - 1, -1, -1):
         try:
-            answer = _Request(url, {**headers, "Accept-Encoding": "identity"}, session).collect(cap, status, progress)
+            answer = _Request(url, {**headers, "Accept-Encoding": "identity"}, session).collect(
+                cap, status, progress
+            )
         except _BrokenError as error:
             if not left or time.monotonic() - started > WINDOW:
-                raise TransferError(f"the connection broke {TRIES - left} times ({error})") from error
+                raise TransferError(
+                    f"the connection broke {TRIES - left} times ({error})"
+                ) from error
         else:
             if answer.status not in _AGAIN or not left or time.monotonic() - started > WINDOW:
                 return answer
@@ -104,13 +115,22 @@ class _Request:
 
     def _run(self, url: str, headers: dict[str, str], session: Any) -> None:
         try:
-            with session.stream("GET", url, headers=headers, timeout=WINDOW, follow_redirects=True) as answer:
-                self._put((answer.status_code, {key.lower(): value for key, value in answer.headers.items()}))
-                for chunk in answer.iter_raw():  # as they arrive: a buffer would hide how slowly they do
+            with session.stream(
+                "GET", url, headers=headers, timeout=WINDOW, follow_redirects=True
+            ) as answer:
+                self._put(
+                    (
+                        answer.status_code,
+                        {key.lower(): value for key, value in answer.headers.items()},
+                    )
+                )
+                # as they arrive: a buffer would hide how slowly they do
+                for chunk in answer.iter_raw():
                     if not self._put(chunk):
                         return
             self._put(None)
-        except Exception as error:  # the client's transport errors derive from no common public class
+        # the client's transport errors derive from no common public class
+        except Exception as error:
             self._put(error)
 
     def _put(self, item: Any) -> bool:
@@ -138,7 +158,9 @@ class _Request:
             body += chunk
             arrived += len(chunk)
             if len(body) > cap:
-                raise TransferError(f"the server sends more than the {cap:,} bytes that were expected")
+                raise TransferError(
+                    f"the server sends more than the {cap:,} bytes that were expected"
+                )
             if progress is not None:
                 progress(len(chunk))
             if arrived >= LEAST_RATE * WINDOW:
@@ -146,12 +168,15 @@ class _Request:
         return Answer(status, headers, bytes(body))
 
     def _next(self, until: float, what: str) -> Any:
-        """The next item, or the failure that came in its place; whatever the server does, not later than `until`."""
+        """The next item, or the failure that came in its place; whatever the server does, not later
+        than `until`.
+        """
         try:
             item = self._chunks.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
             raise TransferError(
-                f"the server {what}: less than {LEAST_RATE / 1000:.0f} kB a second for {WINDOW:.0f} seconds"
+                f"the server {what}: less than {LEAST_RATE / 1000:.0f} kB a second for "
+                f"{WINDOW:.0f} seconds"
             ) from None
         if isinstance(item, Exception):
             if "timeout" in type(item).__name__.lower():
@@ -161,19 +186,23 @@ class _Request:
 
 
 class RangeCache:
-    """Byte ranges that never change, as files of a folder: written whole or not at all, and checked when read.
+    """Byte ranges that never change, as files of a folder: written whole or not at all, and checked
+    when read.
 
     Parameters
     ----------
     folder
-        Made when the first range is kept. A folder that cannot be written to keeps nothing; that is no failure.
+        Made when the first range is kept. A folder that cannot be written to keeps nothing; that is
+        no failure.
     """
 
     def __init__(self, folder: Path):
         self._folder = folder
 
     def read(self, name: str, size: int) -> bytes | None:
-        """What was kept under a name; None when there is nothing of that size, or it was damaged (then it is removed)."""
+        """What was kept under a name; None when there is nothing of that size, or it was damaged
+        (then it is removed).
+        """
         path = self._folder / name
         try:
             content = path.read_bytes()

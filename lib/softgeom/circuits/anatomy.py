@@ -1,19 +1,23 @@
-"""A decoder-only model taken apart: every tensor under one name, whatever the model was, and one pass through them.
+"""A decoder-only model taken apart: every tensor under one name, whatever the model was, and one
+pass through them.
 
-The identities of this chapter rewrite weights (fold a norm, turn a head's basis, centre a writer), and the rewritten
-weights must run. So a model becomes an `Anatomy`, whatever its family, and `run` is the second route beside the model's
-own forward pass. With rows as states, D = d_model, H heads, K = d_head, F = d_mlp, V = d_vocab, one block is (002,
-"Attention Block" and "Feedforward Network Block", with the norms that the block equations there leave out)
+The identities of this chapter rewrite weights (fold a norm, turn a head's basis, centre a writer),
+and the rewritten weights must run. So a model becomes an `Anatomy`, whatever its family, and `run`
+is the second route beside the model's own forward pass. With rows as states, D = d_model, H heads,
+K = d_head, F = d_mlp, V = d_vocab, one block is (002, "Attention Block" and "Feedforward Network
+Block", with the norms that the block equations there leave out)
 
     x_mid = x + sum_h softmax(q_h k_h^T / sqrt(K)) v_h W_O_h + b_O,    q_h, k_h, v_h = N1(x) W_h + b_h, q and k turned,
     x'    = x_mid + a W_out + b_out,    a = g(y W_in + b_in)  or  g(y W_gate + b_gate) * (y W_in + b_in),
 
-with y = N2(x_mid), and the logits are N_final(x) W_U^T + b_U. Biases that a model lacks are zero; folding fills them.
-Key and value heads that query heads share are repeated, so that head h always has its own W_K and W_V. Positions are
-turned into queries and keys (rotary), or learned vectors are added to the embedding; an anatomy has one or the other.
+with y = N2(x_mid), and the logits are N_final(x) W_U^T + b_U. Biases that a model lacks are zero;
+folding fills them. Key and value heads that query heads share are repeated, so that head h always
+has its own W_K and W_V. Positions are turned into queries and keys (rotary), or learned vectors are
+added to the embedding; an anatomy has one or the other.
 
-Memory: `run` keeps every intermediate value, which for B sequences of T positions is about L (H (2 T + 4 K + D) + 8 D +
-2 F) B T numbers; `walk` hands the same records out one block at a time and holds one of them.
+Memory: `run` keeps every intermediate value, which for B sequences of T positions is about L (H (2
+T + 4 K + D) + 8 D + 2 F) B T numbers; `walk` hands the same records out one block at a time and
+holds one of them.
 """
 
 from __future__ import annotations
@@ -62,7 +66,9 @@ class BlockAnatomy:
     activation: str  # a name of `ACTIVATIONS`
 
     def activations(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """What the activation function reads, and the coefficient of each value row: (..., D) -> 2 of (..., F)."""
+        """What the activation function reads, and the coefficient of each value row: (..., D) -> 2
+        of (..., F).
+        """
         g = ACTIVATIONS[self.activation]
         linear = y @ self.W_in + self.b_in
         if self.W_gate is None or self.b_gate is None:
@@ -103,11 +109,13 @@ class Anatomy:
         """Raise ``ValueError`` unless tokens (B, T) fit context and vocabulary."""
         if tokens.ndim != 2 or not 1 <= tokens.shape[1] <= self.n_ctx:
             raise ValueError(
-                f"tokens of shape {tuple(tokens.shape)} do not fit: give (B, T) with T from 1 to {self.n_ctx}."
+                f"tokens of shape {tuple(tokens.shape)} do not fit: give (B, T) with T from "
+                f"1 to {self.n_ctx}."
             )
         if tokens.min() < 0 or tokens.max() >= len(self.W_E):
             raise ValueError(
-                f"tokens from {int(tokens.min())} to {int(tokens.max())} reach outside the vocabulary "
+                f"tokens from {int(tokens.min())} to {int(tokens.max())} reach outside the "
+                "vocabulary "
                 f"0..{len(self.W_E) - 1}: encode the text with this model's own tokenizer."
             )
 
@@ -122,7 +130,8 @@ class Anatomy:
 
 
 def run(anatomy: Anatomy, tokens: Tensor) -> Internals:
-    """Every intermediate value of a pass over tokens (B, T), in the records that the models themselves return.
+    """Every intermediate value of a pass over tokens (B, T), in the records that the models
+    themselves return.
 
     Raises
     ------
@@ -132,11 +141,20 @@ def run(anatomy: Anatomy, tokens: Tensor) -> Internals:
     layers = tuple(walk(anatomy, tokens))
     x = layers[-1].resid_post
     divisor, normalized, state = normalise(anatomy.ln_final, x)
-    return Internals(anatomy.embed(tokens), layers, x, divisor, normalized, state, state @ anatomy.W_U.T + anatomy.b_U)
+    return Internals(
+        anatomy.embed(tokens),
+        layers,
+        x,
+        divisor,
+        normalized,
+        state,
+        state @ anatomy.W_U.T + anatomy.b_U,
+    )
 
 
 def walk(anatomy: Anatomy, tokens: Tensor) -> Iterator[LayerInternals]:
-    """The records of one block after the other; a caller that drops each before the next keeps one in memory.
+    """The records of one block after the other; a caller that drops each before the next keeps one
+    in memory.
 
     Raises
     ------
@@ -163,7 +181,9 @@ def run_block(block: BlockAnatomy, x: Tensor, rotary_base: float | None) -> Laye
 
 
 def attend(block: BlockAnatomy, attn_in: Tensor, rotary_base: float | None) -> dict[str, Tensor]:
-    """All heads on what the norm hands them (B, T, D): queries, keys, values, scores, pattern, mixed values, writes."""
+    """All heads on what the norm hands them (B, T, D): queries, keys, values, scores, pattern,
+    mixed values, writes.
+    """
     q, k, v = (
         torch.einsum("btd,hdk->bhtk", attn_in, W) + b[:, None]
         for W, b in ((block.W_Q, block.b_Q), (block.W_K, block.b_K), (block.W_V, block.b_V))
@@ -176,12 +196,15 @@ def attend(block: BlockAnatomy, attn_in: Tensor, rotary_base: float | None) -> d
 def normalise(norm: Normalisation | Division, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A norm in steps: (divisor (..., 1), state after the division, what the next layer reads)."""
     divisor = scale(x, norm.eps, norm.centred)
-    divided = on_sphere(x, norm.eps, norm.centred) if isinstance(norm, Normalisation) else x / divisor
+    divided = (
+        on_sphere(x, norm.eps, norm.centred) if isinstance(norm, Normalisation) else x / divisor
+    )
     return divisor, divided, norm(x)
 
 
 def relative_error(found: Tensor, expected: Tensor) -> float:
-    """Largest difference over the largest entry, max |found - expected| / max |expected|; equal infinities agree.
+    """Largest difference over the largest entry, max |found - expected| / max |expected|; equal
+    infinities agree.
 
     Raises
     ------
@@ -189,9 +212,13 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
         If the shapes differ: broadcasting would compare what does not belong together.
     """
     if found.shape != expected.shape:
-        raise ValueError(f"shapes {tuple(found.shape)} and {tuple(expected.shape)} cannot be compared entry by entry.")
+        raise ValueError(
+            f"shapes {tuple(found.shape)} and {tuple(expected.shape)} cannot be compared "
+            "entry by entry."
+        )
     finite = torch.isfinite(expected)
     if not torch.equal(torch.where(finite, 0.0, expected), torch.where(finite, 0.0, found)):
         return float("inf")
     largest = (found - expected)[finite].abs().max()
-    return 0.0 if largest == 0 else float(largest / expected[finite].abs().max())  # zeros agree with zeros
+    # zeros agree with zeros
+    return 0.0 if largest == 0 else float(largest / expected[finite].abs().max())

@@ -1,7 +1,9 @@
-"""Taking a live model apart, and the identities that its parts must meet before anybody reads anything off them.
+"""Taking a live model apart, and the identities that its parts must meet before anybody reads
+anything off them.
 
-A dissection is right when its parts compute what the model computes and when the chapter's identities hold on them. So
-they are tried on load, on a few fixed tokens, and the first that fails is named:
+A dissection is right when its parts compute what the model computes and when the chapter's
+identities hold on them. So they are tried on load, on a few fixed tokens, and the first that fails
+is named:
 
     the weights are finite;  parts = model (where a model is at hand that runs);
     final state = sum of writers;  folded = unfolded;  logits = sum of writers.
@@ -21,27 +23,37 @@ from softgeom.circuits.folding import fold_norms
 from softgeom.circuits.layernorm import Normalisation
 from softgeom.circuits.stream import logit_shares, writers
 
-# Rounding of a pass, relative to the largest entry. Transformers turns queries and keys in single precision whatever the model's type.
+# Rounding of a pass, relative to the largest entry. Transformers turns queries and keys in single
+# precision whatever the model's type.
 _EXACT = {torch.float64: 1e-10, torch.float32: 1e-4}
-_AS_THE_MODEL = {torch.float64: 1e-5, torch.float32: 1e-4, torch.bfloat16: 5e-2, torch.float16: 1e-2}
+_AS_THE_MODEL = {
+    torch.float64: 1e-5,
+    torch.float32: 1e-4,
+    torch.bfloat16: 5e-2,
+    torch.float16: 1e-2,
+}
 _TRIED = 12  # tokens of each of two sequences
 
 
-def dissect(model: Any, name: str = "", dtype: torch.dtype = torch.float64, *, check: bool = True) -> Anatomy:
+def dissect(
+    model: Any, name: str = "", dtype: torch.dtype = torch.float64, *, check: bool = True
+) -> Anatomy:
     """Take a decoder apart, in float64 by default so that identities can be exact.
 
     Parameters
     ----------
-    model : GPT or Llama of `softgeom.language_model`, or a GPT-2, Llama, Qwen2 or Gemma (1) of Transformers
-        Ours are read by the names of their parameters: a norm without ``b`` is an RMSNorm, an MLP with ``W_gate`` is
-        gated, and fewer key heads than query heads are shared. Transformers' are read from configuration and state
-        dict, see `dissect_weights`.
+    model : torch.nn.Module
+        A GPT or Llama of `softgeom.language_model`, or a GPT-2, Llama, Qwen2 or Gemma (1) of
+        Transformers. Ours are read by the names of their parameters: a norm without ``b`` is an RMSNorm, an MLP
+        with ``W_gate`` is gated, and fewer key heads than query heads are shared. Transformers' are
+        read from configuration and state dict, see `dissect_weights`.
     name : str
         For tables and figures.
     dtype : torch.dtype
         Of every tensor of the anatomy: float64, or float32 for half the memory.
     check : bool
-        Whether to try the identities: three short passes, and for the time of the check a second copy of the weights.
+        Whether to try the identities: three short passes, and for the time of the check a second
+        copy of the weights.
 
     Raises
     ------
@@ -49,7 +61,9 @@ def dissect(model: Any, name: str = "", dtype: torch.dtype = torch.float64, *, c
         When the architecture is not covered, or with the name of the first identity that fails.
     """
     if dtype not in _EXACT:
-        raise ValueError(f"an anatomy in {dtype} would be rounding: take torch.float64 or torch.float32.")
+        raise ValueError(
+            f"an anatomy in {dtype} would be rounding: take torch.float64 or torch.float32."
+        )
     theirs = getattr(getattr(model, "config", None), "model_type", None)
     if theirs is not None:
         anatomy = dissect_weights(model.config, model.state_dict(), name or str(theirs), dtype)
@@ -57,8 +71,10 @@ def dissect(model: Any, name: str = "", dtype: torch.dtype = torch.float64, *, c
         anatomy = _dissect_own(model, name or type(model).__name__, dtype)
     else:
         raise ValueError(
-            f"{type(model).__name__} is no decoder that can be taken apart: give a GPT or Llama of softgeom.language_model, or a "
-            "GPT-2, Llama, Qwen2 or Gemma of Transformers with its unembedding (AutoModelForCausalLM)."
+            f"{type(model).__name__} is no decoder that can be taken apart: give a GPT or "
+            "Llama of softgeom.language_model, or a "
+            "GPT-2, Llama, Qwen2 or Gemma of Transformers with its unembedding "
+            "(AutoModelForCausalLM)."
         )
     if check:
         check_identities(anatomy, model)
@@ -82,11 +98,17 @@ def check_identities(anatomy: Anatomy, model: Any = None) -> dict[str, float]:
         errors[identity] = error = relative_error(found.to(expected.dtype), expected)
         if not error <= allowed:  # a NaN is no agreement
             raise ValueError(
-                f"{anatomy.name} is not what its dissection says: {identity!r} fails with relative error {error:.1e}."
+                f"{anatomy.name} is not what its dissection says: {identity!r} fails with "
+                f"relative error {error:.1e}."
             )
 
-    if odd := next((key for key, tensor in _tensors(anatomy) if not torch.isfinite(tensor).all()), None):
-        raise ValueError(f"{anatomy.name} is not what its dissection says: 'the weights are finite' fails at {odd}.")
+    if odd := next(
+        (key for key, tensor in _tensors(anatomy) if not torch.isfinite(tensor).all()), None
+    ):
+        raise ValueError(
+            f"{anatomy.name} is not what its dissection says: 'the weights are finite' fails "
+            f"at {odd}."
+        )
     whole = run(anatomy, tokens)
     if model is not None:
         expected = _logits(model, tokens)
@@ -123,7 +145,11 @@ def _logits(model: nn.Module | Callable[[Tensor], Any], tokens: Tensor) -> Tenso
 def _tensors(anatomy: Anatomy) -> list[tuple[str, Tensor]]:
     found = [(key, value) for key, value in vars(anatomy).items() if isinstance(value, Tensor)]
     for depth, block in enumerate(anatomy.blocks):
-        found += [(f"blocks[{depth}].{key}", value) for key, value in vars(block).items() if isinstance(value, Tensor)]
+        found += [
+            (f"blocks[{depth}].{key}", value)
+            for key, value in vars(block).items()
+            if isinstance(value, Tensor)
+        ]
     return found
 
 

@@ -1,7 +1,8 @@
-"""Decoders of Transformers taken apart from their configuration and their state dict: GPT-2, Llama, Qwen2, Gemma 1.
+"""Decoders of Transformers taken apart from their configuration and their state dict: GPT-2, Llama,
+Qwen2, Gemma 1.
 
-Nothing of a model runs and Transformers need not be installed: a configuration is a mapping, a state dict a mapping of
-tensors. The four families are one block with other parts:
+Nothing of a model runs and Transformers need not be installed: a configuration is a mapping, a
+state dict a mapping of tensors. The four families are one block with other parts:
 
     GPT-2     LayerNorm, learned positions, biases everywhere (also b_O), two-matrix network with the tanh form of GELU,
               matrices stored as x W and queries, keys, values side by side in one of them;
@@ -9,8 +10,9 @@ tensors. The four families are one block with other parts:
     Qwen2     the same with biases of queries, keys and values;
     Gemma 1   the same without, with gains stored as 1 + w, embeddings multiplied by sqrt(D), gates through GELU.
 
-Their rotary positions turn coordinate p with p + K/2, ours adjacent ones, so the columns of W_Q and W_K are reordered.
-Every tensor of the state dict must have found its place, so that a variant with a part more is refused, not cut.
+Their rotary positions turn coordinate p with p + K/2, ours adjacent ones, so the columns of W_Q and
+W_K are reordered. Every tensor of the state dict must have found its place, so that a variant with
+a part more is refused, not cut.
 """
 
 from __future__ import annotations
@@ -45,13 +47,18 @@ _MISSING = {
     "gpt_neo": "local attention",
     "mamba": "a state-space layer in place of attention",
 }
-_BUFFERS = (".attn.bias", ".attn.masked_bias", "rotary_emb.inv_freq")  # constants that old files store with the weights
+# constants that old files store with the weights
+_BUFFERS = (".attn.bias", ".attn.masked_bias", "rotary_emb.inv_freq")
 
 
 def dissect_weights(
-    config: Mapping[str, Any] | Any, state: Mapping[str, Tensor], name: str = "", dtype: torch.dtype = torch.float64
+    config: Mapping[str, Any] | Any,
+    state: Mapping[str, Tensor],
+    name: str = "",
+    dtype: torch.dtype = torch.float64,
 ) -> Anatomy:
-    """The anatomy of a Transformers decoder, from what `config.json` and the weights' file hold; no identity is tried yet.
+    """The anatomy of a Transformers decoder, from what `config.json` and the weights' file hold; no
+    identity is tried yet.
 
     Parameters
     ----------
@@ -67,14 +74,19 @@ def dissect_weights(
     Raises
     ------
     ValueError
-        When the family is another one (what is missing is named), a variant of it is not covered (sliding windows, experts,
-        scaled rotary positions), a tensor is missing or has another shape, or one is left over.
+        When the family is another one (what is missing is named), a variant of it is not covered
+        (sliding windows, experts, scaled rotary positions), a tensor is missing or has another
+        shape, or one is left over.
     """
     facts = dict(config if isinstance(config, Mapping) else config.to_dict())
     family = str(facts.get("model_type", "unnamed"))
     if family not in _FAMILIES:
         known = ", ".join(_FAMILIES)
-        lacking = f"what is missing for it: {_MISSING[family]}" if family in _MISSING else "its parts are unknown here"
+        lacking = (
+            f"what is missing for it: {_MISSING[family]}"
+            if family in _MISSING
+            else "its parts are unknown here"
+        )
         raise ValueError(f"a model of type {family!r} is not covered, only {known}; {lacking}.")
     _refuse_variants(facts, family)
     weights = _Weights(state, family, dtype)
@@ -90,7 +102,9 @@ class _Weights:
         prefixes = ("transformer.", "model.")
         self._tensors = {key: key for key in state}
         for prefix in prefixes:
-            self._tensors |= {key.removeprefix(prefix): key for key in state if key.startswith(prefix)}
+            self._tensors |= {
+                key.removeprefix(prefix): key for key in state if key.startswith(prefix)
+            }
         self._state, self._family, self._dtype = state, family, dtype
         self._left = {key for key in state if not key.endswith(_BUFFERS)}
 
@@ -100,12 +114,16 @@ class _Weights:
     def __call__(self, name: str, *shape: int) -> Tensor:
         """One tensor, checked."""
         if name not in self._tensors:
-            raise ValueError(f"the state dict has no {name!r}, which a model of type {self._family!r} needs.")
+            raise ValueError(
+                f"the state dict has no {name!r}, which a model of type {self._family!r} needs."
+            )
         key = self._tensors[name]
         self._left.discard(key)
         tensor = self._state[key].detach()
         if tuple(tensor.shape) != shape:
-            raise ValueError(f"{key} has the shape {tuple(tensor.shape)}; its configuration asks for {shape}.")
+            raise ValueError(
+                f"{key} has the shape {tuple(tensor.shape)}; its configuration asks for {shape}."
+            )
         return tensor.to("cpu", self._dtype, copy=True)
 
     def bias(self, name: str, *shape: int) -> Tensor:
@@ -117,22 +135,36 @@ class _Weights:
         if self._left:
             shown = ", ".join(sorted(self._left)[:3])
             raise ValueError(
-                f"a model of type {self._family!r} has no place for {len(self._left)} tensor(s) of this state dict ({shown}): "
+                f"a model of type {self._family!r} has no place for {len(self._left)} "
+                f"tensor(s) of this state dict ({shown}): "
                 "it is a variant that is not covered."
             )
 
 
 def _gpt2(facts: Mapping[str, Any], weights: _Weights, name: str) -> Anatomy:
-    V, D, H, L, T = (int(facts[key]) for key in ("vocab_size", "n_embd", "n_head", "n_layer", "n_positions"))
-    F_, K, eps = int(facts.get("n_inner") or 4 * D), D // H, float(facts.get("layer_norm_epsilon", 1e-5))
+    V, D, H, L, T = (
+        int(facts[key]) for key in ("vocab_size", "n_embd", "n_head", "n_layer", "n_positions")
+    )
+    F_, K, eps = (
+        int(facts.get("n_inner") or 4 * D),
+        D // H,
+        float(facts.get("layer_norm_epsilon", 1e-5)),
+    )
     W_E = weights("wte.weight", V, D)
 
     def norm(where: str) -> Normalisation:
-        return Normalisation(weights(f"{where}.weight", D), weights(f"{where}.bias", D), eps, centred=True)
+        return Normalisation(
+            weights(f"{where}.weight", D), weights(f"{where}.bias", D), eps, centred=True
+        )
 
     def block(at: str) -> BlockAnatomy:
-        stacked, shifts = weights(f"{at}.attn.c_attn.weight", D, 3 * D), weights(f"{at}.attn.c_attn.bias", 3 * D)
-        W_Q, W_K, W_V = (part.view(D, H, K).transpose(0, 1).contiguous() for part in stacked.split(D, dim=1))
+        stacked, shifts = (
+            weights(f"{at}.attn.c_attn.weight", D, 3 * D),
+            weights(f"{at}.attn.c_attn.bias", 3 * D),
+        )
+        W_Q, W_K, W_V = (
+            part.view(D, H, K).transpose(0, 1).contiguous() for part in stacked.split(D, dim=1)
+        )
         b_Q, b_K, b_V = (part.view(H, K) for part in shifts.split(D))
         return BlockAnatomy(
             ln1=norm(f"{at}.ln_1"), W_Q=W_Q, b_Q=b_Q, W_K=W_K, b_K=b_K, W_V=W_V, b_V=b_V,
@@ -156,10 +188,13 @@ def _llama(facts: Mapping[str, Any], weights: _Weights, name: str) -> Anatomy:
 
 
 def _gemma(facts: Mapping[str, Any], weights: _Weights, name: str) -> Anatomy:
-    # The first files say hidden_act "gelu" and a null hidden_activation; the models were trained with the tanh form.
+    # The first files say hidden_act "gelu" and a null hidden_activation; the models were trained
+    # with the tanh form.
     named = facts.get("hidden_activation", facts.get("hidden_act"))
     activation = _activation(named or "gelu_pytorch_tanh")
-    return _gated(facts, weights, name, activation, offset=1.0, stretch=math.sqrt(float(facts["hidden_size"])))
+    return _gated(
+        facts, weights, name, activation, offset=1.0, stretch=math.sqrt(float(facts["hidden_size"]))
+    )
 
 
 def _gated(
@@ -171,21 +206,31 @@ def _gated(
     offset: float = 0.0,
     stretch: float = 1.0,
 ) -> Anatomy:
-    """RMSNorms of gain offset + w, rotary heads that share keys, gated network, embeddings times `stretch`."""
+    """RMSNorms of gain offset + w, rotary heads that share keys, gated network, embeddings times
+    `stretch`.
+    """
     V, D, H, L, F_ = (
         int(facts[key])
-        for key in ("vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size")
+        for key in (
+            "vocab_size",
+            "hidden_size",
+            "num_attention_heads",
+            "num_hidden_layers",
+            "intermediate_size",
+        )
     )
     G, K = int(facts.get("num_key_value_heads") or H), int(facts.get("head_dim") or D // H)
     eps = float(facts.get("rms_norm_eps", 1e-6))
-    halves = torch.arange(K).view(2, K // 2).T.flatten()  # p, p + K/2, p + 1, ...: partners become neighbours
+    # p, p + K/2, p + 1, ...: partners become neighbours
+    halves = torch.arange(K).view(2, K // 2).T.flatten()
 
     def norm(where: str) -> Normalisation:
         gain = weights(f"{where}.weight", D) + offset
         return Normalisation(gain, torch.zeros_like(gain), eps, centred=False)
 
     def heads(where: str, count: int, turned: bool) -> tuple[Tensor, Tensor]:
-        W = weights(f"{where}.weight", count * K, D).view(count, K, D).transpose(1, 2)  # (heads, D, K)
+        # (heads, D, K)
+        W = weights(f"{where}.weight", count * K, D).view(count, K, D).transpose(1, 2)
         b = weights.bias(f"{where}.bias", count * K).view(count, K)
         if turned:
             W, b = W[..., halves], b[..., halves]
@@ -193,7 +238,8 @@ def _gated(
 
     def block(at: str) -> BlockAnatomy:
         (W_Q, b_Q), (W_K, b_K), (W_V, b_V) = (
-            heads(f"{at}.self_attn.{part}_proj", count, part != "v") for part, count in (("q", H), ("k", G), ("v", G))
+            heads(f"{at}.self_attn.{part}_proj", count, part != "v")
+            for part, count in (("q", H), ("k", G), ("v", G))
         )
         return BlockAnatomy(
             ln1=norm(f"{at}.input_layernorm"), W_Q=W_Q, b_Q=b_Q, W_K=W_K, b_K=b_K, W_V=W_V, b_V=b_V,
@@ -224,7 +270,9 @@ _FAMILIES: dict[str, Callable[[Mapping[str, Any], _Weights, str], Anatomy]] = {
 
 def _activation(named: Any) -> str:
     if named not in ACTIVATIONS:
-        raise ValueError(f"the activation function {named!r} is not covered, only {', '.join(ACTIVATIONS)}.")
+        raise ValueError(
+            f"the activation function {named!r} is not covered, only {', '.join(ACTIVATIONS)}."
+        )
     return str(named)
 
 
@@ -236,7 +284,8 @@ def _rotary_base(facts: Mapping[str, Any]) -> float:
     if kind != "default" or float(part) != 1.0:
         changed = f"of type {kind!r}" if kind != "default" else f"on {float(part):g} of each head"
         raise ValueError(
-            f"rotary positions {changed} are not covered: every pair of coordinates must turn by the plain angles."
+            f"rotary positions {changed} are not covered: every pair of coordinates must "
+            "turn by the plain angles."
         )
     return float(rope.get("rope_theta") or facts.get("rope_theta") or 10_000.0)
 
@@ -244,13 +293,16 @@ def _rotary_base(facts: Mapping[str, Any]) -> float:
 def _refuse_variants(facts: Mapping[str, Any], family: str) -> None:
     if facts.get("use_sliding_window") or "sliding_attention" in (facts.get("layer_types") or ()):
         raise ValueError(
-            f"this {family!r} attends through sliding windows, which are not covered: every head must see all of the past."
+            f"this {family!r} attends through sliding windows, which are not covered: every "
+            "head must see all of the past."
         )
     if experts := next(
-        (key for key in ("num_experts", "num_local_experts", "n_routed_experts") if facts.get(key)), None
+        (key for key in ("num_experts", "num_local_experts", "n_routed_experts") if facts.get(key)),
+        None,
     ):
         raise ValueError(
-            f"this {family!r} has a mixture of experts ({experts} = {facts[experts]}), which is not covered."
+            f"this {family!r} has a mixture of experts ({experts} = {facts[experts]}), which "
+            "is not covered."
         )
     odd = {
         "add_cross_attention": "attention to another sequence",
@@ -260,4 +312,6 @@ def _refuse_variants(facts: Mapping[str, Any], family: str) -> None:
     if found := next((words for key, words in odd.items() if facts.get(key)), None):
         raise ValueError(f"this {family!r} has {found}, which is not covered.")
     if not facts.get("scale_attn_weights", True):
-        raise ValueError(f"this {family!r} does not divide its scores by sqrt(K), which is not covered.")
+        raise ValueError(
+            f"this {family!r} does not divide its scores by sqrt(K), which is not covered."
+        )

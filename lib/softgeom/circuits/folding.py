@@ -1,13 +1,13 @@
 """Rewriting a model's weights without changing its logits (002: "folded into the linear layer").
 
-Three rewritings, each an identity on the logits of every prompt. `fold_norms` moves gain, shift and centring of each
-norm into the matrices that read it, so that a norm is a division and nothing else. `centre_writers` subtracts from
-everything that writes into the residual stream (rows of W_E, W_pos, W_O, W_out, and b_O, b_out) its mean over the D coordinates;
-every LayerNorm would have subtracted it anyway, so it becomes an RMSNorm. `change_basis` turns the inner coordinates
-of the heads.
+Three rewritings, each an identity on the logits of every prompt. `fold_norms` moves gain, shift and
+centring of each norm into the matrices that read it, so that a norm is a division and nothing else.
+`centre_writers` subtracts from everything that writes into the residual stream (rows of W_E, W_pos,
+W_O, W_out, and b_O, b_out) its mean over the D coordinates; every LayerNorm would have subtracted
+it anyway, so it becomes an RMSNorm. `change_basis` turns the inner coordinates of the heads.
 
-A norm after each block (post-norm, the original transformer) cannot be folded this way: the skip connection reads it
-too. `placement.run_post_norm` computes that variant, for the comparison.
+A norm after each block (post-norm, the original transformer) cannot be folded this way: the skip
+connection reads it too. `placement.run_post_norm` computes that variant, for the comparison.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from softgeom.circuits.layernorm import Division, Normalisation, fold
 
 def fold_norms(anatomy: Anatomy) -> Anatomy:
     """The same logits with every norm reduced to a division by the scale."""
-    W_U, b_U = fold(_unfolded(anatomy.ln_final), anatomy.W_U.T, anatomy.b_U)  # the unembedding reads as x W_U^T
+    # the unembedding reads as x W_U^T
+    W_U, b_U = fold(_unfolded(anatomy.ln_final), anatomy.W_U.T, anatomy.b_U)
     return replace(
         anatomy,
         blocks=tuple(_fold_block(block) for block in anatomy.blocks),
@@ -35,15 +36,19 @@ def fold_norms(anatomy: Anatomy) -> Anatomy:
 
 
 def centre_writers(anatomy: Anatomy) -> Anatomy:
-    """The same logits with every write centred and every LayerNorm replaced by an RMSNorm of the same gain and shift.
+    """The same logits with every write centred and every LayerNorm replaced by an RMSNorm of the
+    same gain and shift.
 
     Raises
     ------
     ValueError
-        If the model's norms do not subtract the mean: centring its writers would change what it computes.
+        If the model's norms do not subtract the mean: centring its writers would change what it
+        computes.
     """
     if not anatomy.ln_final.centred:
-        raise ValueError(f"{anatomy.name} has RMSNorm, which reads the mean: its writers cannot be centred.")
+        raise ValueError(
+            f"{anatomy.name} has RMSNorm, which reads the mean: its writers cannot be centred."
+        )
     blocks = tuple(
         replace(
             block,
@@ -67,15 +72,16 @@ def centre_writers(anatomy: Anatomy) -> Anatomy:
 
 
 def change_basis(block: BlockAnatomy, M: Tensor) -> BlockAnatomy:
-    """W_Q -> W_Q M, W_K -> W_K M^-T for each head, biases too; scores stay when M commutes with the rotations.
+    """W_Q -> W_Q M, W_K -> W_K M^-T for each head, biases too; scores stay when M commutes with the
+    rotations.
 
     Parameters
     ----------
     block : BlockAnatomy
         Its heads are turned.
     M : Tensor
-        (H, K, K), invertible. Without rotary positions any M leaves q k^T = q M M^-1 k^T; with them the score of
-        positions i, j is q R(i - j) k^T, and M R(i - j) M^-1 = R(i - j) is needed.
+        (H, K, K), invertible. Without rotary positions any M leaves q k^T = q M M^-1 k^T; with them
+        the score of positions i, j is q R(i - j) k^T, and M R(i - j) M^-1 = R(i - j) is needed.
     """
     inverse = torch.linalg.inv(M).transpose(-1, -2)
     return replace(

@@ -1,4 +1,6 @@
-"""Each symbol of the notes (002), the tensor that it names, and its shape: as written there and as it is in a model."""
+"""Each symbol of the notes (002), the tensor that it names, and its shape: as written there and as
+it is in a model.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,19 @@ class Entry:
     symbol: str  # as in the notes
     meaning: str
     name: str  # in this package and in TransformerLens
-    stated: tuple[str, ...] | None  # shape in the notes, in the letters of `Anatomy.sizes`; None where they give none
-    find: Callable[[Anatomy], Tensor | None]  # the tensor of the first block's first head; None where a model has none
+    # shape in the notes, in the letters of `Anatomy.sizes`; None where they give none
+    stated: tuple[str, ...] | None
+    # the tensor of the first block's first head; None where a model has none
+    find: Callable[[Anatomy], Tensor | None]
 
 
 def _norm(anatomy: Anatomy) -> Normalisation:
     norm = anatomy.blocks[0].ln1
     if isinstance(norm, Division):
-        raise ValueError(f"the norms of {anatomy.name} are folded: list the tensors of the model as it was trained.")
+        raise ValueError(
+            f"the norms of {anatomy.name} are folded: list the tensors of the model as it "
+            "was trained."
+        )
     return norm
 
 
@@ -36,14 +43,44 @@ ENTRIES = (
     Entry("W_Q^{l,h}", "queries", "blocks[l].W_Q[h]", ("D", "K"), lambda a: a.blocks[0].W_Q[0]),
     Entry("W_K^{l,h}", "keys", "blocks[l].W_K[h]", ("D", "K"), lambda a: a.blocks[0].W_K[0]),
     Entry("W_V^{l,h}", "values", "blocks[l].W_V[h]", ("D", "K"), lambda a: a.blocks[0].W_V[0]),
-    Entry("W_O^{l,h}", "output of a head", "blocks[l].W_O[h]", ("K", "D"), lambda a: a.blocks[0].W_O[0]),
-    Entry("W_{OV}^{l,h}", "W_V W_O", "ov_circuit(block, h)", ("D", "D"), lambda a: ov_circuit(a.blocks[0], 0).full()),
     Entry(
-        "W_{QK}^h", "W_Q W_K^T", "qk_circuit(block, h, offset)", ("D", "D"), lambda a: qk_circuit(a.blocks[0], 0).full()
+        "W_O^{l,h}",
+        "output of a head",
+        "blocks[l].W_O[h]",
+        ("K", "D"),
+        lambda a: a.blocks[0].W_O[0],
     ),
-    Entry("W_{in}^l", "keys of the memory", "blocks[l].W_in", ("D", "F"), lambda a: a.blocks[0].W_in),
-    Entry("(none)", "second keys, of a gated network", "blocks[l].W_gate", None, lambda a: a.blocks[0].W_gate),
-    Entry("W_{out}^l", "values of the memory", "blocks[l].W_out", ("D", "F"), lambda a: a.blocks[0].W_out),
+    Entry(
+        "W_{OV}^{l,h}",
+        "W_V W_O",
+        "ov_circuit(block, h)",
+        ("D", "D"),
+        lambda a: ov_circuit(a.blocks[0], 0).full(),
+    ),
+    Entry(
+        "W_{QK}^h",
+        "W_Q W_K^T",
+        "qk_circuit(block, h, offset)",
+        ("D", "D"),
+        lambda a: qk_circuit(a.blocks[0], 0).full(),
+    ),
+    Entry(
+        "W_{in}^l", "keys of the memory", "blocks[l].W_in", ("D", "F"), lambda a: a.blocks[0].W_in
+    ),
+    Entry(
+        "(none)",
+        "second keys, of a gated network",
+        "blocks[l].W_gate",
+        None,
+        lambda a: a.blocks[0].W_gate,
+    ),
+    Entry(
+        "W_{out}^l",
+        "values of the memory",
+        "blocks[l].W_out",
+        ("D", "F"),
+        lambda a: a.blocks[0].W_out,
+    ),
     Entry("gamma", "gain of a norm", "blocks[l].ln1.gamma", ("D",), lambda a: _norm(a).gamma),
     Entry(
         "beta",
@@ -57,13 +94,14 @@ ENTRIES = (
 
 
 def glossary(anatomies: Sequence[Anatomy]) -> pd.DataFrame:
-    """Symbol, meaning, name, stated shape, shape in each model, and whether the stated one is right.
+    """Symbol, meaning, name, stated shape, shape in each model, and whether the stated one is
+    right.
 
     Returns
     -------
     pandas.DataFrame
-        One column of shapes for each anatomy; "-" where a model has no such tensor. `agrees` is empty where the notes
-        state no shape.
+        One column of shapes for each anatomy; "-" where a model has no such tensor. `agrees` is
+        empty where the notes state no shape.
     """
     rows = []
     for entry in ENTRIES:
@@ -82,8 +120,18 @@ def glossary(anatomies: Sequence[Anatomy]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _agrees(entry: Entry, anatomies: Sequence[Anatomy], shapes: Sequence[tuple[int, ...] | None]) -> str:
+def _agrees(
+    entry: Entry, anatomies: Sequence[Anatomy], shapes: Sequence[tuple[int, ...] | None]
+) -> str:
     if entry.stated is None:
         return ""
-    pairs = [(anatomy.sizes, shape) for anatomy, shape in zip(anatomies, shapes, strict=True) if shape is not None]
-    return "yes" if all(shape == tuple(sizes[s] for s in entry.stated) for sizes, shape in pairs) else "no"
+    pairs = [
+        (anatomy.sizes, shape)
+        for anatomy, shape in zip(anatomies, shapes, strict=True)
+        if shape is not None
+    ]
+    return (
+        "yes"
+        if all(shape == tuple(sizes[s] for s in entry.stated) for sizes, shape in pairs)
+        else "no"
+    )

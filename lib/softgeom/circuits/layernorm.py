@@ -1,18 +1,22 @@
-"""Normalisation as geometry (002, "Layer Normalization"): a projection, a sphere, an affine map; folded, one division.
+"""Normalisation as geometry (002, "Layer Normalization"): a projection, a sphere, an affine map;
+folded, one division.
 
-A state z is a row of d coordinates; mu(z) its mean, sigma(z) its standard deviation (over d, not d - 1). With P = I -
-1 1^T / d, the projection on the hyperplane orthogonal to (1, ..., 1), and eps > 0 that keeps the division finite,
+A state z is a row of d coordinates; mu(z) its mean, sigma(z) its standard deviation (over d, not d
+- 1). With P = I - 1 1^T / d, the projection on the hyperplane orthogonal to (1, ..., 1), and eps >
+0 that keeps the division finite,
 
     LayerNorm(z) = z P / sqrt(sigma(z)^2 + eps) * gamma + beta,    RMSNorm(z) = z / sqrt(mean(z^2) + eps) * gamma.
 
-As |z P| = sqrt(d) sigma(z), what stands before gamma lies on a sphere of radius sqrt(d) sigma / sqrt(sigma^2 + eps),
-just inside sqrt(d). For a fixed sigma(z) the map is affine, z L + beta with L = P diag(gamma) / sqrt(sigma^2 + eps)
-(d, d), so that a linear layer that reads it, LayerNorm(z) W + b, may absorb everything but the division:
+As |z P| = sqrt(d) sigma(z), what stands before gamma lies on a sphere of radius sqrt(d) sigma /
+sqrt(sigma^2 + eps), just inside sqrt(d). For a fixed sigma(z) the map is affine, z L + beta with L
+= P diag(gamma) / sqrt(sigma^2 + eps) (d, d), so that a linear layer that reads it, LayerNorm(z) W +
+b, may absorb everything but the division:
 
     LayerNorm(z) W + b = z / sqrt(sigma(z)^2 + eps) (P diag(gamma) W) + (beta W + b).
 
-RMSNorm has P = I and beta = 0 in all of these. If moreover everything that writes into the stream is centred (W -> W
-P), then z = z P, sigma(z)^2 = mean(z^2), and LayerNorm *is* RMSNorm: the hyperplane was the whole difference.
+RMSNorm has P = I and beta = 0 in all of these. If moreover everything that writes into the stream
+is centred (W -> W P), then z = z P, sigma(z)^2 = mean(z^2), and LayerNorm *is* RMSNorm: the
+hyperplane was the whole difference.
 """
 
 from __future__ import annotations
@@ -25,7 +29,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Normalisation:
-    """One norm of a model: gain `gamma` (d), shift `beta` (d), `eps`, and whether it subtracts the mean (LayerNorm)."""
+    """One norm of a model: gain `gamma` (d), shift `beta` (d), `eps`, and whether it subtracts the
+    mean (LayerNorm).
+    """
 
     gamma: Tensor
     beta: Tensor
@@ -33,7 +39,9 @@ class Normalisation:
     centred: bool
 
     def __call__(self, z: Tensor) -> Tensor:
-        """The norm of states z (..., d), through its geometry: project, put on the sphere, stretch, shift."""
+        """The norm of states z (..., d), through its geometry: project, put on the sphere, stretch,
+        shift.
+        """
         return on_sphere(z, self.eps, self.centred) * self.gamma + self.beta
 
     def matrix(self, z: Tensor) -> Tensor:
@@ -49,7 +57,9 @@ class Division:
     centred: bool
 
     def __call__(self, z: Tensor) -> Tensor:
-        """States (..., d) over their scale; the mean is not subtracted, since the reader's matrix does it."""
+        """States (..., d) over their scale; the mean is not subtracted, since the reader's matrix
+        does it.
+        """
         return z / scale(z, self.eps, self.centred)
 
 
@@ -59,26 +69,36 @@ def centring(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
 
 
 def scale(z: Tensor, eps: float, centred: bool) -> Tensor:
-    """sqrt(sigma(z)^2 + eps), or sqrt(mean(z^2) + eps) without centring: what each state is divided by, (..., 1)."""
+    """sqrt(sigma(z)^2 + eps), or sqrt(mean(z^2) + eps) without centring: what each state is divided
+    by, (..., 1).
+    """
     return torch.sqrt(_mean_square(z, centred) + eps)
 
 
 def on_sphere(z: Tensor, eps: float, centred: bool) -> Tensor:
-    """States projected (if `centred`) and divided by their scale: the point before gain and shift, (..., d)."""
+    """States projected (if `centred`) and divided by their scale: the point before gain and shift,
+    (..., d).
+    """
     projected = z - z.mean(-1, keepdim=True) if centred else z
     return projected / scale(z, eps, centred)
 
 
 def radius(z: Tensor, eps: float, centred: bool) -> Tensor:
-    """sqrt(d) sigma / sqrt(sigma^2 + eps): the norm of `on_sphere(z)`, computed from the spread alone, (...)."""
+    """sqrt(d) sigma / sqrt(sigma^2 + eps): the norm of `on_sphere(z)`, computed from the spread
+    alone, (...).
+    """
     mean_square = _mean_square(z, centred)[..., 0]
     return torch.sqrt(z.shape[-1] * mean_square / (mean_square + eps))
 
 
 def reader(norm: Normalisation) -> Tensor:
-    """P diag(gamma) (or diag(gamma)): the part of the norm that a following matrix can absorb, (d, d)."""
+    """P diag(gamma) (or diag(gamma)): the part of the norm that a following matrix can absorb, (d,
+    d).
+    """
     d = norm.gamma.shape[0]
-    return (centring(d, norm.gamma.dtype) if norm.centred else torch.eye(d, dtype=norm.gamma.dtype)) * norm.gamma
+    return (
+        centring(d, norm.gamma.dtype) if norm.centred else torch.eye(d, dtype=norm.gamma.dtype)
+    ) * norm.gamma
 
 
 def fold(norm: Normalisation, W: Tensor, b: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -99,7 +119,8 @@ def fold(norm: Normalisation, W: Tensor, b: Tensor | None = None) -> tuple[Tenso
         W' = P diag(gamma) W and b' = beta W + b, to be fed z / sqrt(sigma(z)^2 + eps).
     """
     shift, stretched = norm.beta @ W, norm.gamma[:, None] * W
-    # P subtracts from each column its mean over the d coordinates; no (d, d) matrix is needed for that.
+    # P subtracts from each column its mean over the d coordinates; no (d, d) matrix is needed for
+    # that.
     folded = stretched - stretched.mean(-2, keepdim=True) if norm.centred else stretched
     return folded, shift if b is None else shift + b
 

@@ -1,4 +1,6 @@
-"""A ledger of identities: each is tried on many tensors of several models, and its largest relative error is kept."""
+"""A ledger of identities: each is tried on many tensors of several models, and its largest relative
+error is kept.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,17 @@ from softgeom.circuits.anatomy import relative_error
 
 
 class Ledger:
-    """Errors max |found - expected| / max |expected| by identity and model; only the largest counts."""
+    """Errors max |found - expected| / max |expected| by identity and model; only the largest
+    counts.
+    """
 
     def __init__(self) -> None:
         self._errors: dict[tuple[str, str], float] = {}
 
     def note(self, identity: str, model: str, found: Tensor, expected: Tensor) -> float:
-        """Compare two tensors of one shape, keep the error if it is the largest so far, and return it."""
+        """Compare two tensors of one shape, keep the error if it is the largest so far, and return
+        it.
+        """
         error = relative_error(found, expected)
         key = identity, model
         self._errors[key] = max(error, self._errors.get(key, 0.0))
@@ -31,12 +37,24 @@ class Ledger:
         """
         known = {identity for identity, _ in self._errors}
         if missing := [identity for identity in identities if identity not in known]:
-            raise KeyError(f"never tested: {', '.join(missing)}; tested were {', '.join(sorted(known)) or 'none'}")
-        return max(error for (identity, _), error in self._errors.items() if not identities or identity in identities)
+            raise KeyError(
+                f"never tested: {', '.join(missing)}; tested were "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+        return max(
+            error
+            for (identity, _), error in self._errors.items()
+            if not identities or identity in identities
+        )
 
     def table(self) -> pd.DataFrame:
-        """One row per identity, one column per model; empty where an identity does not apply to a model."""
-        rows = [{"identity": i, "model": m, "max relative error": error} for (i, m), error in self._errors.items()]
+        """One row per identity, one column per model; empty where an identity does not apply to a
+        model.
+        """
+        rows = [
+            {"identity": i, "model": m, "max relative error": error}
+            for (i, m), error in self._errors.items()
+        ]
         return (
             pd.DataFrame(rows)
             .pivot(index="identity", columns="model", values="max relative error")

@@ -3,9 +3,9 @@
     FFN(y) = g(y W_in) W_out + b_out = sum_f a_f(y) v_f + b_out,    key k_f = column f of W_in (D), value v_f = row f
     of W_out (D).
 
-(The notes give W_out the shape (D, F); rows as values need (F, D).) A key fires on inputs y, its value row is read by
-the unembedding: v_f u_t / s is what one unit of activation adds to the logit of token t. A gated network has two keys
-per neuron, whose product fires.
+(The notes give W_out the shape (D, F); rows as values need (F, D).) A key fires on inputs y, its
+value row is read by the unembedding: v_f u_t / s is what one unit of activation adds to the logit
+of token t. A gated network has two keys per neuron, whose product fires.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from softgeom.language_model import Internals
 
 
 def sum_over_neurons(block: BlockAnatomy, activations: Tensor) -> Tensor:
-    """Every neuron's write a_f v_f, (..., F) -> (..., F, D): their sum and b_out are the network's write."""
+    """Every neuron's write a_f v_f, (..., F) -> (..., F, D): their sum and b_out are the network's
+    write.
+    """
     return activations[..., None] * block.W_out
 
 
@@ -43,8 +45,11 @@ def strongest_inputs(activations: Tensor, neuron: int, count: int) -> tuple[Tens
     return values, positions
 
 
-def promoted_tokens(folded: Anatomy, layer: int, neuron: int, count: int, sign: float = 1.0) -> tuple[Tensor, Tensor]:
-    """Tokens whose logits a value row raises most, against the average token, before the division by the scale.
+def promoted_tokens(
+    folded: Anatomy, layer: int, neuron: int, count: int, sign: float = 1.0
+) -> tuple[Tensor, Tensor]:
+    """Tokens whose logits a value row raises most, against the average token, before the division
+    by the scale.
 
     Parameters
     ----------
@@ -70,29 +75,38 @@ def promoted_tokens(folded: Anatomy, layer: int, neuron: int, count: int, sign: 
 
 
 def participation(activations: Tensor, block: BlockAnatomy) -> Tensor:
-    """How many neurons share a write, (sum c)^2 / sum c^2 with c_f = |a_f| |v_f|: from 1 to F, (..., F) -> (...)."""
+    """How many neurons share a write, (sum c)^2 / sum c^2 with c_f = |a_f| |v_f|: from 1 to F,
+    (..., F) -> (...).
+    """
     sizes = activations.abs() * block.W_out.norm(dim=-1)
     return sizes.sum(-1).square() / sizes.square().sum(-1)
 
 
 def share_of_active(activations: Tensor, threshold: float) -> Tensor:
-    """Fraction of neurons with |a_f| above `threshold` times the largest of that state: (..., F) -> (...)."""
+    """Fraction of neurons with |a_f| above `threshold` times the largest of that state: (..., F) ->
+    (...).
+    """
     sizes = activations.abs()
     return (sizes > threshold * sizes.amax(-1, keepdim=True)).to(sizes.dtype).mean(-1)
 
 
 def fewest_neurons(activations: Tensor, block: BlockAnatomy, share: float) -> Tensor:
-    """Neurons, largest |a_f| |v_f| first, that hold `share` of the total size: (..., F) -> (...) integers."""
+    """Neurons, largest |a_f| |v_f| first, that hold `share` of the total size: (..., F) -> (...)
+    integers.
+    """
     sizes = (activations.abs() * block.W_out.norm(dim=-1)).sort(-1, descending=True).values
     held = sizes.cumsum(-1) / sizes.sum(-1, keepdim=True)
     return (held < share).sum(-1) + 1
 
 
 def explained_by_token(activations: Tensor, tokens: Tensor, half: Tensor) -> Tensor:
-    """How much of each neuron's firing the token just read predicts in texts not seen: (F,) shares of variance, at most 1.
+    """How much of each neuron's firing the token just read predicts in texts not seen: (F,) shares
+    of variance, at most 1.
 
-    The prediction at a position of one half is the mean activation after the same token in the other half (the overall mean where that half lacks the
-    token); both halves take both parts. A key that detects "this token was read" scores near 1, one whose firing has nothing to do with the token 0 or less.
+    The prediction at a position of one half is the mean activation after the same token in the
+    other half (the overall mean where that half lacks the token); both halves take both parts. A
+    key that detects "this token was read" scores near 1, one whose firing has nothing to do with
+    the token 0 or less.
 
     Parameters
     ----------
@@ -111,20 +125,29 @@ def explained_by_token(activations: Tensor, tokens: Tensor, half: Tensor) -> Ten
         sums.index_add_(0, tokens[learn], activations[learn] - overall)
         counts = torch.bincount(tokens[learn], minlength=size)[:, None]
         error[test] = activations[test] - overall - (sums / counts.clamp(min=1))[tokens[test]]
-    return 1 - error.square().mean(0) / activations.var(0, correction=0).clamp(min=torch.finfo(activations.dtype).tiny)
+    return 1 - error.square().mean(0) / activations.var(0, correction=0).clamp(
+        min=torch.finfo(activations.dtype).tiny
+    )
 
 
 def share_of_detectors(
-    activations: Tensor, tokens: Tensor, half: Tensor, generator: torch.Generator, shuffles: int = 20
+    activations: Tensor,
+    tokens: Tensor,
+    half: Tensor,
+    generator: torch.Generator,
+    shuffles: int = 20,
 ) -> tuple[float, float]:
-    """Share of neurons that the token predicts better than in 95 of 100 shuffles of the tokens, and the mean share of variance explained.
+    """Share of neurons that the token predicts better than in 95 of 100 shuffles of the tokens, and
+    the mean share of variance explained.
 
     The 95% point of the shuffles is taken over all neurons and shuffles together.
     """
     explained = explained_by_token(activations, tokens, half)
     by_chance = torch.cat(
         [
-            explained_by_token(activations, tokens[torch.randperm(len(tokens), generator=generator)], half)
+            explained_by_token(
+                activations, tokens[torch.randperm(len(tokens), generator=generator)], half
+            )
             for _ in range(shuffles)
         ]
     )
@@ -132,15 +155,28 @@ def share_of_detectors(
 
 
 def busiest_neurons(anatomy: Anatomy, internals: Internals, count: int) -> list[tuple[int, int]]:
-    """(layer, neuron) with the largest single write |a_f| |v_f| on the given texts, the layers taking turns."""
+    """(layer, neuron) with the largest single write |a_f| |v_f| on the given texts, the layers
+    taking turns.
+    """
     by_layer = [
-        (layer.mlp_post.abs().flatten(0, 1) * block.W_out.norm(dim=-1)).amax(0).topk(count).indices.tolist()
+        (layer.mlp_post.abs().flatten(0, 1) * block.W_out.norm(dim=-1))
+        .amax(0)
+        .topk(count)
+        .indices.tolist()
         for block, layer in zip(anatomy.blocks, internals.layers, strict=True)
     ]
-    return [(depth, neurons[rank]) for rank in range(count) for depth, neurons in enumerate(by_layer)][:count]
+    return [
+        (depth, neurons[rank]) for rank in range(count) for depth, neurons in enumerate(by_layer)
+    ][:count]
 
 
 def matched_keys(block: BlockAnatomy, mlp_in: Tensor, neuron: int) -> Tensor:
-    """Inner products of states with a neuron's key or, in a gated network, its two keys: (..., D) -> (..., 1 or 2)."""
-    keys = [block.W_in[:, neuron]] if block.W_gate is None else [block.W_gate[:, neuron], block.W_in[:, neuron]]
+    """Inner products of states with a neuron's key or, in a gated network, its two keys: (..., D)
+    -> (..., 1 or 2).
+    """
+    keys = (
+        [block.W_in[:, neuron]]
+        if block.W_gate is None
+        else [block.W_gate[:, neuron], block.W_in[:, neuron]]
+    )
     return mlp_in @ torch.stack(keys, dim=1)

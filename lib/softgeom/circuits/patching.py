@@ -1,17 +1,19 @@
-"""Localising by intervention: what a prediction loses without a head, and along which path (002, "localising").
+"""Localising by intervention: what a prediction loses without a head, and along which path (002,
+"localising").
 
-Every intervention here replaces the mixed values z_h (T, K) of heads by those of a donor: zeros, the mean over the
-prompts, or another run, and reads how a quantity of the final stream moves. The weights are the model's, nothing is
-linearised.
+Every intervention here replaces the mixed values z_h (T, K) of heads by those of a donor: zeros,
+the mean over the prompts, or another run, and reads how a quantity of the final stream moves. The
+weights are the model's, nothing is linearised.
 
     ablation            z_h <- zero or mean; everything behind it is computed again
     activation patching z_h <- that of another prompt; everything behind it is computed again
     path patching       the receiver alone reads a stream in which the sender's write is the donor's; every other
                         component between them keeps what it had (Wang et al. 2023)
 
-A direct share (`stream.logit_shares`) says what is *in* a logit; an intervention says what happens *without* a writer:
-later blocks read it too, may make up for its loss, and the last norm divides by another scale. `direct_effects` stands
-between: the final stream without the write, nothing else recomputed; with the scale held it is the share.
+A direct share (`stream.logit_shares`) says what is *in* a logit; an intervention says what happens
+*without* a writer: later blocks read it too, may make up for its loss, and the last norm divides by
+another scale. `direct_effects` stands between: the final stream without the write, nothing else
+recomputed; with the scale held it is the share.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ Readout = Callable[[Tensor], Tensor]  # final stream (B, T, D) -> (B,)
 
 
 def mixed_values(anatomy: Anatomy, tokens: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """What a pass leaves for later replacements: streams before each block and after the last, and each block's z.
+    """What a pass leaves for later replacements: streams before each block and after the last, and
+    each block's z.
 
     Returns
     -------
@@ -45,12 +48,17 @@ def mixed_values(anatomy: Anatomy, tokens: Tensor) -> tuple[list[Tensor], list[T
 
 
 def mean_donor(mixed: Sequence[Tensor]) -> list[Tensor]:
-    """Each head's mean over the prompts, by position: (1, H, T, K) for each block. Keeps what all prompts share."""
+    """Each head's mean over the prompts, by position: (1, H, T, K) for each block. Keeps what all
+    prompts share.
+    """
     return [z.mean(0, keepdim=True) for z in mixed]
 
 
-def logit_gap(anatomy: Anatomy, right: Tensor, wrong: Tensor | None = None, position: int = -1) -> Readout:
-    """The logit of the right token at a position, above that of the wrong one or above the mean of all: a `Readout`.
+def logit_gap(
+    anatomy: Anatomy, right: Tensor, wrong: Tensor | None = None, position: int = -1
+) -> Readout:
+    """The logit of the right token at a position, above that of the wrong one or above the mean of
+    all: a `Readout`.
 
     Parameters
     ----------
@@ -63,19 +71,24 @@ def logit_gap(anatomy: Anatomy, right: Tensor, wrong: Tensor | None = None, posi
     """
     rows, shift = anatomy.W_U[right], anatomy.b_U[right]
     less, less_shift = (
-        (anatomy.W_U.mean(0), anatomy.b_U.mean()) if wrong is None else (anatomy.W_U[wrong], anatomy.b_U[wrong])
+        (anatomy.W_U.mean(0), anatomy.b_U.mean())
+        if wrong is None
+        else (anatomy.W_U[wrong], anatomy.b_U[wrong])
     )
     direction, constant = rows - less, shift - less_shift
 
     def read(x: Tensor) -> Tensor:
-        state = anatomy.ln_final(x[:, position]).unflatten(0, (-1, len(direction)))  # variants of the same prompts
+        # variants of the same prompts
+        state = anatomy.ln_final(x[:, position]).unflatten(0, (-1, len(direction)))
         return ((state * direction).sum(-1) + constant).flatten()
 
     return read
 
 
 @torch.no_grad()
-def effects_of_heads(anatomy: Anatomy, tokens: Tensor, donor: Sequence[Tensor] | None, readout: Readout) -> Tensor:
+def effects_of_heads(
+    anatomy: Anatomy, tokens: Tensor, donor: Sequence[Tensor] | None, readout: Readout
+) -> Tensor:
     """How the readout moves when one head at a time takes the donor's mixed values: (L, H, B).
 
     Parameters
@@ -103,8 +116,12 @@ def effects_of_heads(anatomy: Anatomy, tokens: Tensor, donor: Sequence[Tensor] |
 
 
 @torch.no_grad()
-def direct_effects(anatomy: Anatomy, tokens: Tensor, donor: Sequence[Tensor] | None, readout: Readout) -> Tensor:
-    """The same with nothing behind the head computed again: only its write into the final stream is the donor's, (L, H, B)."""
+def direct_effects(
+    anatomy: Anatomy, tokens: Tensor, donor: Sequence[Tensor] | None, readout: Readout
+) -> Tensor:
+    """The same with nothing behind the head computed again: only its write into the final stream is
+    the donor's, (L, H, B).
+    """
     streams, mixed = mixed_values(anatomy, tokens)
     before, effects = readout(streams[-1]), []
     for depth, (block, z) in enumerate(zip(anatomy.blocks, mixed, strict=True)):
@@ -123,7 +140,8 @@ def effects_along_paths(
     side: str,
     readout: Readout,
 ) -> Tensor:
-    """How the readout moves when one head reads one earlier head's write as the donor's, and nobody else does: (layer, H, B).
+    """How the readout moves when one head reads one earlier head's write as the donor's, and nobody
+    else does: (layer, H, B).
 
     Parameters
     ----------
@@ -144,14 +162,16 @@ def effects_along_paths(
         raise ValueError(f"a head has no side {side!r}: choose one of {', '.join(_SIDES)}.")
     if not 0 < layer < len(anatomy.blocks):
         raise ValueError(
-            f"a receiver in layer {layer} has no sender: choose a layer from 1 to {len(anatomy.blocks) - 1}."
+            f"a receiver in layer {layer} has no sender: choose a layer from 1 to "
+            f"{len(anatomy.blocks) - 1}."
         )
     streams, mixed = mixed_values(anatomy, tokens)
     before, block, effects = readout(streams[-1]), anatomy.blocks[layer], []
     for depth in range(layer):
         z = mixed[depth]
         given = torch.zeros_like(z) if donor is None else donor[depth].expand_as(z)
-        change = torch.einsum("bhtk,hkd->hbtd", given - z, anatomy.blocks[depth].W_O)  # of the sender's write
+        # of the sender's write
+        change = torch.einsum("bhtk,hkd->hbtd", given - z, anatomy.blocks[depth].W_O)
         H, B = change.shape[:2]
         own = streams[layer].repeat(H, 1, 1)
         inputs = {name: own for name in _SIDES} | {side: (streams[layer] + change).flatten(0, 1)}
@@ -165,13 +185,23 @@ def effects_along_paths(
 _SIDES = ("queries", "keys", "values")
 
 
-def _mix(block: BlockAnatomy, x: Tensor | dict[str, Tensor], base: float | None, heads: slice = slice(None)) -> Tensor:
+def _mix(
+    block: BlockAnatomy,
+    x: Tensor | dict[str, Tensor],
+    base: float | None,
+    heads: slice = slice(None),
+) -> Tensor:
     """Mixed values z (B, H, T, K) of some heads, whose three inputs may come from three streams."""
     inputs = x if isinstance(x, dict) else {side: x for side in _SIDES}
     normed = {id(stream): block.ln1(stream) for stream in inputs.values()}
     q, k, v = (
         torch.einsum("btd,hdk->bhtk", normed[id(inputs[side])], W[heads]) + b[heads][:, None]
-        for side, W, b in zip(_SIDES, (block.W_Q, block.W_K, block.W_V), (block.b_Q, block.b_K, block.b_V), strict=True)
+        for side, W, b in zip(
+            _SIDES,
+            (block.W_Q, block.W_K, block.W_V),
+            (block.b_Q, block.b_K, block.b_V),
+            strict=True,
+        )
     )
     if base is not None:
         q, k = rotate(q, base), rotate(k, base)

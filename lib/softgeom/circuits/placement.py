@@ -1,7 +1,9 @@
-"""Where the norms of a model stand: before each block (as trained), after it, or nowhere (002, "Layer Normalization").
+"""Where the norms of a model stand: before each block (as trained), after it, or nowhere (002,
+"Layer Normalization").
 
-Pre-norm adds to the stream what a block makes of its *normalised* state, x + B(N(x)); post-norm normalises the sum, N(x + B(x)), as early transformers
-did; the block equations of the notes, taken literally, have no norm at all, x + B(x). All three run here on the same weights.
+Pre-norm adds to the stream what a block makes of its *normalised* state, x + B(N(x)); post-norm
+normalises the sum, N(x + B(x)), as early transformers did; the block equations of the notes, taken
+literally, have no norm at all, x + B(x). All three run here on the same weights.
 """
 
 from __future__ import annotations
@@ -15,8 +17,11 @@ from softgeom.circuits.layernorm import Division, Normalisation, radius
 from softgeom.language_model import Internals
 
 
-def norms_with_inputs(anatomy: Anatomy, internals: Internals) -> Iterator[tuple[Normalisation, Tensor, Tensor]]:
-    """Each norm of the model in the order of the pass, the states (B, T, D) that it reads, and a matrix (D, k) that reads its output.
+def norms_with_inputs(
+    anatomy: Anatomy, internals: Internals
+) -> Iterator[tuple[Normalisation, Tensor, Tensor]]:
+    """Each norm of the model in the order of the pass, the states (B, T, D) that it reads, and a
+    matrix (D, k) that reads its output.
 
     Raises
     ------
@@ -30,7 +35,9 @@ def norms_with_inputs(anatomy: Anatomy, internals: Internals) -> Iterator[tuple[
 
 
 def run_post_norm(anatomy: Anatomy, tokens: Tensor) -> list[Tensor]:
-    """Streams of the post-norm variant, x <- N1(x + attention(x)), x <- N2(x + FFN(x)): 2 L + 1 states (B, T, D)."""
+    """Streams of the post-norm variant, x <- N1(x + attention(x)), x <- N2(x + FFN(x)): 2 L + 1
+    states (B, T, D).
+    """
     anatomy.check_tokens(tokens)
     states = [anatomy.embed(tokens)]
     for block in anatomy.blocks:
@@ -41,7 +48,9 @@ def run_post_norm(anatomy: Anatomy, tokens: Tensor) -> list[Tensor]:
 
 
 def run_without_norms(anatomy: Anatomy, tokens: Tensor) -> Tensor:
-    """Logits (B, T, V) of the block equations taken literally: x <- x + attention(x), x <- x + FFN(x), x W_U^T, no norm anywhere."""
+    """Logits (B, T, V) of the block equations taken literally: x <- x + attention(x), x <- x +
+    FFN(x), x W_U^T, no norm anywhere.
+    """
     anatomy.check_tokens(tokens)
     x = anatomy.embed(tokens)
     for block in anatomy.blocks:
@@ -52,7 +61,10 @@ def run_without_norms(anatomy: Anatomy, tokens: Tensor) -> Tensor:
 
 def pre_norm_stream(internals: Internals) -> list[Tensor]:
     """The stream as trained: embedding, then after each half block; 2 L + 1 states (B, T, D)."""
-    return [internals.embed, *(state for layer in internals.layers for state in (layer.resid_mid, layer.resid_post))]
+    return [
+        internals.embed,
+        *(state for layer in internals.layers for state in (layer.resid_mid, layer.resid_post)),
+    ]
 
 
 def mean_lengths(states: list[Tensor]) -> list[float]:
@@ -61,7 +73,9 @@ def mean_lengths(states: list[Tensor]) -> list[float]:
 
 
 def off_the_sphere(anatomy: Anatomy, states: list[Tensor]) -> float:
-    """Largest relative distance of the last post-norm state, gain and shift undone, from the radius of its sphere."""
+    """Largest relative distance of the last post-norm state, gain and shift undone, from the radius
+    of its sphere.
+    """
     norm = _there(anatomy.blocks[-1].ln2)
     before = states[-2] + anatomy.blocks[-1].feed_forward(states[-2])[2]
     length = ((states[-1] - norm.beta) / norm.gamma).norm(dim=-1)

@@ -1,10 +1,11 @@
 """From logits to the probability of a text, and how close each prediction is to another one.
 
-Chain rule (002, "Components"): log P(t_1..t_n) = log P(t_1) + sum_i log P(t_i+1 | t_1..t_i). These models start from a
-given first token, so the sum is conditional on it. Logits are affine in the final state x, l_t = x . w_t + b_t with w_t
-a row of W_U (V, D), so the states for which t wins form a polyhedral cell, and the distance from x to its boundary is
-the least of the distances to the bisecting hyperplanes, min_j (l_t - l_j) / |w_t - w_j|: the margin that the bottleneck
-chapter certifies (there called radius), here at states that occur.
+Chain rule (002, "Components"): log P(t_1..t_n) = log P(t_1) + sum_i log P(t_i+1 | t_1..t_i). These
+models start from a given first token, so the sum is conditional on it. Logits are affine in the
+final state x, l_t = x . w_t + b_t with w_t a row of W_U (V, D), so the states for which t wins form
+a polyhedral cell, and the distance from x to its boundary is the least of the distances to the
+bisecting hyperplanes, min_j (l_t - l_j) / |w_t - w_j|: the margin that the bottleneck chapter
+certifies (there called radius), here at states that occur.
 """
 
 from __future__ import annotations
@@ -33,30 +34,37 @@ def token_log_probabilities(logits: Tensor, tokens: Tensor) -> Tensor:
 def decisions(states: Tensor, W_U: Tensor, b_U: Tensor | None = None) -> Decisions:
     """Winner, nearest rival and margin for states (..., D) under W_U (V, D) and b_U (V).
 
-    Rows equal to the winner's never bound its cell; they are left out (with a larger bias they would win everywhere).
+    Rows equal to the winner's never bound its cell; they are left out (with a larger bias they
+    would win everywhere).
     """
     bias = torch.zeros(len(W_U), dtype=W_U.dtype) if b_U is None else b_U
     logits = states @ W_U.T + bias
     top = logits.topk(2, dim=-1).indices
     winner = top[..., 0]
     gaps = logits.gather(-1, winner[..., None]) - logits
-    normals = torch.cdist(W_U[winner], W_U, compute_mode="donot_use_mm_for_euclid_dist")  # |w_t - w_j|, (..., V)
-    distances = torch.where(normals > 0, gaps / normals.where(normals > 0, torch.ones_like(normals)), torch.inf)
+    # |w_t - w_j|, (..., V)
+    normals = torch.cdist(W_U[winner], W_U, compute_mode="donot_use_mm_for_euclid_dist")
+    distances = torch.where(
+        normals > 0, gaps / normals.where(normals > 0, torch.ones_like(normals)), torch.inf
+    )
     margin, rival = distances.min(-1)
     return Decisions(winner, rival, top[..., 1], margin)
 
 
 def p_of_draws(counts: Tensor, probabilities: Tensor, least: float = 5.0) -> float:
-    """P-value of a chi-square test that tokens drawn `counts` (V) times come from `probabilities` (V).
+    """P-value of a chi-square test that tokens drawn `counts` (V) times come from `probabilities`
+    (V).
 
-    Tokens expected fewer than `least` times share one cell, as the test's approximation asks; when even that cell is expected less often, it joins the
-    rarest of the others.
+    Tokens expected fewer than `least` times share one cell, as the test's approximation asks; when
+    even that cell is expected less often, it joins the rarest of the others.
     """
     from scipy.stats import chisquare
 
     expected = probabilities.double() / probabilities.double().sum() * counts.sum()
     common = expected >= least
-    seen, meant = (torch.cat([v[common].double(), v[~common].double().sum()[None]]) for v in (counts, expected))
+    seen, meant = (
+        torch.cat([v[common].double(), v[~common].double().sum()[None]]) for v in (counts, expected)
+    )
     if meant[-1] < least and len(meant) > 1:
         rarest = int(meant[:-1].argmin())
         seen[rarest], meant[rarest] = seen[rarest] + seen[-1], meant[rarest] + meant[-1]

@@ -1,12 +1,14 @@
-"""The residual stream as a sum of writers (002, "residual stream perspective"), and each logit as a sum of shares.
+"""The residual stream as a sum of writers (002, "residual stream perspective"), and each logit as a
+sum of shares.
 
-Embedding, each head and each feed-forward network add a vector to the stream, so the final state is x = sum_n w_n.
-With the last norm folded into the unembedding (`fold_norms`), the only thing between a write and a logit is the
-division by the scale s(x) of the whole sum:
+Embedding, each head and each feed-forward network add a vector to the stream, so the final state is
+x = sum_n w_n. With the last norm folded into the unembedding (`fold_norms`), the only thing between
+a write and a logit is the division by the scale s(x) of the whole sum:
 
     logit_t(x) = sum_n  w_n . u_t / s(x)  +  b_t,    u_t = row t of the folded W_U (V, D).
 
-The shares are exact, but s(x) depends on all writers: they say what is in the sum, not what would happen without one.
+The shares are exact, but s(x) depends on all writers: they say what is in the sum, not what would
+happen without one.
 """
 
 from __future__ import annotations
@@ -31,9 +33,11 @@ class Writers:
 
 
 def writers(internals: Internals) -> Writers:
-    """Embedding (with learned positions), then for each layer its heads and its feed-forward network (bias included): N = 1 + L (H + 1).
+    """Embedding (with learned positions), then for each layer its heads and its feed-forward
+    network (bias included): N = 1 + L (H + 1).
 
-    A layer whose attention has a bias of its own (GPT-2's b_O) has one writer more, after its heads.
+    A layer whose attention has a bias of its own (GPT-2's b_O) has one writer more, after its
+    heads.
     """
     names, writes = ["embedding"], [internals.embed]
     for layer, record in enumerate(internals.layers):
@@ -49,12 +53,14 @@ def writers(internals: Internals) -> Writers:
 
 
 def logit_shares(folded: Anatomy, internals: Internals, targets: Tensor | None = None) -> Tensor:
-    """What each writer, and last the folded bias, adds to logits: they sum to the logits of the model.
+    """What each writer, and last the folded bias, adds to logits: they sum to the logits of the
+    model.
 
     Parameters
     ----------
     folded : Anatomy
-        From `fold_norms`; only its unembedding is used, so that internals of the unfolded model fit too.
+        From `fold_norms`; only its unembedding is used, so that internals of the unfolded model fit
+        too.
     internals : Internals
         Of a pass through the model, folded or not.
     targets : Tensor, optional
@@ -70,14 +76,18 @@ def logit_shares(folded: Anatomy, internals: Internals, targets: Tensor | None =
     if targets is None:
         shares, bias = normalised @ folded.W_U.T, folded.b_U.expand(internals.logits.shape)
     else:
-        shares, bias = torch.einsum("nbtd,btd->nbt", normalised, folded.W_U[targets]), folded.b_U[targets]
+        shares, bias = (
+            torch.einsum("nbtd,btd->nbt", normalised, folded.W_U[targets]),
+            folded.b_U[targets],
+        )
     return torch.cat((shares, bias[None]))
 
 
 def shares_above_average(folded: Anatomy, internals: Internals, targets: Tensor) -> Tensor:
     """`logit_shares` of a target minus those of the average token, (N + 1, B, T).
 
-    Softmax does not see what is added to all logits alike; this leaves it out, so that a share means preference.
+    Softmax does not see what is added to all logits alike; this leaves it out, so that a share
+    means preference.
     """
     centred = folded.W_U - folded.W_U.mean(0)
     bias = folded.b_U - folded.b_U.mean()
@@ -87,7 +97,8 @@ def shares_above_average(folded: Anatomy, internals: Internals, targets: Tensor)
 
 
 def logit_lens(anatomy: Anatomy, internals: Internals) -> Tensor:
-    """Logits that the last norm and unembedding read from the stream after each layer: (L + 1, B, T, V).
+    """Logits that the last norm and unembedding read from the stream after each layer: (L + 1, B,
+    T, V).
 
     The first is read from the embedding, the last is the model's own.
     """
@@ -97,7 +108,8 @@ def logit_lens(anatomy: Anatomy, internals: Internals) -> Tensor:
 
 @torch.no_grad()
 def lens_by_depth(anatomy: Anatomy, windows: Tensor) -> pd.DataFrame:
-    """The logit lens on a corpus, a number of each kind for each depth; logits of one depth are in memory at a time.
+    """The logit lens on a corpus, a number of each kind for each depth; logits of one depth are in
+    memory at a time.
 
     Parameters
     ----------
@@ -109,8 +121,9 @@ def lens_by_depth(anatomy: Anatomy, windows: Tensor) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        depth (0 is the embedding, L the model itself), agrees (share of positions whose leading token is the model's own), nats (mean loss on
-        the token that follows), rank (median rank of that token, 1 for the leading one).
+        depth (0 is the embedding, L the model itself), agrees (share of positions whose leading
+        token is the model's own), nats (mean loss on the token that follows), rank (median rank of
+        that token, 1 for the leading one).
     """
     read, following = windows[:, :-1], windows[:, 1:].flatten()
     states = [anatomy.embed(read), *(layer.resid_post for layer in walk(anatomy, read))]

@@ -1,15 +1,18 @@
-"""What fires a key in real text, and whether its value promotes what comes next (002, "Feedforward Network Block"; Geva et al. 2021, 2022).
+"""What fires a key in real text, and whether its value promotes what comes next (002, "Feedforward
+Network Block"; Geva et al. 2021, 2022).
 
-The *triggers* of a neuron are the positions of a corpus at which its activation is largest in modulus. Two questions are
-asked of them, each with a null:
+The *triggers* of a neuron are the positions of a corpus at which its activation is largest in
+modulus. Two questions are asked of them, each with a null:
 
-* does the key detect a pattern? The purity of its triggers is the share of them at which the commonest token was read;
-  the null is the purity of as many random positions.
-* does the value answer the key? The promotion of token t by value row v is its gain in standard deviations over the
-  vocabulary, z_t = v . (u_t - mean u) / sd_t(v . u_t), with the sign of the activation; averaged over the tokens that
-  follow the triggers. The null gives each neuron the value row of another one of its layer.
+* does the key detect a pattern? The purity of its triggers is the share of them at which the
+  commonest token was read; the null is the purity of as many random positions.
+* does the value answer the key? The promotion of token t by value row v is its gain in standard
+  deviations over the vocabulary, z_t = v . (u_t - mean u) / sd_t(v . u_t), with the sign of the
+  activation; averaged over the tokens that follow the triggers. The null gives each neuron the
+  value row of another one of its layer.
 
-The corpus goes through the model in chunks of windows, and only the triggers stay: L F k numbers, whatever its length.
+The corpus goes through the model in chunks of windows, and only the triggers stay: L F k numbers,
+whatever its length.
 """
 
 from __future__ import annotations
@@ -100,13 +103,16 @@ def promotion(
     centred = folded.W_U - folded.W_U.mean(0)
     covariance = centred.T @ centred / len(centred)  # of the vocabulary's rows, (D, D)
     means = []
-    for block, values, positions in zip(folded.blocks, triggers.values, triggers.positions, strict=True):
+    for block, values, positions in zip(
+        folded.blocks, triggers.values, triggers.positions, strict=True
+    ):
         rows = block.W_out
         if shuffled is not None:
             # A cyclic shift of a random order: nobody keeps its own.
             order = torch.randperm(len(rows), generator=shuffled)
             rows = torch.empty_like(rows).index_copy_(0, order, block.W_out[order.roll(1)])
-        spread = ((rows @ covariance) * rows).sum(-1).clamp(min=0).sqrt()  # sd over the vocabulary of v . u_t
+        # sd over the vocabulary of v . u_t
+        spread = ((rows @ covariance) * rows).sum(-1).clamp(min=0).sqrt()
         gains = torch.einsum("fd,fkd->fk", rows, centred[following[positions]]) * values.sign()
         means.append(gains.mean(1) / spread.clamp(min=torch.finfo(rows.dtype).tiny))
     return torch.stack(means)

@@ -12,7 +12,8 @@ repair      a layer in which every class can win
 survey      several models in one table
 ==========  ==================================================================================================
 
-Results go to standard output, progress and errors to standard error; `boundary.py` lists the exit codes.
+Results go to standard output, progress and errors to standard error; `boundary.py` lists the exit
+codes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Run what was parsed; the exit code. A scan leaves the folder of its results in `parsed.folder`."""
+    """Run what was parsed; the exit code. A scan leaves the folder of its results in
+    `parsed.folder`.
+    """
     return guarded(lambda: _run(parsed))
 
 
@@ -58,15 +61,30 @@ class _OneLine(logging.Formatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one sentence, as all others are: what is wrong, and where help is."""
+    """A parser whose complaints are one sentence, as all others are: what is wrong, and where help
+    is.
+    """
 
     def error(self, message: str) -> NoReturn:
-        self.exit(WRONG, f"{self.prog}: {one_line(message)}; `{self.prog} --help` lists what there is.\n")
+        self.exit(
+            WRONG, f"{self.prog}: {one_line(message)}; `{self.prog} --help` lists what there is.\n"
+        )
 
 
 def _parser() -> argparse.ArgumentParser:
     from softgeom import __version__
-    from softgeom.commands import ask, completion, diff, explain, inspect, prune, repair, scan, survey, verify
+    from softgeom.commands import (
+        ask,
+        completion,
+        diff,
+        explain,
+        inspect,
+        prune,
+        repair,
+        scan,
+        survey,
+        verify,
+    )
 
     parser = _Parser(
         prog="softgeom",

@@ -24,12 +24,18 @@ def _sentence(layer: SoftmaxLayer, answer: Answer) -> str:
     """One line: the verdict, the order by token, and what proves it."""
     evidence = answer.evidence
     if isinstance(evidence, Witness):
-        why = f"by {answer.margin:.3g} at features of norm {np.linalg.norm(np.asarray(evidence.point, float)):.3g}"
+        why = (
+            f"by {answer.margin:.3g} at features of norm "
+            f"{np.linalg.norm(np.asarray(evidence.point, float)):.3g}"
+        )
     elif isinstance(evidence, Comparisons):
         share = np.asarray(evidence.weights, float)
         heaviest = np.argsort(-share, kind="stable")[:_PARTS]
         parts = [
-            f"{_name(layer, evidence.above[n])} over {_name(layer, evidence.below[n])} {share[n] / share.sum():.0%}"
+            (
+                f"{_name(layer, evidence.above[n])} over {_name(layer, evidence.below[n])} "
+                f"{share[n] / share.sum():.0%}"
+            )
             for n in heaviest
         ]
         more = f", {len(share) - _PARTS} more" if len(share) > _PARTS else ""
@@ -44,9 +50,16 @@ def about_prison(prison: Prison) -> list[str]:
     """Who imprisons the class, and by how much somebody always leads."""
     layer = prison.escapes.layer
     rivals = ", ".join(_name(layer, i) for i in prison.rivals)
-    least = "none of them can be spared" if prison.minimal else "whether each is needed stayed undecided"
+    least = (
+        "none of them can be spared"
+        if prison.minimal
+        else "whether each is needed stayed undecided"
+    )
     return [
-        f"  {_name(layer, prison.class_)} cannot win against these {len(prison.rivals)}, and {least}: {rivals}",
+        (
+            f"  {_name(layer, prison.class_)} cannot win against these {len(prison.rivals)}, and "
+            f"{least}: {rivals}"
+        ),
         f"  some of them always leads it by at least {max(0.0, -prison.proof.margin):.3g}",
     ]
 
@@ -54,7 +67,9 @@ def about_prison(prison: Prison) -> list[str]:
 def about_experts(router: Router) -> list[str]:
     """One line an expert, as many as fit."""
     order = sorted(router.experts, key=lambda expert: expert.verdict)
-    lines = [f"  {e.verdict:<10}  {_name(router.layer, e.expert)}  ({e.method})" for e in order[:_SHOWN]]
+    lines = [
+        f"  {e.verdict:<10}  {_name(router.layer, e.expert)}  ({e.method})" for e in order[:_SHOWN]
+    ]
     return lines + ([f"  ... {len(order) - _SHOWN:,} more"] if len(order) > _SHOWN else [])
 
 

@@ -1,4 +1,5 @@
-"""A folder of answers: the evidence for the sceptic, a table for people; `verify_answers` reads both back against the layer.
+"""A folder of answers: the evidence for the sceptic, a table for people; `verify_answers` reads
+both back against the layer.
 
 OUT/answers.npz     orders, evidence, the layer's SHA-256 (docs/certificates.md)
 OUT/answers.csv     one row per answer, or per expert, with tokens escaped as in a scan's table
@@ -40,9 +41,15 @@ def check_place(out: str) -> Path:
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--out {out} is a file: name a folder for the answers.")
-    other = sorted({path.name for path in folder.iterdir()} - {ANSWERS, TABLE, LAYER}) if folder.exists() else []
+    other = (
+        sorted({path.name for path in folder.iterdir()} - {ANSWERS, TABLE, LAYER})
+        if folder.exists()
+        else []
+    )
     if other:
-        raise ValueError(f"--out {out} holds {other[0]!r:.80}, which is no answer: name another folder.")
+        raise ValueError(
+            f"--out {out} holds {other[0]!r:.80}, which is no answer: name another folder."
+        )
     return folder
 
 
@@ -61,7 +68,8 @@ def write_answers(folder: Path, found: Answers | Router, *, with_layer: bool) ->
 
 
 def verify_answers(folder: Path, layer: SoftmaxLayer) -> dict[str, int]:
-    """Check every answer against the layer, and the table against the evidence: the number of answers of each verdict.
+    """Check every answer against the layer, and the table against the evidence: the number of
+    answers of each verdict.
 
     Raises
     ------
@@ -71,21 +79,30 @@ def verify_answers(folder: Path, layer: SoftmaxLayer) -> dict[str, int]:
     found = read_answers(folder / ANSWERS, layer)
     found.verify()
     _check_margins(found)
-    expected = _table(found).to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").split("\n")
+    expected = (
+        _table(found)
+        .to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+        .split("\n")
+    )
     if not (folder / TABLE).is_file():
         raise ValueError(f"{folder} has no {TABLE}: ask again.")
     with (folder / TABLE).open(encoding="utf-8", errors="replace", newline="") as file:
         written = file.read(2 * sum(map(len, expected)) + 2**16).split("\n")
     if written != expected:
-        row = next((n for n, (a, b) in enumerate(zip(written, expected, strict=False)) if a != b), "its length")
+        row = next(
+            (n for n, (a, b) in enumerate(zip(written, expected, strict=False)) if a != b),
+            "its length",
+        )
         raise ValueError(
-            f"{folder / TABLE} differs from the evidence in {f'row {row}' if row != 'its length' else row}."
+            f"{folder / TABLE} differs from the evidence in "
+            f"{f'row {row}' if row != 'its length' else row}."
         )
     return found.counts
 
 
 def read_answers(path: Path, layer: SoftmaxLayer) -> Answers | Router:
-    """Saved answers of any question to this layer; label sets are about the layer with its threshold.
+    """Saved answers of any question to this layer; label sets are about the layer with its
+    threshold.
 
     Raises
     ------
@@ -93,14 +110,26 @@ def read_answers(path: Path, layer: SoftmaxLayer) -> Answers | Router:
         If the file is missing, damaged, or of another layer.
     """
     head = FORM.head(path)
-    held = next((held for held in (layer, with_threshold(layer)) if fingerprint(held) == head.get("layer")), layer)
+    held = next(
+        (held for held in (layer, with_threshold(layer)) if fingerprint(held) == head.get("layer")),
+        layer,
+    )
     return Router.load(path, held) if "experts" in head else Answers.load(path, held)
 
 
 def _check_margins(found: Answers | Router) -> None:
-    """Stored margins are those of the evidence, up to SAME and the rounding of the products behind them."""
-    answers = found.answers if isinstance(found, Answers) else [a for e in found.experts for a in e.answers]
-    checker, bounds = OrderChecker(found.layer, found.features), WitnessChecker(found.layer, found.features)
+    """Stored margins are those of the evidence, up to SAME and the rounding of the products behind
+    them.
+    """
+    answers = (
+        found.answers
+        if isinstance(found, Answers)
+        else [a for e in found.experts for a in e.answers]
+    )
+    checker, bounds = (
+        OrderChecker(found.layer, found.features),
+        WitnessChecker(found.layer, found.features),
+    )
     for answer in answers:
         again, evidence = checker.check(answer), answer.evidence
         slack = SAME * abs(again)
@@ -108,7 +137,8 @@ def _check_margins(found: Answers | Router) -> None:
             slack += 4 * float(bounds.tolerance(np.asarray(evidence.point, float)[None])[0])
         if answer.margin != again and not abs(answer.margin - again) <= slack:
             raise ValueError(
-                f"{answer.order.describe(found.layer)}: the stored margin is {answer.margin!r}, but its evidence proves {again!r}."
+                f"{answer.order.describe(found.layer)}: the stored margin is "
+                f"{answer.margin!r}, but its evidence proves {again!r}."
             )
 
 

@@ -1,4 +1,5 @@
-"""``softgeom ask MODEL QUESTION``: more than "can it ever win", each answer with a proof or a point (docs/beyond.md).
+"""``softgeom ask MODEL QUESTION``: more than "can it ever win", each answer with a proof or a point
+(docs/beyond.md).
 
 --among A B C            can each of these win when only these compete?
 --jailers T              which few rivals keep T from winning?
@@ -40,7 +41,8 @@ from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.commands.names import Names
 from softgeom.layer import Ball, FeatureSet, SoftmaxLayer
 
-_QUESTIONS = ("order", "together", "on", "experts", "jailers")  # at most one of them; --among alone is one, too
+# at most one of them; --among alone is one, too
+_QUESTIONS = ("order", "together", "on", "experts", "jailers")
 
 
 def add(commands: Any) -> None:
@@ -51,30 +53,53 @@ def add(commands: Any) -> None:
     asked.add_model(parser)
     names: dict[str, Any] = {"nargs": "*", "metavar": "CLASS"}
     question = parser.add_argument_group(
-        "the question (classes by token or number, or @FILE: one a line; one set a line, with tabs between, where a set is asked for)"
-    )
-    question.add_argument("--among", **names, help="only these compete; alone: can each of them win?")
-    question.add_argument("--jailers", metavar="CLASS", help="which few rivals keep this class from winning?")
-    question.add_argument("--order", action="append", **names, help="can this be the top, in this order? (repeatable)")
-    question.add_argument(
-        "--together", action="append", **names, help="can these be the top, in any order? (repeatable)"
+        "the question (classes by token or number, or @FILE: one a line; one set a line, "
+        "with tabs between, where a set is asked for)"
     )
     question.add_argument(
-        "--on", action="append", **names, help="can exactly these labels of a sigmoid layer be on? (repeatable)"
+        "--among", **names, help="only these compete; alone: can each of them win?"
     )
     question.add_argument(
-        "--experts", type=asked.count, metavar="K", help="which experts can be among a router's top K?"
+        "--jailers", metavar="CLASS", help="which few rivals keep this class from winning?"
     )
     question.add_argument(
-        "--sample", type=asked.count, metavar="N", help="N random sets of --size classes for --order, --together, --on"
+        "--order", action="append", **names, help="can this be the top, in this order? (repeatable)"
     )
-    question.add_argument("--size", type=asked.count, metavar="K", help="classes of a random set (default: 2)")
+    question.add_argument(
+        "--together",
+        action="append",
+        **names,
+        help="can these be the top, in any order? (repeatable)",
+    )
+    question.add_argument(
+        "--on",
+        action="append",
+        **names,
+        help="can exactly these labels of a sigmoid layer be on? (repeatable)",
+    )
+    question.add_argument(
+        "--experts",
+        type=asked.count,
+        metavar="K",
+        help="which experts can be among a router's top K?",
+    )
+    question.add_argument(
+        "--sample",
+        type=asked.count,
+        metavar="N",
+        help="N random sets of --size classes for --order, --together, --on",
+    )
+    question.add_argument(
+        "--size", type=asked.count, metavar="K", help="classes of a random set (default: 2)"
+    )
     asked.add_features(parser)
     parser.add_argument("--seed", type=asked.seed, default=0, help="seed of the random sets")
     parser.add_argument("--jobs", type=asked.count, default=1, help="parallel workers (default: 1)")
     parser.add_argument("--out", help="folder for the answers and their evidence")
     parser.add_argument(
-        "--with-layer", action="store_true", help="write the layer, too, as the independent checker reads it"
+        "--with-layer",
+        action="store_true",
+        help="write the layer, too, as the independent checker reads it",
     )
     parser.add_argument("--json", action="store_true", help="print as JSON")
     parser.set_defaults(run=run, features=None)
@@ -97,11 +122,14 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(_as_json(options, kind, reply)))
     else:
         print(
-            f"{escape_token(str(options.model))}: {head.layer.classes:,} classes, {head.layer.dimension} features; {features.describe()}"
+            f"{escape_token(str(options.model))}: {head.layer.classes:,} classes, "
+            f"{head.layer.dimension} features; {features.describe()}"
         )
         print("\n".join([*(f"  {note}" for note in head.notes), *reply.sentences]))
         print(
-            f"{_listed(reply.found.counts)}; {'each verdict' if not reply.found.counts['undecided'] else 'all but the undecided'} proven and re-checked"
+            f"{_listed(reply.found.counts)}; "
+            f"{'each verdict' if not reply.found.counts['undecided'] else 'all but the undecided'} "
+            "proven and re-checked"
         )
         if options.out:
             print(f"written to {options.out}: softgeom verify {options.out} {options.model}")
@@ -117,12 +145,16 @@ class _Reply:
 
 
 def _kind(options: argparse.Namespace) -> str:
-    """Which question is asked; ValueError when none is, or two are, or an option has no meaning with it."""
+    """Which question is asked; ValueError when none is, or two are, or an option has no meaning
+    with it.
+    """
     given = [name for name in _QUESTIONS if getattr(options, name) is not None]
     if len(given) > 1:
         raise ValueError(f"--{given[0]} and --{given[1]} are two questions: ask one at a time.")
     if not given and options.among is None:
-        raise ValueError("nothing is asked: pass --among, --jailers, --order, --together, --on or --experts.")
+        raise ValueError(
+            "nothing is asked: pass --among, --jailers, --order, --together, --on or --experts."
+        )
     kind = given[0] if given else "among"
     if kind in ("on", "experts") and options.among is not None:
         raise ValueError(f"--among has no meaning with --{kind}: leave one of them out.")
@@ -134,15 +166,24 @@ def _kind(options: argparse.Namespace) -> str:
 
 
 def _features(options: argparse.Namespace, head: Any, kind: str) -> FeatureSet:
-    """As for a scan; the queries of an index without bias fill a ball, for their length changes no ranking."""
+    """As for a scan; the queries of an index without bias fill a ball, for their length changes no
+    ranking.
+    """
     if options.features is None:
-        if kind == "together" and head.layer.b is None and options.bound is None and options.low is None:
+        if (
+            kind == "together"
+            and head.layer.b is None
+            and options.bound is None
+            and options.low is None
+        ):
             return Ball(1.0)
         options.features = "box"
     return asked.read_features(options, head)[0]
 
 
-def _reply(options: argparse.Namespace, kind: str, layer: SoftmaxLayer, features: FeatureSet) -> _Reply:
+def _reply(
+    options: argparse.Namespace, kind: str, layer: SoftmaxLayer, features: FeatureSet
+) -> _Reply:
     names = Names(layer)
     competing = None if options.among is None else names.read(options.among, "--among")
     if kind == "experts":
@@ -152,12 +193,23 @@ def _reply(options: argparse.Namespace, kind: str, layer: SoftmaxLayer, features
         t = names.find(options.jailers, "--jailers")
         prison = find_prison(layer, t, competing, features=features)
         if prison is not None:
-            return _Reply(Answers(layer, features, [prison.proof, *prison.escapes.answers]), about_prison(prison))
+            return _Reply(
+                Answers(layer, features, [prison.proof, *prison.escapes.answers]),
+                about_prison(prison),
+            )
         free = Order([[t]], rest=True) if competing is None else first_of(t, competing)
-        return _Reply(found := ask(layer, [free], features=features), ["nobody jails it", *about_answers(found)])
+        return _Reply(
+            found := ask(layer, [free], features=features),
+            ["nobody jails it", *about_answers(found)],
+        )
     if kind == "among":
         assert competing is not None
-        found = ask(layer, [first_of(t, competing) for t in competing], features=features, n_jobs=options.jobs)
+        found = ask(
+            layer,
+            [first_of(t, competing) for t in competing],
+            features=features,
+            n_jobs=options.jobs,
+        )
         return _Reply(found, about_answers(found))
     sets = _sets(options, kind, names, competing)
     if kind == "on":
@@ -168,10 +220,14 @@ def _reply(options: argparse.Namespace, kind: str, layer: SoftmaxLayer, features
     return _Reply(found, about_answers(found))
 
 
-def _sets(options: argparse.Namespace, kind: str, names: Names, competing: list[int] | None) -> list[list[int]]:
+def _sets(
+    options: argparse.Namespace, kind: str, names: Names, competing: list[int] | None
+) -> list[list[int]]:
     """The sets that are named, then the random ones."""
     given = [words for words in getattr(options, kind) if words or options.sample is None]
-    named = [some for words in given for some in names.read_sets(words, f"--{kind}", empty=kind == "on")]
+    named = [
+        some for words in given for some in names.read_sets(words, f"--{kind}", empty=kind == "on")
+    ]
     if options.sample is None:
         return named
     pool = np.arange(names.layer.classes) if competing is None else np.array(competing)

@@ -1,4 +1,5 @@
-"""The one boundary between the library and a terminal: any failure is one sentence and an exit code that tells its kind.
+"""The one boundary between the library and a terminal: any failure is one sentence and an exit code
+that tells its kind.
 
 ====  ==========================================================================================
 code  meaning
@@ -14,8 +15,9 @@ code  meaning
 130   stopped from the keyboard
 ====  ==========================================================================================
 
-What a ``raise`` of our own says is a refusal that somebody foresaw: the sentence is all that a user needs. What NumPy or ``json`` raises came
-unforeseen, is a fault, and leaves its traceback in a file. With ``SOFTGEOM_TRACEBACKS=FOLDER`` every failure leaves its traceback there.
+What a ``raise`` of our own says is a refusal that somebody foresaw: the sentence is all that a user
+needs. What NumPy or ``json`` raises came unforeseen, is a fault, and leaves its traceback in a
+file. With ``SOFTGEOM_TRACEBACKS=FOLDER`` every failure leaves its traceback there.
 """
 
 from __future__ import annotations
@@ -30,11 +32,24 @@ from collections.abc import Callable
 
 from softgeom.parallel import LostWorkerError
 
-DONE, REFUSED, WRONG, UNDECIDED, TOO_MANY, NO_FILE, NO_MEMORY, FAULT, STOPPED = 0, 1, 2, 3, 4, 5, 6, 70, 130
-_LONGEST = 4_000  # characters of a sentence: a list of candidates fits, a hostile file's names do not flood a terminal
+DONE, REFUSED, WRONG, UNDECIDED, TOO_MANY, NO_FILE, NO_MEMORY, FAULT, STOPPED = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    70,
+    130,
+)
+# characters of a sentence: a list of candidates fits, a hostile file's names do not flood a
+# terminal
+_LONGEST = 4_000
 _OURS = {"softgeom", "compendium"}
 _FOLDER = "SOFTGEOM_TRACEBACKS"
-_REMOTE = re.compile(r'File "([^"\n]*)", line \d+, in [^\n]*\n +(\S[^\n]*)')  # a frame of a worker's traceback
+# a frame of a worker's traceback
+_REMOTE = re.compile(r'File "([^"\n]*)", line \d+, in [^\n]*\n +(\S[^\n]*)')
 
 
 def guarded(work: Callable[[], int], name: str = "softgeom") -> int:
@@ -55,7 +70,9 @@ def guarded(work: Callable[[], int], name: str = "softgeom") -> int:
 
 
 def explain(error: Exception) -> tuple[str, int]:
-    """What to tell about a failure, and its exit code; the traceback goes to a file where it is a fault of ours, or is asked for."""
+    """What to tell about a failure, and its exit code; the traceback goes to a file where it is a
+    fault of ours, or is asked for.
+    """
     sentence, code = _told(error)
     if code == FAULT:
         return f"{sentence} (a fault of softgeom; traceback in {_traceback_file(error)}).", code
@@ -65,9 +82,12 @@ def explain(error: Exception) -> tuple[str, int]:
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks and control characters, which a file's names could send to the terminal."""
+    """The text without line breaks and control characters, which a file's names could send to the
+    terminal.
+    """
     shown = "".join(
-        c if c.isprintable() else " " if c in "\n\r\t" else c.encode("unicode_escape").decode() for c in text
+        c if c.isprintable() else " " if c in "\n\r\t" else c.encode("unicode_escape").decode()
+        for c in text
     )
     shown = " ".join(shown.split())
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} ..."
@@ -79,7 +99,10 @@ def _told(error: Exception) -> tuple[str, int]:
     if isinstance(error, MemoryError):
         said = f" ({error})" if str(error) else ""
         return (
-            f"memory ran out{said}: use fewer --jobs, a smaller --block, or part of the --classes at a time.",
+            (
+                f"memory ran out{said}: use fewer --jobs, a smaller --block, or part of the "
+                "--classes at a time."
+            ),
             NO_MEMORY,
         )
     if isinstance(error, OSError):
@@ -93,14 +116,24 @@ def _told_of_file(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return f"{error.filename}: no such file or folder." if error.filename else str(error)
     where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{error.strerror or error}; what was finished is kept, the same command goes on there."
+    return (
+        f"{where}{error.strerror or error}; what was finished is kept, the same command goes on "
+        "there."
+    )
 
 
 def _foreseen(error: Exception) -> bool:
-    """Whether a ``raise`` of ours wrote the sentence; where no source is installed to look at, we take it for one."""
-    if type(error.__cause__).__name__ == "_RemoteTraceback":  # it comes from a worker, with its traceback as text
+    """Whether a ``raise`` of ours wrote the sentence; where no source is installed to look at, we
+    take it for one.
+    """
+    # it comes from a worker, with its traceback as text
+    if type(error.__cause__).__name__ == "_RemoteTraceback":
         places = _REMOTE.findall(str(error.__cause__))
-        return bool(places) and not _OURS.isdisjoint(re.split(r"[\\/]", places[-1][0])) and _raises(places[-1][1])
+        return (
+            bool(places)
+            and not _OURS.isdisjoint(re.split(r"[\\/]", places[-1][0]))
+            and _raises(places[-1][1])
+        )
     frames = list(traceback.walk_tb(error.__traceback__))
     if not frames:
         return True

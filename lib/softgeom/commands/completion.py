@@ -25,7 +25,9 @@ complete -o filenames -F _softgeom softgeom
 
 def add(commands: Any) -> None:
     """The command's options."""
-    parser = commands.add_parser("completion", help='print a completion script: eval "$(softgeom completion bash)"')
+    parser = commands.add_parser(
+        "completion", help='print a completion script: eval "$(softgeom completion bash)"'
+    )
     parser.add_argument("shell", choices=["bash", "zsh"])
     parser.set_defaults(run=lambda options: run(options, commands.choices))
 
@@ -37,6 +39,8 @@ def run(options: argparse.Namespace, parsers: dict[str, argparse.ArgumentParser]
         flags = sorted(flag for flag in parser._option_string_actions if flag.startswith("--"))
         cases.append(f'    {verb}) local options="{" ".join(flags)}" ;;')
     prelude = "autoload -U +X bashcompinit && bashcompinit\n" if options.shell == "zsh" else ""
-    script = _SCRIPT.format(prelude=prelude, verbs=" ".join(parsers), cases="\n".join(cases), models=" ".join(RELEASED))
+    script = _SCRIPT.format(
+        prelude=prelude, verbs=" ".join(parsers), cases="\n".join(cases), models=" ".join(RELEASED)
+    )
     print(script, end="")
     return DONE

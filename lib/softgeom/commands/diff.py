@@ -33,12 +33,17 @@ def run(options: argparse.Namespace) -> int:
         return DONE
     for what, tokens in changes.items():
         shown = " ".join(escape_token(token) for token in tokens[:_SHOWN])
-        print(f"{what}: {len(tokens):,}" + (f"  {shown}{' ...' if len(tokens) > _SHOWN else ''}" if tokens else ""))
+        print(
+            f"{what}: {len(tokens):,}"
+            + (f"  {shown}{' ...' if len(tokens) > _SHOWN else ''}" if tokens else "")
+        )
     return DONE
 
 
 def compare(a: pd.DataFrame, b: pd.DataFrame) -> dict[str, list[str]]:
-    """Tokens by what happened to them; a token that names several classes counts as lost when all of them are."""
+    """Tokens by what happened to them; a token that names several classes counts as lost when all
+    of them are.
+    """
     before, after = (_lost(table) for table in (a, b))
     both = [token for token in before if token in after]
     return {

@@ -1,4 +1,6 @@
-"""``softgeom explain MODEL CLASS``: its captors, or an input at which it wins, and how hard it is to say."""
+"""``softgeom explain MODEL CLASS``: its captors, or an input at which it wins, and how hard it is
+to say.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ import numpy as np
 from softgeom.bottleneck.certifying.verdict import Captors, Twin, Witness
 from softgeom.bottleneck.freeing import smallest_shift
 from softgeom.bottleneck.ranks import bound_rank
-from softgeom.bottleneck.scanner import Scan, scan
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
@@ -22,7 +25,9 @@ _SHOWN = 12  # captors and rivals by name
 
 def add(commands: Any) -> None:
     """The command's options."""
-    parser = commands.add_parser("explain", help="why a class can never win, or an input at which it does")
+    parser = commands.add_parser(
+        "explain", help="why a class can never win, or an input at which it does"
+    )
     asked.add_model(parser)
     parser.add_argument("class_", metavar="CLASS", help="its token, or its number")
     asked.add_features(parser)
@@ -41,7 +46,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def find_class(layer: SoftmaxLayer, name: str) -> int:
-    """A class by its token (as the table writes it, too), else by its number; ValueError when there is none."""
+    """A class by its token (as the table writes it, too), else by its number; ValueError when there
+    is none.
+    """
     tokens = layer.tokens or ()
     matches = [t for t, token in enumerate(tokens) if name in (token, escape_token(token))]
     if matches:
@@ -49,7 +56,8 @@ def find_class(layer: SoftmaxLayer, name: str) -> int:
     if re.fullmatch(r"[0-9]{1,18}", name) and int(name) < layer.classes:
         return int(name)
     raise ValueError(
-        f"the model has no class {name!r:.80}: pass a token of its vocabulary or a number below {layer.classes}."
+        f"the model has no class {name!r:.80}: pass a token of its vocabulary or a number "
+        f"below {layer.classes}."
     )
 
 
@@ -62,42 +70,55 @@ def explanation(found: Scan, t: int) -> list[str]:
     if isinstance(evidence, Captors):
         order = np.argsort(-evidence.weights)[:_SHOWN]
         share = evidence.weights / evidence.weights.sum()
-        listed = ", ".join(f"{escape_token(layer.token(int(evidence.rivals[n])))} {share[n]:.1%}" for n in order)
+        listed = ", ".join(
+            f"{escape_token(layer.token(int(evidence.rivals[n])))} {share[n]:.1%}" for n in order
+        )
         lines.append(
-            f"  whatever the features, a weighted mean of {len(share)} other logits is at least its own: {listed}"
+            f"  whatever the features, a weighted mean of {len(share)} other logits is at "
+            f"least its own: {listed}"
         )
         lines.append(f"  so some captor always leads it by at least {-finding.margin:.4g}")
         lines.extend(_way_out(found, t))
     elif isinstance(evidence, Twin):
         lines.append(
-            f"  class {evidence.twin} ({escape_token(layer.token(evidence.twin))!r}) has the same row and bias: they always tie"
+            f"  class {evidence.twin} ({escape_token(layer.token(evidence.twin))!r}) has the "
+            "same row and bias: they always tie"
         )
     elif isinstance(evidence, Witness):
         point = np.asarray(evidence.point, float)
-        x = found.features.bias + found.features.gain * point if isinstance(found.features, Ellipsoid) else point
+        x = (
+            found.features.bias + found.features.gain * point
+            if isinstance(found.features, Ellipsoid)
+            else point
+        )
         logits = layer.logits(x)
         rivals = [i for i in np.argsort(-logits) if i != t][:3]
         listed = ", ".join(escape_token(layer.token(int(i))) for i in rivals)
         lines.append(
-            f"  it wins by {finding.margin:.4g} at an input of norm {np.linalg.norm(x):.4g}; next come {listed}"
+            f"  it wins by {finding.margin:.4g} at an input of norm {np.linalg.norm(x):.4g}; "
+            f"next come {listed}"
         )
         lines.append(f"  it still wins anywhere within {finding.radius:.4g} of that input")
     W = layer.W.astype(float)
     norms = np.linalg.norm(W, axis=1)
     lines.append(
-        f"  its row has norm {norms[t]:.4g}: {np.mean(norms < norms[t]):.0%} of all rows are shorter; its bias is {float(layer.bias[t]):.4g}"
+        f"  its row has norm {norms[t]:.4g}: {np.mean(norms < norms[t]):.0%} of all rows are "
+        f"shorter; its bias is {float(layer.bias[t]):.4g}"
     )
     x = W[t]
     nearest = int(np.argmax(layer.logits(x * 10 / max(norms[t], 1e-30))))
     if nearest != t:
         lines.append(
-            f"  where the features point along its own row, {escape_token(layer.token(nearest))!r} is said instead"
+            "  where the features point along its own row, "
+            f"{escape_token(layer.token(nearest))!r} is said instead"
         )
     return lines
 
 
 def _way_out(found: Scan, t: int) -> list[str]:
-    """How near a captive class comes to winning: its best rank, and the least raise of its bias that frees it."""
+    """How near a captive class comes to winning: its best rank, and the least raise of its bias
+    that frees it.
+    """
     rank = bound_rank(found.layer, t, found.features)
     lines = [
         f"  the best rank that it reaches is {rank.at_least}"
@@ -106,6 +127,7 @@ def _way_out(found: Scan, t: int) -> list[str]:
     ]
     if isinstance(found.features, Box):
         lines.append(
-            f"  a raise of its bias by more than {smallest_shift(found, t):.4g} frees it, a smaller one does not"
+            f"  a raise of its bias by more than {smallest_shift(found, t):.4g} frees it, a "
+            "smaller one does not"
         )
     return lines

@@ -28,15 +28,21 @@ class Names:
         if len(places) == 1:
             return next(iter(places))
         if len(places) > 1:
-            raise ValueError(f"{option}: classes {sorted(places)[:4]} are all called {name!r:.80}: give the number.")
+            raise ValueError(
+                f"{option}: classes {sorted(places)[:4]} are all called {name!r:.80}: give "
+                "the number."
+            )
         if _NUMBER.fullmatch(name) and int(name) < self.layer.classes:
             return int(name)
         raise ValueError(
-            f"{option}: the model has no class {name!r:.80}: pass a token of its vocabulary or a number below {self.layer.classes}."
+            f"{option}: the model has no class {name!r:.80}: pass a token of its vocabulary "
+            f"or a number below {self.layer.classes}."
         )
 
     def read(self, words: Sequence[str], option: str) -> list[int]:
-        """One set of classes from words, of which ``@FILE`` stands for the lines of that file; each class once."""
+        """One set of classes from words, of which ``@FILE`` stands for the lines of that file; each
+        class once.
+        """
         named = [name for word in words for line in _lines(word, option) for name in line]
         found = [self.find(name, option) for name in named]
         if not found:
@@ -49,14 +55,18 @@ class Names:
         return found
 
     def read_sets(self, words: Sequence[str], option: str, *, empty: bool) -> list[list[int]]:
-        """Sets of classes: the words are one, and each line of an ``@FILE`` is one; ``empty`` says whether one may be empty."""
+        """Sets of classes: the words are one, and each line of an ``@FILE`` is one; ``empty`` says
+        whether one may be empty.
+        """
         if len(words) == 1 and words[0][:1] == "@" and Path(words[0][1:]).is_file():
             return [self.read(line, option) for line in _lines(words[0], option)]
         return [[]] if empty and not words else [self.read(words, option)]
 
 
 def _lines(word: str, option: str) -> list[list[str]]:
-    """The names on each line of ``@FILE``, with tabs between; a word that names no file is a name itself."""
+    """The names on each line of ``@FILE``, with tabs between; a word that names no file is a name
+    itself.
+    """
     path = Path(word[1:])
     if word[:1] != "@" or not word[1:] or not path.is_file():
         return [[word]]

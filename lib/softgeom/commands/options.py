@@ -1,4 +1,6 @@
-"""What several commands ask alike: the model, its layer, its names, where its features lie, which classes."""
+"""What several commands ask alike: the model, its layer, its names, where its features lie, which
+classes.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,19 @@ def add_model(parser: argparse.ArgumentParser, name: str = "model") -> None:
     """The model and how its layer is found."""
     parser.add_argument(
         name,
-        help=".npz .onnx .safetensors .gguf .tflite .pkl .pt .bin, a model folder, a hub id, or a released model: "
+        help=(
+            ".npz .onnx .safetensors .gguf .tflite .pkl .pt .bin, a model folder, a hub id, or a "
+            "released model: "
+        )
         + ", ".join(RELEASED),
     )
     layer = parser.add_argument_group("the layer")
-    layer.add_argument("--weight", help="name of the weight tensor; its sibling bias is taken along")
-    layer.add_argument("--bias", help="name of the bias tensor, where it is not the sibling of the weight")
+    layer.add_argument(
+        "--weight", help="name of the weight tensor; its sibling bias is taken along"
+    )
+    layer.add_argument(
+        "--bias", help="name of the bias tensor, where it is not the sibling of the weight"
+    )
     layer.add_argument("--no-bias", action="store_true", help="leave the bias out")
     layer.add_argument(
         "--tokens",
@@ -37,7 +46,11 @@ def add_model(parser: argparse.ArgumentParser, name: str = "model") -> None:
         dest="tokens",
         help="file of class names: one a line, JSON, tokenizer.json, or FILE.py:LIST",
     )
-    layer.add_argument("--labels-anyway", action="store_true", help="take names whose number does not fit the classes")
+    layer.add_argument(
+        "--labels-anyway",
+        action="store_true",
+        help="take names whose number does not fit the classes",
+    )
     layer.add_argument("--revision", help="branch, tag or commit on the hub")
 
 
@@ -48,20 +61,31 @@ def add_features(parser: argparse.ArgumentParser) -> None:
         "--features",
         choices=["box", "auto", "norm", "ball", "unbounded"],
         default="box",
-        help="auto: what the step before the layer allows (ReLU, Swish, tanh, a normalisation), inside the box",
+        help=(
+            "auto: what the step before the layer allows (ReLU, Swish, tanh, a normalisation), "
+            "inside the box"
+        ),
     )
-    features.add_argument("--bound", type=_positive, help=f"of the box, or radius of the ball (default: {BOUND:g})")
     features.add_argument(
-        "--low", type=_number, help="lower bound of the box where it differs, such as -0.2785 after Swish"
+        "--bound", type=_positive, help=f"of the box, or radius of the ball (default: {BOUND:g})"
     )
-    features.add_argument("--inputs", type=Path, help=".npy file (n, features): report how far real features reach")
+    features.add_argument(
+        "--low",
+        type=_number,
+        help="lower bound of the box where it differs, such as -0.2785 after Swish",
+    )
+    features.add_argument(
+        "--inputs", type=Path, help=".npy file (n, features): report how far real features reach"
+    )
 
 
 def add_classes(parser: argparse.ArgumentParser) -> None:
     """Which classes are asked about; all others stay rivals."""
     asked = parser.add_argument_group("which classes (all others stay rivals)")
     asked.add_argument("--classes", help="numbers and ranges, such as 0-99,7340")
-    asked.add_argument("--script", help="tokens written in this script alone, such as CYRILLIC or HAN")
+    asked.add_argument(
+        "--script", help="tokens written in this script alone, such as CYRILLIC or HAN"
+    )
 
 
 def add_work(parser: argparse.ArgumentParser) -> None:
@@ -74,9 +98,13 @@ def add_work(parser: argparse.ArgumentParser) -> None:
         default=1024,
         help="classes that a worker takes at a time: fewer need less memory (default: 1024)",
     )
-    work.add_argument("--backend", choices=["loky", "dask", "threading"], help="how workers run (default: loky)")
+    work.add_argument(
+        "--backend", choices=["loky", "dask", "threading"], help="how workers run (default: loky)"
+    )
     work.add_argument("--scheduler", help="address of a Dask scheduler")
-    work.add_argument("--device", help="PyTorch device of the search, such as cuda (default: none, NumPy)")
+    work.add_argument(
+        "--device", help="PyTorch device of the search, such as cuda (default: none, NumPy)"
+    )
     work.add_argument("--seed", type=seed, default=0, help="seed of every random choice")
 
 
@@ -119,13 +147,18 @@ def read_features(options: argparse.Namespace, head: Head) -> tuple[FeatureSet, 
         ("--bound", bound, kind in ("box", "auto", "ball")),
     ):
         if given is not None and not fits:
-            raise ValueError(f"{name} has no meaning with --features {kind}: leave one of them out.")
+            raise ValueError(
+                f"{name} has no meaning with --features {kind}: leave one of them out."
+            )
     bound = BOUND if bound is None else bound
     if kind == "auto":
         return head.feature_set(bound)
     if kind == "norm":
         if head.features is None:
-            raise ValueError("the model has no final normalisation of a known name: use auto, box, ball or unbounded.")
+            raise ValueError(
+                "the model has no final normalisation of a known name: use auto, box, ball "
+                "or unbounded."
+            )
         return head.features, None
     if kind == "ball":
         return Ball(bound), None
@@ -141,7 +174,9 @@ def read_classes(options: argparse.Namespace, head: Head) -> np.ndarray | None:
     if not options.script:
         return None
     if head.layer.tokens is None:
-        raise ValueError("--script needs the token strings: pass --tokens with the model's vocabulary file.")
+        raise ValueError(
+            "--script needs the token strings: pass --tokens with the model's vocabulary file."
+        )
     return classes_in_script(head.layer.tokens, options.script)
 
 
@@ -151,10 +186,14 @@ def parse_classes(text: str, classes: int) -> np.ndarray:
     for part in text.replace(" ", "").split(","):
         match = _RANGE.fullmatch(part)
         if match is None:
-            raise ValueError(f"--classes {text!r}: {part!r} is no class number and no range such as 0-99.")
+            raise ValueError(
+                f"--classes {text!r}: {part!r} is no class number and no range such as 0-99."
+            )
         first, last = int(match[1]), int(match[2] or match[1])
         if not first <= last < classes:
-            raise ValueError(f"--classes {text!r}: {part!r} does not lie between 0 and {classes - 1}.")
+            raise ValueError(
+                f"--classes {text!r}: {part!r} does not lie between 0 and {classes - 1}."
+            )
         chosen |= set(range(first, last + 1))
     return np.array(sorted(chosen))
 
@@ -176,7 +215,13 @@ def read_inputs(path: Path, dimension: int) -> dict[str, float]:
             X = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         raise ValueError(f"--inputs {path} is no .npy file ({error}).") from error
-    if not isinstance(X, np.ndarray) or X.ndim < 2 or X.shape[-1] != dimension or X.dtype.kind != "f" or not X.size:
+    if (
+        not isinstance(X, np.ndarray)
+        or X.ndim < 2
+        or X.shape[-1] != dimension
+        or X.dtype.kind != "f"
+        or not X.size
+    ):
         raise ValueError(f"--inputs {path} must hold real features (n, {dimension}).")
     X = X.reshape(-1, dimension)
     lows, highs, norms = [], [], []
@@ -187,7 +232,12 @@ def read_inputs(path: Path, dimension: int) -> dict[str, float]:
         lows.append(part.min())
         highs.append(part.max())
         norms.append(np.linalg.norm(part, axis=1).max())
-    return {"rows": len(X), "lowest": float(min(lows)), "highest": float(max(highs)), "longest": float(max(norms))}
+    return {
+        "rows": len(X),
+        "lowest": float(min(lows)),
+        "highest": float(max(highs)),
+        "longest": float(max(norms)),
+    }
 
 
 def _number(text: str) -> float:
@@ -205,7 +255,9 @@ def _positive(text: str) -> float:
     if value <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} must be above zero (low < high)")
     if value < sys.float_info.min:
-        raise argparse.ArgumentTypeError(f"{text!r} is below the smallest normal number, {sys.float_info.min:.3g}")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is below the smallest normal number, {sys.float_info.min:.3g}"
+        )
     return value
 
 

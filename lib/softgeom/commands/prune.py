@@ -1,8 +1,10 @@
-"""``softgeom prune MODEL --out FILE``: the same model without the outputs that can never be its answer.
+"""``softgeom prune MODEL --out FILE``: the same model without the outputs that can never be its
+answer.
 
-The answer stays the same on every input of the feature set, also in the runtime's float32 (`softgeom.bottleneck.pruning` has the argument): classes that trail
-by less than rounding are kept unless ``--close-too`` asks for them, tied ones always. ``FILE.classes.json`` beside the new file gives each
-new class its old number and its name.
+The answer stays the same on every input of the feature set, also in the runtime's float32
+(`softgeom.bottleneck.pruning` has the argument): classes that trail by less than rounding are kept
+unless ``--close-too`` asks for them, tied ones always. ``FILE.classes.json`` beside the new file
+gives each new class its old number and its name.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from softgeom.bottleneck.pruning import Cut, cut, pruned
-from softgeom.bottleneck.scanner import Scan, scan
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.scanner import scan
 from softgeom.checkpoints import Head
 from softgeom.checkpoints.released import RELEASED
 from softgeom.checkpoints.rewriting import write_layer, write_onnx
@@ -25,19 +28,30 @@ from softgeom.writing import write_text
 
 def add(commands: Any) -> None:
     """The command's options."""
-    parser = commands.add_parser("prune", help="the same model without outputs that can never be the answer")
+    parser = commands.add_parser(
+        "prune", help="the same model without outputs that can never be the answer"
+    )
     asked.add_model(parser)
     asked.add_features(parser)
     asked.add_work(parser)
     parser.add_argument(
-        "--out", type=Path, required=True, help="new file: .onnx from an ONNX model, .safetensors (the layer) from any"
+        "--out",
+        type=Path,
+        required=True,
+        help="new file: .onnx from an ONNX model, .safetensors (the layer) from any",
     )
-    parser.add_argument("--results", help="folder of a finished scan of this model, instead of scanning now")
     parser.add_argument(
-        "--longest", type=float, help="features have at most this norm: rounding then proves more classes safe to cut"
+        "--results", help="folder of a finished scan of this model, instead of scanning now"
     )
     parser.add_argument(
-        "--close-too", action="store_true", help="also cut classes that trail by less than float32 rounding"
+        "--longest",
+        type=float,
+        help="features have at most this norm: rounding then proves more classes safe to cut",
+    )
+    parser.add_argument(
+        "--close-too",
+        action="store_true",
+        help="also cut classes that trail by less than float32 rounding",
     )
     parser.set_defaults(run=run)
 
@@ -55,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
     chosen = cut(_scan(options, head), longest=options.longest, close_too=options.close_too)
     if not len(chosen.dropped):
         print(
-            f"nothing to cut off: no class is certain never to be the answer ({len(chosen.close)} trail by less than rounding)."
+            "nothing to cut off: no class is certain never to be the answer "
+            f"({len(chosen.close)} trail by less than rounding)."
         )
         return DONE
     layer = pruned(head.layer, chosen.kept)
@@ -64,8 +79,14 @@ def run(options: argparse.Namespace) -> int:
         write_onnx(source, options.out, layer, options.weight)
     else:
         write_layer(layer, options.out, {"pruned_from": str(options.model)})
-    listing = [{"class": n, "was": int(t), "token": head.layer.token(int(t))} for n, t in enumerate(chosen.kept)]
-    write_text(options.out.with_suffix(options.out.suffix + ".classes.json"), json.dumps(listing, indent=0) + "\n")
+    listing = [
+        {"class": n, "was": int(t), "token": head.layer.token(int(t))}
+        for n, t in enumerate(chosen.kept)
+    ]
+    write_text(
+        options.out.with_suffix(options.out.suffix + ".classes.json"),
+        json.dumps(listing, indent=0) + "\n",
+    )
     _tell(options.out, head, chosen)
     return DONE
 
@@ -78,7 +99,11 @@ def model_file(model: str) -> Path | None:
 
 
 def _scan(options: argparse.Namespace, head: Head) -> Scan:
-    folder = Path(options.results) if options.results else folder_for(None, str(options.model), head.layer)
+    folder = (
+        Path(options.results)
+        if options.results
+        else folder_for(None, str(options.model), head.layer)
+    )
     if options.results or (folder / EVIDENCE).is_file():
         found = load_scan(folder, head.layer)
         features, _ = asked.read_features(options, head)
@@ -100,10 +125,15 @@ def _scan(options: argparse.Namespace, head: Head) -> Scan:
 def _tell(path: Path, head: Head, chosen: Cut) -> None:
     share = len(chosen.dropped) / head.layer.classes
     print(
-        f"{path}: {len(chosen.kept):,} of {head.layer.classes:,} classes kept, {len(chosen.dropped):,} ({share:.1%}) cut off"
+        f"{path}: {len(chosen.kept):,} of {head.layer.classes:,} classes kept, "
+        f"{len(chosen.dropped):,} ({share:.1%}) cut off"
     )
     if len(chosen.close):
         print(
-            f"  {len(chosen.close):,} classes can never win in exact arithmetic, but trail by less than float32 rounding"
+            f"  {len(chosen.close):,} classes can never win in exact arithmetic, but trail "
+            "by less than float32 rounding"
         )
-    print("  the answer is the same on every input of the set, up to ties of kept classes within rounding")
+    print(
+        "  the answer is the same on every input of the set, up to ties of kept classes "
+        "within rounding"
+    )

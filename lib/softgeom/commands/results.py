@@ -1,4 +1,6 @@
-"""A folder of results: verdicts, summary, evidence, a card; one model's results never replace another's."""
+"""A folder of results: verdicts, summary, evidence, a card; one model's results never replace
+another's.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Any
 from softgeom.bottleneck.card import card
 from softgeom.bottleneck.certifying.evidence_file import fingerprint
 from softgeom.bottleneck.certifying.folder import sealed
-from softgeom.bottleneck.scanner import Scan
+from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import write_verdicts
 from softgeom.checkpoints import Head
 from softgeom.layer import SoftmaxLayer
@@ -22,7 +24,8 @@ _DEFAULT = Path("scans")
 
 
 def folder_for(out: str | None, model: str, layer: SoftmaxLayer) -> Path:
-    """The folder for a layer's results: the one that was asked for, else one named after the model and its fingerprint.
+    """The folder for a layer's results: the one that was asked for, else one named after the model
+    and its fingerprint.
 
     Raises
     ------
@@ -42,7 +45,8 @@ def folder_for(out: str | None, model: str, layer: SoftmaxLayer) -> Path:
     kept = read_summary(folder) if (folder / SUMMARY).is_file() else {}
     if kept.get("fingerprint", key) != key:
         raise ValueError(
-            f"--out {out} holds the results of another layer ({kept.get('model', '?')}): name another folder."
+            f"--out {out} holds the results of another layer ({kept.get('model', '?')}): "
+            "name another folder."
         )
     return folder
 
@@ -64,7 +68,13 @@ def load_scan(folder: Path, layer: SoftmaxLayer) -> Scan:
 
 
 def summarise(
-    found: Scan, head: Head, model: str, *, why: str | None, seed: int, inputs: dict[str, float] | None
+    found: Scan,
+    head: Head,
+    model: str,
+    *,
+    why: str | None,
+    seed: int,
+    inputs: dict[str, float] | None,
 ) -> dict[str, Any]:
     """What ``summary.json`` holds."""
     layer = head.layer
@@ -97,10 +107,17 @@ def write_results(folder: Path, found: Scan, summary: dict[str, Any]) -> None:
     found.save(folder / EVIDENCE)
     write_verdicts(found.table, folder / VERDICTS)
     facts = [
-        f"{summary['classes']:,} classes over {summary['features']} features, {summary['feature_set']}"
+        (
+            f"{summary['classes']:,} classes over {summary['features']} features, "
+            f"{summary['feature_set']}"
+        )
         + (f": {summary['feature_set_because']}." if summary["feature_set_because"] else "."),
         *(f"{note[:1].upper()}{note[1:]}." for note in summary["notes"]),
         f"To check every proof without a solver: softgeom verify {folder} {summary['model']}",
     ]
-    write_text(folder / CARD, card(found.table, found.counts, str(summary["model"]), facts), "backslashreplace")
+    write_text(
+        folder / CARD,
+        card(found.table, found.counts, str(summary["model"]), facts),
+        "backslashreplace",
+    )
     write_text(folder / SUMMARY, json.dumps(sealed(folder, found, summary), indent=2) + "\n")

@@ -22,7 +22,8 @@ import numpy as np
 
 from softgeom.bottleneck.certifying.evidence_file import text_size
 from softgeom.bottleneck.certifying.folder import recomputed
-from softgeom.bottleneck.scanner import Scan, scan
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
@@ -30,13 +31,16 @@ from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
 from softgeom.commands.explain import find_class
 from softgeom.commands.results import EVIDENCE, folder_for, summarise, write_results
 
-_EXAMPLES = 20  # classes that can never win are named on the terminal up to here; verdicts.csv has them all
+# classes that can never win are named on the terminal up to here; verdicts.csv has them all
+_EXAMPLES = 20
 _FAIL_ON = re.compile(r"(unargmaxable|tied|undecided)(?:=([0-9]{1,18}))?")
 
 
 def add(commands: Any) -> None:
     """The command's options."""
-    parser = commands.add_parser("scan", help="find the outputs that a model can never produce, each proven")
+    parser = commands.add_parser(
+        "scan", help="find the outputs that a model can never produce, each proven"
+    )
     asked.add_model(parser)
     asked.add_features(parser)
     asked.add_classes(parser)
@@ -46,7 +50,10 @@ def add(commands: Any) -> None:
         metavar="CLASS",
         action="append",
         default=[],
-        help="store exact rational weights for this class (token or number; may be repeated), if it can never win",
+        help=(
+            "store exact rational weights for this class (token or number; may be repeated), if "
+            "it can never win"
+        ),
     )
     parser.add_argument("--out", help="folder for the results (default: scans/NAME-FINGERPRINT)")
     parser.add_argument(
@@ -55,7 +62,9 @@ def add(commands: Any) -> None:
         help="exit with 4 when more than N classes have this verdict, such as unargmaxable=0",
     )
     parser.add_argument(
-        "--expected", type=Path, help="file of classes (tokens or numbers, one a line) that --fail-on does not count"
+        "--expected",
+        type=Path,
+        help="file of classes (tokens or numbers, one a line) that --fail-on does not count",
     )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
@@ -71,7 +80,9 @@ def run(options: argparse.Namespace) -> int:
     inputs = asked.read_inputs(options.inputs, head.layer.dimension) if options.inputs else None
     exact = [find_class(head.layer, name) for name in options.exact]
     if classes is not None and (missing := sorted({*exact} - {*classes.tolist()})):
-        raise ValueError(f"--exact asks for class {missing[0]}, which --classes or --script leaves out.")
+        raise ValueError(
+            f"--exact asks for class {missing[0]}, which --classes or --script leaves out."
+        )
     folder = folder_for(options.out, str(options.model), head.layer)
     quiet = options.quiet or options.json
     if not quiet:
@@ -96,30 +107,44 @@ def run(options: argparse.Namespace) -> int:
         _tell(found, folder, seconds)
         for t in exact:
             weights = found.evidence(t).weights  # type: ignore[union-attr]
-            print(f"class {t}: {len(weights)} exact weights, {text_size(weights):,} bytes of {EVIDENCE}")
+            print(
+                f"class {t}: {len(weights)} exact weights, {text_size(weights):,} bytes of "
+                f"{EVIDENCE}"
+            )
     if limit is not None and (count := _counted(found, limit[0], expected)) > limit[1]:
-        print(f"softgeom: {count} classes are {limit[0]} and not expected; {limit[1]} are allowed.", file=sys.stderr)
+        print(
+            f"softgeom: {count} classes are {limit[0]} and not expected; {limit[1]} are allowed.",
+            file=sys.stderr,
+        )
         return TOO_MANY
     return UNDECIDED if found.counts["undecided"] else DONE
 
 
 def _introduce(
-    options: argparse.Namespace, head: Head, described: str, why: str | None, inputs: dict[str, float] | None
+    options: argparse.Namespace,
+    head: Head,
+    described: str,
+    why: str | None,
+    inputs: dict[str, float] | None,
 ) -> None:
     layer = head.layer
     bias = "no bias" if layer.b is None else "with bias"
     print(
-        f"{escape_token(str(options.model))}: {layer.classes:,} classes, {layer.dimension} features, {bias}; {described}"
+        f"{escape_token(str(options.model))}: {layer.classes:,} classes, {layer.dimension} "
+        f"features, {bias}; {described}"
     )
     for note in head.notes:
         print(f"  {note}")
     if why:
         print(f"  {why}")
-    elif (suggestion := head.feature_set())[0].describe() != described and options.features == "box":
+    elif (suggestion := head.feature_set())[
+        0
+    ].describe() != described and options.features == "box":
         print(f"  --features auto would use a smaller set: {suggestion[1]}")
     if inputs:
         print(
-            f"  {inputs['rows']:,} real features reach from {inputs['lowest']:.4g} to {inputs['highest']:.4g}, "
+            f"  {inputs['rows']:,} real features reach from {inputs['lowest']:.4g} to "
+            f"{inputs['highest']:.4g}, "
             f"norm {inputs['longest']:.4g} at most"
         )
 
@@ -129,12 +154,16 @@ def _tell(found: Scan, folder: Path, seconds: float) -> None:
         print(f"{verdict:>13}: {count:,}")
     if found.counts["unargmaxable"]:
         print(f"never an output: {_examples(found)}")
-    claimed = "every verdict" if not found.counts["undecided"] else "every verdict but the undecided"
+    claimed = (
+        "every verdict" if not found.counts["undecided"] else "every verdict but the undecided"
+    )
     print(f"{claimed} proven and re-checked in {seconds:.1f} s; written to {folder}")
 
 
 def _examples(found: Scan) -> str:
-    lost = [found.layer.token(f.index) for f in found.findings if f.evidence.verdict == "unargmaxable"]
+    lost = [
+        found.layer.token(f.index) for f in found.findings if f.evidence.verdict == "unargmaxable"
+    ]
     shown = [escape_token(token) if token.strip() else repr(token) for token in lost[:_EXAMPLES]]
     return " ".join(shown) + (" ..." if len(lost) > _EXAMPLES else "")
 
@@ -147,7 +176,8 @@ def _limit(options: argparse.Namespace) -> tuple[str, int] | None:
     match = _FAIL_ON.fullmatch(options.fail_on)
     if match is None:
         raise ValueError(
-            f"--fail-on {options.fail_on!r}: write unargmaxable, tied or undecided, with =N where N are allowed."
+            f"--fail-on {options.fail_on!r}: write unargmaxable, tied or undecided, with =N "
+            "where N are allowed."
         )
     return match[1], int(match[2] or 0)
 
@@ -179,7 +209,8 @@ def scan_model(
     revision: str | None = None,
     **options: Any,
 ) -> Scan:
-    """``softgeom.scan``: which outputs can never be the answer, for anything that has a softmax layer.
+    """``softgeom.scan``: which outputs can never be the answer, for anything that has a softmax
+    layer.
 
     Parameters
     ----------
@@ -194,7 +225,8 @@ def scan_model(
     weight, bias, tokens, revision
         As for `load_head`.
     **options
-        As for `softgeom.bottleneck.scan`, such as ``n_jobs=4``, ``checkpoint=folder``, ``progress=True``.
+        As for `softgeom.bottleneck.scan`, such as ``n_jobs=4``, ``checkpoint=folder``,
+        ``progress=True``.
 
     Raises
     ------
@@ -209,7 +241,11 @@ def scan_model(
         if features not in ("box", "auto"):
             raise ValueError(f"features must be 'box', 'auto' or a feature set, not {features!r}.")
         features = Box(bound) if features == "box" else head.feature_set(bound)[0]
-    if classes is not None and not isinstance(classes, np.ndarray) and any(isinstance(c, str) for c in classes):
+    if (
+        classes is not None
+        and not isinstance(classes, np.ndarray)
+        and any(isinstance(c, str) for c in classes)
+    ):
         names = {token: t for t, token in reversed(list(enumerate(head.layer.tokens or ())))}
         if unknown := [c for c in classes if isinstance(c, str) and c not in names]:
             raise ValueError(f"the model has no class {unknown[0]!r}.")

@@ -63,7 +63,11 @@ def run(options: argparse.Namespace) -> int:
                 progress=True,
             )
             found.verify()
-            write_results(folder, found, summarise(found, head, model, why=why, seed=options.seed, inputs=None))
+            write_results(
+                folder,
+                found,
+                summarise(found, head, model, why=why, seed=options.seed, inputs=None),
+            )
             row = {
                 "classes": head.layer.classes,
                 "features": head.layer.dimension,

@@ -1,4 +1,6 @@
-"""``softgeom verify FOLDER MODEL``: every proof of a folder of results or answers again, from the layer and the evidence alone."""
+"""``softgeom verify FOLDER MODEL``: every proof of a folder of results or answers again, from the
+layer and the evidence alone.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from softgeom.commands.boundary import DONE, UNDECIDED
 
 def add(commands: Any) -> None:
     """The command's options."""
-    parser = commands.add_parser("verify", help="re-check every proof of a folder of results, without a solver")
+    parser = commands.add_parser(
+        "verify", help="re-check every proof of a folder of results, without a solver"
+    )
     parser.add_argument("folder", type=Path, help="where softgeom scan or softgeom ask wrote")
     asked.add_model(parser)
     parser.set_defaults(run=run)
@@ -25,7 +29,10 @@ def run(options: argparse.Namespace) -> int:
     layer = asked.read_head(options).layer
     if (options.folder / ANSWERS).is_file():
         counts = verify_answers(options.folder, layer)
-        print(f"{sum(counts.values()) - counts['undecided']:,} answers re-checked without a solver: {_listed(counts)}")
+        print(
+            f"{sum(counts.values()) - counts['undecided']:,} answers re-checked without a "
+            f"solver: {_listed(counts)}"
+        )
         return UNDECIDED if counts["undecided"] else DONE
     report = verify_folder(options.folder, layer)
     proven = report.scanned - report.counts["undecided"]

@@ -1,7 +1,9 @@
-"""Live figures for JupyterLab and for the report: they stand above the chapters and nobody imports them.
+"""Live figures for JupyterLab and for the report: they stand above the chapters and nobody imports
+them.
 
-`SoftmaxExplorer`, `FoldExplorer`, `AttentionExplorer` and `HardmaxExplorer` are widgets whose state lives in Python; `page(name)` is the
-same figure as one self-contained HTML text that needs no kernel. `scan_page()` is a page on which a layer is dropped and scanned.
+`SoftmaxExplorer`, `FoldExplorer`, `AttentionExplorer` and `HardmaxExplorer` are widgets whose state
+lives in Python; `page(name)` is the same figure as one self-contained HTML text that needs no
+kernel. `scan_page()` is a page on which a layer is dropped and scanned.
 """
 
 from __future__ import annotations
@@ -12,7 +14,15 @@ from typing import Any
 from softgeom.explorers.page import NAMES, page
 from softgeom.explorers.scan_page import scan_page
 
-__all__ = ["NAMES", "AttentionExplorer", "FoldExplorer", "HardmaxExplorer", "SoftmaxExplorer", "page", "scan_page"]
+__all__ = [
+    "NAMES",
+    "AttentionExplorer",
+    "FoldExplorer",
+    "HardmaxExplorer",
+    "SoftmaxExplorer",
+    "page",
+    "scan_page",
+]
 
 # The widgets need anywidget and their chapters; a static page needs neither.
 _WIDGETS = {

@@ -1,4 +1,5 @@
-"""The attention explorer: one token dragged among its past, and where its change of variables is singular (003, Theorem 1).
+"""The attention explorer: one token dragged among its past, and where its change of variables is
+singular (003, Theorem 1).
 
     explorer = AttentionExplorer()
     explorer                          # show it; drag the token x
@@ -26,7 +27,8 @@ _START = examples.initial_state("attention")
 
 
 class AttentionExplorer(Explorer):
-    """Tokens in the plane, to be dragged; attention, covariance ellipse, and the field det(I - S M) with its zero curve.
+    """Tokens in the plane, to be dragged; attention, covariance ellipse, and the field det(I - S M)
+    with its zero curve.
 
     Parameters
     ----------
@@ -37,12 +39,14 @@ class AttentionExplorer(Explorer):
     turn : float
         Angle of the rotation R in degrees.
     veiled : bool
-        Whether determinants, their field and presets are hidden, for lessons; Python answers all the same.
+        Whether determinants, their field and presets are hidden, for lessons; Python answers all
+        the same.
 
     Raises
     ------
     ValueError
-        When X is not a finite (T, 2) matrix of 2 to 12 tokens, or coupling or turn is not finite. The explorer keeps its state.
+        When X is not a finite (T, 2) matrix of 2 to 12 tokens, or coupling or turn is not finite.
+        The explorer keeps its state.
     """
 
     _esm = scripts.module("attention")
@@ -59,7 +63,9 @@ class AttentionExplorer(Explorer):
     def M(self) -> np.ndarray:  # noqa: N802 (the source's letter)
         """The coupling matrix W_K^T W_Q (2, 2): the logits are x_j . M x_i."""
         angle = np.deg2rad(self.turn)
-        return self.coupling * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        return self.coupling * np.array(
+            [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+        )
 
     @property
     def weights(self) -> np.ndarray:

@@ -1,4 +1,6 @@
-"""One HTML text that asks nothing of a network: the shell of an explorer's page, the article and the answer sheet."""
+"""One HTML text that asks nothing of a network: the shell of an explorer's page, the article and
+the answer sheet.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,13 @@ html[data-framed] h1 { display: none; }
 
 
 def document(
-    title: str, style: str, body: str, *, scripts: bool = True, frames: bool = False, workers: bool = False
+    title: str,
+    style: str,
+    body: str,
+    *,
+    scripts: bool = True,
+    frames: bool = False,
+    workers: bool = False,
 ) -> str:
     """A page whose content security policy forbids every request, and whatever it does not need.
 
@@ -64,4 +72,6 @@ def document(
         **({"frame-src": "'self'"} if frames else {}),
     }
     policy = "; ".join(f"{what} {whence}" for what, whence in allowed.items())
-    return _SHELL.format(policy=policy, title=html.escape(title), style=style.strip(), body=body.strip())
+    return _SHELL.format(
+        policy=policy, title=html.escape(title), style=style.strip(), body=body.strip()
+    )

@@ -1,7 +1,9 @@
-"""The states in which the explorers start, and their presets: plain lists and numbers, for Python and JavaScript alike.
+"""The states in which the explorers start, and their presets: plain lists and numbers, for Python
+and JavaScript alike.
 
-The sources print pictures, not coordinates: those here are ours, chosen to show what the figure shows. They are multiples of
-1/64, the grid on which points are dragged, so that three vectors that look collinear are so exactly.
+The sources print pictures, not coordinates: those here are ours, chosen to show what the figure
+shows. They are multiples of 1/64, the grid on which points are dragged, so that three vectors that
+look collinear are so exactly.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from typing import Any
 State = dict[str, Any]
 
 _TRIANGLE = [[0.0, 2.0], [-1.75, -1.0], [1.75, -1.0], [0.25, 0.0]]
-# A hexagon with some 64ths added at random: regular ones are in special position, and their rankings fewer.
+# A hexagon with some 64ths added at random: regular ones are in special position, and their
+# rankings fewer.
 _RING = [
     [1.734375, 0.0625], [0.84375, 1.515625], [-0.828125, 1.453125], [-1.8125, 0.171875], [-0.875, -1.4375], [0.859375, -1.640625],
 ]  # fmt: skip
@@ -25,7 +28,10 @@ SOFTMAX_PRESETS: list[State] = [
         "name": "Figures 1 and 2: an unargmaxable class",
         "W": _TRIANGLE,
         "b": None,
-        "note": "c₄ lies inside the triangle of the other three, so no direction of features favours it.",
+        "note": (
+            "c₄ lies inside the triangle of the other three, so no direction of features favours "
+            "it."
+        ),
     },
     {
         "name": "Figure 3: three classes, all 6 rankings",
@@ -37,37 +43,64 @@ SOFTMAX_PRESETS: list[State] = [
         "name": "Figure 7, left: no bias, 12 rankings",
         "W": [[1.5, 1.0], [-1.25, 1.5], [-1.5, -1.0], [0.75, -1.75]],
         "b": None,
-        "note": "Every tie line passes through the origin, so every region is a wedge: 12 of 24 orders.",
+        "note": (
+            "Every tie line passes through the origin, so every region is a wedge: 12 of 24 orders."
+        ),
     },
     {
         "name": "Figure 7, right: bias, 18 rankings",
         "W": [[1.5, 1.0], [-1.25, 1.5], [-1.5, -1.0], [0.75, -1.75]],
         "b": [0.5, -0.75, 1.0, 0.25],
-        "note": "The bias moves the tie lines off the origin; where they cross, 6 bounded regions appear.",
+        "note": (
+            "The bias moves the tie lines off the origin; where they cross, 6 bounded regions "
+            "appear."
+        ),
     },
     {
         "name": "Figure 8: building the lines of three classes",
         "W": [[1.75, 0.25], [-0.5, 1.75], [-1.0, -1.25]],
         "b": None,
-        "note": "Press “All rankings”: each line is perpendicular to the difference of two class vectors.",
+        "note": (
+            "Press “All rankings”: each line is perpendicular to the difference of two class "
+            "vectors."
+        ),
     },
     {
         "name": "A bias sets the prisoner free",
         "W": _TRIANGLE,
         "b": [0.0, 0.0, 0.0, 1.0],
-        "note": "The same four vectors: with a bias of 1, c₄ wins a bounded region. Lower its bias and watch it vanish.",
+        "note": (
+            "The same four vectors: with a bias of 1, c₄ wins a bounded region. Lower its bias "
+            "and watch it vanish."
+        ),
     },
     {
         "name": "The upper hull decides",
         "W": [*_RING, [0.015625, 0.03125], [0.78125, 0.390625], [-0.484375, -0.515625]],
-        "b": [-0.015625, 0.234375, 0.03125, 0.265625, -0.03125, 0.21875, 0.734375, 0.28125, 0.71875],
-        "note": "With a bias the hull that counts is the upper hull of the points (w, b). Its dashed edges join classes whose regions touch.",
+        "b": [
+            -0.015625,
+            0.234375,
+            0.03125,
+            0.265625,
+            -0.03125,
+            0.21875,
+            0.734375,
+            0.28125,
+            0.71875,
+        ],
+        "note": (
+            "With a bias the hull that counts is the upper hull of the points (w, b). Its dashed "
+            "edges join classes whose regions touch."
+        ),
     },
     {
         "name": "A square: special position, 8 rankings",
         "W": [[1.5, 1.5], [-1.5, 1.5], [-1.5, -1.5], [1.5, -1.5]],
         "b": None,
-        "note": "Equal sides give equal tie lines, so the count falls below the formula, which needs general position.",
+        "note": (
+            "Equal sides give equal tie lines, so the count falls below the formula, which needs "
+            "general position."
+        ),
     },
     {
         "name": "Twelve classes",
@@ -80,7 +113,10 @@ SOFTMAX_PRESETS: list[State] = [
         "W": _TRIANGLE,
         "b": None,
         "among": [1, 1, 1, 1],
-        "note": "Press a corner's name to leave it out, as a mask or a dictionary does: c₄ comes alive, and no rival that is left can stop it.",
+        "note": (
+            "Press a corner's name to leave it out, as a mask or a dictionary does: c₄ comes "
+            "alive, and no rival that is left can stop it."
+        ),
     },
     {
         "name": "Retrieval: which pairs come back?",
@@ -94,7 +130,10 @@ SOFTMAX_PRESETS: list[State] = [
         ],
         "b": None,
         "first": 2,
-        "note": "Six documents, all first for some query x; but in two dimensions only neighbours are returned together. Drag one, and press “Why?”.",
+        "note": (
+            "Six documents, all first for some query x; but in two dimensions only neighbours "
+            "are returned together. Drag one, and press “Why?”."
+        ),
     },
 ]
 
@@ -123,7 +162,10 @@ ATTENTION_PRESETS: list[State] = [
         "X": [[-1.25, 0.0], [1.25, 0.0], [0.5, 0.75]],
         "coupling": 1.0,
         "turn": 0.0,
-        "note": "Two tokens farther apart than 2 / √c fold the plane along a strip between them: the scalar case, widened.",
+        "note": (
+            "Two tokens farther apart than 2 / √c fold the plane along a strip between them: the "
+            "scalar case, widened."
+        ),
     },
     {
         "name": "Close together: no fold",
@@ -167,14 +209,20 @@ FOLD_PRESETS: list[State] = [
         "past": [-1.0, 1.0],
         "coupling": 2.0,
         "level": 0.125,
-        "note": "The dashed line meets the curve three times. Move it: outside the fold it meets it once.",
+        "note": (
+            "The dashed line meets the curve three times. Move it: outside the fold it meets it "
+            "once."
+        ),
     },
     {
         "name": "A token in the middle",
         "past": [-2.0, 0.0, 2.0],
         "coupling": 3.0,
         "level": 0.125,
-        "note": "The token at 0 never leads, but its share of the attention makes the fold less steep. Remove it.",
+        "note": (
+            "The token at 0 never leads, but its share of the attention makes the fold less "
+            "steep. Remove it."
+        ),
     },
     {
         "name": "Negative coupling: never folded",
@@ -216,7 +264,7 @@ HARDMAX_PRESETS: list[State] = [
         "alpha": 1.0,
         "ratio": 1.0,
         "angle": 0.0,
-        "note": "z₄ and z₅ score two leaders alike, so they end between them: the projection of the origin on the edge.",
+        "note": ("z₄ and z₅ score two leaders alike, so they end between them: the projection of the " "origin on the edge."),
     },
     {
         "name": "An emerging leader",
@@ -224,7 +272,7 @@ HARDMAX_PRESETS: list[State] = [
         "alpha": 0.5,
         "ratio": 1.0,
         "angle": 0.0,
-        "note": "Nobody leads on the left at first. The tokens there pull on each other until one is alone in front.",
+        "note": ("Nobody leads on the left at first. The tokens there pull on each other until one is " "alone in front."),
     },
     {
         "name": "A stretched A changes the leaders",
@@ -234,7 +282,7 @@ HARDMAX_PRESETS: list[State] = [
         "alpha": 0.5,
         "ratio": 16.0,
         "angle": 30.0,
-        "note": "Questions A z bend towards the long axis of A: now z₂ finds z₃ farther than itself, and follows.",
+        "note": ("Questions A z bend towards the long axis of A: now z₂ finds z₃ farther than itself, " "and follows."),
     },
 ]  # fmt: skip
 
@@ -249,7 +297,12 @@ _HARDMAX: State = {
     "veiled": False,
 }
 
-_STATES: dict[str, State] = {"softmax": _SOFTMAX, "fold": _FOLD, "attention": _ATTENTION, "hardmax": _HARDMAX}
+_STATES: dict[str, State] = {
+    "softmax": _SOFTMAX,
+    "fold": _FOLD,
+    "attention": _ATTENTION,
+    "hardmax": _HARDMAX,
+}
 
 
 def initial_state(name: str) -> State:

@@ -1,4 +1,6 @@
-"""What the explorers share: a widget with the stylesheet and a veil, whose script and state each of them adds."""
+"""What the explorers share: a widget with the stylesheet and a veil, whose script and state each of
+them adds.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ class Explorer(anywidget.AnyWidget):
     Parameters
     ----------
     veiled : bool
-        Whether counts, verdicts and presets wait, as a lesson wants before a guess; Python answers all the same.
+        Whether counts, verdicts and presets wait, as a lesson wants before a guess; Python answers
+        all the same.
     """
 
     _css = scripts.stylesheet()

@@ -1,4 +1,5 @@
-"""The fold explorer: attention on a line, with a slider for the coupling (003, Section 3, Proposition 1).
+"""The fold explorer: attention on a line, with a slider for the coupling (003, Section 3,
+Proposition 1).
 
     explorer = FoldExplorer()
     explorer                          # show it; drag the past, move c
@@ -27,7 +28,8 @@ _WINDOW = np.linspace(-3, 3, 601)
 
 
 class FoldExplorer(Explorer):
-    """The residual e(x) = x - mu(x) of a token on the line, its slope 1 - c Var(x), and the tokens that share one residual.
+    """The residual e(x) = x - mu(x) of a token on the line, its slope 1 - c Var(x), and the tokens
+    that share one residual.
 
     Parameters
     ----------
@@ -38,12 +40,14 @@ class FoldExplorer(Explorer):
     level : float
         The residual whose tokens are marked.
     veiled : bool
-        For lessons: the coupling stops at a half, nothing is dragged, and no number or preset is shown; Python answers all the same.
+        For lessons: the coupling stops at a half, nothing is dragged, and no number or preset is
+        shown; Python answers all the same.
 
     Raises
     ------
     ValueError
-        When past is not 1 to 8 finite numbers, or a number lies outside its range. The explorer keeps its state.
+        When past is not 1 to 8 finite numbers, or a number lies outside its range. The explorer
+        keeps its state.
     """
 
     _esm = scripts.module("fold")
@@ -70,5 +74,7 @@ class FoldExplorer(Explorer):
     def _validate_past(self, proposal: dict[str, Any]) -> Any:
         past = proposal["value"]
         if past.ndim != 1 or not 1 <= len(past) <= MOST_TOKENS:
-            raise ValueError(f"past must be a list of 1 to {MOST_TOKENS} numbers, not of shape {past.shape}.")
+            raise ValueError(
+                f"past must be a list of 1 to {MOST_TOKENS} numbers, not of shape {past.shape}."
+            )
         return past

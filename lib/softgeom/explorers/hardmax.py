@@ -1,4 +1,5 @@
-"""The hardmax explorer: tokens dragged to where they start, and the layers that follow (004, equations 1a and 1b).
+"""The hardmax explorer: tokens dragged to where they start, and the layers that follow (004,
+equations 1a and 1b).
 
     explorer = HardmaxExplorer()
     explorer                          # show it; drag a start, step through the layers
@@ -6,7 +7,8 @@
     explorer.states                   # every layer's tokens, (layers + 1, n, 2)
     explorer.leaders                  # who leads at some layer, (n,) booleans
 
-The numbers come from `softgeom.hardmax`. A = R diag(sqrt(ratio), 1 / sqrt(ratio)) R^T is symmetric positive definite by construction.
+The numbers come from `softgeom.hardmax`. A = R diag(sqrt(ratio), 1 / sqrt(ratio)) R^T is symmetric
+positive definite by construction.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ _START = examples.initial_state("hardmax")
 
 
 class HardmaxExplorer(Explorer):
-    """Tokens in the plane, to be dragged and stepped through hardmax layers; leaders starred, with trails.
+    """Tokens in the plane, to be dragged and stepped through hardmax layers; leaders starred, with
+    trails.
 
     Parameters
     ----------
@@ -39,16 +42,19 @@ class HardmaxExplorer(Explorer):
     ratio, angle : float
         Ratio (at least 1) of A's eigenvalues, and the direction of the larger one in degrees.
     temperature : float
-        0 for hardmax; above, each layer is the softmax layer of that temperature (0 to 16), whose limit hardmax is. Nobody leads then.
+        0 for hardmax; above, each layer is the softmax layer of that temperature (0 to 16), whose
+        limit hardmax is. Nobody leads then.
     layers, layer : int
         How many layers are computed (1 to 24), and which is shown.
     veiled : bool
-        Whether leaders, layers after the start and presets are hidden, for lessons; Python answers all the same.
+        Whether leaders, layers after the start and presets are hidden, for lessons; Python answers
+        all the same.
 
     Raises
     ------
     ValueError
-        When Z is not a finite (n, 2) matrix of 1 to 16 tokens, or a parameter lies outside its range. The explorer keeps its state.
+        When Z is not a finite (n, 2) matrix of 1 to 16 tokens, or a parameter lies outside its
+        range. The explorer keeps its state.
     """
 
     _esm = scripts.module("hardmax")

@@ -1,4 +1,6 @@
-"""An explorer as one HTML text: no kernel, no server, no network; it works from a folder and inside an iframe."""
+"""An explorer as one HTML text: no kernel, no server, no network; it works from a folder and inside
+an iframe.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +15,31 @@ from softgeom.explorers.document import FIGURE, document
 _TITLES = {
     "softmax": (
         "Who can win a softmax?",
-        "Each class is a vector. Drag one inside the hull of the others and it can never win, whatever the features are.",
+        (
+            "Each class is a vector. Drag one inside the hull of the others and it can never "
+            "win, whatever the features are."
+        ),
     ),
     "fold": (
         "Where a line folds",
-        "Attention on a line: turn the coupling up until the curve folds, and one residual belongs to several tokens.",
+        (
+            "Attention on a line: turn the coupling up until the curve folds, and one residual "
+            "belongs to several tokens."
+        ),
     ),
     "attention": (
         "Where attention tears",
-        "Drag the last token among its past. On the red curve its change of variables is singular: the margin is gone.",
+        (
+            "Drag the last token among its past. On the red curve its change of variables is "
+            "singular: the margin is gone."
+        ),
     ),
     "hardmax": (
         "Leaders and followers",
-        "Each token moves towards the tokens that it scores highest. Drag where they start and see who leads.",
+        (
+            "Each token moves towards the tokens that it scores highest. Drag where they start "
+            "and see who leads."
+        ),
     ),
 }
 NAMES = tuple(_TITLES)
@@ -61,16 +75,17 @@ def page(name: str, state: Mapping[str, Any] | None = None) -> str:
     name
         `"softmax"`, `"fold"`, `"attention"` or `"hardmax"`.
     state
-        What differs from the state in which the explorer starts, in plain lists and numbers, such as
-        `{"W": [[0, 2], [-2, -1], [2, -1]], "b": None}`.
+        What differs from the state in which the explorer starts, in plain lists and numbers, such
+        as `{"W": [[0, 2], [-2, -1], [2, -1]], "b": None}`.
 
     Returns
     -------
     str
-        Write it to a file and open that, or show it in an iframe. It asks nothing of a network: its content
-        security policy forbids it to. An iframe may ask for a theme with `#light` or `#dark` behind the address (also later),
-        and is told the page's height by messages `{"softgeomHeight": pixels}`.
-        In a window of its own the address keeps what was dragged: its link shows the same figure to others.
+        Write it to a file and open that, or show it in an iframe. It asks nothing of a network: its
+        content security policy forbids it to. An iframe may ask for a theme with `#light` or
+        `#dark` behind the address (also later), and is told the page's height by messages
+        `{"softgeomHeight": pixels}`. In a window of its own the address keeps what was dragged: its
+        link shows the same figure to others.
 
     Raises
     ------
@@ -81,7 +96,9 @@ def page(name: str, state: Mapping[str, Any] | None = None) -> str:
         raise ValueError(f"there is no explorer {name!r}: choose one of {', '.join(NAMES)}.")
     start = examples.initial_state(name)
     if unknown := sorted(set(state or {}) - set(start)):
-        raise ValueError(f"the {name} explorer has no {', '.join(unknown)}: its state is {', '.join(start)}.")
+        raise ValueError(
+            f"the {name} explorer has no {', '.join(unknown)}: its state is {', '.join(start)}."
+        )
     title, lead = _TITLES[name]
     body = _BODY.format(
         title=html.escape(title),

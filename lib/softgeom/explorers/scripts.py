@@ -1,8 +1,9 @@
 """The explorers' JavaScript and CSS, joined from the files of `static/`.
 
-The sources are ordinary ES modules that import each other by relative path, so that node and browsers can run and test them
-as they are. A widget, and a page opened from a folder, take a single module. The files share no top-level names, so one is made
-by writing them in order of dependence and leaving out the words `import` and `export`: no bundler is needed.
+The sources are ordinary ES modules that import each other by relative path, so that node and
+browsers can run and test them as they are. A widget, and a page opened from a folder, take a single
+module. The files share no top-level names, so one is made by writing them in order of dependence
+and leaving out the words `import` and `export`: no bundler is needed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _EXPORT = re.compile(r"^export (?=async function|function|class|const|let)", re.
 
 @cache
 def module(name: str) -> str:
-    """The explorer `name` as one ES module whose default export has `render({model, el})`, as anywidget asks."""
+    """The explorer `name` as one ES module whose default export has `render({model, el})`, as
+    anywidget asks.
+    """
     return _join(f"{name}.js")
 
 
@@ -33,7 +36,8 @@ def page_module(name: str) -> str:
 def stylesheet() -> str:
     """The explorers' CSS, with the class colours of `softgeom.colours`."""
     light = " ".join(f"--sg-class-{i}: {colour};" for i, colour in enumerate(colours.COLOURS))
-    # Black on a dark page is invisible: it becomes the only other neutral that stands apart from the seven colours.
+    # Black on a dark page is invisible: it becomes the only other neutral that stands apart from
+    # the seven colours.
     dark = f"--sg-class-{colours.COLOURS.index(colours.BLACK)}: #C9D1D9;"
     rules = [
         f".softgeom {{ {light} }}",
@@ -45,7 +49,9 @@ def stylesheet() -> str:
 
 
 def plain_script(name: str) -> str:
-    """The module `static/name.js` with all that it imports, as one script without imports and exports."""
+    """The module `static/name.js` with all that it imports, as one script without imports and
+    exports.
+    """
     return _join(f"{name}.js")
 
 

@@ -1,12 +1,14 @@
-"""The softmax explorer: a layer y = W x + b with two features, dragged by hand (001, Figures 1, 2, 3, 7 and 8).
+"""The softmax explorer: a layer y = W x + b with two features, dragged by hand (001, Figures 1, 2,
+3, 7 and 8).
 
     explorer = SoftmaxExplorer()
     explorer                      # show it; drag a class vector
     explorer.W, explorer.b        # what it was dragged to
     explorer.verdicts             # which classes can win, with proofs, by softgeom.bottleneck
 
-W (C, 2) and b (C,) live here and in the browser; either side may change them. The browser computes its own verdicts, so that a
-drag is answered at once; `verdicts` is the library's answer for the same numbers, with all of the plane as features.
+W (C, 2) and b (C,) live here and in the browser; either side may change them. The browser computes
+its own verdicts, so that a drag is answered at once; `verdicts` is the library's answer for the
+same numbers, with all of the plane as features.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from softgeom.explorers.explorer import Explorer
 from softgeom.explorers.traits import Numbers
 from softgeom.layer import SoftmaxLayer, Unbounded
 
-MOST_CLASSES = 16  # as in geometry.js: beyond that labels overlap and a drag is no longer answered at once
+# as in geometry.js: beyond that labels overlap and a drag is no longer answered at once
+MOST_CLASSES = 16
 
 
 class SoftmaxExplorer(Explorer):
@@ -41,28 +44,37 @@ class SoftmaxExplorer(Explorer):
     among : sequence of C numbers, optional
         0 for a class that does not compete, 1 for a candidate; all compete when not given.
     first : 1 or 2
-        Whether regions are those of the winner, or of the pair that comes first (of layers without a bias, such as an index of documents).
+        Whether regions are those of the winner, or of the pair that comes first (of layers without
+        a bias, such as an index of documents).
     veiled : bool
-        Whether regions, counts, verdicts and presets are hidden, for lessons; Python answers all the same.
+        Whether regions, counts, verdicts and presets are hidden, for lessons; Python answers all
+        the same.
 
     Raises
     ------
     ValueError
-        When W is not a finite (C, 2) matrix of 1 to 16 classes, or b, names or among do not fit it. The explorer keeps its state.
+        When W is not a finite (C, 2) matrix of 1 to 16 classes, or b, names or among do not fit it.
+        The explorer keeps its state.
     """
 
     _esm = scripts.module("softmax")
 
     W = Numbers(examples.initial_state("softmax")["W"]).tag(sync=True)
     b = Numbers(None, allow_none=True).tag(sync=True)
-    names: Any = traitlets.List(traitlets.Unicode(), default_value=None, allow_none=True).tag(sync=True)
+    names: Any = traitlets.List(traitlets.Unicode(), default_value=None, allow_none=True).tag(
+        sync=True
+    )
     among = Numbers(None, allow_none=True).tag(sync=True)
     first = traitlets.CInt(1).tag(sync=True)
     presets = traitlets.List(examples.SOFTMAX_PRESETS).tag(sync=True)
 
-    def __init__(self, W: Any = None, b: Any = None, names: Any = None, among: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self, W: Any = None, b: Any = None, names: Any = None, among: Any = None, **kwargs: Any
+    ) -> None:
         given = {"W": W, "b": b, "names": None if names is None else list(names), "among": among}
-        super().__init__(**{key: value for key, value in given.items() if value is not None}, **kwargs)
+        super().__init__(
+            **{key: value for key, value in given.items() if value is not None}, **kwargs
+        )
 
     def set_layer(self, W: Any, b: Any = None, names: Any = None) -> None:
         """Change weights, biases and names together, as a change of the number of classes needs."""
@@ -81,23 +93,30 @@ class SoftmaxExplorer(Explorer):
     @property
     def candidates(self) -> list[int]:
         """The numbers of the classes that compete."""
-        return list(range(len(self.W))) if self.among is None else np.flatnonzero(self.among).tolist()
+        return (
+            list(range(len(self.W))) if self.among is None else np.flatnonzero(self.among).tolist()
+        )
 
     @property
     def verdicts(self) -> pd.DataFrame:
-        """The table of `softgeom.bottleneck.scanner` for the layer of the candidates as it stands, the whole plane being its features."""
+        """The table of `softgeom.bottleneck.scanner` for the layer of the candidates as it stands,
+        the whole plane being its features.
+        """
         from softgeom.bottleneck import scan
 
         who, layer = self.candidates, self.layer
         tokens = None if layer.tokens is None else [layer.tokens[i] for i in who]
         table = scan(
-            SoftmaxLayer(layer.W[who], None if layer.b is None else layer.b[who], tokens), features=Unbounded()
+            SoftmaxLayer(layer.W[who], None if layer.b is None else layer.b[who], tokens),
+            features=Unbounded(),
         ).table
         return table.assign(**{"class": who})
 
     @property
     def pairs(self) -> pd.DataFrame:
-        """Which pairs of candidates some x puts before all others, with proofs: the table of `softgeom.bottleneck.asking.ask`."""
+        """Which pairs of candidates some x puts before all others, with proofs: the table of
+        `softgeom.bottleneck.asking.ask`.
+        """
         from softgeom.bottleneck.asking import Order, ask
 
         who = self.candidates
@@ -109,7 +128,9 @@ class SoftmaxExplorer(Explorer):
 
     @property
     def rankings(self) -> int:
-        """The number of rankings that the layer realises, counted exactly whatever the position of its weights."""
+        """The number of rankings that the layer realises, counted exactly whatever the position of
+        its weights.
+        """
         lines = braid_arrangement(self.W, self.b)
         return 0 if lines is None else count_arrangement_regions(lines)
 
@@ -122,18 +143,26 @@ class SoftmaxExplorer(Explorer):
     @traitlets.validate("first")
     def _validate_first(self, proposal: dict[str, Any]) -> int:
         if proposal["value"] not in (1, 2):
-            raise ValueError(f"first must be 1, for winners, or 2, for pairs, not {proposal['value']}.")
+            raise ValueError(
+                f"first must be 1, for winners, or 2, for pairs, not {proposal['value']}."
+            )
         return int(proposal["value"])
 
 
 def _check_layer(W: Any, b: Any, names: Any, among: Any = None) -> SoftmaxLayer:
     layer = SoftmaxLayer(W, b, names)
     if layer.dimension != 2:
-        raise ValueError(f"W must have two columns to be drawn in the plane, not {layer.dimension}.")
+        raise ValueError(
+            f"W must have two columns to be drawn in the plane, not {layer.dimension}."
+        )
     if layer.classes > MOST_CLASSES:
-        raise ValueError(f"W has {layer.classes} rows; the explorer shows at most {MOST_CLASSES} classes.")
+        raise ValueError(
+            f"W has {layer.classes} rows; the explorer shows at most {MOST_CLASSES} classes."
+        )
     if among is not None and (
         np.shape(among) != (layer.classes,) or not np.isin(among, (0, 1)).all() or not np.any(among)
     ):
-        raise ValueError(f"among must hold 0 or 1 for each of the {layer.classes} classes, and at least one 1.")
+        raise ValueError(
+            f"among must hold 0 or 1 for each of the {layer.classes} classes, and at least one 1."
+        )
     return layer

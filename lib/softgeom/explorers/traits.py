@@ -1,4 +1,6 @@
-"""State of an explorer: arrays that are nested lists in the browser, numbers within a range; what does not fit is a ValueError."""
+"""State of an explorer: arrays that are nested lists in the browser, numbers within a range; what
+does not fit is a ValueError.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +11,32 @@ import traitlets
 
 
 class Numbers(traitlets.TraitType[Any, Any]):
-    """An array of finite float64, read-only: assign a new one, since a change in place could not be seen."""
+    """An array of finite float64, read-only: assign a new one, since a change in place could not be
+    seen.
+    """
 
     info_text = "an array of finite numbers"
 
     def __init__(self, default_value: Any, **kwargs: Any) -> None:
         start = None if default_value is None else _freeze(default_value)
         super().__init__(start, **kwargs)
-        self.tag(to_json=lambda value, _: None if value is None else value.tolist(), from_json=lambda value, _: value)
+        self.tag(
+            to_json=lambda value, _: None if value is None else value.tolist(),
+            from_json=lambda value, _: value,
+        )
 
     def validate(self, obj: Any, value: Any) -> Any:
         """Convert, or raise a ValueError of one sentence."""
         try:
             array = _freeze(value)
         except (TypeError, ValueError):
-            raise ValueError(f"{self.name} must be an array of numbers, with rows of equal length.") from None
+            raise ValueError(
+                f"{self.name} must be an array of numbers, with rows of equal length."
+            ) from None
         if not np.all(np.isfinite(array)):
-            raise ValueError(f"{self.name} has a NaN or infinite entry: every entry must be a finite number.")
+            raise ValueError(
+                f"{self.name} has a NaN or infinite entry: every entry must be a finite number."
+            )
         return array
 
 
@@ -48,11 +59,18 @@ def _freeze(value: Any) -> np.ndarray:
 
 
 def check_points(name: str, points: np.ndarray, *, at_least: int, at_most: int) -> np.ndarray:
-    """The points, if they are a suitable number of points of the plane; else a ValueError of one sentence."""
+    """The points, if they are a suitable number of points of the plane; else a ValueError of one
+    sentence.
+    """
     if points.ndim != 2 or points.shape[1] != 2:
-        raise ValueError(f"{name} must be an (n, 2) matrix, one point of the plane a row, not of shape {points.shape}.")
+        raise ValueError(
+            f"{name} must be an (n, 2) matrix, one point of the plane a row, not of shape "
+            f"{points.shape}."
+        )
     if not at_least <= len(points) <= at_most:
-        raise ValueError(f"{name} has {len(points)} rows; the explorer shows {at_least} to {at_most} tokens.")
+        raise ValueError(
+            f"{name} has {len(points)} rows; the explorer shows {at_least} to {at_most} tokens."
+        )
     return points
 
 

@@ -1,4 +1,5 @@
-"""Feature sets: which inputs ``x`` of a softmax layer can occur; a file each, with everything that is particular to it.
+"""Feature sets: which inputs ``x`` of a softmax layer can occur; a file each, with everything that
+is particular to it.
 
 ==============  =========================================================  ======================================
 feature set     x                                                          where it comes from

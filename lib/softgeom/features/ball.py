@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.features.feature_set import FeatureSet, Region, hexed, plain_number, scale_exactly, unhexed
+from softgeom.features.feature_set import (
+    FeatureSet,
+    Region,
+    hexed,
+    plain_number,
+    scale_exactly,
+    unhexed,
+)
 from softgeom.rounding import as_floats, exponent, gamma, norm_up, underflow
 
 
@@ -51,7 +58,9 @@ class Ball(FeatureSet):
         """``sum z_k^2 <= radius^2``."""
         return sum((v * v for v in z), Fraction(0)) <= Fraction(self.radius) ** 2
 
-    def support_bound(self, v: NDArray[np.float64], error: NDArray[np.float64]) -> tuple[float, float]:
+    def support_bound(
+        self, v: NDArray[np.float64], error: NDArray[np.float64]
+    ) -> tuple[float, float]:
         """``radius (|| |v| + error ||)``, rounded up."""
         norm = float(norm_up(np.abs(v) + error))
         reach = self.radius * norm + (underflow(1) if norm else 0.0)
@@ -94,10 +103,16 @@ def inside_ball(Z: NDArray[np.float64], radius: float) -> NDArray[np.bool_]:
     power = exponent(radius)
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = np.ldexp(Z, -power)
-        squares = np.einsum("nd,nd->n", scaled, scaled) * (1 + gamma(Z.shape[1] + 2)) + underflow(Z.shape[1])
-        return np.asarray(np.isfinite(Z).all(axis=1) & (squares <= np.ldexp(radius, -power) ** 2 * (1 - gamma(4))))
+        squares = np.einsum("nd,nd->n", scaled, scaled) * (1 + gamma(Z.shape[1] + 2)) + underflow(
+            Z.shape[1]
+        )
+        return np.asarray(
+            np.isfinite(Z).all(axis=1) & (squares <= np.ldexp(radius, -power) ** 2 * (1 - gamma(4)))
+        )
 
 
 def ball_holds_down(radius: float, v: Sequence[Fraction], c: Fraction) -> bool:
     """Whether ``radius ||v|| + c <= 0``, comparing squares."""
-    return c <= 0 and Fraction(radius) ** 2 * sum((value * value for value in v), Fraction(0)) <= c * c
+    return (
+        c <= 0 and Fraction(radius) ** 2 * sum((value * value for value in v), Fraction(0)) <= c * c
+    )

@@ -1,4 +1,6 @@
-"""The box ``low <= x <= high``: the paper's feature set (001, eq. 6), and the range of an activation."""
+"""The box ``low <= x <= high``: the paper's feature set (001, eq. 6), and the range of an
+activation.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softgeom.features.feature_set import FeatureSet, Region, hexed, plain_number, scale_exactly, unhexed
+from softgeom.features.feature_set import (
+    FeatureSet,
+    Region,
+    hexed,
+    plain_number,
+    scale_exactly,
+    unhexed,
+)
 from softgeom.rounding import as_floats, underflow
 
 
 @dataclass(frozen=True, eq=False)
 class Box(FeatureSet):
-    """``low <= x <= high``, each a number or one number per coordinate; ``low`` defaults to ``-high``.
+    """``low <= x <= high``, each a number or one number per coordinate; ``low`` defaults to
+    ``-high``.
 
-    ``Box(100.0)`` is the paper's set; ``Box(100.0, low=-0.2785)`` suits features that come out of a Swish.
+    ``Box(100.0)`` is the paper's set; ``Box(100.0, low=-0.2785)`` suits features that come out of a
+    Swish.
 
     Raises
     ------
@@ -34,11 +45,17 @@ class Box(FeatureSet):
         high = _scalar_or_tuple(self.high)
         low = _scalar_or_tuple(-np.asarray(high) if self.low is None else self.low)
         if not np.all(np.isfinite(high)) or not np.all(np.isfinite(low)):
-            raise ValueError("The bounds of a Box must be finite; use Unbounded() for features without bounds.")
+            raise ValueError(
+                "The bounds of a Box must be finite; use Unbounded() for features without bounds."
+            )
         if np.ndim(low) and np.ndim(high) and len(np.atleast_1d(low)) != len(np.atleast_1d(high)):
-            raise ValueError(f"A Box has {np.size(low)} lower bounds but {np.size(high)} upper bounds.")
+            raise ValueError(
+                f"A Box has {np.size(low)} lower bounds but {np.size(high)} upper bounds."
+            )
         if np.any(np.asarray(low) >= np.asarray(high)):
-            raise ValueError("A Box needs low < high in every coordinate (high > 0 when low is left out).")
+            raise ValueError(
+                "A Box needs low < high in every coordinate (high > 0 when low is left out)."
+            )
         object.__setattr__(self, "high", high)
         object.__setattr__(self, "low", low)
 
@@ -68,7 +85,10 @@ class Box(FeatureSet):
 
     def fields(self) -> dict[str, Any]:
         """``low`` and ``high``, each a number or a list."""
-        return {"low": hexed(np.asarray(self.low, float)), "high": hexed(np.asarray(self.high, float))}
+        return {
+            "low": hexed(np.asarray(self.low, float)),
+            "high": hexed(np.asarray(self.high, float)),
+        }
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Box:
@@ -78,26 +98,38 @@ class Box(FeatureSet):
     def contains(self, Z: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Comparisons only: no rounding."""
         low, high = self.bounds(Z.shape[1])
-        return np.asarray(np.isfinite(Z).all(axis=1) & ~np.logical_or(low > Z, high < Z).any(axis=1))
+        return np.asarray(
+            np.isfinite(Z).all(axis=1) & ~np.logical_or(low > Z, high < Z).any(axis=1)
+        )
 
     def contains_exactly(self, z: Sequence[Fraction]) -> bool:
         """Whether each coordinate lies in its interval."""
         low, high = self.bounds(len(z))
-        return all(Fraction(a) <= v <= Fraction(b) for a, v, b in zip(low.tolist(), z, high.tolist(), strict=True))
+        return all(
+            Fraction(a) <= v <= Fraction(b)
+            for a, v, b in zip(low.tolist(), z, high.tolist(), strict=True)
+        )
 
-    def support_bound(self, v: NDArray[np.float64], error: NDArray[np.float64]) -> tuple[float, float]:
-        """The largest of the four corner products of ``[low, high]`` and ``[v - error, v + error]``, summed."""
+    def support_bound(
+        self, v: NDArray[np.float64], error: NDArray[np.float64]
+    ) -> tuple[float, float]:
+        """The largest of the four corner products of ``[low, high]`` and ``[v - error, v +
+        error]``, summed.
+        """
         low, high = self.bounds(len(v))
         least, most = v - error, v + error
         terms = np.maximum.reduce([low * least, low * most, high * least, high * most])
         rises = ((most > 0) & (high > 0)) | ((least < 0) & (low < 0))
-        lost = underflow(int(np.count_nonzero((terms != 0) | rises)))  # products of small numbers may vanish
+        # products of small numbers may vanish
+        lost = underflow(int(np.count_nonzero((terms != 0) | rises)))
         return float(terms.sum()) + lost, float(np.abs(terms).sum()) + lost
 
     def holds_down(self, v: Sequence[Fraction], c: Fraction) -> bool:
         """``sum_k max(low_k v_k, high_k v_k) + c <= 0``."""
         low, high = self.bounds(len(v))
-        terms = (Fraction(high[k] if value > 0 else low[k]) * value for k, value in enumerate(v) if value)
+        terms = (
+            Fraction(high[k] if value > 0 else low[k]) * value for k, value in enumerate(v) if value
+        )
         return sum(terms, c) <= 0
 
     def region(self, dimension: int, has_bias: bool) -> Region:
@@ -112,7 +144,8 @@ class Box(FeatureSet):
     def scaled(self, power: int) -> Box:
         """Both bounds divided."""
         low, high = (
-            _scalar_or_tuple(scale_exactly(np.asarray(bound, float), power)) for bound in (self.low, self.high)
+            _scalar_or_tuple(scale_exactly(np.asarray(bound, float), power))
+            for bound in (self.low, self.high)
         )
         return Box(high, low=low)
 
@@ -120,5 +153,7 @@ class Box(FeatureSet):
 def _scalar_or_tuple(bound: ArrayLike) -> float | tuple[float, ...]:
     floats = as_floats(bound, "The bound of a Box")
     if floats.ndim > 1:
-        raise ValueError(f"The bounds of a Box are numbers or vectors, not arrays of shape {floats.shape}.")
+        raise ValueError(
+            f"The bounds of a Box are numbers or vectors, not arrays of shape {floats.shape}."
+        )
     return float(floats) if floats.ndim == 0 else tuple(floats.tolist())

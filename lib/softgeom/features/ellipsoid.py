@@ -25,7 +25,8 @@ class Ellipsoid(FeatureSet):
     Parameters
     ----------
     gain, bias : (d,) arrays
-        Of the normalisation; its layer's effective bias is ``W bias + b``, so GPT-2 has one although it stores none.
+        Of the normalisation; its layer's effective bias is ``W bias + b``, so GPT-2 has one
+        although it stores none.
     radius : float, optional
         sqrt(d) for LayerNorm and RMSNorm, the default.
     centred : bool
@@ -34,7 +35,8 @@ class Ellipsoid(FeatureSet):
     Raises
     ------
     ValueError
-        If shapes differ, a number is not finite, float64 would change it, or the radius is not positive.
+        If shapes differ, a number is not finite, float64 would change it, or the radius is not
+        positive.
     """
 
     kind = "ellipsoid"
@@ -44,20 +46,39 @@ class Ellipsoid(FeatureSet):
     centred: bool
 
     def __init__(
-        self, gain: ArrayLike, bias: ArrayLike | None = None, *, radius: float | None = None, centred: bool = False
+        self,
+        gain: ArrayLike,
+        bias: ArrayLike | None = None,
+        *,
+        radius: float | None = None,
+        centred: bool = False,
     ) -> None:
         gain = as_floats(gain, "gain")
         if gain.ndim != 1 or not len(gain):
-            raise ValueError(f"gain must be a vector with one entry per feature, not shape {gain.shape}.")
+            raise ValueError(
+                f"gain must be a vector with one entry per feature, not shape {gain.shape}."
+            )
         bias = np.zeros_like(gain) if bias is None else as_floats(bias, "bias")
         if bias.shape != gain.shape:
-            raise ValueError(f"gain and bias of the normalisation differ in shape: {gain.shape} and {bias.shape}.")
+            raise ValueError(
+                f"gain and bias of the normalisation differ in shape: {gain.shape} and "
+                f"{bias.shape}."
+            )
         for name, values in (("gain", gain), ("bias", bias)):
             if not np.isfinite(values).all():
                 first = int(np.flatnonzero(~np.isfinite(values))[0])
-                raise ValueError(f"{name} has a NaN or infinite entry, the first at [{first}]: repair it first.")
-        radius = float(np.sqrt(len(gain))) if radius is None else positive_radius(radius, "an Ellipsoid")
-        for name, value in (("gain", gain), ("bias", bias), ("radius", radius), ("centred", bool(centred))):
+                raise ValueError(
+                    f"{name} has a NaN or infinite entry, the first at [{first}]: repair it first."
+                )
+        radius = (
+            float(np.sqrt(len(gain))) if radius is None else positive_radius(radius, "an Ellipsoid")
+        )
+        for name, value in (
+            ("gain", gain),
+            ("bias", bias),
+            ("radius", radius),
+            ("centred", bool(centred)),
+        ):
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -73,7 +94,9 @@ class Ellipsoid(FeatureSet):
     def check(self, dimension: int) -> None:
         """Raise ValueError unless the set lives in R^dimension."""
         if len(self.gain) != dimension:
-            raise ValueError(f"The normalisation has {len(self.gain)} gains; W has {dimension} columns.")
+            raise ValueError(
+                f"The normalisation has {len(self.gain)} gains; W has {dimension} columns."
+            )
 
     def describe(self) -> str:
         """Which normalisation, its features, and the digest of its numbers."""
@@ -111,27 +134,39 @@ class Ellipsoid(FeatureSet):
         u = Z.astype(np.float64)
         centre = u.mean(axis=1, keepdims=True) if self.centred else 0.0
         x = self.bias + self.gain * (u - centre)
-        # Mean and difference are each off by at most gamma times the mean of |u| and |u|; sqrt(d) mean|u| <= ||u||.
+        # Mean and difference are each off by at most gamma times the mean of |u| and |u|; sqrt(d)
+        # mean|u| <= ||u||.
         size = norm_up(self.bias) + 2 * np.abs(self.gain).max() * norm_up(u)
-        lost = underflow(u.shape[1]) * (2 + np.abs(self.gain).max())  # below the normal range, then times the gain
+        # below the normal range, then times the gain
+        lost = underflow(u.shape[1]) * (2 + np.abs(self.gain).max())
         return x, gamma(u.shape[1] + 4) * size * INFLATE + lost
 
     def features_exactly(self, z: Sequence[Fraction]) -> list[Fraction]:
         """``bias + gain * (u - mean(u))``."""
         centre = sum(z, Fraction(0)) / len(z) if self.centred else Fraction(0)
         gain, bias = self.gain.tolist(), self.bias.tolist()
-        return [Fraction(c) + Fraction(g) * (v - centre) for c, g, v in zip(bias, gain, z, strict=True)]
+        return [
+            Fraction(c) + Fraction(g) * (v - centre) for c, g, v in zip(bias, gain, z, strict=True)
+        ]
 
-    def support_bound(self, v: NDArray[np.float64], error: NDArray[np.float64]) -> tuple[float, float]:
+    def support_bound(
+        self, v: NDArray[np.float64], error: NDArray[np.float64]
+    ) -> tuple[float, float]:
         """``bias.v + radius ||gain * v||`` (the product centred), every term rounded up."""
         gain, d = np.abs(self.gain), len(v)
         scaled = self.gain * v
-        lost = np.where(scaled.any() | (gain * (np.abs(v) + error)).any() | bool(v.any()), underflow(3), 0.0)
-        slip = gain * error * INFLATE + gamma(d + 4) * (np.abs(scaled) + np.abs(scaled).mean()) + lost
+        lost = np.where(
+            scaled.any() | (gain * (np.abs(v) + error)).any() | bool(v.any()), underflow(3), 0.0
+        )
+        slip = (
+            gain * error * INFLATE + gamma(d + 4) * (np.abs(scaled) + np.abs(scaled).mean()) + lost
+        )
         centred = scaled - scaled.mean() if self.centred else scaled
         norms = float(norm_up(np.abs(centred))) + float(norm_up(slip))
         reach = self.radius * norms + (underflow(1) if norms else 0.0)
-        along = float(np.abs(self.bias) @ (np.abs(v) + error)) + (underflow(2 * d) if self.bias.any() else 0.0)
+        along = float(np.abs(self.bias) @ (np.abs(v) + error)) + (
+            underflow(2 * d) if self.bias.any() else 0.0
+        )
         most = float(self.bias @ v + np.abs(self.bias) @ error) + reach
         return most + (underflow(2 * d) if self.bias.any() else 0.0), along + reach
 
@@ -142,7 +177,9 @@ class Ellipsoid(FeatureSet):
     def equalities(
         self, D: NDArray[np.float64], c: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """``gain * D`` must vanish, or be the same in every coordinate when centred; ``bias.D`` joins the constants."""
+        """``gain * D`` must vanish, or be the same in every coordinate when centred; ``bias.D``
+        joins the constants.
+        """
         E = D * self.gain
         moves = D.any(axis=0) & (self.gain != 0)
         error = gamma(1) * np.abs(E) + np.where(moves, underflow(1), 0.0)
@@ -152,12 +189,16 @@ class Ellipsoid(FeatureSet):
             E = E[:, :-1] - E[:, -1:]
         shift = np.abs(D) @ np.abs(self.bias)
         lost = np.where(shift > 0, underflow(len(self.gain)), 0.0)
-        constants_error = np.where(shift > 0, gamma(len(self.gain) + 2) * (shift + np.abs(c)), 0.0) + lost
+        constants_error = (
+            np.where(shift > 0, gamma(len(self.gain) + 2) * (shift + np.abs(c)), 0.0) + lost
+        )
         return E, error, c + D @ self.bias, constants_error
 
     def equalities_exactly(self, difference: Sequence[Fraction]) -> list[Fraction]:
         """``gain * difference``, less its last entry when centred."""
-        scaled = [Fraction(g) * value for g, value in zip(self.gain.tolist(), difference, strict=True)]
+        scaled = [
+            Fraction(g) * value for g, value in zip(self.gain.tolist(), difference, strict=True)
+        ]
         return [value - scaled[-1] for value in scaled[:-1]] if self.centred else scaled
 
     def region(self, dimension: int, has_bias: bool) -> Region:
@@ -181,7 +222,9 @@ class Ellipsoid(FeatureSet):
         """``w * gain``, centred, and ``b + w.bias``."""
         row = [value * Fraction(g) for value, g in zip(w, self.gain.tolist(), strict=True)]
         mean = sum(row, Fraction(0)) / len(row) if self.centred else Fraction(0)
-        shift = sum((value * Fraction(c) for value, c in zip(w, self.bias.tolist(), strict=True) if c), b)
+        shift = sum(
+            (value * Fraction(c) for value, c in zip(w, self.bias.tolist(), strict=True) if c), b
+        )
         return [value - mean for value in row] if self.centred else row, shift
 
     @property
@@ -191,9 +234,14 @@ class Ellipsoid(FeatureSet):
             return float(np.abs(self.bias).max() + np.abs(self.gain).max() * self.radius)
 
     def scaled(self, power: int) -> Ellipsoid:
-        """bias, gain and radius such that x is in units of ``2^power`` and u has a radius of order one."""
+        """bias, gain and radius such that x is in units of ``2^power`` and u has a radius of order
+        one.
+        """
         bias, inner = scale_exactly(self.bias, power), self.coordinate_power(power)
-        gain, radius = scale_exactly(self.gain, power - inner), float(scale_exactly(self.radius, inner))
+        gain, radius = (
+            scale_exactly(self.gain, power - inner),
+            float(scale_exactly(self.radius, inner)),
+        )
         return Ellipsoid(gain, bias, radius=radius, centred=self.centred)
 
     def coordinate_power(self, power: int) -> int:

@@ -1,8 +1,10 @@
-"""What every feature set can do: membership, support, reduction to a plain problem, serialisation, description.
+"""What every feature set can do: membership, support, reduction to a plain problem, serialisation,
+description.
 
-Evidence names points in the set's own *coordinates* z: x itself, except u for an ellipsoid. In them a layer has
-effective rows ``w'`` and biases ``b'`` with ``w'.z + b' = w.x + b``, and the region of z is a box or a ball (or, for
-unbounded features, a cone). Each question is answered twice: in float64 with rigorous bounds, and in fractions.
+Evidence names points in the set's own *coordinates* z: x itself, except u for an ellipsoid. In them
+a layer has effective rows ``w'`` and biases ``b'`` with ``w'.z + b' = w.x + b``, and the region of
+z is a box or a ball (or, for unbounded features, a cone). Each question is answered twice: in
+float64 with rigorous bounds, and in fractions.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """The region of z (D,): the box from ``low`` to ``high``, or the ball of ``radius`` around the origin."""
+    """The region of z (D,): the box from ``low`` to ``high``, or the ball of ``radius`` around the
+    origin.
+    """
 
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
@@ -29,7 +33,9 @@ class Region:
 
 
 class FeatureSet(ABC):
-    """A set of features x; subclasses register themselves under their ``kind`` and are compared by their numbers."""
+    """A set of features x; subclasses register themselves under their ``kind`` and are compared by
+    their numbers.
+    """
 
     kind: ClassVar[str]
     kinds: ClassVar[dict[str, type[FeatureSet]]] = {}
@@ -68,14 +74,22 @@ class FeatureSet(ABC):
         """
         kind = stored.get("set") if isinstance(stored, dict) else None
         if not isinstance(kind, str) or kind not in FeatureSet.kinds:
-            raise ValueError(f"{kind!r} is no feature set; known are {', '.join(sorted(FeatureSet.kinds))}.")
+            raise ValueError(
+                f"{kind!r} is no feature set; known are {', '.join(sorted(FeatureSet.kinds))}."
+            )
         try:
-            return FeatureSet.kinds[kind].from_fields({k: v for k, v in stored.items() if k != "set"})
+            return FeatureSet.kinds[kind].from_fields(
+                {k: v for k, v in stored.items() if k != "set"}
+            )
         except (KeyError, TypeError, OverflowError) as error:
-            raise ValueError(f"The stored feature set {kind!r} is incomplete or no set of numbers ({error}).") from None
+            raise ValueError(
+                f"The stored feature set {kind!r} is incomplete or no set of numbers ({error})."
+            ) from None
 
     def digest(self) -> str:
-        """Twelve hexadecimal digits of the SHA-256 of ``to_json``: tells sets with too many numbers to print apart."""
+        """Twelve hexadecimal digits of the SHA-256 of ``to_json``: tells sets with too many numbers
+        to print apart.
+        """
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:12]
 
     def __eq__(self, other: object) -> bool:
@@ -123,19 +137,26 @@ class FeatureSet(ABC):
     # ---- Support
 
     @abstractmethod
-    def support_bound(self, v: NDArray[np.float64], error: NDArray[np.float64]) -> tuple[float, float]:
-        """Upper bound on ``max of v.x`` for every v within ``error``, and the sum of sizes that went into it (the
-        caller adds ``gamma(d + 8)`` times it for the rounding of sums)."""
+    def support_bound(
+        self, v: NDArray[np.float64], error: NDArray[np.float64]
+    ) -> tuple[float, float]:
+        """Upper bound on ``max of v.x`` for every v within ``error``, and the sum of sizes that
+        went into it (the caller adds ``gamma(d + 8)`` times it for the rounding of sums).
+        """
 
     @abstractmethod
     def holds_down(self, v: Sequence[Fraction], c: Fraction) -> bool:
-        """Whether ``max of v.z + c <= 0`` over the region of z, for effective v (d,): exactly, comparing squares."""
+        """Whether ``max of v.z + c <= 0`` over the region of z, for effective v (d,): exactly,
+        comparing squares.
+        """
 
     def equalities(
         self, D: NDArray[np.float64], c: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """What must vanish for v to have no support: columns E (k, m) of differences D (k, d), with their rounding errors;
-        and what is then left of the right side: constants (k,) for c (k,), with theirs."""
+        """What must vanish for v to have no support: columns E (k, m) of differences D (k, d), with
+        their rounding errors; and what is then left of the right side: constants (k,) for c (k,),
+        with theirs.
+        """
         return D, np.zeros((1, D.shape[1])), c, np.zeros(1)
 
     def equalities_exactly(self, difference: Sequence[Fraction]) -> list[Fraction]:
@@ -173,7 +194,8 @@ class FeatureSet(ABC):
 
     @abstractmethod
     def scaled(self, power: int) -> FeatureSet:
-        """The set in units of ``2^power``: ``x = 2^power x'``, and ``z = 2^q z'`` with q = ``coordinate_power(power)``.
+        """The set in units of ``2^power``: ``x = 2^power x'``, and ``z = 2^q z'`` with q =
+        ``coordinate_power(power)``.
 
         Raises
         ------
@@ -209,7 +231,11 @@ def hexed(values: NDArray[np.float64] | float) -> Any:
 
 def unhexed(stored: Any) -> Any:
     """What ``hexed`` wrote: a float or a tuple of floats."""
-    return float.fromhex(stored) if isinstance(stored, str) else tuple(float.fromhex(value) for value in stored)
+    return (
+        float.fromhex(stored)
+        if isinstance(stored, str)
+        else tuple(float.fromhex(value) for value in stored)
+    )
 
 
 def plain_number(value: float) -> str:

@@ -17,8 +17,9 @@ from softgeom.features.feature_set import FeatureSet, Region
 class Unbounded(FeatureSet):
     """All of R^d.
 
-    The search takes the homogeneous form ``z = (x tau, tau)`` with ``|z_k| <= 1`` and tau in [0, 1]: class t wins
-    somewhere in R^d iff it wins for some z of that cone, because a strict win at tau = 0 survives a small tau.
+    The search takes the homogeneous form ``z = (x tau, tau)`` with ``|z_k| <= 1`` and tau in [0,
+    1]: class t wins somewhere in R^d iff it wins for some z of that cone, because a strict win at
+    tau = 0 survives a small tau.
     """
 
     kind = "unbounded"
@@ -44,7 +45,9 @@ class Unbounded(FeatureSet):
         """Every point."""
         return True
 
-    def support_bound(self, v: NDArray[np.float64], error: NDArray[np.float64]) -> tuple[float, float]:
+    def support_bound(
+        self, v: NDArray[np.float64], error: NDArray[np.float64]
+    ) -> tuple[float, float]:
         """0 for ``v = 0``, else infinite."""
         return (0.0, 0.0) if not v.any() and not error.any() else (np.inf, np.inf)
 

@@ -1,9 +1,10 @@
 """What the same words can do without attention, and a teacher that reads the whole text.
 
-Bag of words: logistic regression on the mean of the (at most 128) words of a review, the ceiling of the source's family of models, since the
-decoder of source 004 reads a mean too. Teacher: logistic regression on the words, pairs and triples of neighbours of the full text, each weighted
-by how differently the two classes use it (Wang and Manning, "Baselines and bigrams", 2012); its probabilities on unlabelled reviews are targets
-for distillation.
+Bag of words: logistic regression on the mean of the (at most 128) words of a review, the ceiling of
+the source's family of models, since the decoder of source 004 reads a mean too. Teacher: logistic
+regression on the words, pairs and triples of neighbours of the full text, each weighted by how
+differently the two classes use it (Wang and Manning, "Baselines and bigrams", 2012); its
+probabilities on unlabelled reviews are targets for distillation.
 """
 
 from __future__ import annotations
@@ -33,11 +34,16 @@ class BagOfWords:
         return _means(bags, len(self.weights)) @ self.weights + self.bias
 
 
-def fit_bag_of_words(bags: Bags, labels: np.ndarray, size: int, strength: float = 100.0) -> BagOfWords:
-    """Fit on (N, n) bags over `size` words; `strength` is the inverse of the L2 penalty (scikit-learn's C)."""
+def fit_bag_of_words(
+    bags: Bags, labels: np.ndarray, size: int, strength: float = 100.0
+) -> BagOfWords:
+    """Fit on (N, n) bags over `size` words; `strength` is the inverse of the L2 penalty
+    (scikit-learn's C).
+    """
     from sklearn.linear_model import LogisticRegression
 
-    with threadpool_limits(1):  # else the last digits, and what is trained from them, depend on the number of threads
+    # else the last digits, and what is trained from them, depend on the number of threads
+    with threadpool_limits(1):
         model = LogisticRegression(C=strength, max_iter=500).fit(_means(bags, size), labels)
     return BagOfWords(model.coef_[0], float(model.intercept_[0]))
 
@@ -46,7 +52,8 @@ def fit_bag_of_words(bags: Bags, labels: np.ndarray, size: int, strength: float 
 class Teacher:
     """A full-text classifier: `probabilities` of the positive class."""
 
-    ratios: np.ndarray  # (2^HASH_BITS,) log ratio of a phrase's shares of the two classes; 0 when seen less than twice
+    # (2^HASH_BITS,) log ratio of a phrase's shares of the two classes; 0 when seen less than twice
+    ratios: np.ndarray
     model: Any  # scikit-learn's LogisticRegression on the columns with a ratio
     words: int  # size of the lexicon the columns were hashed from
 
@@ -56,7 +63,9 @@ class Teacher:
 
 
 def fit_teacher(tokens: Tokens, labels: np.ndarray, words: int, strength: float = 30.0) -> Teacher:
-    """Fit the full-text classifier; `words` is the size of the lexicon, `strength` scikit-learn's C."""
+    """Fit the full-text classifier; `words` is the size of the lexicon, `strength` scikit-learn's
+    C.
+    """
     from sklearn.linear_model import LogisticRegression
 
     there = _phrases(tokens, words)
@@ -74,15 +83,19 @@ def _means(bags: Bags, size: int) -> Any:
 
 
 def _phrases(tokens: Tokens, words: int) -> Any:
-    """Which words and runs of up to LONGEST neighbours a review holds, (N, 2^HASH_BITS) zeros and ones, by a multiplicative hash."""
+    """Which words and runs of up to LONGEST neighbours a review holds, (N, 2^HASH_BITS) zeros and
+    ones, by a multiplicative hash.
+    """
     digits, base = tokens.ids.astype(np.uint64) + np.uint64(1), np.uint64(words + 1)
     review = tokens.review.astype(np.int32)
     key, rows, columns = np.zeros_like(digits), [], []
     for length in range(1, LONGEST + 1):
         reach = max(len(digits) - length + 1, 0)
-        key = key[:reach] * base + digits[length - 1 :]  # a run of words is a number to the base words + 1
+        # a run of words is a number to the base words + 1
+        key = key[:reach] * base + digits[length - 1 :]
         inside = review[length - 1 :] == review[:reach]
-        hashed = key[inside] * np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio (Knuth, TAOCP 3, 6.4)
+        # 2^64 over the golden ratio (Knuth, TAOCP 3, 6.4)
+        hashed = key[inside] * np.uint64(0x9E3779B97F4A7C15)
         rows.append(review[:reach][inside])
         columns.append((hashed >> np.uint64(64 - HASH_BITS)).astype(np.int32))
     row, column = np.concatenate(rows), np.concatenate(columns)

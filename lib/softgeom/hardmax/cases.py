@@ -1,6 +1,8 @@
-"""Constructed configurations in the plane whose limits are known by hand: the four kinds of source 004's longer version (coordinates are ours).
+"""Constructed configurations in the plane whose limits are known by hand: the four kinds of source
+004's longer version (coordinates are ours).
 
-Each case carries its answer: which tokens become leaders and where every token ends. A = identity, alpha = 1.
+Each case carries its answer: which tokens become leaders and where every token ends. A = identity,
+alpha = 1.
 """
 
 from __future__ import annotations
@@ -31,18 +33,47 @@ def constructed_cases() -> tuple[Case, ...]:
         _case(
             "triangle",
             "three leaders; every other token follows one of them",
-            [[0, 1], [0.9, -0.5], [-0.9, -0.5], [0.1, 0.4], [0.2, -0.1], [-0.3, 0.1], [-0.2, -0.3], [0.3, 0.2]],
+            [
+                [0, 1],
+                [0.9, -0.5],
+                [-0.9, -0.5],
+                [0.1, 0.4],
+                [0.2, -0.1],
+                [-0.3, 0.1],
+                [-0.2, -0.3],
+                [0.3, 0.2],
+            ],
             (0, 1, 2),
-            [[0, 1], [0.9, -0.5], [-0.9, -0.5], [0, 1], [0.9, -0.5], [-0.9, -0.5], [-0.9, -0.5], [0, 1]],
+            [
+                [0, 1],
+                [0.9, -0.5],
+                [-0.9, -0.5],
+                [0, 1],
+                [0.9, -0.5],
+                [-0.9, -0.5],
+                [-0.9, -0.5],
+                [0, 1],
+            ],
         ),
         _case(
             "square",
             "four leaders at one distance from the origin",
-            [[1, 1], [-1, 1], [-1, -1], [1, -1], [0.3, 0.1], [-0.2, 0.5], [-0.4, -0.1], [0.1, -0.6], [0.5, 0.2]],
+            [
+                [1, 1],
+                [-1, 1],
+                [-1, -1],
+                [1, -1],
+                [0.3, 0.1],
+                [-0.2, 0.5],
+                [-0.4, -0.1],
+                [0.1, -0.6],
+                [0.5, 0.2],
+            ],
             (0, 1, 2, 3),
             [[1, 1], [-1, 1], [-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1], [1, -1], [1, 1]],
         ),
-        # Token 3 first looks to token 1 and goes half the way; then token 1 has left for token 2, and token 3 is alone in its direction.
+        # Token 3 first looks to token 1 and goes half the way; then token 1 has left for token 2,
+        # and token 3 is alone in its direction.
         _case(
             "emerging leader",
             "a token becomes a leader when the one that it followed has moved away",
@@ -52,8 +83,21 @@ def constructed_cases() -> tuple[Case, ...]:
         ),
         _case(
             "clusters without a leader",
-            "tokens on an axis of symmetry tie between two leaders and end on the face between them",
-            [[2, 1], [-2, 1], [-2, -1], [2, -1], [0.4, 0], [-0.3, 0], [0, 0.1], [0, -0.5], [0.5, 0.2]],
+            (
+                "tokens on an axis of symmetry tie between two leaders and end on the face "
+                "between them"
+            ),
+            [
+                [2, 1],
+                [-2, 1],
+                [-2, -1],
+                [2, -1],
+                [0.4, 0],
+                [-0.3, 0],
+                [0, 0.1],
+                [0, -0.5],
+                [0.5, 0.2],
+            ],
             (0, 1, 2, 3),
             [[2, 1], [-2, 1], [-2, -1], [2, -1], [2, 0], [-2, 0], [0, 1], [0, -1], [2, 1]],
         ),

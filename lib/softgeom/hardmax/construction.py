@@ -1,19 +1,28 @@
-"""A hardmax transformer that classifies given sequences without an error, written down instead of trained, in exact arithmetic.
+"""A hardmax transformer that classifies given sequences without an error, written down instead of
+trained, in exact arithmetic.
 
-Literature: A. Alcalde, G. Fantuzzi, E. Zuazua, "Exact sequence classification with hardmax transformers" (arXiv 2502.02270): N sequences in R^d, d >= 2, need O(N) blocks
-of attention and feed-forward layers with O(N d) parameters, however long they are. The construction here is ours and has the same counts. It answers the poster of source
-004, which asks how to choose A and alpha: A of rank one, and any alpha.
+Literature: A. Alcalde, G. Fantuzzi, E. Zuazua, "Exact sequence classification with hardmax
+transformers" (arXiv 2502.02270): N sequences in R^d, d >= 2, need O(N) blocks of attention and
+feed-forward layers with O(N d) parameters, however long they are. The construction here is ours and
+has the same counts. It answers the poster of source 004, which asks how to choose A and alpha: A of
+rank one, and any alpha.
 
-The plan. A direction u = (1, k, k^2, ...) gives every distinct token its own position t = <u, z>. The vector p = (-k, 1, 0, ...) is orthogonal to u, so that moving tokens along p changes their
-second coordinate w alone and no position. First w becomes 1 for all. N sequences that differ as sets are told apart by at most N - 1 *test tokens* (Bondy's theorem: each one chosen splits
-a group of sequences that the earlier ones left together). For the k-th of them
+The plan. A direction u = (1, k, k^2, ...) gives every distinct token its own position t = <u, z>.
+The vector p = (-k, 1, 0, ...) is orthogonal to u, so that moving tokens along p changes their
+second coordinate w alone and no position. First w becomes 1 for all. N sequences that differ as
+sets are told apart by at most N - 1 *test tokens* (Bondy's theorem: each one chosen splits a group
+of sequences that the earlier ones left together). For the k-th of them
 
-* a feed-forward layer lifts w by h at the position of the test token and nowhere else (a hat of three ReLUs),
-* a hardmax layer with A = e_2 e_2^T draws the w of every token the share g = alpha / (1 + alpha) of the way to the largest in its sequence: in the
-  sequences that hold the test token by g h, in all others by nothing, since there all w are equal,
-* a feed-forward layer takes the share 1 - g of the lift back, so that all tokens of a sequence have one w again.
+* a feed-forward layer lifts w by h at the position of the test token and nowhere else (a hat of
+  three ReLUs),
+* a hardmax layer with A = e_2 e_2^T draws the w of every token the share g = alpha / (1 + alpha) of
+  the way to the largest in its sequence: in the sequences that hold the test token by g h, in all
+  others by nothing, since there all w are equal,
+* a feed-forward layer takes the share 1 - g of the lift back, so that all tokens of a sequence have
+  one w again.
 
-With g h = 2^k the tokens of a sequence end with w = 1 + the sum of 2^k over its test tokens: a number of its own. Last, a layer of N ReLUs interpolates the label from that number. A repeated
+With g h = 2^k the tokens of a sequence end with w = 1 + the sum of 2^k over its test tokens: a
+number of its own. Last, a layer of N ReLUs interpolates the label from that number. A repeated
 token ties with itself and changes nothing.
 """
 
@@ -44,7 +53,9 @@ class FeedForward:
 
 @dataclass(frozen=True)
 class Attention:
-    """A hardmax layer with A = s s^T and the value matrix p s^T: z <- z + alpha / (1 + alpha) * p * <s, mean over C(z) of (z' - z)>."""
+    """A hardmax layer with A = s s^T and the value matrix p s^T: z <- z + alpha / (1 + alpha) * p *
+    <s, mean over C(z) of (z' - z)>.
+    """
 
     s: Token
     p: Token
@@ -67,7 +78,9 @@ class Attention:
 
 @dataclass(frozen=True)
 class ExactClassifier:
-    """Layers that were written down for given sequences; the label of a sequence is the second coordinate of each of its tokens at the end."""
+    """Layers that were written down for given sequences; the label of a sequence is the second
+    coordinate of each of its tokens at the end.
+    """
 
     layers: tuple[FeedForward | Attention, ...]
     u: Token  # positions are <u, z>
@@ -81,7 +94,9 @@ class ExactClassifier:
         return states
 
     def label(self, sequence: Sequence[Sequence[int | Fraction]]) -> Fraction:
-        """The label on which all tokens agree, those of a new sequence too: lifted by x_i, every token of a block ends g max x higher, wherever it stood."""
+        """The label on which all tokens agree, those of a new sequence too: lifted by x_i, every
+        token of a block ends g max x higher, wherever it stood.
+        """
         return self.states(sequence)[-1][0][1]
 
     @property
@@ -96,14 +111,17 @@ class ExactClassifier:
 
 
 def classify_exactly(
-    sequences: Sequence[Sequence[Sequence[int | Fraction]]], labels: Sequence[int], alpha: int | Fraction = 1
+    sequences: Sequence[Sequence[Sequence[int | Fraction]]],
+    labels: Sequence[int],
+    alpha: int | Fraction = 1,
 ) -> ExactClassifier:
     """Write down layers that give every sequence its label.
 
     Parameters
     ----------
     sequences
-        N sequences of tokens, each a tuple of d >= 2 integers or fractions; lengths may differ, tokens may repeat.
+        N sequences of tokens, each a tuple of d >= 2 integers or fractions; lengths may differ,
+        tokens may repeat.
     labels
         N integers.
     alpha
@@ -112,7 +130,8 @@ def classify_exactly(
     Raises
     ------
     ValueError
-        When a sequence is empty, dimensions differ or are below 2, alpha is not positive, or two sequences with the same tokens have different labels.
+        When a sequence is empty, dimensions differ or are below 2, alpha is not positive, or two
+        sequences with the same tokens have different labels.
     """
     sets = [frozenset(_exact(z) for z in sequence) for sequence in sequences]
     _check(sets, labels, alpha)
@@ -135,25 +154,34 @@ def classify_exactly(
         layers.append(Attention(s, p, Fraction(alpha)))
         layers.append(FeedForward(_hat(u, place, width, -(1 - share) * height), p))
     codes = {
-        1 + sum((2**k for k, test in enumerate(tests) if test in held), 0): label for held, label in wanted.items()
+        1 + sum((2**k for k, test in enumerate(tests) if test in held), 0): label
+        for held, label in wanted.items()
     }
     layers.append(FeedForward(tuple(_interpolation(s, codes)), p))
     return ExactClassifier(tuple(layers), u, tuple(tests))
 
 
 def telling_elements(sets: Sequence[frozenset[Token]]) -> list[Token]:
-    """At most N - 1 elements whose presence tells N distinct sets apart (Bondy 1972): each one splits a group that the others leave together."""
+    """At most N - 1 elements whose presence tells N distinct sets apart (Bondy 1972): each one
+    splits a group that the others leave together.
+    """
     groups, chosen = [list(sets)], []
     while crowd := next((group for group in groups if len(group) > 1), None):
         element = min(crowd[0] ^ crowd[1])
         chosen.append(element)
-        parts = ([held for held in group if (element in held) is there] for group in groups for there in (True, False))
+        parts = (
+            [held for held in group if (element in held) is there]
+            for group in groups
+            for there in (True, False)
+        )
         groups = [part for part in parts if part]
     return chosen
 
 
 def _telling_direction(tokens: Sequence[Token]) -> Token:
-    """The first u = (1, k, k^2, ...) under which all tokens have different positions: two tokens agree for at most d - 1 values of k."""
+    """The first u = (1, k, k^2, ...) under which all tokens have different positions: two tokens
+    agree for at most d - 1 values of k.
+    """
     k = 1
     while True:
         u = _exact(k**i for i in range(len(tokens[0])))
@@ -162,14 +190,18 @@ def _telling_direction(tokens: Sequence[Token]) -> Token:
         k += 1
 
 
-def _hat(u: Token, place: Fraction, width: Fraction, height: Fraction) -> tuple[tuple[Token, Fraction, Fraction], ...]:
+def _hat(
+    u: Token, place: Fraction, width: Fraction, height: Fraction
+) -> tuple[tuple[Token, Fraction, Fraction], ...]:
     """Three neurons that add `height` at a position and nothing beyond `width` from it."""
     slope = height / width
     return ((u, width - place, slope), (u, -place, -2 * slope), (u, -width - place, slope))
 
 
 def _interpolation(s: Token, codes: dict[int, int]) -> list[tuple[Token, Fraction, Fraction]]:
-    """N neurons whose sum at w = code is label - code: continuous, linear between codes; a constant one for the first."""
+    """N neurons whose sum at w = code is label - code: continuous, linear between codes; a constant
+    one for the first.
+    """
     ordered = sorted(codes)
     needs = [Fraction(codes[code] - code) for code in ordered]
     neurons, slope = [(_exact(0 for _ in s), Fraction(1), needs[0])], Fraction(0)
@@ -183,7 +215,8 @@ def _interpolation(s: Token, codes: dict[int, int]) -> list[tuple[Token, Fractio
 def _check(sets: Sequence[frozenset[Token]], labels: Sequence[int], alpha: int | Fraction) -> None:
     if len(sets) != len(labels) or not sets:
         raise ValueError(
-            f"{len(sets)} sequences but {len(labels)} labels: give one label a sequence, and one sequence at least."
+            f"{len(sets)} sequences but {len(labels)} labels: give one label a sequence, and "
+            "one sequence at least."
         )
     if Fraction(alpha) <= 0:
         raise ValueError(f"alpha must be positive, got {alpha}.")
@@ -194,10 +227,13 @@ def _check(sets: Sequence[frozenset[Token]], labels: Sequence[int], alpha: int |
             raise ValueError(f"Sequence {i} is empty: there is no token to carry its label.")
         if seen.setdefault(held, label) != label:
             raise ValueError(
-                f"Sequence {i} has the same tokens as an earlier one with another label: no attention can tell them apart."
+                f"Sequence {i} has the same tokens as an earlier one with another label: no "
+                "attention can tell them apart."
             )
     if len(dimensions) > 1 or min(dimensions) < 2:
-        raise ValueError(f"Tokens must all have the same dimension of at least 2, got {sorted(dimensions)}.")
+        raise ValueError(
+            f"Tokens must all have the same dimension of at least 2, got {sorted(dimensions)}."
+        )
 
 
 def _exact(numbers: Iterable[int | Fraction]) -> Token:

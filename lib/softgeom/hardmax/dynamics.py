@@ -1,15 +1,17 @@
 """Pure-attention hardmax transformers: one layer, many layers, the soft version, the limit state.
 
-Source 004, equations (1a) and (1b). Tokens z_1, ..., z_n in R^d are the rows of Z, shape (..., n, d): leading axes are a batch. With
-A (d, d) symmetric positive definite and alpha > 0, one layer is
+Source 004, equations (1a) and (1b). Tokens z_1, ..., z_n in R^d are the rows of Z, shape (..., n,
+d): leading axes are a batch. With A (d, d) symmetric positive definite and alpha > 0, one layer is
 
     z_i  <-  z_i + alpha / (1 + alpha) * mean over j in C_i of (z_j - z_i),
     C_i  =   { j : <A z_i, z_j> = max_l <A z_i, z_l> }.
 
-Three things the formula leaves open are settled here, once. Ties are part of the definition, so they are decided with an explicit relative
-tolerance. A token that occurs m times is one row with counts_j = m. A row with counts_j = 0 attracts nobody: padding, or a passive tracer.
-The step is written for NumPy arrays and for PyTorch tensors alike (PyTorch is never imported here). Under autograd the sets C_i come from
-comparisons, so the gradient holds the argmax fixed; that is the exact derivative away from ties.
+Three things the formula leaves open are settled here, once. Ties are part of the definition, so
+they are decided with an explicit relative tolerance. A token that occurs m times is one row with
+counts_j = m. A row with counts_j = 0 attracts nobody: padding, or a passive tracer. The step is
+written for NumPy arrays and for PyTorch tensors alike (PyTorch is never imported here). Under
+autograd the sets C_i come from comparisons, so the gradient holds the argmax fixed; that is the
+exact derivative away from ties.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from softgeom.hardmax.arrays import Array, constant, namespace, shares, softmax,
 from softgeom.hardmax.hull import near_hull
 from softgeom.hardmax.hypotheses import HypothesisWarning, check_arguments, violated_hypotheses
 
-TIE_TOLERANCE = 1e-12  # some 5000 units of rounding: above the error of a dot product, below any gap of random input
+# some 5000 units of rounding: above the error of a dot product, below any gap of random input
+TIE_TOLERANCE = 1e-12
 HULL_PAYS_FROM = 24  # tokens; below this the n x n scores cost less than finding the hull
 ARRIVED = 1e-7  # relative distance to its goal at which a follower counts as arrived, in `limit`
 
@@ -46,18 +49,21 @@ def hardmax_step(
     Z : (..., n, d)
         Tokens, the rows.
     A : (d, d)
-        Symmetric positive definite unless `check` is off; <A z_i, z_j> is what token i looks for in token j.
+        Symmetric positive definite unless `check` is off; <A z_i, z_j> is what token i looks for in
+        token j.
     alpha : float
         Step size, positive: the weight of the attracting mean is alpha / (1 + alpha).
     counts : (..., n), optional
         Multiplicities; 0 marks padding, which attracts nobody. Every set needs one positive count.
     tol : float
-        j belongs to C_i when its score is within tol * |A z_i| * max_l |z_l| of the largest: a relative tolerance, so that the sets C_i do not
-        change when all tokens are scaled or rotated.
+        j belongs to C_i when its score is within tol * |A z_i| * max_l |z_l| of the largest: a
+        relative tolerance, so that the sets C_i do not change when all tokens are scaled or
+        rotated.
     check : bool
         Test the arguments first. Off: the caller vouches for them, and A may be any matrix.
     method : {"auto", "general", "hull"}
-        "hull" (d = 2 only) scores only the tokens near the boundary of the convex hull, which holds every C_i; same result.
+        "hull" (d = 2 only) scores only the tokens near the boundary of the convex hull, which holds
+        every C_i; same result.
 
     Returns
     -------
@@ -67,13 +73,15 @@ def hardmax_step(
     Raises
     ------
     ValueError
-        Wrong shapes, NaN or infinite tokens, A not symmetric or not definite, alpha <= 0, or counts that leave a set empty.
+        Wrong shapes, NaN or infinite tokens, A not symmetric or not definite, alpha <= 0, or counts
+        that leave a set empty.
     """
     if check:
         check_arguments(Z, A, alpha, counts)
     keys, key_counts = _keys(Z, counts, tol, method)
     xp = namespace(Z)
-    weighted = xp.concatenate([key_counts[..., None] * keys, key_counts[..., None]], -1)  # (..., m, d + 1)
+    # (..., m, d + 1)
+    weighted = xp.concatenate([key_counts[..., None] * keys, key_counts[..., None]], -1)
     totals = xp.swapaxes(weighted, -1, -2) @ _tied(Z, A, keys, tol)  # (..., d + 1, n)
     mean = xp.swapaxes(totals[..., :-1, :] / totals[..., -1:, :], -1, -2)  # (..., n, d)
     if keys.shape[-2] < Z.shape[-2]:
@@ -81,16 +89,24 @@ def hardmax_step(
     return Z + alpha / (1 + alpha) * (mean - Z)
 
 
-def softmax_step(Z: Array, A: Array, alpha: float | Array, temperature: float, *, counts: Array | None = None) -> Array:
-    """The layer that hardmax is the limit of: weights counts_j exp(<A z_i, z_j> / T), normalised over j.
+def softmax_step(
+    Z: Array, A: Array, alpha: float | Array, temperature: float, *, counts: Array | None = None
+) -> Array:
+    """The layer that hardmax is the limit of: weights counts_j exp(<A z_i, z_j> / T), normalised
+    over j.
 
-    As T -> 0 it tends to `hardmax_step` wherever the largest score is unique: the error is at most the diameter of the tokens times
-    n exp(-gap / T), gap being the distance of the two largest scores. `Z` (..., n, d), `counts` (..., n); returns (..., n, d).
+    As T -> 0 it tends to `hardmax_step` wherever the largest score is unique: the error is at most
+    the diameter of the tokens times n exp(-gap / T), gap being the distance of the two largest
+    scores. `Z` (..., n, d), `counts` (..., n); returns (..., n, d).
     """
     xp = namespace(Z)
     if temperature <= 0:
-        raise ValueError(f"The temperature must be positive, got {temperature}; for its limit 0 call hardmax_step.")
-    # The small factor (n, d) is divided, not the large one (n, n); and a count is a shift of its scores: exp(s + log c) = c exp(s).
+        raise ValueError(
+            f"The temperature must be positive, got {temperature}; for its limit 0 call "
+            "hardmax_step."
+        )
+    # The small factor (n, d) is divided, not the large one (n, n); and a count is a shift of its
+    # scores: exp(s + log c) = c exp(s).
     scores = (Z @ A.T / temperature) @ xp.swapaxes(Z, -1, -2)
     if counts is not None:
         scores = scores + shares(counts)[..., None, :]
@@ -110,8 +126,9 @@ def trajectory(
 ) -> Array:
     """All states of `layers` hardmax layers: shape (layers + 1, ..., n, d), the first being `Z`.
 
-    With `check` the arguments are tested once, and a `HypothesisWarning` names each hypothesis of the clustering theorem that fails
-    (zero tokens, duplicate tokens). Other parameters as in `hardmax_step`.
+    With `check` the arguments are tested once, and a `HypothesisWarning` names each hypothesis of
+    the clustering theorem that fails (zero tokens, duplicate tokens). Other parameters as in
+    `hardmax_step`.
     """
     if check:
         check_arguments(Z, A, alpha, counts)
@@ -119,13 +136,17 @@ def trajectory(
             warnings.warn(violation, HypothesisWarning, stacklevel=2)
     states = [Z]
     for _ in range(layers):
-        states.append(hardmax_step(states[-1], A, alpha, counts=counts, tol=tol, check=False, method=method))
+        states.append(
+            hardmax_step(states[-1], A, alpha, counts=counts, tol=tol, check=False, method=method)
+        )
     return namespace(Z).stack(states)
 
 
 @dataclass(frozen=True)
 class Limit:
-    """Where the tokens end: the state that further layers move by less than the tolerance asked for."""
+    """Where the tokens end: the state that further layers move by less than the tolerance asked
+    for.
+    """
 
     points: Array  # (..., n, d)
     layers: int  # layers run
@@ -147,9 +168,11 @@ def limit(
 ) -> Limit:
     """Iterate until no token moves by more than `settled` times the largest token in a layer.
 
-    In exact arithmetic a follower never reaches its leader. In floating point it would, and then tie with it, double its weight and pull
-    tokens that stand between two leaders to one side. So a token that is still under way and has less than `ARRIVED` times the largest token
-    left to go stops attracting (its count becomes 0) and only finishes its way. Leaders and duplicates, which do not move, keep their counts.
+    In exact arithmetic a follower never reaches its leader. In floating point it would, and then
+    tie with it, double its weight and pull tokens that stand between two leaders to one side. So a
+    token that is still under way and has less than `ARRIVED` times the largest token left to go
+    stops attracting (its count becomes 0) and only finishes its way. Leaders and duplicates, which
+    do not move, keep their counts.
 
     Parameters
     ----------
@@ -158,8 +181,9 @@ def limit(
     settled : float
         Relative movement in a layer at which to stop.
     max_layers : int
-        Give up then, with `converged` false. A follower keeps 1 / (1 + alpha) of its distance in a layer, so about
-        log(1 / settled) / log(1 + alpha) layers are needed after the last change of a set C_i.
+        Give up then, with `converged` false. A follower keeps 1 / (1 + alpha) of its distance in a
+        layer, so about log(1 / settled) / log(1 + alpha) layers are needed after the last change of
+        a set C_i.
     watch : callable, optional
         Called as watch(layer, state, counts) before each layer.
     """
@@ -184,20 +208,28 @@ def limit(
     return Limit(Z, max_layers, movement, False)
 
 
-def attention(Z: Array, A: Array, *, counts: Array | None = None, tol: float = TIE_TOLERANCE) -> Array:
-    """The row-stochastic matrix P (..., n, n) of a layer, Z' = Z + alpha/(1+alpha) (P Z - Z): P_ij = counts_j / (total count of C_i) on C_i."""
+def attention(
+    Z: Array, A: Array, *, counts: Array | None = None, tol: float = TIE_TOLERANCE
+) -> Array:
+    """The row-stochastic matrix P (..., n, n) of a layer, Z' = Z + alpha/(1+alpha) (P Z - Z): P_ij
+    = counts_j / (total count of C_i) on C_i.
+    """
     keys, key_counts = present(Z, counts)
     weights = ties(Z, A, keys, tol) * key_counts[..., None, :]
     return weights / weights.sum(-1)[..., None]
 
 
 def ties(Z: Array, A: Array, keys: Array, tol: float = TIE_TOLERANCE) -> Array:
-    """Equation (1b): for each token the indicator of C_i among the keys (..., m, d), as numbers (..., n, m) of Z's type."""
+    """Equation (1b): for each token the indicator of C_i among the keys (..., m, d), as numbers
+    (..., n, m) of Z's type.
+    """
     return namespace(Z).swapaxes(_tied(Z, A, keys, tol), -1, -2)
 
 
 def _tied(Z: Array, A: Array, keys: Array, tol: float) -> Array:
-    """`ties` transposed, (..., m, n): with the tokens last, reductions and products run along contiguous memory, three times faster."""
+    """`ties` transposed, (..., m, n): with the tokens last, reductions and products run along
+    contiguous memory, three times faster.
+    """
     xp = namespace(Z)
     Z, keys = constant(Z), constant(keys)
     looks_for = Z @ A.T  # (..., n, d), the vectors A z_i
@@ -209,7 +241,9 @@ def _tied(Z: Array, A: Array, keys: Array, tol: float) -> Array:
 
 
 def present(Z: Array, counts: Array | None) -> tuple[Array, Array]:
-    """The tokens as keys (..., n, d) with counts (..., n): a token with count 0 stands in the place of one that is there, and weighs nothing."""
+    """The tokens as keys (..., n, d) with counts (..., n): a token with count 0 stands in the place
+    of one that is there, and weighs nothing.
+    """
     xp = namespace(Z)
     if counts is None:
         return Z, xp.ones_like(constant(Z[..., 0]))
@@ -217,14 +251,21 @@ def present(Z: Array, counts: Array | None) -> tuple[Array, Array]:
 
 
 def _keys(Z: Array, counts: Array | None, tol: float, method: str) -> tuple[Array, Array]:
-    """The tokens among which all C_i lie, (..., m, d), and their counts (..., m): all of them, or those near the hull."""
+    """The tokens among which all C_i lie, (..., m, d), and their counts (..., m): all of them, or
+    those near the hull.
+    """
     if method not in ("auto", "general", "hull"):
         raise ValueError(f"Unknown method {method!r}: choose auto, general or hull.")
     if method == "hull" and Z.shape[-1] != 2:
         raise ValueError(
-            f"The hull path is for tokens in the plane, these have dimension {Z.shape[-1]}: use method='general'."
+            f"The hull path is for tokens in the plane, these have dimension {Z.shape[-1]}: "
+            "use method='general'."
         )
-    if method == "general" or Z.shape[-1] != 2 or (method == "auto" and Z.shape[-2] < HULL_PAYS_FROM):
+    if (
+        method == "general"
+        or Z.shape[-1] != 2
+        or (method == "auto" and Z.shape[-2] < HULL_PAYS_FROM)
+    ):
         return present(Z, counts)
     xp = namespace(Z)
     kept = near_hull(constant(Z), counts, tol)
@@ -235,13 +276,17 @@ def _keys(Z: Array, counts: Array | None, tol: float, method: str) -> tuple[Arra
 
 
 def _replace(keys: Array, there: Array) -> Array:
-    """Put keys that are not `there` (..., m) in the place of one that is: their scores tie with its scores and decide nothing."""
+    """Put keys that are not `there` (..., m) in the place of one that is: their scores tie with its
+    scores and decide nothing.
+    """
     xp = namespace(keys)
     return xp.where(there[..., None], keys, take(keys, xp.argmax(there * 1, -1)[..., None]))
 
 
 def _with_aimless(mean: Array, Z: Array, A: Array, counts: Array | None) -> Array:
-    """Let tokens with A z_i = 0 look to the mean of all tokens, which tie for them: those inside the hull too, which the hull path leaves out."""
+    """Let tokens with A z_i = 0 look to the mean of all tokens, which tie for them: those inside
+    the hull too, which the hull path leaves out.
+    """
     xp = namespace(Z)
     aimless = (Z @ A.T == 0).all(-1)  # (..., n)
     if not bool(aimless.any()):

@@ -1,8 +1,10 @@
 """Ensembles of token sets on which the clustering theorem is tried, and what is counted on them.
 
-Source 004, Theorem. *Random* sets: normal tokens, A = M M^T + 0.05 I with normal M, log10 alpha uniform in [-1, 0.7]. They never reach a limit that
-is no vertex. *Symmetric* sets do: tokens closed under the sign changes of their first one or two coordinates, some of them on the mirrors, with A
-diagonal in these; their ties are exact in floating point. Everything is drawn from a Generator that the caller gives.
+Source 004, Theorem. *Random* sets: normal tokens, A = M M^T + 0.05 I with normal M, log10 alpha
+uniform in [-1, 0.7]. They never reach a limit that is no vertex. *Symmetric* sets do: tokens closed
+under the sign changes of their first one or two coordinates, some of them on the mirrors, with A
+diagonal in these; their ties are exact in floating point. Everything is drawn from a Generator that
+the caller gives.
 """
 
 from __future__ import annotations
@@ -14,7 +16,14 @@ from itertools import pairwise
 import numpy as np
 
 from softgeom.hardmax.dynamics import TIE_TOLERANCE, hardmax_step, limit, trajectory
-from softgeom.hardmax.leaders import TOUCHING, TheoremCheck, check_theorem, check_theorem_on_batch, clusters, leaders
+from softgeom.hardmax.leaders import (
+    TOUCHING,
+    TheoremCheck,
+    check_theorem,
+    check_theorem_on_batch,
+    clusters,
+    leaders,
+)
 
 NEAR_TIE = 1e-9  # relative gap between two scores below which rounding could choose for us
 _SHARPER = 1e-2  # factor on the tie tolerance when a failure is judged again
@@ -28,14 +37,26 @@ def definite_matrix(rng: np.random.Generator, d: int) -> np.ndarray:
     return M @ M.T + 0.05 * np.eye(d)
 
 
-def random_sets(rng: np.random.Generator, d: int, batches: int, sets: int, largest: int) -> Iterator[Batch]:
-    """Batches of normal token sets, each batch with its own number of tokens (2 to `largest`), matrix and step size."""
+def random_sets(
+    rng: np.random.Generator, d: int, batches: int, sets: int, largest: int
+) -> Iterator[Batch]:
+    """Batches of normal token sets, each batch with its own number of tokens (2 to `largest`),
+    matrix and step size.
+    """
     for _ in range(batches):
-        yield rng.normal(size=(sets, int(rng.integers(2, largest + 1)), d)), definite_matrix(rng, d), _step_size(rng)
+        yield (
+            rng.normal(size=(sets, int(rng.integers(2, largest + 1)), d)),
+            definite_matrix(rng, d),
+            _step_size(rng),
+        )
 
 
-def symmetric_sets(rng: np.random.Generator, d: int, signs: int, batches: int, sets: int) -> Iterator[Batch]:
-    """Batches of token sets that are their own mirror images in the first `signs` coordinates, and matrices that commute with the mirrors."""
+def symmetric_sets(
+    rng: np.random.Generator, d: int, signs: int, batches: int, sets: int
+) -> Iterator[Batch]:
+    """Batches of token sets that are their own mirror images in the first `signs` coordinates, and
+    matrices that commute with the mirrors.
+    """
     for _ in range(batches):
         Z = rng.normal(size=(sets, int(rng.integers(2, 8)), d))
         Z[:, ::3, :signs] = 0.0
@@ -55,7 +76,9 @@ def symmetric_sets(rng: np.random.Generator, d: int, signs: int, batches: int, s
 
 @dataclass(frozen=True)
 class Trial:
-    """One token set: the check at the usual tie tolerance, and whether the tolerance alone made it fail."""
+    """One token set: the check at the usual tie tolerance, and whether the tolerance alone made it
+    fail.
+    """
 
     check: TheoremCheck
     shaken: bool
@@ -64,20 +87,28 @@ class Trial:
 def try_theorem(batches: Iterator[Batch]) -> list[Trial]:
     """Check every statement on every set of the batches.
 
-    In floating point a follower may come within the tie tolerance of its leader's score while it is still on its way, and then pull a leader that in
-    exact arithmetic stands still. So a set on which a leader moved is judged again at a hundredth of the tolerance: when everything holds there,
-    the set is *shaken*, evidence for neither side; when it fails again, it is a failure.
+    In floating point a follower may come within the tie tolerance of its leader's score while it is
+    still on its way, and then pull a leader that in exact arithmetic stands still. So a set on
+    which a leader moved is judged again at a hundredth of the tolerance: when everything holds
+    there, the set is *shaken*, evidence for neither side; when it fails again, it is a failure.
     """
     trials = []
     for Z, A, alpha in batches:
         for tokens, check in zip(Z, check_theorem_on_batch(Z, A, alpha), strict=True):
             moved = not check.holds and check.leader_drift > TOUCHING
-            trials.append(Trial(check, moved and check_theorem(tokens, A, alpha, tol=_SHARPER * TIE_TOLERANCE).holds))
+            trials.append(
+                Trial(
+                    check,
+                    moved and check_theorem(tokens, A, alpha, tol=_SHARPER * TIE_TOLERANCE).holds,
+                )
+            )
     return trials
 
 
 def summarise(trials: list[Trial]) -> dict[str, float]:
-    """What was met and what failed, over the trials that are not shaken; each failure is counted under the statement that it breaks."""
+    """What was met and what failed, over the trials that are not shaken; each failure is counted
+    under the statement that it breaks.
+    """
     judged = [trial.check for trial in trials if not trial.shaken]
     return {
         "inputs": len(trials),
@@ -96,37 +127,57 @@ def summarise(trials: list[Trial]) -> dict[str, float]:
         "unequal": sum(not check.polytope_has_a_vertex_per_leader for check in judged),
         "interior": sum(max(check.outside, check.projection) > TOUCHING for check in judged),
         "unsettled": sum(not check.limit.converged for check in judged),
-        "least_extreme": min(float(check.extremeness[check.is_vertex].min(initial=np.inf)) for check in judged),
+        "least_extreme": min(
+            float(check.extremeness[check.is_vertex].min(initial=np.inf)) for check in judged
+        ),
         "outside_polytope": max(check.outside for check in judged),
         "projection_error": max(check.projection for check in judged),
     }
 
 
-def step_by_loops(Z: np.ndarray, A: np.ndarray, alpha: float, tol: float = TIE_TOLERANCE) -> tuple[np.ndarray, float]:
-    """Equations (1a) and (1b) word by word, Z (n, d): the next state, and the largest shortfall of a member of a C_i from the largest score, relative."""
+def step_by_loops(
+    Z: np.ndarray, A: np.ndarray, alpha: float, tol: float = TIE_TOLERANCE
+) -> tuple[np.ndarray, float]:
+    """Equations (1a) and (1b) word by word, Z (n, d): the next state, and the largest shortfall of
+    a member of a C_i from the largest score, relative.
+    """
     following, shortfall = np.empty_like(Z), 0.0
     reach = np.linalg.norm(Z, axis=1).max()
     for i, z in enumerate(Z):
         scores = [float(A @ z @ other) for other in Z]
         slack = tol * np.linalg.norm(A @ z) * reach
         C = [j for j, score in enumerate(scores) if score >= max(scores) - slack]
-        shortfall = max(shortfall, *((max(scores) - scores[j]) / (np.linalg.norm(A @ z) * reach) for j in C))
+        shortfall = max(
+            shortfall, *((max(scores) - scores[j]) / (np.linalg.norm(A @ z) * reach) for j in C)
+        )
         following[i] = z + alpha / (1 + alpha) * sum(Z[j] - z for j in C) / len(C)
     return following, shortfall
 
 
 def compare_steps(rng: np.random.Generator, batches: int = 20) -> tuple[float, float]:
-    """Largest relative difference between `hardmax_step` and `step_by_loops` on random and on tied tokens, and the largest shortfall."""
+    """Largest relative difference between `hardmax_step` and `step_by_loops` on random and on tied
+    tokens, and the largest shortfall.
+    """
     worst = shortfall = 0.0
-    for Z, A, alpha in (*random_sets(rng, 3, batches, 1, 20), *symmetric_sets(rng, 3, 2, batches, 1)):
+    for Z, A, alpha in (
+        *random_sets(rng, 3, batches, 1, 20),
+        *symmetric_sets(rng, 3, 2, batches, 1),
+    ):
         expected, short = step_by_loops(Z[0], A, alpha)
-        worst = max(worst, float(np.abs(hardmax_step(Z[0], A, alpha) - expected).max() / np.abs(expected).max()))
+        worst = max(
+            worst,
+            float(np.abs(hardmax_step(Z[0], A, alpha) - expected).max() / np.abs(expected).max()),
+        )
         shortfall = max(shortfall, short)
     return worst, shortfall
 
 
-def approach(rng: np.random.Generator, alpha: float, sets: int = 20, tokens: int = 40, layers: int = 60) -> np.ndarray:
-    """Largest distance of a token from its limit after each layer, over that at the start: (layers + 1, sets); normal tokens in the plane, A = I."""
+def approach(
+    rng: np.random.Generator, alpha: float, sets: int = 20, tokens: int = 40, layers: int = 60
+) -> np.ndarray:
+    """Largest distance of a token from its limit after each layer, over that at the start: (layers
+    + 1, sets); normal tokens in the plane, A = I.
+    """
     Z = rng.normal(size=(sets, tokens, 2))
     states = trajectory(Z, np.eye(2), alpha, layers)
     distance = np.linalg.norm(states - limit(Z, np.eye(2), alpha).points, axis=-1).max(-1)
@@ -134,7 +185,9 @@ def approach(rng: np.random.Generator, alpha: float, sets: int = 20, tokens: int
 
 
 def pace_of_followers(rng: np.random.Generator, alpha: float, layers: int = 12) -> float:
-    """Largest relative error of the factor 1 / (1 + alpha) by which followers of a standing leader near it in a layer; normal tokens in the plane."""
+    """Largest relative error of the factor 1 / (1 + alpha) by which followers of a standing leader
+    near it in a layer; normal tokens in the plane.
+    """
     Z = rng.normal(size=(20, 40, 2))
     worst = 0.0
     states = trajectory(Z, np.eye(2), alpha, layers)
@@ -144,12 +197,19 @@ def pace_of_followers(rng: np.random.Generator, alpha: float, layers: int = 12) 
         goal = np.take_along_axis(state, winners[..., None], 1)
         before, after = (np.linalg.norm(Z - goal, axis=-1) for Z in (state, following))
         follows = np.take_along_axis(standing, winners, 1) & (before > 1e-6)
-        worst = max(worst, float(np.abs(after[follows] / before[follows] * (1 + alpha) - 1).max(initial=0.0)))
+        worst = max(
+            worst,
+            float(np.abs(after[follows] / before[follows] * (1 + alpha) - 1).max(initial=0.0)),
+        )
     return worst
 
 
-def count_leaders(rng: np.random.Generator, n: int, d: int, alpha: float, sets: int) -> dict[str, float]:
-    """Means over normal token sets (A = I) of leaders at the start, leaders in all and clusters, and the spread of the leaders."""
+def count_leaders(
+    rng: np.random.Generator, n: int, d: int, alpha: float, sets: int
+) -> dict[str, float]:
+    """Means over normal token sets (A = I) of leaders at the start, leaders in all and clusters,
+    and the spread of the leaders.
+    """
     checks = check_theorem_on_batch(rng.normal(size=(sets, n, d)), np.eye(d), alpha)
     led = [int(check.leaders.sum()) for check in checks]
     return {
@@ -164,7 +224,9 @@ def count_leaders(rng: np.random.Generator, n: int, d: int, alpha: float, sets: 
 
 
 def other_matrices(rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """One random 3 x 3 matrix of each kind that the theorem leaves out, and a definite one to compare with."""
+    """One random 3 x 3 matrix of each kind that the theorem leaves out, and a definite one to
+    compare with.
+    """
     M = rng.normal(size=(3, 3))
     Q = np.linalg.qr(M)[0]
     return {
@@ -178,8 +240,12 @@ def other_matrices(rng: np.random.Generator) -> dict[str, np.ndarray]:
     }
 
 
-def run_outside(rng: np.random.Generator, A: np.ndarray, tokens: int = 20, layers: int = 300) -> tuple[bool, int, int]:
-    """Normal tokens under any 3 x 3 matrix at alpha = 1: did they stop, how many places are left, how many tokens ever led."""
+def run_outside(
+    rng: np.random.Generator, A: np.ndarray, tokens: int = 20, layers: int = 300
+) -> tuple[bool, int, int]:
+    """Normal tokens under any 3 x 3 matrix at alpha = 1: did they stop, how many places are left,
+    how many tokens ever led.
+    """
     state = rng.normal(size=(tokens, 3))
     scale, ever = np.abs(state).max(), leaders(state, A)
     moved = np.inf

@@ -1,9 +1,11 @@
-"""Do leaders explain the classifier's decisions? Leaders, clusters and influence of reviews, and tests by deletion.
+"""Do leaders explain the classifier's decisions? Leaders, clusters and influence of reviews, and
+tests by deletion.
 
-Source 004 reads the model through its leaders: the ones farthest from the decision line "convey sentiment". An explanation is faithful when the
-decision depends on what it names. So reviews are changed (leaders deleted, leaders alone, leaders reflected at the decision line) and decisions
-compared, always against words of the same number chosen otherwise. Everything is measured under the hard dynamics; leaders and limits in
-double precision.
+Source 004 reads the model through its leaders: the ones farthest from the decision line "convey
+sentiment". An explanation is faithful when the decision depends on what it names. So reviews are
+changed (leaders deleted, leaders alone, leaders reflected at the decision line) and decisions
+compared, always against words of the same number chosen otherwise. Everything is measured under the
+hard dynamics; leaders and limits in double precision.
 
 Symbols: N reviews of at most n distinct words; the model's logit is <w, mean z^K> + v.
 """
@@ -35,11 +37,17 @@ class Anatomy:
     at_start: np.ndarray  # (N, n) leader already at layer 0
     height: (
         np.ndarray
-    )  # (N, n) <w, z^0> + v: signed distance of the word's own embedding from the decision line, times |w|
+        # (N, n) <w, z^0> + v: signed distance of the word's own embedding from the decision line,
+        # times
+        # |w|
+    )
     end: np.ndarray  # (N, n) the same after the last layer: which side the token has been drawn to
     influence: (
         np.ndarray
-    )  # (N, n) share of the mean that stems from each embedding: logit = sum_j influence_j <w, z_j^0> + v
+        # (N, n) share of the mean that stems from each embedding: logit = sum_j influence_j <w,
+        # z_j^0>
+        # + v
+    )
 
     @property
     def count(self) -> np.ndarray:
@@ -48,7 +56,9 @@ class Anatomy:
 
 
 def in_double(model: Classifier) -> Classifier:
-    """A copy of the model in double precision under the hard dynamics: the one all statements are about."""
+    """A copy of the model in double precision under the hard dynamics: the one all statements are
+    about.
+    """
     twin = copy.deepcopy(model).double()
     twin.recipe = replace(model.recipe, attention="hard")
     return twin.requires_grad_(False)
@@ -57,8 +67,9 @@ def in_double(model: Classifier) -> Classifier:
 def dissect(model: Classifier, bags: Bags) -> Anatomy:
     """Leaders, ends and influence of every word of every review.
 
-    With all argmax sets fixed the layers are linear in the embeddings, and all coordinates are averaged alike: the gradient of the logit with
-    respect to z_j^0 is influence_j w. So one backward pass gives the influence exactly; it sums to 1 over a review.
+    With all argmax sets fixed the layers are linear in the embeddings, and all coordinates are
+    averaged alike: the gradient of the logit with respect to z_j^0 is influence_j w. So one
+    backward pass gives the influence exactly; it sums to 1 over a review.
     """
     twin = in_double(model)
     shape = bags.words.shape
@@ -79,13 +90,23 @@ def dissect(model: Classifier, bags: Bags) -> Anatomy:
             }
         for name, values in found.items():
             parts[name][rows, : values.shape[1]] = values.detach().numpy()
-    return Anatomy(parts["leader"] > 0, parts["at_start"] > 0, parts["height"], parts["end"], parts["influence"])
+    return Anatomy(
+        parts["leader"] > 0,
+        parts["at_start"] > 0,
+        parts["height"],
+        parts["end"],
+        parts["influence"],
+    )
 
 
-def measure(trained: Trained, bags: Bags, labels: np.ndarray, sample: int = 1000) -> dict[str, float]:
-    """One row of an accuracy table: the labels are read once, and beside the accuracy stands what attention has to do with it.
+def measure(
+    trained: Trained, bags: Bags, labels: np.ndarray, sample: int = 1000
+) -> dict[str, float]:
+    """One row of an accuracy table: the labels are read once, and beside the accuracy stands what
+    attention has to do with it.
 
-    Leaders, clusters and the distance to the limit come from `sample` reviews spread evenly over the bags; accuracy from all.
+    Leaders, clusters and the distance to the limit come from `sample` reviews spread evenly over
+    the bags; accuracy from all.
     """
     model = trained.model()
     part = bags[np.linspace(0, len(bags) - 1, min(sample, len(bags))).astype(int)]
@@ -108,7 +129,8 @@ def measure(trained: Trained, bags: Bags, labels: np.ndarray, sample: int = 1000
 class Convergence:
     """How close K layers come to the limit, and into how many clusters the reviews collapse."""
 
-    distance: float  # mean distance of the tokens from their limits after K layers, relative to that at the start
+    # mean distance of the tokens from their limits after K layers, relative to that at the start
+    distance: float
     same_decision: float  # share of reviews decided alike by K layers and by the limit
     clusters: float  # mean number of limit points of a review
     words: float  # mean number of distinct words of a review
@@ -127,14 +149,23 @@ def compare_with_limit(model: Classifier, bags: Bags, *, max_layers: int = 3000)
         words, counts = tensors(bags, rows, twin)
         states = twin.states(F.embedding(words, twin.embedding), counts)
         final = dynamics.limit(
-            states[0], twin.A, twin.alpha, counts=counts, settled=1e-9, max_layers=max_layers, check=False
+            states[0],
+            twin.A,
+            twin.alpha,
+            counts=counts,
+            settled=1e-9,
+            max_layers=max_layers,
+            check=False,
         )
         done = done and final.converged
         start += float((counts * (states[0] - final.points).norm(dim=-1)).sum())
         end += float((counts * (states[-1] - final.points).norm(dim=-1)).sum())
-        same.append(((twin.read(states[-1], counts) > 0) == (twin.read(final.points, counts) > 0)).numpy())
+        same.append(
+            ((twin.read(states[-1], counts) > 0) == (twin.read(final.points, counts) > 0)).numpy()
+        )
         places += [
-            int(clusters(Z[c > 0], 1e-6).max()) + 1 for Z, c in zip(final.points.numpy(), counts.numpy(), strict=True)
+            int(clusters(Z[c > 0], 1e-6).max()) + 1
+            for Z, c in zip(final.points.numpy(), counts.numpy(), strict=True)
         ]
     distance = end / start if start > 0 else 0.0
     return Convergence(
@@ -147,7 +178,9 @@ def compare_with_limit(model: Classifier, bags: Bags, *, max_layers: int = 3000)
 
 
 def choose(scores: np.ndarray, number: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Mark in each review the `number` (N,) words with the largest scores (N, n), padding never: booleans (N, n)."""
+    """Mark in each review the `number` (N,) words with the largest scores (N, n), padding never:
+    booleans (N, n).
+    """
     order = np.argsort(np.where(counts > 0, -scores, np.inf), axis=1, kind="stable")
     rank = np.empty_like(order)
     np.put_along_axis(rank, order, np.arange(order.shape[1])[None, :].repeat(len(order), 0), axis=1)
@@ -156,7 +189,9 @@ def choose(scores: np.ndarray, number: np.ndarray, counts: np.ndarray) -> np.nda
 
 @torch.no_grad()
 def reflected_logits(model: Classifier, bags: Bags, marked: np.ndarray) -> np.ndarray:
-    """Logits (N,) when the marked words' embeddings are mirrored at the decision line <w, z> + v = 0: leaders change poles, followers stay."""
+    """Logits (N,) when the marked words' embeddings are mirrored at the decision line <w, z> + v =
+    0: leaders change poles, followers stay.
+    """
     twin = in_double(model)
     out = np.empty(len(bags))
     for rows in _chunks(bags):
@@ -182,7 +217,8 @@ def _chunks(bags: Bags) -> list[np.ndarray]:
 def probe_explanation(
     model: Classifier, bags: Bags, anatomy: Anatomy, polarity: np.ndarray, seed: int = 0
 ) -> list[dict[str, float | str]]:
-    """Change the reviews at the leaders and at as many other words, and count the decisions that stay.
+    """Change the reviews at the leaders and at as many other words, and count the decisions that
+    stay.
 
     Parameters
     ----------
@@ -196,15 +232,18 @@ def probe_explanation(
     Returns
     -------
     list of dict
-        One row per choice of words (leaders; as many random ones; as many of the largest |polarity|; as many of the largest |influence * height|)
-        with the share of decisions kept when these words are deleted, when they are all that is left, and when they are reflected.
+        One row per choice of words (leaders; as many random ones; as many of the largest
+        |polarity|; as many of the largest |influence * height|) with the share of decisions kept
+        when these words are deleted, when they are all that is left, and when they are reflected.
     """
     number, counts = anatomy.count, bags.counts
     choices = {
         "leaders": anatomy.leader,
         "random words": choose(np.random.default_rng(seed).random(counts.shape), number, counts),
         "bag-of-words words": choose(np.abs(polarity)[bags.words] * counts, number, counts),
-        "most influential words": choose(np.abs(anatomy.influence * anatomy.height), number, counts),
+        "most influential words": choose(
+            np.abs(anatomy.influence * anatomy.height), number, counts
+        ),
     }
     before = logits(in_double(model), bags)
     return [
@@ -212,7 +251,9 @@ def probe_explanation(
             "words": name,
             "deleted": kept_decisions(model, before, bags.without(marked)),
             "alone": kept_decisions(model, before, bags.without(~marked)),
-            "reflected": float(((reflected_logits(model, bags, marked) > 0) == (before > 0)).mean()),
+            "reflected": float(
+                ((reflected_logits(model, bags, marked) > 0) == (before > 0)).mean()
+            ),
             "changed_words": float(marked.sum(1).mean()),
         }
         for name, marked in choices.items()

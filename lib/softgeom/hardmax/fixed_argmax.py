@@ -1,14 +1,18 @@
-"""The mean of the tokens after K hardmax layers, with its exact derivative, at the price of K comparisons.
+"""The mean of the tokens after K hardmax layers, with its exact derivative, at the price of K
+comparisons.
 
-Source 004, equations (1a) and (1b) with A = identity. Away from ties every set C_i holds one token j(i), and a layer is the linear map
-z_i <- z_i + c (z_j(i) - z_i), c = alpha / (1 + alpha). So the mean after K layers is sum_j m_j z_j^0 with weights that depend on the sets alone: they start
-as the tokens' shares, m_i = counts_i / sum counts, and going back through the layers each token hands c m_i on to the one that it looked to,
+Source 004, equations (1a) and (1b) with A = identity. Away from ties every set C_i holds one token
+j(i), and a layer is the linear map z_i <- z_i + c (z_j(i) - z_i), c = alpha / (1 + alpha). So the
+mean after K layers is sum_j m_j z_j^0 with weights that depend on the sets alone: they start as the
+tokens' shares, m_i = counts_i / sum counts, and going back through the layers each token hands c
+m_i on to the one that it looked to,
 
     m_j  <-  (1 - c) m_j + c * sum of m_i over i with j(i) = j.
 
-These weights are the derivative of the mean with respect to the embeddings, and the tokens' moves under them are its derivative in c. Nothing of
-size n x n is kept for the way back, which is what makes training through the layers ten times faster than by recording every operation.
-Z (B, n, d) reviews of at most n distinct words, counts (B, n) with padding (0) behind the words.
+These weights are the derivative of the mean with respect to the embeddings, and the tokens' moves
+under them are its derivative in c. Nothing of size n x n is kept for the way back, which is what
+makes training through the layers ten times faster than by recording every operation. Z (B, n, d)
+reviews of at most n distinct words, counts (B, n) with padding (0) behind the words.
 """
 
 from __future__ import annotations
@@ -19,7 +23,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_COMFORTABLE = 8  # coordinates of a token from which batched products run at full speed; fewer are filled up with zeros
+# coordinates of a token from which batched products run at full speed; fewer are filled up with
+# zeros
+_COMFORTABLE = 8
 
 
 class _MeanAfterLayers(torch.autograd.Function):
@@ -27,7 +33,8 @@ class _MeanAfterLayers(torch.autograd.Function):
     def forward(ctx: Any, Z: Tensor, counts: Tensor, alpha: Tensor, layers: int) -> Tensor:
         c = float(alpha / (1 + alpha))
         shares = counts / counts.sum(-1, keepdim=True)
-        # Padding stands where the first word stands: it ties with it, and the first of equals is chosen.
+        # Padding stands where the first word stands: it ties with it, and the first of equals is
+        # chosen.
         state = torch.where(counts[..., None] > 0, Z, Z[:, :1])
         looks_to, moves = [], []
         for _ in range(layers):
@@ -48,20 +55,33 @@ class _MeanAfterLayers(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, Tensor, None]:
         (gradient,) = gradients
         weights, slope, alpha = ctx.saved_tensors
-        return weights[..., None] * gradient[:, None], None, (gradient * slope).sum() / (1 + alpha) ** 2, None
+        return (
+            weights[..., None] * gradient[:, None],
+            None,
+            (gradient * slope).sum() / (1 + alpha) ** 2,
+            None,
+        )
 
 
 def mean_after_layers(Z: Tensor, counts: Tensor, alpha: Tensor, layers: int) -> Tensor:
-    """The mean (B, d) of the tokens after `layers` hardmax layers with A = identity, differentiable in Z and alpha with the argmax held fixed.
+    """The mean (B, d) of the tokens after `layers` hardmax layers with A = identity, differentiable
+    in Z and alpha with the argmax held fixed.
 
-    Of tokens that tie for the largest score the first is taken, where `hardmax_step` takes their mean: the two differ at exact ties only, where the
-    derivative does not exist either. Use it to train, and `hardmax_step` to judge.
+    Of tokens that tie for the largest score the first is taken, where `hardmax_step` takes their
+    mean: the two differ at exact ties only, where the derivative does not exist either. Use it to
+    train, and `hardmax_step` to judge.
     """
     return _MeanAfterLayers.apply(Z, counts, alpha, layers)
 
 
 def _farthest(state: Tensor) -> Tensor:
-    """argmax_j <z_i, z_j> for each token, (B, n, d) -> (B, n). NumPy's argmax uses wide registers, PyTorch's on CPU does not."""
+    """argmax_j <z_i, z_j> for each token, (B, n, d) -> (B, n). NumPy's argmax uses wide registers,
+    PyTorch's on CPU does not.
+    """
     filled = F.pad(state, (0, max(0, _COMFORTABLE - state.shape[-1])))
     scores = filled @ filled.mT
-    return torch.from_numpy(scores.numpy().argmax(-1)) if scores.device.type == "cpu" else scores.argmax(-1)
+    return (
+        torch.from_numpy(scores.numpy().argmax(-1))
+        if scores.device.type == "cpu"
+        else scores.argmax(-1)
+    )

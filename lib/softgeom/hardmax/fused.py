@@ -1,12 +1,17 @@
-"""Training steps and evaluation in compiled loops: the numbers of the recorded way, several times sooner. Needs numba (the extra `fast`).
+"""Training steps and evaluation in compiled loops: the numbers of the recorded way, several times
+sooner. Needs numba (the extra `fast`).
 
-Source 004, equations (1a) and (1b) with A = identity. The recorded way (`fixed_argmax`, `softmax_step` under autograd, `hardmax_step` to judge) is the
-reference, and what runs where numba is not installed; results agree up to the order of additions. A review is small, some seventy
-distinct words, so everything about it stays in the fastest memory: its tokens lie coordinate by coordinate, Z (d, n), and each loop over the n
-tokens is one the compiler turns into wide instructions. No matrix of size n x n is stored on the hard way, and on the soft one only the weights that count:
-at temperature 0.001 they are few. All loops stand in one file, since numba notices a change of compiled code by the file of the function called.
+Source 004, equations (1a) and (1b) with A = identity. The recorded way (`fixed_argmax`,
+`softmax_step` under autograd, `hardmax_step` to judge) is the reference, and what runs where numba
+is not installed; results agree up to the order of additions. A review is small, some seventy
+distinct words, so everything about it stays in the fastest memory: its tokens lie coordinate by
+coordinate, Z (d, n), and each loop over the n tokens is one the compiler turns into wide
+instructions. No matrix of size n x n is stored on the hard way, and on the soft one only the
+weights that count: at temperature 0.001 they are few. All loops stand in one file, since numba
+notices a change of compiled code by the file of the function called.
 
-Symbols: B reviews of at most n distinct words, counts 0 for padding; E (W, d) embedding, w (d,) and v decoder, c = alpha / (1 + alpha).
+Symbols: B reviews of at most n distinct words, counts 0 for padding; E (W, d) embedding, w (d,) and
+v decoder, c = alpha / (1 + alpha).
 """
 
 from __future__ import annotations
@@ -72,11 +77,21 @@ def _farthest(Z, n, scores, best, chosen):
 
 @_compiled
 def hard_gradients(E, w, v, c, words, counts, goals, layers, dE, dw):
-    """Add the gradient of the mean cross-entropy to dE and dw; returns the loss and the gradients in v and c. The argmax is held fixed."""
+    """Add the gradient of the mean cross-entropy to dE and dw; returns the loss and the gradients
+    in v and c. The argmax is held fixed.
+    """
     B, width = words.shape
     d = E.shape[1]
-    Z, scores, best = np.empty((d, width), E.dtype), np.empty(width, E.dtype), np.empty(width, E.dtype)
-    share, weight, word = np.empty(width, E.dtype), np.empty(width, E.dtype), np.empty(width, np.int32)
+    Z, scores, best = (
+        np.empty((d, width), E.dtype),
+        np.empty(width, E.dtype),
+        np.empty(width, E.dtype),
+    )
+    share, weight, word = (
+        np.empty(width, E.dtype),
+        np.empty(width, E.dtype),
+        np.empty(width, np.int32),
+    )
     looks_to, climb = np.empty((layers, width), np.int32), np.empty((layers, width), E.dtype)
     moved = np.empty((d, width), E.dtype)
     loss, dv, dc = 0.0, 0.0, 0.0
@@ -117,11 +132,17 @@ def hard_gradients(E, w, v, c, words, counts, goals, layers, dE, dw):
 
 @_compiled
 def soft_gradients(E, w, v, c, temperature, cut, words, counts, goals, layers, dE, dw):
-    """The same through softmax attention; weights below exp(-cut) of the largest, less than rounding, are left out."""
+    """The same through softmax attention; weights below exp(-cut) of the largest, less than
+    rounding, are left out.
+    """
     B, width = words.shape
     d = E.shape[1]
     states, means = np.empty((layers + 1, d, width), E.dtype), np.empty((layers, d, width), E.dtype)
-    scores, share, word = np.empty(width, E.dtype), np.empty(width, E.dtype), np.empty(width, np.int32)
+    scores, share, word = (
+        np.empty(width, E.dtype),
+        np.empty(width, E.dtype),
+        np.empty(width, np.int32),
+    )
     p, to, first = (
         np.empty(layers * width * width, E.dtype),
         np.empty(layers * width * width, np.int32),
@@ -176,7 +197,8 @@ def soft_gradients(E, w, v, c, temperature, cut, words, counts, goals, layers, d
                     j, along = to[e], 0.0
                     for k in range(d):
                         along += G[k, i] * (Z[k, j] - mean[k, i])
-                    # d p_ij / d score_ij = p_ij (1 - p_ij) / T and so on, gathered: the score's gradient is c p_ij <G_i, z_j - mean_i> / T.
+                    # d p_ij / d score_ij = p_ij (1 - p_ij) / T and so on, gathered: the score's
+                    # gradient is c p_ij <G_i, z_j - mean_i> / T.
                     pull = E.dtype.type(c * p[e] * along / temperature)
                     for k in range(d):
                         H[k, j] += c * p[e] * G[k, i] + pull * Z[k, i]
@@ -200,12 +222,22 @@ def _cross_entropy_slope(logit, goal):
 
 @_compiled
 def _means(E, c, words, counts, layers, tol):
-    """The mean token (B, d) after the layers by the definition: tokens that tie share the pull by their counts."""
+    """The mean token (B, d) after the layers by the definition: tokens that tie share the pull by
+    their counts.
+    """
     B, width = words.shape
     d = E.shape[1]
     Z, goal = np.empty((d, width), E.dtype), np.empty((d, width), E.dtype)
-    scores, best, second = np.empty(width, E.dtype), np.empty(width, E.dtype), np.empty(width, E.dtype)
-    share, word, chosen = np.empty(width, E.dtype), np.empty(width, np.int32), np.empty(width, np.int32)
+    scores, best, second = (
+        np.empty(width, E.dtype),
+        np.empty(width, E.dtype),
+        np.empty(width, E.dtype),
+    )
+    share, word, chosen = (
+        np.empty(width, E.dtype),
+        np.empty(width, np.int32),
+        np.empty(width, np.int32),
+    )
     out = np.empty((B, d), E.dtype)
     for r in range(B):
         n = _gather(E, words[r], counts[r], Z, share, word)
@@ -234,7 +266,9 @@ def _means(E, c, words, counts, layers, tol):
 
 @_compiled
 def _two_farthest(Z, n, scores, best, second, chosen):
-    """`_farthest`, and the largest score among the other tokens: where it is clearly smaller, nothing ties."""
+    """`_farthest`, and the largest score among the other tokens: where it is clearly smaller,
+    nothing ties.
+    """
     _score(Z, 0, n, best)
     chosen[:n] = 0
     second[:n] = -np.inf
@@ -250,7 +284,9 @@ def _two_farthest(Z, n, scores, best, second, chosen):
 
 @_compiled
 def _share_pull(Z, i, n, least, share, goal):
-    """The mean of the tokens whose score with token i is at least so large, weighted by their counts, into goal[:, i]."""
+    """The mean of the tokens whose score with token i is at least so large, weighted by their
+    counts, into goal[:, i].
+    """
     total = share[0] * 0
     for k in range(Z.shape[0]):
         goal[k, i] = 0
@@ -269,6 +305,8 @@ def _share_pull(Z, i, n, least, share, goal):
 def mean_tokens(
     E: np.ndarray, alpha: float, words: np.ndarray, counts: np.ndarray, layers: int, tol: float
 ) -> np.ndarray:
-    """The mean (B, d) of the tokens after `layers` hardmax layers, ties decided as in `hardmax_step`; words and counts (B, n)."""
+    """The mean (B, d) of the tokens after `layers` hardmax layers, ties decided as in
+    `hardmax_step`; words and counts (B, n).
+    """
     c = E.dtype.type(alpha / (1 + alpha))
     return _means(E, c, words, counts.astype(E.dtype, copy=False), layers, E.dtype.type(tol))

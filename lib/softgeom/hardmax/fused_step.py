@@ -1,4 +1,6 @@
-"""Adam in one compiled pass, and the training step of a classifier that it makes with the loops of `fused`; needs numba (the extra `fast`)."""
+"""Adam in one compiled pass, and the training step of a classifier that it makes with the loops of
+`fused`; needs numba (the extra `fast`).
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,14 @@ from numba import njit
 from softgeom.hardmax.fused import hard_gradients, soft_gradients
 
 MEMORY, MEMORY_OF_SQUARES, LEAST_SCALE = 0.9, 0.999, 1e-8  # of Adam (Kingma and Ba 2015)
-_VANISHED = 1e-30  # a momentum below this moves no weight any more; left alone it would reach numbers that processors handle a hundred times slower
+# a momentum below this moves no weight any more; left alone it would reach numbers that processors
+# handle a hundred times slower
+_VANISHED = 1e-30
 
 
 class FusedStep:
-    """A training step of a classifier on the CPU, in place: call it with words and counts (B, n), targets (B,) and the learning rate.
+    """A training step of a classifier on the CPU, in place: call it with words and counts (B, n),
+    targets (B,) and the learning rate.
 
     Parameters
     ----------
@@ -29,12 +34,19 @@ class FusedStep:
     def __init__(self, model: Any, rates: dict[Any, float], clip: float = 0.0) -> None:
         self._model, self._clip, self._steps = model, clip, 0
         self._slots = [
-            (p, p.detach().numpy().reshape(-1), factor, *(np.zeros(p.numel(), _dtype(p)) for _ in range(3)))
+            (
+                p,
+                p.detach().numpy().reshape(-1),
+                factor,
+                *(np.zeros(p.numel(), _dtype(p)) for _ in range(3)),
+            )
             for p, factor in rates.items()
             if p.requires_grad
         ]
 
-    def __call__(self, words: np.ndarray, counts: np.ndarray, goals: np.ndarray, rate: float) -> float:
+    def __call__(
+        self, words: np.ndarray, counts: np.ndarray, goals: np.ndarray, rate: float
+    ) -> float:
         """Take the step; returns the mean cross-entropy before it."""
         model, recipe = self._model, self._model.recipe
         E, w = model.embedding.detach().numpy(), model.w.detach().numpy()
@@ -42,9 +54,17 @@ class FusedStep:
         c, v = kind(alpha / (1 + alpha)), kind(model.v.item())
         gradients = {id(p): g for p, _, _, g, _, _ in self._slots}
         dE, dw = gradients[id(model.embedding)].reshape(E.shape), gradients[id(model.w)]
-        data = words, counts.astype(kind, copy=False), goals.astype(np.float64, copy=False), recipe.layers, dE, dw
+        data = (
+            words,
+            counts.astype(kind, copy=False),
+            goals.astype(np.float64, copy=False),
+            recipe.layers,
+            dE,
+            dw,
+        )
         if recipe.attention == "softmax":
-            cut = kind(5.0 - np.log(np.finfo(kind).eps))  # 128 weights this small are still below rounding
+            # 128 weights this small are still below rounding
+            cut = kind(5.0 - np.log(np.finfo(kind).eps))
             loss, dv, dc = soft_gradients(E, w, v, c, kind(recipe.temperature), cut, *data)
         else:
             loss, dv, dc = hard_gradients(E, w, v, c, *data)
@@ -69,7 +89,9 @@ class FusedStep:
 
 @njit(cache=True, error_model="numpy")
 def _adam(p, g, mean, square, rate, stretch, take, memory_of_squares, take_squares, least):
-    """One step of Adam on flat arrays, all constants in their precision; the gradient is left zero. A weight that no gradient reaches stays."""
+    """One step of Adam on flat arrays, all constants in their precision; the gradient is left zero.
+    A weight that no gradient reaches stays.
+    """
     for i in range(len(p)):
         if g[i] == 0 and mean[i] == 0:
             square[i] *= memory_of_squares

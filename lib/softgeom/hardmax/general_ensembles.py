@@ -1,6 +1,8 @@
-"""Token sets on which the statements about semidefinite matrices (`general_matrices`) and written classifiers (`construction`) are tried.
+"""Token sets on which the statements about semidefinite matrices (`general_matrices`) and written
+classifiers (`construction`) are tried.
 
-Everything is drawn from a Generator that the caller gives. Shares g_t are those of `general_matrices`.
+Everything is drawn from a Generator that the caller gives. Shares g_t are those of
+`general_matrices`.
 """
 
 from __future__ import annotations
@@ -30,8 +32,15 @@ Kind = tuple[str, int, float, int]  # matrix, dimension, shift of the tokens fro
 
 
 def negative_kinds(sets: int) -> list[Kind]:
-    """Minus the identity, negative definite and singular matrices, tokens around the origin and away from it."""
-    named = [("minus identity", 2), ("negative definite", 3), ("rank 1 in the plane", 2), ("rank 2 in space", 3)]
+    """Minus the identity, negative definite and singular matrices, tokens around the origin and
+    away from it.
+    """
+    named = [
+        ("minus identity", 2),
+        ("negative definite", 3),
+        ("rank 1 in the plane", 2),
+        ("rank 2 in space", 3),
+    ]
     return [(name, d, shift, sets) for name, d in named for shift in (0.0, 5.0)]
 
 
@@ -54,7 +63,9 @@ def collapse_row(
     constant: Sequence[float],
     falling: Sequence[float],
 ) -> dict[str, float | str]:
-    """What sets of 12 tokens of one kind do: collapse and its factor a layer under constant shares, the energy's rate under falling ones."""
+    """What sets of 12 tokens of one kind do: collapse and its factor a layer under constant shares,
+    the energy's rate under falling ones.
+    """
     short, rates, factors, distances, outside = 0, [], [], [], []
     for _ in range(sets):
         A, Z = negative_matrix(rng, kind, d), rng.normal(size=(12, d)) + shift * np.eye(d)[0]
@@ -81,7 +92,9 @@ def collapse_row(
 def standing_attractors(
     rng: np.random.Generator, sets: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-    """Dimension, shift, negative definite matrix and 12 attractors: the setting of Frank and Wolfe's bound."""
+    """Dimension, shift, negative definite matrix and 12 attractors: the setting of Frank and
+    Wolfe's bound.
+    """
     for _ in range(sets):
         for d in (2, 3):
             yield d, 2.0 * np.eye(d)[0], -definite_matrix(rng, d), rng.normal(size=(12, d))
@@ -90,7 +103,9 @@ def standing_attractors(
 def standing_vertices(
     rng: np.random.Generator, d: int, m: int, rank: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A positive semidefinite matrix (d, d) and m vertices of norm 1 under it; with a smaller rank their parts in the kernel are free."""
+    """A positive semidefinite matrix (d, d) and m vertices of norm 1 under it; with a smaller rank
+    their parts in the kernel are free.
+    """
     M = rng.normal(size=(d, rank or d))
     A = M @ M.T
     unit = rng.normal(size=(m, rank or d))
@@ -101,8 +116,12 @@ def standing_vertices(
     return A, V
 
 
-def journey_row(rng: np.random.Generator, name: str, shares: Sequence[float], sets: int) -> dict[str, float | str]:
-    """Tokens drawn inside the hulls of standing vertices, in d = 2, 3, 5 and with singular matrices in d = 3: how they travel."""
+def journey_row(
+    rng: np.random.Generator, name: str, shares: Sequence[float], sets: int
+) -> dict[str, float | str]:
+    """Tokens drawn inside the hulls of standing vertices, in d = 2, 3, 5 and with singular matrices
+    in d = 3: how they travel.
+    """
     trips, tokens = [], 0
     for d, rank in ((2, 2), (3, 3), (5, 5), (3, 2)):
         for _ in range(sets):
@@ -122,7 +141,9 @@ def journey_row(rng: np.random.Generator, name: str, shares: Sequence[float], se
 
 
 def share_of_standing_corners(rng: np.random.Generator, sets: int) -> float:
-    """Of the corners of the hulls of 12 normal tokens in the plane, the share that A = I leaves standing."""
+    """Of the corners of the hulls of 12 normal tokens in the plane, the share that A = I leaves
+    standing.
+    """
     still = corners = 0
     for _ in range(sets):
         Z = rng.normal(size=(12, 2))
@@ -133,18 +154,23 @@ def share_of_standing_corners(rng: np.random.Generator, sets: int) -> float:
 
 
 def picture_of_cells(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A definite matrix in the plane, six vertices of norm 1 under it at irregular angles, and 60 tokens in their hull."""
+    """A definite matrix in the plane, six vertices of norm 1 under it at irregular angles, and 60
+    tokens in their hull.
+    """
     M = np.array([[1.0, 0.15], [0.15, 0.75]])
     angles = np.array([0.1, 1.2, 2.0, 3.3, 4.3, 5.4])
     V = np.stack([np.cos(angles), np.sin(angles)], 1) @ np.linalg.inv(M)
     return M @ M, V, rng.dirichlet(np.ones(6), 60) @ V
 
 
-def waiting_times(rng: np.random.Generator, betas: np.ndarray, runs: int, most: int = 200_000) -> pd.DataFrame:
-    """Three vertices at 120 degrees, A = I: layers until interior tokens arrive, until all collapse, and until the first departure in the random chain.
+def waiting_times(
+    rng: np.random.Generator, betas: np.ndarray, runs: int, most: int = 200_000
+) -> pd.DataFrame:
+    """Three vertices at 120 degrees, A = I: layers until interior tokens arrive, until all
+    collapse, and until the first departure in the random chain.
 
-    In the chain a vertex draws one of the other two with probability q = 2 x / (1 + 2 x), x = exp(-3 beta / 2), so the first of three departs after
-    1 / (1 - (1 - q)^3) layers on average.
+    In the chain a vertex draws one of the other two with probability q = 2 x / (1 + 2 x), x =
+    exp(-3 beta / 2), so the first of three departs after 1 / (1 - (1 - q)^3) layers on average.
     """
     angles = 2 * np.pi * np.arange(3) / 3
     V, A = np.stack([np.cos(angles), np.sin(angles)], 1), np.eye(2)
@@ -165,9 +191,16 @@ def waiting_times(rng: np.random.Generator, betas: np.ndarray, runs: int, most: 
 
 
 def _arrival(
-    V: np.ndarray, inner: np.ndarray, A: np.ndarray, temperature: float, near: float = 0.25, most: int = 1000
+    V: np.ndarray,
+    inner: np.ndarray,
+    A: np.ndarray,
+    temperature: float,
+    near: float = 0.25,
+    most: int = 1000,
 ) -> int:
-    """Layers of softmax attention (alpha = 1) until the inner tokens are near some vertex as it then stands."""
+    """Layers of softmax attention (alpha = 1) until the inner tokens are near some vertex as it
+    then stands.
+    """
     Z = np.concatenate([V, inner])
     for layer in range(most):
         distance = np.linalg.norm(Z[len(V) :, None] - Z[: len(V)], axis=-1).min(1)
@@ -177,22 +210,36 @@ def _arrival(
     return most
 
 
-def sequences_with_one_hull(rng: np.random.Generator, number: int) -> tuple[list[list[tuple[int, ...]]], list[int]]:
-    """Sequences of the plane on a grid with one triangle as hull, told apart by what lies inside, the last by a missing corner; labels 0 and 1."""
+def sequences_with_one_hull(
+    rng: np.random.Generator, number: int
+) -> tuple[list[list[tuple[int, ...]]], list[int]]:
+    """Sequences of the plane on a grid with one triangle as hull, told apart by what lies inside,
+    the last by a missing corner; labels 0 and 1.
+    """
     corners, inner = [(-6, -4), (6, -3), (0, 6)], [(0, 0), (-2, -1), (2, -1), (1, 2), (-1, 1)]
-    sequences = [[*corners, *(inner[i] for i in sorted(rng.choice(5, 3, replace=False)))] for _ in range(50)]
+    sequences = [
+        [*corners, *(inner[i] for i in sorted(rng.choice(5, 3, replace=False)))] for _ in range(50)
+    ]
     distinct = list({frozenset(s): s for s in sequences}.values())[: number - 1]
     distinct.append([*corners[:2], *inner])
     return distinct, [i % 2 for i in range(len(distinct))]
 
 
 def written_row(rng: np.random.Generator, number: int, d: int, tasks: int) -> dict[str, float]:
-    """Tasks of sequences drawn from few tokens, so that hulls and maxima agree: errors, blocks and parameters of the classifiers written for them."""
+    """Tasks of sequences drawn from few tokens, so that hulls and maxima agree: errors, blocks and
+    parameters of the classifiers written for them.
+    """
     wrong = sequences = 0
     blocks, parameters = [], []
     for _ in range(tasks):
-        pool = [tuple(int(x) for x in z) for z in {tuple(z) for z in rng.integers(-9, 10, (12, d)).tolist()}]
-        drawn = [[pool[i] for i in rng.integers(0, len(pool), int(rng.integers(1, 15)))] for _ in range(number)]
+        pool = [
+            tuple(int(x) for x in z)
+            for z in {tuple(z) for z in rng.integers(-9, 10, (12, d)).tolist()}
+        ]
+        drawn = [
+            [pool[i] for i in rng.integers(0, len(pool), int(rng.integers(1, 15)))]
+            for _ in range(number)
+        ]
         given = list({frozenset(sequence): sequence for sequence in drawn}.values())
         labels = [int(x) for x in rng.integers(0, 3, len(given))]
         classifier = classify_exactly(given, labels, Fraction(int(rng.integers(1, 40)), 10))

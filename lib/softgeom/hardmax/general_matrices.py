@@ -1,12 +1,16 @@
-"""Hardmax layers under semidefinite matrices, which source 004 leaves out: collapse, cells, the ODE limit, metastability.
+"""Hardmax layers under semidefinite matrices, which source 004 leaves out: collapse, cells, the ODE
+limit, metastability.
 
-Literature: A. Alcalde, B. Geshkovski, D. Ruiz-Balet, "Attention's forward pass and Frank-Wolfe" (arXiv 2508.09628, in the version of ICML 2026; the first abstract let negative
-semidefinite A collapse the tokens at the origin, the later one says less). With the share g = alpha / (1 + alpha) a layer is z <- (1 - g) z + g y, where y maximises
-<A z, y> over the tokens: a Frank-Wolfe step for the quadratic energy
+Literature: A. Alcalde, B. Geshkovski, D. Ruiz-Balet, "Attention's forward pass and Frank-Wolfe"
+(arXiv 2508.09628, in the version of ICML 2026; the first abstract let negative semidefinite A
+collapse the tokens at the origin, the later one says less). With the share g = alpha / (1 + alpha)
+a layer is z <- (1 - g) z + g y, where y maximises <A z, y> over the tokens: a Frank-Wolfe step for
+the quadratic energy
 
     E(z) = -<A z, z> / 2
 
-over their convex hull. What can be said depends on the shares g_1, g_2, ..., so each function takes them. Symbols: tokens Z (..., n, d), attractors V (m, d), A (d, d) symmetric.
+over their convex hull. What can be said depends on the shares g_1, g_2, ..., so each function takes
+them. Symbols: tokens Z (..., n, d), attractors V (m, d), A (d, d) symmetric.
 """
 
 from __future__ import annotations
@@ -38,16 +42,21 @@ def states(Z: np.ndarray, A: np.ndarray, shares: Sequence[float]) -> Iterator[np
 
 @dataclass(frozen=True)
 class Collapse:
-    """What became of one set of tokens; one entry of the arrays for each layer run, the start included."""
+    """What became of one set of tokens; one entry of the arrays for each layer run, the start
+    included.
+    """
 
     diameter: np.ndarray  # largest distance of two tokens, over that at the start
     energy: np.ndarray  # mean energy of the tokens
     point: np.ndarray  # (d,) where the mean token ends
-    outside: float  # distance of that point from the hull of the initial tokens, over their diameter
+    # distance of that point from the hull of the initial tokens, over their diameter
+    outside: float
     excess: float  # its energy above the least one in that hull
 
     def rate(self, start: int, end: int) -> float:
-        """Slope of log (energy - energy at the end) against log layer, between two layers: -1 for O(1/t)."""
+        """Slope of log (energy - energy at the end) against log layer, between two layers: -1 for
+        O(1/t).
+        """
         t = np.unique(np.geomspace(start, end, 30).astype(int))
         return float(np.polyfit(np.log(t), np.log(self.energy[t] - self.energy[-1]), 1)[0])
 
@@ -66,22 +75,30 @@ def collapse(Z: np.ndarray, A: np.ndarray, shares: Sequence[float]) -> Collapse:
 
 
 def least_energy(V: np.ndarray, A: np.ndarray) -> float:
-    """The least energy in the hull of points V (m, d) when A is negative semidefinite: least squares over convex weights."""
+    """The least energy in the hull of points V (m, d) when A is negative semidefinite: least
+    squares over convex weights.
+    """
     values, vectors = np.linalg.eigh(-A)
     if values[0] < -1e-10 * max(values[-1], 1e-300):
-        raise ValueError(f"A is not negative semidefinite: its largest eigenvalue is {-values[0]:.3g}.")
+        raise ValueError(
+            f"A is not negative semidefinite: its largest eigenvalue is {-values[0]:.3g}."
+        )
     root = (vectors * np.sqrt(np.maximum(values, 0))).T  # root^T root = -A
     points = V @ root.T  # (m, d)
     heavy = _HEAVY * max(np.abs(points).max(), 1e-300)
-    weights = nnls(np.vstack([points.T, np.full(len(V), heavy)]), np.append(np.zeros(V.shape[1]), heavy))[0]
+    weights = nnls(
+        np.vstack([points.T, np.full(len(V), heavy)]), np.append(np.zeros(V.shape[1]), heavy)
+    )[0]
     return 0.5 * float(((weights / weights.sum()) @ points @ points.T) @ (weights / weights.sum()))
 
 
 def frank_wolfe_excess(X: np.ndarray, V: np.ndarray, A: np.ndarray, layers: int) -> np.ndarray:
-    """Tracers X (n, d) in the hull of standing attractors V under negative semidefinite A, g_t = 2 / (t + 2): the largest energy above the least one
-    in the hull of V after t = 1, 2, ... layers, times (t + 2) / (2 L D^2), L the largest eigenvalue of -A and D the diameter of V.
+    """Tracers X (n, d) in the hull of standing attractors V under negative semidefinite A, g_t = 2
+    / (t + 2): the largest energy above the least one in the hull of V after t = 1, 2, ... layers,
+    times (t + 2) / (2 L D^2), L the largest eigenvalue of -A and D the diameter of V.
 
-    Frank and Wolfe's bound (as in Jaggi, "Revisiting Frank-Wolfe", 2013, Theorem 1): at most 1, from the first layer on. Shape (layers,).
+    Frank and Wolfe's bound (as in Jaggi, "Revisiting Frank-Wolfe", 2013, Theorem 1): at most 1,
+    from the first layer on. Shape (layers,).
     """
     least, curvature = least_energy(V, A), float(np.linalg.eigvalsh(-A)[-1]) * _diameter(V) ** 2
     found = np.empty(layers)
@@ -93,7 +110,9 @@ def frank_wolfe_excess(X: np.ndarray, V: np.ndarray, A: np.ndarray, layers: int)
 
 
 def stand_still(V: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """Which points of V (m, d) are their own farthest, <A v, v> > <A v, v'> for all others: the vertices that no layer moves. Booleans (m,)."""
+    """Which points of V (m, d) are their own farthest, <A v, v> > <A v, v'> for all others: the
+    vertices that no layer moves. Booleans (m,).
+    """
     scores = V @ A.T @ V.T
     others = np.where(np.eye(len(V), dtype=bool), -np.inf, scores)
     return scores.diagonal() > others.max(1)
@@ -103,17 +122,22 @@ def stand_still(V: np.ndarray, A: np.ndarray) -> np.ndarray:
 class Journey:
     """How tokens travel to standing vertices under positive semidefinite A."""
 
-    bend: float  # largest distance of a token from the straight line between its start and its vertex, over the largest vertex
+    # largest distance of a token from the straight line between its start and its vertex, over the
+    # largest vertex
+    bend: float
     changes: int  # how often a token's farthest vertex changed
-    factor: float  # largest relative error of |z - v| = |z_0 - v| (1 - g_1) ... (1 - g_t), while above rounding
+    # largest relative error of |z - v| = |z_0 - v| (1 - g_1) ... (1 - g_t), while above rounding
+    factor: float
     left: np.ndarray  # largest distance to the vertices after each layer, over that at the start
 
 
 def travel(X: np.ndarray, V: np.ndarray, A: np.ndarray, shares: Sequence[float]) -> Journey:
     """Send tokens X (n, d) towards vertices V (m, d) that stand still, and compare with the law.
 
-    A cell {x : <A x, v> >= <A x, v'> for all v'} is a convex cone that contains its own vertex v, so that a step towards v stays in it: the path is straight, and each layer leaves the
-    share 1 - g_t of the way. With vertices of one norm under A the cells are those of the Voronoi diagram in that norm.
+    A cell {x : <A x, v> >= <A x, v'> for all v'} is a convex cone that contains its own vertex v,
+    so that a step towards v stays in it: the path is straight, and each layer leaves the share 1 -
+    g_t of the way. With vertices of one norm under A the cells are those of the Voronoi diagram in
+    that norm.
 
     Raises
     ------
@@ -137,13 +161,16 @@ def travel(X: np.ndarray, V: np.ndarray, A: np.ndarray, shares: Sequence[float])
         bend = max(bend, float(np.linalg.norm(way - along[:, None] * start, axis=1).max() / scale))
         now = np.linalg.norm(way, axis=1)
         seen = length * product > 1e-6 * scale
-        factor = max(factor, float(np.abs(now[seen] / (length[seen] * product) - 1).max(initial=0.0)))
+        factor = max(
+            factor, float(np.abs(now[seen] / (length[seen] * product) - 1).max(initial=0.0))
+        )
         left.append(float(now.max() / length.max()))
     return Journey(bend, changes, factor, np.array(left))
 
 
 def ode_gap(X: np.ndarray, V: np.ndarray, A: np.ndarray, share: float, time: float) -> float:
-    """Largest distance, up to a time, of the layers with a small share g from the limit dz/dt = v(z) - z as g -> 0; layer t stands at time g t.
+    """Largest distance, up to a time, of the layers with a small share g from the limit dz/dt =
+    v(z) - z as g -> 0; layer t stands at time g t.
 
     In its cell a token goes z(t) = v + exp(-t) (z_0 - v).
     """
@@ -157,14 +184,18 @@ def ode_gap(X: np.ndarray, V: np.ndarray, A: np.ndarray, share: float, time: flo
 
 
 def gap(V: np.ndarray, A: np.ndarray) -> float:
-    """The smallest <A v, v> - <A v, v'> over vertices v and others v': what a vertex must be worth less to let a token go."""
+    """The smallest <A v, v> - <A v, v'> over vertices v and others v': what a vertex must be worth
+    less to let a token go.
+    """
     scores = V @ A.T @ V.T
     others = np.where(np.eye(len(V), dtype=bool), -np.inf, scores)
     return float((scores.diagonal() - others.max(1)).min())
 
 
 def collapse_time(Z: np.ndarray, A: np.ndarray, share: float, temperature: float, most: int) -> int:
-    """Layers of softmax attention until two tokens (n, d) are nowhere farther apart than half the initial diameter; `most` when they are then."""
+    """Layers of softmax attention until two tokens (n, d) are nowhere farther apart than half the
+    initial diameter; `most` when they are then.
+    """
     wide = _diameter(Z)
     for layer in range(most):
         if _diameter(Z) <= 0.5 * wide:
@@ -174,11 +205,19 @@ def collapse_time(Z: np.ndarray, A: np.ndarray, share: float, temperature: float
 
 
 def exit_times(
-    rng: np.random.Generator, V: np.ndarray, A: np.ndarray, share: float, temperature: float, runs: int, most: int
+    rng: np.random.Generator,
+    V: np.ndarray,
+    A: np.ndarray,
+    share: float,
+    temperature: float,
+    runs: int,
+    most: int,
 ) -> np.ndarray:
-    """The chain in which each token draws one token with its softmax weight and goes the share of the way: layers until the first leaves its vertex, (runs,).
+    """The chain in which each token draws one token with its softmax weight and goes the share of
+    the way: layers until the first leaves its vertex, (runs,).
 
-    Tokens start at the vertices V (m, d), one each; a token has left when it is nearer to another vertex than to its own.
+    Tokens start at the vertices V (m, d), one each; a token has left when it is nearer to another
+    vertex than to its own.
     """
     m = len(V)
     Z = np.broadcast_to(V, (runs, *V.shape)).copy()

@@ -1,12 +1,15 @@
 """Leaders, clusters and the clustering theorem as a list of numerical checks.
 
-Source 004, "Theoretical contribution". Token i is a leader when C_i = {i} at some layer. The theorem: for nonzero distinct tokens and A
-symmetric positive definite there is a leader; every token converges to a point of a finite set S on the boundary of a polytope K whose
-vertices are the limits of the leaders; the leaders reach distinct vertices after finitely many layers; a point of S that is no vertex is the
-projection of the origin onto a face of K in the norm |x|_A = <A x, x>^(1/2).
+Source 004, "Theoretical contribution". Token i is a leader when C_i = {i} at some layer. The
+theorem: for nonzero distinct tokens and A symmetric positive definite there is a leader; every
+token converges to a point of a finite set S on the boundary of a polytope K whose vertices are the
+limits of the leaders; the leaders reach distinct vertices after finitely many layers; a point of S
+that is no vertex is the projection of the origin onto a face of K in the norm |x|_A = <A x,
+x>^(1/2).
 
-In floating point a follower lands on its leader after some tens of layers, and then C_i = {i} is lost to a token at rounding distance. So
-leaders are recorded over layers, and limits are compared as clusters, not by index.
+In floating point a follower lands on its leader after some tens of layers, and then C_i = {i} is
+lost to a token at rounding distance. So leaders are recorded over layers, and limits are compared
+as clusters, not by index.
 """
 
 from __future__ import annotations
@@ -21,12 +24,18 @@ from scipy.spatial import cKDTree
 from softgeom.hardmax.arrays import Array
 from softgeom.hardmax.dynamics import TIE_TOLERANCE, Limit, limit, present, ties
 
-MERGED = 1e-9  # relative distance under which two limits are one cluster: far above rounding, far below the gaps that random input shows
-APART = 1e-4  # relative distance beyond which two tokens are different places when near-ties are counted
-TOUCHING = 1e-6  # relative tolerance of the geometry of limits, which iteration reaches to about 1e-12
+# relative distance under which two limits are one cluster: far above rounding, far below the gaps
+# that random input shows
+MERGED = 1e-9
+# relative distance beyond which two tokens are different places when near-ties are counted
+APART = 1e-4
+# relative tolerance of the geometry of limits, which iteration reaches to about 1e-12
+TOUCHING = 1e-6
 
 
-def leaders(Z: Array, A: Array, *, counts: Array | None = None, tol: float = TIE_TOLERANCE) -> Array:
+def leaders(
+    Z: Array, A: Array, *, counts: Array | None = None, tol: float = TIE_TOLERANCE
+) -> Array:
     """Mark the tokens with C_i = {i} in the state Z.
 
     Parameters
@@ -49,13 +58,19 @@ def leaders(Z: Array, A: Array, *, counts: Array | None = None, tol: float = TIE
     return (tied.sum(-1) == 1) & tied.diagonal(0, -2, -1)
 
 
-def leader_history(states: Array, A: Array, *, counts: Array | None = None, tol: float = TIE_TOLERANCE) -> np.ndarray:
-    """Leaders layer by layer: (layers + 1, ..., n) booleans for the states of `trajectory`; `.any(0)` marks the leaders of the definition."""
+def leader_history(
+    states: Array, A: Array, *, counts: Array | None = None, tol: float = TIE_TOLERANCE
+) -> np.ndarray:
+    """Leaders layer by layer: (layers + 1, ..., n) booleans for the states of `trajectory`;
+    `.any(0)` marks the leaders of the definition.
+    """
     return np.stack([np.asarray(leaders(Z, A, counts=counts, tol=tol)) for Z in states])
 
 
 def clusters(Z: np.ndarray, within: float = MERGED) -> np.ndarray:
-    """Label the groups of tokens (n, d) linked by distances up to `within` times the largest norm: (n,) labels 0, 1, ... in order of appearance."""
+    """Label the groups of tokens (n, d) linked by distances up to `within` times the largest norm:
+    (n,) labels 0, 1, ... in order of appearance.
+    """
     radius = within * (np.linalg.norm(Z, axis=1).max() or 1.0)
     parent = np.arange(len(Z))
     for i, j in sorted(cKDTree(Z).query_pairs(radius)):
@@ -66,7 +81,9 @@ def clusters(Z: np.ndarray, within: float = MERGED) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TheoremCheck:
-    """The statements of the clustering theorem on one input; each field is what was measured, `holds` the verdict."""
+    """The statements of the clustering theorem on one input; each field is what was measured,
+    `holds` the verdict.
+    """
 
     leaders: np.ndarray  # (n,) booleans, over all layers watched
     first_layer: np.ndarray  # (n,) layer at which each leader became one, -1 for the others
@@ -77,18 +94,29 @@ class TheoremCheck:
     leader_drift: float  # how far leaders moved after becoming one, relative
     outside: float  # how far S lies from the polytope spanned by the leaders' limits, relative
     projection: (
-        float  # how far points of S that are no vertex lie from being projections of the origin onto a face, relative
+        # how far points of S that are no vertex lie from being projections of the origin onto a
+        # face, relative
+        float
     )
-    gap: float  # smallest relative gap between the scores of two places in all layers watched: small means a near-tie
+    # smallest relative gap between the scores of two places in all layers watched: small means a
+    # near-tie
+    gap: float
 
     @cached_property
     def extremeness(self) -> np.ndarray:
-        """(m,) distance of each site from the hull of all other sites, relative: 0 for a site that is no vertex of the polytope."""
+        """(m,) distance of each site from the hull of all other sites, relative: 0 for a site that
+        is no vertex of the polytope.
+        """
         scale = np.linalg.norm(self.sites, axis=1).max() or 1.0
         if len(self.sites) == 1:
             return np.array([np.inf])
         others = (np.delete(self.sites, i, axis=0) for i in range(len(self.sites)))
-        return np.array([distance_to_hull(s, rest) for s, rest in zip(self.sites, others, strict=True)]) / scale
+        return (
+            np.array(
+                [distance_to_hull(s, rest) for s, rest in zip(self.sites, others, strict=True)]
+            )
+            / scale
+        )
 
     @property
     def leaders_are_apart(self) -> bool:
@@ -98,7 +126,9 @@ class TheoremCheck:
 
     @property
     def leaders_are_extreme(self) -> bool:
-        """Every leader ends at an extreme point of the polytope: outside the hull of all other limits."""
+        """Every leader ends at an extreme point of the polytope: outside the hull of all other
+        limits.
+        """
         return bool((self.extremeness[self.is_vertex] > TOUCHING).all())
 
     @property
@@ -119,8 +149,12 @@ class TheoremCheck:
         )
 
 
-def check_theorem(Z: np.ndarray, A: np.ndarray, alpha: float, *, tol: float = TIE_TOLERANCE) -> TheoremCheck:
-    """Run tokens (n, d) to their limit and measure every statement of the clustering theorem on the way."""
+def check_theorem(
+    Z: np.ndarray, A: np.ndarray, alpha: float, *, tol: float = TIE_TOLERANCE
+) -> TheoremCheck:
+    """Run tokens (n, d) to their limit and measure every statement of the clustering theorem on the
+    way.
+    """
     return check_theorem_on_batch(Z[None], A, alpha, tol=tol)[0]
 
 
@@ -139,13 +173,23 @@ def check_theorem_on_batch(
 
     end = limit(Z, A, alpha, tol=tol, check=False, watch=watch)
     return [
-        _judge(Limit(end.points[i], end.layers, end.movement, end.converged), first[i], position[i], float(gap[i]), A)
+        _judge(
+            Limit(end.points[i], end.layers, end.movement, end.converged),
+            first[i],
+            position[i],
+            float(gap[i]),
+            A,
+        )
         for i in range(len(Z))
     ]
 
 
-def _judge(end: Limit, first: np.ndarray, position: np.ndarray, gap: float, A: np.ndarray) -> TheoremCheck:
-    """Measure the statements on one set: its limit, when its leaders appeared (n,), and where (n, d)."""
+def _judge(
+    end: Limit, first: np.ndarray, position: np.ndarray, gap: float, A: np.ndarray
+) -> TheoremCheck:
+    """Measure the statements on one set: its limit, when its leaders appeared (n,), and where (n,
+    d).
+    """
     led = first >= 0
     labels = clusters(end.points)
     sites = np.stack([end.points[labels == c].mean(0) for c in range(labels.max() + 1)])
@@ -159,24 +203,29 @@ def _judge(end: Limit, first: np.ndarray, position: np.ndarray, gap: float, A: n
 def _gap(Z: np.ndarray, A: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """How clearly each argmax is decided between places: (m,) for Z (m, n, d).
 
-    The smallest difference, over |A z_i| max |z_l|, between a token's largest score and its largest score at another place, further than `APART`
-    from the first: a follower close to its leader competes with it all the time, and either choice leads to the same limit.
+    The smallest difference, over |A z_i| max |z_l|, between a token's largest score and its largest
+    score at another place, further than `APART` from the first: a follower close to its leader
+    competes with it all the time, and either choice leads to the same limit.
     """
     looks_for = Z @ A.T
     scores = np.where(counts[:, None, :] > 0, looks_for @ Z.swapaxes(-1, -2), -np.inf)  # (m, n, n)
     size = np.linalg.norm(Z, axis=-1).max(-1)  # (m,)
     distance = np.linalg.norm(Z[:, :, None] - Z[:, None], axis=-1)  # (m, n, n)
-    elsewhere = np.take_along_axis(distance, scores.argmax(-1)[..., None], 1) > APART * size[:, None, None]
+    elsewhere = (
+        np.take_along_axis(distance, scores.argmax(-1)[..., None], 1) > APART * size[:, None, None]
+    )
     second = np.where(elsewhere, scores, -np.inf).max(-1)  # (m, n)
     scale = np.linalg.norm(looks_for, axis=-1) * size[:, None]
     return ((scores.max(-1) - second) / np.maximum(scale, np.finfo(float).tiny)).min(-1)
 
 
 def _faces(sites: np.ndarray, is_vertex: np.ndarray, A: np.ndarray) -> tuple[float, float]:
-    """How far the sites (m, d) are from the polytope K of the vertices, and from being projections of the origin onto faces of K.
+    """How far the sites (m, d) are from the polytope K of the vertices, and from being projections
+    of the origin onto faces of K.
 
-    s is the A-projection of the origin onto a face F exactly when s lies in F and <A s, v - s> = 0 for all v in F. Then <A s, .> is largest on F: it
-    is the face that A s exposes. So F is read off as the vertices that tie for the largest <A s, v>, and two residuals are left: the distance of s
+    s is the A-projection of the origin onto a face F exactly when s lies in F and <A s, v - s> = 0
+    for all v in F. Then <A s, .> is largest on F: it is the face that A s exposes. So F is read off
+    as the vertices that tie for the largest <A s, v>, and two residuals are left: the distance of s
     from the convex hull of F, and the largest |<A s, v - s>| there.
     """
     vertices = sites[is_vertex]
@@ -192,7 +241,9 @@ def _faces(sites: np.ndarray, is_vertex: np.ndarray, A: np.ndarray) -> tuple[flo
 
 
 def distance_to_hull(s: np.ndarray, vertices: np.ndarray) -> float:
-    """Distance of s (d,) from the convex hull of the vertices (m, d): least squares over convex weights, their sum held by a heavy row."""
+    """Distance of s (d,) from the convex hull of the vertices (m, d): least squares over convex
+    weights, their sum held by a heavy row.
+    """
     heavy = 1e3 * max(np.abs(vertices).max(), 1e-300)
     system = np.vstack([vertices.T, np.full(len(vertices), heavy)])
     weights = nnls(system, np.append(s, heavy))[0]

@@ -1,8 +1,11 @@
-"""Which words lead, how far from the decision line they stand, and what a lexicon that people made says of them.
+"""Which words lead, how far from the decision line they stand, and what a lexicon that people made
+says of them.
 
-Source 004, "Training and results": the leaders farthest from the decision hyperplane convey sentiment, the most frequent ones are mostly related to it.
-A model of the same labels would agree with itself; so words are judged by valences that people gave. `valence` (W,) holds a number for each word
-of the vocabulary, NaN where the lexicon does not list it. N reviews of at most n distinct words, `Anatomy` from `faithfulness.dissect`.
+Source 004, "Training and results": the leaders farthest from the decision hyperplane convey
+sentiment, the most frequent ones are mostly related to it. A model of the same labels would agree
+with itself; so words are judged by valences that people gave. `valence` (W,) holds a number for
+each word of the vocabulary, NaN where the lexicon does not list it. N reviews of at most n distinct
+words, `Anatomy` from `faithfulness.dissect`.
 """
 
 from __future__ import annotations
@@ -23,9 +26,11 @@ FARTHEST = 0.1  # share of the leaders that count as farthest from the line
 
 
 def judge_leaders(anatomy: Anatomy, bags: Bags, valence: np.ndarray) -> dict[str, float]:
-    """Shares of leader occurrences that the lexicon lists (all, the farthest tenth, the rest), beside that of all words; and of signs that agree.
+    """Shares of leader occurrences that the lexicon lists (all, the farthest tenth, the rest),
+    beside that of all words; and of signs that agree.
 
-    `agree_far` is the share of the listed ones among the farthest that stand on the side of their valence.
+    `agree_far` is the share of the listed ones among the farthest that stand on the side of their
+    valence.
     """
     words, heights = bags.words[anatomy.leader], anatomy.height[anatomy.leader]
     listed, everyone = ~np.isnan(valence[words]), bags.words[bags.counts > 0]
@@ -46,23 +51,30 @@ def judge_leaders(anatomy: Anatomy, bags: Bags, valence: np.ndarray) -> dict[str
 def judge_named(
     model: Classifier, bags: Bags, valence: np.ndarray, vocabulary: np.ndarray, named: Sequence[str]
 ) -> dict[str, float]:
-    """`judge_leaders` of a model, with the height of some named words over the decision line; NaN for a word that the vocabulary lacks."""
+    """`judge_leaders` of a model, with the height of some named words over the decision line; NaN
+    for a word that the vocabulary lacks.
+    """
     heights = {word: heights_of(model, np.flatnonzero(vocabulary == word)) for word in named}
     judged = judge_leaders(dissect(model, bags), bags, valence)
     del judged["leaders"]
-    return judged | {word: float(found[0]) if len(found) else float("nan") for word, found in heights.items()}
+    return judged | {
+        word: float(found[0]) if len(found) else float("nan") for word, found in heights.items()
+    }
 
 
 def frequent_leaders(
     anatomy: Anatomy, bags: Bags, logits: np.ndarray, labels: np.ndarray, top: int
 ) -> list[dict[str, float]]:
-    """The `top` most frequent leaders of confident, correct reviews: word number, share of these reviews, mean height over the decision line.
+    """The `top` most frequent leaders of confident, correct reviews: word number, share of these
+    reviews, mean height over the decision line.
 
     Confident: the half of the correctly classified reviews with the largest |logit|.
     """
     right = (logits > 0) == (labels == 1)
     if not right.any():
-        raise ValueError("No review is classified correctly: there are no confident ones to look into.")
+        raise ValueError(
+            "No review is classified correctly: there are no confident ones to look into."
+        )
     sure = right & (np.abs(logits) >= np.median(np.abs(logits[right])))
     led = anatomy.leader & sure[:, None]
     frequency = np.bincount(bags.words[led])
@@ -76,28 +88,36 @@ def frequent_leaders(
 
 
 def head_count(anatomy: Anatomy, bags: Bags, logits: np.ndarray) -> dict[str, float]:
-    """Shares of tokens that end on the positive side, by decision, and how often that share alone, cut at its median, gives the decision (cut at its own).
+    """Shares of tokens that end on the positive side, by decision, and how often that share alone,
+    cut at its median, gives the decision (cut at its own).
 
     NaN stands for the share of a decision that no review gets.
     """
     positive = (bags.counts * (anatomy.end > 0)).sum(1) / bags.counts.sum(1)
     same = (positive > np.median(positive)) == (logits > np.median(logits))
     sides = {"positive": positive[logits > 0], "negative": positive[logits <= 0]}
-    shares = {f"share_positive_side_if_{name}": part.mean() if len(part) else np.nan for name, part in sides.items()}
+    shares = {
+        f"share_positive_side_if_{name}": part.mean() if len(part) else np.nan
+        for name, part in sides.items()
+    }
     return {**shares, "head_count_predicts": same.mean()}
 
 
 def context_area(anatomy: Anatomy, bags: Bags, labels: np.ndarray, neutral: np.ndarray) -> float:
-    """How well the places where neutral words end tell the reviews' labels: area under the ROC curve, 0.5 for chance.
+    """How well the places where neutral words end tell the reviews' labels: area under the ROC
+    curve, 0.5 for chance.
 
-    Where a word ends depends on the review, through the leaders that drew it. Each neutral word's end height is compared with its own mean over
-    the reviews; a review's score is the mean of these differences over its neutral words. Without attention every difference is 0. `neutral` (W,)
+    Where a word ends depends on the review, through the leaders that drew it. Each neutral word's
+    end height is compared with its own mean over the reviews; a review's score is the mean of these
+    differences over its neutral words. Without attention every difference is 0. `neutral` (W,)
     marks the words.
     """
     there = (bags.counts > 0) & neutral[bags.words]
     words, ends = bags.words[there], anatomy.end[there]
     size = len(neutral)
-    mean = np.bincount(words, ends, minlength=size) / np.maximum(np.bincount(words, minlength=size), 1)
+    mean = np.bincount(words, ends, minlength=size) / np.maximum(
+        np.bincount(words, minlength=size), 1
+    )
     moved = np.where(there, anatomy.end - mean[bags.words], 0.0)
     score = (moved * bags.counts).sum(1) / np.maximum((there * bags.counts).sum(1), 1)
     positive = labels == 1
@@ -105,7 +125,8 @@ def context_area(anatomy: Anatomy, bags: Bags, labels: np.ndarray, neutral: np.n
         raise ValueError("Reviews of one label only have no ROC curve.")
     ranks = rankdata(score)
     return float(
-        (ranks[positive].sum() - positive.sum() * (positive.sum() + 1) / 2) / (positive.sum() * (~positive).sum())
+        (ranks[positive].sum() - positive.sum() * (positive.sum() + 1) / 2)
+        / (positive.sum() * (~positive).sum())
     )
 
 
@@ -114,12 +135,20 @@ class Repetition:
     """Reviews with repeated words under the theorem's definition, which asks for distinct tokens."""
 
     repeating: float  # share of reviews that repeat a word
-    lost: float  # share of the leaders, words merged, that are repeated: C_i = {i} cannot hold for a token that has an equal
-    error: float  # largest relative difference between the dynamics of merged tokens with counts and that of repeated tokens
+    # share of the leaders, words merged, that are repeated: C_i = {i} cannot hold for a token that
+    # has an equal
+    lost: float
+    # largest relative difference between the dynamics of merged tokens with counts and that of
+    # repeated tokens
+    error: float
 
 
-def compare_with_repeats(model: Classifier, bags: Bags, anatomy: Anatomy, reviews: int = 20) -> Repetition:
-    """Measure what merging repeated words changes: leaders by name, and nothing else. The dynamics is compared on the first `reviews` that repeat."""
+def compare_with_repeats(
+    model: Classifier, bags: Bags, anatomy: Anatomy, reviews: int = 20
+) -> Repetition:
+    """Measure what merging repeated words changes: leaders by name, and nothing else. The dynamics
+    is compared on the first `reviews` that repeat.
+    """
     repeats = bags.counts > 1
     embedding, alpha = model.embedding.detach().double().numpy(), model.alpha.item()
     worst = 0.0
@@ -127,13 +156,19 @@ def compare_with_repeats(model: Classifier, bags: Bags, anatomy: Anatomy, review
         n = int((bags.counts[r] > 0).sum())
         counts = bags.counts[r, :n].astype(float)
         Z, copies = embedding[bags.words[r, :n]], np.repeat(np.arange(n), counts.astype(int))
-        merged = trajectory(Z, np.eye(Z.shape[1]), alpha, model.recipe.layers, counts=counts, check=False)
-        spelt_out = trajectory(Z[copies], np.eye(Z.shape[1]), alpha, model.recipe.layers, check=False)
+        merged = trajectory(
+            Z, np.eye(Z.shape[1]), alpha, model.recipe.layers, counts=counts, check=False
+        )
+        spelt_out = trajectory(
+            Z[copies], np.eye(Z.shape[1]), alpha, model.recipe.layers, check=False
+        )
         worst = max(worst, float(np.abs(merged[:, copies] - spelt_out).max() / np.abs(Z).max()))
     return Repetition(float(repeats.any(1).mean()), float(repeats[anatomy.leader].mean()), worst)
 
 
 def heights_of(model: Classifier, words: np.ndarray) -> np.ndarray:
-    """Heights <w, z> + v of some words' own embeddings over the decision line, and so the side on which they stand."""
+    """Heights <w, z> + v of some words' own embeddings over the decision line, and so the side on
+    which they stand.
+    """
     with torch.no_grad():
         return (model.embedding[torch.from_numpy(words)] @ model.w + model.v).numpy()

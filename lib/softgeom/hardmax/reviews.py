@@ -1,10 +1,12 @@
 """Reviews as bags: cleaning, vocabulary, distinct words with counts, splits without leaks.
 
-Source 004, "Computational contribution": each review is its first n = 128 words after cleaning. A word that occurs twice is one token with
-multiplicity two, so a review becomes a row of distinct word numbers and a row of counts, padded with count 0 (padding is no token). The
-vocabulary comes from the training reviews alone.
+Source 004, "Computational contribution": each review is its first n = 128 words after cleaning. A
+word that occurs twice is one token with multiplicity two, so a review becomes a row of distinct
+word numbers and a row of counts, padded with count 0 (padding is no token). The vocabulary comes
+from the training reviews alone.
 
-Symbols: N reviews, n <= 128 the largest number of distinct words in one of them, W the size of the vocabulary.
+Symbols: N reviews, n <= 128 the largest number of distinct words in one of them, W the size of the
+vocabulary.
 """
 
 from __future__ import annotations
@@ -19,12 +21,16 @@ import pandas as pd
 
 WORDS_PER_REVIEW = 128  # the source's n
 _MARKUP = re.compile(r"<[^>]*>|https?://\S+|www\.\S+")
-_WORD = re.compile(r"[^\W\d_]{2,}")  # runs of letters: punctuation and numbers separate, single letters are dropped
-_APOSTROPHES = str.maketrans("", "", "'’`´")  # "didn't" becomes "didnt": scikit-learn's stop words are spelt this way
+# runs of letters: punctuation and numbers separate, single letters are dropped
+_WORD = re.compile(r"[^\W\d_]{2,}")
+# "didn't" becomes "didnt": scikit-learn's stop words are spelt this way
+_APOSTROPHES = str.maketrans("", "", "'’`´")
 
 
 def clean(text: str) -> list[str]:
-    """The words of a review: lower case, without HTML tags, URLs, apostrophes, punctuation, numbers and single letters."""
+    """The words of a review: lower case, without HTML tags, URLs, apostrophes, punctuation, numbers
+    and single letters.
+    """
     return _WORD.findall(_MARKUP.sub(" ", text).lower().translate(_APOSTROPHES))
 
 
@@ -37,7 +43,9 @@ def stop_words() -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Cleaned reviews as one long row of word numbers: review r is `ids[offsets[r]:offsets[r + 1]]`, stop words included."""
+    """Cleaned reviews as one long row of word numbers: review r is `ids[offsets[r]:offsets[r +
+    1]]`, stop words included.
+    """
 
     ids: np.ndarray  # (total,) int32 numbers into a lexicon shared by all the splits
     offsets: np.ndarray  # (N + 1,)
@@ -73,20 +81,31 @@ class Bags:
     def join(*parts: Bags) -> Bags:
         """The reviews of several bags, one after the other."""
         width = max(part.words.shape[1] for part in parts)
-        wide = [[np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (part.words, part.counts)] for part in parts]
-        return Bags(np.concatenate([words for words, _ in wide]), np.concatenate([counts for _, counts in wide]))
+        wide = [
+            [np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (part.words, part.counts)]
+            for part in parts
+        ]
+        return Bags(
+            np.concatenate([words for words, _ in wide]),
+            np.concatenate([counts for _, counts in wide]),
+        )
 
     @property
     def empty(self) -> np.ndarray:
-        """Reviews in which cleaning left no known word, (N,): they have no dynamics and must be dropped."""
+        """Reviews in which cleaning left no known word, (N,): they have no dynamics and must be
+        dropped.
+        """
         return np.asarray(~(self.counts > 0).any(1))
 
     def without(self, marked: np.ndarray) -> Bags:
-        """The reviews with the marked words (N, n) deleted; a review that would become empty keeps them all."""
+        """The reviews with the marked words (N, n) deleted; a review that would become empty keeps
+        them all.
+        """
         counts = np.where(marked, 0, self.counts).astype(self.counts.dtype)
         gone = ~(counts > 0).any(1)
         counts[gone] = self.counts[gone]
-        order = np.argsort(counts <= 0, axis=1, kind="stable")  # count 0 is padding, which stands behind
+        # count 0 is padding, which stands behind
+        order = np.argsort(counts <= 0, axis=1, kind="stable")
         return Bags(np.take_along_axis(self.words, order, 1), np.take_along_axis(counts, order, 1))
 
     def matrix(self, size: int) -> Any:
@@ -99,8 +118,12 @@ class Bags:
         )
 
 
-def tokenise(texts: Iterable[str], lexicon: dict[str, int], split: Callable[[str], list[str]] = clean) -> Tokens:
-    """Split each text into words and number them; new words are added to `lexicon` (word -> number)."""
+def tokenise(
+    texts: Iterable[str], lexicon: dict[str, int], split: Callable[[str], list[str]] = clean
+) -> Tokens:
+    """Split each text into words and number them; new words are added to `lexicon` (word ->
+    number).
+    """
     ids: list[int] = []
     offsets = [0]
     for text in texts:
@@ -140,12 +163,17 @@ def build_vocabulary(
 
         heads: dict[str, int] = {}
         lemma = [simplemma.lemmatize(word, lang="en").lower() for word in spelling]
-        form = np.array([heads.setdefault(head, lexicon.get(head, number)) for number, head in enumerate(lemma)])
+        form = np.array(
+            [heads.setdefault(head, lexicon.get(head, number)) for number, head in enumerate(lemma)]
+        )
     pairs = np.unique(tokens.review * len(spelling) + form[tokens.ids])  # each word once per review
     frequency = np.bincount(pairs % len(spelling), minlength=len(spelling))
     usable = (frequency >= least) & ~stopped
     if not usable.any():
-        raise ValueError(f"No word occurs in {least} training reviews: the corpus is too small, or `least` too large.")
+        raise ValueError(
+            f"No word occurs in {least} training reviews: the corpus is too small, or "
+            "`least` too large."
+        )
     chosen = np.flatnonzero(usable)
     chosen = chosen[np.argsort(-frequency[chosen], kind="stable")]
     number = np.full(len(spelling), -1)
@@ -154,7 +182,9 @@ def build_vocabulary(
 
 
 def bag(tokens: Tokens, numbers: np.ndarray, length: int = WORDS_PER_REVIEW) -> Bags:
-    """Distinct words with counts among the first `length` known words of each review; `numbers` comes from `build_vocabulary`."""
+    """Distinct words with counts among the first `length` known words of each review; `numbers`
+    comes from `build_vocabulary`.
+    """
     words = numbers[tokens.ids]
     known = words >= 0
     review, words = tokens.review[known], words[known]
@@ -162,58 +192,82 @@ def bag(tokens: Tokens, numbers: np.ndarray, length: int = WORDS_PER_REVIEW) -> 
         review, review
     )  # place of the word among its review's known words
     review, words, position = (part[position < length] for part in (review, words, position))
-    pairs, first, counts = np.unique(review * len(numbers) + words, return_index=True, return_counts=True)
+    pairs, first, counts = np.unique(
+        review * len(numbers) + words, return_index=True, return_counts=True
+    )
     order = np.lexsort((position[first], pairs // len(numbers)))
     pairs, counts = pairs[order], counts[order]
     review = pairs // len(numbers)
     column = np.arange(len(pairs)) - np.searchsorted(review, review)
     width = int(column.max()) + 1 if len(column) else 1
-    bags = Bags(np.zeros((len(tokens), width), np.int32), np.zeros((len(tokens), width), np.float32))
+    bags = Bags(
+        np.zeros((len(tokens), width), np.int32), np.zeros((len(tokens), width), np.float32)
+    )
     bags.words[review, column] = pairs % len(numbers)
     bags.counts[review, column] = counts
     return bags
 
 
 def check_labels(reviews: pd.DataFrame, name: str = "training") -> np.ndarray:
-    """The labels as an integer array, (N,); ValueError when a column is missing, a label is neither 0 nor 1, or one class is absent."""
+    """The labels as an integer array, (N,); ValueError when a column is missing, a label is neither
+    0 nor 1, or one class is absent.
+    """
     for column in ("text", "label"):
         if column not in reviews:
             raise ValueError(
-                f"The {name} reviews have no column {column!r}; they have {', '.join(map(str, reviews.columns))}."
+                f"The {name} reviews have no column {column!r}; they have "
+                f"{', '.join(map(str, reviews.columns))}."
             )
     labels = reviews["label"].to_numpy()
     wrong = ~np.isin(labels, (0, 1))
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(
-            f"Row {row} of the {name} reviews has label {labels[row]}: use 0 for negative and 1 for positive."
+            f"Row {row} of the {name} reviews has label {labels[row]}: use 0 for negative "
+            "and 1 for positive."
         )
     if len(np.unique(labels)) < 2:
         raise ValueError(
-            f"The {name} reviews are all labelled {labels[0]}: a part of a file sorted by label? Shuffle it before taking a part."
+            f"The {name} reviews are all labelled {labels[0]}: a part of a file sorted by "
+            "label? Shuffle it before taking a part."
         )
     return labels.astype(np.int64)
 
 
 def drop_texts_of(reviews: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
-    """`reviews` without the rows whose text also occurs in `other` (the test part), so that nothing is learnt by heart."""
+    """`reviews` without the rows whose text also occurs in `other` (the test part), so that nothing
+    is learnt by heart.
+    """
     return reviews[~reviews["text"].isin(set(other["text"]))].reset_index(drop=True)
 
 
 def validation_blocks(reviews: pd.DataFrame, blocks: int = 5) -> np.ndarray:
-    """The block 0, ..., blocks - 1 of each review, (N,): blocks of consecutive file numbers within each label.
+    """The block 0, ..., blocks - 1 of each review, (N,): blocks of consecutive file numbers within
+    each label.
 
-    Reviews of one film stand in files of consecutive numbers and share names and words, so a random split flatters. Where file names are
-    missing, the order of the rows within a label takes their place.
+    Reviews of one film stand in files of consecutive numbers and share names and words, so a random
+    split flatters. Where file names are missing, the order of the rows within a label takes their
+    place.
     """
     if "source_file" in reviews:
-        number = reviews["source_file"].str.extract(r"(\d+)_\d+\.txt$", expand=False).astype(float).to_numpy()
+        number = (
+            reviews["source_file"]
+            .str.extract(r"(\d+)_\d+\.txt$", expand=False)
+            .astype(float)
+            .to_numpy()
+        )
         if np.isnan(number).any():
             row = int(np.isnan(number).argmax())
             raise ValueError(
-                f"Row {row}: {reviews['source_file'].iloc[row]!r} does not look like 'train/pos/123_7.txt'."
+                f"Row {row}: {reviews['source_file'].iloc[row]!r} does not look like "
+                "'train/pos/123_7.txt'."
             )
     else:
         number = np.arange(len(reviews), dtype=float)
-    rank = pd.Series(number).groupby(reviews["label"].to_numpy()).rank(method="first", pct=True).to_numpy()
+    rank = (
+        pd.Series(number)
+        .groupby(reviews["label"].to_numpy())
+        .rank(method="first", pct=True)
+        .to_numpy()
+    )
     return np.minimum((rank * blocks - 1e-9).astype(int), blocks - 1)

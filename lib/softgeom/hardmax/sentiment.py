@@ -4,8 +4,9 @@ Source 004, "Computational contribution" (d = 2, K = 8, A = identity):
 
     y = sigmoid( <w, mean_i z_i^K> + v ),   z_i^0 = E[word i],   the mean weighted by the words' counts.
 
-Each argmax is held fixed in the gradient, the exact derivative almost everywhere; `attention="softmax"` is the source authors' surrogate at a
-temperature instead. Symbols: B reviews of at most n distinct words, W words in the vocabulary, E (W, d), w (d,), v and alpha > 0 scalars.
+Each argmax is held fixed in the gradient, the exact derivative almost everywhere;
+`attention="softmax"` is the source authors' surrogate at a temperature instead. Symbols: B reviews
+of at most n distinct words, W words in the vocabulary, E (W, d), w (d,), v and alpha > 0 scalars.
 """
 
 from __future__ import annotations
@@ -36,29 +37,31 @@ class Recipe:
     layers: int = 8
     alpha: float = 1.0  # fixed value, or the initial one when trained
     train_alpha: bool = False
-    plain_alpha: bool = (
-        False  # train alpha itself, as the source's code does, instead of its logarithm; it may then become negative
-    )
-    anneal_from: float = 0.0  # when positive, a fixed alpha is approached from here during the first 60 % of the steps
+    # train alpha itself, as the source's code does, instead of its logarithm; it may then become
+    # negative
+    plain_alpha: bool = False
+    # when positive, a fixed alpha is approached from here during the first 60 % of the steps
+    anneal_from: float = 0.0
     floor: float = 0.0  # alpha = floor + exp(parameter) stays above it
     attention: str = "hard"  # "hard", or "softmax" for the surrogate
     temperature: float = 1e-3  # of the surrogate
     start: str = "random"  # "random", or "polarity"
     scale: float = 0.1  # standard deviation of the random start
     spread: float = 0.05  # of the polarity start: norms are 1 + spread |t|
-    decoder_start: str = "zero"  # or "uniform": w and v from U(-1/sqrt(d), 1/sqrt(d)), as PyTorch's linear layers
+    # or "uniform": w and v from U(-1/sqrt(d), 1/sqrt(d)), as PyTorch's linear layers
+    decoder_start: str = "zero"
     word_dropout: float = 0.0  # share of a review's distinct words left out at random in each step
     epochs: int = 3
     batch: int = 256
     learning_rate: float = 0.01
     falling: bool = True  # the learning rate falls linearly to 0, or stays
-    decoder_rate: float = (
-        10.0  # how many times faster the decoder learns: means of tokens are small, so its weights must grow large
-    )
+    # how many times faster the decoder learns: means of tokens are small, so its weights must grow
+    # large
+    decoder_rate: float = 10.0
     clip: float = 0.0  # largest norm of a step's gradient, longer ones are shortened; 0: any
-    pool: int = (
-        16  # batches are cut from pools of so many, sorted by length: less padding; 1 draws them plainly at random
-    )
+    # batches are cut from pools of so many, sorted by length: less padding; 1 draws them plainly at
+    # random
+    pool: int = 16
     seed: int = 0
 
 
@@ -69,7 +72,8 @@ class Classifier(nn.Module):
         super().__init__()
         if recipe.alpha <= recipe.floor and not recipe.plain_alpha:
             raise ValueError(
-                f"alpha = {recipe.alpha} must lie above its floor {recipe.floor}, which must not be negative."
+                f"alpha = {recipe.alpha} must lie above its floor {recipe.floor}, which must "
+                "not be negative."
             )
         d = embedding.shape[1]
         self.recipe = recipe
@@ -121,7 +125,8 @@ class Classifier(nn.Module):
 
     def forward(self, words: Tensor, counts: Tensor, layers: int | None = None) -> Tensor:
         Z = F.embedding(words, self.embedding)
-        if torch.is_grad_enabled() and self.recipe.attention == "hard":  # training: exact ties do not matter, time does
+        # training: exact ties do not matter, time does
+        if torch.is_grad_enabled() and self.recipe.attention == "hard":
             depth = self.recipe.layers if layers is None else layers
             return mean_after_layers(Z, counts, self.alpha, depth) @ self.w + self.v
         return self.read(self.states(Z, counts, layers)[-1], counts)
@@ -139,12 +144,16 @@ def random_start(size: int, recipe: Recipe) -> Tensor:
 
 
 def polarity_start(weights: np.ndarray, recipe: Recipe) -> Tensor:
-    """Embeddings (W, d) on an arc that orders the words by a weight: their effect on the logit of a model of mean word vectors.
+    """Embeddings (W, d) on an arc that orders the words by a weight: their effect on the logit of a
+    model of mean word vectors.
 
-    In the plane z = r (sin t, cos t) with t the weight over two standard deviations, clipped to +-pi/2, and r = 1 + spread |t|: the polar words
-    are longer, so they lead. Further dimensions are small noise. What such a model's leaders say about sentiment is built in.
+    In the plane z = r (sin t, cos t) with t the weight over two standard deviations, clipped to
+    +-pi/2, and r = 1 + spread |t|: the polar words are longer, so they lead. Further dimensions are
+    small noise. What such a model's leaders say about sentiment is built in.
     """
-    t = torch.as_tensor(np.clip(weights / (2 * weights.std()), -1, 1) * (np.pi / 2), dtype=torch.float32)
+    t = torch.as_tensor(
+        np.clip(weights / (2 * weights.std()), -1, 1) * (np.pi / 2), dtype=torch.float32
+    )
     r = 1 + recipe.spread * t.abs()
     generator = torch.Generator().manual_seed(recipe.seed)
     Z = 0.05 * torch.randn(len(weights), recipe.dimension, generator=generator)
@@ -157,14 +166,17 @@ def polarity_start(weights: np.ndarray, recipe: Recipe) -> Tensor:
 def logits(
     model: Classifier, bags: Bags, *, layers: int | None = None, hard: bool = True, chunk: int = 256
 ) -> np.ndarray:
-    """Logits (N,) of all reviews under the hard dynamics (or, with hard=False, under the attention that the model was trained with).
+    """Logits (N,) of all reviews under the hard dynamics (or, with hard=False, under the attention
+    that the model was trained with).
 
     `layers` replaces the model's depth: 0 switches attention off.
     """
     trained, depth = model.recipe, model.recipe.layers if layers is None else layers
     if hard and (fused := accelerator()) is not None and model.embedding.device.type == "cpu":
         E = model.embedding.numpy()
-        mean = fused.mean_tokens(E, model.alpha.item(), np.asarray(bags.words), np.asarray(bags.counts), depth, _tol(E))
+        mean = fused.mean_tokens(
+            E, model.alpha.item(), np.asarray(bags.words), np.asarray(bags.counts), depth, _tol(E)
+        )
         return mean @ model.w.numpy() + model.v.numpy()
     if hard:
         model.recipe = replace(trained, attention="hard")
@@ -192,7 +204,9 @@ def _tol(Z: Any) -> float:
 
 
 def in_softmax(model: Classifier, temperature: float) -> Classifier:
-    """A copy of the model whose attention is softmax at a temperature: the surrogate on the same weights."""
+    """A copy of the model whose attention is softmax at a temperature: the surrogate on the same
+    weights.
+    """
     twin = copy.deepcopy(model)
     twin.recipe = replace(model.recipe, attention="softmax", temperature=temperature)
     return twin
@@ -206,6 +220,7 @@ def accuracy(scores: np.ndarray, labels: np.ndarray) -> float:
 def tensors(bags: Bags, rows: np.ndarray | slice, model: Classifier) -> tuple[Tensor, Tensor]:
     """Words and counts of some reviews, cut to the longest of them."""
     width = int((bags.counts[rows] > 0).sum(1).max())
-    # Parallel workers see large arrays as read-only memory maps: indexing by rows copies, np.asarray drops the subclass.
+    # Parallel workers see large arrays as read-only memory maps: indexing by rows copies,
+    # np.asarray drops the subclass.
     counts = torch.from_numpy(np.asarray(bags.counts[rows, :width])).to(model.embedding.dtype)
     return torch.from_numpy(np.asarray(bags.words[rows, :width])), counts

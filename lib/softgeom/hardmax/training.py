@@ -1,8 +1,10 @@
-"""Training the sentiment classifier: cross-entropy to labels or, distilled, to the probabilities of a teacher.
+"""Training the sentiment classifier: cross-entropy to labels or, distilled, to the probabilities of
+a teacher.
 
-Source 004, "Training and results", trains for 100 epochs through softmax attention at temperature 0.001. Here the argmax is held fixed in the
-gradient, Adam's learning rate falls linearly to 0, a fixed alpha may be approached from below, and words may be left out at random; a `Recipe` can also say
-what the source does. N reviews, targets (N,) in [0, 1].
+Source 004, "Training and results", trains for 100 epochs through softmax attention at temperature
+0.001. Here the argmax is held fixed in the gradient, Adam's learning rate falls linearly to 0, a
+fixed alpha may be approached from below, and words may be left out at random; a `Recipe` can also
+say what the source does. N reviews, targets (N,) in [0, 1].
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from softgeom.hardmax.sentiment import (
     tensors,
 )
 
-Step = Callable[[np.ndarray, np.ndarray, np.ndarray, float], float]  # words, counts, targets, learning rate -> loss
+# words, counts, targets, learning rate -> loss
+Step = Callable[[np.ndarray, np.ndarray, np.ndarray, float], float]
 
 
 def fit(
@@ -38,19 +41,25 @@ def fit(
     after_epoch: Callable[[int, Classifier, float], bool | None] | None = None,
     compiled: bool | None = None,
 ) -> Classifier:
-    """Minimise the cross-entropy between `targets` (N,) in [0, 1] and sigmoid(logits); labels and teacher probabilities alike.
+    """Minimise the cross-entropy between `targets` (N,) in [0, 1] and sigmoid(logits); labels and
+    teacher probabilities alike.
 
-    Adam as the recipe sets it, everything drawn from its seed. `after_epoch(epoch, model, loss)` is called after each epoch and ends the training when it
-    returns True. `compiled` says whether the steps run in compiled loops (`fused`, which needs numba) or by autograd; by default they do where they can,
-    and the two differ by rounding. Returns the model, trained in place.
+    Adam as the recipe sets it, everything drawn from its seed. `after_epoch(epoch, model, loss)` is
+    called after each epoch and ends the training when it returns True. `compiled` says whether the
+    steps run in compiled loops (`fused`, which needs numba) or by autograd; by default they do
+    where they can, and the two differ by rounding. Returns the model, trained in place.
     """
     recipe = model.recipe
     if len(bags) != len(targets):
         raise ValueError(f"{len(bags)} reviews but {len(targets)} targets.")
     if bags.empty.any():
-        raise ValueError(f"{int(bags.empty.sum())} reviews hold no known word: drop them before training.")
+        raise ValueError(
+            f"{int(bags.empty.sum())} reviews hold no known word: drop them before training."
+        )
     if np.isin(targets, (0, 1)).all() and len(np.unique(targets)) < 2:
-        raise ValueError("All training targets are equal: data sorted by label? Shuffle before taking a part.")
+        raise ValueError(
+            "All training targets are equal: data sorted by label? Shuffle before taking a part."
+        )
     generator = np.random.default_rng(recipe.seed)
     step = _step(model, compiled)
     steps = recipe.epochs * -(-len(bags) // recipe.batch)
@@ -73,9 +82,16 @@ def _step(model: Classifier, compiled: bool | None) -> Step:
     """The model's training step, compiled or recorded."""
     possible = compiled is not False and accelerator() is not None
     if compiled and not possible:
-        raise ValueError("Compiled training needs numba, which is not installed: pip install 'softgeom[fast]'.")
+        raise ValueError(
+            "Compiled training needs numba, which is not installed: pip install 'softgeom[fast]'."
+        )
     rate = model.recipe.decoder_rate
-    rates: dict[nn.Parameter, float] = {model.embedding: 1.0, model.step: 1.0, model.w: rate, model.v: rate}
+    rates: dict[nn.Parameter, float] = {
+        model.embedding: 1.0,
+        model.step: 1.0,
+        model.w: rate,
+        model.v: rate,
+    }
     if possible and model.embedding.device.type == "cpu":
         from softgeom.hardmax.fused_step import FusedStep
 
@@ -84,7 +100,9 @@ def _step(model: Classifier, compiled: bool | None) -> Step:
 
     def recorded(words: np.ndarray, counts: np.ndarray, goals: np.ndarray, rate: float) -> float:
         logits = model(*tensors(Bags(words, counts), slice(None), model))
-        loss = F.binary_cross_entropy_with_logits(logits, torch.as_tensor(goals, dtype=logits.dtype))
+        loss = F.binary_cross_entropy_with_logits(
+            logits, torch.as_tensor(goals, dtype=logits.dtype)
+        )
         loss.backward()
         if model.recipe.clip > 0:
             nn.utils.clip_grad_norm_([p for p in rates if p.grad is not None], model.recipe.clip)
@@ -103,11 +121,14 @@ class Trained:
     w: np.ndarray  # (d,)
     v: float
     alpha: float
-    curve: list[tuple[int, float, float]]  # epoch, training loss, accuracy on the held-out reviews (NaN without any)
+    # epoch, training loss, accuracy on the held-out reviews (NaN without any)
+    curve: list[tuple[int, float, float]]
 
     def model(self) -> Classifier:
         """The classifier again."""
-        restored = Classifier(torch.tensor(self.embedding), replace(self.recipe, alpha=self.alpha, anneal_from=0.0))
+        restored = Classifier(
+            torch.tensor(self.embedding), replace(self.recipe, alpha=self.alpha, anneal_from=0.0)
+        )
         with torch.no_grad():
             restored.w.copy_(torch.from_numpy(self.w))
             restored.v.fill_(self.v)
@@ -122,7 +143,9 @@ def train(
     polarity: np.ndarray | None = None,
     held_out: tuple[Bags, np.ndarray] | None = None,
 ) -> Trained:
-    """Build the recipe's start over `size` words (from the words' `polarity` (W,), if it asks for that), fit, return arrays."""
+    """Build the recipe's start over `size` words (from the words' `polarity` (W,), if it asks for
+    that), fit, return arrays.
+    """
     if recipe.start == "polarity":
         if polarity is None:
             raise ValueError("A polarity start needs a weight for each word: pass `polarity`.")
@@ -145,8 +168,9 @@ def train(
 def _anneal(model: Classifier, progress: float) -> None:
     """Set a fixed alpha on its way from `anneal_from`, geometrically.
 
-    At alpha = 1 a follower's own embedding reaches the decoder with weight (1 + alpha)^-8 = .004: it learns next to nothing. A small alpha lets every
-    word learn first, and the clusters form later.
+    At alpha = 1 a follower's own embedding reaches the decoder with weight (1 + alpha)^-8 = .004:
+    it learns next to nothing. A small alpha lets every word learn first, and the clusters form
+    later.
     """
     recipe = model.recipe
     if recipe.anneal_from > 0 and not recipe.train_alpha:
@@ -156,7 +180,9 @@ def _anneal(model: Classifier, progress: float) -> None:
 
 
 def _batches(bags: Bags, size: int, pool: int, generator: np.random.Generator) -> list[np.ndarray]:
-    """A random partition into batches of similar lengths: rows are shuffled, then sorted by length within pools of so many batches."""
+    """A random partition into batches of similar lengths: rows are shuffled, then sorted by length
+    within pools of so many batches.
+    """
     lengths = (bags.counts > 0).sum(1)
     order = generator.permutation(len(bags))
     batches = []
@@ -168,16 +194,20 @@ def _batches(bags: Bags, size: int, pool: int, generator: np.random.Generator) -
 
 
 def _thinned(bags: Bags, share: float, generator: np.random.Generator) -> Bags:
-    """The reviews with a random share of their words left out, so that no review is learnt by heart."""
+    """The reviews with a random share of their words left out, so that no review is learnt by
+    heart.
+    """
     return bags.without(generator.random(bags.counts.shape) < share) if share > 0 else bags
 
 
 def _adam(
     rates: dict[nn.Parameter, float], memory: float = 0.9, memory_of_squares: float = 0.999
 ) -> Callable[[float], None]:
-    """Adam (Kingma and Ba 2015) for the trainable parameters, each with a factor on the learning rate; returns update(learning_rate).
+    """Adam (Kingma and Ba 2015) for the trainable parameters, each with a factor on the learning
+    rate; returns update(learning_rate).
 
-    torch.optim would do the same, but its first use imports PyTorch's compiler, which takes longer than an epoch here.
+    torch.optim would do the same, but its first use imports PyTorch's compiler, which takes longer
+    than an epoch here.
     """
     moments = {p: (torch.zeros_like(p), torch.zeros_like(p)) for p in rates if p.requires_grad}
     steps = 0

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from softgeom.language_model.configuration import TrainingConfig, configuration_hash, draw_batch, learning_rate
+from softgeom.language_model.configuration import (
+    TrainingConfig,
+    configuration_hash,
+    draw_batch,
+    learning_rate,
+)
 from softgeom.language_model.generation import Continuation, generate
 from softgeom.language_model.gpt import GPT, Decoder, GPTConfig, explain_block, mix_heads, rotate
 from softgeom.language_model.internals import Internals, LayerInternals

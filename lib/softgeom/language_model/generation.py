@@ -1,13 +1,14 @@
 """Continuing a text: each next token from the softmax, with the keys and values of the past kept.
 
-Attention is causal, so the keys and values of a position never change once it has been read. A `Continuation` keeps
-them, (G, n_ctx, K) for each layer and side, and reads each new token alone: one row through every matrix in place of
-all rows so far. For one token the cost of a small model is that of starting its operations, which NumPy does five times
-sooner than PyTorch: so a continuation runs in NumPy, on the model's own memory; queries, keys and values come from one
-product, rotations from one table of complex numbers.
+Attention is causal, so the keys and values of a position never change once it has been read. A
+`Continuation` keeps them, (G, n_ctx, K) for each layer and side, and reads each new token alone:
+one row through every matrix in place of all rows so far. For one token the cost of a small model is
+that of starting its operations, which NumPy does five times sooner than PyTorch: so a continuation
+runs in NumPy, on the model's own memory; queries, keys and values come from one product, rotations
+from one table of complex numbers.
 
-When the context is full the window would slide, and every kept key would belong to another past: from there on each
-token is read with a window of its own, as without a cache.
+When the context is full the window would slide, and every kept key would belong to another past:
+from there on each token is read with a window of its own, as without a cache.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Continuation:
     Parameters
     ----------
     model : GPT or Llama
-        On the CPU, in float32 or float64. Most of its weights are shared, not copied: do not train it meanwhile.
+        On the CPU, in float32 or float64. Most of its weights are shared, not copied: do not train
+        it meanwhile.
     longest : int
         Positions to keep room for, at most `n_ctx`: 2 G K numbers each, in every layer.
     """
@@ -42,14 +44,19 @@ class Continuation:
         model._check_length(longest)
         if not can_continue(model):
             raise ValueError(
-                f"a model in {model.W_E.dtype} on {model.W_E.device} cannot keep its past: take float32 or float64 on the CPU."
+                f"a model in {model.W_E.dtype} on {model.W_E.device} cannot keep its past: "
+                "take float32 or float64 on the CPU."
             )
         K, kind = model.config.d_head, _array(model.W_E).dtype
         frequency = model.config.rotary_base ** (-np.arange(0, K, 2) / K)
         turns = np.exp(1j * np.arange(longest)[:, None, None] * frequency)  # (longest, 1, K / 2)
         turns = turns.astype(np.result_type(kind, np.complex64))
         self._layers = [_Layer(block, turns, longest) for block in model.blocks]  # type: ignore[arg-type]
-        self._W_E, self._W_U, self._norm = _array(model.W_E), _array(model.W_U).T, _norm(model.ln_final)
+        self._W_E, self._W_U, self._norm = (
+            _array(model.W_E),
+            _array(model.W_U).T,
+            _norm(model.ln_final),
+        )
         self._room, self._read = longest, 0
 
     def __len__(self) -> int:
@@ -66,7 +73,8 @@ class Continuation:
         start, stop = self._read, self._read + len(tokens)
         if not start < stop <= self._room:
             raise ValueError(
-                f"{len(tokens)} tokens after {start} do not fit the {self._room} positions kept: give 1 to {self._room - start}."
+                f"{len(tokens)} tokens after {start} do not fit the {self._room} positions "
+                f"kept: give 1 to {self._room - start}."
             )
         x = self._W_E[tokens.numpy()]  # (T, D)
         for layer in self._layers:
@@ -76,7 +84,9 @@ class Continuation:
 
 
 def can_continue(model: Any) -> bool:
-    """Whether a `Continuation` can be made: one of this package's models, on the CPU, in single or double precision."""
+    """Whether a `Continuation` can be made: one of this package's models, on the CPU, in single or
+    double precision.
+    """
     return (
         isinstance(model, Decoder)
         and model.W_E.device.type == "cpu"
@@ -90,8 +100,14 @@ class _Layer:
     def __init__(self, block: Block, turns: Array, longest: int) -> None:
         H, _, K = block.attn.W_Q.shape
         G = block.attn.W_K.shape[0]
-        weights = (_array(block.attn.W_Q) / math.sqrt(K), _array(block.attn.W_K), _array(block.attn.W_V))
-        self._W_QKV = np.concatenate([W.transpose(1, 0, 2).reshape(W.shape[1], -1) for W in weights], axis=1)
+        weights = (
+            _array(block.attn.W_Q) / math.sqrt(K),
+            _array(block.attn.W_K),
+            _array(block.attn.W_V),
+        )
+        self._W_QKV = np.concatenate(
+            [W.transpose(1, 0, 2).reshape(W.shape[1], -1) for W in weights], axis=1
+        )
         self._W_QKV = self._W_QKV.astype(weights[1].dtype)  # (D, (H + 2 G) K)
         self._W_O = _array(block.attn.W_O).reshape(H * K, -1)
         self._ln1, self._ln2, self._mlp = _norm(block.ln1), _norm(block.ln2), _network(block.mlp)
@@ -115,7 +131,12 @@ class _Layer:
         scores -= scores.max(-1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(-1, keepdims=True)
-        z = (scores @ self._values[:, :stop]).reshape(G, H // G, T, K).transpose(2, 0, 1, 3).reshape(T, H * K)
+        z = (
+            (scores @ self._values[:, :stop])
+            .reshape(G, H // G, T, K)
+            .transpose(2, 0, 1, 3)
+            .reshape(T, H * K)
+        )
         x = x + z @ self._W_O
         return x + self._mlp(self._ln2(x))
 
@@ -168,12 +189,13 @@ def generate(
     generator: torch.Generator | None = None,
     cache: bool = True,
 ) -> Tensor:
-    """Continue a sequence by sampling each next token from the softmax (the chain rule read forwards).
+    """Continue a sequence by sampling each next token (the chain rule read forwards).
 
     Parameters
     ----------
-    model : Decoder, or without a cache any callable (1, T) -> (1, T, V) with ``config.n_ctx`` and ``check_tokens``
-        Only the last ``n_ctx`` tokens are read.
+    model : torch.nn.Module
+        A `Decoder`; without a cache any callable (1, T) -> (1, T, V) with ``config.n_ctx`` and
+        ``check_tokens``. Only the last ``n_ctx`` tokens are read.
     tokens : (T,) integers
         The prompt, at least one token.
     n_new : int
@@ -183,14 +205,17 @@ def generate(
     generator : torch.Generator, optional
         Source of the randomness, on the CPU.
     cache : bool
-        Whether keys and values of the past are kept, where they can be (`can_continue`): the same tokens, sooner.
+        Whether keys and values of the past are kept, where they can be (`can_continue`): the same
+        tokens, sooner.
 
     Returns
     -------
     (T + n_new,) integers, prompt included.
     """
     if tokens.ndim != 1 or len(tokens) == 0:
-        raise ValueError(f"the prompt has shape {tuple(tokens.shape)}: give at least one token, as a vector.")
+        raise ValueError(
+            f"the prompt has shape {tuple(tokens.shape)}: give at least one token, as a vector."
+        )
     if temperature < 0:
         raise ValueError(f"temperature is {temperature}: it must be zero (greedy) or positive.")
     config: Any = model.config

@@ -1,17 +1,17 @@
 """A GPT with rotary positions, on one page, that returns what it computes.
 
-Pre-norm blocks (attention, then MLP, each reading a LayerNorm of the residual stream and adding to it), GELU, no
-dropout. With states as rows and TransformerLens's names,
+Pre-norm blocks (attention, then MLP, each reading a LayerNorm of the residual stream and adding to
+it), GELU, no dropout. With states as rows and TransformerLens's names,
 
     x <- W_E[tokens]
     x <- x + sum_h softmax(q_h k_h^T / sqrt(d_head)) v_h W_O_h
     x <- x + gelu(y W_in + b_in) W_out + b_out
     logits = LN(x) W_U^T,
 
-where q_h and k_h are LN(x) W_Q_h and LN(x) W_K_h with each adjacent pair of coordinates turned by an angle proportional
-to the position (Su et al. 2021), so that q_i . k_j depends on positions only through i - j. This is the architecture of
-the experiments in "Support tokens" (003, Section 7.1: d_model 384, 6 heads, 12 blocks). It runs in whatever
-floating-point type its weights have.
+where q_h and k_h are LN(x) W_Q_h and LN(x) W_K_h with each adjacent pair of coordinates turned by
+an angle proportional to the position (Su et al. 2021), so that q_i . k_j depends on positions only
+through i - j. This is the architecture of the experiments in "Support tokens" (003, Section 7.1:
+d_model 384, 6 heads, 12 blocks). It runs in whatever floating-point type its weights have.
 """
 
 from __future__ import annotations
@@ -41,18 +41,23 @@ class GPTConfig:
     d_mlp: int = 256  # neurons of each feed-forward network
     n_ctx: int = 128  # longest sequence
     tie_embeddings: bool = False  # is W_U the same matrix as W_E?
-    rotary_base: float = 10_000.0  # slowest rotary wavelength is about 2 pi times this many positions
+    # slowest rotary wavelength is about 2 pi times this many positions
+    rotary_base: float = 10_000.0
     layer_norm_eps: float = 1e-5  # added to the variance before its root
     init_std: float = 0.02  # standard deviation of every weight at the start
 
     def __post_init__(self) -> None:
-        sizes = {name: getattr(self, name) for name in ("d_vocab", "d_model", "n_heads", "n_layers", "d_mlp", "n_ctx")}
+        sizes = {
+            name: getattr(self, name)
+            for name in ("d_vocab", "d_model", "n_heads", "n_layers", "d_mlp", "n_ctx")
+        }
         for name, size in sizes.items():
             if size < 1:
                 raise ValueError(f"GPTConfig.{name} is {size}: every size must be at least 1.")
         if self.d_model % (2 * self.n_heads):
             raise ValueError(
-                f"d_model {self.d_model} does not split into {self.n_heads} heads of even width, which rotary pairs "
+                f"d_model {self.d_model} does not split into {self.n_heads} heads of even "
+                "width, which rotary pairs "
                 f"need: choose d_model as a multiple of {2 * self.n_heads}."
             )
 
@@ -63,7 +68,8 @@ class GPTConfig:
 
 
 def rotate(x: Tensor, base: float, offset: int = 0) -> Tensor:
-    """Turn each adjacent pair of coordinates by ``position * base**(-2 pair / d_head)`` (rotary embedding).
+    """Turn each adjacent pair of coordinates by ``position * base**(-2 pair / d_head)`` (rotary
+    embedding).
 
     Parameters
     ----------
@@ -79,17 +85,22 @@ def rotate(x: Tensor, base: float, offset: int = 0) -> Tensor:
     (..., T, d_head), same type as ``x``.
     """
     T, d_head = x.shape[-2:]
-    # Angles in at least single precision: bfloat16 cannot tell neighbouring positions beyond 256 apart.
+    # Angles in at least single precision: bfloat16 cannot tell neighbouring positions beyond 256
+    # apart.
     kind = torch.promote_types(x.dtype, torch.float32)
-    frequency = base ** (-torch.arange(0, d_head, 2, device=x.device, dtype=kind) / d_head)  # (d_head / 2,)
-    angle = torch.arange(offset, offset + T, device=x.device, dtype=kind)[:, None] * frequency  # (T, d_head / 2)
+    # (d_head / 2,)
+    frequency = base ** (-torch.arange(0, d_head, 2, device=x.device, dtype=kind) / d_head)
+    # (T, d_head / 2)
+    angle = torch.arange(offset, offset + T, device=x.device, dtype=kind)[:, None] * frequency
     pairs = x.to(kind).unflatten(-1, (-1, 2))
     if torch.compiler.is_compiling():
         # A compiler writes no kernels for complex numbers; it fuses these products instead.
         (even, odd), (cos, sin) = pairs.unbind(-1), (angle.cos(), angle.sin())
         turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
     else:
-        turned = torch.view_as_real(torch.view_as_complex(pairs) * torch.polar(torch.ones_like(angle), angle))
+        turned = torch.view_as_real(
+            torch.view_as_complex(pairs) * torch.polar(torch.ones_like(angle), angle)
+        )
     return turned.flatten(-2).to(x.dtype)
 
 
@@ -113,13 +124,15 @@ class LayerNorm(nn.Module):
 
 
 class Attention(nn.Module):
-    """Causal self-attention with one set of factors per head; key and value heads may serve several query heads each.
+    """Causal self-attention with one set of factors per head; key and value heads may serve several
+    query heads each.
 
     Parameters
     ----------
     config : GPTConfig or LlamaConfig
     n_kv_heads : int, optional
-        Key and value heads G; query head h reads number h // (H / G). Every query head has its own when not given.
+        Key and value heads G; query head h reads number h // (H / G). Every query head has its own
+        when not given.
     """
 
     def __init__(self, config: Any, n_kv_heads: int | None = None) -> None:
@@ -135,9 +148,11 @@ class Attention(nn.Module):
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated queries, rotated keys and values, each (B, H, T, K)."""
-        heads = torch.cat((self.W_Q, self.W_K, self.W_V))  # (H + 2 G, D, K): one product instead of three
+        # (H + 2 G, D, K): one product instead of three
+        heads = torch.cat((self.W_Q, self.W_K, self.W_V))
         H, G = len(self.W_Q), len(self.W_K)
-        y = (x @ heads.transpose(0, 1).flatten(1)).unflatten(-1, (H + 2 * G, -1)).transpose(1, 2)  # (B, H + 2 G, T, K)
+        # (B, H + 2 G, T, K)
+        y = (x @ heads.transpose(0, 1).flatten(1)).unflatten(-1, (H + 2 * G, -1)).transpose(1, 2)
         turned, v = y.split((H + G, G), 1)
         q, k = rotate(turned, self.base).split((H, G), 1)
         if self.group > 1:
@@ -155,23 +170,36 @@ class Attention(nn.Module):
 
 
 def mix_heads(q: Tensor, k: Tensor, v: Tensor, W_O: Tensor) -> dict[str, Tensor]:
-    """Causal attention written out: queries, keys, values (B, H, T, K) and W_O (H, K, D) to what each head writes.
+    """Causal attention written out: queries, keys, values (B, H, T, K) and W_O (H, K, D) to what
+    each head writes.
 
     Returns
     -------
     dict
-        ``q``, ``k``, ``v``, ``scores``, ``pattern``, ``z`` and ``head_out``: fields of :class:`LayerInternals`.
+        ``q``, ``k``, ``v``, ``scores``, ``pattern``, ``z`` and ``head_out``: fields of
+        :class:`LayerInternals`.
     """
     future = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool, device=q.device).triu(1)
-    scores = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf)  # (B, H, T, T)
+    # (B, H, T, T)
+    scores = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf)
     pattern = scores.softmax(-1)
     z = pattern @ v  # (B, H, T, K)
     head_out = torch.einsum("bhtk,hkd->bthd", z, W_O)
-    return {"q": q, "k": k, "v": v, "scores": scores, "pattern": pattern, "z": z, "head_out": head_out}
+    return {
+        "q": q,
+        "k": k,
+        "v": v,
+        "scores": scores,
+        "pattern": pattern,
+        "z": z,
+        "head_out": head_out,
+    }
 
 
 class MLP(nn.Module):
-    """``gelu(x W_in + b_in) W_out + b_out``: a sum over neurons of activation times value row, plus a constant."""
+    """``gelu(x W_in + b_in) W_out + b_out``: a sum over neurons of activation times value row, plus
+    a constant.
+    """
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -184,19 +212,23 @@ class MLP(nn.Module):
         return self.explain(x)[2]
 
     def explain(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """In steps: (what the activation function reads, the coefficient of each value row, output)."""
+        """In steps: (what the activation function reads, the coefficient of each value row,
+        output).
+        """
         pre = F.linear(x, self.W_in.T, self.b_in)
         post = F.gelu(pre)
         return pre, post, F.linear(post, self.W_out.T, self.b_out)
 
 
 class Block(nn.Module):
-    """A pre-norm block: attention and a feed-forward network, each reading a normalised stream and adding to it.
+    """A pre-norm block: attention and a feed-forward network, each reading a normalised stream and
+    adding to it.
 
     Parameters
     ----------
     ln1, attn, ln2, mlp : nn.Module
-        The parts; each has an ``explain`` beside its ``forward``, as :func:`explain_block` wants them.
+        The parts; each has an ``explain`` beside its ``forward``, as :func:`explain_block` wants
+        them.
     """
 
     ln1: Any
@@ -214,7 +246,9 @@ class Block(nn.Module):
 
     def explain(self, x: Tensor) -> LayerInternals:
         """The same block, step by step."""
-        return explain_block(x, self.ln1.explain, self.attn.explain, self.ln2.explain, self.mlp.explain)
+        return explain_block(
+            x, self.ln1.explain, self.attn.explain, self.ln2.explain, self.mlp.explain
+        )
 
 
 def explain_block(
@@ -231,7 +265,8 @@ def explain_block(
     attention : callable
         What the first norm hands on to a dictionary as :func:`mix_heads` returns it.
     mlp : callable
-        What the second norm hands on to its values before the activation function, after it, and the output.
+        What the second norm hands on to its values before the activation function, after it, and
+        the output.
     """
     ln1_scale, ln1_normalized, attn_in = ln1(x)
     heads = attention(attn_in)
@@ -257,9 +292,11 @@ def explain_block(
 
 
 class Decoder(nn.Module):
-    """A residual stream from embedding to logits: what every decoder-only model here shares, whatever its blocks.
+    """A residual stream from embedding to logits: what every decoder-only model here shares,
+    whatever its blocks.
 
-    A model sets ``config``, ``W_E``, ``blocks`` and ``ln_final`` (each with ``explain``), and ``W_U``.
+    A model sets ``config``, ``W_E``, ``blocks`` and ``ln_final`` (each with ``explain``), and
+    ``W_U``.
     """
 
     config: Any  # at least n_ctx and d_vocab
@@ -271,7 +308,9 @@ class Decoder(nn.Module):
     def embed(self, tokens: Tensor) -> Tensor:
         """Token embeddings, rows of ``W_E``: (B, T) -> (B, T, D)."""
         if tokens.ndim != 2:
-            raise ValueError(f"tokens have shape {tuple(tokens.shape)}: give a batch of sequences, (B, T).")
+            raise ValueError(
+                f"tokens have shape {tuple(tokens.shape)}: give a batch of sequences, (B, T)."
+            )
         return F.embedding(tokens, self.W_E)
 
     def decode(self, embeddings: Tensor) -> Tensor:
@@ -309,18 +348,22 @@ class Decoder(nn.Module):
             layers.append(block.explain(x))  # type: ignore[operator]
             x = layers[-1].resid_post
         scale, normalized, final_state = self.ln_final.explain(x)
-        return Internals(embed, tuple(layers), x, scale, normalized, final_state, final_state @ self.W_U.T)
+        return Internals(
+            embed, tuple(layers), x, scale, normalized, final_state, final_state @ self.W_U.T
+        )
 
     def check_tokens(self, tokens: Tensor) -> None:
         """Raise ``ValueError`` unless ``tokens`` fit context and vocabulary.
 
-        It reads the values, so it stays out of :meth:`forward`, which is compiled and runs on devices that it would stall.
+        It reads the values, so it stays out of :meth:`forward`, which is compiled and runs on
+        devices that it would stall.
         """
         self._check_length(tokens.shape[-1])
         low, high = int(tokens.min()), int(tokens.max())
         if low < 0 or high >= self.config.d_vocab:
             raise ValueError(
-                f"token {low if low < 0 else high} is outside the vocabulary 0..{self.config.d_vocab - 1}: "
+                f"token {low if low < 0 else high} is outside the vocabulary "
+                f"0..{self.config.d_vocab - 1}: "
                 "encode the text with this model's own tokenizer."
             )
 
@@ -333,7 +376,8 @@ class Decoder(nn.Module):
 
 
 class GPT(Decoder):
-    """Decoder-only language model; ``model(tokens)`` gives logits, ``model.run_with_internals(tokens)`` everything.
+    """Decoder-only language model; ``model(tokens)`` gives logits,
+    ``model.run_with_internals(tokens)`` everything.
 
     Parameters
     ----------
@@ -348,7 +392,11 @@ class GPT(Decoder):
         self.W_E = nn.Parameter(torch.empty(config.d_vocab, config.d_model))
         self.blocks = nn.ModuleList(self._block() for _ in range(config.n_layers))
         self.ln_final = LayerNorm(config.d_model, config.layer_norm_eps)
-        self.W_U = self.W_E if config.tie_embeddings else nn.Parameter(torch.empty(config.d_vocab, config.d_model))
+        self.W_U = (
+            self.W_E
+            if config.tie_embeddings
+            else nn.Parameter(torch.empty(config.d_vocab, config.d_model))
+        )
         self._initialise(torch.Generator().manual_seed(seed))
 
     def _block(self) -> Block:
@@ -360,6 +408,7 @@ class GPT(Decoder):
         for name, parameter in self.named_parameters():
             leaf = name.rsplit(".", 1)[-1]
             if leaf.startswith("W_"):
-                # 2 n_layers writes add up in the residual stream: each is scaled down so that their sum keeps its size.
+                # 2 n_layers writes add up in the residual stream: each is scaled down so that their
+                # sum keeps its size.
                 writes = math.sqrt(2 * self.config.n_layers) if leaf in ("W_O", "W_out") else 1.0
                 parameter.normal_(0.0, self.config.init_std / writes, generator=generator)

@@ -4,8 +4,9 @@ Names are TransformerLens's, shapes are told with
 
     B sequences, T positions, D = d_model, H heads, K = d_head, F = d_mlp, V = d_vocab.
 
-Every model of this package returns these records, so that a circuit, a penalty or a picture is written once. States are
-rows and weights act from the right: ``q = x W_Q`` with ``W_Q`` of shape ``(D, K)`` for each head.
+Every model of this package returns these records, so that a circuit, a penalty or a picture is
+written once. States are rows and weights act from the right: ``q = x W_Q`` with ``W_Q`` of shape
+``(D, K)`` for each head.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class LayerInternals:
-    """One pre-norm block: ``resid_mid = resid_pre + sum_h head_out_h + attn_bias`` and ``resid_post = resid_mid + mlp_out``."""
+    """One pre-norm block: ``resid_mid = resid_pre + sum_h head_out_h + attn_bias`` and ``resid_post
+    = resid_mid + mlp_out``.
+    """
 
     resid_pre: Tensor  # (B, T, D) residual stream that enters the block
     ln1_scale: Tensor  # (B, T, 1) sqrt(variance + eps), or sqrt(mean square + eps) for RMSNorm
@@ -30,7 +33,8 @@ class LayerInternals:
     pattern: Tensor  # (B, H, T, T) softmax of the scores; row i sums to one over positions j <= i
     z: Tensor  # (B, H, T, K) values mixed by the pattern
     head_out: Tensor  # (B, T, H, D) each head's write z W_O into the residual stream
-    attn_bias: Tensor  # (D) what attention adds whatever its heads do: zero in most models, b_O in GPT-2
+    # (D) what attention adds whatever its heads do: zero in most models, b_O in GPT-2
+    attn_bias: Tensor
     resid_mid: Tensor  # (B, T, D) after all heads have written
     ln2_scale: Tensor  # (B, T, 1)
     ln2_normalized: Tensor  # (B, T, D)
@@ -45,7 +49,8 @@ class LayerInternals:
 class Internals:
     """A whole forward pass, from token embeddings to logits."""
 
-    embed: Tensor  # (B, T, D) rows of W_E (and of learned positions): the residual stream before the first block
+    # (B, T, D) rows of W_E (and of learned positions): the residual stream before the first block
+    embed: Tensor
     layers: tuple[LayerInternals, ...]  # one record per block, in order
     resid_final: Tensor  # (B, T, D) residual stream after the last block
     ln_final_scale: Tensor  # (B, T, 1)

@@ -1,13 +1,14 @@
 """A Llama-type model, on one page, that returns what it computes, in the records of the GPT.
 
-Same residual stream as `gpt.py`, other parts: RMSNorm (no centring, no bias), query heads that share key and value
-heads in groups, and a gated feed-forward network (SwiGLU). With rows as states and TransformerLens's names,
+Same residual stream as `gpt.py`, other parts: RMSNorm (no centring, no bias), query heads that
+share key and value heads in groups, and a gated feed-forward network (SwiGLU). With rows as states
+and TransformerLens's names,
 
     x <- x + sum_h softmax(q_h k_g(h)^T / sqrt(d_head)) v_g(h) W_O_h,   x <- x + (silu(y W_gate) * (y W_in)) W_out,
     logits = RMS(x) W_U^T,
 
-where g(h) = h // (n_heads / n_kv_heads) and rotary positions turn adjacent pairs of coordinates. Source: Touvron et
-al. 2023 (Llama 2).
+where g(h) = h // (n_heads / n_kv_heads) and rotary positions turn adjacent pairs of coordinates.
+Source: Touvron et al. 2023 (Llama 2).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class LlamaConfig:
     d_vocab: int  # tokens that it can read and predict
     d_model: int  # width of the residual stream
     n_heads: int  # query heads per block
-    n_kv_heads: int  # key and value heads per block, each shared by n_heads / n_kv_heads query heads
+    # key and value heads per block, each shared by n_heads / n_kv_heads query heads
+    n_kv_heads: int
     n_layers: int  # blocks
     d_mlp: int  # neurons of each feed-forward network
     n_ctx: int  # longest sequence
@@ -43,11 +45,17 @@ class LlamaConfig:
     def __post_init__(self) -> None:
         for name in ("d_vocab", "d_model", "n_heads", "n_kv_heads", "n_layers", "d_mlp", "n_ctx"):
             if getattr(self, name) < 1:
-                raise ValueError(f"LlamaConfig.{name} is {getattr(self, name)}: every size must be at least 1.")
+                raise ValueError(
+                    f"LlamaConfig.{name} is {getattr(self, name)}: every size must be at least 1."
+                )
         if self.d_model % (2 * self.n_heads):
-            raise ValueError(f"d_model {self.d_model} does not split into {self.n_heads} heads of even width.")
+            raise ValueError(
+                f"d_model {self.d_model} does not split into {self.n_heads} heads of even width."
+            )
         if self.n_heads % self.n_kv_heads:
-            raise ValueError(f"{self.n_heads} query heads do not share {self.n_kv_heads} key heads evenly.")
+            raise ValueError(
+                f"{self.n_heads} query heads do not share {self.n_kv_heads} key heads evenly."
+            )
 
     @property
     def d_head(self) -> int:
@@ -73,7 +81,9 @@ class RMSNorm(nn.Module):
 
 
 class GatedMLP(nn.Module):
-    """``(silu(x W_gate) * (x W_in)) W_out``: each neuron has two keys, and their product is its activation."""
+    """``(silu(x W_gate) * (x W_in)) W_out``: each neuron has two keys, and their product is its
+    activation.
+    """
 
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
@@ -85,7 +95,9 @@ class GatedMLP(nn.Module):
         return self.explain(x)[2]
 
     def explain(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """In steps: (what the gate's activation function reads, the coefficient of each value row, output)."""
+        """In steps: (what the gate's activation function reads, the coefficient of each value row,
+        output).
+        """
         pre = x @ self.W_gate
         post = F.silu(pre) * (x @ self.W_in)
         return pre, post, post @ self.W_out
@@ -121,7 +133,8 @@ class Llama(Decoder):
     ----------
     config : LlamaConfig
     seed : int or None
-        Seeds the weights, normal with standard deviation ``d_model ** -0.5``; None leaves them to be filled by a loader.
+        Seeds the weights, normal with standard deviation ``d_model ** -0.5``; None leaves them to
+        be filled by a loader.
     """
 
     def __init__(self, config: LlamaConfig, seed: int | None = 0) -> None:
@@ -130,7 +143,11 @@ class Llama(Decoder):
         self.W_E = nn.Parameter(torch.zeros(config.d_vocab, config.d_model))
         self.blocks = nn.ModuleList(LlamaBlock(config) for _ in range(config.n_layers))
         self.ln_final = RMSNorm(config.d_model, config.rms_norm_eps)
-        self.W_U = self.W_E if config.tie_embeddings else nn.Parameter(torch.zeros(config.d_vocab, config.d_model))
+        self.W_U = (
+            self.W_E
+            if config.tie_embeddings
+            else nn.Parameter(torch.zeros(config.d_vocab, config.d_model))
+        )
         self.tokenizer: Any = None
         if seed is None:
             return
@@ -142,18 +159,23 @@ class Llama(Decoder):
 
 
 def from_llama2c(
-    sizes: Any, weights: Mapping[str, np.ndarray], tokens: Sequence[bytes], scores: np.ndarray, dtype: str = "float64"
+    sizes: Any,
+    weights: Mapping[str, np.ndarray],
+    tokens: Sequence[bytes],
+    scores: np.ndarray,
+    dtype: str = "float64",
 ) -> Llama:
-    """The model of a llama2.c file, in float64 so that identities can be exact, with its ``tokenizer``.
+    """The model of a llama2.c file, in float64 so that identities can be exact, with its
+    ``tokenizer``.
 
-    The file's matrices act as ``x @ W.T`` with all heads stacked; here, and nowhere else, they become ``x W`` for
-    each head.
+    The file's matrices act as ``x @ W.T`` with all heads stacked; here, and nowhere else, they
+    become ``x W`` for each head.
 
     Parameters
     ----------
     sizes, weights, tokens, scores
-        As `softgeom.checkpoints.llama2c` reads them: ``wq (L, H K, D)``, ``w1 (L, F, D)`` (the gate), ``w3 (L, F,
-        D)``, ...
+        As `softgeom.checkpoints.llama2c` reads them: ``wq (L, H K, D)``, ``w1 (L, F, D)`` (the
+        gate), ``w3 (L, F, D)``, ...
     dtype : str
         Name of a floating-point type of torch.
 
@@ -164,7 +186,9 @@ def from_llama2c(
     """
     for name, array in weights.items():
         if not np.isfinite(array).all():
-            raise ValueError(f"{name} of the llama2.c model has NaN or infinite values: fetch the file again.")
+            raise ValueError(
+                f"{name} of the llama2.c model has NaN or infinite values: fetch the file again."
+            )
     config = LlamaConfig(
         d_vocab=sizes.vocab_size,
         d_model=sizes.dim,
@@ -175,12 +199,16 @@ def from_llama2c(
         n_ctx=sizes.seq_len,
         tie_embeddings=sizes.tied,
     )
-    model = filled(config, lambda name, layer: weights[name] if layer is None else weights[name][layer], dtype)
+    model = filled(
+        config, lambda name, layer: weights[name] if layer is None else weights[name][layer], dtype
+    )
     model.tokenizer = PieceTokenizer(tuple(tokens), tuple(scores.tolist()))
     return model
 
 
-def filled(config: LlamaConfig, weight: Callable[[str, int | None], np.ndarray], dtype: str) -> Llama:
+def filled(
+    config: LlamaConfig, weight: Callable[[str, int | None], np.ndarray], dtype: str
+) -> Llama:
     """A model whose weights come one at a time, so that a large file is never held beside it.
 
     Parameters
@@ -188,8 +216,8 @@ def filled(config: LlamaConfig, weight: Callable[[str, int | None], np.ndarray],
     config : LlamaConfig
         Sizes.
     weight : function (name, layer) -> array
-        llama2.c's names, rows first; the layer is None for ``tok_embeddings``, ``output`` and ``norm``. ``output`` is asked
-        for only where the embeddings are not tied.
+        llama2.c's names, rows first; the layer is None for ``tok_embeddings``, ``output`` and
+        ``norm``. ``output`` is asked for only where the embeddings are not tied.
     dtype : str
         Name of a floating-point type of torch.
     """
@@ -207,4 +235,5 @@ _OF_BLOCKS = ("attention_norm", "wq", "wk", "wv", "wo", "ffn_norm", "w1", "w2", 
 
 
 def _tensor(array: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.array(array))  # a copy: the file's arrays are mapped from the disk and read-only
+    # a copy: the file's arrays are mapped from the disk and read-only
+    return torch.from_numpy(np.array(array))

@@ -1,7 +1,8 @@
 """Byte-level byte-pair encoding: text <-> integers, without an unknown token.
 
-The alphabet is the 256 bytes, so every text round-trips; merges are learned greedily from the training text (Sennrich et
-al. 2016). A corpus of tokens is one long vector; a window of T + 1 consecutive tokens gives T predictions.
+The alphabet is the 256 bytes, so every text round-trips; merges are learned greedily from the
+training text (Sennrich et al. 2016). A corpus of tokens is one long vector; a window of T + 1
+consecutive tokens gives T predictions.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from softgeom.writing import write_text
 Tokens = NDArray[np.int32]
 
 END = "<|end|>"  # ends a document, so that a window may span two of them
-_MERGE_CHARACTERS = 20_000_000  # merges are learned from this much text: more changes few merges and costs minutes
-_CHUNK = 20_000  # characters handed to the encoder at a time: long enough to be fast, short enough to run in parallel
+# merges are learned from this much text: more changes few merges and costs minutes
+_MERGE_CHARACTERS = 20_000_000
+# characters handed to the encoder at a time: long enough to be fast, short enough to run in
+# parallel
+_CHUNK = 20_000
 
 
 class BytePairTokenizer:
@@ -48,19 +52,26 @@ class BytePairTokenizer:
         for mark in (END, "<|endoftext|>"):
             if (found := self._inner.token_to_id(mark)) is not None:
                 return int(found)
-        raise ValueError(f"the vocabulary has no mark for the end of a document, neither {END} nor <|endoftext|>.")
+        raise ValueError(
+            f"the vocabulary has no mark for the end of a document, neither {END} nor "
+            "<|endoftext|>."
+        )
 
     def encode(self, text: str) -> Tokens:
         """Ids of a text, shape (n,)."""
         pieces = self._inner.encode_batch(_split(text), add_special_tokens=False)
-        return np.concatenate([np.asarray(piece.ids, dtype=np.int32) for piece in pieces] or [np.empty(0, np.int32)])
+        return np.concatenate(
+            [np.asarray(piece.ids, dtype=np.int32) for piece in pieces] or [np.empty(0, np.int32)]
+        )
 
     def decode(self, tokens: Sequence[int] | Tokens) -> str:
         """The text of a sequence of ids; bytes that are no UTF-8 become the replacement character."""
         return self._inner.decode([int(token) for token in tokens], skip_special_tokens=False)
 
     def strings(self) -> list[str]:
-        """Each token as text, by id (a lone byte of a longer character shows as the replacement character)."""
+        """Each token as text, by id (a lone byte of a longer character shows as the replacement
+        character).
+        """
         return [self.decode([token]) for token in range(len(self))]
 
     def fingerprint(self) -> str:
@@ -73,9 +84,15 @@ class BytePairTokenizer:
 
     @classmethod
     def from_pieces(
-        cls, pieces: Sequence[str], merges: Sequence[str], marks: Sequence[int] = (), *, single_digits: bool = False
+        cls,
+        pieces: Sequence[str],
+        merges: Sequence[str],
+        marks: Sequence[int] = (),
+        *,
+        single_digits: bool = False,
     ) -> BytePairTokenizer:
-        """The tokenizer of a released model, from its byte-level pieces in order of id and its merges in order of rank.
+        """The tokenizer of a released model, from its byte-level pieces in order of id and its
+        merges in order of rank.
 
         Parameters
         ----------
@@ -113,7 +130,10 @@ def train_tokenizer(text: str, d_vocab: int) -> BytePairTokenizer:
         If ``d_vocab`` leaves no room for the 256 bytes and the end token, or the text is empty.
     """
     if d_vocab < 257:
-        raise ValueError(f"a vocabulary of {d_vocab} cannot hold the 256 bytes and the end token: take at least 257.")
+        raise ValueError(
+            f"a vocabulary of {d_vocab} cannot hold the 256 bytes and the end token: take at "
+            "least 257."
+        )
     if not text.strip():
         raise ValueError("the corpus is empty: a tokenizer needs text to learn its merges from.")
     inner = Tokenizer(bpe_models.BPE())
@@ -160,7 +180,8 @@ def windows(tokens: Tokens, length: int, count: int | None = None) -> Tokens:
     tokens : (n,) integers
         The corpus.
     length : int
-        Predictions per window, T; each window holds T + 1 tokens and starts on the last token of the one before.
+        Predictions per window, T; each window holds T + 1 tokens and starts on the last token of
+        the one before.
     count : int, optional
         How many, spread evenly over the corpus; all by default.
 
@@ -171,7 +192,8 @@ def windows(tokens: Tokens, length: int, count: int | None = None) -> Tokens:
     available = (len(tokens) - 1) // length
     if available < 1:
         raise ValueError(
-            f"the corpus has {len(tokens)} tokens, one window needs {length + 1}: use more text or a shorter context."
+            f"the corpus has {len(tokens)} tokens, one window needs {length + 1}: use more "
+            "text or a shorter context."
         )
     count = available if count is None else min(count, available)
     starts = np.linspace(0, available - 1, count).astype(int) * length

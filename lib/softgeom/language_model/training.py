@@ -4,10 +4,10 @@ The objective of one step on a batch of windows w is
 
     L = mean over predictions of -log p(w[t + 1] | w[..t])  +  lambda * penalty(W_E[w]),
 
-with lambda = 0 leaving the plain GPT, bit for bit. Everything random is a function of ``(seed, step)``: batches do not
-depend on lambda, and a run that was killed and resumed gives the losses of a run that was not. Learning rates rise
-linearly and then follow a cosine; gradients of model and penalty are clipped apart, so that the penalty's parameters
-cannot shorten the model's step.
+with lambda = 0 leaving the plain GPT, bit for bit. Everything random is a function of ``(seed,
+step)``: batches do not depend on lambda, and a run that was killed and resumed gives the losses of
+a run that was not. Learning rates rise linearly and then follow a cosine; gradients of model and
+penalty are clipped apart, so that the penalty's parameters cannot shorten the model's step.
 """
 
 from __future__ import annotations
@@ -27,21 +27,33 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softgeom.language_model.configuration import TrainingConfig, configuration_hash, draw_batch, learning_rate
+from softgeom.language_model.configuration import (
+    TrainingConfig,
+    configuration_hash,
+    draw_batch,
+    learning_rate,
+)
 from softgeom.language_model.gpt import GPT
 from softgeom.language_model.tokens import Tokens, windows
 from softgeom.writing import set_aside, write_bytes
 
 logger = logging.getLogger("softgeom")
 
-Penalty = Callable[[Tensor], Tensor]  # embeddings (B, T, D) -> scalar; an nn.Module's parameters are trained along
+# embeddings (B, T, D) -> scalar; an nn.Module's parameters are trained along
+Penalty = Callable[[Tensor], Tensor]
 Report = Callable[[dict[str, float]], None]
 
 # What a checkpoint holds.
-_ENTRIES = {"fingerprint", "step", "optimizer", "best", "losses", "penalties", "evaluations", "stopped_early"} | {
-    "model",
-    "penalty_state",
-}
+_ENTRIES = {
+    "fingerprint",
+    "step",
+    "optimizer",
+    "best",
+    "losses",
+    "penalties",
+    "evaluations",
+    "stopped_early",
+} | {"model", "penalty_state"}
 
 
 @dataclass
@@ -51,18 +63,29 @@ class Training:
     model: GPT
     penalty: Penalty | None
     losses: list[float] = field(default_factory=list)  # cross-entropy of each step's batch, in nats
-    penalties: list[float] = field(default_factory=list)  # the penalty of each step's batch, before lambda
-    evaluations: list[dict[str, float]] = field(default_factory=list)  # step, training, validation, penalty, ...
+    # the penalty of each step's batch, before lambda
+    penalties: list[float] = field(default_factory=list)
+    # step, training, validation, penalty, ...
+    evaluations: list[dict[str, float]] = field(default_factory=list)
     resumed_at: int = 0  # step of the checkpoint that this run started from
     stopped_early: bool = False
 
 
 class DivergedError(FloatingPointError):
-    """The loss or its gradient is no longer a number; ``step`` says when, ``checkpoint`` where the last good state is."""
+    """The loss or its gradient is no longer a number; ``step`` says when, ``checkpoint`` where the
+    last good state is.
+    """
 
     def __init__(self, step: int, what: str, checkpoint: Path | None) -> None:
-        kept = f"the state before it is kept in {checkpoint.name}" if checkpoint else "no checkpoint was asked for"
-        super().__init__(f"the {what} is not finite at step {step}; {kept}: lower the learning rate or the penalty.")
+        kept = (
+            f"the state before it is kept in {checkpoint.name}"
+            if checkpoint
+            else "no checkpoint was asked for"
+        )
+        super().__init__(
+            f"the {what} is not finite at step {step}; {kept}: lower the learning rate or "
+            "the penalty."
+        )
         self.step = step
         self.checkpoint = checkpoint
 
@@ -96,10 +119,12 @@ def train(
     config : TrainingConfig
         Everything else.
     penalty : callable (B, T, D) -> scalar, optional
-        Given the embeddings of a batch; called only when ``config.penalty_weight`` is positive. A module is trained
-        along. It must be deterministic: a resumed run repeats no random draw but its own.
+        Given the embeddings of a batch; called only when ``config.penalty_weight`` is positive. A
+        module is trained along. It must be deterministic: a resumed run repeats no random draw but
+        its own.
     checkpoint : Path, optional
-        Written at every evaluation, and read first when it exists: the run then goes on from there. A damaged one is set aside.
+        Written at every evaluation, and read first when it exists: the run then goes on from there.
+        A damaged one is set aside.
     device : str
         ``auto``, ``cpu``, ``cuda``, ...
     report : callable, optional
@@ -113,9 +138,11 @@ def train(
     Raises
     ------
     ValueError
-        If a corpus is shorter than one window or holds a foreign token, or if the checkpoint is of another configuration.
+        If a corpus is shorter than one window or holds a foreign token, or if the checkpoint is of
+        another configuration.
     DivergedError
-        If the loss or a gradient stops being finite. The checkpoint then holds the state before that step.
+        If the loss or a gradient stops being finite. The checkpoint then holds the state before
+        that step.
     """
     run = _Run(model, tokens, validation, config, penalty, checkpoint, resolve_device(device))
     run.resume()
@@ -164,7 +191,11 @@ def window_losses(
         if perturb is not None:
             embeddings = perturb(embeddings, rows)
         logits = model.decode(embeddings)
-        found.append(F.cross_entropy(logits.transpose(1, 2).float(), batch[:, 1:], reduction="none").double().cpu())
+        found.append(
+            F.cross_entropy(logits.transpose(1, 2).float(), batch[:, 1:], reduction="none")
+            .double()
+            .cpu()
+        )
     return torch.cat(found).numpy()
 
 
@@ -188,7 +219,11 @@ class _Run:
         self.penalty = penalty.to(device, dtype) if isinstance(penalty, nn.Module) else penalty
         self.tokens, self.config, self.checkpoint, self.device = tokens, config, checkpoint, device
         self.validation = windows(validation, model.config.n_ctx, config.evaluation_windows)
-        described = repr(penalty) if isinstance(penalty, nn.Module) else getattr(penalty, "__qualname__", "")
+        described = (
+            repr(penalty)
+            if isinstance(penalty, nn.Module)
+            else getattr(penalty, "__qualname__", "")
+        )
         self.fingerprint = configuration_hash(model.config, config, tokens, validation, described)
         self.groups = [list(model.parameters())]
         if isinstance(penalty, nn.Module) and config.penalty_weight > 0:
@@ -196,7 +231,10 @@ class _Run:
         parameters = [p for group in self.groups for p in group]
         self.optimizer = torch.optim.AdamW(
             [
-                {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": config.weight_decay},
+                {
+                    "params": [p for p in parameters if p.ndim >= 2],
+                    "weight_decay": config.weight_decay,
+                },
                 {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
             ],
             lr=config.learning_rate,
@@ -226,7 +264,9 @@ class _Run:
         self.step += 1
 
     def _losses(self) -> tuple[Tensor, Tensor]:
-        batch = draw_batch(self.tokens, self.config, self.model.config.n_ctx, self.step).to(self.device)
+        batch = draw_batch(self.tokens, self.config, self.model.config.n_ctx, self.step).to(
+            self.device
+        )
         embeddings = self.model.embed(batch[:, :-1])
         penalty = torch.zeros((), device=self.device)
         if self.penalty is not None and self.config.penalty_weight > 0:
@@ -239,7 +279,9 @@ class _Run:
         return F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten()), penalty
 
     def evaluate(self) -> None:
-        """Append training loss since the last evaluation, validation loss and size of the embeddings."""
+        """Append training loss since the last evaluation, validation loss and size of the
+        embeddings.
+        """
         since = int(self.result.evaluations[-1]["step"]) if self.result.evaluations else 0
         row = {
             "step": self.step,
@@ -289,8 +331,10 @@ class _Run:
             return
         if state["fingerprint"] != self.fingerprint:
             raise ValueError(
-                f"checkpoint {self.checkpoint.name} belongs to another configuration, corpus or penalty "
-                f"({state['fingerprint']}, this run is {self.fingerprint}): delete it or choose another name."
+                f"checkpoint {self.checkpoint.name} belongs to another configuration, corpus "
+                "or penalty "
+                f"({state['fingerprint']}, this run is {self.fingerprint}): delete it or "
+                "choose another name."
             )
         self._load_modules(state)
         self.optimizer.load_state_dict(state["optimizer"])
@@ -300,9 +344,12 @@ class _Run:
             setattr(self.result, name, state[name])
 
     def _kept(self) -> dict[str, Any] | None:
-        """What the checkpoint holds; None when it is damaged: then it is set aside, and the run starts again."""
+        """What the checkpoint holds; None when it is damaged: then it is set aside, and the run
+        starts again.
+        """
         assert self.checkpoint is not None
-        content = io.BytesIO(self.checkpoint.read_bytes())  # a file that cannot be read is not a damaged one
+        # a file that cannot be read is not a damaged one
+        content = io.BytesIO(self.checkpoint.read_bytes())
         try:
             state = torch.load(content, map_location=self.device, weights_only=True)
             if not isinstance(state, dict) or not state.keys() >= _ENTRIES:
@@ -321,7 +368,9 @@ class _Run:
     def _modules_state(self) -> dict[str, Any]:
         return {
             "model": self.model.state_dict(),
-            "penalty_state": self.penalty.state_dict() if isinstance(self.penalty, nn.Module) else None,
+            "penalty_state": self.penalty.state_dict()
+            if isinstance(self.penalty, nn.Module)
+            else None,
         }
 
     def _load_modules(self, state: dict[str, Any]) -> None:
@@ -338,7 +387,8 @@ def _check_corpus(tokens: Tokens, model: GPT, name: str) -> None:
     needed = model.config.n_ctx + 1
     if len(tokens) < needed:
         raise ValueError(
-            f"the {name} corpus has {len(tokens)} tokens, one window needs {needed}: use more text or a shorter context."
+            f"the {name} corpus has {len(tokens)} tokens, one window needs {needed}: use "
+            "more text or a shorter context."
         )
     if tokens.min() < 0 or tokens.max() >= model.config.d_vocab:
         raise ValueError(

@@ -1,7 +1,9 @@
-"""Where attention's change of variables is singular, and the log-barrier that keeps a model away from there.
+"""Where attention's change of variables is singular, and the log-barrier that keeps a model away
+from there.
 
-Closed forms (``jacobian``, ``spectral``, ``scalar``), the generative model and its token laws (``prior``, ``process``) need NumPy
-and SciPy only.  The log-barrier and what trains with it import PyTorch when they are first asked for.
+Closed forms (``jacobian``, ``spectral``, ``scalar``), the generative model and its token laws
+(``prior``, ``process``) need NumPy and SciPy only.  The log-barrier and what trains with it import
+PyTorch when they are first asked for.
 """
 
 from __future__ import annotations
@@ -17,7 +19,11 @@ from softgeom.margins.jacobian import (
     residual_map,
 )
 from softgeom.margins.prior import log_density, sample_sequence
-from softgeom.margins.spectral import eigenvalue_margin, singular_value_margin, spectral_radius_margin
+from softgeom.margins.spectral import (
+    eigenvalue_margin,
+    singular_value_margin,
+    spectral_radius_margin,
+)
 
 # name -> module, for names whose module imports torch
 _TORCH_NAMES = {

@@ -1,12 +1,15 @@
-"""Squared error under a stability margin, and its interior-point path, on the line (003, Section 4.1, eqs. 19-22).
+"""Squared error under a stability margin, and its interior-point path, on the line (003, Section
+4.1, eqs. 19-22).
 
-The past x_1..x_n is given, the tail y = (x_{n+1}, ..., x_T) is free.  With residuals e_i and margins m_i = 1 - c Var_i,
+The past x_1..x_n is given, the tail y = (x_{n+1}, ..., x_T) is free.  With residuals e_i and
+margins m_i = 1 - c Var_i,
 
     minimise  1/2 sum e_i(y)^2   subject to   m_i(y) >= level for every i in the tail                       (22)
 
 is relaxed to  1/2 sum e_i^2 - t sum log(m_i - level), whose minimisers for t -> 0 form the central path.  At t = s^2 and
-level = 0 the relaxation is s^2 times the negative log-density of the model (19, 21).  The margins are not concave in y: the
-feasible set may fall into pieces, and each piece has its own path and its own local optimum.
+level = 0 the relaxation is s^2 times the negative log-density of the model (19, 21).  The margins
+are not concave in y: the feasible set may fall into pieces, and each piece has its own path and its
+own local optimum.
 
 Shapes: past (n,), tail (k,), margins and multipliers (k,).
 """
@@ -25,7 +28,9 @@ Array = NDArray[np.float64]
 
 
 class Point(NamedTuple):
-    """A minimiser: tail y, squared error 1/2 sum e^2, margins, Lagrange multipliers of m_i >= level, weight t (0: exact)."""
+    """A minimiser: tail y, squared error 1/2 sum e^2, margins, Lagrange multipliers of m_i >=
+    level, weight t (0: exact).
+    """
 
     tail: Array
     error: float
@@ -34,9 +39,15 @@ class Point(NamedTuple):
     weight: float
 
     def row(self, first: int = 1) -> dict[str, float]:
-        """The point as a row of a table: weight, squared error, and for each position of the tail, numbered from ``first``, token, margin and multiplier."""
+        """The point as a row of a table: weight, squared error, and for each position of the tail,
+        numbered from ``first``, token, margin and multiplier.
+        """
         columns = {"x": self.tail, "margin_": self.margins, "multiplier_": self.multipliers}
-        parts = {f"{name}{i}": value for name, values in columns.items() for i, value in enumerate(values, first)}
+        parts = {
+            f"{name}{i}": value
+            for name, values in columns.items()
+            for i, value in enumerate(values, first)
+        }
         return {"weight": self.weight, "squared_error": 2 * self.error, **parts}
 
 
@@ -52,7 +63,8 @@ def tail_margins(tail: Array, past: Array, c: float) -> Array:
 
 
 def barrier_path(start: Array, past: Array, c: float, level: float, weights: Array) -> list[Point]:
-    """Follow the minimisers of the barrier problem through decreasing ``weights`` t, from a feasible ``start``.
+    """Follow the minimisers of the barrier problem through decreasing ``weights`` t, from a
+    feasible ``start``.
 
     The multipliers are t / (m_i - level), those of the barrier's stationarity condition.
 
@@ -62,7 +74,10 @@ def barrier_path(start: Array, past: Array, c: float, level: float, weights: Arr
         ``start`` violates a margin: an interior-point path starts inside.
     """
     if np.any(tail_margins(start, past, c) <= level):
-        raise ValueError(f"start {start} has a margin at or below level = {level}: start inside the feasible set.")
+        raise ValueError(
+            f"start {start} has a margin at or below level = {level}: start inside the "
+            "feasible set."
+        )
     path, y = [], start.astype(float)
     for t in weights:
         y = _minimise_barrier(y, past, c, level, float(t))
@@ -72,7 +87,8 @@ def barrier_path(start: Array, past: Array, c: float, level: float, weights: Arr
 
 
 def constrained_optimum(start: Array, past: Array, c: float, level: float) -> Point:
-    """Solve (22) itself by sequential quadratic programming from ``start``: a local optimum, by a route without barrier.
+    """Solve (22) itself by sequential quadratic programming from ``start``: a local optimum, by a
+    route without barrier.
 
     Raises
     ------
@@ -91,15 +107,22 @@ def constrained_optimum(start: Array, past: Array, c: float, level: float) -> Po
     if not solution.success:
         raise ValueError(f"no constrained optimum from {start}: {solution.message}")
     y = solution.x
-    return Point(y, tail_error(y, past, c), tail_margins(y, past, c), _multipliers(y, past, c, level), 0.0)
+    return Point(
+        y, tail_error(y, past, c), tail_margins(y, past, c), _multipliers(y, past, c, level), 0.0
+    )
 
 
 def _multipliers(y: Array, past: Array, c: float, level: float) -> Array:
     """Solve grad error = sum_i lambda_i grad m_i over the active margins, by least squares."""
     active = tail_margins(y, past, c) - level < 1e-6
     steps = 1e-6 * np.eye(len(y))
-    slope = np.array([(tail_error(y + h, past, c) - tail_error(y - h, past, c)) / 2e-6 for h in steps])
-    normals = np.array([(tail_margins(y + h, past, c) - tail_margins(y - h, past, c)) / 2e-6 for h in steps])  # (y, m)
+    slope = np.array(
+        [(tail_error(y + h, past, c) - tail_error(y - h, past, c)) / 2e-6 for h in steps]
+    )
+    # (y, m)
+    normals = np.array(
+        [(tail_margins(y + h, past, c) - tail_margins(y - h, past, c)) / 2e-6 for h in steps]
+    )
     multipliers = np.zeros(len(y))
     if active.any():
         multipliers[active] = np.linalg.lstsq(normals[:, active], slope, rcond=None)[0]
@@ -109,7 +132,9 @@ def _multipliers(y: Array, past: Array, c: float, level: float) -> Array:
 def _minimise_barrier(y: Array, past: Array, c: float, level: float, t: float) -> Array:
     def relaxed(z: Array) -> float:
         slack = tail_margins(z, past, c) - level
-        return tail_error(z, past, c) - t * float(np.log(slack).sum()) if np.all(slack > 0) else np.inf
+        return (
+            tail_error(z, past, c) - t * float(np.log(slack).sum()) if np.all(slack > 0) else np.inf
+        )
 
     # The simplex method needs no derivative, and simply never accepts a point outside.
     options = {"xatol": 1e-10, "fatol": 1e-15, "maxiter": 4000, "maxfev": 4000}

@@ -1,17 +1,22 @@
-"""Where the volume correction of a deep stack lives (003, Section 6, Lemmas D.1 and D.2, Corollary 6.1).
+"""Where the volume correction of a deep stack lives (003, Section 6, Lemmas D.1 and D.2, Corollary
+6.1).
 
-Stage 0 is the attention prior on embeddings, e^0 = x^0 - mu(x^0), whose queries are the variable being generated.  Layer
-l >= 1 is x^l = f(x^{l-1}) + e^l with f a pre-norm transformer block (eqs. 41-43).  In the variables ordered by (layer,
-position) the Jacobian of all residuals is block lower-triangular, and since x^l enters e^l only as itself the diagonal
-blocks of layers l >= 1 are identities: log |det| is that of stage 0.  A layer whose queries read its own output
-x^l instead (Section 6.5) contributes log |det(I - W_O W_V S W_K^T W_Q)| per position again, with S the covariance of the
-previous layer's normalised tokens.
+Stage 0 is the attention prior on embeddings, e^0 = x^0 - mu(x^0), whose queries are the variable
+being generated.  Layer l >= 1 is x^l = f(x^{l-1}) + e^l with f a pre-norm transformer block (eqs.
+41-43).  In the variables ordered by (layer, position) the Jacobian of all residuals is block
+lower-triangular, and since x^l enters e^l only as itself the diagonal blocks of layers l >= 1 are
+identities: log |det| is that of stage 0.  A layer whose queries read its own output x^l instead
+(Section 6.5) contributes log |det(I - W_O W_V S W_K^T W_Q)| per position again, with S the
+covariance of the previous layer's normalised tokens.
 
-The law of a stack is the product over layers and positions of the laws of x_i^l given what precedes it (eqs. 37 and 38); its logarithm is the sum of
-Gaussian energies and of those log-determinants (eqs. 39 and 78). Above stage 0 a standard layer's factor is a Gaussian. A layer that queries with its
-own output can fold, and its factor then integrates to the expected number of solutions, like that of stage 0.
+The law of a stack is the product over layers and positions of the laws of x_i^l given what precedes
+it (eqs. 37 and 38); its logarithm is the sum of Gaussian energies and of those log-determinants
+(eqs. 39 and 78). Above stage 0 a standard layer's factor is a Gaussian. A layer that queries with
+its own output can fold, and its factor then integrates to the expected number of solutions, like
+that of stage 0.
 
-Shapes: X (L + 1, T, d), one slice per stage; every weight (d, d); residuals like X.  Float64 torch, for autograd.
+Shapes: X (L + 1, T, d), one slice per stage; every weight (d, d); residuals like X.  Float64 torch,
+for autograd.
 """
 
 from __future__ import annotations
@@ -38,7 +43,9 @@ class Block:
     implicit: bool = False  # True: the queries read the layer's own output (Section 6.5)
 
     @classmethod
-    def random(cls, d: int, generator: torch.Generator, *, size: float = 0.8, implicit: bool = False) -> Block:
+    def random(
+        cls, d: int, generator: torch.Generator, *, size: float = 0.8, implicit: bool = False
+    ) -> Block:
         """Draw six matrices with entries N(0, size^2 / d)."""
         weights = size / d**0.5 * torch.randn(6, d, d, generator=generator, dtype=torch.float64)
         W_Q, W_K, W_V, W_O, W_in, W_out = weights
@@ -48,7 +55,10 @@ class Block:
 def attention_weights(queries: Tensor, keys: Tensor, *, inclusive: bool) -> Tensor:
     """Softmax over the past of logits q_i.k_j: (T, T); the strict row of position 1 is zero."""
     seen = torch.ones(len(queries), len(keys), dtype=torch.bool).tril(0 if inclusive else -1)
-    return torch.softmax((queries @ keys.T).masked_fill(~seen, torch.finfo(queries.dtype).min), dim=-1) * seen
+    return (
+        torch.softmax((queries @ keys.T).masked_fill(~seen, torch.finfo(queries.dtype).min), dim=-1)
+        * seen
+    )
 
 
 def prior_residuals(X: Tensor, W_Q: Tensor, W_K: Tensor) -> Tensor:
@@ -57,25 +67,34 @@ def prior_residuals(X: Tensor, W_Q: Tensor, W_K: Tensor) -> Tensor:
 
 
 def block_output(previous: Tensor, current: Tensor, block: Block) -> Tensor:
-    """f(x^{l-1}), or f(x^{l-1}; x^l) for an implicit block, in which ``current`` forms the queries: (T, d)."""
+    """f(x^{l-1}), or f(x^{l-1}; x^l) for an implicit block, in which ``current`` forms the queries:
+    (T, d).
+    """
     normed = torch.nn.functional.layer_norm(previous, previous.shape[-1:])
     queries = current if block.implicit else normed
     a = attention_weights(queries @ block.W_Q.T, normed @ block.W_K.T, inclusive=True)
     attended = previous + a @ normed @ (block.W_O @ block.W_V).T
     if block.implicit:  # keep the network out of it, so that Theorem 1 applies as it stands
         return attended
-    hidden = torch.nn.functional.gelu(torch.nn.functional.layer_norm(attended, attended.shape[-1:]) @ block.W_in.T)
+    hidden = torch.nn.functional.gelu(
+        torch.nn.functional.layer_norm(attended, attended.shape[-1:]) @ block.W_in.T
+    )
     return attended + hidden @ block.W_out.T
 
 
 def stack_residuals(X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Block]) -> Tensor:
     """All residuals e^0, ..., e^L of the stack at the variables X (L + 1, T, d) (eq. 36)."""
-    layers = [X[level] - block_output(X[level - 1], X[level], block) for level, block in enumerate(blocks, start=1)]
+    layers = [
+        X[level] - block_output(X[level - 1], X[level], block)
+        for level, block in enumerate(blocks, start=1)
+    ]
     return torch.stack([prior_residuals(X[0], *prior), *layers])
 
 
 def stack_jacobian(X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Block]) -> Tensor:
-    """The full Jacobian by automatic differentiation, rows and columns ordered by (layer, position, coordinate)."""
+    """The full Jacobian by automatic differentiation, rows and columns ordered by (layer, position,
+    coordinate).
+    """
     full = torch.autograd.functional.jacobian(lambda Z: stack_residuals(Z, prior, blocks), X)
     return full.reshape(X.numel(), X.numel())
 
@@ -90,24 +109,36 @@ def implicit_blocks(previous: Tensor, current: Tensor, block: Block) -> Tensor:
     return identity - block.W_O @ block.W_V @ S @ block.W_K.T @ block.W_Q
 
 
-def conditional_log_density(candidates: Tensor, previous: Tensor, block: Block, *, s: float) -> Tensor:
-    """log p(x_i^l | x_1^{l-1}, ..., x_i^{l-1}) at candidates (n, d), previous (i, d): (n,), one factor of eq. (37)."""
+def conditional_log_density(
+    candidates: Tensor, previous: Tensor, block: Block, *, s: float
+) -> Tensor:
+    """log p(x_i^l | x_1^{l-1}, ..., x_i^{l-1}) at candidates (n, d), previous (i, d): (n,), one
+    factor of eq. (37).
+    """
     context = previous.expand(len(candidates), *previous.shape)
     if not block.implicit:
         mean = block_output(previous, previous, block)[-1]
         return _gaussian(candidates - mean, s)
     normed = torch.nn.functional.layer_norm(context, previous.shape[-1:])
-    a = torch.softmax(torch.einsum("nd,nkd->nk", candidates @ block.W_Q.T, normed @ block.W_K.T), dim=-1)
+    a = torch.softmax(
+        torch.einsum("nd,nkd->nk", candidates @ block.W_Q.T, normed @ block.W_K.T), dim=-1
+    )
     attended = torch.einsum("nk,nkd->nd", a, normed)
     centred = normed - attended.unsqueeze(1)
     S = torch.einsum("nk,nkc,nke->nce", a, centred, centred)
     values = block.W_O @ block.W_V
     J = torch.eye(previous.shape[-1], dtype=previous.dtype) - values @ S @ block.W_K.T @ block.W_Q
-    return _gaussian(candidates - previous[-1] - attended @ values.T, s) + torch.linalg.slogdet(J).logabsdet
+    return (
+        _gaussian(candidates - previous[-1] - attended @ values.T, s)
+        + torch.linalg.slogdet(J).logabsdet
+    )
 
 
-def stack_log_densities(X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Block], *, s: float) -> Tensor:
-    """Logarithm of every factor of eq. (38), (L + 1, T): their sum is the log-density of the stack's variables X (eq. 78).
+def stack_log_densities(
+    X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Block], *, s: float
+) -> Tensor:
+    """Logarithm of every factor of eq. (38), (L + 1, T): their sum is the log-density of the
+    stack's variables X (eq. 78).
 
     Raises
     ------
@@ -115,11 +146,16 @@ def stack_log_densities(X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Bl
         When the noise scale s is not positive.
     """
     if not s > 0:
-        raise ValueError(f"the noise scale s must be positive, not {s}: at s = 0 the stack has no density")
+        raise ValueError(
+            f"the noise scale s must be positive, not {s}: at s = 0 the stack has no density"
+        )
     first = _gaussian(prior_residuals(X[0], *prior), s) - log_barrier(X[0], *prior)
     above = [
         torch.cat(
-            [conditional_log_density(X[level, i : i + 1], X[level - 1, : i + 1], block, s=s) for i in range(X.shape[1])]
+            [
+                conditional_log_density(X[level, i : i + 1], X[level - 1, : i + 1], block, s=s)
+                for i in range(X.shape[1])
+            ]
         )
         for level, block in enumerate(blocks, start=1)
     ]

@@ -1,13 +1,15 @@
 """log |det J| of a batch of matrices, finite and differentiable up to, at and beyond singularity.
 
-The change of variables of the source (003, eq. 5) charges log |det J_i|.  Its value is -inf and its gradient J^{-T} is
-undefined where J_i is singular, which is the one place that the barrier is about.  The rule used everywhere here is
-static pivoting: in J = P L U a pivot smaller in absolute value than delta = eps * max(1, max |J|), with eps the unit
-round-off of the dtype, is replaced by +-delta (+ for an exact zero).  Value and gradient then belong to one
-and the same matrix, which differs from J by at most delta in one entry per replaced pivot:
+The change of variables of the source (003, eq. 5) charges log |det J_i|.  Its value is -inf and its
+gradient J^{-T} is undefined where J_i is singular, which is the one place that the barrier is
+about.  The rule used everywhere here is static pivoting: in J = P L U a pivot smaller in absolute
+value than delta = eps * max(1, max |J|), with eps the unit round-off of the dtype, is replaced by
++-delta (+ for an exact zero).  Value and gradient then belong to one and the same matrix, which
+differs from J by at most delta in one entry per replaced pivot:
 
 * before the boundary (det J > 0): exact;
-* at the boundary: log |det J| is about log delta plus the other pivots, the gradient at most of order 1/delta;
+* at the boundary: log |det J| is about log delta plus the other pivots, the gradient at most of
+  order 1/delta;
 * beyond it (det J < 0): exact again, and the sign, returned beside the value, says so.
 
 Shapes: J (..., n, n); log |det J|, sign and the number of replaced pivots (...).
@@ -30,7 +32,9 @@ class SignedLogDet(NamedTuple):
 
 
 class _InverseTranspose(torch.autograd.Function):
-    """X = J^{-T} from the factors of the logarithm; dX = -X dJ^T X, so that <G, dX> = <-X G^T X, dJ>."""
+    """X = J^{-T} from the factors of the logarithm; dX = -X dJ^T X, so that <G, dX> = <-X G^T X,
+    dJ>.
+    """
 
     generate_vmap_rule = True
 
@@ -50,7 +54,9 @@ class _InverseTranspose(torch.autograd.Function):
 
 
 class _PivotedLogDet(torch.autograd.Function):
-    """d log |det J| = <J^{-T}, dJ>, from the factors that the value was computed with; the factors themselves are given back for that."""
+    """d log |det J| = <J^{-T}, dJ>, from the factors that the value was computed with; the factors
+    themselves are given back for that.
+    """
 
     generate_vmap_rule = True
 
@@ -61,7 +67,9 @@ class _PivotedLogDet(torch.autograd.Function):
         delta = torch.finfo(J.dtype).eps * J.abs().amax(dim=(-2, -1)).clamp_min(1.0)
         small = u.abs() < delta.unsqueeze(-1)  # False for NaN: a NaN input stays visible
         u.copy_(torch.where(small, torch.where(u < 0, -1.0, 1.0) * delta.unsqueeze(-1), u))
-        swaps = (order != torch.arange(1, J.shape[-1] + 1, device=J.device, dtype=order.dtype)).sum(-1)
+        swaps = (order != torch.arange(1, J.shape[-1] + 1, device=J.device, dtype=order.dtype)).sum(
+            -1
+        )
         sign = torch.where((swaps + (u < 0).sum(-1)) % 2 == 0, 1.0, -1.0).to(J.dtype)
         return u.abs().log().sum(-1), sign, small.sum(-1), LU, order
 
@@ -78,7 +86,8 @@ class _PivotedLogDet(torch.autograd.Function):
 
 
 def signed_logdet(J: Tensor) -> SignedLogDet:
-    """Compute log |det J| with static pivoting: finite for every finite J, differentiable as often as asked, under ``vmap`` as well.
+    """Compute log |det J| with static pivoting: finite for every finite J, differentiable as often
+    as asked, under ``vmap`` as well.
 
     Parameters
     ----------
@@ -88,7 +97,8 @@ def signed_logdet(J: Tensor) -> SignedLogDet:
     Returns
     -------
     SignedLogDet
-        The sign and the number of replaced pivots carry no gradient.  ``replaced > 0`` marks matrices that are
-        singular to working precision, for which the value is a cap and not log |det J|.
+        The sign and the number of replaced pivots carry no gradient.  ``replaced > 0`` marks
+        matrices that are singular to working precision, for which the value is a cap and not log
+        |det J|.
     """
     return SignedLogDet(*_PivotedLogDet.apply(J)[:3])

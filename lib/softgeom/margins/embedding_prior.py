@@ -1,12 +1,14 @@
-"""The EmbeddingPrior of the experiments (003, Section 7.1): one strict-causal attention layer, used as a penalty.
+"""The EmbeddingPrior of the experiments (003, Section 7.1): one strict-causal attention layer, used
+as a penalty.
 
-The paper trains "a learnable matrix" M beside the language model and adds lambda * mean_i beta_i to the cross-entropy,
-beta_i = -log |det(I - S_i M)|, without the quadratic term of eq. (24). Its text leaves four readings open; each is a field
-of :class:`PriorConfig`:
+The paper trains "a learnable matrix" M beside the language model and adds lambda * mean_i beta_i to
+the cross-entropy, beta_i = -log |det(I - S_i M)|, without the quadratic term of eq. (24). Its text
+leaves four readings open; each is a field of :class:`PriorConfig`:
 
-* M a full d x d matrix (the paper's words), or W_K^T W_Q of rank r, where the r x r determinant is enough;
-* its coupling: free, positive (W_K = W_Q, so M is positive semidefinite and the barrier bounds dispersion), or negative
-  (W_K = -W_Q: no boundary, dispersion is rewarded without limit);
+* M a full d x d matrix (the paper's words), or W_K^T W_Q of rank r, where the r x r determinant is
+  enough;
+* its coupling: free, positive (W_K = W_Q, so M is positive semidefinite and the barrier bounds
+  dispersion), or negative (W_K = -W_Q: no boundary, dispersion is rewarded without limit);
 * the quadratic term |x_i - mu_i|^2 / (2 s^2), left out by the paper;
 * the size of M at the start.
 
@@ -36,17 +38,28 @@ class PriorConfig:
     quadratic: bool = False  # add mean_i |x_i - mu_i|^2 / (2 s^2)
     noise_scale: float = 1.0  # s of the quadratic term
     init_scale: float = 1.0  # entries of the factors start as N(0, init_scale^2 / d_model)
-    stride: int = 1  # training averages beta over every stride-th position only: makes a full M affordable
+    # training averages beta over every stride-th position only: makes a full M affordable
+    stride: int = 1
 
     def __post_init__(self) -> None:
         if self.coupling not in COUPLINGS:
-            raise ValueError(f"coupling is {self.coupling!r}: choose one of {', '.join(COUPLINGS)}.")
+            raise ValueError(
+                f"coupling is {self.coupling!r}: choose one of {', '.join(COUPLINGS)}."
+            )
         if not 0 <= self.rank <= self.d_model:
-            raise ValueError(f"rank is {self.rank}: choose 1 to d_model = {self.d_model}, or 0 for a full matrix.")
+            raise ValueError(
+                f"rank is {self.rank}: choose 1 to d_model = {self.d_model}, or 0 for a full "
+                "matrix."
+            )
         if not self.noise_scale > 0:
-            raise ValueError(f"noise_scale is {self.noise_scale}: the quadratic term divides by it; give a positive s.")
+            raise ValueError(
+                f"noise_scale is {self.noise_scale}: the quadratic term divides by it; give "
+                "a positive s."
+            )
         if self.stride < 1:
-            raise ValueError(f"stride is {self.stride}: take every position (1) or every stride-th.")
+            raise ValueError(
+                f"stride is {self.stride}: take every position (1) or every stride-th."
+            )
 
 
 class EmbeddingPrior(nn.Module):
@@ -86,7 +99,9 @@ class EmbeddingPrior(nn.Module):
             return self.W_Q, -self.W_Q
         if self.config.rank:
             return self.W_Q, self.W_K
-        return self.W_Q, torch.eye(self.config.d_model, dtype=self.W_Q.dtype, device=self.W_Q.device)
+        return self.W_Q, torch.eye(
+            self.config.d_model, dtype=self.W_Q.dtype, device=self.W_Q.device
+        )
 
     def coupling_matrix(self) -> Tensor:
         """M = W_K^T W_Q, (d, d)."""
@@ -104,11 +119,18 @@ class EmbeddingPrior(nn.Module):
         return (heads.X - mean).reshape(X.shape)
 
     def forward(self, X: Tensor) -> Tensor:
-        """The penalty of a batch of embeddings: mean over sequences and positions of beta (plus the quadratic term)."""
+        """The penalty of a batch of embeddings: mean over sequences and positions of beta (plus the
+        quadratic term).
+        """
         stride = self.config.stride
-        # The last position of each stretch: the first positions have no past and no score, and would bias the mean.
-        kept = torch.arange(stride - 1, X.shape[-2], stride, device=X.device) if stride > 1 else None
+        # The last position of each stretch: the first positions have no past and no score, and
+        # would bias the mean.
+        kept = (
+            torch.arange(stride - 1, X.shape[-2], stride, device=X.device) if stride > 1 else None
+        )
         penalty = log_barrier(X, *self.factors(), positions=kept).mean()
         if self.config.quadratic:
-            penalty = penalty + self.residuals(X).pow(2).sum(-1).mean() / (2 * self.config.noise_scale**2)
+            penalty = penalty + self.residuals(X).pow(2).sum(-1).mean() / (
+                2 * self.config.noise_scale**2
+            )
         return penalty

@@ -1,11 +1,12 @@
 """Operands of the log-barrier in one layout: tokens, heads, strict-causal weights (003, eq. 2).
 
-Head h has queries W_Q^h x, keys W_K^h x, values W_V^h x and coupling M_h = W_K^h^T W_Q^h; the block of position i is
-J_i = I - sum_h W_V^h S_i^h M_h.  With P_i^h = diag(a_i^h) - a_i^h a_i^h^T one has S_i^h = X^T P_i^h X, so that everything
-about J_i that is invariant under a change of basis follows from the weights and the T x T matrices
-G_gh = X M_g W_V^h X^T, which all positions share.
+Head h has queries W_Q^h x, keys W_K^h x, values W_V^h x and coupling M_h = W_K^h^T W_Q^h; the block
+of position i is J_i = I - sum_h W_V^h S_i^h M_h.  With P_i^h = diag(a_i^h) - a_i^h a_i^h^T one has
+S_i^h = X^T P_i^h X, so that everything about J_i that is invariant under a change of basis follows
+from the weights and the T x T matrices G_gh = X M_g W_V^h X^T, which all positions share.
 
-Shapes: N flattened batch, T tokens, P positions asked for, H heads, r query directions, d dimensions.
+Shapes: N flattened batch, T tokens, P positions asked for, H heads, r query directions, d
+dimensions.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class AttentionHeads:
-    """Checked operands in one layout: X (N, T, d), Q and K (H, r, d), V (H, d, d) or None for I / H."""
+    """Checked operands in one layout: X (N, T, d), Q and K (H, r, d), V (H, d, d) or None for I /
+    H.
+    """
 
     X: Tensor
     Q: Tensor
@@ -40,8 +43,14 @@ class AttentionHeads:
         return self.X.unsqueeze(1) @ self.K.mT
 
     def weights(self) -> Tensor:
-        """Strict-causal attention weights a_ij: (N, H, P, T); the row of position 1 is zero, it has no past."""
-        rows = torch.arange(self.X.shape[1], device=self.X.device) if self.positions is None else self.positions
+        """Strict-causal attention weights a_ij: (N, H, P, T); the row of position 1 is zero, it has
+        no past.
+        """
+        rows = (
+            torch.arange(self.X.shape[1], device=self.X.device)
+            if self.positions is None
+            else self.positions
+        )
         queries = self.X[:, rows].unsqueeze(1) @ self.Q.mT
         past = torch.arange(self.X.shape[1], device=self.X.device) < rows[:, None]  # (P, T)
         logits = (queries @ self.keys().mT).masked_fill(~past, torch.finfo(self.X.dtype).min)
@@ -49,7 +58,8 @@ class AttentionHeads:
 
     def gram(self) -> Tensor:
         """G_gh = X M_g W_V^h X^T for every pair of heads: (N, g, h, T, T)."""
-        queries = self.values(self.Q.flatten(0, 1)).unflatten(-1, self.Q.shape[:2])  # W_Q^g W_V^h x_t: (N, h, T, g, r)
+        # W_Q^g W_V^h x_t: (N, h, T, g, r)
+        queries = self.values(self.Q.flatten(0, 1)).unflatten(-1, self.Q.shape[:2])
         return torch.einsum("ngsr,nhtgr->nghst", self.keys(), queries)
 
     def restore(self, out: Tensor) -> Tensor:
@@ -57,34 +67,52 @@ class AttentionHeads:
         return out.reshape(*self.batch, out.shape[-1])
 
 
-def prepare_heads(X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor | None, positions: Tensor | None) -> AttentionHeads:
+def prepare_heads(
+    X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor | None, positions: Tensor | None
+) -> AttentionHeads:
     """Check shapes, add the missing head axis, lift half precision to float32, flatten the batch."""
     if X.ndim < 2 or X.shape[-2] == 0:
-        raise ValueError(f"X must be (..., T, d) with T >= 1, got {tuple(X.shape)}: pass one sequence of embeddings.")
+        raise ValueError(
+            f"X must be (..., T, d) with T >= 1, got {tuple(X.shape)}: pass one sequence of "
+            "embeddings."
+        )
     Q, K = (W.unsqueeze(0) if W.ndim == 2 else W for W in (W_Q, W_K))
     if Q.ndim != 3 or Q.shape != K.shape or Q.shape[-1] != X.shape[-1]:
         raise ValueError(
-            f"W_Q {tuple(W_Q.shape)} and W_K {tuple(W_K.shape)} must both be (r, d) or (H, r, d) with d = {X.shape[-1]}, "
+            f"W_Q {tuple(W_Q.shape)} and W_K {tuple(W_K.shape)} must both be (r, d) or (H, "
+            f"r, d) with d = {X.shape[-1]}, "
             "the last dimension of X: rows are query and key directions (q = W_Q x)."
         )
     V = W_V.unsqueeze(0) if W_V is not None and W_V.ndim == 2 else W_V
     if V is not None and V.shape != (Q.shape[0], X.shape[-1], X.shape[-1]):
-        raise ValueError(f"W_V {tuple(V.shape)} must be (d, d) or (H, d, d): it maps x to what the sum adds to x.")
+        raise ValueError(
+            f"W_V {tuple(V.shape)} must be (d, d) or (H, d, d): it maps x to what the sum "
+            "adds to x."
+        )
     if Q.shape[0] == 0 or Q.shape[1] == 0:
-        raise ValueError(f"W_Q {tuple(W_Q.shape)} has no head or no direction: M would be empty, give H and r >= 1.")
+        raise ValueError(
+            f"W_Q {tuple(W_Q.shape)} has no head or no direction: M would be empty, give H "
+            "and r >= 1."
+        )
     if positions is not None:
         _check_positions(positions, X.shape[-2])
     operands = [W for W in (X, W_Q, W_K, W_V) if W is not None]
-    dtype = reduce(torch.promote_types, (W.dtype for W in operands), torch.float32)  # the finest of all, never half
+    # the finest of all, never half
+    dtype = reduce(torch.promote_types, (W.dtype for W in operands), torch.float32)
     X3 = X.reshape(-1, *X.shape[-2:]).to(dtype)
-    return AttentionHeads(X3, Q.to(dtype), K.to(dtype), None if V is None else V.to(dtype), positions, X.shape[:-2])
+    return AttentionHeads(
+        X3, Q.to(dtype), K.to(dtype), None if V is None else V.to(dtype), positions, X.shape[:-2]
+    )
 
 
 def _check_positions(positions: Tensor, T: int) -> None:
     if positions.ndim != 1 or positions.is_floating_point() or positions.dtype == torch.bool:
         raise ValueError(
-            f"positions must be a 1-D integer tensor, got {positions.dtype} of shape {tuple(positions.shape)}."
+            f"positions must be a 1-D integer tensor, got {positions.dtype} of shape "
+            f"{tuple(positions.shape)}."
         )
     # A negative index would read the right row and see no past: a score of zero, and no error.
     if len(positions) == 0 or positions.min() < 0 or positions.max() >= T:
-        raise ValueError(f"positions {positions.tolist()} must name at least one row, each from 0 to {T - 1}.")
+        raise ValueError(
+            f"positions {positions.tolist()} must name at least one row, each from 0 to {T - 1}."
+        )

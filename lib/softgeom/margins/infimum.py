@@ -1,36 +1,48 @@
-"""What the barrier penalty alone wants of its coupling: limits and bounds for fixed embeddings, with proofs (no source states them).
+"""What the barrier penalty alone wants of its coupling: limits and bounds for fixed embeddings,
+with proofs (no source states them).
 
-For embeddings x_1..x_T let beta_i(M) = -log |det(I - S_i(M) M)|, S_i the covariance of the x_j, j < i, under the weights
-softmax_j(x_j^T M x_i), and let R be the largest |x_j|.  The margin-only objective of 003 (Section 7.1) is lambda times the mean of beta_i, and
-nothing else in the objective depends on M.  exp(-beta_i) = |det(I - S_i M)| is continuous in M, so beta_i is lower semicontinuous, +inf where it jumps.
+For embeddings x_1..x_T let beta_i(M) = -log |det(I - S_i(M) M)|, S_i the covariance of the x_j, j <
+i, under the weights softmax_j(x_j^T M x_i), and let R be the largest |x_j|.  The margin-only
+objective of 003 (Section 7.1) is lambda times the mean of beta_i, and nothing else in the objective
+depends on M.  exp(-beta_i) = |det(I - S_i M)| is continuous in M, so beta_i is lower
+semicontinuous, +inf where it jumps.
 
-Saturation.  If, for position i, one past token alone has the largest x_j^T M_0 x_i, by delta > 0 over the others (copies of a token count as
-one), then beta_i(c M_0) -> 0 as c -> infinity.
-    Proof.  Let the others weigh w together: w <= (i - 1) exp(-c delta).  A covariance is at most the second moment about any point; about the
-    leading token that is a sum over the others alone, so |S_i| <= w D^2, D the diameter of the past, and epsilon = c |M_0| D^2 (i - 1) exp(-c delta)
-    bounds |S_i c M_0| and with it every eigenvalue.  Where epsilon < 1, d log(1 - epsilon) <= log |det| <= d log(1 + epsilon), hence
+Saturation.  If, for position i, one past token alone has the largest x_j^T M_0 x_i, by delta > 0
+over the others (copies of a token count as one), then beta_i(c M_0) -> 0 as c -> infinity.
+    Proof.  Let the others weigh w together: w <= (i - 1) exp(-c delta).  A covariance is at most
+    the second moment about any point; about the leading token that is a sum over the others alone,
+    so |S_i| <= w D^2, D the diameter of the past, and epsilon = c |M_0| D^2 (i - 1) exp(-c delta)
+    bounds |S_i c M_0| and with it every eigenvalue.  Where epsilon < 1, d log(1 - epsilon) <= log
+    |det| <= d log(1 + epsilon), hence
     |beta_i| <= -d log(1 - epsilon) -> 0.
-If no token is zero, the condition fails at some position only on finitely many hyperplanes (x_j - x_k)^T M x_i = 0, x_j != x_k.  So f = exp(-lambda sum beta)
-tends to one along almost every ray, where the integral of f(c M_0) c^(n - 1) dc, n = d^2, is therefore infinite; by Tonelli, in polar coordinates, f >= 0
-has no finite integral over all M: the penalty is the negative logarithm of no prior.  For factors M = W_K^T W_Q of any rank, W_K = W_Q
-included, the same: (x_j - x_k)^T W_K^T W_Q x_i is a homogeneous polynomial in them that is not zero identically.  (A token that is zero has uniform weights
-for every M, and no score that saturates.)
+If no token is zero, the condition fails at some position only on finitely many hyperplanes (x_j -
+x_k)^T M x_i = 0, x_j != x_k.  So f = exp(-lambda sum beta) tends to one along almost every ray,
+where the integral of f(c M_0) c^(n - 1) dc, n = d^2, is therefore infinite; by Tonelli, in polar
+coordinates, f >= 0 has no finite integral over all M: the penalty is the negative logarithm of no
+prior.  For factors M = W_K^T W_Q of any rank, W_K = W_Q included, the same: (x_j - x_k)^T W_K^T W_Q
+x_i is a homogeneous polynomial in them that is not zero identically.  (A token that is zero has
+uniform weights for every M, and no score that saturates.)
 
-No minimum.  Let v be orthogonal to x_i and not constant on the past of i.  For M = -c v v^T every logit of position i is zero, its weights are
-uniform for every c, and by Sylvester's identity beta_i = -log(1 + c v^T S_i v) -> -infinity.  All other beta_k are -log(1 + c v^T S_k v) <= 0.
-So the mean of beta has no lower bound as soon as two past tokens of some position differ by a vector that is no multiple of x_i (never for d = 1);
-M has rank one, so no bound on the rank helps, and cross-entropy, which does not know M, does not either, whether embeddings move or not.
-    Positive coupling, M = c v v^T, has none either, beyond the boundary that descent does not cross: beta_i = -log |1 - c v^T S_i v| -> -infinity; at
-    every other position either v^T x_k = 0, and the same holds with a variance that may be zero, or the weights of the numbers v^T x_j saturate on the
-    largest or the least, c v^T S_k v -> 0 however many tokens share it, and beta_k -> 0.
+No minimum.  Let v be orthogonal to x_i and not constant on the past of i.  For M = -c v v^T every
+logit of position i is zero, its weights are uniform for every c, and by Sylvester's identity beta_i
+= -log(1 + c v^T S_i v) -> -infinity.  All other beta_k are -log(1 + c v^T S_k v) <= 0. So the mean
+of beta has no lower bound as soon as two past tokens of some position differ by a vector that is no
+multiple of x_i (never for d = 1); M has rank one, so no bound on the rank helps, and cross-entropy,
+which does not know M, does not either, whether embeddings move or not.
+    Positive coupling, M = c v v^T, has none either, beyond the boundary that descent does not
+    cross: beta_i = -log |1 - c v^T S_i v| -> -infinity; at every other position either v^T x_k = 0,
+    and the same holds with a variance that may be zero, or the weights of the numbers v^T x_j
+    saturate on the largest or the least, c v^T S_k v -> 0 however many tokens share it, and beta_k
+    -> 0.
 
-Repair.  u^T S_i u <= E (u^T x)^2 <= R^2 for unit u, so |S_i| <= R^2, |det(I - S_i M)| is at most (1 + |M| R^2)^d, and beta_i >= -d log(1 + |M| R^2) (d the
-rank of M where that is less).
+Repair.  u^T S_i u <= E (u^T x)^2 <= R^2 for unit u, so |S_i| <= R^2, |det(I - S_i M)| is at most (1
++ |M| R^2)^d, and beta_i >= -d log(1 + |M| R^2) (d the rank of M where that is less).
     A bound on |M|: the infimum is finite and, by lower semicontinuity on a compact set, attained.
-    gamma/2 |M|^2 added: the objective grows without bound, because a logarithm loses to a square, so it has a minimum; its exponential is at most a power of
-    1 + |M| R^2 times a Gaussian, and positive near M = 0: a prior.  With a square of the embeddings added too, the same for both together, since
-    log(1 + |M| R^2) <= log(1 + |M|) + 2 log(1 + R).
-    The positive part, the mean of max(beta_i, 0): has minima, at M = 0 among others, but saturation makes it no prior either.
+    gamma/2 |M|^2 added: the objective grows without bound, because a logarithm loses to a square,
+    so it has a minimum; its exponential is at most a power of 1 + |M| R^2 times a Gaussian, and
+    positive near M = 0: a prior.  With a square of the embeddings added too, the same for both
+    together, since log(1 + |M| R^2) <= log(1 + |M|) + 2 log(1 + R). The positive part, the mean of
+    max(beta_i, 0): has minima, at M = 0 among others, but saturation makes it no prior either.
 
 Shapes: X (T, d), M (d, d), v (d,); positions from 0.
 """
@@ -52,7 +64,9 @@ def barrier_scores(X: Array, M: Array) -> Array:
 
 
 def saturation_bound(X: Array, M: Array, c: float) -> Array:
-    """Bound on |beta_i(c M)| from the gap between the two largest logits: (T,), inf where it says nothing."""
+    """Bound on |beta_i(c M)| from the gap between the two largest logits: (T,), inf where it says
+    nothing.
+    """
     T, d = X.shape
     bound = np.full(T, np.inf)
     bound[: min(T, 2)] = 0.0  # a past of one token has no covariance
@@ -68,12 +82,14 @@ def saturation_bound(X: Array, M: Array, c: float) -> Array:
 
 
 def unseen_direction(X: Array, i: int) -> tuple[Array, float]:
-    """Unit v orthogonal to x_i along which the past of position i varies most, and that variance under uniform weights, v^T S_i v.
+    """Unit v orthogonal to x_i along which the past of position i varies most, and that variance
+    under uniform weights, v^T S_i v.
 
     Raises
     ------
     ValueError
-        When the past does not vary off the line of x_i: the penalty is bounded along every such ray.
+        When the past does not vary off the line of x_i: the penalty is bounded along every such
+        ray.
     """
     x = X[i]
     length = np.linalg.norm(x)
@@ -81,7 +97,10 @@ def unseen_direction(X: Array, i: int) -> tuple[Array, float]:
     past = (X[:i] - X[:i].mean(axis=0)) @ P if i else np.zeros((1, X.shape[1]))
     variances, directions = np.linalg.eigh(past.T @ past / len(past))
     if variances[-1] <= np.finfo(float).eps * max(1.0, float(np.square(X).max())):
-        raise ValueError(f"the past of position {i} does not vary off the line of its token: take a later position.")
+        raise ValueError(
+            f"the past of position {i} does not vary off the line of its token: take a later "
+            "position."
+        )
     return directions[:, -1], float(variances[-1])
 
 
@@ -96,5 +115,9 @@ def repaired(X: Array, M: Array, gamma: float) -> float:
 
 
 def descend_repaired(X: Array, M: Array, gamma: float) -> OptimizeResult:
-    """A local minimum of the repaired penalty from the start M, by BFGS with difference quotients; its ``x`` is M as a vector (d * d,)."""
-    return minimize(lambda flat: repaired(X, flat.reshape(M.shape), gamma), M.ravel(), method="BFGS")
+    """A local minimum of the repaired penalty from the start M, by BFGS with difference quotients;
+    its ``x`` is M as a vector (d * d,).
+    """
+    return minimize(
+        lambda flat: repaired(X, flat.reshape(M.shape), gamma), M.ravel(), method="BFGS"
+    )

@@ -1,4 +1,6 @@
-"""Medians and 95% intervals over repeated subsamples of windows, as in the experiments of 003 (Section 7.3)."""
+"""Medians and 95% intervals over repeated subsamples of windows, as in the experiments of 003
+(Section 7.3).
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def median_interval(values: ArrayLike) -> Interval:
 
 
 def draw_subsamples(windows: int, subsamples: int, size: int, seed: int) -> NDArray[np.int64]:
-    """Indices of ``subsamples`` draws of ``size`` different windows out of ``windows``: (subsamples, size).
+    """Indices of ``subsamples`` draws of ``size`` different windows out of ``windows``:
+    (subsamples, size).
 
     Raises
     ------
@@ -39,6 +42,8 @@ def draw_subsamples(windows: int, subsamples: int, size: int, seed: int) -> NDAr
         If there are fewer windows than one subsample takes.
     """
     if size > windows:
-        raise ValueError(f"a subsample of {size} windows needs at least as many windows; there are {windows}.")
+        raise ValueError(
+            f"a subsample of {size} windows needs at least as many windows; there are {windows}."
+        )
     rng = np.random.default_rng(seed)
     return np.stack([rng.choice(windows, size, replace=False) for _ in range(subsamples)])

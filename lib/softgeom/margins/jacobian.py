@@ -1,4 +1,5 @@
-"""The Jacobian of the residual map of causal attention, in closed form (003, Theorem 1, Appendices A and B).
+"""The Jacobian of the residual map of causal attention, in closed form (003, Theorem 1, Appendices
+A and B).
 
 A layer of one head sends tokens x_1..x_T to residuals e_i = x_i - mu_i, with
 
@@ -7,13 +8,16 @@ A layer of one head sends tokens x_1..x_T to residuals e_i = x_i - mu_i, with
     covariance S_i = sum_j a_ij (x_j - xbar_i)(x_j - xbar_i)^T,     coupling M = W_K^T W_Q.
 
 A token enters mu_i in up to two ways.  As the query:  W_V S_i M.  As key and value j:  a_ij W_V (I + (x_j - xbar_i)(M x_i)^T).
-Hence de_i/dx_i = I - W_V S_i M in strict attention (Theorem 1), where a token is never its own key, and
+Hence de_i/dx_i = I - W_V S_i M in strict attention (Theorem 1), where a token is never its own key,
+and
 
     de_i/dx_i = I - W_V S_i M - a_ii W_V (I + (x_i - xbar_i)(M x_i)^T)
 
-in inclusive attention.  Eq. (53) of the source lacks the last term, the derivative of l_ii through the key.
+in inclusive attention.  Eq. (53) of the source lacks the last term, the derivative of l_ii through
+the key.
 
-Shapes: X (T, d); W_Q, W_K (r, d); W_V (d, d), None for the identity; weights (T, T); blocks (T, d, d).  NumPy only.
+Shapes: X (T, d); W_Q, W_K (r, d); W_V (d, d), None for the identity; weights (T, T); blocks (T, d,
+d).  NumPy only.
 """
 
 from __future__ import annotations
@@ -36,12 +40,16 @@ class Attention(NamedTuple):
 
 
 def softmax_jacobian(a: Array) -> Array:
-    """Differentiate softmax at its value ``a``: da/dl = diag(a) - a a^T, (..., n) -> (..., n, n) (Lemma B.1)."""
+    """Differentiate softmax at its value ``a``: da/dl = diag(a) - a a^T, (..., n) -> (..., n, n)
+    (Lemma B.1).
+    """
     return a[..., :, None] * (np.eye(a.shape[-1]) - a[..., None, :])
 
 
 def weighted_covariance(points: Array, a: Array) -> Array:
-    """Compute sum_j a_j (u_j - ubar)(u_j - ubar)^T for points (..., n, d) and weights (..., n): (..., d, d) (Lemma B.2)."""
+    """Compute sum_j a_j (u_j - ubar)(u_j - ubar)^T for points (..., n, d) and weights (..., n):
+    (..., d, d) (Lemma B.2).
+    """
     centred = points - np.einsum("...n,...nd->...d", a, points)[..., None, :]
     return np.einsum("...n,...nd,...ne->...de", a, centred, centred)
 
@@ -60,7 +68,8 @@ def attend(X: Array, W_Q: Array, W_K: Array, *, causal: Causal = "strict") -> At
     T = len(X)
     seen = np.tri(T, k=-1 if causal == "strict" else 0, dtype=bool)  # seen[i, j]: i attends to j
     logits = np.where(seen, (X @ W_Q.T) @ (X @ W_K.T).T, -np.inf)
-    peak = np.max(logits, axis=1, keepdims=True, initial=np.finfo(float).min)  # finite for the row without a past
+    # finite for the row without a past
+    peak = np.max(logits, axis=1, keepdims=True, initial=np.finfo(float).min)
     a = np.exp(logits - peak)
     a /= np.maximum(a.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     covariance = np.stack(
@@ -69,7 +78,9 @@ def attend(X: Array, W_Q: Array, W_K: Array, *, causal: Causal = "strict") -> At
     return Attention(a, a @ X, covariance)
 
 
-def residual_map(X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, *, causal: Causal = "strict") -> Array:
+def residual_map(
+    X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, *, causal: Causal = "strict"
+) -> Array:
     """Compute e_i = x_i - W_V xbar_i, (T, d) (003, eqs. 4 and 46)."""
     mean = attend(X, W_Q, W_K, causal=causal).mean
     return X - mean @ _value_map(W_V, X.shape[1]).T
@@ -89,12 +100,14 @@ def attention_jacobian_blocks(
     W_V
         Value map (d, d), out-projection included; None for values equal to the tokens.
     causal
-        ``strict`` attends to j < i (Theorem 1), ``inclusive`` to j <= i (Appendix A, with the key term).
+        ``strict`` attends to j < i (Theorem 1), ``inclusive`` to j <= i (Appendix A, with the key
+        term).
 
     Returns
     -------
     array (T, d, d)
-        det J_i = 0 is the degeneracy boundary of position i.  In strict attention J_1 is the identity.
+        det J_i = 0 is the degeneracy boundary of position i.  In strict attention J_1 is the
+        identity.
 
     Raises
     ------
@@ -108,12 +121,15 @@ def attention_jacobian_blocks(
     a, mean, S = attend(X, W_Q, W_K, causal=causal)
     M = W_K.T @ W_Q
     V = _value_map(W_V, X.shape[1])
-    own_key = np.eye(X.shape[1]) + (X - mean)[:, :, None] * (X @ M.T)[:, None, :]  # (T, d, d); a_ii = 0 if strict
+    # (T, d, d); a_ii = 0 if strict
+    own_key = np.eye(X.shape[1]) + (X - mean)[:, :, None] * (X @ M.T)[:, None, :]
     return np.eye(X.shape[1]) - V @ (S @ M + np.diag(a)[:, None, None] * own_key)
 
 
 def appendix_a_blocks(X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None) -> Array:
-    """Compute the blocks as eq. (53) prints them, I - a_ii W_V - W_V S_i M: for comparison, they lack the key term."""
+    """Compute the blocks as eq. (53) prints them, I - a_ii W_V - W_V S_i M: for comparison, they
+    lack the key term.
+    """
     d = X.shape[1]
     V = _value_map(W_V, d)
     a, _, S = attend(X, W_Q, W_K, causal="inclusive")
@@ -123,7 +139,8 @@ def appendix_a_blocks(X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None
 def residual_jacobian(
     X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, *, causal: Causal = "strict"
 ) -> Array:
-    """Compute the whole Jacobian de_i/dx_j, (T, d, T, d): block lower-triangular in (i, j) (Lemma B.3).
+    """Compute the whole Jacobian de_i/dx_j, (T, d, T, d): block lower-triangular in (i, j) (Lemma
+    B.3).
 
     Parameters and errors are those of :func:`attention_jacobian_blocks`.
     """
@@ -131,10 +148,13 @@ def residual_jacobian(
     a, mean, S = attend(X, W_Q, W_K, causal=causal)
     M = W_K.T @ W_Q
     centred = X - mean[:, None, :]  # (i, j, d)
-    as_key = a[..., None, None] * (np.eye(d) + centred[..., :, None] * (X @ M.T)[:, None, None, :])  # (i, j, d, d)
+    # (i, j, d, d)
+    as_key = a[..., None, None] * (np.eye(d) + centred[..., :, None] * (X @ M.T)[:, None, None, :])
     summary = as_key.transpose(0, 2, 1, 3)
     summary[np.arange(T), :, np.arange(T), :] += S @ M
-    return np.einsum("ij,ce->icje", np.eye(T), np.eye(d)) - np.einsum("cd,idje->icje", _value_map(W_V, d), summary)
+    return np.einsum("ij,ce->icje", np.eye(T), np.eye(d)) - np.einsum(
+        "cd,idje->icje", _value_map(W_V, d), summary
+    )
 
 
 def _value_map(W_V: Array | None, d: int) -> Array:
@@ -142,17 +162,27 @@ def _value_map(W_V: Array | None, d: int) -> Array:
         return np.eye(d)
     if W_V.shape != (d, d):
         raise ValueError(
-            f"W_V {W_V.shape} must be ({d}, {d}): it maps a token to what the sum adds, in the tokens' space."
+            f"W_V {W_V.shape} must be ({d}, {d}): it maps a token to what the sum adds, in "
+            "the tokens' space."
         )
     return W_V
 
 
 def _check(X: Array, W_Q: Array, W_K: Array, causal: str) -> None:
     if causal not in ("strict", "inclusive"):
-        raise ValueError(f"causal must be 'strict' (j < i) or 'inclusive' (j <= i), not {causal!r}.")
+        raise ValueError(
+            f"causal must be 'strict' (j < i) or 'inclusive' (j <= i), not {causal!r}."
+        )
     if X.ndim != 2 or len(X) == 0:
-        raise ValueError(f"X must hold one sequence, (T, d) with T >= 1, not an array of shape {X.shape}.")
+        raise ValueError(
+            f"X must hold one sequence, (T, d) with T >= 1, not an array of shape {X.shape}."
+        )
     if W_Q.ndim != 2 or W_Q.shape != W_K.shape or W_Q.shape[1] != X.shape[1]:
-        raise ValueError(f"W_Q {W_Q.shape} and W_K {W_K.shape} must both be (r, d) with d = {X.shape[1]}, as X has.")
+        raise ValueError(
+            f"W_Q {W_Q.shape} and W_K {W_K.shape} must both be (r, d) with d = {X.shape[1]}, "
+            "as X has."
+        )
     if not all(np.isfinite(array).all() for array in (X, W_Q, W_K)):
-        raise ValueError("X, W_Q and W_K must be finite: look for NaN or inf in the embeddings or the weights.")
+        raise ValueError(
+            "X, W_Q and W_K must be finite: look for NaN or inf in the embeddings or the weights."
+        )

@@ -1,14 +1,16 @@
-"""Perturbed embeddings and what they cost a language model (003, Section 7.3, Figure 7.5, Appendix E.1).
+"""Perturbed embeddings and what they cost a language model (003, Section 7.3, Figure 7.5, Appendix
+E.1).
 
 Two families act on the token embeddings e_t of a sequence before the first block:
 
 * noise:  e'_t = e_t + sigma eps_t, eps_t ~ N(0, I_d);
 * drift:  e'_t = e_t + sigma z_t u, z_t ~ N(0, 1), with one random direction u per sequence.
 
-The paper compares models at equal absolute sigma by the degradation ratio, perturbed over clean perplexity. A model whose
-embeddings are larger sees a smaller relative perturbation at the same sigma: so sigma is also given relative to the root
-mean square of the embeddings, and the loss also as a difference in nats, which a poor clean model cannot make small by
-dividing. The text has lost whether u has unit length or is Gaussian; ``direction`` says which.
+The paper compares models at equal absolute sigma by the degradation ratio, perturbed over clean
+perplexity. A model whose embeddings are larger sees a smaller relative perturbation at the same
+sigma: so sigma is also given relative to the root mean square of the embeddings, and the loss also
+as a difference in nats, which a poor clean model cannot make small by dividing. The text has lost
+whether u has unit length or is Gaussian; ``direction`` says which.
 
 Shapes: embeddings X (B, T, d), losses (windows, T), E (V, d).
 """
@@ -39,7 +41,8 @@ class Perturbation:
     def __post_init__(self) -> None:
         if self.family not in FAMILIES or self.scale not in SCALES:
             raise ValueError(
-                f"perturbation {self.family!r} at scale {self.scale!r}: choose a family of {', '.join(FAMILIES)} "
+                f"perturbation {self.family!r} at scale {self.scale!r}: choose a family of "
+                f"{', '.join(FAMILIES)} "
                 f"and a scale of {', '.join(SCALES)}."
             )
         if not self.sigma >= 0:
@@ -47,11 +50,15 @@ class Perturbation:
 
 
 def add_noise(X: Tensor, sigma: float, generator: torch.Generator) -> Tensor:
-    """Add independent Gaussian noise of standard deviation ``sigma`` to every coordinate of X (B, T, d)."""
+    """Add independent Gaussian noise of standard deviation ``sigma`` to every coordinate of X (B,
+    T, d).
+    """
     return X + sigma * _normal(X.shape, generator).to(X)
 
 
-def add_drift(X: Tensor, sigma: float, generator: torch.Generator, direction: str = "unit") -> Tensor:
+def add_drift(
+    X: Tensor, sigma: float, generator: torch.Generator, direction: str = "unit"
+) -> Tensor:
     """Move each token of X (B, T, d) by ``sigma * z_t`` along its sequence's own random direction.
 
     Parameters
@@ -84,10 +91,12 @@ def perturber(
     perturbation : Perturbation
         What to add.
     rms : float
-        Root mean square of the model's embeddings: the unit of a relative sigma. A drift along a unit vector moves one
-        coordinate out of d, so its unit is the typical length of an embedding, sqrt(d) rms.
+        Root mean square of the model's embeddings: the unit of a relative sigma. A drift along a
+        unit vector moves one coordinate out of d, so its unit is the typical length of an
+        embedding, sqrt(d) rms.
     seed : int
-        Window w always gets the draw of ``(seed, w)``, so that models and levels are compared on the same randomness.
+        Window w always gets the draw of ``(seed, w)``, so that models and levels are compared on
+        the same randomness.
     direction : str
         As for :func:`add_drift`.
     """
@@ -95,7 +104,11 @@ def perturber(
     def perturb(X: Tensor, rows: slice) -> Tensor:
         unit = 1.0
         if perturbation.scale == "relative":
-            unit = rms * (X.shape[-1] ** 0.5 if perturbation.family == "drift" and direction == "unit" else 1.0)
+            unit = rms * (
+                X.shape[-1] ** 0.5
+                if perturbation.family == "drift" and direction == "unit"
+                else 1.0
+            )
         sigma = perturbation.sigma * unit
         perturbed = []
         for window, x in enumerate(X, start=rows.start):
@@ -136,7 +149,8 @@ def degradation_ratios(
 
 
 def contextual_embedding_error(logits: Tensor, tokens: Tensor, E: Tensor) -> Tensor:
-    """Squared distance between a token's embedding and the one that the model expects, relative to its own square.
+    """Squared distance between a token's embedding and the one that the model expects, relative to
+    its own square.
 
     Parameters
     ----------

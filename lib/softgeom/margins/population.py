@@ -1,8 +1,10 @@
-"""Random sequences on the line: which are excluded, and how their density goes with their variance (003, Section 3.4, Figure 3.3).
+"""Random sequences on the line: which are excluded, and how their density goes with their variance
+(003, Section 3.4, Figure 3.3).
 
-A sequence is excluded if a position has a margin 1 - c Var_i <= 0.  The source's figure says nothing about which position it
-means nor about the scale of its sequences, so both are arguments: ``READINGS`` names the positions that count, and scaling the
-tokens by t at coupling c is the same as coupling c t^2.
+A sequence is excluded if a position has a margin 1 - c Var_i <= 0.  The source's figure says
+nothing about which position it means nor about the scale of its sequences, so both are arguments:
+``READINGS`` names the positions that count, and scaling the tokens by t at coupling c is the same
+as coupling c t^2.
 
 Shapes: sequences (N, T) -> (N,).
 """
@@ -48,11 +50,15 @@ def largest_variance(sequences: Array, c: float, reading: str = "any position") 
 
 
 def excluded_shares(sequences: Array, scales: Array, reading: str = "any position") -> Array:
-    """Share of the sequences that is excluded at coupling 1 when they are scaled by each of the scales (k,): (k,)."""
+    """Share of the sequences that is excluded at coupling 1 when they are scaled by each of the
+    scales (k,): (k,).
+    """
     return np.array([float(excluded(t * sequences, 1.0, reading).mean()) for t in scales])
 
 
-def scale_excluding(share: float, sequences: Array, reading: str = "any position", tol: float = 1e-3) -> float:
+def scale_excluding(
+    share: float, sequences: Array, reading: str = "any position", tol: float = 1e-3
+) -> float:
     """The scale in [0.3, 1.9] at which the given share is excluded at coupling 1.
 
     Raises
@@ -60,12 +66,16 @@ def scale_excluding(share: float, sequences: Array, reading: str = "any position
     ValueError
         No such scale lies there.
     """
-    found = brentq(lambda t: excluded(t * sequences, 1.0, reading).mean() - share, 0.3, 1.9, xtol=tol)
+    found = brentq(
+        lambda t: excluded(t * sequences, 1.0, reading).mean() - share, 0.3, 1.9, xtol=tol
+    )
     return float(found)
 
 
 def summarise(sequences: Array, c: float) -> dict[str, float]:
-    """How many sequences are excluded, the smallest margin of all, and the largest variance among those that are left."""
+    """How many sequences are excluded, the smallest margin of all, and the largest variance among
+    those that are left.
+    """
     out = excluded(sequences, c)
     return {
         "sequences": len(sequences),
@@ -75,10 +85,14 @@ def summarise(sequences: Array, c: float) -> dict[str, float]:
     }
 
 
-def density_association(sequences: Array, c: float, s: float, reading: str = "any position") -> Association:
-    """Spearman's rank correlation of log-density and variance over the sequences that are not excluded.
+def density_association(
+    sequences: Array, c: float, s: float, reading: str = "any position"
+) -> Association:
+    """Spearman's rank correlation of log-density and variance over the sequences that are not
+    excluded.
 
-    The interval is Fisher's, with the variance 1.06 / (n - 3) of a rank correlation (Fieller, Hartley and Pearson 1957).
+    The interval is Fisher's, with the variance 1.06 / (n - 3) of a rank correlation (Fieller,
+    Hartley and Pearson 1957).
 
     Raises
     ------
@@ -87,16 +101,23 @@ def density_association(sequences: Array, c: float, s: float, reading: str = "an
     """
     valid = sequences[~excluded(sequences, c)]
     if len(valid) < 4:
-        raise ValueError(f"{len(valid)} sequences are inside the boundary: a correlation needs four at least.")
-    correlation = float(spearmanr(largest_variance(valid, c, reading), sequence_log_density(valid, c, s)).statistic)
+        raise ValueError(
+            f"{len(valid)} sequences are inside the boundary: a correlation needs four at least."
+        )
+    correlation = float(
+        spearmanr(largest_variance(valid, c, reading), sequence_log_density(valid, c, s)).statistic
+    )
     half = norm.ppf(0.975) * np.sqrt(1.06 / (len(valid) - 3))
-    inner = np.clip(correlation, -1.0 + 1e-12, 1.0 - 1e-12)  # a perfect order has an infinite transform
+    # a perfect order has an infinite transform
+    inner = np.clip(correlation, -1.0 + 1e-12, 1.0 - 1e-12)
     low, high = np.tanh(np.arctanh(inner) + np.array([-half, half]))
     return Association(correlation, float(low), float(high), len(valid))
 
 
 def dominance(sequences: Array, c: float) -> NDArray[np.bool_]:
-    """Whether the position of smallest margin is the one with the largest barrier term -log |1 - c Var_i|."""
+    """Whether the position of smallest margin is the one with the largest barrier term -log |1 - c
+    Var_i|.
+    """
     m = margins(sequences, c)
     with np.errstate(divide="ignore"):
         return np.asarray(m.argmin(axis=1) == (-np.log(np.abs(m))).argmax(axis=1))

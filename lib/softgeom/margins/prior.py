@@ -1,16 +1,20 @@
-"""The generative model behind causal attention: draw noise, solve for the token (003, Section 2.1, Corollary 3.1).
+"""The generative model behind causal attention: draw noise, solve for the token (003, Section 2.1,
+Corollary 3.1).
 
-Token i solves x = mu_i(x) + e_i with e_i ~ N(0, s^2 I), where mu_i(x) = sum_j a_j W_V x_j, a = softmax((W_Q x).(W_K x_j)), over
-the tokens j < i already drawn.  mu_i is continuous and bounded, so a solution exists for every e (Brouwer).  It is unique
-for every e iff x -> e(x) is a bijection, for which det J_i(x) != 0 at every x suffices (Hadamard, Caccioppoli: e is proper).
-Otherwise the conditional "density" N(e(x)) |det J_i(x)| of eq. (16) integrates to the expected number of solutions:
-non-zero determinants at the tokens at hand, the "locally invertible regime", do not make it a density.
+Token i solves x = mu_i(x) + e_i with e_i ~ N(0, s^2 I), where mu_i(x) = sum_j a_j W_V x_j, a =
+softmax((W_Q x).(W_K x_j)), over the tokens j < i already drawn.  mu_i is continuous and bounded, so
+a solution exists for every e (Brouwer).  It is unique for every e iff x -> e(x) is a bijection, for
+which det J_i(x) != 0 at every x suffices (Hadamard, Caccioppoli: e is proper). Otherwise the
+conditional "density" N(e(x)) |det J_i(x)| of eq. (16) integrates to the expected number of
+solutions: non-zero determinants at the tokens at hand, the "locally invertible regime", do not make
+it a density.
 
-What does: a rule that selects one solution per e.  :func:`draw_token` selects the first that Newton's method with step
-halving reaches from fixed starts, and so defines a proper model for any coupling; its density is that of eq. (16) on the
-selected sheet and zero elsewhere.
+What does: a rule that selects one solution per e.  :func:`draw_token` selects the first that
+Newton's method with step halving reaches from fixed starts, and so defines a proper model for any
+coupling; its density is that of eq. (16) on the selected sheet and zero elsewhere.
 
-Shapes: past (n, d), tokens X (T, d), W_Q and W_K (r, d), W_V (d, d) or None for the identity.  NumPy only.
+Shapes: past (n, d), tokens X (T, d), W_Q and W_K (r, d), W_V (d, d) or None for the identity.
+NumPy only.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ from softgeom.margins.jacobian import attention_jacobian_blocks, residual_map
 Array = NDArray[np.float64]
 
 _MAX_STEPS = 200
-_RESIDUAL = 1e-11  # |x - mu(x) - e| accepted, relative to 1 + |e|: a few hundred times the rounding of mu
+# |x - mu(x) - e| accepted, relative to 1 + |e|: a few hundred times the rounding of mu
+_RESIDUAL = 1e-11
 
 
 def log_density(X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, *, s: float) -> float:
@@ -40,25 +45,37 @@ def log_density(X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, *, s
     return float(energy + np.linalg.slogdet(attention_jacobian_blocks(X, W_Q, W_K, W_V))[1].sum())
 
 
-def token_residual(x: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None = None) -> Array:
+def token_residual(
+    x: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None = None
+) -> Array:
     """Compute e(x) = x - mu(x) of a candidate token x (d,) after ``past`` (n, d); n = 0 gives x."""
     return residual_map(np.vstack([past, x]), W_Q, W_K, W_V)[-1]
 
 
-def token_jacobian(x: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None = None) -> Array:
+def token_jacobian(
+    x: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None = None
+) -> Array:
     """Compute J(x) = de/dx of a candidate token, (d, d)."""
     return attention_jacobian_blocks(np.vstack([past, x]), W_Q, W_K, W_V)[-1]
 
 
 def solve_token(
-    e: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, *, start: Array | None = None
+    e: Array,
+    past: Array,
+    W_Q: Array,
+    W_K: Array,
+    W_V: Array | None = None,
+    *,
+    start: Array | None = None,
 ) -> Array:
-    """Solve x - mu(x) = e by Newton's method with step halving, from ``start`` (default: e + mean of W_V past).
+    """Solve x - mu(x) = e by Newton's method with step halving, from ``start`` (default: e + mean
+    of W_V past).
 
     Raises
     ------
     ValueError
-        No convergence: the iteration stalled at a fold of the map (det J = 0), where another start may succeed.
+        No convergence: the iteration stalled at a fold of the map (det J = 0), where another start
+        may succeed.
     """
     if len(past) == 0:
         return e.copy()
@@ -77,11 +94,14 @@ def solve_token(
         else:
             break
         x, gap = trial, trial_gap
-    raise ValueError(f"no solution of x = mu(x) + e found (gap {np.linalg.norm(gap):.1e}): try another `start`.")
+    raise ValueError(
+        f"no solution of x = mu(x) + e found (gap {np.linalg.norm(gap):.1e}): try another `start`."
+    )
 
 
 def draw_token(e: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None = None) -> Array:
-    """Select one solution of x = mu(x) + e: the first that Newton reaches from the past's mean, then from each past value.
+    """Select one solution of x = mu(x) + e: the first that Newton reaches from the past's mean,
+    then from each past value.
 
     Raises
     ------
@@ -94,13 +114,17 @@ def draw_token(e: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None 
             return solve_token(e, past, W_Q, W_K, W_V, start=start)
         except ValueError:
             continue
-    raise ValueError(f"no solution of x = mu(x) + e found from {len(past) + 1} starts: use a smaller coupling.")
+    raise ValueError(
+        f"no solution of x = mu(x) + e found from {len(past) + 1} starts: use a smaller coupling."
+    )
 
 
 def sample_sequence(
     rng: np.random.Generator, T: int, W_Q: Array, W_K: Array, W_V: Array | None = None, *, s: float
 ) -> Array:
-    """Draw x_1, ..., x_T in turn, x_i = mu_i(x_i) + e_i with e_i ~ N(0, s^2 I): (T, d) (eqs. 3 and 17)."""
+    """Draw x_1, ..., x_T in turn, x_i = mu_i(x_i) + e_i with e_i ~ N(0, s^2 I): (T, d) (eqs. 3 and
+    17).
+    """
     _check_scale(s)
     X = np.empty((0, W_Q.shape[1]))
     for _ in range(T):
@@ -110,9 +134,18 @@ def sample_sequence(
 
 
 def find_solutions(
-    e: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, *, starts: Array, apart: float = 1e-6
+    e: Array,
+    past: Array,
+    W_Q: Array,
+    W_K: Array,
+    W_V: Array | None = None,
+    *,
+    starts: Array,
+    apart: float = 1e-6,
 ) -> Array:
-    """Collect the distinct solutions of x = mu(x) + e reached from ``starts`` (m, d): (k, d), a lower bound on their number."""
+    """Collect the distinct solutions of x = mu(x) + e reached from ``starts`` (m, d): (k, d), a
+    lower bound on their number.
+    """
     found: list[Array] = []
     for start in starts:
         try:
@@ -126,4 +159,6 @@ def find_solutions(
 
 def _check_scale(s: float) -> None:
     if not s > 0.0:
-        raise ValueError(f"the noise scale s must be positive, not {s}: at s = 0 the model has no density.")
+        raise ValueError(
+            f"the noise scale s must be positive, not {s}: at s = 0 the model has no density."
+        )

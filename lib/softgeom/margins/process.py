@@ -1,17 +1,20 @@
 """Token laws and their consistency across lengths (003, Section 5, Appendix C).
 
-A family of laws p_T on words of length T is consistent if p_T(w_1..w_T) = sum over w of p_{T+1}(w_1..w_T, w) for every T
-(Theorem 2); it then extends to one law on infinite sequences, whose value on the cylinder {w_1..w_T fixed} is p_T
-(Theorem 3).  Two kinds of family are enumerated here.
+A family of laws p_T on words of length T is consistent if p_T(w_1..w_T) = sum over w of
+p_{T+1}(w_1..w_T, w) for every T (Theorem 2); it then extends to one law on infinite sequences,
+whose value on the cylinder {w_1..w_T fixed} is p_T (Theorem 3).  Two kinds of family are enumerated
+here.
 
-Tokens only.  Token w has embedding x_w (a number); a context is summarised by softmax attention with logits c x_q x_j, its
-query being the nearest context token; the law of the missing token is softmax of u_w h, h = x_q + summary.  Three ways to
-make a joint law of the conditionals: ``causal`` (each token given those before), ``anticausal`` (given those after) and
-``bidirectional`` (product of all conditionals given all other tokens, normalised).  Arithmetic is that of the numbers put
-in: floats with math.exp, or sympy rationals with sympy.exp for exact statements.
+Tokens only.  Token w has embedding x_w (a number); a context is summarised by softmax attention
+with logits c x_q x_j, its query being the nearest context token; the law of the missing token is
+softmax of u_w h, h = x_q + summary.  Three ways to make a joint law of the conditionals: ``causal``
+(each token given those before), ``anticausal`` (given those after) and ``bidirectional`` (product
+of all conditionals given all other tokens, normalised).  Arithmetic is that of the numbers put in:
+floats with math.exp, or sympy rationals with sympy.exp for exact statements.
 
-Latent embeddings.  x_1..x_T follow the scalar attention prior, tokens are Bernoulli(sigmoid(gain x_i)).  Integrating x_3 out
-gives back the law of length 2 only if the one-step conditional (72) is a density, that is if x -> e(x) is bijective.
+Latent embeddings.  x_1..x_T follow the scalar attention prior, tokens are Bernoulli(sigmoid(gain
+x_i)).  Integrating x_3 out gives back the law of length 2 only if the one-step conditional (72) is
+a density, that is if x -> e(x) is bijective.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ Mode = Literal["causal", "anticausal", "bidirectional"]
 
 @dataclass(frozen=True)
 class TokenModel:
-    """One attention head with scalar embeddings: x_w, u_w (one number per token), coupling c, and the exponential."""
+    """One attention head with scalar embeddings: x_w, u_w (one number per token), coupling c, and
+    the exponential.
+    """
 
     embeddings: Sequence[Any]
     outputs: Sequence[Any]
@@ -42,12 +47,16 @@ class TokenModel:
     exp: Callable[[Any], Any] = math.exp
 
     def conditional(self, context: Sequence[int], query: int | None) -> list[Any]:
-        """Compute the law of a missing token from the ``context`` it may see; ``query`` is the token that asks."""
+        """Compute the law of a missing token from the ``context`` it may see; ``query`` is the
+        token that asks.
+        """
         h: Any = 0
         if query is not None:
             x = [self.embeddings[w] for w in context]
             weights = [self.exp(self.coupling * self.embeddings[query] * x_j) for x_j in x]
-            h = self.embeddings[query] + sum(a * x_j for a, x_j in zip(weights, x, strict=True)) / sum(weights)
+            h = self.embeddings[query] + sum(
+                a * x_j for a, x_j in zip(weights, x, strict=True)
+            ) / sum(weights)
         scores = [self.exp(u * h) for u in self.outputs]
         return [score / sum(scores) for score in scores]
 
@@ -61,7 +70,10 @@ def token_law(model: TokenModel, T: int, mode: Mode = "causal") -> Law:
         T < 1 or an unknown mode.
     """
     if T < 1 or mode not in ("causal", "anticausal", "bidirectional"):
-        raise ValueError(f"T = {T} must be at least 1 and mode one of causal, anticausal, bidirectional, not {mode!r}.")
+        raise ValueError(
+            f"T = {T} must be at least 1 and mode one of causal, anticausal, bidirectional, "
+            f"not {mode!r}."
+        )
     law: Law = {}
     for word in itertools.product(range(len(model.embeddings)), repeat=T):
         law[word] = math.prod(_position_probability(model, word, i, mode) for i in range(T))
@@ -87,25 +99,39 @@ def marginalise(law: Mapping[Word, Any]) -> Law:
 
 
 def consistency_gaps(shorter: Mapping[Word, Any], longer: Mapping[Word, Any]) -> Law:
-    """Compute sum_w p_{T+1}(word, w) - p_T(word) for every word: all zero iff the two lengths are consistent (eq. 32)."""
+    """Compute sum_w p_{T+1}(word, w) - p_T(word) for every word: all zero iff the two lengths are
+    consistent (eq. 32).
+    """
     marginal = marginalise(longer)
     return {word: marginal[word] - p for word, p in shorter.items()}
 
 
 def cylinder_probability(laws: Mapping[int, Mapping[Word, Any]], fixed: Mapping[int, int]) -> Any:
-    """Compute P(W_i = w for every (i, w) in ``fixed``), positions from 1, from the law as long as the last one (eq. 33)."""
-    return sum(p for word, p in laws[max(fixed)].items() if all(word[i - 1] == w for i, w in fixed.items()))
+    """Compute P(W_i = w for every (i, w) in ``fixed``), positions from 1, from the law as long as
+    the last one (eq. 33).
+    """
+    return sum(
+        p for word, p in laws[max(fixed)].items() if all(word[i - 1] == w for i, w in fixed.items())
+    )
 
 
 def latent_token_law(
-    T: int, c: float, s: float, gain: float, *, one_sheet: bool = False, nodes: int = 80, cells: int = 800
+    T: int,
+    c: float,
+    s: float,
+    gain: float,
+    *,
+    one_sheet: bool = False,
+    nodes: int = 80,
+    cells: int = 800,
 ) -> NDArray[np.float64]:
     """Integrate the embeddings out of p(w | x) p(x) for T = 2 or 3: array (2,) * T.
 
-    x_1 = e_1 and x_2 = x_1 + e_2 are integrated by the trapezoidal rule with ``nodes`` nodes each (the mass has a kink where
-    the line begins to fold, which Gauss rules resolve badly), x_3 on ``cells`` cells whose weights are differences of the
-    Gaussian distribution function, so that its mass is exact and only the smooth factor p(w_3 | x_3) is approximated.
-    ``one_sheet`` keeps, for each e_3, the smallest solution x_3 only: a density by construction, whatever c is.
+    x_1 = e_1 and x_2 = x_1 + e_2 are integrated by the trapezoidal rule with ``nodes`` nodes each
+    (the mass has a kink where the line begins to fold, which Gauss rules resolve badly), x_3 on
+    ``cells`` cells whose weights are differences of the Gaussian distribution function, so that its
+    mass is exact and only the smooth factor p(w_3 | x_3) is approximated. ``one_sheet`` keeps, for
+    each e_3, the smallest solution x_3 only: a density by construction, whatever c is.
 
     Raises
     ------
@@ -113,7 +139,10 @@ def latent_token_law(
         T is neither 2 nor 3, or s is not positive.
     """
     if T not in (2, 3):
-        raise ValueError(f"T = {T}: the quadrature is written for the lengths 2 and 3, where consistency first fails.")
+        raise ValueError(
+            f"T = {T}: the quadrature is written for the lengths 2 and 3, where consistency "
+            "first fails."
+        )
     if not s > 0:
         raise ValueError(f"the noise scale s must be positive, not {s}.")
     z = np.linspace(-7.0, 7.0, nodes)
@@ -124,12 +153,20 @@ def latent_token_law(
     first, second = _emit(x1, gain), _emit(x2, gain)  # (2, nodes, nodes) each
     if T == 2:
         return np.einsum("ab,iab,jab->ij", W, first, second)
-    third = np.array([_last_token_law(u, v, c, s, gain, one_sheet, cells) for u, v in zip(x1, x2, strict=True)])
+    third = np.array(
+        [_last_token_law(u, v, c, s, gain, one_sheet, cells) for u, v in zip(x1, x2, strict=True)]
+    )
     return np.einsum("ab,iab,jab,akb->ijk", W, first, second, third)
 
 
 def _last_token_law(
-    x1: NDArray[np.float64], x2: NDArray[np.float64], c: float, s: float, gain: float, one_sheet: bool, cells: int
+    x1: NDArray[np.float64],
+    x2: NDArray[np.float64],
+    c: float,
+    s: float,
+    gain: float,
+    one_sheet: bool,
+    cells: int,
 ) -> NDArray[np.float64]:
     """Integrate x_3 out after many pasts of two tokens: (n,), (n,) -> (2, n)."""
     half, middle = 0.5 * (x2 - x1), 0.5 * (x1 + x2)

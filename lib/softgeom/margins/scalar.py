@@ -1,15 +1,17 @@
-"""Causal attention on the line, d = 1: the margin 1 - c Var, its density and the count of preimages (003, Section 3).
+"""Causal attention on the line, d = 1: the margin 1 - c Var, its density and the count of preimages
+(003, Section 3).
 
-Given the past x_1..x_n the next token is x with residual e(x) = x - mu(x), mu(x) = sum_j a_j x_j, a = softmax(c x x_j).
-Then mu'(x) = c Var(x), with Var the variance of the past under a, so that
+Given the past x_1..x_n the next token is x with residual e(x) = x - mu(x), mu(x) = sum_j a_j x_j, a
+= softmax(c x x_j). Then mu'(x) = c Var(x), with Var the variance of the past under a, so that
 
     e'(x) = 1 - c Var(x)                         (Proposition 1; eqs. 8, 9: the margin of the position)
     p(x | past) = N(e(x); 0, s^2) |e'(x)|         (eq. 11).
 
-Mass.  Substituting e on the intervals between critical points (zeros of e') shows that p integrates to the expected number
-of preimages E #{x : e(x) = e}, e ~ N(0, s^2).  Because mu is bounded, e is onto: the number is at least one and odd, the
-orientations of the preimages sum to one (the degree of e), and the mass is one iff e is monotone.  Two past tokens fold
-the line iff c > 0 and |x_1 - x_2| > 2 / sqrt(c), since their variance reaches (x_1 - x_2)^2 / 4.
+Mass.  Substituting e on the intervals between critical points (zeros of e') shows that p integrates
+to the expected number of preimages E #{x : e(x) = e}, e ~ N(0, s^2).  Because mu is bounded, e is
+onto: the number is at least one and odd, the orientations of the preimages sum to one (the degree
+of e), and the mass is one iff e is monotone.  Two past tokens fold the line iff c > 0 and |x_1 -
+x_2| > 2 / sqrt(c), since their variance reaches (x_1 - x_2)^2 / 4.
 
 Shapes: x (...), past (n,), sequences (N, T).
 """
@@ -25,7 +27,8 @@ from scipy.stats import norm
 
 Array = NDArray[np.float64]
 
-# Sign changes of e' are looked for on a grid and polished by a root finder.  A step between two weights is 1 / (c spread)
+# Sign changes of e' are looked for on a grid and polished by a root finder.  A step between two
+# weights is 1 / (c spread)
 # wide: this many grid points across it resolve every fold that has a visible mass.
 _STEPS_PER_WIDTH = 50
 _MIN_GRID = 1001
@@ -58,19 +61,25 @@ def margin(x: Array | float, past: Array, c: float) -> Array:
 
 
 def conditional_density(x: Array | float, past: Array, c: float, s: float) -> Array:
-    """Compute N(e(x); 0, s^2) |e'(x)|, the density of the next token that eq. (11) assigns; see :func:`mass`."""
+    """Compute N(e(x); 0, s^2) |e'(x)|, the density of the next token that eq. (11) assigns; see
+    :func:`mass`.
+    """
     mean, variance = attention_moments(x, past, c)
     return norm.pdf(x - mean, scale=s) * np.abs(1.0 - c * variance)
 
 
 def sequence_moments(sequences: Array, c: float) -> Moments:
-    """Compute mu_i and Var_i at every position of many sequences, (N, T) -> two (N, T); zero where there is no past."""
+    """Compute mu_i and Var_i at every position of many sequences, (N, T) -> two (N, T); zero where
+    there is no past.
+    """
     past = np.tri(sequences.shape[1], k=-1, dtype=bool)
     logits = np.where(past, c * sequences[:, :, None] * sequences[:, None, :], -np.inf)
     a = np.exp(logits - np.max(logits, axis=-1, keepdims=True, initial=np.finfo(float).min))
     a /= np.maximum(a.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
     mean = np.einsum("nij,nj->ni", a, sequences)
-    return Moments(mean, np.einsum("nij,nij->ni", a, np.square(sequences[:, None, :] - mean[:, :, None])))
+    return Moments(
+        mean, np.einsum("nij,nij->ni", a, np.square(sequences[:, None, :] - mean[:, :, None]))
+    )
 
 
 def sequence_log_density(sequences: Array, c: float, s: float) -> Array:
@@ -80,44 +89,57 @@ def sequence_log_density(sequences: Array, c: float, s: float) -> Array:
 
 
 def critical_points(past: Array, c: float) -> Array:
-    """Find the zeros of e' in increasing order, where the line folds: empty iff e is monotone (up to the grid's step)."""
+    """Find the zeros of e' in increasing order, where the line folds: empty iff e is monotone (up
+    to the grid's step).
+    """
     spread = float(np.ptp(past))
     if c <= 0.0 or c * spread**2 <= 4.0:  # Popoviciu: Var <= spread^2 / 4, so that e' >= 0
         return np.empty(0)
-    # Beyond `reach` the tokens farther than 1/sqrt(c) from the extreme one weigh less than 1 / (2 c spread^2) together and
+    # Beyond `reach` the tokens farther than 1/sqrt(c) from the extreme one weigh less than 1 / (2 c
+    # spread^2) together and
     # the others vary by at most 1/(4c) about their middle: Var < 1/c there, no fold.
     reach = np.log(2.0 * c * len(past) * spread**2) / np.sqrt(c)
     x = np.linspace(-reach, reach, int(max(_MIN_GRID, _STEPS_PER_WIDTH * 2.0 * reach * c * spread)))
     m = margin(x, past, c)
-    return np.array([brentq(margin, x[k], x[k + 1], args=(past, c)) for k in np.flatnonzero(m[:-1] * m[1:] < 0)])
+    return np.array(
+        [brentq(margin, x[k], x[k + 1], args=(past, c)) for k in np.flatnonzero(m[:-1] * m[1:] < 0)]
+    )
 
 
 def preimages(e: float, past: Array, c: float) -> Array:
     """Find every x with e(x) = e, in increasing order: at most one on each monotone piece."""
-    low, high = e + past.min() - 1.0, e + past.max() + 1.0  # x - e = mu(x) lies in the hull of the past
+    # x - e = mu(x) lies in the hull of the past
+    low, high = e + past.min() - 1.0, e + past.max() + 1.0
     folds = critical_points(past, c)
     ends = np.concatenate([[low], folds[(folds > low) & (folds < high)], [high]])
     gap = residual(ends, past, c) - e
     pieces = np.flatnonzero(gap[:-1] * gap[1:] < 0)
-    return np.array([brentq(lambda x: float(residual(x, past, c)) - e, ends[k], ends[k + 1]) for k in pieces])
+    return np.array(
+        [brentq(lambda x: float(residual(x, past, c)) - e, ends[k], ends[k + 1]) for k in pieces]
+    )
 
 
 def mass(past: Array, c: float, s: float) -> float:
     """Integrate the conditional density: E #{x : e(x) = e}, e ~ N(0, s^2); 1 iff e is monotone.
 
-    Exact up to the critical points: on a monotone piece the integral is a difference of Gaussian distribution functions.
+    Exact up to the critical points: on a monotone piece the integral is a difference of Gaussian
+    distribution functions.
     """
     levels = np.concatenate([[-np.inf], residual(critical_points(past, c), past, c), [np.inf]])
     return float(np.abs(np.diff(norm.cdf(levels, scale=s))).sum())
 
 
 def oriented_mass(past: Array, c: float, s: float) -> float:
-    """Integrate N(e; 0, s^2) e' without the absolute value: the degree of e, one for every past and coupling."""
+    """Integrate N(e; 0, s^2) e' without the absolute value: the degree of e, one for every past and
+    coupling.
+    """
     levels = np.concatenate([[-np.inf], residual(critical_points(past, c), past, c), [np.inf]])
     return float(np.diff(norm.cdf(levels, scale=s)).sum())
 
 
 def positive_mass(past: Array, c: float, s: float) -> float:
-    """Integrate the conditional density over next tokens with a positive margin only: (mass + 1) / 2, since orientations sum to one."""
+    """Integrate the conditional density over next tokens with a positive margin only: (mass + 1) /
+    2, since orientations sum to one.
+    """
     levels = np.concatenate([[-np.inf], residual(critical_points(past, c), past, c), [np.inf]])
     return float(np.diff(norm.cdf(levels, scale=s)).clip(min=0.0).sum())

@@ -1,14 +1,20 @@
-"""Three margins to degeneracy of a Jacobian block J = I - A (003, eq. 25, Lemma B.4 and the remark after it).
+"""Three margins to degeneracy of a Jacobian block J = I - A (003, eq. 25, Lemma B.4 and the remark
+after it).
 
-The map is singular where det J = 0, that is where 1 is an eigenvalue of A.  Three distances to that event:
+The map is singular where det J = 0, that is where 1 is an eigenvalue of A.  Three distances to that
+event:
 
-* spectral radius, 1 - rho(A): the source's example.  Positive values suffice for det J > 0 (Lemma B.4) and are not
-  necessary: an eigenvalue -1 or exp(i phi) of A exhausts this margin and harms nothing;
-* eigenvalue, 1 - max{Re z : z real eigenvalue of A}: zero exactly on the boundary det J = 0 that a path from A = 0 meets
-  first.  A without real eigenvalues gives +inf: no real scaling of it is singular;
-* singular value, sigma_min(J): the distance in operator norm to the nearest singular matrix (Eckart-Young).
+* spectral radius, 1 - rho(A): the source's example.  Positive values suffice for det J > 0 (Lemma
+  B.4) and are not necessary: an eigenvalue -1 or exp(i phi) of A exhausts this margin and harms
+  nothing;
+* eigenvalue, 1 - max{Re z : z real eigenvalue of A}: zero exactly on the boundary det J = 0 that a
+  path from A = 0 meets first.  A without real eigenvalues gives +inf: no real scaling of it is
+  singular;
+* singular value, sigma_min(J): the distance in operator norm to the nearest singular matrix
+  (Eckart-Young).
 
-With d = 1 and A = c Var they are 1 - |c| Var, 1 - c Var and |1 - c Var|.  Shapes: blocks (..., d, d) -> (...).
+With d = 1 and A = c Var they are 1 - |c| Var, 1 - c Var and |1 - c Var|.  Shapes: blocks (..., d,
+d) -> (...).
 """
 
 from __future__ import annotations
@@ -18,7 +24,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# An eigenvalue counts as real if its imaginary part is rounding: eps^(1/2) is what a double eigenvalue can lose.
+# An eigenvalue counts as real if its imaginary part is rounding: eps^(1/2) is what a double
+# eigenvalue can lose.
 _REAL = float(np.sqrt(np.finfo(float).eps))
 
 
@@ -47,7 +54,9 @@ MARGINS = {
 
 
 def judge_conditions(blocks: Array) -> list[dict[str, int | str]]:
-    """How the conditions of Lemma B.4 and of its remark fare on blocks (n, d, d): where each holds, and where it and det J > 0 disagree."""
+    """How the conditions of Lemma B.4 and of its remark fare on blocks (n, d, d): where each holds,
+    and where it and det J > 0 disagree.
+    """
     determinant = np.linalg.det(blocks)
     conditions = {
         "1 - rho > 0": spectral_radius_margin(blocks) > 0,

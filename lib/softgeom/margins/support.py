@@ -1,15 +1,18 @@
-"""Support tokens: how the barrier's pressure is shared among the positions of a sequence (003, Section 7.4, Figure 7.6).
+"""Support tokens: how the barrier's pressure is shared among the positions of a sequence (003,
+Section 7.4, Figure 7.6).
 
-A position has the barrier score beta_i = -log |det(I - S_i M)|; support tokens are the positions with the largest
-(Definition 3.1: the smallest margin). The paper normalises the scores to shares p_i that sum to one; how, its text has
-lost. Scores may be negative, so three readings are computed:
+A position has the barrier score beta_i = -log |det(I - S_i M)|; support tokens are the positions
+with the largest (Definition 3.1: the smallest margin). The paper normalises the scores to shares
+p_i that sum to one; how, its text has lost. Scores may be negative, so three readings are computed:
 
-* ``positive``:  p_i proportional to max(beta_i, 0), undefined (NaN) where no score is positive: there is no pressure;
+* ``positive``:  p_i proportional to max(beta_i, 0), undefined (NaN) where no score is positive:
+  there is no pressure;
 * ``softmax``:   p_i proportional to exp(beta_i) = 1 / |det J_i|;
 * ``absolute``:  p_i proportional to |beta_i|.
 
-Concentration is summarised by the sum of the five largest shares and by exp(entropy), which counts the positions that
-carry the pressure: T for equal shares, 1 for a single one. Scores and shares: (..., T).
+Concentration is summarised by the sum of the five largest shares and by exp(entropy), which counts
+the positions that carry the pressure: T for equal shares, 1 for a single one. Scores and shares:
+(..., T).
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 READINGS = ("positive", "softmax", "absolute")
 
-ROUNDING = 1e-9  # nats; a position with one token in its past has S_i = 0 and a score of rounding errors
+# nats; a position with one token in its past has S_i = 0 and a score of rounding errors
+ROUNDING = 1e-9
 
 Shares = NDArray[np.float64]
 
@@ -34,7 +38,8 @@ def barrier_shares(beta: ArrayLike, reading: str) -> Shares:
     reading : str
         ``positive``, ``softmax`` or ``absolute``.
 
-    Scores below ``ROUNDING`` in absolute value count as zero (compute them in float64): rounding is no pressure.
+    Scores below ``ROUNDING`` in absolute value count as zero (compute them in float64): rounding is
+    no pressure.
 
     Returns
     -------
@@ -47,7 +52,10 @@ def barrier_shares(beta: ArrayLike, reading: str) -> Shares:
     """
     scores = np.asarray(beta, dtype=float)
     if not np.isfinite(scores).all():
-        raise ValueError("barrier scores must be finite: a position on the boundary itself has no share; exclude it.")
+        raise ValueError(
+            "barrier scores must be finite: a position on the boundary itself has no share; "
+            "exclude it."
+        )
     scores = np.where(np.abs(scores) < ROUNDING, 0.0, scores)
     if reading == "softmax":
         weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -87,15 +95,21 @@ def support_tokens(beta: ArrayLike, k: int = 1) -> NDArray[np.int64]:
 
 
 def rank_correlation_by_position(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
-    """Spearman's rank correlation of x and y over windows, separately at each position: (windows, T) twice -> (T,).
+    """Spearman's rank correlation of x and y over windows, separately at each position: (windows,
+    T) twice -> (T,).
 
-    Scores and losses both depend on how long the past is; comparing windows at one position leaves that out. NaN where
-    one of the two does not vary.
+    Scores and losses both depend on how long the past is; comparing windows at one position leaves
+    that out. NaN where one of the two does not vary.
     """
     ranks = [_ranks(np.asarray(values, dtype=float)) for values in (x, y)]
     centred = [rank - rank.mean(0) for rank in ranks]
     spread = np.sqrt((centred[0] ** 2).sum(0) * (centred[1] ** 2).sum(0))
-    return np.divide((centred[0] * centred[1]).sum(0), spread, out=np.full(spread.shape, np.nan), where=spread > 0)
+    return np.divide(
+        (centred[0] * centred[1]).sum(0),
+        spread,
+        out=np.full(spread.shape, np.nan),
+        where=spread > 0,
+    )
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,7 +12,12 @@ ENTRY = {
     "root": "fold",
     "notebook": "24_robustness",
     "rule": {
-        "evidence": {"gain": "mean extra loss", "low": "lower end", "high": "upper end", "scale": "of the model"},
+        "evidence": {
+            "gain": "mean extra loss",
+            "low": "lower end",
+            "high": "upper end",
+            "scale": "of the model",
+        },
         "adequate": "scale > 2",
         "verdicts": {"reproduced": "high < 0", "not reproduced": "otherwise"},
         "why": "zero is no effect",
@@ -37,8 +42,15 @@ def write(tmp_path):
     """Writes claims into a register of one paper and returns its folder."""
 
     def _write(*claims, **fields):
-        content = {"paper": "003", "title": "A paper", "roots": {"fold": "A fold."}, "claims": list(claims)} | fields
-        (tmp_path / "003.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        content = {
+            "paper": "003",
+            "title": "A paper",
+            "roots": {"fold": "A fold."},
+            "claims": list(claims),
+        } | fields
+        (tmp_path / "003.yaml").write_text(
+            yaml.safe_dump(content, sort_keys=False), encoding="utf-8"
+        )
         return tmp_path
 
     return _write

@@ -6,7 +6,10 @@ import pytest
 from compendium import claims
 from compendium.claims import Pointer, pointer
 
-TEXT = "Title\n\nIt holds\nfor all ﬁelds, that is: 1 < 2 — with\nhy-\nphens. The end. İt holds for all."
+TEXT = (
+    "Title\n\nIt holds\nfor all ﬁelds, that is: 1 < 2 — with\nhy-\nphens. The end. İt holds for "
+    "all."
+)
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +20,9 @@ def papers(tmp_path, monkeypatch):
 
 
 def test_a_sentence_is_found_however_it_is_broken():
-    found, times = claims.find("007", "It holds for all fields, that is: 1<2 with hyphens.".replace("fi", "ﬁ"))
+    found, times = claims.find(
+        "007", "It holds for all fields, that is: 1<2 with hyphens.".replace("fi", "ﬁ")
+    )
     plain = re.sub("[^a-z0-9]", "", TEXT.lower())  # a second way to the same positions
     words = "itholdsforalleldsthatis12withhyphens"
     assert (found.start, found.length, times) == (plain.find(words), len(words), 1)
@@ -36,20 +41,26 @@ def test_how_often_it_occurs_is_said():
     assert claims.find("007", "holds for all")[1] == 2
 
 
-@pytest.mark.parametrize("change", [{"start": 6}, {"length": 8}, {"digest": "0" * 16}, {"start": 10_000}])
+@pytest.mark.parametrize(
+    "change", [{"start": 6}, {"length": 8}, {"digest": "0" * 16}, {"start": 10_000}]
+)
 def test_a_pointer_that_slipped_is_noticed(change):
     found, _ = claims.find("007", "The end")
     assert not Pointer(**(vars(found) | change)).holds
 
 
-@pytest.mark.parametrize(("sentence", "message"), [("no such", "has no such sentence"), ("—", "no letters or digits")])
+@pytest.mark.parametrize(
+    ("sentence", "message"), [("no such", "has no such sentence"), ("—", "no letters or digits")]
+)
 def test_what_cannot_be_found_is_one_sentence(sentence, message):
     with pytest.raises(ValueError, match=message):
         claims.find("007", sentence)
 
 
 def test_a_paper_that_is_not_here_is_named():
-    with pytest.raises(FileNotFoundError, match="the text of paper 008 is not here: set SOFTGEOM_PAPERS"):
+    with pytest.raises(
+        FileNotFoundError, match="the text of paper 008 is not here: set SOFTGEOM_PAPERS"
+    ):
         claims.find("008", "x")
     assert not pointer.has("008")
 

@@ -7,7 +7,12 @@ def test_a_sound_claim_is_read_whole(entry, write):
     register, faults = claims.read(write(entry))
     assert not faults
     claim = register["003-figure-1"]
-    assert (claim.paper, claim.kind, claim.root, claim.notebook) == ("003", "experiment", "fold", "24_robustness")
+    assert (claim.paper, claim.kind, claim.root, claim.notebook) == (
+        "003",
+        "experiment",
+        "fold",
+        "24_robustness",
+    )
     assert claim.rule.outcomes == ("reproduced", "not reproduced", "not testable at this scale")
     assert register.titles == {"003": "A paper"}
 
@@ -17,19 +22,34 @@ def test_a_sound_claim_is_read_whole(entry, write):
     [
         ({"verdict": "holds"}, "003.yaml, 003-figure-1: unknown field verdict"),
         ({"statement": ""}, "003.yaml, 003-figure-1: missing field statement"),
-        ({"kind": "rumour"}, "unknown kind 'rumour'; choose among theorem, numbers, experiment, ours"),
+        (
+            {"kind": "rumour"},
+            "unknown kind 'rumour'; choose among theorem, numbers, experiment, ours",
+        ),
         ({"id": "001-figure-1"}, "its id must be 003- and letters"),
         ({"id": "003-figure 1"}, "its id must be 003- and letters"),
         ({"root": "flod"}, "unknown root 'flod'; the files name fold"),
         ({"notebook": "24_robust"}, "notebooks/24_robust.ipynb does not exist"),
         ({"sentence": None}, "missing field sentence"),
-        ({"sentence": {"paper": "003", "start": "4", "length": 8, "digest": "0"}}, "its sentence must be {paper:"),
+        (
+            {"sentence": {"paper": "003", "start": "4", "length": 8, "digest": "0"}},
+            "its sentence must be {paper:",
+        ),
         ({"kind": "ours"}, "a claim of kind ours points to no sentence"),
         ({"rule": None}, "missing field rule"),
-        ({"examples": {"reproduced": {"gain": 0}}}, "no example leads to its verdict 'not reproduced'"),
-        ({"examples": {"reproduced": {"gain": 0}}}, "its example of 'reproduced': the evidence low, high, scale is"),
+        (
+            {"examples": {"reproduced": {"gain": 0}}},
+            "no example leads to its verdict 'not reproduced'",
+        ),
+        (
+            {"examples": {"reproduced": {"gain": 0}}},
+            "its example of 'reproduced': the evidence low, high, scale is",
+        ),
         ({"examples": [1]}, "its examples must be a mapping"),
-        ({"examples": {"reproduced": 3}}, "its example of 'reproduced' must be a mapping of evidence"),
+        (
+            {"examples": {"reproduced": 3}},
+            "its example of 'reproduced' must be a mapping of evidence",
+        ),
         (
             {"examples": {"reproduced": {"gain": 0, "low": -1, "high": 1, "scale": 3}}},
             "its example of 'reproduced' leads to 'not reproduced'",
@@ -65,7 +85,10 @@ def test_an_id_stands_once(entry, write):
 
 def test_a_key_stands_once(entry, write):
     path = write(entry) / "003.yaml"
-    path.write_text(path.read_text(encoding="utf-8").replace("  place:", "  kind: ours\n  place:"), encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("  place:", "  kind: ours\n  place:"),
+        encoding="utf-8",
+    )
     assert "the key 'kind' stands twice" in claims.read(path.parent)[1][0]
 
 
@@ -75,7 +98,9 @@ def test_what_is_no_yaml_is_named(tmp_path):
 
 
 def test_an_unknown_claim_is_answered_with_those_near_it(entry, write):
-    with pytest.raises(ValueError, match="claims/ has no claim '003-figure-2'; near it are 003-figure-1"):
+    with pytest.raises(
+        ValueError, match="claims/ has no claim '003-figure-2'; near it are 003-figure-1"
+    ):
         claims.load(write(entry))["003-figure-2"]
 
 
@@ -85,7 +110,8 @@ def test_an_edited_register_is_read_again(entry, write):
     assert "003-figure-9" in claims.load(folder)
 
 
-# ---- the register of this clone ----------------------------------------------------------------------------------------------
+# ---- the register of this clone
+# ----------------------------------------------------------------------------------------------
 
 
 def _examples():
@@ -106,7 +132,8 @@ def test_the_register_is_sound(repository):
 @pytest.mark.parametrize(("claim", "verdict", "evidence"), _examples())
 def test_each_rule_gives_each_verdict(claim, verdict, evidence):
     assert claim.rule.judge(claim.id, evidence).verdict == verdict
-    assert {named for named, _ in claim.examples} >= set(claim.rule.outcomes)  # and more where evidence may be None
+    # and more where evidence may be None
+    assert {named for named, _ in claim.examples} >= set(claim.rule.outcomes)
 
 
 def test_every_pointer_finds_its_sentence(repository):

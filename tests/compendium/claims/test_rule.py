@@ -54,7 +54,9 @@ def test_a_theorem_is_judged_on_stand_in_data_too(entry):
     del entry["rule"]["adequate"]
     rule, _ = read_rule("theorem", entry["rule"])
     assert rule.judge("x", SOUND, stand_in=True).verdict == "holds"
-    with pytest.raises(ValueError, match="the evidence high is None, and a claim of kind theorem is always judged"):
+    with pytest.raises(
+        ValueError, match="the evidence high is None, and a claim of kind theorem is always judged"
+    ):
         rule.judge("x", SOUND | {"high": None})
 
 
@@ -71,9 +73,15 @@ def test_the_finding_is_written_from_evidence(rule):
     [
         ({"hihg": 0}, "claim x: its rule has no evidence hihg; it takes gain, low, high, scale"),
         ({"high": float("nan")}, "claim x: the evidence high is NaN"),
-        ({"high": [1]}, "claim x: the evidence high must be a number, a truth value or a text, not list"),
+        (
+            {"high": [1]},
+            "claim x: the evidence high must be a number, a truth value or a text, not list",
+        ),
         ({"high": np.zeros(2)}, "not ndarray"),
-        ({"high": "0"}, "claim x: the condition 'high < 0' calculates with high = '0', which is no number"),
+        (
+            {"high": "0"},
+            "claim x: the condition 'high < 0' calculates with high = '0', which is no number",
+        ),
         ({"gain": "much"}, "claim x: `says` cannot be written from this evidence"),
     ],
 )
@@ -85,19 +93,41 @@ def test_evidence_that_does_not_fit_is_one_sentence(rule, change, message):
 
 
 def test_missing_evidence_is_named(rule):
-    with pytest.raises(ValueError, match="claim x: the evidence low, high is missing; its rule takes gain"):
+    with pytest.raises(
+        ValueError, match="claim x: the evidence low, high is missing; its rule takes gain"
+    ):
         rule.judge("x", {"gain": 1, "scale": 3})
 
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("verdicts", {"holds": "high < 0", "not reproduced": "otherwise"}, "has no verdict 'holds'; choose among"),
-        ("verdicts", {"reproduced": "high < 0"}, "its last verdict, and no other, must be `otherwise`"),
-        ("verdicts", {"not reproduced": "otherwise", "reproduced": "high < 0"}, "its last verdict, and no other"),
-        ("verdicts", {"reproduced": "hihg < 0", "not reproduced": "otherwise"}, "names hihg, which is not among its"),
+        (
+            "verdicts",
+            {"holds": "high < 0", "not reproduced": "otherwise"},
+            "has no verdict 'holds'; choose among",
+        ),
+        (
+            "verdicts",
+            {"reproduced": "high < 0"},
+            "its last verdict, and no other, must be `otherwise`",
+        ),
+        (
+            "verdicts",
+            {"not reproduced": "otherwise", "reproduced": "high < 0"},
+            "its last verdict, and no other",
+        ),
+        (
+            "verdicts",
+            {"reproduced": "hihg < 0", "not reproduced": "otherwise"},
+            "names hihg, which is not among its",
+        ),
         ("verdicts", {"reproduced": "high <", "not reproduced": "otherwise"}, "does not parse"),
-        ("verdicts", {"reproduced": "open('x')", "not reproduced": "otherwise"}, "which no condition may"),
+        (
+            "verdicts",
+            {"reproduced": "open('x')", "not reproduced": "otherwise"},
+            "which no condition may",
+        ),
         ("verdicts", ["reproduced"], "must be mappings"),
         ("adequate", "size > 2", "names size, which is not among its evidence"),
         ("adequate", ["scale > 2", ["size > 2"]], "names size, which is not among its evidence"),

@@ -1,4 +1,6 @@
-"""The authors' recipe: their preparation of reviews, splits without overlap, a watched training, and comparisons at equal loss."""
+"""The authors' recipe: their preparation of reviews, splits without overlap, a watched training,
+and comparisons at equal loss.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from compendium.models import authors_recipe as recipes  # noqa: E402
 
 @pytest.fixture(scope="module")
 def data():
-    return published_bags.load_published_bags(generated_reviews(seed=0), 150, np.random.default_rng(0))
+    return published_bags.load_published_bags(
+        generated_reviews(seed=0), 150, np.random.default_rng(0)
+    )
 
 
 def test_words_are_cleaned_as_the_authors_script_does():
@@ -24,7 +28,20 @@ def test_words_are_cleaned_as_the_authors_script_does():
 
 
 def test_plurals_go_to_a_singular_that_the_corpus_knows():
-    words = ["movies", "movie", "boxes", "box", "stories", "story", "women", "woman", "this", "thi", "glass", "wolves"]
+    words = [
+        "movies",
+        "movie",
+        "boxes",
+        "box",
+        "stories",
+        "story",
+        "women",
+        "woman",
+        "this",
+        "thi",
+        "glass",
+        "wolves",
+    ]
     assert published_bags.singulars(words) == [
         "movie", "movie", "box", "box", "story", "story", "woman", "woman", "thi", "thi", "glass", "wolves",
     ]  # fmt: skip
@@ -37,7 +54,8 @@ def test_every_review_is_filled_up_with_a_word_that_counts(data):
     real = data.without_padding
     assert (real.counts.sum(1) < 128).all()
     assert not (real.counts[real.words == 0] > 0).any()
-    assert (np.diff((data.bags.counts > 0).astype(int), axis=1) <= 0).all()  # no gap before the last word
+    # no gap before the last word
+    assert (np.diff((data.bags.counts > 0).astype(int), axis=1) <= 0).all()
 
 
 def test_splits_use_every_review_once():
@@ -54,7 +72,8 @@ def test_a_watched_training_keeps_the_epoch_that_is_best_on_held_out_reviews(dat
     recipe = recipes.our_recipe(2, 5, 1.0, 0)
     watched = recipes.watch(recipe, data.bags, data.labels, split, len(data.vocabulary), True)
     assert list(watched.curve["epoch"]) == [1, 2, 3, 4, 5]
-    assert list(watched.eligible["epoch"]) == [4, 5]  # alpha comes on during the first 60 % of the steps
+    # alpha comes on during the first 60 % of the steps
+    assert list(watched.eligible["epoch"]) == [4, 5]
     row = recipes.judge(watched, data.bags, data.labels, split, 10)
     assert row["stopped"] == watched.curve.set_index("epoch").loc[watched.epoch, "test"]
     assert row["best_of_epochs"] >= row["stopped"]
@@ -67,7 +86,9 @@ def test_the_authors_recipe_trains_alpha_as_it_is_and_in_softmax(data):
     assert 0 < recipe.alpha < 1
     watched = recipes.watch(recipe, data.bags, data.labels, split, len(data.vocabulary))
     assert watched.curve["alpha"].iloc[-1] != pytest.approx(recipe.alpha, abs=1e-6)
-    assert abs(watched.curve["alpha"].iloc[-1] - recipe.alpha) <= 1e-3 * 1.01 * 2 * -(-len(split.train) // 64)
+    assert abs(watched.curve["alpha"].iloc[-1] - recipe.alpha) <= 1e-3 * 1.01 * 2 * -(
+        -len(split.train) // 64
+    )
 
 
 def curve(losses, tests, **more):

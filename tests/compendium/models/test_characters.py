@@ -1,4 +1,6 @@
-"""Reading groups, gaps and shifts on small layers whose answers can be computed by hand; no network and no Chinese font is needed."""
+"""Reading groups, gaps and shifts on small layers whose answers can be computed by hand; no network
+and no Chinese font is needed.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,14 @@ from softgeom.bottleneck.examples import uniform_layer
 
 @pytest.fixture
 def read():
-    """Three classes, one of them a blank; class 2 lags class 1 by 0.5 on its own picture and by 2 on the other's."""
+    """Three classes, one of them a blank; class 2 lags class 1 by 0.5 on its own picture and by 2
+    on the other's.
+    """
     layer = SoftmaxLayer(np.eye(3), np.zeros(3), ["", "a", "b"])
     features = [np.array([[3.0, 2.0, 0.0], [0.0, 4.0, 2.0]]), np.array([[0.0, 1.0, 0.5]])]
-    table = pd.DataFrame({"group": ["free", "held"], "class": [1, 2], "token": ["a", "b"], "font": "f", "size": 9})
+    table = pd.DataFrame(
+        {"group": ["free", "held"], "class": [1, 2], "token": ["a", "b"], "font": "f", "size": 9}
+    )
     return layer, Pictures(table.assign(reading=["a", "a"], read=[True, False]), features)
 
 

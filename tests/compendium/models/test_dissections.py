@@ -15,8 +15,15 @@ from softgeom.source import Source
 @pytest.fixture(scope="module")
 def subject():
     tokenizer = train_tokenizer("a rose is a rose is a rose", 260)
-    config = GPTConfig(d_vocab=len(tokenizer), d_model=12, n_heads=2, n_layers=2, d_mlp=16, n_ctx=20, init_std=0.4)
-    return Subject("tiny", GPT(config, seed=3).double().requires_grad_(False), tokenizer, Source("tiny", "computed"))
+    config = GPTConfig(
+        d_vocab=len(tokenizer), d_model=12, n_heads=2, n_layers=2, d_mlp=16, n_ctx=20, init_std=0.4
+    )
+    return Subject(
+        "tiny",
+        GPT(config, seed=3).double().requires_grad_(False),
+        tokenizer,
+        Source("tiny", "computed"),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +51,9 @@ def test_every_head_is_localised_beside_its_control(subject, anatomy):
     assert table["name"].tolist() == ["L0.H0", "L0.H1", "L1.H0", "L1.H1"]
     readout = circuits.logit_gap(anatomy, asked.right)
     _, mixed = circuits.mixed_values(anatomy, asked.tokens)
-    total = circuits.effects_of_heads(anatomy, asked.tokens, circuits.mean_donor(mixed), readout).mean(-1)
+    total = circuits.effects_of_heads(
+        anatomy, asked.tokens, circuits.mean_donor(mixed), readout
+    ).mean(-1)
     assert table["total"].tolist() == pytest.approx(total.flatten().tolist())
     paths = dissections.paths_to(anatomy, asked, (1, 0))
     assert paths["name"].tolist() == ["L0.H0", "L0.H1"]

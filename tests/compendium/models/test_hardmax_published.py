@@ -21,8 +21,13 @@ def write(folder, **changes):
         "embedding": np.ones((5, 2)), "alpha": np.array([2.353]), "decoder_weight": np.array([[1.0, -1.0]]),
         "decoder_bias": np.array([0.5]), "layers": np.array(8), "temperature": np.array(0.001),
     } | changes  # fmt: skip
-    np.savez(folder / "published_d2.npz", **{name: value for name, value in arrays.items() if value is not None})
-    (folder / "published_histories.csv").write_text("history,dimension,epoch\n2,2,1\n", encoding="utf-8")
+    np.savez(
+        folder / "published_d2.npz",
+        **{name: value for name, value in arrays.items() if value is not None},
+    )
+    (folder / "published_histories.csv").write_text(
+        "history,dimension,epoch\n2,2,1\n", encoding="utf-8"
+    )
 
 
 def test_absent_is_none_and_present_is_a_classifier(folder):

@@ -1,4 +1,6 @@
-"""Heads of whole models: the weights reach the formula the right way round, and sums by head are sums."""
+"""Heads of whole models: the weights reach the formula the right way round, and sums by head are
+sums.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,12 @@ from softgeom.language_model import GPT, GPTConfig, Llama, LlamaConfig
 
 MODELS = {
     "GPT": lambda: GPT(
-        GPTConfig(d_vocab=23, d_model=18, n_heads=3, n_layers=2, d_mlp=20, n_ctx=12, init_std=0.5), seed=1
+        GPTConfig(d_vocab=23, d_model=18, n_heads=3, n_layers=2, d_mlp=20, n_ctx=12, init_std=0.5),
+        seed=1,
     ),
-    "Llama": lambda: Llama(LlamaConfig(23, 16, n_heads=4, n_kv_heads=2, n_layers=2, d_mlp=20, n_ctx=12), seed=2),
+    "Llama": lambda: Llama(
+        LlamaConfig(23, 16, n_heads=4, n_kv_heads=2, n_layers=2, d_mlp=20, n_ctx=12), seed=2
+    ),
 }
 
 
@@ -34,7 +39,9 @@ def test_determinants_in_few_dimensions_are_those_of_the_pass(anatomy, tokens):
         heads = head_margins.head_weights(anatomy.blocks[depth], anatomy.rotary_base)
         B = head_margins.blocks_of(heads, layer, 1, torch.tensor([6]))[:, 0]
         eye = torch.eye(B.shape[-1], dtype=torch.float64)
-        found = torch.stack([torch.linalg.slogdet(eye + sign * B).logabsdet for sign in (-1, 1)], -1)
+        found = torch.stack(
+            [torch.linalg.slogdet(eye + sign * B).logabsdet for sign in (-1, 1)], -1
+        )
         expected = head_margins.log_determinants_by_autograd(anatomy, layer.resid_pre[1], depth, 6)
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
 

@@ -1,4 +1,6 @@
-"""From runs to evidence: paired over seeds, gains on made-up losses, concentration on made-up scores, the windows that a run has read."""
+"""From runs to evidence: paired over seeds, gains on made-up losses, concentration on made-up
+scores, the windows that a run has read.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,18 @@ from softgeom.margins.perturb import Perturbation
 
 RUNS = pd.DataFrame(
     [
-        {"group": "sweep", "penalty_weight": w, "seed": seed, "key": f"{w}-{seed}", "embedding_rms": rms}
-        for w, sizes in {0.0: (1.0, 2.0, 4.0), 0.05: (2.0, 4.0, 8.0), 0.25: (3.0, 6.0, 12.0)}.items()
+        {
+            "group": "sweep",
+            "penalty_weight": w,
+            "seed": seed,
+            "key": f"{w}-{seed}",
+            "embedding_rms": rms,
+        }
+        for w, sizes in {
+            0.0: (1.0, 2.0, 4.0),
+            0.05: (2.0, 4.0, 8.0),
+            0.25: (3.0, 6.0, 12.0),
+        }.items()
         for seed, rms in enumerate(sizes)
     ]
 )
@@ -24,10 +36,15 @@ NOISE = [Perturbation("noise", "absolute", 1, 0.5), Perturbation("noise", "absol
 
 
 def losses(extra):
-    """Clean loss 3 + seed, perturbed 1 and 2 nats more, plus what `extra` says of a weight and a seed."""
+    """Clean loss 3 + seed, perturbed 1 and 2 nats more, plus what `extra` says of a weight and a
+    seed.
+    """
     return {
         run.key: np.stack(
-            [np.full(4, 3.0 + run.seed + added) for added in (0, 1, 2 + extra(run.penalty_weight, run.seed))]
+            [
+                np.full(4, 3.0 + run.seed + added)
+                for added in (0, 1, 2 + extra(run.penalty_weight, run.seed))
+            ]
         )
         for run in RUNS.itertuples()
     }
@@ -37,11 +54,18 @@ def test_changes_are_taken_within_a_seed():
     ratio = outcomes.over_baseline(RUNS, "embedding_rms")
     assert ratio.tolist() == [1.0] * 3 + [2.0] * 3 + [3.0] * 3
     table = outcomes.by_weight(RUNS.assign(growth=ratio), ["growth"])
-    assert table.loc[0.05, ["growth", "growth_low", "growth_high", "seeds"]].tolist() == [2.0, 2.0, 2.0, 3]
+    assert table.loc[0.05, ["growth", "growth_low", "growth_high", "seeds"]].tolist() == [
+        2.0,
+        2.0,
+        2.0,
+        3,
+    ]
 
 
 def test_gain_is_the_added_loss_beyond_the_baselines():
-    found = robustness.gain_table(robustness.gains_by_seed(RUNS, losses(lambda w, s: -w * (1 + 0.1 * s)), NOISE))
+    found = robustness.gain_table(
+        robustness.gains_by_seed(RUNS, losses(lambda w, s: -w * (1 + 0.1 * s)), NOISE)
+    )
     top = robustness.strongest(found, "noise", "absolute").set_index("penalty_weight")
     assert top.loc[0.05, "extra_nats"] == pytest.approx(-0.05 * 1.1)
     assert top.loc[0.05, "high"] < 0
@@ -59,7 +83,9 @@ def test_a_larger_penalty_counts_only_where_it_gains_more(slope, better):
 
 
 def test_both_rulers_measure_the_baseline_alike():
-    grid = robustness.perturbation_grid({"noise": [1.0, 4.0], "drift": [2.0]}, baseline_rms=0.5, d_model=16)
+    grid = robustness.perturbation_grid(
+        {"noise": [1.0, 4.0], "drift": [2.0]}, baseline_rms=0.5, d_model=16
+    )
     sizes = {(p.family, p.scale, p.level): p.sigma for p in grid}
     assert sizes["noise", "absolute", 2] == 0.5 * sizes["noise", "relative", 2] == 2.0
     assert sizes["drift", "absolute", 1] == 2.0 * 0.5 * 4.0
@@ -67,8 +93,14 @@ def test_both_rulers_measure_the_baseline_alike():
 
 def scored(learned):
     shape = (3, 6)
-    flat = {"learned": np.broadcast_to(learned, shape).astype(float), "random-init": np.full(shape, 1e-3)}
-    return [concentration.Scored(0.05, seed, flat, np.zeros(shape), np.zeros(shape)) for seed in range(3)]
+    flat = {
+        "learned": np.broadcast_to(learned, shape).astype(float),
+        "random-init": np.full(shape, 1e-3),
+    }
+    return [
+        concentration.Scored(0.05, seed, flat, np.zeros(shape), np.zeros(shape))
+        for seed in range(3)
+    ]
 
 
 def test_one_position_with_all_pressure_is_one_position():
@@ -88,7 +120,13 @@ def test_no_positive_score_is_no_concentration():
 
 def experiment(steps):
     gpt = GPTConfig(d_vocab=20, d_model=8, n_heads=2, n_layers=1, d_mlp=16, n_ctx=6)
-    return Experiment("sweep", gpt, TrainingConfig(steps=steps, batch_size=2), PriorConfig(d_model=8, rank=2), "corpus")
+    return Experiment(
+        "sweep",
+        gpt,
+        TrainingConfig(steps=steps, batch_size=2),
+        PriorConfig(d_model=8, rank=2),
+        "corpus",
+    )
 
 
 def test_tables_read_the_windows_of_the_run():
@@ -97,13 +135,16 @@ def test_tables_read_the_windows_of_the_run():
     read = outcomes.training_windows(run, tokens)
     assert read.shape == (6, 7)
     assert np.array_equal(read[2:4], draw_batch(tokens, run.training, 6, 1).numpy())
-    assert outcomes.training_windows(experiment(1000), tokens).shape == (83, 7)  # more than the corpus: all of it, once
+    # more than the corpus: all of it, once
+    assert outcomes.training_windows(experiment(1000), tokens).shape == (83, 7)
     found = outcomes.table_perplexities(run, tokens, read)
     assert found["bigram_perplexity"] < found["unigram_perplexity"] <= 20
 
 
 def test_the_gate_takes_numbers_as_they_are():
-    scale = pd.DataFrame([{"baseline_perplexity": 9.5, "trigram_perplexity": 7.0, "tokens": 100, "seeds": 3}])
+    scale = pd.DataFrame(
+        [{"baseline_perplexity": 9.5, "trigram_perplexity": 7.0, "tokens": 100, "seeds": 3}]
+    )
     assert outcomes.gate(scale) == {"baseline_perplexity": 9.5, "tokens": 100, "seeds": 3}
     assert isinstance(outcomes.gate(scale)["tokens"], int)
 

@@ -11,9 +11,13 @@ from compendium.models.ngrams import NGramTable
 
 
 def by_dictionaries(training, d_vocab, order, kneser_ney):
-    """p(w | context) from counted tuples, by recursion: the formulas of the module and nothing else."""
+    """p(w | context) from counted tuples, by recursion: the formulas of the module and nothing
+    else.
+    """
     raw = {
-        k: Counter(tuple(row[i : i + k]) for row in training.tolist() for i in range(len(row) - k + 1))
+        k: Counter(
+            tuple(row[i : i + k]) for row in training.tolist() for i in range(len(row) - k + 1)
+        )
         for k in range(1, order + 1)
     }
     counts = dict(raw)
@@ -33,7 +37,9 @@ def by_dictionaries(training, d_vocab, order, kneser_ney):
             return lower
         once, twice = (sum(c == n for c in table.values()) for n in (1, 2))
         D = once / (once + 2 * twice) if once and twice else 0.5
-        return max(table.get((*context, word), 0) - D, 0) / total + D * len(followers) / total * lower
+        return (
+            max(table.get((*context, word), 0) - D, 0) / total + D * len(followers) / total * lower
+        )
 
     return probability
 
@@ -42,7 +48,8 @@ def by_dictionaries(training, d_vocab, order, kneser_ney):
 @pytest.mark.parametrize("kneser_ney", [False, True])
 def test_agrees_with_the_formulas_written_with_dictionaries(order, kneser_ney):
     rng = np.random.default_rng(0)
-    training, held_out = rng.integers(0, 6, (12, 7)), rng.integers(0, 7, (5, 6))  # token 6 is never seen
+    # token 6 is never seen
+    training, held_out = rng.integers(0, 6, (12, 7)), rng.integers(0, 7, (5, 6))
     table = NGramTable(training, 7, order, kneser_ney=kneser_ney)
     probability = by_dictionaries(training, 7, order, kneser_ney)
     for row, found in zip(held_out.tolist(), table.log_probabilities(held_out), strict=True):

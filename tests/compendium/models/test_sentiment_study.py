@@ -1,4 +1,6 @@
-"""The tables of notebook 42 by hand: means over seeds, no leaders where there are no layers, and what is published stands apart."""
+"""The tables of notebook 42 by hand: means over seeds, no leaders where there are no layers, and
+what is published stands apart.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,14 @@ MEASURED = {
 
 
 def models():
-    rows = [("labels, alpha 1", 0, 8, 0.80), ("labels, alpha 1", 1, 8, 0.84), ("labels, K = 0", 0, 0, 0.86)]
-    return pd.DataFrame({"model": n, "seed": s, "layers": k, "accuracy": a, **MEASURED} for n, s, k, a in rows)
+    rows = [
+        ("labels, alpha 1", 0, 8, 0.80),
+        ("labels, alpha 1", 1, 8, 0.84),
+        ("labels, K = 0", 0, 0, 0.86),
+    ]
+    return pd.DataFrame(
+        {"model": n, "seed": s, "layers": k, "accuracy": a, **MEASURED} for n, s, k, a in rows
+    )
 
 
 def test_accuracies_are_means_over_seeds_beside_what_others_reach():
@@ -30,7 +38,11 @@ def test_accuracies_are_means_over_seeds_beside_what_others_reach():
     assert table.index.tolist() == ["labels, alpha 1", "labels, K = 0", "a bag of words"]
     assert table["accuracy"].tolist() == pytest.approx([0.82, 0.86, 0.865])
     assert table.loc["labels, alpha 1", "spread"] == pytest.approx(np.std([0.80, 0.84], ddof=1))
-    assert table["leaders"].tolist() == [3.0, pytest.approx(np.nan, nan_ok=True), pytest.approx(np.nan, nan_ok=True)]
+    assert table["leaders"].tolist() == [
+        3.0,
+        pytest.approx(np.nan, nan_ok=True),
+        pytest.approx(np.nan, nan_ok=True),
+    ]
     assert table.loc["labels, K = 0", "without_attention"] == pytest.approx(0.8)
 
 

@@ -35,7 +35,9 @@ def test_weights_of_another_configuration_are_refused(tiny, tmp_path) -> None:
     weights = load_file(tmp_path / "m" / "model.safetensors")
     weights["W_U"] = torch.zeros(30, 12)
     save_file(weights, tmp_path / "m" / "model.safetensors")
-    with pytest.raises(ValueError, match=r"another configuration .*W_U has shape \(30, 12\), expected \(29, 12\)"):
+    with pytest.raises(
+        ValueError, match=r"another configuration .*W_U has shape \(30, 12\), expected \(29, 12\)"
+    ):
         load_model(tmp_path / "m")
 
 
@@ -43,7 +45,9 @@ def test_the_name_means_the_model_trained_last(tiny, quick, monkeypatch) -> None
     source = corpora.Source("test text", "local")
     encoded = load_encoded("imdb", 270, text=corpora.Text(TEXT * 3, TEXT * 3, TEXT, source))
     sizes = replace(tiny, d_vocab=len(encoded.tokenizer))
-    first, second = (trained_gpt("gpt", "default", encoded, sizes, replace(quick, seed=seed)) for seed in (1, 2))
+    first, second = (
+        trained_gpt("gpt", "default", encoded, sizes, replace(quick, seed=seed)) for seed in (1, 2)
+    )
     assert load_trained("gpt", "default").about == second.about
     assert first.about["seed"] == 1
     monkeypatch.setattr(trained, "train", None)  # a further training would raise
@@ -65,7 +69,8 @@ def test_a_corpus_is_encoded_once(monkeypatch) -> None:
     source = corpora.Source("test text", "local")
     text = corpora.Text(TEXT * 3, TEXT, TEXT, source)
     first = load_encoded("imdb", 280, characters=500, text=text)
-    monkeypatch.setattr("softgeom.language_model.tokens.train_tokenizer", None)  # a second training would raise
+    # a second training would raise
+    monkeypatch.setattr("softgeom.language_model.tokens.train_tokenizer", None)
     again = load_encoded("imdb", 280, characters=500, text=text)
     assert again.key == first.key
     assert again.tokenizer.decode(again.train) == (TEXT * 3)[:500]

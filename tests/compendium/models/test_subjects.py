@@ -34,7 +34,8 @@ def test_texts_continue_the_prompt_and_differ_by_seed():
 def test_next_tokens_come_with_the_frequencies_of_the_softmax():
     subject = _subject()
     with torch.no_grad():
-        subject.model.W_U[7] = 40 * subject.model.ln_final(subject.model.W_E[[5]])[0]  # make one token stand out
+        # make one token stand out
+        subject.model.W_U[7] = 40 * subject.model.ln_final(subject.model.W_E[[5]])[0]
     prompt = torch.tensor([5])
     probability = float(subject.model(prompt[None])[0, -1].softmax(-1)[7])
     drawn = subject.speak(2000, 1, prompt, seed=0)[:, -1]
@@ -56,7 +57,9 @@ def test_a_corpus_is_cut_into_windows_of_the_context_and_the_token_that_follows(
 
 
 def test_a_released_language_model_is_asked_for_by_name_and_may_be_absent(monkeypatch):
-    with pytest.raises(ValueError, match="no released language model is called 'gpt5': choose one of smollm2"):
+    with pytest.raises(
+        ValueError, match="no released language model is called 'gpt5': choose one of smollm2"
+    ):
         load_known("gpt5")
 
     def nowhere(self, cache=None):

@@ -8,7 +8,15 @@ import pytest
 import torch
 
 from compendium.models import margin_run, sweep
-from softgeom.language_model import GPT, DivergedError, GPTConfig, TrainingConfig, training, window_losses, windows
+from softgeom.language_model import (
+    GPT,
+    DivergedError,
+    GPTConfig,
+    TrainingConfig,
+    training,
+    window_losses,
+    windows,
+)
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
 from softgeom.margins.perturb import Perturbation
 
@@ -48,17 +56,21 @@ def test_ablations_change_one_reading_each() -> None:
 
 def test_a_reading_has_its_own_number_of_seeds_and_a_name_that_is_known() -> None:
     found = sweep.ablations(BASE, 0.05, {"positive coupling": 2, "full M": 0})
-    assert [(e.group, e.training.seed) for e in found] == [("positive coupling", 0), ("positive coupling", 1)]
+    assert [(e.group, e.training.seed) for e in found] == [
+        ("positive coupling", 0),
+        ("positive coupling", 1),
+    ]
     with pytest.raises(ValueError, match="no reading of the prior is called 'free M'"):
         sweep.ablations(BASE, 0.05, {"free M": 1})
 
 
 def test_trials_of_the_learning_rate_know_nothing_of_the_penalty() -> None:
-    trials = sweep.rate_trials(replace(BASE, training=replace(BASE.training, penalty_weight=0.5)), [0.1, 0.2], 7)
-    assert [(e.training.learning_rate, e.training.steps, e.training.penalty_weight) for e in trials] == [
-        (0.1, 7, 0.0),
-        (0.2, 7, 0.0),
-    ]
+    trials = sweep.rate_trials(
+        replace(BASE, training=replace(BASE.training, penalty_weight=0.5)), [0.1, 0.2], 7
+    )
+    assert [
+        (e.training.learning_rate, e.training.steps, e.training.penalty_weight) for e in trials
+    ] == [(0.1, 7, 0.0), (0.2, 7, 0.0)]
 
 
 def test_lambda_zero_leaves_the_prior_as_it_started(tmp_path) -> None:
@@ -74,7 +86,8 @@ def test_a_finished_run_is_read_and_not_trained_again(tmp_path, monkeypatch) -> 
     first = run(BASE, tmp_path)
     monkeypatch.setattr(margin_run, "train", None)
     assert run(BASE, tmp_path) == first
-    (entry,) = (path for path in tmp_path.iterdir() if path.is_dir())  # no checkpoint and nothing half-written is left
+    # no checkpoint and nothing half-written is left
+    (entry,) = (path for path in tmp_path.iterdir() if path.is_dir())
     assert sorted(path.name for path in tmp_path.iterdir()) == [entry.name, f"{BASE.key}.json"]
     table = sweep.evaluations_table([first])
     assert table["step"].tolist() == [3, 6]
@@ -103,7 +116,9 @@ def test_window_scores_are_those_of_the_prior_whatever_the_batch(tmp_path) -> No
     scores = sweep.window_scores(model, prior, cut, batch_size=4)
     assert prior.W_Q.dtype == torch.float32  # the prior itself stays as it was
     with torch.no_grad():
-        expected = prior.double().scores(model.embed(torch.from_numpy(cut[:, :-1].astype(np.int64))).double())
+        expected = prior.double().scores(
+            model.embed(torch.from_numpy(cut[:, :-1].astype(np.int64))).double()
+        )
     assert scores.shape == (6, 8)
     np.testing.assert_allclose(scores, expected.numpy(), atol=1e-12)
 
@@ -112,7 +127,10 @@ def test_losses_clean_and_perturbed(tmp_path) -> None:
     key = run(BASE, tmp_path)["key"]
     cut = windows(TOKENS[600:], 8, 6)
     model: GPT = sweep.load_experiment(tmp_path, key)[0]
-    conditions = [Perturbation("noise", "absolute", 1, 0.0), Perturbation("noise", "relative", 2, 30.0)]
+    conditions = [
+        Perturbation("noise", "absolute", 1, 0.0),
+        Perturbation("noise", "relative", 2, 30.0),
+    ]
     clean, same, noisy = sweep.measure_losses(tmp_path, key, cut, conditions, device="cpu")
     assert clean == pytest.approx(window_losses(model, cut).mean(1))
     assert np.array_equal(clean, same)
@@ -126,7 +144,9 @@ class KilledError(Exception):
 
 
 def test_the_branches_of_the_paper_s_profile_survive_a_kill(tmp_path, monkeypatch) -> None:
-    """Half precision, a full matrix on every other position, early stopping: killed after its first checkpoint, a run goes on to the same end."""
+    """Half precision, a full matrix on every other position, early stopping: killed after its first
+    checkpoint, a run goes on to the same end.
+    """
     half = replace(BASE.training, precision="bfloat16", patience=2, penalty_weight=0.5)
     experiment = replace(BASE, training=half, prior=replace(BASE.prior, rank=0, stride=2))
     whole = run(experiment, tmp_path / "whole")
@@ -143,14 +163,17 @@ def test_the_branches_of_the_paper_s_profile_survive_a_kill(tmp_path, monkeypatc
             run(experiment, tmp_path / "killed")
     started = []
     update = training._Run.update
-    monkeypatch.setattr(training._Run, "update", lambda self: (started.append(self.step), update(self))[1])
+    monkeypatch.setattr(
+        training._Run, "update", lambda self: (started.append(self.step), update(self))[1]
+    )
     assert run(experiment, tmp_path / "killed") == whole
     assert started == [3, 4, 5]
     models = [sweep.load_experiment(tmp_path / name, whole["key"]) for name in ("whole", "killed")]
     for one, two in zip(*(m.parameters() for m, _ in models), strict=True):
         assert torch.equal(one, two)
     assert torch.equal(models[0][1].W_Q, models[1][1].W_Q)
-    assert models[0][1].W_Q.dtype == models[0][0].W_E.dtype == torch.float32  # only activations are rounded
+    # only activations are rounded
+    assert models[0][1].W_Q.dtype == models[0][0].W_E.dtype == torch.float32
 
 
 def test_the_cost_is_told_before_anything_is_trained(monkeypatch) -> None:
@@ -161,9 +184,12 @@ def test_the_cost_is_told_before_anything_is_trained(monkeypatch) -> None:
     assert told.startswith("training runs: 6, 960,000 tokens; ")
     assert told.endswith(" on cpu (1 at a time), less what is kept")
     monkeypatch.setattr(
-        sweep, "_seconds_a_step", lambda experiment, *_: 1 + 2 * (experiment.training.penalty_weight > 0)
+        sweep,
+        "_seconds_a_step",
+        lambda experiment, *_: 1 + 2 * (experiment.training.penalty_weight > 0),
     )
-    assert "some 19.4 hours on cpu" in sweep.foresee(grid, TOKENS, "cpu")  # (2 * 1 + 4 * 3) * 5000 seconds
+    # (2 * 1 + 4 * 3) * 5000 seconds
+    assert "some 19.4 hours on cpu" in sweep.foresee(grid, TOKENS, "cpu")
     assert "some 9.7 hours on cpu (2 at a time)" in sweep.foresee(grid, TOKENS, "cpu", 2)
 
 
@@ -175,7 +201,9 @@ def test_a_sweep_is_described_by_its_notebook_s_parameters() -> None:
     text = SimpleNamespace(tokenizer=range(23), train=TOKENS, key="corpus")
     found = sweep.base_experiment(told, text)
     assert found == replace(
-        BASE, gpt=replace(BASE.gpt, d_mlp=32), training=replace(BASE.training, warmup_steps=20, learning_rate=0.01)
+        BASE,
+        gpt=replace(BASE.gpt, d_mlp=32),
+        training=replace(BASE.training, warmup_steps=20, learning_rate=0.01),
     )
     assert sweep.base_experiment(told, text, 0.02).training.learning_rate == 0.02
     assert sweep.base_experiment(told | {"epochs": 2.0}, text).training.steps == 2 * 900 // 32

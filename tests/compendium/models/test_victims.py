@@ -1,4 +1,6 @@
-"""Frequency and kind of victims, each number by a second route on cases that can be counted by hand."""
+"""Frequency and kind of victims, each number by a second route on cases that can be counted by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,13 @@ import pytest
 import torch
 
 from compendium.models.bags import BagModel, Recipe, draw_windows, losses, train_bag
-from compendium.models.victims import chance_rarer, judge_layer, kind_of, rank_correlation, rare_over_frequent
+from compendium.models.victims import (
+    chance_rarer,
+    judge_layer,
+    kind_of,
+    rank_correlation,
+    rare_over_frequent,
+)
 from softgeom.bottleneck.examples import uniform_layer
 
 
@@ -60,7 +68,9 @@ def test_training_lowers_the_loss_and_the_logits_are_what_the_layer_says():
     untrained = BagModel(12, 4, 2, torch.Generator().manual_seed(0))
     assert losses(model, windows).mean() < 0.6 * losses(untrained, windows).mean()
     x = sum(model.E[j][windows[:, j]] for j in range(2)).detach().numpy()
-    np.testing.assert_allclose(model.layer().logits(x), model(windows[:, :-1]).detach().numpy(), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        model.layer().logits(x), model(windows[:, :-1]).detach().numpy(), rtol=1e-4, atol=1e-4
+    )
     assert model.size == 2 * 12 * 4 + 12 * 4 + 12
     student = train_bag(tokens, 12, 4, recipe, seed=2, teacher=model)
     assert losses(student, windows).mean() < 0.6 * losses(untrained, windows).mean()

@@ -1,4 +1,6 @@
-"""What the notebook on reachable vocabularies counts, matches and draws, on small cases with known answers."""
+"""What the notebook on reachable vocabularies counts, matches and draws, on small cases with known
+answers.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,10 @@ def test_lost_letters_and_the_maintainers_list(monkeypatch):
     assert vocabularies.letters(found, lost=True, font=font) == ["Ğ"]
     assert vocabularies.letters(found, lost=False, font=font) == ["é"]
     listed = vocabularies.unreachable({"g2pm": found})
-    assert dict(zip(listed.script, listed.tokens, strict=True)) == {"Latin": "Ğ", "signs, no letters": "\\x0a"}
+    assert dict(zip(listed.script, listed.tokens, strict=True)) == {
+        "Latin": "Ğ",
+        "signs, no letters": "\\x0a",
+    }
     assert vocabularies.between("Ğ") == "AĞE"
     assert vocabularies.between("ж") == "аже"
 

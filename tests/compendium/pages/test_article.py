@@ -1,4 +1,6 @@
-"""The explorable article: one small file that asks for nothing, tells nothing before a guess, and takes its numbers from the records."""
+"""The explorable article: one small file that asks for nothing, tells nothing before a guess, and
+takes its numbers from the records.
+"""
 
 from __future__ import annotations
 

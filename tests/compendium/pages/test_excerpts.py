@@ -13,7 +13,8 @@ def test_an_article_becomes_its_text(tmp_path):
     (tmp_path / "_static" / "explorer.html").write_text("<article>not a page</article>")
     (tmp_path / "notebooks" / "10_demo.html").write_text(
         '<html><body><nav>Menu</nav><article><h1>A title<a class="headerlink" href="#x">#</a></h1>'
-        "<p>One <b>cap</b>tive &amp; two<br>captors.</p><script>let hidden;</script><img alt='x'><p>End</article>after</body></html>"
+        "<p>One <b>cap</b>tive &amp; two<br>captors.</p><script>let hidden;</script><img "
+        "alt='x'><p>End</article>after</body></html>"
     )
     text = excerpts.script(tmp_path)
     assert text.startswith("window.softgeomExcerpts = ")

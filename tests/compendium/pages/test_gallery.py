@@ -1,4 +1,6 @@
-"""The gallery: figures with captions, claims that unfold, causes first, every link leading somewhere."""
+"""The gallery: figures with captions, claims that unfold, causes first, every link leading
+somewhere.
+"""
 
 from __future__ import annotations
 
@@ -47,15 +49,33 @@ OURS = {
 def pages(compendium, write_notebook):
     path = write_notebook("10_demo", 'profile: str = "lab"')
     notebook = json.loads(path.read_text())
-    notebook["cells"].insert(0, {"cell_type": "markdown", "metadata": {}, "source": ["# Fold_the map.\n", "text"]})
+    notebook["cells"].insert(
+        0, {"cell_type": "markdown", "metadata": {}, "source": ["# Fold_the map.\n", "text"]}
+    )
     path.write_text(json.dumps(notebook))
     ours = _entry("001-own", **OURS)
     del ours["sentence"]
-    entries = [_entry("001-a", root="fold"), _entry("001-b", root="fold"), _entry("001-c"), ours, _entry("001-d")]
-    content = {"paper": "001", "title": "A paper", "roots": {"fold": "It folds."}, "claims": entries}
+    entries = [
+        _entry("001-a", root="fold"),
+        _entry("001-b", root="fold"),
+        _entry("001-c"),
+        ours,
+        _entry("001-d"),
+    ]
+    content = {
+        "paper": "001",
+        "title": "A paper",
+        "roots": {"fold": "It folds."},
+        "claims": entries,
+    }
     (compendium / "claims").mkdir()
-    (compendium / "claims" / "001.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-    rows = [{"id": f"001-{id}", "evidence": {"gap": gap}} for id, gap in (("a", 1), ("b", 1), ("c", 1), ("own", 0))]
+    (compendium / "claims" / "001.yaml").write_text(
+        yaml.safe_dump(content, sort_keys=False), encoding="utf-8"
+    )
+    rows = [
+        {"id": f"001-{id}", "evidence": {"gap": gap}}
+        for id, gap in (("a", 1), ("b", 1), ("c", 1), ("own", 0))
+    ]
     record = {
         "notebook": "10_demo",
         "profile": "default",
@@ -74,19 +94,24 @@ def test_the_first_view_says_causes_once_and_what_does_not_hold(pages):
     front = pages["docs/gallery/README.md"]
     assert "| Theorems and formulas | **2** fails | 3 |" in front
     assert "| Our own questions | **1** found | 1 |" in front
-    assert "- **It folds.** 2 rows: [001, Section 2](001.md#001-a) **fails**, [001, Section 2](001.md#001-b)" in front
+    assert (
+        "- **It folds.** 2 rows: [001, Section 2](001.md#001-a) **fails**, [001, Section "
+        "2](001.md#001-b)"
+    ) in front
     below = front.partition("## What does not hold")[2].partition("## Pages")[0]
     assert re.findall(r"001\.md#001-\w+", below) == ["001.md#001-c"]
     assert (
-        'href="001.md#10_demo"><img src="../../figures/default/10_demo-hull.png" width="32%" alt="Fold_the map"'
-        in front
-    )
+        'href="001.md#10_demo"><img src="../../figures/default/10_demo-hull.png" width="32%" '
+        'alt="Fold_the map"'
+    ) in front
 
 
 def test_a_page_shows_figures_and_claims_that_unfold(pages):
     page = pages["docs/gallery/001.md"]
     assert "## [Fold\\_the map](../../notebooks/10_demo.ipynb)" in page
-    assert "![A triangle with (a) point.](../../figures/default/10_demo-hull.png)\n\n*A hull.*" in page
+    assert (
+        "![A triangle with (a) point.](../../figures/default/10_demo-hull.png)\n\n*A hull.*" in page
+    )
     entry = page.partition('<details id="001-c"')[2].partition("</details>")[0]
     assert "<summary><b>fails</b> · Section 2: For all a &lt; b | c the *map* folds;" in entry
     assert "</summary>" in entry.splitlines()[0]
@@ -95,7 +120,10 @@ def test_a_page_shows_figures_and_claims_that_unfold(pages):
     assert "- *Found.* **fails**: error 1e+00 (profile default)" in entry
     assert "- *Rule.* holds when `gap < 1e-10`; else fails. rounding only" in entry
     assert "**no result committed**" not in entry
-    assert "<b>no result committed</b>" in page.partition('<details id="001-d"')[2].partition("</details>")[0]
+    assert (
+        "<b>no result committed</b>"
+        in page.partition('<details id="001-d"')[2].partition("</details>")[0]
+    )
     assert page.index("001-own") > page.index("**Our own questions**") > page.index("001-d")
 
 
@@ -109,7 +137,10 @@ def test_a_page_that_is_none_any_more_goes(pages, compendium):
     assert rendered.stale() == ["docs/gallery/009.md", "results/default/verdicts.csv"]
     rendered.write()
     assert not old.exists()
-    assert "001-c,fails,error 1e+00" in (compendium / "results" / "default" / "verdicts.csv").read_text()
+    assert (
+        "001-c,fails,error 1e+00"
+        in (compendium / "results" / "default" / "verdicts.csv").read_text()
+    )
 
 
 def test_links_of_the_committed_pages_lead_somewhere(repository):

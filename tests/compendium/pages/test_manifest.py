@@ -27,7 +27,8 @@ def test_every_recorded_output_is_listed_with_its_caption(compendium, write_note
 
 def test_committed_manifest_names_existing_files_in_version_2(repository):
     text = (repository / "codecheck.yml").read_text(encoding="utf-8")
-    assert text.startswith("---\n")  # CC-CFG-002 of the specification's rules: the document starts explicitly
+    # CC-CFG-002 of the specification's rules: the document starts explicitly
+    assert text.startswith("---\n")
     content = yaml.safe_load(text)
     assert content["version"] == "https://codecheck.org.uk/spec/config/2.0/"
     listed = content["manifest"]

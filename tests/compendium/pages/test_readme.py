@@ -16,7 +16,9 @@ def recorded(compendium, write_notebook):
         run = book.open_book("10_demo", {"profile": profile})
         run.value("count", count)
         run.table("pairs", pd.DataFrame({"a": [1], "b": ["x|y"], "c": [0.123456]}))
-        run.figure("pairs", style.figure("column")[0], caption="Pairs.", alt="An empty\nplane [none].")
+        run.figure(
+            "pairs", style.figure("column")[0], caption="Pairs.", alt="An empty\nplane [none]."
+        )
         run.save()
 
 
@@ -60,7 +62,10 @@ def test_costs_are_those_measured(compendium):
         ("<!-- value: 10_demo/cuont -->1<!-- /value -->", "10_demo recorded count"),
         ("<!-- value: 11_gone/count -->1<!-- /value -->", "11_gone has no committed results"),
         ("<!-- table: 10_demo/none -->1<!-- /table -->", "the table 10_demo/none"),
-        ("<!-- figure: 10_demo/none -->1<!-- /figure -->", "the figure 10_demo/none; 10_demo recorded pairs"),
+        (
+            "<!-- figure: 10_demo/none -->1<!-- /figure -->",
+            "the figure 10_demo/none; 10_demo recorded pairs",
+        ),
     ],
 )
 def test_names_that_were_never_recorded_are_errors(recorded, marker, message):
@@ -69,7 +74,9 @@ def test_names_that_were_never_recorded_are_errors(recorded, marker, message):
 
 
 def test_links_are_made_from_the_one_address(compendium):
-    (compendium / "pyproject.toml").write_text('[project.urls]\nSource = "https://host.example/them/it/"\n')
+    (compendium / "pyproject.toml").write_text(
+        '[project.urls]\nSource = "https://host.example/them/it/"\n'
+    )
     text = readme.render("<!-- links: live -->old<!-- /links -->")
     assert "(https://them.github.io/it/)" in text
     assert "https://mybinder.org/v2/gh/them/it/main" in text

@@ -1,4 +1,6 @@
-"""The report's sources: a missing execution is named with its command, figures stand where they were drawn, registers say what was found."""
+"""The report's sources: a missing execution is named with its command, figures stand where they
+were drawn, registers say what was found.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ TEXT = {"output_type": "stream", "name": "stdout", "text": "a line"}
 
 
 def _code(source: str, *outputs: dict, tags: tuple[str, ...] = ()) -> dict:
-    return {"cell_type": "code", "metadata": {"tags": list(tags)}, "source": source, "outputs": list(outputs)}
+    return {
+        "cell_type": "code",
+        "metadata": {"tags": list(tags)},
+        "source": source,
+        "outputs": list(outputs),
+    }
 
 
 FIGURES = {
@@ -36,7 +43,9 @@ RULE = {
 
 @pytest.fixture
 def shown(compendium, write_notebook):
-    """A notebook `10_demo` of the profile smoke with two recorded figures and the evidence of two claims, one of which fails."""
+    """A notebook `10_demo` of the profile smoke with two recorded figures and the evidence of two
+    claims, one of which fails.
+    """
     write_notebook("10_demo", 'profile: str = "lab"')
     rows = [{"id": f"001-{name}", "evidence": {"gap": gap}} for name, gap in (("a", 0), ("b", 1))]
     record = {
@@ -49,20 +58,36 @@ def shown(compendium, write_notebook):
     }
     folder = compendium / "results" / "smoke" / "10_demo"
     folder.mkdir(parents=True)
-    (folder / "record.json").write_text(json.dumps(record | {"notebook": "10_demo", "profile": "smoke"}))
+    (folder / "record.json").write_text(
+        json.dumps(record | {"notebook": "10_demo", "profile": "smoke"})
+    )
     place = {"paper": "001", "start": 0, "length": 3, "digest": "0123456789abcdef"}
     entries = [
-        {"id": f"001-{name}", "place": f"Section {name}", "kind": "theorem", "statement": text, "sentence": place}
-        | {"notebook": "10_demo", "rule": RULE, "examples": {"holds": {"gap": 0}, "fails": {"gap": 1}}}
+        {
+            "id": f"001-{name}",
+            "place": f"Section {name}",
+            "kind": "theorem",
+            "statement": text,
+            "sentence": place,
+        }
+        | {
+            "notebook": "10_demo",
+            "rule": RULE,
+            "examples": {"holds": {"gap": 0}, "fails": {"gap": 1}},
+        }
         for name, text in (("a", "All of it."), ("b", "None of it."), ("c", "Nothing yet."))
     ]
     (compendium / "claims").mkdir()
     content = {"paper": "001", "title": "A paper", "claims": entries}
-    (compendium / "claims" / "001.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    (compendium / "claims" / "001.yaml").write_text(
+        yaml.safe_dump(content, sort_keys=False), encoding="utf-8"
+    )
     return runs.all_last("smoke")
 
 
-def test_a_missing_notebook_is_named_with_the_command_that_makes_it(compendium, write_notebook, capsys):
+def test_a_missing_notebook_is_named_with_the_command_that_makes_it(
+    compendium, write_notebook, capsys
+):
     (compendium / "report").mkdir()
     write_notebook("10_demo", 'profile: str = "lab"')
     assert command_line.main(["report", "--profile", "smoke"]) == boundary.NO_FILE
@@ -75,9 +100,9 @@ def test_recorded_figures_take_the_places_of_the_pictures_in_order(shown):
     cells = notebook_pages.with_drawn_figures(cells, shown[0])
     assert [cell["cell_type"] for cell in cells] == ["code", "markdown", "code", "code", "markdown"]
     assert cells[0]["outputs"] == [TEXT]
-    assert (
-        cells[1]["source"]
-        == "```{figure} ../figures/smoke/10_demo-hull.png\n:alt: a triangle with a point\n:target: ../_images/10_demo-hull.png\n\nA hull.\n```"
+    assert cells[1]["source"] == (
+        "```{figure} ../figures/smoke/10_demo-hull.png\n:alt: a triangle with a "
+        "point\n:target: ../_images/10_demo-hull.png\n\nA hull.\n```"
     )
     assert "10_demo-line.png" in cells[4]["source"]
 
@@ -113,20 +138,24 @@ def test_readers_see_the_parameters_that_ran_and_long_code_folded():
 
 def test_the_readme_becomes_two_pages_and_leads_nowhere_outside():
     text = (
-        "# Title\n\n<!-- value: a/b -->7<!-- /value --> [start](notebooks/start.ipynb)\n\n## Three readers\n\nrun\n\n## Four questions\n\n"
-        "see [data](data/README.md), [teaching](notebooks/lessons/TEACHING.md), [web](https://x.org), [row](docs/gallery/003.md#003-a), ![a [b] c](figures/default/a.png)\n\n"
+        "# Title\n\n<!-- value: a/b -->7<!-- /value --> [start](notebooks/start.ipynb)\n\n## "
+        "Three readers\n\nrun\n\n## Four questions\n\n"
+        "see [data](data/README.md), [teaching](notebooks/lessons/TEACHING.md), "
+        "[web](https://x.org), [row](docs/gallery/003.md#003-a), ![a [b] "
+        "c](figures/default/a.png)\n\n"
         "## What it costs\n\nminutes [cite](CITATION.cff)\n\n## More\n\nlinks\n"
     )
     front, running = report.split_readme(text, "# Reproducing\n\n[data](../data/README.md)\n")
     assert front.startswith("# Title\n\n7 start\n")
     assert (
-        'see [data](data.md), [teaching](lessons/TEACHING.md), [web](https://x.org), <a href="claims.html#003-a">row</a>, ![a [b] c](figures/default/a.png)'
-        in front
-    )
+        "see [data](data.md), [teaching](lessons/TEACHING.md), [web](https://x.org), <a "
+        'href="claims.html#003-a">row</a>, ![a [b] c](figures/default/a.png)'
+    ) in front
     assert '<iframe class="explorer"' in front.partition("## Four questions")[0]
     assert "links" not in front
     assert (
-        " ".join(running.split()) == "# Running it ## Three readers run ## What it costs minutes cite [data](data.md)"
+        " ".join(running.split())
+        == "# Running it ## Three readers run ## What it costs minutes cite [data](data.md)"
     )
 
 
@@ -145,12 +174,18 @@ def test_each_claim_unfolds_to_notebook_figures_and_numbers(shown):
     assert "[10_demo](notebooks/10_demo.ipynb)" in row
     assert '<a href="_images/10_demo-line.png">2</a>' in row
     assert '<a href="results/smoke/10_demo/record.json">numbers</a>' in row
-    assert 'id="001-c" class="claim" data-paper="001" data-kind="theorem" data-verdict="no result committed"' in page
+    assert (
+        'id="001-c" class="claim" data-paper="001" data-kind="theorem" data-verdict="no '
+        'result committed"'
+    ) in page
 
 
 def test_corrections_leave_out_what_holds(shown):
     page = registers.corrections_page(shown)
-    assert '<a href="claims.html#001-b">001, Section b</a> **fails**: None of it. *error 1e+00*' in page
+    assert (
+        '<a href="claims.html#001-b">001, Section b</a> **fails**: None of it. *error 1e+00*'
+        in page
+    )
     assert "Section a" not in page
 
 
@@ -166,9 +201,9 @@ def test_what_ran_without_its_data_is_named_on_every_page(shown):
     source = {"name": "IMDb", "kind": "embedded", "detail": "made up"}
     standing = replace(partial, name="11_demo", record=partial.record | {"sources": [source]})
     assert report._banner([partial], "") == "Without a source of the committed results: 10_demo."
-    assert (
-        report._banner([standing, partial], "Profile smoke.")
-        == "Profile smoke. On stand-in data, which judge no experiment: 11_demo. Without a source of the committed results: 10_demo."
+    assert report._banner([standing, partial], "Profile smoke.") == (
+        "Profile smoke. On stand-in data, which judge no experiment: 11_demo. Without a "
+        "source of the committed results: 10_demo."
     )
 
 
@@ -181,7 +216,11 @@ def test_pictures_that_a_run_did_not_make_say_so(shown, compendium):
 
 
 def test_two_keys_make_a_grid_as_papers_print_it():
-    rows = [Comparison("t", "T", {"C": c, "d": d}, c * d, c * d, 0.0, "equal") for c in (2, 3) for d in (1, 2)]
+    rows = [
+        Comparison("t", "T", {"C": c, "d": d}, c * d, c * d, 0.0, "equal")
+        for c in (2, 3)
+        for d in (1, 2)
+    ]
     assert registers._table_of(rows, ["C", "d"]).splitlines() == [
         "| C \\ d | 1 | 2 |", "| --- | --- | --- |", "| 2 | 2 | 4 |", "| 3 | 3 | 6 |",
     ]  # fmt: skip

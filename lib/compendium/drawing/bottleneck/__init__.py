@@ -1,4 +1,6 @@
-"""Figures of the bottleneck chapter (notebooks 10 to 19): each function takes what was computed and returns a figure with its headline."""
+"""Figures of the bottleneck chapter (notebooks 10 to 19): each function takes what was computed and
+returns a figure with its headline.
+"""
 
 from compendium.drawing.bottleneck.captives import (
     draw_dimensions,
@@ -11,7 +13,11 @@ from compendium.drawing.bottleneck.captives import (
 from compendium.drawing.bottleneck.counted import draw_costs, draw_fractions
 from compendium.drawing.bottleneck.growth import draw_cost, draw_iterations
 from compendium.drawing.bottleneck.league import draw_league
-from compendium.drawing.bottleneck.planes import draw_construction, draw_effect_of_bias, draw_unargmaxable_class
+from compendium.drawing.bottleneck.planes import (
+    draw_construction,
+    draw_effect_of_bias,
+    draw_unargmaxable_class,
+)
 from compendium.drawing.bottleneck.questions import (
     draw_experts_and_rankings,
     draw_flocks,
@@ -20,7 +26,12 @@ from compendium.drawing.bottleneck.questions import (
     draw_retrieval,
 )
 from compendium.drawing.bottleneck.ranges import draw_ranges
-from compendium.drawing.bottleneck.reachable import draw_letters, draw_reach, draw_signs, draw_untrained
+from compendium.drawing.bottleneck.reachable import (
+    draw_letters,
+    draw_reach,
+    draw_signs,
+    draw_untrained,
+)
 from compendium.drawing.bottleneck.reflections import draw_reflection_step
 from compendium.drawing.bottleneck.slices import draw_slices
 from compendium.drawing.bottleneck.victims_drawn import draw_lost_tokens, draw_steps_by_rank

@@ -1,4 +1,6 @@
-"""Characters that a recogniser can never read: the poster, one proof, their rows, and what freeing them takes (notebook 15)."""
+"""Characters that a recogniser can never read: the poster, one proof, their rows, and what freeing
+them takes (notebook 15).
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,14 @@ _COMMAND = "softgeom scan ppocr-v4      prints all of them, each with its proof"
 
 
 def draw_poster(
-    dead: Mapping[str, str], control: Mapping[str, str], font: glyphs.Font, imprisoned: int, classes: int
+    dead: Mapping[str, str],
+    control: Mapping[str, str],
+    font: glyphs.Font,
+    imprisoned: int,
+    classes: int,
 ) -> Figure:
-    """Pictures of characters that can never be read with what is read instead, above a control row of characters that are read.
+    """Pictures of characters that can never be read with what is read instead, above a control row
+    of characters that are read.
 
     Parameters
     ----------
@@ -47,36 +54,69 @@ def draw_poster(
     fig = plt.figure(figsize=(style.WIDTHS["page"], 1.75 + 0.6 * (rows + 1)))
     top, bottom = fig.subfigures(2, 1, height_ratios=[0.45 + 0.6 * rows, 1.25])
     left = {"x": 0.1 / style.WIDTHS["page"], "ha": "left", "fontsize": 10}
-    top.suptitle("Shown to the network (black), and what it reads instead (orange):", color=style.INK, **left)
+    top.suptitle(
+        "Shown to the network (black), and what it reads instead (orange):", color=style.INK, **left
+    )
     _draw_pictures(top, dead, font, rows, style.legible(style.RED))
-    bottom.suptitle("Control: characters as rare and with as much ink, which it reads (blue):", color=style.INK, **left)
+    bottom.suptitle(
+        "Control: characters as rare and with as much ink, which it reads (blue):",
+        color=style.INK,
+        **left,
+    )
     _draw_pictures(bottom, control, font, 1, style.legible(style.BLUE))
-    bottom.supxlabel(_COMMAND, x=0.1 / style.WIDTHS["page"], ha="left", fontsize=9, family="monospace", color=style.INK)
+    bottom.supxlabel(
+        _COMMAND,
+        x=0.1 / style.WIDTHS["page"],
+        ha="left",
+        fontsize=9,
+        family="monospace",
+        color=style.INK,
+    )
     style.headline(
         fig,
-        f"{imprisoned} of the {classes:,} outputs of the text recogniser PP-OCRv4 can never be its answer, whatever the picture: each is proven",
+        f"{imprisoned} of the {classes:,} outputs of the text recogniser PP-OCRv4 can never "
+        f"be its answer, whatever the picture: each is proven",
     )
     return fig
 
 
-def _draw_pictures(fig: Figure, shown: Mapping[str, str], font: glyphs.Font, rows: int, colour: str) -> None:
+def _draw_pictures(
+    fig: Figure, shown: Mapping[str, str], font: glyphs.Font, rows: int, colour: str
+) -> None:
     axes = fig.subplots(rows, _COLUMNS, squeeze=False)
     for ax in axes.flat:
         ax.axis("off")
     for ax, (character, reading) in zip(axes.flat, shown.items(), strict=False):
         picture = np.asarray(glyphs.render_line(character, font, 64))
         ax.imshow(picture, cmap="gray", vmin=0, vmax=255, extent=(0, 1, 0, 1))
-        spoken = reading if reading and style.cjk_families() else " ".join(f"U+{ord(c):04X}" for c in reading)
-        words = {"va": "center", "ha": "left", "in_layout": False}  # the columns stay where they are, whatever is read
+        spoken = (
+            reading
+            if reading and style.cjk_families()
+            else " ".join(f"U+{ord(c):04X}" for c in reading)
+        )
+        # the columns stay where they are, whatever is read
+        words = {"va": "center", "ha": "left", "in_layout": False}
         ax.text(1.05, 0.5, "→", color=style.GREY, fontsize=12, **words)
-        ax.text(1.46, 0.5, spoken or "none", color=colour, fontsize=20 if len(spoken) == 1 else 9, **words)
+        ax.text(
+            1.46,
+            0.5,
+            spoken or "none",
+            color=colour,
+            fontsize=20 if len(spoken) == 1 else 9,
+            **words,
+        )
         ax.set(xlim=(0, 2.45), ylim=(0, 1))
 
 
 def draw_proof(
-    token: str, captors: Sequence[str], weights: NDArray[np.float64], facts: Mapping[str, float], font: glyphs.Font
+    token: str,
+    captors: Sequence[str],
+    weights: NDArray[np.float64],
+    facts: Mapping[str, float],
+    font: glyphs.Font,
 ) -> Figure:
-    """One proof: a character as the weighted mean of its captors, each drawn as large as its weight, and the two numbers that decide.
+    """One proof: a character as the weighted mean of its captors, each drawn as large as its
+    weight, and the two numbers that decide.
 
     Parameters
     ----------
@@ -85,14 +125,18 @@ def draw_proof(
     captors, weights
         Characters (n,) by falling weight, weights (n,) that sum to one.
     facts
-        `bias` of the captive, `mean_bias` of its captors, `residual` (the most that the box can make of the difference of the rows), `bound` (on the best
-        margin, negative).
+        `bias` of the captive, `mean_bias` of its captors, `residual` (the most that the box can
+        make of the difference of the rows), `bound` (on the best margin, negative).
     font
         In which the characters are drawn.
     """
     fig, (left, right) = style.figure("page", 4.6, ncols=2, width_ratios=[1, 2.3])
     left.imshow(
-        np.asarray(glyphs.render_line(token, font, 160)), cmap="gray", vmin=0, vmax=255, extent=(0, 1, 1.2, 2.2)
+        np.asarray(glyphs.render_line(token, font, 160)),
+        cmap="gray",
+        vmin=0,
+        vmax=255,
+        extent=(0, 1, 1.2, 2.2),
     )
     left.text(1.18, 1.7, "=", fontsize=30, ha="center", va="center", color=style.INK)
     lines = (
@@ -104,18 +148,24 @@ def draw_proof(
     for y, (words, number) in zip((1.0, 0.8, 0.5, 0.2), lines, strict=True):
         weight = "bold" if y == 0.2 else "normal"
         left.text(-0.1, y, words, va="center", fontsize=10, color=style.INK, weight=weight)
-        left.text(1.5, y, number, va="center", ha="right", fontsize=10, color=style.INK, weight=weight)
+        left.text(
+            1.5, y, number, va="center", ha="right", fontsize=10, color=style.INK, weight=weight
+        )
     left.set(xlim=(-0.1, 1.5), ylim=(0.1, 2.25))
     left.set_axis_off()
     _draw_captors(right, captors, weights, font)
     style.headline(
         fig,
-        f"A proof: at every x the score of {token if style.cjk_families() else f'U+{ord(token):04X}'} is below the mean of {len(captors)} other characters' scores, so one of them always wins",
+        f"A proof: at every x the score of "
+        f"{token if style.cjk_families() else f'U+{ord(token):04X}'} is below the mean of "
+        f"{len(captors)} other characters' scores, so one of them always wins",
     )
     return fig
 
 
-def _draw_captors(ax: Axes, captors: Sequence[str], weights: NDArray[np.float64], font: glyphs.Font) -> None:
+def _draw_captors(
+    ax: Axes, captors: Sequence[str], weights: NDArray[np.float64], font: glyphs.Font
+) -> None:
     columns = int(np.ceil(np.sqrt(1.9 * len(captors))))
     rows = -(-len(captors) // columns)
     for k, (character, weight) in enumerate(zip(captors, weights, strict=True)):
@@ -123,9 +173,19 @@ def _draw_captors(ax: Axes, captors: Sequence[str], weights: NDArray[np.float64]
         x, y = k % columns + 0.5, _LINE * (rows - k // columns - 0.5)
         drawable = len(character) == 1 and character in font.characters
         picture = np.asarray(glyphs.render_line(character if drawable else "·", font, 48))
-        ax.imshow(picture, cmap="gray", vmin=0, vmax=255, extent=(x - half, x + half, y - half, y + half))
+        ax.imshow(
+            picture, cmap="gray", vmin=0, vmax=255, extent=(x - half, x + half, y - half, y + half)
+        )
         if k < 8:
-            ax.text(x, y - 0.5, f"{weight:.0%}", ha="center", va="top", fontsize=9, color=style.legible(style.RED))
+            ax.text(
+                x,
+                y - 0.5,
+                f"{weight:.0%}",
+                ha="center",
+                va="top",
+                fontsize=9,
+                color=style.legible(style.RED),
+            )
     ax.set(
         xlim=(0, columns),
         ylim=(0, _LINE * rows),
@@ -136,22 +196,46 @@ def _draw_captors(ax: Axes, captors: Sequence[str], weights: NDArray[np.float64]
 
 
 def draw_rows(
-    distance: NDArray[np.float64], norms: NDArray[np.float64], held: NDArray[np.bool_], collapsed: int
+    distance: NDArray[np.float64],
+    norms: NDArray[np.float64],
+    held: NDArray[np.bool_],
+    collapsed: int,
 ) -> Figure:
-    """Row length against distance to the row that most imprisoned classes share; all arrays (n,) over the classes asked about."""
+    """Row length against distance to the row that most imprisoned classes share; all arrays (n,)
+    over the classes asked about.
+    """
     fig, ax = style.figure("column", 3.9)
     near = np.maximum(distance, 1e-9)
     ax.plot(near[~held], norms[~held], ".", ms=3, color=style.GREY, alpha=0.5)
     ax.plot(near[held], norms[held], "x", ms=5, color=style.RED)
     ax.set(xscale="log", xlabel="distance to their common row", ylabel="length of an output's row")
-    ax.text(0.03, 0.3, "can never win", transform=ax.transAxes, color=style.legible(style.RED), weight="bold")
-    ax.text(0.75, 0.85, "can win", transform=ax.transAxes, color=style.legible(style.GREY), weight="bold", ha="right")
-    style.headline(fig, f"Imprisoned rows are the shortest; {collapsed} of {held.sum()} are one and the same")
+    ax.text(
+        0.03,
+        0.3,
+        "can never win",
+        transform=ax.transAxes,
+        color=style.legible(style.RED),
+        weight="bold",
+    )
+    ax.text(
+        0.75,
+        0.85,
+        "can win",
+        transform=ax.transAxes,
+        color=style.legible(style.GREY),
+        weight="bold",
+        ha="right",
+    )
+    style.headline(
+        fig, f"Imprisoned rows are the shortest; {collapsed} of {held.sum()} are one and the same"
+    )
     return fig
 
 
 def draw_read_shares(by: pd.DataFrame) -> Figure:
-    """Share of single characters read by the network, by font and size, with 95% Wilson intervals; `by` has group, font, size, share, low, high."""
+    """Share of single characters read by the network, by font and size, with 95% Wilson intervals;
+    `by` has group, font, size, share, low, high.
+    """
     settings = list(dict.fromkeys(zip(by["font"], by["size"], strict=True)))
     names = list(dict.fromkeys(by["group"]))
     fig, ax = style.figure("page", 1.9 + 0.5 * len(settings))
@@ -164,7 +248,9 @@ def draw_read_shares(by: pd.DataFrame) -> Figure:
         ax.errorbar(part["share"], y, xerr=error, fmt="o", ms=5, color=colour)
         low, high = float(part["low"].iloc[0]), float(part["high"].iloc[0])
         x, side = (high + 0.02, "left") if high < 0.6 or low < 0.4 else (low - 0.02, "right")
-        ax.text(x, float(y[0]), words, color=style.legible(colour), va="center", ha=side, fontsize=10)
+        ax.text(
+            x, float(y[0]), words, color=style.legible(colour), va="center", ha=side, fontsize=10
+        )
     ax.set(
         xlim=(-0.02, 1.02),
         xlabel="share of characters read, shown alone on a line (95% intervals)",
@@ -175,8 +261,10 @@ def draw_read_shares(by: pd.DataFrame) -> Figure:
     dead, control = (by[by["group"] == name] for name in ("imprisoned", "matched"))
     style.headline(
         fig,
-        f"Of the characters that are proven dead the network reads {dead['sum'].sum() / dead['count'].sum():.0%}; "
-        f"of others as rare and with as much ink, {control['sum'].sum() / control['count'].sum():.0%}",
+        f"Of the characters that are proven dead the network reads "
+        f"{dead['sum'].sum() / dead['count'].sum():.0%}; "
+        f"of others as rare and with as much ink, "
+        f"{control['sum'].sum() / control['count'].sum():.0%}",
     )
     return fig
 
@@ -193,7 +281,8 @@ def draw_freeing(
     Parameters
     ----------
     grid, own, others
-        Shifts (n,), and the shares of its own pictures (n,) and of other pictures (n,) on which a class shifted alone appears.
+        Shifts (n,), and the shares of its own pictures (n,) and of other pictures (n,) on which a
+        class shifted alone appears.
     together
         Column shift, and a column of shares read for each group.
     enough
@@ -206,11 +295,22 @@ def draw_freeing(
     ):
         left.plot(grid, curve, color=colour, linewidth=2)
         at = min(int(np.searchsorted(curve, 0.5)), len(grid) - 1)
-        beside = {"textcoords": "offset points", "va": "center", "ha": side, "color": style.legible(colour)}
+        beside = {
+            "textcoords": "offset points",
+            "va": "center",
+            "ha": side,
+            "color": style.legible(colour),
+        }
         left.annotate(words, (grid[at], curve[at]), (gap, 0), **beside)
     left.set_xlim(-0.04 * grid[-1], 1.25 * grid[-1])
     left.axvline(enough, color=style.BLACK, linewidth=0.8, linestyle=":")
-    left.annotate(f"argmaxable from {enough:.2f} on", (enough, 0.9), (6, 0), textcoords="offset points", fontsize=10)
+    left.annotate(
+        f"argmaxable from {enough:.2f} on",
+        (enough, 0.9),
+        (6, 0),
+        textcoords="offset points",
+        fontsize=10,
+    )
     left.set(
         xlabel="raise of the bias of one class alone",
         ylabel="share of pictures in which it appears",
@@ -228,32 +328,44 @@ def draw_freeing(
                 color=style.legible(colour),
             )
     right.set(
-        xlabel="raise of the bias of all of them", ylabel="share of pictures read rightly", title="All freed together"
+        xlabel="raise of the bias of all of them",
+        ylabel="share of pictures read rightly",
+        title="All freed together",
     )
     for ax in (left, right):
         ax.set_ylim(-0.02, 1)
     half = grid[min(int(np.searchsorted(own, 0.5)), len(grid) - 1)]
     style.headline(
         fig,
-        f"A bias raised by {enough:.2f} frees a dead character; to appear on half of its own pictures it takes {half / enough:,.0f} times as much",
+        f"A bias raised by {enough:.2f} frees a dead character; to appear on half of its own "
+        f"pictures it takes {half / enough:,.0f} times as much",
     )
     return fig
 
 
 def draw_dimensions(table: pd.DataFrame) -> Figure:
-    """The share of classes that never win when the head keeps only some features, with 95% Wilson intervals."""
+    """The share of classes that never win when the head keeps only some features, with 95% Wilson
+    intervals.
+    """
     fig, ax = style.figure("column", 3.7)
     error = [table["share"] - table["low"], table["high"] - table["share"]]
     ax.errorbar(table["features_kept"], table["share"], yerr=error, fmt="o-", color=style.RED)
     for kept, share in zip(table["features_kept"], table["share"], strict=True):
         if not 0.7 * table["features_kept"].max() <= kept < table["features_kept"].max():
-            ax.annotate(f"{share:.0%}", (kept, share), (5, 6), textcoords="offset points", fontsize=9)
+            ax.annotate(
+                f"{share:.0%}", (kept, share), (5, 6), textcoords="offset points", fontsize=9
+            )
     ax.set(
-        xscale="log", xlabel="features kept, of those that vary most", ylabel="share that never wins", ylim=(0, 1.08)
+        xscale="log",
+        xlabel="features kept, of those that vary most",
+        ylabel="share that never wins",
+        ylim=(0, 1.08),
     )
     ax.set_title(f"bars: 95% intervals over {table['classes_asked'].iloc[0]} classes")
     ticks = [
-        k for k in table["features_kept"] if k == table["features_kept"].max() or k < 0.7 * table["features_kept"].max()
+        k
+        for k in table["features_kept"]
+        if k == table["features_kept"].max() or k < 0.7 * table["features_kept"].max()
     ]
     ax.set_xticks(ticks, [str(k) for k in ticks])
     ax.minorticks_off()
@@ -261,6 +373,8 @@ def draw_dimensions(table: pd.DataFrame) -> Figure:
     narrow, full = table.iloc[-1], table.iloc[0]
     style.headline(
         fig,
-        f"The narrower the head, the more it imprisons: {full['share']:.0%} at {full['features_kept']:.0f} features, {narrow['share']:.0%} at {narrow['features_kept']:.0f}",
+        f"The narrower the head, the more it imprisons: {full['share']:.0%} at "
+        f"{full['features_kept']:.0f} features, {narrow['share']:.0%} at "
+        f"{narrow['features_kept']:.0f}",
     )
     return fig

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def draw_fractions(grid: pd.DataFrame, models: pd.DataFrame) -> Figure:
-    """Left, the share of all rankings that a layer realises, over classes and features; right, digits of the counts for layers of real sizes.
+    """Left, the share of all rankings that a layer realises, over classes and features; right,
+    digits of the counts for layers of real sizes.
 
     Parameters
     ----------
@@ -32,13 +33,15 @@ def draw_fractions(grid: pd.DataFrame, models: pd.DataFrame) -> Figure:
     power = f"{gpt2.log10_factorial - gpt2.log10_regions_with_bias:,.0f}".replace(",", "{,}")
     style.headline(
         fig,
-        f"Of all rankings of GPT-2's {gpt2.classes:,} tokens its softmax layer realises one in $10^{{{power}}}$",
+        f"Of all rankings of GPT-2's {gpt2.classes:,} tokens its softmax layer realises one "
+        f"in $10^{{{power}}}$",
     )
     return fig
 
 
 def draw_costs(costs: pd.DataFrame, ceiling: float, target: str) -> Figure:
-    """The least cross-entropy of a table of distributions above its entropy, against the features of the layer, with and without a bias.
+    """The least cross-entropy of a table of distributions above its entropy, against the features
+    of the layer, with and without a bias.
 
     Parameters
     ----------
@@ -68,23 +71,42 @@ def draw_costs(costs: pd.DataFrame, ceiling: float, target: str) -> Figure:
         )
     ax.axhline(ceiling, color=style.GREY, linestyle=":", linewidth=1)
     words = "what the context tells (mutual information)"
-    ax.text(costs.dimension.max(), ceiling, words, color=style.INK, va="bottom", ha="right", fontsize=9)
-    ax.set(xlabel="features d", ylabel="nats lost on each class predicted", title=target, ylim=(0, None))
+    ax.text(
+        costs.dimension.max(), ceiling, words, color=style.INK, va="bottom", ha="right", fontsize=9
+    )
+    ax.set(
+        xlabel="features d",
+        ylabel="nats lost on each class predicted",
+        title=target,
+        ylim=(0, None),
+    )
     enough = costs[costs.divergence < 1e-9].dimension.min()
-    style.headline(fig, f"Each feature that a layer lacks costs likelihood; {enough:.0f} suffice here")
+    style.headline(
+        fig, f"Each feature that a layer lacks costs likelihood; {enough:.0f} suffice here"
+    )
     return fig
 
 
 def _draw_map(ax: Axes, grid: pd.DataFrame) -> None:
     fractions = grid.pivot(index="dimension", columns="classes", values="log10_fraction")
     C, d = np.meshgrid(fractions.columns, fractions.index)
-    image = ax.pcolormesh(C, d, np.ma.masked_where(d >= C - 1, fractions), cmap=style.SEQUENTIAL, rasterized=True)
+    image = ax.pcolormesh(
+        C, d, np.ma.masked_where(d >= C - 1, fractions), cmap=style.SEQUENTIAL, rasterized=True
+    )
     levels = [-16, -8, -4, -2, math.log10(0.5)]
     colours = ["white"] * 2 + ["black"] * 3
-    contours = ax.contour(C, d, fractions, levels=levels, colors=colours, linewidths=0.8, linestyles="-")
-    ax.clabel(contours, fmt=lambda level: "1/2" if level > -1 else f"$10^{{{level:.0f}}}$", fontsize=9)
+    contours = ax.contour(
+        C, d, fractions, levels=levels, colors=colours, linewidths=0.8, linestyles="-"
+    )
+    ax.clabel(
+        contours, fmt=lambda level: "1/2" if level > -1 else f"$10^{{{level:.0f}}}$", fontsize=9
+    )
     ax.text(0.06, 0.9, "d ≥ C − 1:\nevery ranking", transform=ax.transAxes, va="top")
-    ax.set(xlabel="classes C", ylabel="features d", title="Share of the C! rankings that are realisable")
+    ax.set(
+        xlabel="classes C",
+        ylabel="features d",
+        title="Share of the C! rankings that are realisable",
+    )
     ax.figure.colorbar(image, ax=ax, label="log$_{10}$ of the share")
 
 
@@ -99,8 +121,19 @@ def _draw_digits(ax: Axes, models: pd.DataFrame) -> None:
             place = {"textcoords": "offset points", "ha": "center", "fontsize": 9}
             ax.annotate(f"{math.floor(value) + 1:,}", (value, y), (0, 5), **place)
     top = len(ordered) - 0.25
-    for values, words, colour in ((few, "rankings\nit realises", style.ORANGE), (many, "all\nrankings", style.BLUE)):
-        ax.text(values.iloc[-1], top, words, color=style.legible(colour), ha="center", va="bottom", fontsize=9)
+    for values, words, colour in (
+        (few, "rankings\nit realises", style.ORANGE),
+        (many, "all\nrankings", style.BLUE),
+    ):
+        ax.text(
+            values.iloc[-1],
+            top,
+            words,
+            color=style.legible(colour),
+            ha="center",
+            va="bottom",
+            fontsize=9,
+        )
     names = [f"{m.model}\nC = {m.classes:,}, d = {m.dimension}" for m in ordered.itertuples()]
     ax.set_yticks(ordered.index, names, fontsize=9)
     ax.set(xscale="log", xlabel="decimal digits of the number", ylim=(-0.5, len(ordered) + 0.6))

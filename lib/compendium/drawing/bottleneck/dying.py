@@ -1,4 +1,6 @@
-"""A film of ten seconds: a class is dragged into the hull of the others, its region shrinks, and it dies (`make film`)."""
+"""A film of ten seconds: a class is dragged into the hull of the others, its region shrinks, and it
+dies (`make film`).
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,25 @@ from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
 from softgeom.bottleneck.drawing.planar import area, argmax_cells, square
 
 FIXED = np.array([[4.0, 1.0], [-3.0, 3.0], [-1.0, -4.0]])  # the triangle of Figure 2 of 001
-START, END = np.array([1.5, 6.0]), np.array([0.0, 0.75])  # of the fourth class: a corner, then inside
+# of the fourth class: a corner, then inside
+START, END = np.array([1.5, 6.0]), np.array([0.0, 0.75])
 FRAMES, RATE = 120, 12  # ten seconds
 _STILL = 0.15  # of the film at each end, without motion
 
 
 def layer_at(progress: float) -> np.ndarray:
-    """The weights (4, 2) when a share of the way is gone: the fourth row leaves `START` slowly and comes to rest at `END`."""
+    """The weights (4, 2) when a share of the way is gone: the fourth row leaves `START` slowly and
+    comes to rest at `END`.
+    """
     t = float(np.clip((progress - _STILL) / (1 - 2 * _STILL), 0, 1))
     ease = t * t * (3 - 2 * t)
     return np.vstack([FIXED, START + ease * (END - START)])
 
 
 def state_of(W: np.ndarray) -> tuple[float, bool]:
-    """Share of a square of features in which the fourth class wins, and whether it can win at all, by the library's proof."""
+    """Share of a square of features in which the fourth class wins, and whether it can win at all,
+    by the library's proof.
+    """
     window = square(Fraction(2))
     cells = argmax_cells(window, W)
     verdict = scan(SoftmaxLayer(W), [len(W) - 1], features=Unbounded()).table["verdict"].iloc[0]
@@ -37,7 +44,9 @@ def state_of(W: np.ndarray) -> tuple[float, bool]:
 
 
 def draw_frame(left: Axes, right: Axes, progress: float) -> str:
-    """One picture: weight vectors with their hull (left), who wins at which features (right). Returns its sentence."""
+    """One picture: weight vectors with their hull (left), who wins at which features (right).
+    Returns its sentence.
+    """
     W = layer_at(progress)
     share, alive = state_of(W)
     for ax in (left, right):
@@ -56,12 +65,23 @@ def draw_frame(left: Axes, right: Axes, progress: float) -> str:
             path_effects=style.halo(),
         )
     left.set(
-        xlim=(-4.2, 5.4), ylim=(-5, 7), aspect="equal", xticks=[], yticks=[], title="Weight vectors, hull of three"
+        xlim=(-4.2, 5.4),
+        ylim=(-5, 7),
+        aspect="equal",
+        xticks=[],
+        yticks=[],
+        title="Weight vectors, hull of three",
     )
     cells = argmax_cells(square(Fraction(2)), W)
-    draw_polygons(right, cells, lambda c: tint(CLASS_COLOURS[c], 0.65), lambda c: f"$c_{{{c + 1}}}$", (14, 9))
+    draw_polygons(
+        right, cells, lambda c: tint(CLASS_COLOURS[c], 0.65), lambda c: f"$c_{{{c + 1}}}$", (14, 9)
+    )
     right.set(xticks=[], yticks=[], title="Who wins at which features")
-    return f"class 4 wins in {share:.1%} of the square" if alive else "class 4 can never win again: proven"
+    return (
+        f"class 4 wins in {share:.1%} of the square"
+        if alive
+        else "class 4 can never win again: proven"
+    )
 
 
 def film(path: Path, frames: int = FRAMES) -> Path:
@@ -87,14 +107,20 @@ def film(path: Path, frames: int = FRAMES) -> Path:
         raise ValueError("an .mp4 needs ffmpeg (apt-get install ffmpeg); .gif and .webp do without")
     style.use()
     fig, (left, right) = style.figure("page", height=4.9, ncols=2, dpi=80)
-    style.headline(fig, "How a class dies: pulled inside the triangle of the others, it loses its last feature")
+    style.headline(
+        fig, "How a class dies: pulled inside the triangle of the others, it loses its last feature"
+    )
     said = fig.supxlabel(" ", fontsize=12, color=style.legible(style.PURPLE))
 
     def show(number: int) -> None:
         said.set_text(draw_frame(left, right, number / max(1, frames - 1)))
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    writer = animation.FFMpegWriter(fps=RATE) if path.suffix == ".mp4" else animation.PillowWriter(fps=RATE)
+    writer = (
+        animation.FFMpegWriter(fps=RATE)
+        if path.suffix == ".mp4"
+        else animation.PillowWriter(fps=RATE)
+    )
     animation.FuncAnimation(fig, show, frames=frames).save(path, writer=writer)
     plt.close(fig)
     return path

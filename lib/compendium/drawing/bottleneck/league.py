@@ -1,4 +1,6 @@
-"""All models whose heads were scanned, the paper's and ours, in one table (notebook 16; 001, Figure 6 and Tables 4 to 8)."""
+"""All models whose heads were scanned, the paper's and ours, in one table (notebook 16; 001, Figure
+6 and Tables 4 to 8).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ _CROWDED = 500  # from here on words stand to the left of their mark
 
 
 def draw_league(printed: pd.DataFrame, ours: pd.DataFrame) -> Figure:
-    """Tokens that can never be predicted, one dot a model: the paper's in grey by family, the heads scanned here in colour.
+    """Tokens that can never be predicted, one dot a model: the paper's in grey by family, the heads
+    scanned here in colour.
 
     Parameters
     ----------
@@ -37,7 +40,9 @@ def draw_league(printed: pd.DataFrame, ours: pd.DataFrame) -> Figure:
         colour = style.RED if row.unargmaxable else style.BLUE
         ax.plot(row.unargmaxable, n, "D", ms=9, color=colour, zorder=3)
         share = f" ({row.unargmaxable / row.classes:.1%})" if row.unargmaxable else ""
-        words = f"{f'{row.unargmaxable:,}' if row.unargmaxable else 'none'} of {row.classes:,}{share}"
+        words = (
+            f"{f'{row.unargmaxable:,}' if row.unargmaxable else 'none'} of {row.classes:,}{share}"
+        )
         left = row.unargmaxable > _CROWDED
         ax.annotate(
             words,
@@ -49,10 +54,14 @@ def draw_league(printed: pd.DataFrame, ours: pd.DataFrame) -> Figure:
             color=style.legible(colour),
             weight="bold",
         )
-    totals = [f"{FAMILIES[s]} ({printed.models[printed['source'] == s].sum()} models)" for s in families]
+    totals = [
+        f"{FAMILIES[s]} ({printed.models[printed['source'] == s].sum()} models)" for s in families
+    ]
     labels = list(ours["name"]) + totals
     ax.set_yticks([*range(1, len(ours) + 1), *range(0, -len(families), -1)], labels)
-    for tick, scanned_here in zip(ax.get_yticklabels(), [True] * len(ours) + [False] * len(families), strict=True):
+    for tick, scanned_here in zip(
+        ax.get_yticklabels(), [True] * len(ours) + [False] * len(families), strict=True
+    ):
         tick.set_fontweight("bold" if scanned_here else "normal")
     ax.axhline(0.5, color=style.GREY, linewidth=0.8)
     for words, place, side in (("scanned here", 3, "bottom"), ("as the paper prints", -3, "top")):
@@ -77,7 +86,9 @@ def draw_league(printed: pd.DataFrame, ours: pd.DataFrame) -> Figure:
     worst = ours.loc[ours["unargmaxable"].idxmax()]
     style.headline(
         fig,
-        f"{affected} of the paper's {printed.models.sum()} models have dead outputs, at most {printed.unargmaxable.max()}; {worst['name']}, scanned here, has {worst.unargmaxable:,}",
+        f"{affected} of the paper's {printed.models.sum()} models have dead outputs, at most "
+        f"{printed.unargmaxable.max()}; {worst['name']}, scanned here, has "
+        f"{worst.unargmaxable:,}",
     )
     return fig
 
@@ -88,7 +99,15 @@ def _draw_family(ax: Axes, y: float, rows: pd.DataFrame) -> None:
     clean = int((numbers == 0).sum())
     if clean:
         words = "all have none" if clean == len(numbers) else f"{clean} of {len(numbers)}"
-        ax.annotate(words, (0, y), (9, 0), textcoords="offset points", va="center", fontsize=9, color=style.INK)
+        ax.annotate(
+            words,
+            (0, y),
+            (9, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            color=style.INK,
+        )
     for number in np.unique(numbers):
         count = int((numbers == number).sum())
         shift = np.linspace(-_SPREAD, _SPREAD, count) if count > 1 else np.zeros(1)
@@ -97,5 +116,11 @@ def _draw_family(ax: Axes, y: float, rows: pd.DataFrame) -> None:
     if top["unargmaxable"]:
         name = f"{top['model'].removeprefix('opus-mt-')}: {top['unargmaxable']}"
         ax.annotate(
-            name, (top["unargmaxable"], y), (7, 0), textcoords="offset points", va="center", fontsize=9, color=style.INK
+            name,
+            (top["unargmaxable"], y),
+            (7, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            color=style.INK,
         )

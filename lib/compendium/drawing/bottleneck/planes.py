@@ -1,4 +1,6 @@
-"""The plane of two features: who wins where, how the lines arise, and what a bias adds (notebook 11; 001, Figures 1, 2, 7, 8)."""
+"""The plane of two features: who wins where, how the lines arise, and what a bias adds (notebook
+11; 001, Figures 1, 2, 7, 8).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,13 @@ from compendium.drawing.bottleneck.polygons import (
     ranking_colour,
     tint,
 )
-from softgeom.bottleneck.drawing.planar import argmax_cells, bounded_rankings, crossings, ranking_cells, square
+from softgeom.bottleneck.drawing.planar import (
+    argmax_cells,
+    bounded_rankings,
+    crossings,
+    ranking_cells,
+    square,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,14 +42,17 @@ Matrix = NDArray[Any]
 
 
 def draw_unargmaxable_class(W: Matrix) -> Figure:
-    """Left, who wins at each point of the plane; middle, probabilities around a circle; right, the weight vectors and their hull.
+    """Left, who wins at each point of the plane; middle, probabilities around a circle; right, the
+    weight vectors and their hull.
 
     W (C, 2) without a bias. Classes inside the hull are dashed: no direction lifts them to the top.
     """
     fig, axes = style.figure("page", 3.5, ncols=3)
     winners = argmax_cells(square(2), W)
     losers = sorted(set(range(len(W))) - set(winners))
-    draw_polygons(axes[0], winners, lambda c: tint(CLASS_COLOURS[c], 0.6), lambda c: f"$c_{c + 1}$", (13,))
+    draw_polygons(
+        axes[0], winners, lambda c: tint(CLASS_COLOURS[c], 0.6), lambda c: f"$c_{c + 1}$", (13,)
+    )
     feature_axes(axes[0])
     axes[0].set_title("Who wins at x")
     _draw_circle(axes[1], W, losers)
@@ -52,7 +63,8 @@ def draw_unargmaxable_class(W: Matrix) -> Figure:
     names = ", ".join(str(c + 1) for c in losers) or "none"
     style.headline(
         fig,
-        f"Class {names} can never win: its weights lie inside the triangle of the others, so one of them always scores higher",
+        f"Class {names} can never win: its weights lie inside the triangle of the others, so "
+        f"one of them always scores higher",
     )
     return fig
 
@@ -62,7 +74,13 @@ def _draw_circle(ax: Axes, W: Matrix, losers: list[int], radius: float = 0.35) -
     logits = radius * np.column_stack([np.cos(angles), np.sin(angles)]) @ W.T
     probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     for c, curve in enumerate(probabilities.T):
-        ax.plot(np.degrees(angles), curve, color=CLASS_COLOURS[c], linestyle="--" if c in losers else "-", linewidth=2)
+        ax.plot(
+            np.degrees(angles),
+            curve,
+            color=CLASS_COLOURS[c],
+            linestyle="--" if c in losers else "-",
+            linewidth=2,
+        )
         gap = np.abs(np.delete(probabilities, c, axis=1) - curve[:, None]).min(axis=1)
         place = int(np.argmax(gap))  # where the curve is farthest from the others
         above = 10 if curve[place] > np.median(probabilities[place]) else -10
@@ -74,12 +92,19 @@ def _draw_circle(ax: Axes, W: Matrix, losers: list[int], radius: float = 0.35) -
             color=style.legible(CLASS_COLOURS[c]),
             **words,
         )
-    ax.set(xlabel="direction of x (degrees)", ylabel="probability", xticks=range(0, 361, 90), ylim=(0, 1))
+    ax.set(
+        xlabel="direction of x (degrees)",
+        ylabel="probability",
+        xticks=range(0, 361, 90),
+        ylim=(0, 1),
+    )
     ax.set_title("Around a circle of features")
 
 
 def draw_construction(W: Matrix) -> Figure:
-    """Four steps for three classes: weight vectors, their differences, the lines on which two classes tie, the rankings between them."""
+    """Four steps for three classes: weight vectors, their differences, the lines on which two
+    classes tie, the rankings between them.
+    """
     pairs = list(itertools.combinations(range(len(W)), 2))
     differences = np.array([W[i] - W[j] for i, j in pairs])
     reach = 1.25 * float(np.abs(differences).max())
@@ -89,17 +114,22 @@ def draw_construction(W: Matrix) -> Figure:
     axes[0, 0].set_title("1. Weight vectors")
     for i, j in pairs:
         axes[0, 1].plot(*W[[i, j]].T, color=style.GREY, linewidth=0.8, linestyle=":")
-    draw_vectors(axes[0, 1], differences, [f"$w_{i + 1} - w_{j + 1}$" for i, j in pairs], [style.BLACK] * 3)
+    draw_vectors(
+        axes[0, 1], differences, [f"$w_{i + 1} - w_{j + 1}$" for i, j in pairs], [style.BLACK] * 3
+    )
     axes[0, 1].set_title("2. Their differences are the normals")
     _draw_ties(axes[1, 0], W, reach)
     axes[1, 0].set_title("3. At a right angle to each, the tie of two classes")
     draw_polygons(axes[1, 1], cells, ranking_colour, name, (11,))
     axes[1, 1].set_title(
-        f"4. Rankings, the winner last: in {name(next(iter(cells)))} class {next(iter(cells))[-1] + 1} wins"
+        f"4. Rankings, the winner last: in {name(next(iter(cells)))} class "
+        f"{next(iter(cells))[-1] + 1} wins"
     )
     for ax in axes.flat:
         feature_axes(ax)
-    style.headline(fig, f"Three weight vectors cut the plane into {len(cells)} rankings, two for each winner")
+    style.headline(
+        fig, f"Three weight vectors cut the plane into {len(cells)} rankings, two for each winner"
+    )
     return fig
 
 
@@ -109,8 +139,11 @@ def _draw_ties(ax: Axes, W: Matrix, reach: float) -> None:
         along = np.array([-normal[1], normal[0]]) / np.abs(normal).max() * reach
         ax.plot(*np.array([-along, along]).T, color=style.BLACK, linewidth=1)
         end = along if along[1] > 0 or (along[1] == 0 and along[0] > 0) else -along
-        beside = (9, -4) if end[0] > 0 else (3, 3)  # to the right of a rising line, above a falling one
-        ax.annotate(f"$y_{i + 1} = y_{j + 1}$", 0.72 * end, beside, textcoords="offset points", bbox=PLATE)
+        # to the right of a rising line, above a falling one
+        beside = (9, -4) if end[0] > 0 else (3, 3)
+        ax.annotate(
+            f"$y_{i + 1} = y_{j + 1}$", 0.72 * end, beside, textcoords="offset points", bbox=PLATE
+        )
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
 
 
@@ -121,7 +154,9 @@ def window(W: Matrix, b: Matrix) -> list:
 
 
 def draw_effect_of_bias(W: Matrix, b: Matrix) -> Figure:
-    """The rankings of one W (4, 2) without (top) and with a bias (bottom), in the plane of features and in the space of logits; bounded ones outlined."""
+    """The rankings of one W (4, 2) without (top) and with a bias (bottom), in the plane of features
+    and in the space of logits; bounded ones outlined.
+    """
     fig, axes = style.figure("page", 8.3, nrows=2, ncols=2, width_ratios=[1.15, 1])
     frame, counts, bounded = window(W, b), {}, {}
     radius = slices.ball_radius(W, b)
@@ -130,18 +165,24 @@ def draw_effect_of_bias(W: Matrix, b: Matrix) -> Figure:
         counts[row] = len(cells)
         draw_polygons(axes[row, 0], cells, ranking_colour, name, (9, 8))
         for ranking in bounded[row]:
-            axes[row, 0].add_patch(Polygon(floats(cells[ranking]), fill=False, edgecolor=style.BLACK, linewidth=1.4))
+            axes[row, 0].add_patch(
+                Polygon(floats(cells[ranking]), fill=False, edgecolor=style.BLACK, linewidth=1.4)
+            )
         feature_axes(axes[row, 0])
         axes[row, 0].set_title(
-            f"{'With' if row else 'Without'} a bias: {counts[row]} rankings, {len(bounded[row])} of them bounded"
+            f"{'With' if row else 'Without'} a bias: {counts[row]} rankings, "
+            f"{len(bounded[row])} of them bounded"
         )
         slices.draw_space(axes[row, 1], W, bias, radius)
         axes[row, 1].set_title(
-            "The plane of logits passes beside the origin" if row else "The plane of logits passes through the origin"
+            "The plane of logits passes beside the origin"
+            if row
+            else "The plane of logits passes through the origin"
         )
     style.headline(
         fig,
-        f"A bias adds {counts[1] - counts[0]} rankings (written with the winner last), all in bounded cells (outlined): features that are too large "
+        f"A bias adds {counts[1] - counts[0]} rankings (written with the winner last), all "
+        f"in bounded cells (outlined): features that are too large "
         f"never meet them",
     )
     return fig

@@ -1,4 +1,6 @@
-"""What the panels of two features share: colours of classes and rankings, exact polygons with their names, vectors from the origin."""
+"""What the panels of two features share: colours of classes and rankings, exact polygons with their
+names, vectors from the origin.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 
 Ranking = tuple[int, ...]
 CLASS_COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE)
-PLATE = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}  # under labels on lines
+# under labels on lines
+PLATE = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
 
 
 def name(ranking: Ranking) -> str:
@@ -35,7 +38,10 @@ def tint(colour: str, strength: float) -> tuple[float, ...]:
 def ranking_colour(ranking: Ranking) -> tuple[float, ...]:
     """The colour of the winner, in a strength that tells the orders of the others apart."""
     others = sorted(itertools.permutations(sorted(ranking[:-1])))
-    return tint(CLASS_COLOURS[ranking[-1]], 0.3 + 0.45 * others.index(ranking[:-1]) / max(1, len(others) - 1))
+    return tint(
+        CLASS_COLOURS[ranking[-1]],
+        0.3 + 0.45 * others.index(ranking[:-1]) / max(1, len(others) - 1),
+    )
 
 
 def floats(polygon: Iterable[Sequence[Any]]) -> NDArray[np.float64]:
@@ -50,29 +56,41 @@ def draw_polygons(
     label: Callable[[Any], str],
     sizes: Sequence[float] = (9, 7),
 ) -> None:
-    """Fill the cells, and name each at its centre of mass in the largest of the sizes that has room there."""
+    """Fill the cells, and name each at its centre of mass in the largest of the sizes that has room
+    there.
+    """
     corners = [floats(cell) for cell in cells.values()]
     faces = [colour(key) for key in cells]
     ax.add_collection(PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=0.8))
-    point = 0.0045 * np.ptp(np.vstack(corners)[:, 0])  # one point of type, in the units of a panel of half a page
+    # one point of type, in the units of a panel of half a page
+    point = 0.0045 * np.ptp(np.vstack(corners)[:, 0])
     for key, cell in cells.items():
         for size in sizes:  # a cell that has no room even for small type stays without a name
             if _has_room(cell, 0.7 * len(label(key)) * size * point, 0.8 * size * point):
-                ax.text(*map(float, centroid(cell)), label(key), ha="center", va="center", fontsize=size)
+                ax.text(
+                    *map(float, centroid(cell)), label(key), ha="center", va="center", fontsize=size
+                )
                 break
     ax.set_aspect("equal")
     ax.margins(0)
     ax.autoscale_view()
 
 
-def draw_vectors(ax: Axes, vectors: NDArray[Any], labels: Sequence[str], colours: Sequence[str]) -> None:
+def draw_vectors(
+    ax: Axes, vectors: NDArray[Any], labels: Sequence[str], colours: Sequence[str]
+) -> None:
     """Arrows from the origin, each named at its head."""
     for vector, label, colour in zip(vectors, labels, colours, strict=False):
         arrow = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0, "linewidth": 1.6}
         ax.annotate("", vector, (0, 0), arrowprops=arrow)
         beside = 7 * vector / np.linalg.norm(vector)
         side = "left" if vector[0] > 0 else "right"
-        words = {"textcoords": "offset points", "ha": side, "va": "center", "color": style.legible(colour)}
+        words = {
+            "textcoords": "offset points",
+            "ha": side,
+            "va": "center",
+            "color": style.legible(colour),
+        }
         ax.annotate(label, vector, beside, **words)
     reach = 1.4 * np.abs(vectors).max()
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
@@ -86,7 +104,9 @@ def feature_axes(ax: Axes) -> None:
 
 
 def _has_room(cell: Sequence[Sequence[Any]], width: float, height: float) -> bool:
-    """Whether a rectangle of that size around the centre of mass lies inside a convex, counter-clockwise cell."""
+    """Whether a rectangle of that size around the centre of mass lies inside a convex,
+    counter-clockwise cell.
+    """
     corners, middle = floats(cell), np.array([float(x) for x in centroid(cell)])
     sides = np.roll(corners, -1, axis=0) - corners
     ends = middle + np.array([[i * width / 2, j * height / 2] for i in (-1, 1) for j in (-1, 1)])

@@ -1,4 +1,6 @@
-"""More questions to a layer (notebook 19): masks and prisons, label sets, retrieval, routers and rankings."""
+"""More questions to a layer (notebook 19): masks and prisons, label sets, retrieval, routers and
+rankings.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,14 @@ if TYPE_CHECKING:
 
 
 def draw_mask(lost: int, freed: int, sizes: Sequence[int], dimension: int) -> Figure:
-    """Left, lost readings among all outputs and among their character's own; right, how many rivals a captive's minimal prison has.
+    """Left, lost readings among all outputs and among their character's own; right, how many rivals
+    a captive's minimal prison has.
 
     Parameters
     ----------
     lost, freed : int
-        Readings that can never win among all outputs, and of these the ones that can among their own.
+        Readings that can never win among all outputs, and of these the ones that can among their
+        own.
     sizes : sequence of int
         Rivals of minimal prisons.
     dimension : int
@@ -36,13 +40,21 @@ def draw_mask(lost: int, freed: int, sizes: Sequence[int], dimension: int) -> Fi
             0.5 * lost, place, f"{share:,} of {lost:,} can win", va="center", ha="center", color="white" if share > 0.6 * lost else style.INK,
         )  # fmt: skip
     left.set_yticks([1, 0], ["among all outputs", "among the readings\nof its own character"])
-    left.set(xlabel="readings that cannot win among all outputs", ylim=(-0.5, 1.5), xlim=(0, 1.02 * lost))
+    left.set(
+        xlabel="readings that cannot win among all outputs", ylim=(-0.5, 1.5), xlim=(0, 1.02 * lost)
+    )
     left.tick_params(axis="y", length=0)
     left.spines["left"].set_visible(False)
     counts = np.bincount(np.asarray(sizes, dtype=int), minlength=dimension + 2)
     right.bar(np.arange(len(counts)), counts, color=style.ORANGE)
     right.axvline(dimension + 1.5, color=style.INK, linewidth=1, linestyle=":")
-    right.text(dimension + 1.2, counts.max() * 1.12, f"no more than {dimension + 1} (Helly)", ha="right", fontsize=10)
+    right.text(
+        dimension + 1.2,
+        counts.max() * 1.12,
+        f"no more than {dimension + 1} (Helly)",
+        ha="right",
+        fontsize=10,
+    )
     right.set(
         xlabel="rivals that together imprison it, none to spare",
         ylabel="readings tried",
@@ -52,14 +64,16 @@ def draw_mask(lost: int, freed: int, sizes: Sequence[int], dimension: int) -> Fi
     right.yaxis.get_major_locator().set_params(integer=True)
     style.headline(
         fig,
-        f"Compared only with the readings of its own character, {'every' if freed == lost else f'{freed:,} of {lost:,}'} lost reading"
+        f"Compared only with the readings of its own character, "
+        f"{'every' if freed == lost else f'{freed:,} of {lost:,}'} lost reading"
         f"{'' if freed == lost else 's'} can win; unmasked, a few dozen rivals imprison it",
     )
     return fig
 
 
 def draw_label_sets(table: pd.DataFrame, k: int) -> Figure:
-    """Share of random label sets that can be predicted, by the number of labels that are on, one line a layer.
+    """Share of random label sets that can be predicted, by the number of labels that are on, one
+    line a layer.
 
     Parameters
     ----------
@@ -69,7 +83,13 @@ def draw_label_sets(table: pd.DataFrame, k: int) -> Figure:
         The Fourier layer's guarantee.
     """
     fig, ax = style.figure("page", 3.8)
-    colours = dict(zip(dict.fromkeys(table["layer"]), (style.RED, style.ORANGE, style.BLUE, style.GREEN), strict=True))
+    colours = dict(
+        zip(
+            dict.fromkeys(table["layer"]),
+            (style.RED, style.ORANGE, style.BLUE, style.GREEN),
+            strict=True,
+        )
+    )
     drawn = {}
     for name, part in reversed(list(table.groupby("layer", sort=False))):
         share = 100 * part["possible"] / part["asked"]
@@ -78,7 +98,10 @@ def draw_label_sets(table: pd.DataFrame, k: int) -> Figure:
     ax.axvline(k + 0.5, color=style.INK, linewidth=1, linestyle=":")
     ax.text(k + 0.58, 105, f"what is guaranteed ends at {k}", fontsize=9)
     numbers = table.groupby("layer", sort=False)["numbers"].first()
-    ax.set_title("Numbers a label: " + "; ".join(f"{name}: {count}" for name, count in numbers.items()), fontsize=10)
+    ax.set_title(
+        "Numbers a label: " + "; ".join(f"{name}: {count}" for name, count in numbers.items()),
+        fontsize=10,
+    )
     ax.set(xlabel="labels on at once", ylabel="sets that can be predicted (%)", ylim=(-4, 114))
     ax.set_xticks(sorted(set(table["size"])))
     _name_layers(ax, drawn, k)
@@ -86,13 +109,16 @@ def draw_label_sets(table: pd.DataFrame, k: int) -> Figure:
     share = random["possible"].sum() / random["asked"].sum()
     style.headline(
         fig,
-        f"A Fourier layer predicts every set of up to {k} labels; random weights and a bias, as many numbers, miss {1 - share:.0%} of them",
+        f"A Fourier layer predicts every set of up to {k} labels; random weights and a bias, "
+        f"as many numbers, miss {1 - share:.0%} of them",
     )
     return fig
 
 
 def _name_layers(ax: Axes, drawn: Mapping[str, tuple[pd.Series, pd.Series, str]], k: int) -> None:
-    """Each layer beside its line, where the shape of the four curves leaves room: left of the fall, above the tail."""
+    """Each layer beside its line, where the shape of the four curves leaves room: left of the fall,
+    above the tail.
+    """
     places = {
         "Fourier and slack": (k + 1.0, (8, 5), "left", "bottom"),
         "Fourier": (k - 0.5, (0, -6), "center", "top"),
@@ -117,7 +143,8 @@ def draw_flocks(table: pd.DataFrame, model: str, features: int) -> Figure:
     model : str
         In a reader's words.
     features : int
-        Of the layer: half as many labels, rounded down, a Fourier layer predicts in every combination.
+        Of the layer: half as many labels, rounded down, a Fourier layer predicts in every
+        combination.
     """
     fig, ax = style.figure("page", 3.8)
     share = 100 * table["possible"] / table["asked"]
@@ -140,8 +167,10 @@ def draw_flocks(table: pd.DataFrame, model: str, features: int) -> Figure:
     largest = table["size"].max()
     style.headline(
         fig,
-        f"{model}: {share.iloc[0]:.0f}% of random sets of {table['size'].min()} sounds can be predicted, {share.iloc[-1]:.0f}% of those of {largest};\n"
-        f"a Fourier layer with as many features ({features:,}) predicts every set of up to {(features - 1) // 2}",
+        f"{model}: {share.iloc[0]:.0f}% of random sets of {table['size'].min()} sounds can "
+        f"be predicted, {share.iloc[-1]:.0f}% of those of {largest};\n"
+        f"a Fourier layer with as many features ({features:,}) predicts every set of up to "
+        f"{(features - 1) // 2}",
     )
     return fig
 
@@ -157,13 +186,28 @@ def draw_retrieval(table: pd.DataFrame) -> Figure:
     fig, ax = style.figure("page", 3.8)
     d = table["dimension"]
     series = (
-        ("pairs that no query returns together\n(unit vectors)", "never together", "pairs", style.RED, "o"),
-        ("documents that no query ranks first\n(inner products)", "never first", "documents", style.BLUE, "s"),
+        (
+            "pairs that no query returns together\n(unit vectors)",
+            "never together",
+            "pairs",
+            style.RED,
+            "o",
+        ),
+        (
+            "documents that no query ranks first\n(inner products)",
+            "never first",
+            "documents",
+            style.BLUE,
+            "s",
+        ),
     )
-    for (text, column, of, colour, marker), beside in zip(series, ((12, 6), (-12, -6)), strict=True):
+    for (text, column, of, colour, marker), beside in zip(
+        series, ((12, 6), (-12, -6)), strict=True
+    ):
         share = 100 * table[column] / table[of]
         ax.plot(d, share, marker=marker, color=colour, linewidth=2)
-        middle = len(table) // 2  # the one line above the other: right of the upper, left of the lower
+        # the one line above the other: right of the upper, left of the lower
+        middle = len(table) // 2
         ax.annotate(
             text, (d.iloc[middle], share.iloc[middle]), beside, textcoords="offset points", color=style.legible(colour),
             ha="left" if beside[0] > 0 else "right", va="bottom" if beside[1] > 0 else "top",
@@ -174,13 +218,16 @@ def draw_retrieval(table: pd.DataFrame) -> Figure:
     one = table.iloc[len(table) // 2]
     style.headline(
         fig,
-        f"In {one['dimension']} dimensions {one['never together'] / one['pairs']:.0%} of random pairs of {one['documents']:,} passages are the first two of no query; each pair proven",
+        f"In {one['dimension']} dimensions {one['never together'] / one['pairs']:.0%} of "
+        f"random pairs of {one['documents']:,} passages are the first two of no query; each "
+        f"pair proven",
     )
     return fig
 
 
 def draw_experts_and_rankings(experts: pd.DataFrame, rankings: pd.DataFrame, model: str) -> Figure:
-    """Left, the share of experts never among the top k, by features; right, rankings of winners that are impossible, by length.
+    """Left, the share of experts never among the top k, by features; right, rankings of winners
+    that are impossible, by length.
 
     Parameters
     ----------
@@ -215,13 +262,16 @@ def draw_experts_and_rankings(experts: pd.DataFrame, rankings: pd.DataFrame, mod
     right.bar([str(k) for k in rankings["k"]], share, color=style.ORANGE, width=0.6)
     for n, value in enumerate(share):
         right.text(n, value + 2, f"{value:.0f}%", ha="center", fontsize=10)
-    right.set(xlabel="length k of the ranking", ylabel="never the top k, in that order (%)", ylim=(0, 112))
+    right.set(
+        xlabel="length k of the ranking", ylabel="never the top k, in that order (%)", ylim=(0, 112)
+    )
     left.set_title(f"A router with {experts['experts'].iloc[0]} experts", fontsize=10)
     right.set_title(f"{model}: random rankings of outputs that can win", fontsize=10)
     short, long = rankings.iloc[0], rankings.iloc[-1]
     style.headline(
         fig,
-        f"Narrow routers never choose some experts. Outputs that can each win need not win together: {short['impossible'] / short['asked']:.0%} of rankings of "
+        f"Narrow routers never choose some experts. Outputs that can each win need not win "
+        f"together: {short['impossible'] / short['asked']:.0%} of rankings of "
         f"{short['k']} are impossible, {long['impossible'] / long['asked']:.0%} of {long['k']}",
     )
     return fig

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def draw_ranges(table: pd.DataFrame, box: float = 100.0) -> Figure:
-    """One bar a model inside the box: the extremes over everything seen (thin), and the ranges that hold 99% of each position's least and greatest.
+    """One bar a model inside the box: the extremes over everything seen (thin), and the ranges that
+    hold 99% of each position's least and greatest.
 
     `table` has columns model, min, max, min_range_p99_low, ..., max_range_p99_high, as Table 9.
     """
@@ -42,13 +43,16 @@ def draw_ranges(table: pd.DataFrame, box: float = 100.0) -> Figure:
         ],
     )
     ax.set(xlim=(-1.18 * box, 1.18 * box), ylim=(-len(table) + 0.4, 1.0))
-    ax.set_xlabel("activation: line = all of them; bars = where 99% of a position's least and greatest lie")
+    ax.set_xlabel(
+        "activation: line = all of them; bars = where 99% of a position's least and greatest lie"
+    )
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     own = table[table.measured == "here"].iloc[-1]
     share = (own["max"] - own["min"]) / (2 * box)
     style.headline(
         fig,
-        f"The features of the text recogniser span {share:.0%} of the box that its verdicts allow for, from {own['min']:.2f} to {own['max']:.1f}",
+        f"The features of the text recogniser span {share:.0%} of the box that its verdicts "
+        f"allow for, from {own['min']:.2f} to {own['max']:.1f}",
     )
     return fig

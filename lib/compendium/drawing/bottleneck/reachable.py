@@ -1,4 +1,6 @@
-"""What models list and can never answer with (notebook 18): a poster of words, a league of models, drawn letters, rows."""
+"""What models list and can never answer with (notebook 18): a poster of words, a league of models,
+drawn letters, rows.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ _FEW = 5  # fewer letters than this make no bar
 
 
 def draw_signs(signs: pd.DataFrame, model: str, lost: int, outputs: int, most: int = 12) -> Figure:
-    """Everyday words as they are drawn, and under each what the recogniser makes of it; what it can never read is coloured.
+    """Everyday words as they are drawn, and under each what the recogniser makes of it; what it can
+    never read is coloured.
 
     Parameters
     ----------
@@ -44,7 +47,8 @@ def draw_signs(signs: pd.DataFrame, model: str, lost: int, outputs: int, most: i
         _draw_sign(ax, sign.language, sign.word, sign.reading, set(sign.lost))
     style.headline(
         fig,
-        f"The text recogniser {model.split(' ')[0]} lists {outputs:,} signs; {lost:,} it can never read, the coloured letters among them. Each is proven.",
+        f"The text recogniser {model.split(' ')[0]} lists {outputs:,} signs; {lost:,} it can "
+        f"never read, the coloured letters among them. Each is proven.",
     )
     return fig
 
@@ -64,7 +68,9 @@ def _frame(ax: Axes):
     return Rectangle((0, 0), 1, 1, transform=ax.transAxes, facecolor="#f4f5f6", edgecolor="none")
 
 
-def _spell(ax: Axes, text: str, height: float, size: float, marked: list[bool], colour: str, plain: str) -> None:
+def _spell(
+    ax: Axes, text: str, height: float, size: float, marked: list[bool], colour: str, plain: str
+) -> None:
     """A centred line in which some characters have another colour."""
     from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea
 
@@ -74,13 +80,19 @@ def _spell(ax: Axes, text: str, height: float, size: float, marked: list[bool], 
             runs[-1] = (runs[-1][0] + character, mark)
         else:
             runs.append((character, mark))
-    areas = [TextArea(run, textprops={"fontsize": size, "color": colour if mark else plain}) for run, mark in runs]
+    areas = [
+        TextArea(run, textprops={"fontsize": size, "color": colour if mark else plain})
+        for run, mark in runs
+    ]
     packed = HPacker(children=areas, align="baseline", pad=0, sep=0)
-    ax.add_artist(AnnotationBbox(packed, (0.5, height), xycoords="axes fraction", frameon=False, pad=0))
+    ax.add_artist(
+        AnnotationBbox(packed, (0.5, height), xycoords="axes fraction", frameon=False, pad=0)
+    )
 
 
 def draw_reach(league: pd.DataFrame, scripts: pd.DataFrame) -> Figure:
-    """Left, the share of each model's outputs that can never be its answer; right, the same by script.
+    """Left, the share of each model's outputs that can never be its answer; right, the same by
+    script.
 
     Parameters
     ----------
@@ -93,8 +105,17 @@ def draw_reach(league: pd.DataFrame, scripts: pd.DataFrame) -> Figure:
     order = league[::-1]
     left.barh(order["model"], 100 * order["share"], color=style.RED, height=0.6)
     for n, row in enumerate(order.itertuples()):
-        left.text(100 * row.share + 0.7, n, f"{row.unreachable:,} of {row.asked:,}", va="center", fontsize=9)
-    left.set(xlabel="outputs that can never be the answer (%)", xlim=(0, 1.55 * 100 * max(league["share"].max(), 0.01)))
+        left.text(
+            100 * row.share + 0.7,
+            n,
+            f"{row.unreachable:,} of {row.asked:,}",
+            va="center",
+            fontsize=9,
+        )
+    left.set(
+        xlabel="outputs that can never be the answer (%)",
+        xlim=(0, 1.55 * 100 * max(league["share"].max(), 0.01)),
+    )
     left.set_yticks(range(len(order)), [_wrapped(name) for name in order["model"]], fontsize=9)
     wide = scripts[scripts["model"].str.startswith("PP-OCR")].pivot_table(
         index="script", columns="model", values="share"
@@ -102,7 +123,9 @@ def draw_reach(league: pd.DataFrame, scripts: pd.DataFrame) -> Figure:
     wide = wide.loc[wide.max(axis=1).sort_values(ascending=False).index].head(14)
     image = right.imshow(100 * wide.to_numpy(float), cmap="Reds", vmin=0, vmax=100, aspect="auto")
     image.cmap.set_bad("white")
-    right.set_xticks(range(wide.shape[1]), [name.split(" ")[0] for name in wide.columns], fontsize=9)
+    right.set_xticks(
+        range(wide.shape[1]), [name.split(" ")[0] for name in wide.columns], fontsize=9
+    )
     right.set_yticks(range(wide.shape[0]), wide.index, fontsize=9)
     for (n, m), share in np.ndenumerate(wide.to_numpy(float)):
         text = "not listed" if np.isnan(share) else f"{share:.0%}"
@@ -122,25 +145,32 @@ def draw_reach(league: pd.DataFrame, scripts: pd.DataFrame) -> Figure:
     worst = league.loc[league["share"].idxmax()]
     style.headline(
         fig,
-        f"Up to {worst['share']:.0%} of what a model in production lists can never be its answer ({worst['model'].split(' ')[0].rstrip(',')})",
+        f"Up to {worst['share']:.0%} of what a model in production lists can never be its "
+        f"answer ({worst['model'].split(' ')[0].rstrip(',')})",
     )
     return fig
 
 
 def draw_letters(readings: pd.DataFrame) -> Figure:
-    """Letters drawn between two plain ones: how many are read, of those that can never be and of their matched controls.
+    """Letters drawn between two plain ones: how many are read, of those that can never be and of
+    their matched controls.
 
     Parameters
     ----------
     readings : DataFrame
         model, letter, group, script, read.
     """
-    counted = readings.groupby(["model", "group"], sort=False)["read"].agg(["sum", "size"]).reset_index()
+    counted = (
+        readings.groupby(["model", "group"], sort=False)["read"].agg(["sum", "size"]).reset_index()
+    )
     counted = counted[counted["size"] >= _FEW]
     models = list(dict.fromkeys(counted["model"]))
     fig, ax = style.figure("page", 1.1 + 0.8 * len(models))
     for n, model in enumerate(models[::-1]):
-        for group, place, colour in (("matched control", 0.19, style.BLUE), ("can never be read", -0.19, style.RED)):
+        for group, place, colour in (
+            ("matched control", 0.19, style.BLUE),
+            ("can never be read", -0.19, style.RED),
+        ):
             row = counted[(counted["model"] == model) & (counted["group"] == group)]
             if not len(row):
                 continue
@@ -157,7 +187,12 @@ def draw_letters(readings: pd.DataFrame) -> Figure:
                 fontsize=9,
                 color="white" if inside else "black",
             ) if not inside else ax.text(
-                1, n + place, f"{group}: {read} of {drawn} read", va="center", fontsize=9, color="white"
+                1,
+                n + place,
+                f"{group}: {read} of {drawn} read",
+                va="center",
+                fontsize=9,
+                color="white",
             )
     ax.set_yticks(range(len(models)), [_wrapped(name) for name in models[::-1]], fontsize=9)
     ax.set(xlim=(0, 100), xlabel="letters that are read where they are drawn (%)")
@@ -165,13 +200,17 @@ def draw_letters(readings: pd.DataFrame) -> Figure:
     never, control = totals.loc["can never be read"], totals.loc["matched control"]
     style.headline(
         fig,
-        f"Of {never['size']} letters proven unreadable, {never['sum']} are read; of {control['size']} others as rare and as dark, {control['sum']}",
+        f"Of {never['size']} letters proven unreadable, {never['sum']} are read; of "
+        f"{control['size']} others as rare and as dark, {control['sum']}",
     )
     return fig
 
 
-def draw_untrained(tables: dict[str, pd.DataFrame], separations: dict[str, float], within: int) -> Figure:
-    """For each model, how far rows lie from the mean of the unreachable ones: unreachable rows and all others.
+def draw_untrained(
+    tables: dict[str, pd.DataFrame], separations: dict[str, float], within: int
+) -> Figure:
+    """For each model, how far rows lie from the mean of the unreachable ones: unreachable rows and
+    all others.
 
     Parameters
     ----------
@@ -186,24 +225,42 @@ def draw_untrained(tables: dict[str, pd.DataFrame], separations: dict[str, float
     for ax, (model, table) in zip(axes[0], tables.items(), strict=True):
         _draw_distances(ax, table["distance"].to_numpy(), table["lost"].to_numpy(bool))
         ax.set_title(model.split(" ")[0].rstrip(","))
-        ax.set_xlabel("distance to the mean\nof the unreachable rows\n(median of all = 1)", fontsize=9)
+        ax.set_xlabel(
+            "distance to the mean\nof the unreachable rows\n(median of all = 1)", fontsize=9
+        )
         nearer = f"unreachable nearer\nin {separations[model]:.2%} of pairs"
         ax.text(0.97, 0.72, nearer, transform=ax.transAxes, ha="right", va="top", fontsize=9)
     axes[0, 0].set_ylabel("share of rows")
     style.headline(
         fig,
-        f"Unreachable rows lie close to their mean, as untrained ones do; {within} rows that can win lie among them, so only a proof says never",
+        f"Unreachable rows lie close to their mean, as untrained ones do; {within} rows that "
+        f"can win lie among them, so only a proof says never",
     )
     return fig
 
 
 def _draw_distances(ax: Axes, distance: NDArray[np.float64], lost: NDArray[np.bool_]) -> None:
     bins = np.linspace(0, max(1.6, float(np.quantile(distance, 0.99))), 41)
-    for chosen, colour, words, height in ((lost, style.RED, "unreachable", 0.93), (~lost, style.BLUE, "others", 0.83)):
+    for chosen, colour, words, height in (
+        (lost, style.RED, "unreachable", 0.93),
+        (~lost, style.BLUE, "others", 0.83),
+    ):
         ax.hist(
-            distance[chosen], bins, weights=np.full(chosen.sum(), 1 / max(chosen.sum(), 1)), color=colour, alpha=0.65
+            distance[chosen],
+            bins,
+            weights=np.full(chosen.sum(), 1 / max(chosen.sum(), 1)),
+            color=colour,
+            alpha=0.65,
         )
-        ax.text(0.97, height, words, transform=ax.transAxes, ha="right", fontsize=9, color=style.legible(colour))
+        ax.text(
+            0.97,
+            height,
+            words,
+            transform=ax.transAxes,
+            ha="right",
+            fontsize=9,
+            color=style.legible(colour),
+        )
 
 
 def _wrapped(name: str) -> str:

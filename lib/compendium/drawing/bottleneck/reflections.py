@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def draw_reflection_step(search: Search) -> Figure:
-    """Left, x mirrored across the line on which the class sought ties with the winner; right, all steps until the class wins."""
+    """Left, x mirrored across the line on which the class sought ties with the winner; right, all
+    steps until the class wins.
+    """
     t, winner, path = search.index, search.winners[0], search.points
     reach = 1.3 * float(np.abs(path).max())
     fig, axes = style.figure("page", 5.0, ncols=2)
@@ -26,16 +28,21 @@ def draw_reflection_step(search: Search) -> Figure:
     for ax in axes:
         _draw_regions(ax, search, reach)
     _draw_first(axes[0], path[0], path[1], t, 3 * reach)
-    axes[0].set_title(f"One step across the tie $y_{t + 1} = y_{winner + 1}$ (orange: class {t + 1} wins)")
+    axes[0].set_title(
+        f"One step across the tie $y_{t + 1} = y_{winner + 1}$ (orange: class {t + 1} wins)"
+    )
     axes[1].plot(*path.T, color=style.RED, linewidth=1.2, marker="o", markersize=4)
     axes[1].plot(*path[-1], "*", color=style.RED, markersize=13)
     for k, x in enumerate(path):
         side = -11 if x[0] < path[:, 0].mean() else 7
-        axes[1].annotate(str(k), x, (side, 3), textcoords="offset points", fontsize=9, path_effects=style.halo())
+        axes[1].annotate(
+            str(k), x, (side, 3), textcoords="offset points", fontsize=9, path_effects=style.halo()
+        )
     axes[1].set_title(f"All steps from $x = w_{t + 1}$ on")
     style.headline(
         fig,
-        f"Looking for features at which class {t + 1} wins: mirror x wherever another class is ahead; {len(path) - 1} mirrors suffice here",
+        f"Looking for features at which class {t + 1} wins: mirror x wherever another class "
+        f"is ahead; {len(path) - 1} mirrors suffice here",
     )
     return fig
 

@@ -1,4 +1,6 @@
-"""The braid arrangement in the space of logits, and the plane of features that slices it (notebook 11; 001, Figures 3 and 7)."""
+"""The braid arrangement in the space of logits, and the plane of features that slices it (notebook
+11; 001, Figures 3 and 7).
+"""
 
 from __future__ import annotations
 
@@ -33,25 +35,34 @@ GLASS = (*to_rgb(style.SKY), 0.14)
 
 
 def draw_slices(three: Array, four: Array) -> Figure:
-    """For three classes (top) and four (bottom): the planes on which two logits tie, the plane that W reaches, and that plane seen flat."""
+    """For three classes (top) and four (bottom): the planes on which two logits tie, the plane that
+    W reaches, and that plane seen flat.
+    """
     fig, axes = style.figure("page", 6.6, nrows=2, ncols=3)
     realised = []
     for row, W in zip(axes, (three, four), strict=True):
         draw_space(row[0], W, None, 1.0, colour=False)
         draw_space(row[1], W, None, 1.0)
         realised.append(_draw_flat(row[2], W, 10 if len(W) == 3 else 9))
-        row[0].set_title(f"{len(W)} classes: ties $y_i = y_j$\nbound {math.factorial(len(W))} rankings")
+        row[0].set_title(
+            f"{len(W)} classes: ties $y_i = y_j$\nbound {math.factorial(len(W))} rankings"
+        )
         row[1].set_title("the plane of logits\nthat W reaches")
         row[2].set_title(f"seen flat: {realised[-1]} rankings\n(last digit: the winner)")
     style.headline(
         fig,
-        f"Two features reach a plane of logits: it meets all {realised[0]} rankings of three classes, but {realised[1]} of the {math.factorial(len(four))} of four",
+        f"Two features reach a plane of logits: it meets all {realised[0]} rankings of three "
+        f"classes, but {realised[1]} of the {math.factorial(len(four))} of four",
     )
     return fig
 
 
-def plane_cells(W: Array, b: Array | None, radius: float) -> tuple[Plane, dict[tuple[int, ...], Array]]:
-    """The plane of features inside a ball of the space of logits, and its polygons (n, 3) by ranking."""
+def plane_cells(
+    W: Array, b: Array | None, radius: float
+) -> tuple[Plane, dict[tuple[int, ...], Array]]:
+    """The plane of features inside a ball of the space of logits, and its polygons (n, 3) by
+    ranking.
+    """
     basis = np.eye(3) if len(W) == 3 else ranking_basis(len(W))
     plane, F, g = feature_plane(basis, W, b)
     angles = 2 * np.pi * np.arange(120) / 120
@@ -59,28 +70,40 @@ def plane_cells(W: Array, b: Array | None, radius: float) -> tuple[Plane, dict[t
     circle = disc_radius * np.column_stack([np.cos(angles), np.sin(angles)]) @ F.T + g
     if np.linalg.det(F) < 0:
         circle = circle[::-1]
-    in_features = {ranking: floats(cell) for ranking, cell in ranking_cells(circle.tolist(), W, b).items()}
+    in_features = {
+        ranking: floats(cell) for ranking, cell in ranking_cells(circle.tolist(), W, b).items()
+    }
     return plane, {r: (x @ W.T + (0 if b is None else b)) @ basis.T for r, x in in_features.items()}
 
 
 def ball_radius(W: Array, b: Array) -> float:
-    """Radius of a ball of the space of logits that holds all crossings of the plane of a layer with bias, with a margin."""
+    """Radius of a ball of the space of logits that holds all crossings of the plane of a layer with
+    bias, with a margin.
+    """
     plane, F, g = feature_plane(ranking_basis(len(W)), W, b)
     u = (floats(sorted(crossings(W, b))) - g) @ np.linalg.inv(F).T
     return math.hypot(1.15 * float(np.linalg.norm(u, axis=1).max()), plane.offset)
 
 
 def draw_space(ax: Axes, W: Array, b: Array | None, radius: float, colour: bool = True) -> None:
-    """Paint the braid arrangement inside a ball, with the plane of a layer in the colours of its rankings, back to front."""
+    """Paint the braid arrangement inside a ball, with the plane of a layer in the colours of its
+    rankings, back to front.
+    """
     basis = np.eye(3) if len(W) == 3 else ranking_basis(len(W))
     braid = [Plane(normal) for normal in braid_normals(basis).values()]
     plane, in_space = plane_cells(W, b, radius)
     eye, screen = _view_of(plane)
-    cells = [Piece(corners, ranking_colour(ranking)) for ranking, corners in in_space.items()] if colour else []
+    cells = (
+        [Piece(corners, ranking_colour(ranking)) for ranking, corners in in_space.items()]
+        if colour
+        else []
+    )
     planes = [*braid, plane]
     pieces = [Piece(disc(p, radius), GLASS) for p in braid] + cells
     ordered = paint_order(cut_pieces(pieces, planes), planes, eye)
-    edges = [(*to_rgb(style.BLACK), 0.35) if piece.label == GLASS else (1, 1, 1, 1) for piece in ordered]
+    edges = [
+        (*to_rgb(style.BLACK), 0.35) if piece.label == GLASS else (1, 1, 1, 1) for piece in ordered
+    ]
     faces = [piece.label for piece in ordered]
     polygons = [piece.corners @ screen for piece in ordered]
     ax.add_collection(PolyCollection(polygons, facecolors=faces, edgecolors=edges, linewidths=0.6))
@@ -88,7 +111,9 @@ def draw_space(ax: Axes, W: Array, b: Array | None, radius: float, colour: bool 
 
 
 def _draw_flat(ax: Axes, W: Array, fontsize: float) -> int:
-    """The sectors of a plane through the origin, seen flat and turned as in `draw_space`; their number."""
+    """The sectors of a plane through the origin, seen flat and turned as in `draw_space`; their
+    number.
+    """
     plane, in_space = plane_cells(W, None, 1.0)
     right = _view_of(plane)[1][:, 0]
     facing = plane.normal if plane.normal @ np.ones(3) >= 0 else -plane.normal
@@ -113,7 +138,9 @@ def _draw_flat(ax: Axes, W: Array, fontsize: float) -> int:
 
 
 def _view_of(plane: Plane) -> tuple[Array, Array]:
-    """An eye that sees a plane at an angle, whatever its position; and the screen's axes (3, 2) for it."""
+    """An eye that sees a plane at an angle, whatever its position; and the screen's axes (3, 2) for
+    it.
+    """
     normal = plane.normal / np.linalg.norm(plane.normal)
     normal = normal if normal @ np.ones(3) >= 0 else -normal
     tangents = np.linalg.svd(normal[None])[2][1:]

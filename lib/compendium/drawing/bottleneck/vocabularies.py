@@ -1,4 +1,6 @@
-"""A whole vocabulary in one picture, and the road that each of its classes takes to a verdict (notebook 12; 001, Figure 4)."""
+"""A whole vocabulary in one picture, and the road that each of its classes takes to a verdict
+(notebook 12; 001, Figure 4).
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,11 @@ if TYPE_CHECKING:
 PALE = "#dfe4e8"
 
 
-def draw_vocabulary(imprisoned: NDArray[np.bool_], distance: NDArray[np.float64], copies: int) -> Figure:
-    """Left, one cell per output in the order of the layer, those that can never win coloured; right, how close their rows lie to other rows.
+def draw_vocabulary(
+    imprisoned: NDArray[np.bool_], distance: NDArray[np.float64], copies: int
+) -> Figure:
+    """Left, one cell per output in the order of the layer, those that can never win coloured;
+    right, how close their rows lie to other rows.
 
     Parameters
     ----------
@@ -34,14 +39,21 @@ def draw_vocabulary(imprisoned: NDArray[np.bool_], distance: NDArray[np.float64]
     columns = int(np.ceil(np.sqrt(len(imprisoned) * 1.35)))
     cells = np.full(int(np.ceil(len(imprisoned) / columns)) * columns, np.nan)
     cells[: len(imprisoned)] = imprisoned
-    left.imshow(cells.reshape(-1, columns), cmap=ListedColormap([PALE, style.RED]), interpolation="nearest")
+    left.imshow(
+        cells.reshape(-1, columns), cmap=ListedColormap([PALE, style.RED]), interpolation="nearest"
+    )
     left.set(xticks=[], yticks=[], title=f"One cell for each of {len(imprisoned):,} outputs")
-    left.set_xlabel(f"orange: the {imprisoned.sum():,} that can never win", color=style.legible(style.RED), fontsize=10)
+    left.set_xlabel(
+        f"orange: the {imprisoned.sum():,} that can never win",
+        color=style.legible(style.RED),
+        fontsize=10,
+    )
     left.spines[:].set_visible(False)
     _draw_distances(right, np.maximum(distance, 1e-9), imprisoned)
     style.headline(
         fig,
-        f"{imprisoned.sum():,} of {len(imprisoned):,} outputs of a text recogniser in use can never be its answer; {copies} of these rows are copies of one another",
+        f"{imprisoned.sum():,} of {len(imprisoned):,} outputs of a text recogniser in use "
+        f"can never be its answer; {copies} of these rows are copies of one another",
     )
     return fig
 
@@ -55,7 +67,14 @@ def _draw_distances(ax: Axes, distance: NDArray[np.float64], imprisoned: NDArray
         share = np.full(chosen.sum(), 1 / max(1, chosen.sum()))
         ax.hist(distance[chosen], bins, weights=share, color=colour, alpha=0.85)
         side = "right" if place[0] > 0.5 else "left"
-        ax.text(*place, words, transform=ax.transAxes, color=style.legible(colour), ha=side, weight="bold")
+        ax.text(
+            *place,
+            words,
+            transform=ax.transAxes,
+            color=style.legible(colour),
+            ha=side,
+            weight="bold",
+        )
     ax.set(
         xscale="log",
         xlabel="distance of an output's row to the nearest other row",
@@ -66,7 +85,9 @@ def _draw_distances(ax: Axes, distance: NDArray[np.float64], imprisoned: NDArray
 
 
 def draw_search_flow(classes: int, found: int, freed: int, captive: int, steps: int) -> Figure:
-    """The road of every class: found by the approximate search, found by the exact method, or proven to have no region; bands as wide as their counts."""
+    """The road of every class: found by the approximate search, found by the exact method, or
+    proven to have no region; bands as wide as their counts.
+    """
     fig, ax = style.figure("page", 3.3)
     given_up = classes - found
     unit = 1.0 / classes
@@ -86,14 +107,32 @@ def draw_search_flow(classes: int, found: int, freed: int, captive: int, steps: 
         (-0.2, -0.2 + thin(freed)),
         style.BLUE,
     )
-    _band(ax, (0.56, 0.62, 0.68, 0.72), (-0.52, -0.52 + thin(captive)), (-0.62, -0.62 + thin(captive)), style.RED)
+    _band(
+        ax,
+        (0.56, 0.62, 0.68, 0.72),
+        (-0.52, -0.52 + thin(captive)),
+        (-0.62, -0.62 + thin(captive)),
+        style.RED,
+    )
     texts = {
         (0.08, 0.5): (f"{classes:,}\nclasses", style.INK, "center"),
-        (0.45, 0.5): (f"Braid Reflect, at most {steps} steps,\nfinds features for {found:,}", "white", "center"),
+        (0.45, 0.5): (
+            f"Braid Reflect, at most {steps} steps,\nfinds features for {found:,}",
+            "white",
+            "center",
+        ),
         (0.49, -0.5): (f"exact method\ndecides {given_up:,}", style.INK, "center"),
-        (0.74, 0.5): (f"argmaxable: {found + freed:,}\nfeatures at which it wins", style.legible(style.BLUE), "left"),
+        (0.74, 0.5): (
+            f"argmaxable: {found + freed:,}\nfeatures at which it wins",
+            style.legible(style.BLUE),
+            "left",
+        ),
         (0.74, -0.19): (f"{freed:,} that the search missed", style.legible(style.BLUE), "left"),
-        (0.74, -0.6): (f"unargmaxable: {captive:,}\nproven, no such features", style.legible(style.RED), "left"),
+        (0.74, -0.6): (
+            f"unargmaxable: {captive:,}\nproven, no such features",
+            style.legible(style.RED),
+            "left",
+        ),
     }
     for (x, y), (words, colour, side) in texts.items():
         ax.text(x, y, words, color=colour, ha=side, va="center", fontsize=11)
@@ -101,16 +140,27 @@ def draw_search_flow(classes: int, found: int, freed: int, captive: int, steps: 
     ax.set_axis_off()
     style.headline(
         fig,
-        f"A cheap search settles {found / classes:.1%} of a real vocabulary; what it misses needs a proof either way",
+        f"A cheap search settles {found / classes:.1%} of a real vocabulary; what it misses "
+        f"needs a proof either way",
     )
     return fig
 
 
-def _band(ax: Axes, x: tuple[float, ...], start: tuple[float, float], end: tuple[float, float], colour: str) -> None:
-    """A band that leaves at `start` (lower, upper), bends between the inner two abscissae, and arrives at `end`."""
+def _band(
+    ax: Axes,
+    x: tuple[float, ...],
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: str,
+) -> None:
+    """A band that leaves at `start` (lower, upper), bends between the inner two abscissae, and
+    arrives at `end`.
+    """
     bend = np.linspace(0, 1, 40)
     along = np.concatenate([[x[0]], x[1] + (x[2] - x[1]) * bend, [x[3]]])
     ease = np.concatenate([[0], bend**2 * (3 - 2 * bend), [1]])
     lower, upper = (start[k] + (end[k] - start[k]) * ease for k in (0, 1))
-    corners = np.concatenate([np.column_stack([along, lower]), np.column_stack([along, upper])[::-1]])
+    corners = np.concatenate(
+        [np.column_stack([along, lower]), np.column_stack([along, upper])[::-1]]
+    )
     ax.add_patch(Polygon(corners, facecolor=colour, edgecolor="none"))

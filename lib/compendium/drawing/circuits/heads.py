@@ -1,4 +1,6 @@
-"""Heads (notebook 31): where each one looks, whether it copies what it reads, and what it thinks of a distance."""
+"""Heads (notebook 31): where each one looks, whether it copies what it reads, and what it thinks of
+a distance.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from matplotlib.figure import Figure
 
 from compendium import style
 
-_HABITS = {"previous token": "previous", "itself": "itself", "first token": "first"}  # columns of the table of heads
+# columns of the table of heads
+_HABITS = {"previous token": "previous", "itself": "itself", "first token": "first"}
 _DOING = {
     "previous": "mostly look one token back",
     "itself": "mostly at themselves",
@@ -20,9 +23,13 @@ _A_HABIT = 0.35  # mean weight from which a head is named after where it looks
 
 
 def draw_patterns(patterns: np.ndarray, table: pd.DataFrame, model: str) -> Figure:
-    """Attention weights (L, H, T, T) of every head on one sentence: rows look, columns are looked at; what lies ahead is blank."""
+    """Attention weights (L, H, T, T) of every head on one sentence: rows look, columns are looked
+    at; what lies ahead is blank.
+    """
     L, H, T, _ = patterns.shape
-    fig, axes = style.figure("page", height=1.0 + (8.4 / H + 0.25) * L, nrows=L, ncols=H, squeeze=False)
+    fig, axes = style.figure(
+        "page", height=1.0 + (8.4 / H + 0.25) * L, nrows=L, ncols=H, squeeze=False
+    )
     rows = table[table["model"] == model].set_index("head")
     ahead = np.triu(np.ones((T, T), bool), 1)
     picture = None
@@ -31,7 +38,11 @@ def draw_patterns(patterns: np.ndarray, table: pd.DataFrame, model: str) -> Figu
         for head in range(H):
             ax, row = axes[layer, head], rows.loc[f"L{layer}.H{head}"]
             picture = ax.imshow(
-                np.ma.masked_where(ahead, patterns[layer, head]), vmin=0, vmax=1, cmap=style.SEQUENTIAL, aspect="equal"
+                np.ma.masked_where(ahead, patterns[layer, head]),
+                vmin=0,
+                vmax=1,
+                cmap=style.SEQUENTIAL,
+                aspect="equal",
             )
             column = max(_HABITS, key=lambda name: row[name])
             habit = _HABITS[column] if row[column] > _A_HABIT else ""
@@ -51,7 +62,9 @@ def draw_patterns(patterns: np.ndarray, table: pd.DataFrame, model: str) -> Figu
         ax.set_xlabel("token looked at", labelpad=-6)
     assert picture is not None
     fig.colorbar(picture, ax=axes, shrink=0.5, label="attention weight", aspect=40)
-    told = " and ".join(f"{habits.count(name)} {doing}" for name, doing in _DOING.items() if name in habits)
+    told = " and ".join(
+        f"{habits.count(name)} {doing}" for name, doing in _DOING.items() if name in habits
+    )
     style.headline(
         fig,
         f"Of the {model}'s {L * H} heads {told}; the others follow the text"
@@ -62,13 +75,21 @@ def draw_patterns(patterns: np.ndarray, table: pd.DataFrame, model: str) -> Figu
 
 
 def draw_copying(table: pd.DataFrame) -> Figure:
-    """Copying score of every head, from -1 (what it reads is suppressed) to 1 (what it reads is raised): sum of eigenvalues of W_E W_OV W_U^T over moduli."""
+    """Copying score of every head, from -1 (what it reads is suppressed) to 1 (what it reads is
+    raised): sum of eigenvalues of W_E W_OV W_U^T over moduli.
+    """
     names = list(dict.fromkeys(table["model"]))
     counts = [len(table[table["model"] == name]) for name in names]
-    fig, axes = style.figure("page", height=1.6 + 0.21 * max(counts), ncols=len(names), squeeze=False)
+    fig, axes = style.figure(
+        "page", height=1.6 + 0.21 * max(counts), ncols=len(names), squeeze=False
+    )
     told = []
     for ax, name in zip(axes[0], names, strict=True):
-        part = table[table["model"] == name].sort_values("copying", ascending=False).reset_index(drop=True)
+        part = (
+            table[table["model"] == name]
+            .sort_values("copying", ascending=False)
+            .reset_index(drop=True)
+        )
         colours = np.where(part["copying"] > 0, style.BLUE, style.RED)
         ax.barh(part.index, part["copying"], color=colours, height=0.7)
         for i, row in part.iterrows():
@@ -89,13 +110,16 @@ def draw_copying(table: pd.DataFrame) -> Figure:
         told.append(f"{(part['copying'] > 0.5).sum()} of {len(part)} heads of the {name}")
     style.headline(
         fig,
-        f"Copying is what some heads are for: {', '.join(told)} raise the very token that they attend to (score above 0.5)",
+        f"Copying is what some heads are for: {', '.join(told)} raise the very token that "
+        f"they attend to (score above 0.5)",
     )
     return fig
 
 
 def draw_offset_profiles(profiles: Mapping[tuple[str, int], np.ndarray]) -> Figure:
-    """Mean attention score (H, offsets) against the distance between query and key, for one layer of each model; ticks at the period of the fastest clock."""
+    """Mean attention score (H, offsets) against the distance between query and key, for one layer
+    of each model; ticks at the period of the fastest clock.
+    """
     fig, axes = style.figure("page", height=3.6, ncols=len(profiles), squeeze=False)
     period = 2 * np.pi
     for ax, ((name, layer), curves) in zip(axes[0], profiles.items(), strict=True):
@@ -123,10 +147,13 @@ def draw_offset_profiles(profiles: Mapping[tuple[str, int], np.ndarray]) -> Figu
             fontsize=9,
             color=style.legible(style.BLUE),
         )
-        ax.set(title=f"{name}, layer {layer}", xlabel="distance $i-j$ between query and key (tokens)")
+        ax.set(
+            title=f"{name}, layer {layer}", xlabel="distance $i-j$ between query and key (tokens)"
+        )
     axes[0, 0].set_ylabel("mean score, minus its average")
     style.headline(
         fig,
-        f"Rotary positions beat time: scores swing with the fastest clock's period, 2π = {period:.1f} tokens (grey lines)",
+        f"Rotary positions beat time: scores swing with the fastest clock's period, 2π = "
+        f"{period:.1f} tokens (grey lines)",
     )
     return fig

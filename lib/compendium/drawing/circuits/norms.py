@@ -1,4 +1,6 @@
-"""Normalisation (notebook 30): where a norm sends states of three coordinates, and how long the stream is before, between and after the blocks."""
+"""Normalisation (notebook 30): where a norm sends states of three coordinates, and how long the
+stream is before, between and after the blocks.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from compendium import style
 
 
 def draw_sphere(cloud: np.ndarray, images: dict[str, np.ndarray]) -> Figure:
-    """States in space (n, 3) and their images: LayerNorm's on a circle, where the plane orthogonal to (1, 1, 1) cuts the sphere; RMSNorm's all over it."""
+    """States in space (n, 3) and their images: LayerNorm's on a circle, where the plane orthogonal
+    to (1, 1, 1) cuts the sphere; RMSNorm's all over it.
+    """
     fig, axes = style.figure("page", height=5.0, ncols=2, subplot_kw={"projection": "3d"})
     for ax, (title, image) in zip(axes, images.items(), strict=True):
         _draw_globe(ax, plane=title.startswith("LayerNorm"))
@@ -21,25 +25,44 @@ def draw_sphere(cloud: np.ndarray, images: dict[str, np.ndarray]) -> Figure:
         ax.scatter(*image.T, s=26, color=style.RED, depthshade=False)
         ax.set_title(title, y=1.03)
         ax.text2D(
-            0.5, -0.1, "open: a state     orange: after the norm", transform=ax.transAxes, ha="center", fontsize=10
+            0.5,
+            -0.1,
+            "open: a state     orange: after the norm",
+            transform=ax.transAxes,
+            ha="center",
+            fontsize=10,
         )
-    style.headline(fig, "LayerNorm sends space to one circle; RMSNorm, which does not centre, to the whole sphere")
+    style.headline(
+        fig,
+        "LayerNorm sends space to one circle; RMSNorm, which does not centre, to the whole sphere",
+    )
     return fig
 
 
 def _draw_globe(ax: Axes3D, plane: bool) -> None:
-    """The sphere of radius sqrt(3) as a wire frame; with the plane through the origin orthogonal to (1, 1, 1) and their common circle."""
+    """The sphere of radius sqrt(3) as a wire frame; with the plane through the origin orthogonal to
+    (1, 1, 1) and their common circle.
+    """
     r = np.sqrt(3)
     u, v = np.mgrid[0 : 2 * np.pi : 31j, 0 : np.pi : 16j]
     ax.plot_wireframe(
-        r * np.cos(u) * np.sin(v), r * np.sin(u) * np.sin(v), r * np.cos(v), color=style.GREY, lw=0.3, alpha=0.3
+        r * np.cos(u) * np.sin(v),
+        r * np.sin(u) * np.sin(v),
+        r * np.cos(v),
+        color=style.GREY,
+        lw=0.3,
+        alpha=0.3,
     )
     if plane:
         a, b = np.array([1, -1, 0]) / np.sqrt(2), np.array([1, 1, -2]) / np.sqrt(6)
         s, t = np.meshgrid([-2.2, 2.2], [-2.2, 2.2])
         ax.plot_surface(*(s * a[i] + t * b[i] for i in range(3)), color=style.SKY, alpha=0.18)
         angle = np.linspace(0, 2 * np.pi, 200)
-        ax.plot(*(r * (np.cos(angle) * a[i] + np.sin(angle) * b[i]) for i in range(3)), color=style.BLUE, lw=1.6)
+        ax.plot(
+            *(r * (np.cos(angle) * a[i] + np.sin(angle) * b[i]) for i in range(3)),
+            color=style.BLUE,
+            lw=1.6,
+        )
     ax.set_box_aspect((1, 1, 1), zoom=1.1)
     ax.set(xlim=(-2, 2), ylim=(-2, 2), zlim=(-2, 2), xticks=[-1, 1], yticks=[-1, 1], zticks=[-1, 1])
     ax.set(xlabel="$z_1$", ylabel="$z_2$", zlabel="$z_3$")
@@ -49,7 +72,9 @@ def _draw_globe(ax: Axes3D, plane: bool) -> None:
 
 
 def draw_stream_lengths(lengths: pd.DataFrame) -> Figure:
-    """Mean length of the stream after each half block, by model: as trained (norm before each block), and the same weights with the norm after each block."""
+    """Mean length of the stream after each half block, by model: as trained (norm before each
+    block), and the same weights with the norm after each block.
+    """
     names = list(dict.fromkeys(lengths["model"]))
     fig, axes = style.figure("page", height=3.7, ncols=len(names), squeeze=False, sharey=True)
     growth, least = [], lengths["mean length / sqrt(d)"].min()
@@ -81,6 +106,7 @@ def draw_stream_lengths(lengths: pd.DataFrame) -> Figure:
     axes[0, 0].set_ylabel("mean length of the stream / $\\sqrt{d}$")
     style.headline(
         fig,
-        f"A norm before each block lets the stream grow ({', '.join(growth)}); after each block it is put back on a sphere at once",
+        f"A norm before each block lets the stream grow ({', '.join(growth)}); after each "
+        f"block it is put back on a sphere at once",
     )
     return fig

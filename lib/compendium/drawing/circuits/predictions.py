@@ -1,4 +1,6 @@
-"""Predictions (notebooks 01 and 34): what the trained model learned, and how near each prediction was to another one."""
+"""Predictions (notebooks 01 and 34): what the trained model learned, and how near each prediction
+was to another one.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,20 @@ from matplotlib.figure import Figure
 from compendium import style
 
 
-def draw_losses(evaluations: pd.DataFrame, per_position: np.ndarray, tables: Mapping[str, float]) -> Figure:
-    """Left: loss while training beside the losses of counted tables. Right: held-out loss by length of context, positions and their means over doublings."""
+def draw_losses(
+    evaluations: pd.DataFrame, per_position: np.ndarray, tables: Mapping[str, float]
+) -> Figure:
+    """Left: loss while training beside the losses of counted tables. Right: held-out loss by length
+    of context, positions and their means over doublings.
+    """
     fig, (left, right) = style.figure("page", height=3.8, ncols=2)
     last = evaluations["step"].max()
     for column, colour in (("training", style.ORANGE), ("validation", style.BLUE)):
         left.plot(evaluations["step"], evaluations[column], color=colour, lw=2)
-    for column, colour, place in (("training", style.ORANGE, (-4, -16)), ("validation", style.BLUE, (26, 9))):
+    for column, colour, place in (
+        ("training", style.ORANGE, (-4, -16)),
+        ("validation", style.BLUE, (26, 9)),
+    ):
         early = evaluations.iloc[len(evaluations) // 4]
         left.annotate(
             {"training": "training", "validation": "held out"}[column], (early["step"], early[column]), place,
@@ -30,7 +39,9 @@ def draw_losses(evaluations: pd.DataFrame, per_position: np.ndarray, tables: Map
     context = np.arange(1, len(per_position) + 1)
     right.plot(context, per_position, ".", ms=3, color=style.SKY)
     doublings = np.log2(context).astype(int)  # 1, 2-3, 4-7, ...
-    means = pd.DataFrame({"context": np.log(context), "loss": per_position}).groupby(doublings).mean()
+    means = (
+        pd.DataFrame({"context": np.log(context), "loss": per_position}).groupby(doublings).mean()
+    )
     right.plot(np.exp(means["context"]), means["loss"], "o-", color=style.BLUE, lw=2)
     right.text(
         0.98,
@@ -41,7 +52,12 @@ def draw_losses(evaluations: pd.DataFrame, per_position: np.ndarray, tables: Map
         transform=right.transAxes,
         fontsize=9,
     )
-    right.set(xscale="log", xlabel="tokens of context", ylabel="loss (nats per token)", title="What context is worth")
+    right.set(
+        xscale="log",
+        xlabel="tokens of context",
+        ylabel="loss (nats per token)",
+        title="What context is worth",
+    )
     right.set_xticks(2**means.index, [str(2**doubling) for doubling in means.index])
     right.minorticks_off()
     pairs, ours = list(tables.values())[-1], float(per_position.mean())
@@ -49,19 +65,29 @@ def draw_losses(evaluations: pd.DataFrame, per_position: np.ndarray, tables: Map
     late = means["loss"].iloc[2:4].mean() - means["loss"].iloc[-1] if len(means) > 4 else 0.0
     style.headline(
         fig,
-        f"This small model {beaten} a table of pairs of tokens ({ours:.2f} against {pairs:.2f} nats); beyond 8 tokens, more context is worth {late:.2f} nats",
+        f"This small model {beaten} a table of pairs of tokens ({ours:.2f} against "
+        f"{pairs:.2f} nats); beyond 8 tokens, more context is worth {late:.2f} nats",
     )
     return fig
 
 
 def draw_margins(margins: Mapping[str, pd.DataFrame]) -> Figure:
-    """Each prediction of sampled texts: its probability against the distance of the state to the nearest other prediction, over the state's length."""
+    """Each prediction of sampled texts: its probability against the distance of the state to the
+    nearest other prediction, over the state's length.
+    """
     fig, axes = style.figure("page", height=4.0, ncols=len(margins), squeeze=False, sharey=True)
     told = []
     for ax, (name, frame) in zip(axes[0], margins.items(), strict=True):
         other = ~frame["rival is runner-up"].astype(bool)
         for mask, colour in ((~other, style.BLUE), (other, style.RED)):
-            ax.scatter(frame["probability"][mask], frame["relative"][mask], s=10, color=colour, alpha=0.6, lw=0)
+            ax.scatter(
+                frame["probability"][mask],
+                frame["relative"][mask],
+                s=10,
+                color=colour,
+                alpha=0.6,
+                lw=0,
+            )
         middle = float(frame["relative"].median())
         ax.axhline(middle, color=style.INK, lw=1, ls="--")
         ax.annotate(
@@ -85,12 +111,18 @@ def draw_margins(margins: Mapping[str, pd.DataFrame]) -> Figure:
         ax.set(title=name, yscale="log", xlabel="probability of the prediction", xlim=(0, 1))
         told.append(f"{other.mean():.0%} ({name})")
     axes[0, 0].set_ylabel("distance to the nearest other prediction\n/ length of the state")
-    style.headline(fig, f"At {' and '.join(told)} of the positions the nearest other prediction is not the runner-up")
+    style.headline(
+        fig,
+        f"At {' and '.join(told)} of the positions the nearest other prediction is not the "
+        f"runner-up",
+    )
     return fig
 
 
 def draw_along(along: pd.DataFrame) -> Figure:
-    """Along the sentence, one bar a token read: how far the state is from the nearest other prediction, with the prediction and that rival beside it."""
+    """Along the sentence, one bar a token read: how far the state is from the nearest other
+    prediction, with the prediction and that rival beside it.
+    """
     names = list(dict.fromkeys(along["model"]))
     longest = along.groupby("model").size().max()
     fig, axes = style.figure("page", height=1.6 + 0.235 * longest, ncols=len(names), squeeze=False)
@@ -98,7 +130,13 @@ def draw_along(along: pd.DataFrame) -> Figure:
         part = along[along["model"] == name].reset_index(drop=True)
         ax.barh(part.index, part["margin"], color=style.SKY, height=0.75)
         for place, row in part.iterrows():
-            ax.text(row["margin"], place, f" {row['predicted']} (not {row['nearest other']})", va="center", fontsize=9)
+            ax.text(
+                row["margin"],
+                place,
+                f" {row['predicted']} (not {row['nearest other']})",
+                va="center",
+                fontsize=9,
+            )
         ax.set_yticks(part.index, part["read"], fontsize=9)
         ax.set(
             title=f"{name}: token read, and predicted next",
@@ -110,6 +148,7 @@ def draw_along(along: pd.DataFrame) -> Figure:
     style.headline(
         fig,
         f"How near was another word? Closest after “{closest['read']}” ({closest['model']}): "
-        f"“{closest['predicted']}” wins over “{closest['nearest other']}” by {closest['margin']:.2g}",
+        f"“{closest['predicted']}” wins over “{closest['nearest other']}” by "
+        f"{closest['margin']:.2g}",
     )
     return fig

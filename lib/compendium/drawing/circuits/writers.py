@@ -1,4 +1,6 @@
-"""The residual stream (notebook 32): who wrote the predicted token, and what each depth would predict."""
+"""The residual stream (notebook 32): who wrote the predicted token, and what each depth would
+predict.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,21 @@ from compendium import style
 _BRIGHT = 0.6  # probability from which black text is read better on the colour map
 
 
-def draw_writers(shares: pd.DataFrame, read: Sequence[str], predicted: Sequence[str], model: str) -> Figure:
-    """What each writer (rows) adds to the winning logit at each position (columns), and its mean over the positions as a bar.
+def draw_writers(
+    shares: pd.DataFrame, read: Sequence[str], predicted: Sequence[str], model: str
+) -> Figure:
+    """What each writer (rows) adds to the winning logit at each position (columns), and its mean
+    over the positions as a bar.
 
-    Colours end at the 98th percentile of the sizes, so that the largest writer does not drown the others.
+    Colours end at the 98th percentile of the sizes, so that the largest writer does not drown the
+    others.
     """
     fig, (ax, bars) = style.figure(
-        "page", height=2.3 + 0.2 * len(shares), ncols=2, sharey=True, gridspec_kw={"width_ratios": [4.2, 1]}
+        "page",
+        height=2.3 + 0.2 * len(shares),
+        ncols=2,
+        sharey=True,
+        gridspec_kw={"width_ratios": [4.2, 1]},
     )
     limit = np.quantile(np.abs(shares.to_numpy()), 0.98)
     picture = ax.imshow(shares, cmap=style.DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
@@ -41,23 +51,30 @@ def draw_writers(shares: pd.DataFrame, read: Sequence[str], predicted: Sequence[
     bars.set(xlabel="mean", xlim=(min(0.0, 1.1 * mean.min()), 1.45 * mean.max()))
     bars.tick_params(length=0)
     bars.spines["left"].set_visible(False)
-    fig.colorbar(picture, ax=bars, label="adds to the winning logit (nats)", extend="both", shrink=0.8)
+    fig.colorbar(
+        picture, ax=bars, label="adds to the winning logit (nats)", extend="both", shrink=0.8
+    )
     style.headline(
         fig,
-        f"Who wrote the {model}'s predictions? {mean.idxmax()} adds {mean.max():+.1f} nats on average, all heads together "
+        f"Who wrote the {model}'s predictions? {mean.idxmax()} adds {mean.max():+.1f} nats "
+        f"on average, all heads together "
         f"{mean[mean.index.str.contains('.H', regex=False)].sum():+.1f}",
     )
     return fig
 
 
 def draw_lens(
-    lenses: Mapping[str, tuple[np.ndarray, Sequence[Sequence[str]], Sequence[str]]], depths: Sequence[int] | None = None
+    lenses: Mapping[str, tuple[np.ndarray, Sequence[Sequence[str]], Sequence[str]]],
+    depths: Sequence[int] | None = None,
 ) -> Figure:
-    """For each model the leading token and its probability (depths, positions), read from the stream after each layer; the last row is the model's own.
+    """For each model the leading token and its probability (depths, positions), read from the
+    stream after each layer; the last row is the model's own.
 
     `depths` says how many layers each row has behind it, where not all are shown.
     """
-    fig, axes = style.figure("page", height=2.5 * len(lenses) + 0.9, nrows=len(lenses), squeeze=False)
+    fig, axes = style.figure(
+        "page", height=2.5 * len(lenses) + 0.9, nrows=len(lenses), squeeze=False
+    )
     picture, told = None, []
     for ax, (name, (probability, tokens, read)) in zip(axes[:, 0], lenses.items(), strict=True):
         picture = ax.imshow(probability, vmin=0, vmax=1, cmap=style.SEQUENTIAL, aspect="auto")
@@ -68,7 +85,9 @@ def draw_lens(
             )  # fmt: skip
         rows = range(len(probability)) if depths is None else depths
         ax.set_xticks(range(len(read)), read, rotation=45, fontsize=9)
-        ax.set_yticks(range(len(rows)), [f"after L{i - 1}" if i else "embedding" for i in rows], fontsize=9)
+        ax.set_yticks(
+            range(len(rows)), [f"after L{i - 1}" if i else "embedding" for i in rows], fontsize=9
+        )
         ax.tick_params(length=0)
         ax.set(title=name)
         agree = [np.mean([a == b for a, b in zip(row, tokens[-1], strict=True)]) for row in tokens]
@@ -78,6 +97,8 @@ def draw_lens(
     fig.colorbar(picture, ax=axes, label="probability of the leading token", shrink=0.6)
     style.headline(
         fig,
-        f"The prediction forms on the way up: {'before the last block' if depths is None else 'one row before the last'}, {' and '.join(told)} of the positions have it",
+        f"The prediction forms on the way up: "
+        f"{'before the last block' if depths is None else 'one row before the last'}, "
+        f"{' and '.join(told)} of the positions have it",
     )
     return fig

@@ -1,4 +1,6 @@
-"""Figures of the chapter on hardmax dynamics (004): one `draw_...` each, which returns the figure with its finding as headline."""
+"""Figures of the chapter on hardmax dynamics (004): one `draw_...` each, which returns the figure
+with its finding as headline.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ from compendium.drawing.hardmax.dynamics import (
     draw_polytope,
     film_cases,
 )
-from compendium.drawing.hardmax.general import draw_cells, draw_classifier, draw_collapse, draw_metastability
+from compendium.drawing.hardmax.general import (
+    draw_cells,
+    draw_classifier,
+    draw_collapse,
+    draw_metastability,
+)
 from compendium.drawing.hardmax.lengths import draw_review_lengths
 from compendium.drawing.hardmax.recipe import draw_equal_loss, draw_histories
 from compendium.drawing.hardmax.sentiment import (

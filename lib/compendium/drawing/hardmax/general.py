@@ -1,4 +1,6 @@
-"""Semidefinite matrices (notebook 41): collapse, cells with straight paths, the wait before the end, and a classifier that is written down."""
+"""Semidefinite matrices (notebook 41): collapse, cells with straight paths, the wait before the
+end, and a classifier that is written down.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,12 @@ from softgeom.hardmax.general_matrices import Collapse
 _CELLS = (style.SKY, style.ORANGE, style.GREEN, style.YELLOW, style.PURPLE, style.RED)
 
 
-def draw_collapse(paths: Mapping[float, Sequence[np.ndarray]], runs: Mapping[float, Sequence[Collapse]]) -> Figure:
-    """Paths of twelve tokens under A = -I around the origin and shifted, with the point of collapse; right, mean energy above its limit by layer."""
+def draw_collapse(
+    paths: Mapping[float, Sequence[np.ndarray]], runs: Mapping[float, Sequence[Collapse]]
+) -> Figure:
+    """Paths of twelve tokens under A = -I around the origin and shifted, with the point of
+    collapse; right, mean energy above its limit by layer.
+    """
     fig, axes = style.figure("page", height=3.7, ncols=3, width_ratios=[1, 1, 1.15])
     for ax, (shift, states) in zip(axes, paths.items(), strict=False):
         ax.fill(*states[0][ConvexHull(states[0]).vertices].T, color=style.SKY, alpha=0.15, lw=0)
@@ -26,12 +32,20 @@ def draw_collapse(paths: Mapping[float, Sequence[np.ndarray]], runs: Mapping[flo
             ax.plot(*path.T, color=style.BLUE, lw=0.8, alpha=0.6)
         ax.scatter(*states[0].T, s=16, color=style.BLACK, zorder=3)
         end = runs[shift][0].point
-        ax.scatter(*end, s=130, marker="*", color=style.ORANGE, edgecolor=style.BLACK, lw=0.6, zorder=5)
+        ax.scatter(
+            *end, s=130, marker="*", color=style.ORANGE, edgecolor=style.BLACK, lw=0.6, zorder=5
+        )
         ax.plot(0, 0, "+", color=style.RED, ms=12, mew=2, zorder=4)
         low = states[0].min(axis=0)[1]
         arrow = {"arrowstyle": "-", "color": style.RED, "lw": 0.8, "shrinkB": 7}
         ax.annotate(
-            "origin", (0, 0), (0, low - 0.25), ha="center", va="top", color=style.legible(style.RED), arrowprops=arrow
+            "origin",
+            (0, 0),
+            (0, low - 0.25),
+            ha="center",
+            va="top",
+            color=style.legible(style.RED),
+            arrowprops=arrow,
         )
         where = "around the origin" if not shift else f"shifted by {shift:g}"
         ax.set(xticks=[], yticks=[])
@@ -43,7 +57,8 @@ def draw_collapse(paths: Mapping[float, Sequence[np.ndarray]], runs: Mapping[flo
     first, second = (np.linalg.norm(run[0].point) for run in runs.values())
     style.headline(
         fig,
-        f"A = -I gathers all tokens in one point of their hull, but {first:.2f} and {second:.2f} away from the origin (star: where they meet)",
+        f"A = -I gathers all tokens in one point of their hull, but {first:.2f} and "
+        f"{second:.2f} away from the origin (star: where they meet)",
     )
     return fig
 
@@ -55,11 +70,18 @@ def _draw_energies(ax: Axes, runs: Sequence[Collapse]) -> None:
     )
     for run, (name, colour, along, offset, side) in zip(runs, names, strict=True):
         above = run.energy - run.energy[-1]
-        t = np.flatnonzero((above > 1e-9 * above[0]) & (np.arange(len(above)) < 0.6 * len(above)))[1:]
+        t = np.flatnonzero((above > 1e-9 * above[0]) & (np.arange(len(above)) < 0.6 * len(above)))[
+            1:
+        ]
         ax.loglog(t, above[t], color=colour)
         place = t[int(along * len(t))]
         ax.annotate(
-            name, (place, above[place]), offset, textcoords="offset points", ha=side, color=style.legible(colour)
+            name,
+            (place, above[place]),
+            offset,
+            textcoords="offset points",
+            ha=side,
+            color=style.legible(colour),
         )
     t = np.array([10.0, 0.5 * len(runs[1].energy)])
     ax.loglog(t, 0.3 * (runs[1].energy[10] - runs[1].energy[-1]) * 10 / t, ":", color=style.INK)
@@ -68,8 +90,12 @@ def _draw_energies(ax: Axes, runs: Sequence[Collapse]) -> None:
     ax.set(xlabel="layer", title="mean energy above its limit")
 
 
-def draw_cells(A: np.ndarray, V: np.ndarray, X: np.ndarray, left: Mapping[str, np.ndarray]) -> Figure:
-    """Left, the cells of vertices that stand still, coloured, with the straight paths of tokens; right, the distance left by layer under each kind of shares."""
+def draw_cells(
+    A: np.ndarray, V: np.ndarray, X: np.ndarray, left: Mapping[str, np.ndarray]
+) -> Figure:
+    """Left, the cells of vertices that stand still, coloured, with the straight paths of tokens;
+    right, the distance left by layer under each kind of shares.
+    """
     fig, (ax, curves) = style.figure("page", height=3.9, ncols=2, width_ratios=[1, 1.2])
     corners = V[ConvexHull(V).vertices]
     rng = np.random.default_rng(0)
@@ -77,7 +103,14 @@ def draw_cells(A: np.ndarray, V: np.ndarray, X: np.ndarray, left: Mapping[str, n
     for points, size, alpha in ((inside, 5, 0.16), (X, 18, 1.0)):
         goal = (points @ A.T @ V.T).argmax(1)
         colours = [_CELLS[g % len(_CELLS)] for g in goal]
-        ax.scatter(*points.T, s=size, c=colours, alpha=alpha, lw=0 if size < 10 else 0.4, edgecolor=style.BLACK)
+        ax.scatter(
+            *points.T,
+            s=size,
+            c=colours,
+            alpha=alpha,
+            lw=0 if size < 10 else 0.4,
+            edgecolor=style.BLACK,
+        )
     goal = (X @ A.T @ V.T).argmax(1)
     for x, v in zip(X, V[goal], strict=True):
         ax.plot(*np.stack([x, v]).T, color=style.INK, lw=0.6)
@@ -102,16 +135,23 @@ def draw_cells(A: np.ndarray, V: np.ndarray, X: np.ndarray, left: Mapping[str, n
         curves.annotate(
             f"$g_t$ = {written}", (place, values[place]), offset, textcoords="offset points", ha=side, color=style.legible(colour), fontsize=10,
         )  # fmt: skip
-    curves.set(xlabel="layer", title="Largest distance to the vertices (share of the start)", ylim=(1e-8, 2))
+    curves.set(
+        xlabel="layer",
+        title="Largest distance to the vertices (share of the start)",
+        ylim=(1e-8, 2),
+    )
     style.headline(
         fig,
-        "Vertices of one norm stand still; tokens go straight to the vertex of their cell, as fast as the shares allow",
+        "Vertices of one norm stand still; tokens go straight to the vertex of their cell, "
+        "as fast as the shares allow",
     )
     return fig
 
 
 def draw_metastability(waits: pd.DataFrame, gap: float) -> Figure:
-    """Layers until arrival, first departure and collapse, against inverse temperature; the exact expectation of the chain is dotted."""
+    """Layers until arrival, first departure and collapse, against inverse temperature; the exact
+    expectation of the chain is dotted.
+    """
     fig, ax = style.figure("page", height=3.8)
     beta = waits["beta"].to_numpy()
     kinds = {
@@ -128,18 +168,25 @@ def draw_metastability(waits: pd.DataFrame, gap: float) -> Figure:
         )  # fmt: skip
     ax.semilogy(beta, waits["expected"], ":", color=style.INK)
     ax.set(
-        xlabel="inverse temperature beta", ylabel="layers", ylim=(0.7, 3 * waits[["collapse", "departure"]].max().max())
+        xlabel="inverse temperature beta",
+        ylabel="layers",
+        ylim=(0.7, 3 * waits[["collapse", "departure"]].max().max()),
     )
     rate = np.polyfit(beta[2:], np.log(waits["departure"].iloc[2:]), 1)[0]
     style.headline(
         fig,
-        f"Arrival takes {waits['arrival'].max()} layers at most, the wait before the end grows like exp({rate:.2f} beta); theory: exp({gap:g} beta)",
+        f"Arrival takes {waits['arrival'].max()} layers at most, the wait before the end "
+        f"grows like exp({rate:.2f} beta); theory: exp({gap:g} beta)",
     )
     return fig
 
 
-def draw_classifier(classifier: ExactClassifier, sequences: Sequence[Sequence], labels: Sequence[int]) -> Figure:
-    """Tokens of each sequence by position along u and second coordinate, at five moments: blue and orange are the two labels, one marker a sequence."""
+def draw_classifier(
+    classifier: ExactClassifier, sequences: Sequence[Sequence], labels: Sequence[int]
+) -> Figure:
+    """Tokens of each sequence by position along u and second coordinate, at five moments: blue and
+    orange are the two labels, one marker a sequence.
+    """
     states = [classifier.states(sequence) for sequence in sequences]
     last = len(classifier.layers)
     blocks = len(classifier.tests)
@@ -155,7 +202,10 @@ def draw_classifier(classifier: ExactClassifier, sequences: Sequence[Sequence], 
         for i, (run, label) in enumerate(zip(states, labels, strict=True)):
             z = np.array(
                 [
-                    [float(sum(a * b for a, b in zip(classifier.u, token, strict=True))), float(token[1])]
+                    [
+                        float(sum(a * b for a, b in zip(classifier.u, token, strict=True))),
+                        float(token[1]),
+                    ]
                     for token in run[layer]
                 ]
             )
@@ -181,9 +231,12 @@ def draw_classifier(classifier: ExactClassifier, sequences: Sequence[Sequence], 
     axes[0].set_yticks([])
     axes[0].set_ylabel("second coordinate: the slate")
     axes[4].set_ylim(-0.5, 1.5)
-    axes[0].text(0.04, 0.97, "one marker\na sequence", transform=axes[0].transAxes, va="top", fontsize=9)
+    axes[0].text(
+        0.04, 0.97, "one marker\na sequence", transform=axes[0].transAxes, va="top", fontsize=9
+    )
     style.headline(
         fig,
-        f"{blocks} test tokens tell {len(sequences)} sequences apart; rank-one attention writes each one's number on all its tokens, exactly",
+        f"{blocks} test tokens tell {len(sequences)} sequences apart; rank-one attention "
+        f"writes each one's number on all its tokens, exactly",
     )
     return fig

@@ -24,10 +24,23 @@ def draw_review_lengths(lengths: pd.Series, kept: int) -> Figure:
         color=style.legible(style.RED),
     )
     beyond = (lengths > _LONGEST).mean()
-    ax.text(_LONGEST, 0.06 * top, f"{beyond:.1%} have more than {_LONGEST} words", ha="right", fontsize=9)
-    ax.set(xlabel="words in a review, before cleaning", ylabel="reviews", xlim=(0, _LONGEST), ylim=(0, top))
+    ax.text(
+        _LONGEST,
+        0.06 * top,
+        f"{beyond:.1%} have more than {_LONGEST} words",
+        ha="right",
+        fontsize=9,
+    )
+    ax.set(
+        xlabel="words in a review, before cleaning",
+        ylabel="reviews",
+        xlim=(0, _LONGEST),
+        ylim=(0, top),
+    )
     style.headline(
         fig,
-        f"Half of the reviews have more than {int(lengths.median())} words; {(lengths > kept).mean():.0%} are longer than the {kept} that are kept after cleaning",
+        f"Half of the reviews have more than {int(lengths.median())} words; "
+        f"{(lengths > kept).mean():.0%} are longer than the {kept} that are kept after "
+        f"cleaning",
     )
     return fig

@@ -1,4 +1,6 @@
-"""What training minimises (notebook 27): what a factor of the stack's law integrates to, and what the penalty alone wants."""
+"""What training minimises (notebook 27): what a factor of the stack's law integrates to, and what
+the penalty alone wants.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from compendium import style
 
 
 def draw_layer_masses(couplings: Any, masses: Mapping[str, Any]) -> Figure:
-    """What one layer's conditional law integrates to, against its coupling: a standard layer, and one that queries with its own output."""
+    """What one layer's conditional law integrates to, against its coupling: a standard layer, and
+    one that queries with its own output.
+    """
     fig, ax = style.figure("page", height=3.8)
     ink = {"standard": style.BLUE, "own output": style.RED}
     for name, mass in masses.items():
@@ -34,16 +38,23 @@ def draw_layer_masses(couplings: Any, masses: Mapping[str, Any]) -> Figure:
         ha="right",
         va="top",
     )
-    ax.set(xlabel="coupling $c$ of the layer", ylabel="integral of its conditional law", ylim=(0, own.max() * 1.1))
+    ax.set(
+        xlabel="coupling $c$ of the layer",
+        ylabel="integral of its conditional law",
+        ylim=(0, own.max() * 1.1),
+    )
     style.headline(
         fig,
-        f"A deep prior stays a law of probability unless a layer queries with its own output: there its integral grows to {own.max():.1f}",
+        f"A deep prior stays a law of probability unless a layer queries with its own "
+        f"output: there its integral grows to {own.max():.1f}",
     )
     return fig
 
 
 def draw_penalty(scales: Any, rays: Any, unseen: Any, weight: float, lowest: float) -> Figure:
-    """Mean barrier score along random rays of couplings (grey), along one that a token cannot see (red), and there with a repair (blue)."""
+    """Mean barrier score along random rays of couplings (grey), along one that a token cannot see
+    (red), and there with a repair (blue).
+    """
     fig, ax = style.figure("page", height=4.2)
     for ray in rays:
         ax.semilogx(scales, ray, color=style.GREY, lw=0.8, alpha=0.7)
@@ -62,7 +73,12 @@ def draw_penalty(scales: Any, rays: Any, unseen: Any, weight: float, lowest: flo
     )
     end = int(shown.sum()) - 1
     ax.text(
-        scales[end], with_square[end], " with γ/2 |M|² added", color=style.BLUE, va="bottom", path_effects=style.halo()
+        scales[end],
+        with_square[end],
+        " with γ/2 |M|² added",
+        color=style.BLUE,
+        va="bottom",
+        path_effects=style.halo(),
     )
     ax.text(scales[-1], 0.05, "random couplings: attention saturates", ha="right", va="bottom")
     half = len(scales) // 2
@@ -81,6 +97,7 @@ def draw_penalty(scales: Any, rays: Any, unseen: Any, weight: float, lowest: flo
     )
     style.headline(
         fig,
-        "The penalty alone has no minimum: along almost every ray it dies out, along one that a token cannot see it falls without end",
+        "The penalty alone has no minimum: along almost every ray it dies out, along one "
+        "that a token cannot see it falls without end",
     )
     return fig

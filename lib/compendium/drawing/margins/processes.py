@@ -1,4 +1,6 @@
-"""The generator and its token laws (notebook 22): draws against the density, consistency across lengths."""
+"""The generator and its token laws (notebook 22): draws against the density, consistency across
+lengths.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,14 @@ def draw_draws(drawn: Mapping[float, Any], past: Any, s: float) -> Figure:
         ax.plot(x, density, color="black", lw=1.6)
         for root in scalar.preimages(0.0, past, c):
             ax.axvline(root, color=style.RED, lw=1, ls=":")
-        beyond = x[np.flatnonzero(density > 0.5 * density.max())[-1]]  # where the last hill falls: no dotted line there
+        # where the last hill falls: no dotted line there
+        beyond = x[np.flatnonzero(density > 0.5 * density.max())[-1]]
         ax.annotate(
-            "eq. (16)", (beyond, 0.5 * density.max()), (10, 6), textcoords="offset points", path_effects=style.halo()
+            "eq. (16)",
+            (beyond, 0.5 * density.max()),
+            (10, 6),
+            textcoords="offset points",
+            path_effects=style.halo(),
         )
         ax.text(-3.9, 0.5 * density.max(), "drawn\ntokens", color=style.legible(style.SKY))
         ax.set(
@@ -41,19 +48,30 @@ def draw_draws(drawn: Mapping[float, Any], past: Any, s: float) -> Figure:
     largest = max(masses.values())
     style.headline(
         fig,
-        f"A generator must choose among up to three tokens for one noise; the formula counts them all and weighs {largest:.2f}",
+        f"A generator must choose among up to three tokens for one noise; the formula counts "
+        f"them all and weighs {largest:.2f}",
     )
     return fig
 
 
 def draw_consistency(consistency: pd.DataFrame, latent: pd.DataFrame) -> Figure:
-    """Gaps between the laws of two lengths for causal and non-causal attention, and the total of a law with latent embeddings."""
+    """Gaps between the laws of two lengths for causal and non-causal attention, and the total of a
+    law with latent embeddings.
+    """
     fig, (gaps, totals) = style.figure("page", height=4.0, ncols=2)
     _draw_gaps(gaps, consistency)
-    for (name, rows), colour in zip(latent.groupby("conditional"), (style.RED, style.BLUE), strict=True):
+    for (name, rows), colour in zip(
+        latent.groupby("conditional"), (style.RED, style.BLUE), strict=True
+    ):
         totals.plot(rows["c"], rows["total"], marker="o", ms=4, color=colour, lw=2)
         above = name.startswith("every")
-        totals.text(-1.9, rows["total"].max() if above else 0.985, name, color=style.legible(colour), va="top")
+        totals.text(
+            -1.9,
+            rows["total"].max() if above else 0.985,
+            name,
+            color=style.legible(colour),
+            va="top",
+        )
     totals.set(
         xlabel="coupling $c$ (positive: the map can fold)",
         ylabel="sum of the law of length 3",
@@ -63,7 +81,8 @@ def draw_consistency(consistency: pd.DataFrame, latent: pd.DataFrame) -> Figure:
     worst = latent["total"].max()
     style.headline(
         fig,
-        f"Causal laws of all lengths agree exactly, as long as each conditional is a density: where the map folds they sum to {worst:.2f}",
+        f"Causal laws of all lengths agree exactly, as long as each conditional is a "
+        f"density: where the map folds they sum to {worst:.2f}",
     )
     return fig
 
@@ -89,6 +108,9 @@ def _draw_gaps(ax: Axes, consistency: pd.DataFrame) -> None:
     ax.axhline(np.finfo(float).eps, color=style.GREY, lw=1, ls="--")
     ax.text(consistency["length"].min(), 3.5e-16, "rounding")
     ax.set(
-        xlabel="length $T$", ylabel="largest gap between lengths $T$ and $T+1$", title="Tokens only", ylim=(1e-19, 3)
+        xlabel="length $T$",
+        ylabel="largest gap between lengths $T$ and $T+1$",
+        title="Tokens only",
+        ylim=(1e-19, 3),
     )
     ax.set_xticks(sorted(set(consistency["length"])))

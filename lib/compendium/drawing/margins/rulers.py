@@ -1,4 +1,6 @@
-"""Robustness on two rulers (notebook 24): Figure 7.5 with its control, and the gain of every lambda."""
+"""Robustness on two rulers (notebook 24): Figure 7.5 with its control, and the gain of every
+lambda.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,15 @@ _RULERS = {
 
 
 def draw_two_rulers(
-    gains: pd.DataFrame, gain: pd.DataFrame, multiples: Mapping[str, Sequence[float]], weight: float, growth: float
+    gains: pd.DataFrame,
+    gain: pd.DataFrame,
+    multiples: Mapping[str, Sequence[float]],
+    weight: float,
+    growth: float,
 ) -> Figure:
-    """Same noise, two rulers: extra loss of one lambda against none, at equal absolute and at equal relative size, seeds and interval."""
+    """Same noise, two rulers: extra loss of one lambda against none, at equal absolute and at equal
+    relative size, seeds and interval.
+    """
     fig, axes = style.figure("page", height=4.4, ncols=2, sharey=True)
     ends = {}
     for ax, family in zip(axes, multiples, strict=True):
@@ -35,7 +43,9 @@ def draw_two_rulers(
             )
             line = gain[chosen].sort_values("level")
             seeds = gains[
-                (gains["group"] == "sweep") & (gains["penalty_weight"] == weight) & (gains["family"] == family)
+                (gains["group"] == "sweep")
+                & (gains["penalty_weight"] == weight)
+                & (gains["family"] == family)
             ]
             for _, one in seeds[seeds["scale"] == scale].groupby("seed"):
                 ax.plot(one["level"], one["extra_nats"], "o", color=colour, ms=3, alpha=0.5)
@@ -45,16 +55,22 @@ def draw_two_rulers(
             ends[family, scale] = line.iloc[-1]
         ax.axhline(0, color="black", lw=1)
         ax.set_xticks(range(1, len(multiples[family]) + 1), [f"{m:g}" for m in multiples[family]])
-        ax.set(xlabel=f"{family}, in sizes of the baseline's embeddings", title=f"{family.capitalize()}")
+        ax.set(
+            xlabel=f"{family}, in sizes of the baseline's embeddings",
+            title=f"{family.capitalize()}",
+        )
     for (name, colour), height in zip(_RULERS.values(), (0.04, 0.97), strict=True):
         side = "bottom" if height < 0.5 else "top"
-        axes[0].text(0.03, height, name, color=style.legible(colour), transform=axes[0].transAxes, va=side)
+        axes[0].text(
+            0.03, height, name, color=style.legible(colour), transform=axes[0].transAxes, va=side
+        )
     axes[0].set_ylabel("extra loss against λ = 0 (nats)\nbelow zero: more robust")
     noise = next(iter(multiples))
     absolute, relative = ends[noise, "absolute"], ends[noise, "relative"]
     style.headline(
         fig,
-        f"Same noise, two rulers: λ = {weight:g} {_says(absolute)} on the paper's, {_says(relative)} on its own. Its embeddings have grown "
+        f"Same noise, two rulers: λ = {weight:g} {_says(absolute)} on the paper's, "
+        f"{_says(relative)} on its own. Its embeddings have grown "
         f"{growth:.1f} times",
     )
     return fig
@@ -67,9 +83,14 @@ def _says(row: pd.Series) -> str:
 
 
 def draw_beside_the_paper(
-    degradation: pd.DataFrame, paper: pd.DataFrame, multiples: Mapping[str, Sequence[float]], weight: float
+    degradation: pd.DataFrame,
+    paper: pd.DataFrame,
+    multiples: Mapping[str, Sequence[float]],
+    weight: float,
 ) -> Figure:
-    """Figure 7.5, the paper's printed ratios on wikitext-103 beside ours at equal absolute size, with both 95% ranges over subsamples."""
+    """Figure 7.5, the paper's printed ratios on wikitext-103 beside ours at equal absolute size,
+    with both 95% ranges over subsamples.
+    """
     fig, axes = style.figure("page", height=5.4, nrows=2, ncols=2)
     sweep = degradation[(degradation["group"] == "sweep") & (degradation["scale"] == "absolute")]
     for row, family in enumerate(multiples):
@@ -80,7 +101,8 @@ def draw_beside_the_paper(
         }
         _draw_ratios(axes[row, 0], by_objective, ("median_ratio", "ci95_low", "ci95_high"))
         ours = {
-            f"λ = {w:g}": sweep[(sweep["family"] == family) & (sweep["penalty_weight"] == w)] for w in (0.0, weight)
+            f"λ = {w:g}": sweep[(sweep["family"] == family) & (sweep["penalty_weight"] == w)]
+            for w in (0.0, weight)
         }
         _draw_ratios(axes[row, 1], ours, ("median_ratio", "ratio_low", "ratio_high"))
         axes[row, 0].set(
@@ -89,20 +111,29 @@ def draw_beside_the_paper(
             xlabel="level (its sizes are lost)",
         )
         axes[row, 1].set(title=f"Ours, {family}", xlabel="size over the baseline's embeddings")
-        axes[row, 1].set_xticks(range(1, len(multiples[family]) + 1), [f"{m:g}" for m in multiples[family]])
+        axes[row, 1].set_xticks(
+            range(1, len(multiples[family]) + 1), [f"{m:g}" for m in multiples[family]]
+        )
     noise = sweep[sweep["family"] == "noise"]
     last = [noise.loc[noise["penalty_weight"] == w, "median_ratio"].iloc[-1] for w in (0.0, weight)]
     printed = paper[(paper["perturbation"] == "noise") & (paper["dataset"] == "wikitext-103")]
-    theirs = printed[printed["level"] == printed["level"].max()].sort_values("objective")["median_ratio"].tolist()
+    theirs = (
+        printed[printed["level"] == printed["level"].max()]
+        .sort_values("objective")["median_ratio"]
+        .tolist()
+    )
     style.headline(
         fig,
-        f"The strongest noise multiplies perplexity by {theirs[0]:.0f} without and {theirs[1]:.0f} with the penalty in the paper, by "
+        f"The strongest noise multiplies perplexity by {theirs[0]:.0f} without and "
+        f"{theirs[1]:.0f} with the penalty in the paper, by "
         f"{last[0]:.1f} and {last[1]:.1f} here",
     )
     return fig
 
 
-def _draw_ratios(ax: Axes, lines: Mapping[str, pd.DataFrame], columns: tuple[str, str, str]) -> None:
+def _draw_ratios(
+    ax: Axes, lines: Mapping[str, pd.DataFrame], columns: tuple[str, str, str]
+) -> None:
     middle, low, high = columns
     ends = [line[middle].iloc[-1] for line in lines.values()]
     apart = 7 if max(ends) < 1.35 * min(ends) else 0  # points between two names that would touch
@@ -149,15 +180,21 @@ def draw_gain(gain: pd.DataFrame, multiples: Mapping[str, Sequence[float]]) -> F
             lines = list(part.groupby("penalty_weight"))
             for number, (weight, line) in enumerate(lines):
                 colour = style.COLOURS[number % len(style.COLOURS)]
-                x = line["level"] + 0.1 * (number - (len(lines) - 1) / 2)  # side by side, so that intervals can be read
+                # side by side, so that intervals can be read
+                x = line["level"] + 0.1 * (number - (len(lines) - 1) / 2)
                 ends = line[["low", "high"]].replace([-np.inf, np.inf], np.nan)
                 ax.vlines(x, ends["low"], ends["high"], color=colour, lw=1.5)
                 ax.plot(x, line["extra_nats"], "o-", color=colour, ms=4)
                 drawn[ax, f"λ = {weight:g}"] = x, line["extra_nats"], colour
             ax.axhline(0, color="black", lw=1)
-            ax.set_xticks(range(1, len(multiples[family]) + 1), [f"{m:g}" for m in multiples[family]])
+            ax.set_xticks(
+                range(1, len(multiples[family]) + 1), [f"{m:g}" for m in multiples[family]]
+            )
             ruler = "the baseline's" if scale == "absolute" else "each model's own"
-            ax.set(title=f"{family.capitalize()}, equal {scale} size", xlabel=f"size over {ruler} embeddings")
+            ax.set(
+                title=f"{family.capitalize()}, equal {scale} size",
+                xlabel=f"size over {ruler} embeddings",
+            )
     for ax in axes[:, 0]:
         ax.set_ylabel("extra loss (nats)\nbelow zero: a gain")
     named = axes[1, 1]  # where the lines lie apart
@@ -167,8 +204,14 @@ def draw_gain(gain: pd.DataFrame, multiples: Mapping[str, Sequence[float]]) -> F
     total = top["penalty_weight"].nunique()
     if total == 1:
         absolute, relative = (top[top["scale"] == scale].iloc[0] for scale in _RULERS)
-        said = f"λ = {absolute['penalty_weight']:g} {_says(absolute)} on the paper's ruler, {_says(relative)} on the model's own"
+        said = (
+            f"λ = {absolute['penalty_weight']:g} {_says(absolute)} on the paper's ruler, "
+            f"{_says(relative)} on the model's own"
+        )
     else:
-        said = f"{counts['absolute']} of {total} penalties gain with their whole interval on the paper's ruler, {counts['relative']} on the model's own"
+        said = (
+            f"{counts['absolute']} of {total} penalties gain with their whole interval on the "
+            f"paper's ruler, {counts['relative']} on the model's own"
+        )
     style.headline(fig, f"Under the strongest noise {said}")
     return fig

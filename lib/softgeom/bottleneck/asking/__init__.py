@@ -1,10 +1,17 @@
-"""More questions to the same layer: each is an order that its logits would have to obey, answered with a proof or a point."""
+"""More questions to the same layer: each is an order that its logits would have to obey, answered
+with a proof or a point.
+"""
 
 from softgeom.bottleneck.asking.answer import Answer, Comparisons, OrderChecker
 from softgeom.bottleneck.asking.ask import Answers, ask
 from softgeom.bottleneck.asking.candidates import Prison, ask_among, find_prison
 from softgeom.bottleneck.asking.experts import Chosen, Router, ask_experts
-from softgeom.bottleneck.asking.label_sets import ask_label_sets, count_label_sets, fourier_layer, with_threshold
+from softgeom.bottleneck.asking.label_sets import (
+    ask_label_sets,
+    count_label_sets,
+    fourier_layer,
+    with_threshold,
+)
 from softgeom.bottleneck.asking.mixtures import freed_pair, mixture, survives_mixing
 from softgeom.bottleneck.asking.order import Order
 from softgeom.bottleneck.asking.rankings import ask_order_among, ask_rankings, draw_rankings

@@ -1,4 +1,5 @@
-"""The answer to "can the logits obey this order?", its evidence, and the check of that evidence without a solver.
+"""The answer to "can the logits obey this order?", its evidence, and the check of that evidence
+without a solver.
 
 ===========  ===========================================================  ============================================
 verdict      evidence                                                     checked by
@@ -8,9 +9,10 @@ impossible   ``Comparisons``: weights l >= 0 on comparisons (a, b)        ``max_
 undecided    ``Unknown``: the best bound and the reason                   nothing is claimed
 ===========  ===========================================================  ============================================
 
-With ``v = sum l_ab (w_a - w_b)`` and ``c = sum l_ab (b_a - b_b)`` the smallest of the differences ``y_a - y_b``, times ``sum l``, is at
-most ``v.x + c``. By linear programming duality such weights exist whenever the order is impossible over a convex closed bounded set, and
-by Caratheodory's theorem d + 1 comparisons suffice, however many classes there are.
+With ``v = sum l_ab (w_a - w_b)`` and ``c = sum l_ab (b_a - b_b)`` the smallest of the differences
+``y_a - y_b``, times ``sum l``, is at most ``v.x + c``. By linear programming duality such weights
+exist whenever the order is impossible over a convex closed bounded set, and by Caratheodory's
+theorem d + 1 comparisons suffice, however many classes there are.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ BLOCK = 32 * 2**20  # bytes of rows that are widened at once
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """Comparisons (k,) that an order demands, and weights (k,) >= 0 whose mean of them is never positive.
+    """Comparisons (k,) that an order demands, and weights (k,) >= 0 whose mean of them is never
+    positive.
 
     Floats, or Fractions (dtype object) where an equality must hold to the last bit.
     """
@@ -50,7 +53,9 @@ Proof = Witness | Comparisons | Unknown
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One order, the evidence for its verdict, how that was found, and the margin or bound that it certifies."""
+    """One order, the evidence for its verdict, how that was found, and the margin or bound that it
+    certifies.
+    """
 
     order: Order
     evidence: Proof
@@ -93,22 +98,32 @@ class OrderChecker:
             margin = self.bound(answer.order, evidence)
             if margin <= 0:
                 return margin
-        raise EvidenceError(f"{answer.order.describe(self.layer)}: the evidence does not prove {answer.verdict}.")
+        raise EvidenceError(
+            f"{answer.order.describe(self.layer)}: the evidence does not prove {answer.verdict}."
+        )
 
     def bound(self, order: Order, evidence: Comparisons) -> float:
-        """Upper bound on the order's best margin that comparisons prove; inf when they prove nothing about it."""
-        above, below = (np.asarray(side, dtype=np.intp) for side in (evidence.above, evidence.below))
+        """Upper bound on the order's best margin that comparisons prove; inf when they prove
+        nothing about it.
+        """
+        above, below = (
+            np.asarray(side, dtype=np.intp) for side in (evidence.above, evidence.below)
+        )
         inside = (
-            len(above) and min(above.min(), below.min()) >= 0 and max(above.max(), below.max()) < self.layer.classes
+            len(above)
+            and min(above.min(), below.min()) >= 0
+            and max(above.max(), below.max()) < self.layer.classes
         )
         if not inside or not order.holds(above, below, self.layer.classes):
             return np.inf
         return certify_comparisons(self.layer, self.features, above, below, evidence.weights)
 
     def margin(self, order: Order, point: NDArray[Any]) -> float:
-        """Lower bound on the order's margin at a point (d,) of floats or fractions; -inf outside the feature set.
+        """Lower bound on the order's margin at a point (d,) of floats or fractions; -inf outside
+        the feature set.
 
-        Logits in float64 with their rounding bounds; where those do not separate two blocks, the ones in doubt in fractions.
+        Logits in float64 with their rounding bounds; where those do not separate two blocks, the
+        ones in doubt in fractions.
         """
         point = np.asarray(point)
         if point.shape != (self.layer.dimension,) or not self._inside(point):
@@ -117,7 +132,8 @@ class OrderChecker:
         with np.errstate(over="ignore", invalid="ignore"):
             x = self.features.features_at(rounded[None])[0][0]
             logits = self.logits(x)
-            # Twice, for a point of fractions was rounded too; and what products below the normal range lose.
+            # Twice, for a point of fractions was rounded too; and what products below the normal
+            # range lose.
             slack = 2 * float(self._bounds.tolerance(rounded[None])[0]) + underflow(len(x) + 2)
         if not np.isfinite(slack) or not np.isfinite(logits).all():
             return -np.inf
@@ -130,20 +146,27 @@ class OrderChecker:
         """``W x + b`` (C,) in float64, by blocks of rows."""
         size = max(1, BLOCK // (8 * self.layer.dimension))
         W = self.layer.W
-        blocks = [W[i : i + size].astype(np.float64) @ x.astype(np.float64) for i in range(0, len(W), size)]
+        blocks = [
+            W[i : i + size].astype(np.float64) @ x.astype(np.float64)
+            for i in range(0, len(W), size)
+        ]
         return np.concatenate(blocks) + self.layer.bias.astype(np.float64)
 
     def _inside(self, point: NDArray[Any]) -> bool:
         if point.dtype == object:
-            return all(isinstance(value, Fraction) for value in point) and self.features.contains_exactly(
-                point.tolist()
-            )
+            return all(
+                isinstance(value, Fraction) for value in point
+            ) and self.features.contains_exactly(point.tolist())
         if not np.isfinite(point).all():
             return False
         certain = self.features.contains(point.astype(np.float64)[None])[0]
-        return bool(certain) or self.features.contains_exactly([Fraction(float(value)) for value in point])
+        return bool(certain) or self.features.contains_exactly(
+            [Fraction(float(value)) for value in point]
+        )
 
-    def _exactly(self, order: Order, logits: NDArray[np.float64], slack: float, point: NDArray[Any]) -> float:
+    def _exactly(
+        self, order: Order, logits: NDArray[np.float64], slack: float, point: NDArray[Any]
+    ) -> float:
         z = [value if isinstance(value, Fraction) else Fraction(float(value)) for value in point]
         x = self.features.features_exactly(z)
         known: dict[int, Fraction] = {}

@@ -1,6 +1,7 @@
 """Answers about orders in a file of evidence (certifying/evidence_file.py; docs/certificates.md).
 
-Answers about a router carry along which of them belong to which expert: whether an expert can be chosen follows from several.
+Answers about a router carry along which of them belong to which expert: whether an expert can be
+chosen follows from several.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def save_answers(
     }
     arrays = {
         "kinds": [
-            KINDS.index(filed_as(e, "comparisons" if isinstance(e, Comparisons) else "unknown")) for e in evidence
+            KINDS.index(filed_as(e, "comparisons" if isinstance(e, Comparisons) else "unknown"))
+            for e in evidence
         ],
         "steps": [a.steps for a in answers],
         "margins": [a.margin for a in answers],
@@ -79,10 +81,19 @@ def load_answers(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, lis
     return FORM.load(path, layer, lambda supply: _answers(supply, layer))
 
 
-def save_groups(path: str | Path, layer: SoftmaxLayer, features: FeatureSet, k: int, groups: Sequence[Group]) -> None:
+def save_groups(
+    path: str | Path, layer: SoftmaxLayer, features: FeatureSet, k: int, groups: Sequence[Group]
+) -> None:
     """Write verdicts on experts among the top k, each with its answers, all or nothing."""
-    about = {"k": k, "chosen": [[expert, verdict, method, len(answers)] for expert, verdict, method, answers in groups]}
-    save_answers(path, layer, features, [a for *_, answers in groups for a in answers], {"experts": about})
+    about = {
+        "k": k,
+        "chosen": [
+            [expert, verdict, method, len(answers)] for expert, verdict, method, answers in groups
+        ],
+    }
+    save_answers(
+        path, layer, features, [a for *_, answers in groups for a in answers], {"experts": about}
+    )
 
 
 def load_groups(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, int, list[Group]]:
@@ -90,7 +101,10 @@ def load_groups(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, int,
 
     def read(supply: Supply) -> list[tuple[int, Group]]:
         answers, about = iter(_answers(supply, layer)), supply.head["experts"]
-        chosen = [(int(e), str(verdict), str(method), int(count)) for e, verdict, method, count in about["chosen"]]
+        chosen = [
+            (int(e), str(verdict), str(method), int(count))
+            for e, verdict, method, count in about["chosen"]
+        ]
         counts = [count for *_, count in chosen]
         if not counts or min(counts) < 0 or sum(counts) != len(supply.head["orders"]):
             raise ValueError("its orders do not add up to those of its experts")
@@ -104,10 +118,16 @@ def _answers(supply: Supply, layer: SoftmaxLayer) -> list[Answer]:
     orders = [Order(stored["blocks"], stored["rest"]) for stored in supply.head["orders"]]
     for order in orders:
         order.check(layer.classes)
-    columns = (supply.head["methods"], supply.arrays["steps"].tolist(), supply.arrays["margins"].tolist())
+    columns = (
+        supply.head["methods"],
+        supply.arrays["steps"].tolist(),
+        supply.arrays["margins"].tolist(),
+    )
     return [
         Answer(order, proof, str(method), int(steps), float(margin))
-        for order, proof, method, steps, margin in zip(orders, _proofs(supply), *columns, strict=True)
+        for order, proof, method, steps, margin in zip(
+            orders, _proofs(supply), *columns, strict=True
+        )
     ]
 
 
@@ -121,7 +141,9 @@ def _proofs(supply: Supply) -> list[Proof]:
         elif kind.startswith("comparisons"):
             size = next(counts)
             weights = supply.weights(size, exact=kind == "comparisons_exact")
-            proofs.append(Comparisons(above[used : used + size], below[used : used + size], weights))
+            proofs.append(
+                Comparisons(above[used : used + size], below[used : used + size], weights)
+            )
             used += size
         else:
             proofs.append(supply.unknown())

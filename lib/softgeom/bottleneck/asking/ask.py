@@ -1,4 +1,5 @@
-"""Ask a layer whether its logits can obey orders: search first, then prove, each verdict with evidence.
+"""Ask a layer whether its logits can obey orders: search first, then prove, each verdict with
+evidence.
 
 answers = ask(layer, [Order([[17], [4]], rest=True)])      # can 17 be first and 4 second among all classes?
 answers.table                                              # one row per order
@@ -17,7 +18,14 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from softgeom.bottleneck.asking.answer import Answer, Comparisons, OrderChecker, Proof, Unknown, Witness
+from softgeom.bottleneck.asking.answer import (
+    Answer,
+    Comparisons,
+    OrderChecker,
+    Proof,
+    Unknown,
+    Witness,
+)
 from softgeom.bottleneck.asking.answer_file import load_answers, save_answers
 from softgeom.bottleneck.asking.order import Order
 from softgeom.bottleneck.asking.seek import Sought, seek
@@ -31,8 +39,10 @@ COMFORT = 8  # sizes of rows and features between 2^-8 and 2^8 are left as they 
 LOGITS = 2**23  # logits held at once by the search
 MOST_TOGETHER = 256  # orders of one block
 ROUNDS = 6  # looks of a search after the first
-FEW = 64  # with so many comparisons one climb sees all: what it does not find is quicker left to a programme
-QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}  # a search may run away
+# with so many comparisons one climb sees all: what it does not find is quicker left to a programme
+FEW = 64
+# a search may run away
+QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 VERDICTS = ("possible", "impossible", "undecided")
 
 
@@ -53,8 +63,13 @@ class Answers:
         return self.answers[n]
 
     def __repr__(self) -> str:
-        counted = ", ".join(f"{count:,} {verdict}" for verdict, count in self.counts.items() if count)
-        return f"Answers({len(self):,} orders, {self.features.describe()}: {counted or 'nothing asked'})"
+        counted = ", ".join(
+            f"{count:,} {verdict}" for verdict, count in self.counts.items() if count
+        )
+        return (
+            f"Answers({len(self):,} orders, {self.features.describe()}: "
+            f"{counted or 'nothing asked'})"
+        )
 
     @property
     def counts(self) -> dict[str, int]:
@@ -64,7 +79,9 @@ class Answers:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per order: order (by token), verdict, method, steps, margin (a proven bound), comparisons (in the proof)."""
+        """One row per order: order (by token), verdict, method, steps, margin (a proven bound),
+        comparisons (in the proof).
+        """
         rows = [
             {
                 "order": a.order.describe(self.layer),
@@ -72,11 +89,15 @@ class Answers:
                 "method": a.method,
                 "steps": a.steps,
                 "margin": a.margin,
-                "comparisons": len(a.evidence.weights) if isinstance(a.evidence, Comparisons) else 0,
+                "comparisons": len(a.evidence.weights)
+                if isinstance(a.evidence, Comparisons)
+                else 0,
             }
             for a in self.answers
         ]
-        return pd.DataFrame(rows, columns=["order", "verdict", "method", "steps", "margin", "comparisons"])
+        return pd.DataFrame(
+            rows, columns=["order", "verdict", "method", "steps", "margin", "comparisons"]
+        )
 
     def verify(self) -> bool:
         """Re-check every verdict from the layer and the evidence alone, without a solver.
@@ -92,12 +113,16 @@ class Answers:
         return True
 
     def save(self, path: str | Path) -> None:
-        """Write orders and evidence to one ``.npz`` (docs/certificates.md); the layer is not stored, its SHA-256 is."""
+        """Write orders and evidence to one ``.npz`` (docs/certificates.md); the layer is not
+        stored, its SHA-256 is.
+        """
         save_answers(path, self.layer, self.features, self.answers)
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Answers:
-        """Read what ``save`` wrote; call ``verify`` to trust it. ValueError if it is damaged or of another layer."""
+        """Read what ``save`` wrote; call ``verify`` to trust it. ValueError if it is damaged or of
+        another layer.
+        """
         return cls(layer, *load_answers(path, layer))
 
 
@@ -127,18 +152,23 @@ def ask(
     Raises
     ------
     ValueError
-        If an order names a class that the layer does not have, or the feature set does not fit the layer.
+        If an order names a class that the layer does not have, or the feature set does not fit the
+        layer.
     """
     questions = list(orders)
     for order in questions:
         if not isinstance(order, Order):
-            raise ValueError(f"Each question is an Order, such as Order([[3], [1, 4]]), not {order!r:.60}.")
+            raise ValueError(
+                f"Each question is an Order, such as Order([[3], [1, 4]]), not {order!r:.60}."
+            )
         order.check(layer.classes)
     features.check(layer.dimension)
     task = _Task(layer, features)
     size = min(MOST_TOGETHER, max(1, LOGITS // layer.classes))
     blocks = [(questions[start : start + size],) for start in range(0, len(questions), size)]
-    found = run_blocks(_ask_block, blocks, shared=task, n_jobs=n_jobs, description="asking" if progress else None)
+    found = run_blocks(
+        _ask_block, blocks, shared=task, n_jobs=n_jobs, description="asking" if progress else None
+    )
     return Answers(layer, features, [answer for block in found for answer in block])
 
 
@@ -176,7 +206,10 @@ def _ask_block(task: _Task, orders: list[Order]) -> list[Answer]:
                 ([order for order, few in zip(orders, short, strict=True) if not few], ROUNDS),
             )
         ]
-        return [_answer(task, order, next(found[not few])) for order, few in zip(orders, short, strict=True)]
+        return [
+            _answer(task, order, next(found[not few]))
+            for order, few in zip(orders, short, strict=True)
+        ]
 
 
 def _answer(task: _Task, order: Order, found: Sought) -> Answer:

@@ -1,13 +1,15 @@
 """Candidates: can a class win among a given set, and which few rivals imprison it?
 
-Constrained decoding, a pronouncing dictionary, a character set, a masked head: only some classes S compete. Class t can win among them iff
-the order ``{t} > S`` can be obeyed. Fewer rivals can only help: what wins among all wins among any, and what is imprisoned by some
-rivals is so among any set that holds them.
+Constrained decoding, a pronouncing dictionary, a character set, a masked head: only some classes S
+compete. Class t can win among them iff the order ``{t} > S`` can be obeyed. Fewer rivals can only
+help: what wins among all wins among any, and what is imprisoned by some rivals is so among any set
+that holds them.
 
-*Minimal prisons.* A set R imprisons t when ``{t} > R`` is impossible. By Helly's theorem, on the convex sets of features at which t beats
-one rival, every such set holds one of at most d + 1 rivals. The deletion filter (Chinneck and Dravnieks 1991, for infeasible programmes) makes
-it minimal: leave a rival out; if t is still imprisoned, drop it for good, else keep it, with the point at which t escapes as the reason.
-Minimal by inclusion: another prison may be smaller.
+*Minimal prisons.* A set R imprisons t when ``{t} > R`` is impossible. By Helly's theorem, on the
+convex sets of features at which t beats one rival, every such set holds one of at most d + 1
+rivals. The deletion filter (Chinneck and Dravnieks 1991, for infeasible programmes) makes it
+minimal: leave a rival out; if t is still imprisoned, drop it for good, else keep it, with the point
+at which t escapes as the reason. Minimal by inclusion: another prison may be smaller.
 """
 
 from __future__ import annotations
@@ -32,10 +34,14 @@ def chosen(layer: SoftmaxLayer, names: Iterable[int | str], what: str = "candida
     Raises
     ------
     ValueError
-        If there are none, one repeats, or the layer has no such class; a token that several classes have is refused.
+        If there are none, one repeats, or the layer has no such class; a token that several classes
+        have is refused.
     """
     if isinstance(names, str):
-        raise ValueError(f"The {what} are a list of class numbers or tokens, not one text: [{names!r}] holds one.")
+        raise ValueError(
+            f"The {what} are a list of class numbers or tokens, not one text: [{names!r}] "
+            "holds one."
+        )
     places: dict[str, list[int]] = {}
     for i, token in enumerate(layer.tokens or ()):
         places.setdefault(token, []).append(i)
@@ -44,12 +50,21 @@ def chosen(layer: SoftmaxLayer, names: Iterable[int | str], what: str = "candida
         if isinstance(name, str):
             if len(places.get(name, [])) != 1:
                 count = len(places.get(name, []))
-                raise ValueError(f"The {what} hold {name!r}; {count or 'no'} classes have that token: give the number.")
+                raise ValueError(
+                    f"The {what} hold {name!r}; {count or 'no'} classes have that token: "
+                    "give the number."
+                )
             found.append(places[name][0])
-        elif isinstance(name, int | np.integer) and not isinstance(name, bool) and 0 <= name < layer.classes:
+        elif (
+            isinstance(name, int | np.integer)
+            and not isinstance(name, bool)
+            and 0 <= name < layer.classes
+        ):
             found.append(int(name))
         else:
-            raise ValueError(f"The {what} hold {name!r}; the layer has classes 0 to {layer.classes - 1}.")
+            raise ValueError(
+                f"The {what} hold {name!r}; the layer has classes 0 to {layer.classes - 1}."
+            )
     if not found:
         raise ValueError(f"The {what} are empty: name at least one class.")
     if len(set(found)) < len(found):
@@ -86,7 +101,9 @@ def ask_among(
 
 
 def first_of(t: int, candidates: Sequence[int]) -> Order:
-    """The order ``{t} > the other candidates``; an order without comparisons where there is no other."""
+    """The order ``{t} > the other candidates``; an order without comparisons where there is no
+    other.
+    """
     others = [i for i in candidates if i != t]
     return Order([[t], others] if others else [[t]])
 
@@ -126,7 +143,8 @@ def find_prison(
     *,
     features: FeatureSet = BOX,
 ) -> Prison | None:
-    """An inclusion-minimal set of rivals that imprisons class t, or None if it can win among the candidates (default all).
+    """An inclusion-minimal set of rivals that imprisons class t, or None if it can win among the
+    candidates (default all).
 
     Raises
     ------
@@ -150,7 +168,9 @@ def find_prison(
             reasons[i] = without
     # A point at which t beats a larger set without i beats the smaller one without i, too.
     checker = OrderChecker(layer, features)
-    escapes = [replace(reasons[i], order=first_of(t, [r for r in rivals if r != i])) for i in rivals]
+    escapes = [
+        replace(reasons[i], order=first_of(t, [r for r in rivals if r != i])) for i in rivals
+    ]
     escapes = [replace(escape, margin=checker.check(escape)) for escape in escapes]
     proof = replace(answer, order=Order([[t], rivals]))
     return Prison(replace(proof, margin=checker.check(proof)), Answers(layer, features, escapes))
@@ -160,4 +180,10 @@ def _rivals(answer: Answer) -> list[int]:
     if isinstance(answer.evidence, Unknown):
         raise ValueError(f"{answer.order.describe()} is undecided: {answer.evidence.reason}.")
     assert isinstance(answer.evidence, Comparisons)
-    return sorted({int(b) for b, weight in zip(answer.evidence.below, answer.evidence.weights, strict=True) if weight})
+    return sorted(
+        {
+            int(b)
+            for b, weight in zip(answer.evidence.below, answer.evidence.weights, strict=True)
+            if weight
+        }
+    )

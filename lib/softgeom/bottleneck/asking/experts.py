@@ -1,17 +1,21 @@
 """Experts: which experts can a router never choose among its top k?
 
-A mixture-of-experts layer sends x to the k experts with the largest router logits ``w_e.x + b_e``. Expert e is among them when at most
-k - 1 others have a logit that is at least its own: the features that choose e are a union of polyhedra, one for each choice L of
-k - 1 experts that may be ahead, ``{e} > all others but L``. Three ways, cheapest first:
+A mixture-of-experts layer sends x to the k experts with the largest router logits ``w_e.x + b_e``.
+Expert e is among them when at most k - 1 others have a logit that is at least its own: the features
+that choose e are a union of polyhedra, one for each choice L of k - 1 experts that may be ahead,
+``{e} > all others but L``. Three ways, cheapest first:
 
 1. *A point* at which few enough are ahead.
-2. *k disjoint prisons* (a relaxation): sets R_1, ..., R_k without a common member, each with ``{e} > R_j`` impossible. In each somebody
-   is at least level with e at every x, so that k others always are.
-3. *Meeting all prisons*: whoever frees e must have a member of every prison ahead. Choose k - 1 experts that meet all prisons found so far, let
-   them be ahead, ask again: a point, or one more prison. When no k - 1 experts meet them all, e is never chosen.
+2. *k disjoint prisons* (a relaxation): sets R_1, ..., R_k without a common member, each with ``{e}
+   > R_j`` impossible. In each somebody is at least level with e at every x, so that k others always
+   are.
+3. *Meeting all prisons*: whoever frees e must have a member of every prison ahead. Choose k - 1
+   experts that meet all prisons found so far, let them be ahead, ask again: a point, or one more
+   prison. When no k - 1 experts meet them all, e is never chosen.
 
-The second is a case of the third, and that no k - 1 experts meet all prisons is what `verify` checks. With n <= d + 1 experts in general position nobody is
-ever imprisoned: their logits take every order.
+The second is a case of the third, and that no k - 1 experts meet all prisons is what `verify`
+checks. With n <= d + 1 experts in general position nobody is ever imprisoned: their logits take
+every order.
 """
 
 from __future__ import annotations
@@ -23,7 +27,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.asking.answer import Answer, Comparisons, EvidenceError, OrderChecker, Unknown
+from softgeom.bottleneck.asking.answer import (
+    Answer,
+    Comparisons,
+    EvidenceError,
+    OrderChecker,
+    Unknown,
+)
 from softgeom.bottleneck.asking.answer_file import load_groups, save_groups
 from softgeom.bottleneck.asking.ask import ask
 from softgeom.bottleneck.asking.candidates import BOX, chosen
@@ -40,19 +50,25 @@ class Chosen:
     expert: int
     k: int
     verdict: str  # possible | impossible | undecided
-    answers: list[Answer]  # one order with at most k - 1 experts left out; or prisons that no k - 1 experts all meet
+    # one order with at most k - 1 experts left out; or prisons that no k - 1 experts all meet
+    answers: list[Answer]
     method: str  # point | disjoint prisons | meeting all prisons
 
     def check(self, layer: SoftmaxLayer, features: FeatureSet) -> bool:
         """Whether the evidence proves the verdict; EvidenceError where it does not."""
         checker = OrderChecker(layer, features)
-        if self.verdict not in ("possible", "impossible", "undecided") or not 0 <= self.expert < layer.classes:
+        if (
+            self.verdict not in ("possible", "impossible", "undecided")
+            or not 0 <= self.expert < layer.classes
+        ):
             raise EvidenceError(
-                f"Expert {self.expert}: {self.verdict!r:.20} is no verdict about an expert of this router."
+                f"Expert {self.expert}: {self.verdict!r:.20} is no verdict about an expert "
+                "of this router."
             )
         if self.verdict == "possible" and len(self.answers) != 1:
             raise EvidenceError(
-                f"Expert {self.expert}: one point proves that it can be chosen, not {len(self.answers)}."
+                f"Expert {self.expert}: one point proves that it can be chosen, not "
+                f"{len(self.answers)}."
             )
         for answer in self.answers:
             checker.check(answer)
@@ -60,12 +76,24 @@ class Chosen:
                 raise EvidenceError(f"Expert {self.expert}: an answer is about another order.")
         if self.verdict == "possible":
             ahead = layer.classes - len(self.answers[0].order.named)
-            if self.answers[0].verdict != "possible" or self.answers[0].order.rest or ahead >= self.k:
-                raise EvidenceError(f"Expert {self.expert}: the point leaves {ahead} experts that may be ahead.")
+            if (
+                self.answers[0].verdict != "possible"
+                or self.answers[0].order.rest
+                or ahead >= self.k
+            ):
+                raise EvidenceError(
+                    f"Expert {self.expert}: the point leaves {ahead} experts that may be ahead."
+                )
         if self.verdict == "impossible":
-            prisons = [set(answer.order.blocks[1]) for answer in self.answers if answer.verdict == "impossible"]
+            prisons = [
+                set(answer.order.blocks[1])
+                for answer in self.answers
+                if answer.verdict == "impossible"
+            ]
             if len(prisons) < len(self.answers) or meets_all(prisons, self.k - 1) is not None:
-                raise EvidenceError(f"Expert {self.expert}: {self.k - 1} experts may break all prisons.")
+                raise EvidenceError(
+                    f"Expert {self.expert}: {self.k - 1} experts may break all prisons."
+                )
         return True
 
 
@@ -81,12 +109,16 @@ class Router:
     def counts(self) -> dict[str, int]:
         """Number of experts of each verdict."""
         verdicts = [expert.verdict for expert in self.experts]
-        return {verdict: verdicts.count(verdict) for verdict in ("possible", "impossible", "undecided")}
+        return {
+            verdict: verdicts.count(verdict) for verdict in ("possible", "impossible", "undecided")
+        }
 
     @property
     def table(self) -> pd.DataFrame:
         """One row per expert: expert (by token), verdict, method, orders (in its evidence)."""
-        rows = [(self.layer.token(e.expert), e.verdict, e.method, len(e.answers)) for e in self.experts]
+        rows = [
+            (self.layer.token(e.expert), e.verdict, e.method, len(e.answers)) for e in self.experts
+        ]
         return pd.DataFrame(rows, columns=["expert", "verdict", "method", "orders"])
 
     def verify(self) -> bool:
@@ -100,9 +132,15 @@ class Router:
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Router:
-        """Read what ``save`` wrote; call ``verify`` to trust it. ValueError if it is damaged, of another layer, or not about experts."""
+        """Read what ``save`` wrote; call ``verify`` to trust it. ValueError if it is damaged, of
+        another layer, or not about experts.
+        """
         features, k, groups = load_groups(path, layer)
-        return cls(layer, features, [Chosen(e, k, verdict, answers, how) for e, verdict, how, answers in groups])
+        return cls(
+            layer,
+            features,
+            [Chosen(e, k, verdict, answers, how) for e, verdict, how, answers in groups],
+        )
 
 
 def ask_experts(
@@ -134,7 +172,9 @@ def ask_experts(
         If k is not between 1 and the number of experts.
     """
     if not 1 <= k <= layer.classes:
-        raise ValueError(f"A router with {layer.classes} experts chooses 1 to {layer.classes} of them, not {k}.")
+        raise ValueError(
+            f"A router with {layer.classes} experts chooses 1 to {layer.classes} of them, not {k}."
+        )
     asked = range(layer.classes) if experts is None else chosen(layer, experts, "experts")
     return Router(layer, features, [_decide(layer, e, k, features, most) for e in asked])
 
@@ -159,34 +199,52 @@ def meets_all(sets: list[set[int]], size: int) -> set[int] | None:
 class _Search:
     """The orders asked about one expert so far, and the prisons that they gave."""
 
-    def __init__(self, layer: SoftmaxLayer, e: int, k: int, features: FeatureSet, most: int) -> None:
+    def __init__(
+        self, layer: SoftmaxLayer, e: int, k: int, features: FeatureSet, most: int
+    ) -> None:
         self.layer, self.e, self.k, self.features, self.left = layer, e, k, features, most
         self.prisons: list[Answer] = []
         self.checker = OrderChecker(layer, features)
 
     def ask(self, ahead: set[int]) -> Answer | None:
-        """``{e} > all but those ahead``: a point at which at most k - 1 are ahead, or None and, if proven, one more prison."""
+        """``{e} > all but those ahead``: a point at which at most k - 1 are ahead, or None and, if
+        proven, one more prison.
+        """
         self.left -= 1
         others = [i for i in range(self.layer.classes) if i != self.e and i not in ahead]
-        answer = ask(self.layer, [Order([[self.e], others] if others else [[self.e]])], features=self.features)[0]
+        answer = ask(
+            self.layer,
+            [Order([[self.e], others] if others else [[self.e]])],
+            features=self.features,
+        )[0]
         evidence = answer.evidence
         if isinstance(evidence, Unknown):
             raise _OpenError
         if isinstance(evidence, Comparisons):
-            used = sorted({int(b) for b, w in zip(evidence.below, evidence.weights, strict=True) if w})
+            used = sorted(
+                {int(b) for b, w in zip(evidence.below, evidence.weights, strict=True) if w}
+            )
             self.prisons.append(_about(answer, Order([[self.e], used]), self.checker))
             return None
         if len(ahead) < self.k:
             return answer
         # Fewer may be ahead at this point than were allowed to be.
-        y = self.checker.logits(self.features.features_at(evidence.point.astype(np.float64)[None])[0][0])
+        y = self.checker.logits(
+            self.features.features_at(evidence.point.astype(np.float64)[None])[0][0]
+        )
         behind = np.flatnonzero(y < y[self.e]).tolist()
         order = Order([[self.e], behind] if behind else [[self.e]])
         few = self.layer.classes - len(order.named) < self.k
-        return _about(answer, order, self.checker) if few and self.checker.margin(order, evidence.point) > 0 else None
+        return (
+            _about(answer, order, self.checker)
+            if few and self.checker.margin(order, evidence.point) > 0
+            else None
+        )
 
     def disjoint(self) -> Iterator[Answer | None]:
-        """Answers with the members of all former prisons ahead, while there are k - 1 or fewer of those prisons."""
+        """Answers with the members of all former prisons ahead, while there are k - 1 or fewer of
+        those prisons.
+        """
         for _ in range(self.k):
             found = len(self.prisons)
             yield self.ask({i for prison in self.prisons for i in prison.order.blocks[1]})

@@ -1,16 +1,22 @@
-"""Label sets: which combinations can a sigmoid layer predict? (Grivas, Vergari and Lopez 2024, "Taming the Sigmoid Bottleneck".)
+"""Label sets: which combinations can a sigmoid layer predict? (Grivas, Vergari and Lopez 2024,
+"Taming the Sigmoid Bottleneck".)
 
-A multi-label layer predicts label j at x when ``w_j.x + b_j > 0``. The set P of labels is predicted, and no other label, iff the logits
-obey ``P > {zero} > N`` with a class *zero* whose row and bias are 0: sign patterns are orders with a threshold in them.
+A multi-label layer predicts label j at x when ``w_j.x + b_j > 0``. The set P of labels is
+predicted, and no other label, iff the logits obey ``P > {zero} > N`` with a class *zero* whose row
+and bias are 0: sign patterns are orders with a threshold in them.
 
-*How many.* n labels in general position have as many patterns as n hyperplanes have regions (Schläfli 1901; Cover 1965):
-``2 sum_{k<d} C(n-1, k)`` without a bias, ``sum_{k<=d} C(n, k)`` with one, out of 2^n: a vanishing share once n is well above 2 d.
+*How many.* n labels in general position have as many patterns as n hyperplanes have regions
+(Schläfli 1901; Cover 1965): ``2 sum_{k<d} C(n-1, k)`` without a bias, ``sum_{k<=d} C(n, k)`` with
+one, out of 2^n: a vanishing share once n is well above 2 d.
 
-*Which.* Counting says nothing about the sets that matter, those with few labels. The discrete Fourier layer of the 2024 paper has rows
-``(1, cos t_j, sin t_j, ..., cos k t_j, sin k t_j)`` at n equidistant angles: a logit is a trigonometric polynomial of degree k at t_j, which changes its sign
-at most 2 k times around the circle and can do so anywhere. So a pattern is possible iff it changes at most 2 k times around (`changes`):
-every set of at most k labels is, and no pattern with more changes is. The rows are the vertices of a cyclic polytope, neighbourly (Gale 1963).
-Columns of *slack* beside them leave all of these possible, where the features may be zero there, and can only add others.
+*Which.* Counting says nothing about the sets that matter, those with few labels. The discrete
+Fourier layer of the 2024 paper has rows ``(1, cos t_j, sin t_j, ..., cos k t_j, sin k t_j)`` at n
+equidistant angles: a logit is a trigonometric polynomial of degree k at t_j, which changes its sign
+at most 2 k times around the circle and can do so anywhere. So a pattern is possible iff it changes
+at most 2 k times around (`changes`): every set of at most k labels is, and no pattern with more
+changes is. The rows are the vertices of a cyclic polytope, neighbourly (Gale 1963). Columns of
+*slack* beside them leave all of these possible, where the features may be zero there, and can only
+add others.
 """
 
 from __future__ import annotations
@@ -71,7 +77,9 @@ def count_label_sets(labels: int, dimension: int, bias: bool) -> int:
         If there is no label or no feature.
     """
     if labels < 1 or dimension < 1:
-        raise ValueError(f"A layer has at least one label and one feature, not {labels} and {dimension}.")
+        raise ValueError(
+            f"A layer has at least one label and one feature, not {labels} and {dimension}."
+        )
     if bias:
         return sum(comb(labels, k) for k in range(dimension + 1))
     return 2 * sum(comb(labels - 1, k) for k in range(dimension))
@@ -102,12 +110,16 @@ def fourier_layer(labels: int, k: int, slack: ArrayLike | None = None) -> Softma
     if not 1 <= 2 * k < labels:
         raise ValueError(f"{labels} labels allow 1 <= k <= {(labels - 1) // 2}, not {k}.")
     t = 2 * np.pi * np.arange(labels) / labels
-    waves = [wave(j * t) * np.sqrt(2 / labels) for j in range(1, k + 1) for wave in (np.cos, np.sin)]
+    waves = [
+        wave(j * t) * np.sqrt(2 / labels) for j in range(1, k + 1) for wave in (np.cos, np.sin)
+    ]
     W = np.column_stack([np.full(labels, 1 / np.sqrt(labels)), *waves])
     if slack is not None:
         more = np.asarray(slack, dtype=float)
         if more.ndim != 2 or len(more) != labels:
-            raise ValueError(f"Slack must have one row per label ({labels}), not shape {more.shape}.")
+            raise ValueError(
+                f"Slack must have one row per label ({labels}), not shape {more.shape}."
+            )
         W = np.column_stack([W, more])
     return SoftmaxLayer(W)
 

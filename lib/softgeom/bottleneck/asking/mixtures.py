@@ -1,18 +1,23 @@
 """Heads that are more than ``softmax(W x + b)``: which keep every verdict, and which do not.
 
-*Monotone heads keep all of them.* A temperature, a soft cap ``c tanh(y / c)``, a softmax, a sigmoid or any other strictly increasing function, the
-same for each class, changes no order of logits in exact arithmetic. (In floating point a saturated one ties logits that differ; a tie is
-no win either.) What depends on the class, such as a bias per class after the cap, is another layer.
+*Monotone heads keep all of them.* A temperature, a soft cap ``c tanh(y / c)``, a softmax, a sigmoid
+or any other strictly increasing function, the same for each class, changes no order of logits in
+exact arithmetic. (In floating point a saturated one ties logits that differ; a tie is no win
+either.) What depends on the class, such as a bias per class after the cap, is another layer.
 
-*A mixture of softmaxes* (Yang et al. 2018) predicts ``p = sum_m pi_m softmax(W x_m + b)`` with one W and b. It frees no captive:
+*A mixture of softmaxes* (Yang et al. 2018) predicts ``p = sum_m pi_m softmax(W x_m + b)`` with one
+W and b. It frees no captive:
 
-    Theorem. If weights l >= 0, sum 1, prove ``{t} > S`` impossible over X, then ``p_t <= max_{i in S} p_i`` for every mixture of features in X.
+    Theorem. If weights l >= 0, sum 1, prove ``{t} > S`` impossible over X, then ``p_t <= max_{i in
+    S} p_i`` for every mixture of features in X.
 
-    Proof. At each x the proof says ``y_t <= sum l_i y_i``; exponentials turn it into ``q_t <= prod q_i^{l_i} <= sum l_i q_i`` for the softmax q of that x, by the
-    inequality of means. Both sides are linear in q, so the mixture obeys it too; and a weighted mean is at most the largest.
+    Proof. At each x the proof says ``y_t <= sum l_i y_i``; exponentials turn it into ``q_t <= prod
+    q_i^{l_i} <= sum l_i q_i`` for the softmax q of that x, by the inequality of means. Both sides
+    are linear in q, so the mixture obeys it too; and a weighted mean is at most the largest.
 
-So candidates, scans of a whole layer, and documents that are never first stay what they are; equal components show the converse. *Other orders are
-outside*: ``A > B`` with several classes above (a k-set, a ranking, an expert among the top k) compares products of probabilities, and a mixture of
+So candidates, scans of a whole layer, and documents that are never first stay what they are; equal
+components show the converse. *Other orders are outside*: ``A > B`` with several classes above (a
+k-set, a ranking, an expert among the top k) compares products of probabilities, and a mixture of
 two peaks, one a class of A, puts all of A above B. `freed_pair` is a layer in which that happens.
 """
 
@@ -28,7 +33,8 @@ from softgeom.layer import SoftmaxLayer
 
 
 def survives_mixing(order: Order) -> bool:
-    """Whether the order's impossibility for one softmax proves it for every mixture of softmaxes of the same layer.
+    """Whether the order's impossibility for one softmax proves it for every mixture of softmaxes of
+    the same layer.
 
     True for one class above one block, which is what the theorem of the module's text covers.
     """
@@ -37,7 +43,8 @@ def survives_mixing(order: Order) -> bool:
 
 
 def mixture(layer: SoftmaxLayer, X: ArrayLike, priors: ArrayLike) -> NDArray[np.float64]:
-    """``sum_m pi_m softmax(W x_m + b)`` for components X (..., m, d) and priors (..., m): probabilities (..., C).
+    """``sum_m pi_m softmax(W x_m + b)`` for components X (..., m, d) and priors (..., m):
+    probabilities (..., C).
 
     Raises
     ------
@@ -45,23 +52,36 @@ def mixture(layer: SoftmaxLayer, X: ArrayLike, priors: ArrayLike) -> NDArray[np.
         If the shapes do not fit, or priors are no probabilities.
     """
     components, weights = np.asarray(X, dtype=float), np.asarray(priors, dtype=float)
-    if components.ndim < 2 or components.shape[:-1] != weights.shape or components.shape[-1] != layer.dimension:
+    if (
+        components.ndim < 2
+        or components.shape[:-1] != weights.shape
+        or components.shape[-1] != layer.dimension
+    ):
         raise ValueError(
-            f"A mixture needs components (..., m, {layer.dimension}) and priors (..., m), not {components.shape} and {weights.shape}."
+            f"A mixture needs components (..., m, {layer.dimension}) and priors (..., m), "
+            f"not {components.shape} and {weights.shape}."
         )
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and np.allclose(weights.sum(axis=-1), 1)):
+    if not (
+        np.isfinite(weights).all() and (weights >= 0).all() and np.allclose(weights.sum(axis=-1), 1)
+    ):
         raise ValueError("The priors of a mixture are not negative and sum to one.")
     return np.asarray((weights[..., None] * _softmax(layer.logits(components))).sum(axis=-2))
 
 
 def freed_pair() -> tuple[SoftmaxLayer, Order, NDArray[Any], NDArray[Any]]:
-    """A layer, an order that one softmax cannot obey, and components (2, d) with priors (2,) whose mixture obeys it.
+    """A layer, an order that one softmax cannot obey, and components (2, d) with priors (2,) whose
+    mixture obeys it.
 
-    The corners of a square: the sums over opposite corners are equal, so that no x ranks both ends of one diagonal above the other's. Two
-    components, each at one end, do.
+    The corners of a square: the sums over opposite corners are equal, so that no x ranks both ends
+    of one diagonal above the other's. Two components, each at one end, do.
     """
     layer = SoftmaxLayer([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
-    return layer, Order([[0, 1], [2, 3]]), np.array([[4.0, 4.0], [-4.0, -4.0]]), np.array([0.5, 0.5])
+    return (
+        layer,
+        Order([[0, 1], [2, 3]]),
+        np.array([[4.0, 4.0], [-4.0, -4.0]]),
+        np.array([0.5, 0.5]),
+    )
 
 
 def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,9 +1,10 @@
 """An order that logits may or may not be able to obey: blocks of classes, each above the next.
 
-The logits of a layer obey ``B_1 > B_2 > ... > B_m`` at x when every class of a block has a higher logit there than every class of
-the next block; classes of one block, and classes that are named nowhere, are not compared. Such an ordered set partition is a face of
-the braid arrangement (paper 001, Section 2.2), and the layer obeys the order somewhere iff the affine image of its features meets the
-open cone around that face. Each question of this package is one or several such orders:
+The logits of a layer obey ``B_1 > B_2 > ... > B_m`` at x when every class of a block has a higher
+logit there than every class of the next block; classes of one block, and classes that are named
+nowhere, are not compared. Such an ordered set partition is a face of the braid arrangement (paper
+001, Section 2.2), and the layer obeys the order somewhere iff the affine image of its features
+meets the open cone around that face. Each question of this package is one or several such orders:
 
 =====================================  =====================================================
 question                               order
@@ -28,12 +29,14 @@ from numpy.typing import NDArray
 
 from softgeom.layer import SoftmaxLayer
 
-Step = tuple[NDArray[np.intp], NDArray[np.intp]]  # every class of the first is to be above every class of the second
+# every class of the first is to be above every class of the second
+Step = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 @dataclass(frozen=True)
 class Order:
-    """Blocks of classes, each above the next; with ``rest`` all classes that no block names follow as the last block.
+    """Blocks of classes, each above the next; with ``rest`` all classes that no block names follow
+    as the last block.
 
     Raises
     ------
@@ -47,7 +50,10 @@ class Order:
     def __init__(self, blocks: Iterable[Iterable[int]], rest: bool = False) -> None:
         named = tuple(tuple(_class(i) for i in block) for block in blocks)
         if not named or not all(named):
-            raise ValueError("An order needs blocks of at least one class each: [[3], [1, 4]] puts 3 above 1 and 4.")
+            raise ValueError(
+                "An order needs blocks of at least one class each: [[3], [1, 4]] puts 3 "
+                "above 1 and 4."
+            )
         flat = [i for block in named for i in block]
         twice = sorted({i for i in flat if flat.count(i) > 1}) if len(set(flat)) < len(flat) else []
         if twice:
@@ -65,7 +71,8 @@ class Order:
         low, high = int(self.named.min()), int(self.named.max())
         if low < 0 or high >= classes:
             raise ValueError(
-                f"The order names class {low if low < 0 else high}; the layer has classes 0 to {classes - 1}."
+                f"The order names class {low if low < 0 else high}; the layer has classes 0 "
+                f"to {classes - 1}."
             )
 
     def steps(self, classes: int) -> Iterator[Step]:
@@ -84,12 +91,20 @@ class Order:
         return sum(len(upper) * len(lower) for upper, lower in self.steps(classes))
 
     def margin(self, logits: NDArray[np.floating[Any]]) -> float:
-        """``min over comparisons of y_upper - y_lower`` for logits (C,): positive iff they obey; inf without comparisons."""
+        """``min over comparisons of y_upper - y_lower`` for logits (C,): positive iff they obey;
+        inf without comparisons.
+        """
         steps = self.steps(len(logits))
-        return min((float(logits[upper].min() - logits[lower].max()) for upper, lower in steps), default=np.inf)
+        return min(
+            (float(logits[upper].min() - logits[lower].max()) for upper, lower in steps),
+            default=np.inf,
+        )
 
-    def closest(self, logits: NDArray[np.floating[Any]], most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The comparisons that logits (C,) come closest to breaking, or break: upper and lower classes (k,) each.
+    def closest(
+        self, logits: NDArray[np.floating[Any]], most: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The comparisons that logits (C,) come closest to breaking, or break: upper and lower
+        classes (k,) each.
 
         Of each step some ``most`` pairs of low uppers and high lowers.
         """
@@ -128,7 +143,9 @@ def _class(i: Any) -> int:
     return int(i)
 
 
-def _first(classes: NDArray[np.intp], keys: NDArray[np.floating[Any]], most: int) -> NDArray[np.intp]:
+def _first(
+    classes: NDArray[np.intp], keys: NDArray[np.floating[Any]], most: int
+) -> NDArray[np.intp]:
     """The classes with the smallest keys, at most so many."""
     if len(classes) <= most:
         return classes

@@ -1,13 +1,16 @@
-"""Rankings: which ordered top k of all classes can a layer produce? (paper 001, Section 2.2, asked of one layer.)
+"""Rankings: which ordered top k of all classes can a layer produce? (paper 001, Section 2.2, asked
+of one layer.)
 
-The ranking ``t_1, ..., t_k`` is possible when at some x ``y_{t_1} > ... > y_{t_k} >`` every other logit. It is a sharper question than whether
-t_1 can win, and than the order of the k among themselves:
+The ranking ``t_1, ..., t_k`` is possible when at some x ``y_{t_1} > ... > y_{t_k} >`` every other
+logit. It is a sharper question than whether t_1 can win, and than the order of the k among
+themselves:
 
-* *Among themselves* k <= d + 1 classes with affinely independent rows take each of their k! orders, over unbounded features and without a bias
-  over every ball: the differences of consecutive rows are independent, so that they take any signs. For k > d + 1 some order is
-  always missing (count_regions(k, d) < k!).
-* *Above all others* already k = 2 can fail: t_2 must be the first of the layer without t_1. Every pair that a beam search, a
-  top-k sampler or a reranker could ever see is such a ranking.
+* *Among themselves* k <= d + 1 classes with affinely independent rows take each of their k! orders,
+  over unbounded features and without a bias over every ball: the differences of consecutive rows
+  are independent, so that they take any signs. For k > d + 1 some order is always missing
+  (count_regions(k, d) < k!).
+* *Above all others* already k = 2 can fail: t_2 must be the first of the layer without t_1. Every
+  pair that a beam search, a top-k sampler or a reranker could ever see is such a ranking.
 """
 
 from __future__ import annotations
@@ -44,7 +47,8 @@ def ask_rankings(
     Raises
     ------
     ValueError
-        If a ranking is empty, longer than the layer has classes, or names a class twice or one that does not exist.
+        If a ranking is empty, longer than the layer has classes, or names a class twice or one that
+        does not exist.
     """
     orders = [Order([[i] for i in _ranked(layer, ranking)], rest=True) for ranking in rankings]
     return ask(layer, orders, features=features, n_jobs=n_jobs, progress=progress)
@@ -53,11 +57,19 @@ def ask_rankings(
 def ask_order_among(
     layer: SoftmaxLayer, rankings: Iterable[Sequence[int | str]], *, features: FeatureSet = BOX
 ) -> Answers:
-    """For each ranking, whether its classes can take that order among themselves, whatever the others do."""
-    return ask(layer, [Order([[i] for i in _ranked(layer, ranking)]) for ranking in rankings], features=features)
+    """For each ranking, whether its classes can take that order among themselves, whatever the
+    others do.
+    """
+    return ask(
+        layer,
+        [Order([[i] for i in _ranked(layer, ranking)]) for ranking in rankings],
+        features=features,
+    )
 
 
-def draw_rankings(layer: SoftmaxLayer, k: int, count: int, rng: np.random.Generator) -> list[list[int]]:
+def draw_rankings(
+    layer: SoftmaxLayer, k: int, count: int, rng: np.random.Generator
+) -> list[list[int]]:
     """``count`` rankings of k different classes, uniform and independent.
 
     Raises

@@ -1,21 +1,25 @@
 """Retrieval: which documents can no query rank first, and which sets can none return together?
 
-An index of inner products ranks document i by ``w_i.q``: a layer without bias, in which the query is the feature. Scaling a query changes no ranking,
-so every ball asks the same question.
+An index of inner products ranks document i by ``w_i.q``: a layer without bias, in which the query
+is the feature. Scaling a query changes no ranking, so every ball asks the same question.
 
-*First.* A document that lies in the convex hull of others is never first, whatever is asked. Vectors of one length are all vertices:
-each is the first for itself as the query, unless it has a twin.
+*First.* A document that lies in the convex hull of others is never first, whatever is asked.
+Vectors of one length are all vertices: each is the first for itself as the query, unless it has a
+twin.
 
-*Together.* S are the k first of some query iff ``S > everybody else`` can be obeyed: iff a hyperplane cuts S off (a *k-set*). For that, length does
-not help. Radon's theorem splits any d + 2 documents into two sides whose hulls meet, and the smaller has at most ``floor(d/2) + 1``: no query puts all
-of it above the other side. So with n >= d + 2 documents some set of k is never returned as soon as
+*Together.* S are the k first of some query iff ``S > everybody else`` can be obeyed: iff a
+hyperplane cuts S off (a *k-set*). For that, length does not help. Radon's theorem splits any d + 2
+documents into two sides whose hulls meet, and the smaller has at most ``floor(d/2) + 1``: no query
+puts all of it above the other side. So with n >= d + 2 documents some set of k is never returned as
+soon as
 
     k >= floor(d/2) + 1    (and n - k >= ceil(d/2) + 1, so that the other side fits),
 
-and this is sharp: on the trigonometric moment curve, unit vectors in d = 2 k dimensions, every set of k documents is returned, however
-many there are (`moment_index`; the neighbourly polytopes of Gale 1963). The bound by counting or by the sign rank of a matrix of
-relevances (Weller et al. 2025, "On the Theoretical Limitations of Embedding-Based Retrieval") says that some set is missing;
-here each set is asked about, with a proof.
+and this is sharp: on the trigonometric moment curve, unit vectors in d = 2 k dimensions, every set
+of k documents is returned, however many there are (`moment_index`; the neighbourly polytopes of
+Gale 1963). The bound by counting or by the sign rank of a matrix of relevances (Weller et al. 2025,
+"On the Theoretical Limitations of Embedding-Based Retrieval") says that some set is missing; here
+each set is asked about, with a proof.
 """
 
 from __future__ import annotations
@@ -28,7 +32,8 @@ from numpy.typing import ArrayLike
 from softgeom.bottleneck.asking.ask import Answers, ask
 from softgeom.bottleneck.asking.candidates import chosen
 from softgeom.bottleneck.asking.order import Order
-from softgeom.bottleneck.scanner import Scan, scan
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Ball, SoftmaxLayer
 
 QUERIES = Ball(1.0)
@@ -44,20 +49,26 @@ def never_first(index: SoftmaxLayer, *, n_jobs: int = 1) -> Scan:
     return scan(_unbiased(index), features=QUERIES, n_jobs=n_jobs)
 
 
-def ask_together(index: SoftmaxLayer, sets: Iterable[Iterable[int | str]], *, n_jobs: int = 1) -> Answers:
-    """For each set of documents, whether some query ranks exactly these before all others, in any order.
+def ask_together(
+    index: SoftmaxLayer, sets: Iterable[Iterable[int | str]], *, n_jobs: int = 1
+) -> Answers:
+    """For each set of documents, whether some query ranks exactly these before all others, in any
+    order.
 
     Raises
     ------
     ValueError
         If a set is empty, names a document twice, or one that the index does not have.
     """
-    orders = [Order([chosen(index, documents, "documents of a set")], rest=True) for documents in sets]
+    orders = [
+        Order([chosen(index, documents, "documents of a set")], rest=True) for documents in sets
+    ]
     return ask(_unbiased(index), orders, features=QUERIES, n_jobs=n_jobs)
 
 
 def sides_that_meet(index: SoftmaxLayer, documents: Iterable[int | str]) -> Order:
-    """Radon's partition of d + 2 documents: the order "smaller side above larger side", which no query obeys.
+    """Radon's partition of d + 2 documents: the order "smaller side above larger side", which no
+    query obeys.
 
     Raises
     ------
@@ -67,11 +78,13 @@ def sides_that_meet(index: SoftmaxLayer, documents: Iterable[int | str]) -> Orde
     few = chosen(index, documents, "documents")
     if len(few) != index.dimension + 2:
         raise ValueError(
-            f"Radon's theorem in {index.dimension} dimensions is about {index.dimension + 2} documents, not {len(few)}."
+            f"Radon's theorem in {index.dimension} dimensions is about {index.dimension + 2} "
+            f"documents, not {len(few)}."
         )
     rows = index.W[few].astype(np.float64)
     rows /= max(float(np.abs(rows).max()), np.finfo(float).tiny)
-    shares = np.linalg.svd(np.column_stack([rows, np.ones(len(few))]).T)[2][-1]  # sum l_i (w_i, 1) = 0
+    # sum l_i (w_i, 1) = 0
+    shares = np.linalg.svd(np.column_stack([rows, np.ones(len(few))]).T)[2][-1]
     tolerance = 1e-9 * float(np.abs(shares).max())
     sides = [[few[n] for n in np.flatnonzero(sign * shares > tolerance)] for sign in (1, -1)]
     sides.sort(key=len)
@@ -79,16 +92,23 @@ def sides_that_meet(index: SoftmaxLayer, documents: Iterable[int | str]) -> Orde
 
 
 def largest_safe_set(dimension: int) -> int:
-    """The largest k for which an index of any size can return every set of k documents: ``floor(d/2)``."""
+    """The largest k for which an index of any size can return every set of k documents:
+    ``floor(d/2)``.
+    """
     if dimension < 1:
         raise ValueError(f"An index has at least one dimension, not {dimension}.")
     return dimension // 2
 
 
 def moment_index(documents: int, dimension: int) -> SoftmaxLayer:
-    """Unit vectors in an even number of dimensions of which every set of d / 2 is returned by some query."""
+    """Unit vectors in an even number of dimensions of which every set of d / 2 is returned by some
+    query.
+    """
     if dimension < 2 or dimension % 2:
-        raise ValueError(f"The trigonometric moment curve lives in an even number of dimensions, not {dimension}.")
+        raise ValueError(
+            "The trigonometric moment curve lives in an even number of dimensions, not "
+            f"{dimension}."
+        )
     t = 2 * np.pi * np.arange(documents) / documents
     waves = [wave(j * t) for j in range(1, dimension // 2 + 1) for wave in (np.cos, np.sin)]
     return SoftmaxLayer(np.column_stack(waves) * np.sqrt(2 / dimension))

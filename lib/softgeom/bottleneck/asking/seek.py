@@ -1,8 +1,10 @@
-"""Search for features that obey an order, many orders at once: ascent on the comparisons that are closest to broken.
+"""Search for features that obey an order, many orders at once: ascent on the comparisons that are
+closest to broken.
 
-One look computes all logits of a block of orders; each then climbs by Polyak steps (searching/polyak.py) on the smallest of its own
-few comparisons, which grow by those that the next look finds broken. The first point leans from the lower blocks' mean row to the
-upper ones'. Everything is float32: what is found proves nothing until it is checked.
+One look computes all logits of a block of orders; each then climbs by Polyak steps
+(searching/polyak.py) on the smallest of its own few comparisons, which grow by those that the next
+look finds broken. The first point leans from the lower blocks' mean row to the upper ones'.
+Everything is float32: what is found proves nothing until it is checked.
 """
 
 from __future__ import annotations
@@ -71,10 +73,17 @@ _NONE: Pairs = (np.zeros(0, np.intp), np.zeros(0, np.intp))
 
 
 def _lean(problem: Problem, order: Order) -> NDArray[np.float64]:
-    """From the mean row of each block's lower neighbour to its own, summed over the steps, each of length one."""
+    """From the mean row of each block's lower neighbour to its own, summed over the steps, each of
+    length one.
+    """
     direction = np.zeros(problem.dimension)
-    blocks = [problem.rows(np.array(block, dtype=np.intp), np.float64).mean(axis=0) for block in order.blocks]
-    for upper, lower in zip(blocks, [*blocks[1:], *([problem.mean] if order.rest else [])], strict=False):
+    blocks = [
+        problem.rows(np.array(block, dtype=np.intp), np.float64).mean(axis=0)
+        for block in order.blocks
+    ]
+    for upper, lower in zip(
+        blocks, [*blocks[1:], *([problem.mean] if order.rest else [])], strict=False
+    ):
         way = upper - lower
         direction += way / max(float(np.linalg.norm(way)), 1e-30)
     return direction
@@ -82,7 +91,9 @@ def _lean(problem: Problem, order: Order) -> NDArray[np.float64]:
 
 def _logits(problem: Problem, Z: NDArray[np.float32]) -> NDArray[np.float32]:
     bias = problem.b.astype(np.float32)
-    return np.concatenate([Z @ problem.rows(block).T + bias[block] for block in problem.row_blocks()], axis=1)
+    return np.concatenate(
+        [Z @ problem.rows(block).T + bias[block] for block in problem.row_blocks()], axis=1
+    )
 
 
 def _joined(old: Pairs, new: Pairs, classes: int) -> Pairs:
@@ -90,7 +101,9 @@ def _joined(old: Pairs, new: Pairs, classes: int) -> Pairs:
     return codes // classes, codes % classes
 
 
-def _climb(problem: Problem, Z: NDArray[np.float32], working: list[Pairs], steps: int) -> NDArray[np.float32]:
+def _climb(
+    problem: Problem, Z: NDArray[np.float32], working: list[Pairs], steps: int
+) -> NDArray[np.float32]:
     """Climb for n orders from Z (n, D), in groups whose rows fit the cache."""
     result = Z.copy()
     order = np.argsort([len(above) for above, _ in working], kind="stable")
@@ -102,7 +115,12 @@ def _climb(problem: Problem, Z: NDArray[np.float32], working: list[Pairs], steps
         width = max(len(working[n][0]) for n in group)
         # Shorter lists are padded with their first comparison: a repeated one changes no minimum.
         above, below = (
-            np.stack([np.pad(working[n][side], (0, width - len(working[n][side])), mode="edge") for n in group])
+            np.stack(
+                [
+                    np.pad(working[n][side], (0, width - len(working[n][side])), mode="edge")
+                    for n in group
+                ]
+            )
             for side in (0, 1)
         )
         A = problem.rows(below) - problem.rows(above)

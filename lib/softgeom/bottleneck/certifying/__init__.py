@@ -1,1 +1,3 @@
-"""What a verdict stands on: rounding bounds, certified margins, certified captivity, and the file that keeps them."""
+"""What a verdict stands on: rounding bounds, certified margins, certified captivity, and the file
+that keeps them.
+"""

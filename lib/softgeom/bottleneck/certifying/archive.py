@@ -1,4 +1,6 @@
-"""A scan's findings in a file of evidence (certifying/evidence_file.py; docs/certificates.md), and the blocks of a scan under way."""
+"""A scan's findings in a file of evidence (certifying/evidence_file.py; docs/certificates.md), and
+the blocks of a scan under way.
+"""
 
 from __future__ import annotations
 
@@ -41,26 +43,39 @@ FORM = Form(
 def code() -> str:
     """SHA-256 of the source that finds and proves verdicts: a block of other code is computed anew."""
     package = Path(__file__).parents[2]
-    decides = [*(package / "bottleneck").rglob("*.py"), *(package / "features").rglob("*.py"), *package.glob("*.py")]
+    decides = [
+        *(package / "bottleneck").rglob("*.py"),
+        *(package / "features").rglob("*.py"),
+        *package.glob("*.py"),
+    ]
     digest = hashlib.sha256()
     for file in sorted(decides):
         digest.update(f"{file.relative_to(package).as_posix()}\0".encode() + file.read_bytes())
     return digest.hexdigest()
 
 
-def block_path(folder: str | Path, key: str, features: FeatureSet, classes: NDArray[np.intp]) -> Path:
-    """The file of one block of a scan: its name says which layer, stage, seed, features, classes and code it belongs to."""
+def block_path(
+    folder: str | Path, key: str, features: FeatureSet, classes: NDArray[np.intp]
+) -> Path:
+    """The file of one block of a scan: its name says which layer, stage, seed, features, classes
+    and code it belongs to.
+    """
     digest = hashlib.sha256(json.dumps([key, features.to_json(), FORM.version, code()]).encode())
     digest.update(np.asarray(classes, dtype="<i8").tobytes())
     return Path(folder) / f"block-{digest.hexdigest()[:32]}.npz"
 
 
 def save_findings(
-    path: str | Path, layer: SoftmaxLayer, features: FeatureSet, findings: list[Finding], key: str | None = None
+    path: str | Path,
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    findings: list[Finding],
+    key: str | None = None,
 ) -> None:
     """Write findings to ``path``, all or nothing.
 
-    ``key`` takes the place of the layer's fingerprint where that is known: a block of a scan does not hash W again.
+    ``key`` takes the place of the layer's fingerprint where that is known: a block of a scan does
+    not hash W again.
     """
     evidence = [f.evidence for f in findings]
     captors = [e for e in evidence if isinstance(e, Captors)]
@@ -78,7 +93,9 @@ def save_findings(
     FORM.save(path, layer, features, evidence, head, arrays, key)
 
 
-def load_findings(path: str | Path, layer: SoftmaxLayer, key: str | None = None) -> tuple[FeatureSet, list[Finding]]:
+def load_findings(
+    path: str | Path, layer: SoftmaxLayer, key: str | None = None
+) -> tuple[FeatureSet, list[Finding]]:
     """Read what ``save_findings`` wrote for this layer.
 
     Raises
@@ -99,7 +116,11 @@ def _findings(supply: Supply) -> list[Finding]:
             evidence.append(supply.witness(kind))
         elif kind.startswith("captors"):
             size = next(counts)
-            evidence.append(Captors(rivals[used : used + size], supply.weights(size, exact=kind == "captors_exact")))
+            evidence.append(
+                Captors(
+                    rivals[used : used + size], supply.weights(size, exact=kind == "captors_exact")
+                )
+            )
             used += size
         elif kind == "twin":
             evidence.append(Twin(next(twins)))
@@ -107,7 +128,13 @@ def _findings(supply: Supply) -> list[Finding]:
             evidence.append(supply.unknown())
     if used != len(rivals) or any(next(rest, None) is not None for rest in (counts, twins)):
         raise ValueError("captors, their counts and twins disagree with the classes")
-    columns = (arrays["classes"], supply.head["methods"], arrays["steps"], arrays["margins"], arrays["radii"])
+    columns = (
+        arrays["classes"],
+        supply.head["methods"],
+        arrays["steps"],
+        arrays["margins"],
+        arrays["radii"],
+    )
     return [
         Finding(int(index), found, str(method), int(steps), float(margin), float(radius))
         for found, index, method, steps, margin, radius in zip(evidence, *columns, strict=True)

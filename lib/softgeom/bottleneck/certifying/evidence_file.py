@@ -1,7 +1,9 @@
-"""Evidence in one ``.npz``: typed arrays and one JSON string, nothing that executes when it is read (docs/certificates.md).
+"""Evidence in one ``.npz``: typed arrays and one JSON string, nothing that executes when it is read
+(docs/certificates.md).
 
-Points are stacked by dtype; weights of all proofs are concatenated; fractions are text. The SHA-256 of W and b go with them, so that
-evidence is never checked against another layer unnoticed. A scan's findings and the answers about orders are two forms of it.
+Points are stacked by dtype; weights of all proofs are concatenated; fractions are text. The SHA-256
+of W and b go with them, so that evidence is never checked against another layer unnoticed. A scan's
+findings and the answers about orders are two forms of it.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ class Form:
         arrays: Mapping[str, Any],
         key: str | None = None,
     ) -> None:
-        """Write the evidence with what else the form holds, all or nothing; `key` takes the place of the layer's fingerprint."""
+        """Write the evidence with what else the form holds, all or nothing; `key` takes the place
+        of the layer's fingerprint.
+        """
         points = [e.point for e in evidence if isinstance(e, Witness)]
         weights = [e.weights for e in evidence if hasattr(e, "weights")]
         unknown = [e for e in evidence if isinstance(e, Unknown)]
@@ -83,7 +87,11 @@ class Form:
             np.savez(file, allow_pickle=False, head=np.array(json.dumps(head)), **typed)
 
     def load(
-        self, path: str | Path, layer: SoftmaxLayer, read: Callable[[Supply], list[T]], key: str | None = None
+        self,
+        path: str | Path,
+        layer: SoftmaxLayer,
+        read: Callable[[Supply], list[T]],
+        key: str | None = None,
     ) -> tuple[FeatureSet, list[T]]:
         """The feature set, and what `read` makes of the evidence.
 
@@ -106,13 +114,20 @@ class Form:
                 supply.check_spent()
         if not known:
             written = f"{head['format']!r:.20}"
-            raise ValueError(f"{path} was written in format {written}; this version reads format {self.version!r}.")
+            raise ValueError(
+                f"{path} was written in format {written}; this version reads format "
+                f"{self.version!r}."
+            )
         if features is None:
-            raise ValueError(f"{path} belongs to another layer: its fingerprint differs from this one's.")
+            raise ValueError(
+                f"{path} belongs to another layer: its fingerprint differs from this one's."
+            )
         return features, found
 
     def head(self, path: str | Path) -> dict[str, Any]:
-        """What the file says of itself, before any layer is at hand; ValueError if it is missing or damaged."""
+        """What the file says of itself, before any layer is at hand; ValueError if it is missing or
+        damaged.
+        """
         with self._told(Path(path)):
             return dict(_content(Path(path))[0])
 
@@ -128,25 +143,38 @@ class Form:
             RuntimeError, MemoryError, zipfile.BadZipFile, zipfile.LargeZipFile,
         ) as error:  # fmt: skip
             reason = " ".join(str(error).split())[:120] or type(error).__name__
-            raise ValueError(f"{path} is no {self.holds}, or is damaged ({reason}): {self.remedy}.") from None
+            raise ValueError(
+                f"{path} is no {self.holds}, or is damaged ({reason}): {self.remedy}."
+            ) from None
 
     def _check(self, arrays: Mapping[str, NDArray[Any]], dimension: int) -> None:
         for name, dtype in self.dtypes.items():
             if arrays[name].dtype.str != dtype:
                 raise ValueError(f"{name} is stored as {arrays[name].dtype.str}, not {dtype}")
-            if name.startswith("points") and len(arrays[name]) and arrays[name].shape[1:] != (dimension,):
+            if (
+                name.startswith("points")
+                and len(arrays[name])
+                and arrays[name].shape[1:] != (dimension,)
+            ):
                 raise ValueError(f"{name} has shape {arrays[name].shape} for {dimension} features")
 
 
 class Supply:
-    """The evidence of a file, handed out in the order in which it was written; asking for more than it holds is a StopIteration."""
+    """The evidence of a file, handed out in the order in which it was written; asking for more than
+    it holds is a StopIteration.
+    """
 
-    def __init__(self, head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], dimension: int) -> None:
+    def __init__(
+        self, head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], dimension: int
+    ) -> None:
         self.head, self.arrays = head, arrays
         self._dimension = dimension
         self._points = {bits: iter(arrays[f"points{bits}"]) for bits in (32, 64)}
         self._unknown = zip(arrays["bounds"].tolist(), head["reasons"], strict=True)
-        self._exact_points, self._exact_weights = iter(head["exact_points"]), iter(head["exact_weights"])
+        self._exact_points, self._exact_weights = (
+            iter(head["exact_points"]),
+            iter(head["exact_weights"]),
+        )
         self._weights = 0
 
     def witness(self, kind: str) -> Witness:
@@ -170,7 +198,9 @@ class Supply:
     def check_spent(self) -> None:
         """ValueError unless everything was asked for."""
         rests = (*self._points.values(), self._unknown, self._exact_points, self._exact_weights)
-        if self._weights != len(self.arrays["weights"]) or any(next(rest, None) is not None for rest in rests):
+        if self._weights != len(self.arrays["weights"]) or any(
+            next(rest, None) is not None for rest in rests
+        ):
             raise ValueError("it holds evidence that nothing asks for")
 
 
@@ -181,7 +211,9 @@ def _content(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def filed_as(evidence: Any, name: str) -> str:
-    """The kind under which evidence called `name` is filed: by the dtype of a witness, and `_exact` for fractions."""
+    """The kind under which evidence called `name` is filed: by the dtype of a witness, and `_exact`
+    for fractions.
+    """
     if isinstance(evidence, Witness):
         exact, wide = evidence.point.dtype == object, evidence.point.dtype == np.float64
         return "witness_exact" if exact else "witness64" if wide else "witness32"
@@ -195,7 +227,9 @@ def joined(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
 
 
 def identity(layer: SoftmaxLayer) -> dict[str, Any]:
-    """Shape, dtype and SHA-256 (of the little-endian bytes, row by row) of W and of b; null for no b."""
+    """Shape, dtype and SHA-256 (of the little-endian bytes, row by row) of W and of b; null for no
+    b.
+    """
     return {"W": _digest(layer.W), "b": None if layer.b is None else _digest(layer.b)}
 
 

@@ -1,11 +1,12 @@
-"""A scan as a folder that anyone can check: verdicts.csv, evidence.npz, summary.json, bound together by SHA-256.
+"""A scan as a folder that anyone can check: verdicts.csv, evidence.npz, summary.json, bound
+together by SHA-256.
 
     write_folder(out, scan, about)      # about: whatever the summary should say beside
     report = verify_folder(out, layer)  # ValueError: one sentence, naming the first row that differs
 
-Hashes find accidents. Whoever recomputes them after an edit is found by the verification itself: each verdict, margin and
-radius is computed again from the evidence, the list of classes must be complete, and a class that is filed as undecided is
-tried again. docs/certificates.md is the format.
+Hashes find accidents. Whoever recomputes them after an edit is found by the verification itself:
+each verdict, margin and radius is computed again from the evidence, the list of classes must be
+complete, and a class that is filed as undecided is tried again. docs/certificates.md is the format.
 """
 
 from __future__ import annotations
@@ -24,15 +25,24 @@ import numpy as np
 
 from softgeom.bottleneck.certifying.archive import load_findings
 from softgeom.bottleneck.certifying.evidence_file import identity
-from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Unknown, Witness, check_evidence
+from softgeom.bottleneck.certifying.verdict import (
+    EvidenceError,
+    Finding,
+    Unknown,
+    Witness,
+    check_evidence,
+)
 from softgeom.bottleneck.certifying.witness import WitnessChecker
-from softgeom.bottleneck.scanner import Scan, scan
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import write_verdicts
 from softgeom.layer import SoftmaxLayer
 from softgeom.writing import write_text
 
 TABLE, EVIDENCE, SUMMARY = "verdicts.csv", "evidence.npz", "summary.json"
-SAME = 1e-6  # margins computed on two machines agree to this, and to the rounding of the product that they come from
+# margins computed on two machines agree to this, and to the rounding of the product that they come
+# from
+SAME = 1e-6
 LONGEST_SUMMARY = 2**24  # bytes
 
 
@@ -46,7 +56,11 @@ class Report:
     features: str
 
     def __str__(self) -> str:
-        share = "every class" if self.scanned == self.classes else f"{self.scanned:,} of {self.classes:,} classes"
+        share = (
+            "every class"
+            if self.scanned == self.classes
+            else f"{self.scanned:,} of {self.classes:,} classes"
+        )
         found = ", ".join(f"{count:,} {verdict}" for verdict, count in self.counts.items() if count)
         return f"verified for {share}, features {self.features}: {found}"
 
@@ -78,7 +92,8 @@ def write_folder(out: str | Path, found: Scan, about: dict[str, Any] | None = No
 
 
 def recomputed(found: Scan) -> Scan:
-    """The scan with every verdict checked, as ``verify`` does, and margin and radius computed from the evidence alone.
+    """The scan with every verdict checked, as ``verify`` does, and margin and radius computed from
+    the evidence alone.
 
     Raises
     ------
@@ -89,7 +104,9 @@ def recomputed(found: Scan) -> Scan:
 
 
 def sealed(out: Path, found: Scan, about: dict[str, Any]) -> dict[str, Any]:
-    """The summary of a folder that holds table and evidence already: it binds both, the layer and itself by SHA-256."""
+    """The summary of a folder that holds table and evidence already: it binds both, the layer and
+    itself by SHA-256.
+    """
     summary = {
         **about,
         "layer": identity(found.layer),
@@ -104,7 +121,8 @@ def sealed(out: Path, found: Scan, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
-    """Check a folder against the layer: every file, every verdict, margin and radius, and that none is missing.
+    """Check a folder against the layer: every file, every verdict, margin and radius, and that none
+    is missing.
 
     Raises
     ------
@@ -117,9 +135,13 @@ def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
         if not (out / name).is_file():
             raise ValueError(f"{out} has no {name}: it is no complete scan.")
         if _sha256(out / name) != digest:
-            raise ValueError(f"{out / name} was changed after the scan: its SHA-256 is not the one in {SUMMARY}.")
+            raise ValueError(
+                f"{out / name} was changed after the scan: its SHA-256 is not the one in {SUMMARY}."
+            )
     if summary["layer"] != identity(layer):
-        raise ValueError(f"{out} belongs to another layer: the SHA-256 of W or b differs from this one's.")
+        raise ValueError(
+            f"{out} belongs to another layer: the SHA-256 of W or b differs from this one's."
+        )
     features, findings = load_findings(out / EVIDENCE, layer)
     stored = Scan(layer, features, findings)
     _check_completeness(out, summary, stored)
@@ -131,7 +153,8 @@ def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
     for name, ours in (("feature_set", features.describe()), ("counts", stored.counts)):
         if summary[name] != ours:
             raise ValueError(
-                f"{out / SUMMARY} says {name} {summary[name]!r:.80}, but the evidence proves {ours!r:.80}."
+                f"{out / SUMMARY} says {name} {summary[name]!r:.80}, but the evidence proves "
+                f"{ours!r:.80}."
             )
     return Report(layer.classes, len(findings), stored.counts, features.describe())
 
@@ -156,20 +179,28 @@ def _recomputed(found: Scan) -> Iterator[Finding]:
             margin = proven.get(f.index, 0.0)
             if not margin > 0:  # no witness, or one that fails: the sentence comes from the checker
                 margin = check_evidence(found.layer, found.features, f.index, f.evidence)
-            yield Finding(f.index, f.evidence, f.method, f.steps, margin, near.get(f.index, float("nan")))
+            yield Finding(
+                f.index, f.evidence, f.method, f.steps, margin, near.get(f.index, float("nan"))
+            )
 
 
 def _compare(stored: Finding, again: Finding, checker: WitnessChecker) -> None:
-    """Margins agree to SAME, and to the rounding of the products behind them; a radius is a margin in other units."""
+    """Margins agree to SAME, and to the rounding of the products behind them; a radius is a margin
+    in other units.
+    """
     slack = SAME * abs(again.margin)
     if isinstance(stored.evidence, Witness) and stored.evidence.point.dtype != object:
         slack += float(checker.tolerance(stored.evidence.point[None])[0])
     relative = slack / abs(again.margin) if again.margin else 0.0
-    for name, ours, theirs in (("margin", again.margin, stored.margin), ("radius", again.radius, stored.radius)):
+    for name, ours, theirs in (
+        ("margin", again.margin, stored.margin),
+        ("radius", again.radius, stored.radius),
+    ):
         same = ours == theirs or (np.isnan(ours) and np.isnan(theirs))
         if not same and not abs(ours - theirs) <= relative * abs(ours):
             raise ValueError(
-                f"Class {stored.index} ({checker.layer.token(stored.index)}): the stored {name} is {theirs!r}, "
+                f"Class {stored.index} ({checker.layer.token(stored.index)}): the stored "
+                f"{name} is {theirs!r}, "
                 f"but its evidence proves {ours!r}."
             )
 
@@ -177,26 +208,34 @@ def _compare(stored: Finding, again: Finding, checker: WitnessChecker) -> None:
 def _check_completeness(out: Path, summary: dict[str, Any], stored: Scan) -> None:
     if summary["classes"] != stored.layer.classes:
         raise ValueError(
-            f"{out / SUMMARY} speaks of {summary['classes']!r:.20} classes; the layer has {stored.layer.classes}."
+            f"{out / SUMMARY} speaks of {summary['classes']!r:.20} classes; the layer has "
+            f"{stored.layer.classes}."
         )
     indices = [f.index for f in stored.findings]
     if len(set(indices)) != len(indices) or not all(0 <= t < stored.layer.classes for t in indices):
-        raise ValueError(f"{out / EVIDENCE} names a class twice, or one that the layer does not have.")
+        raise ValueError(
+            f"{out / EVIDENCE} names a class twice, or one that the layer does not have."
+        )
     if _scope(stored) != summary["scope"]:
         missing = sorted(set(range(stored.layer.classes)) - set(indices))
         first = f"; the first class without evidence is {missing[0]}" if missing else ""
-        raise ValueError(f"{out / EVIDENCE} does not hold the classes that {SUMMARY} says were scanned{first}.")
+        raise ValueError(
+            f"{out / EVIDENCE} does not hold the classes that {SUMMARY} says were scanned{first}."
+        )
 
 
 def _check_undecided(stored: Scan) -> None:
-    """Nobody can prove that a class is undecidable; but one that this version decides was weakened, or is old."""
+    """Nobody can prove that a class is undecidable; but one that this version decides was weakened,
+    or is old.
+    """
     open_ = [f.index for f in stored.findings if isinstance(f.evidence, Unknown)]
     if not open_:
         return
     for f in scan(stored.layer, open_, features=stored.features).findings:
         if not isinstance(f.evidence, Unknown):
             raise ValueError(
-                f"Class {f.index} ({stored.layer.token(f.index)}) is filed as undecided, but is {f.evidence.verdict}: scan again."
+                f"Class {f.index} ({stored.layer.token(f.index)}) is filed as undecided, but "
+                f"is {f.evidence.verdict}: scan again."
             )
 
 
@@ -206,7 +245,9 @@ def _check_table(out: Path, stored: Scan) -> None:
         expected = _rows(Path(folder) / TABLE)
         usual = (Path(folder) / TABLE).stat().st_size
     if (size := (out / TABLE).stat().st_size) > 2 * usual + 2**20:
-        raise ValueError(f"{out / TABLE} is {size:,} bytes long; the table of this evidence takes {usual:,}.")
+        raise ValueError(
+            f"{out / TABLE} is {size:,} bytes long; the table of this evidence takes {usual:,}."
+        )
     try:
         rows = _rows(out / TABLE)
     except (UnicodeDecodeError, csv.Error) as error:
@@ -215,11 +256,13 @@ def _check_table(out: Path, stored: Scan) -> None:
         if theirs != ours:
             what = "its header" if not number else f"row {number} (class {ours[0]})"
             raise ValueError(
-                f"{out / TABLE} differs from the evidence in {what}: {theirs!r:.100} instead of {ours!r:.100}."
+                f"{out / TABLE} differs from the evidence in {what}: {theirs!r:.100} instead "
+                f"of {ours!r:.100}."
             )
     if len(rows) != len(expected):
         raise ValueError(
-            f"{out / TABLE} has {len(rows) - 1} rows, but there is evidence for {len(expected) - 1} classes."
+            f"{out / TABLE} has {len(rows) - 1} rows, but there is evidence for "
+            f"{len(expected) - 1} classes."
         )
 
 
@@ -235,19 +278,29 @@ def _read_summary(path: Path) -> dict[str, Any]:
         if path.stat().st_size > LONGEST_SUMMARY:
             raise ValueError("it is too long")
         summary = json.loads(path.read_text(encoding="utf-8"))
-        known = {"layer", "classes", "scope", "feature_set", "counts", "sha256", "digest"} <= set(summary)
-        if not known or not isinstance(summary["sha256"], dict) or set(summary["sha256"]) != {TABLE, EVIDENCE}:
+        known = {"layer", "classes", "scope", "feature_set", "counts", "sha256", "digest"} <= set(
+            summary
+        )
+        if (
+            not known
+            or not isinstance(summary["sha256"], dict)
+            or set(summary["sha256"]) != {TABLE, EVIDENCE}
+        ):
             raise ValueError("it says nothing about what was scanned, or is of another version")
         if summary["digest"] != _digest(summary):
             raise ValueError("it was changed after the scan")
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         reason = " ".join(str(error).split())[:100] or type(error).__name__
-        raise ValueError(f"{path} is no summary of a scan that can be verified ({reason}).") from None
+        raise ValueError(
+            f"{path} is no summary of a scan that can be verified ({reason})."
+        ) from None
     return dict(summary)
 
 
 def _scope(found: Scan) -> dict[str, Any]:
-    """How many classes were scanned, and the SHA-256 of their numbers as 64-bit integers: the list need not be stored twice."""
+    """How many classes were scanned, and the SHA-256 of their numbers as 64-bit integers: the list
+    need not be stored twice.
+    """
     indices = np.array([f.index for f in found.findings], dtype="<i8")
     return {"count": len(indices), "sha256": hashlib.sha256(indices.tobytes()).hexdigest()}
 

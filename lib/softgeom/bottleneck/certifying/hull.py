@@ -4,21 +4,26 @@ For weights l >= 0 on rivals and every x of the feature set X,
 
     s m_t(x) <= max_{x in X} v.x + c,    v = sum_i l_i (w_t - w_i),  c = sum_i l_i (b_t - b_i),  s = sum_i l_i,
 
-because the margin m_t(x) is the smallest of the terms averaged on the right. A right side <= 0 is a proof. The form is
-homogeneous on purpose: normalising rounded weights can prove a falsehood. Nothing in it needs the same class above every rival:
-weights on any comparisons (a, b), with ``v = sum l_ab (w_a - w_b)``, prove that not every a is ahead of its b at once. Three routes,
-each for what the one before left open:
+because the margin m_t(x) is the smallest of the terms averaged on the right. A right side <= 0 is a
+proof. The form is homogeneous on purpose: normalising rounded weights can prove a falsehood.
+Nothing in it needs the same class above every rival: weights on any comparisons (a, b), with ``v =
+sum l_ab (w_a - w_b)``, prove that not every a is ahead of its b at once. Three routes, each for
+what the one before left open:
 
-1. *room*: the right side in float64 with its rounding bounds (box, ball, ellipsoid; needs room to spare);
-2. *simplex*: v vanishes exactly in the coordinates K where it is tiny, for some weights near the given ones (after a
-   normalisation: ``gain * v`` does, or is constant). With ``A = [(w_i - w_t)_K ; 1]`` and an approximate right inverse R, ``||I - A R|| < 1`` proves that A has full row rank
-   and that weights ``l + delta`` solve the system with ``|delta| <= |R| ||r|| / (1 - ||I - A R||)``. If no weight turns
-   negative, the combination exists. No bias and unbounded features need this: there the bound is 0, without room;
+1. *room*: the right side in float64 with its rounding bounds (box, ball, ellipsoid; needs room to
+   spare);
+2. *simplex*: v vanishes exactly in the coordinates K where it is tiny, for some weights near the
+   given ones (after a normalisation: ``gain * v`` does, or is constant). With ``A = [(w_i - w_t)_K
+   ; 1]`` and an approximate right inverse R, ``||I - A R|| < 1`` proves that A has full row rank
+   and that weights ``l + delta`` solve the system with ``|delta| <= |R| ||r|| / (1 - ||I - A
+   R||)``. If no weight turns negative, the combination exists. No bias and unbounded features need
+   this: there the bound is 0, without room;
 3. *exact*: the right side in fractions, for weights that are fractions, or floats in small systems.
 
-Everything is computed in units (powers of two, hence exact) in which rows and features are of order one, so that
-products neither overflow nor vanish; what scaling itself loses below the normal range is in the bounds. Each bound on an
-error has one factor ``INFLATE`` in it, in ``gamma`` or by itself, which covers the rounding of the bound and of sums over it.
+Everything is computed in units (powers of two, hence exact) in which rows and features are of order
+one, so that products neither overflow nor vanish; what scaling itself loses below the normal range
+is in the bounds. Each bound on an error has one factor ``INFLATE`` in it, in ``gamma`` or by
+itself, which covers the rounding of the bound and of sums over it.
 """
 
 from __future__ import annotations
@@ -33,18 +38,24 @@ from numpy.typing import NDArray
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import INFLATE, exponent, gamma, underflow
 
-TINY = (
-    1e-6  # v_k counts as zero below this fraction of sum_i l_i |w_t - w_i|_k: the LP's tolerance and float32 reach it
-)
-NEAR_TIE = 1e-6  # float weights are taken as fractions only when the right side is this small beside its terms
+# v_k counts as zero below this fraction of sum_i l_i |w_t - w_i|_k: the LP's tolerance and float32
+# reach it
+TINY = 1e-6
+# float weights are taken as fractions only when the right side is this small beside its terms
+NEAR_TIE = 1e-6
 EXACT_ENTRIES = 2**15  # and when there are at most so many products: 30 ms
 COMFORT = 40  # sizes between 2^-40 and 2^40 are left as they are
 
 
 def certify_captivity(
-    layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: NDArray[np.intp], weights: NDArray[Any]
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    t: int,
+    rivals: NDArray[np.intp],
+    weights: NDArray[Any],
 ) -> float:
-    """Return an upper bound on the best margin of class t that the weights prove; inf when they prove nothing.
+    """Return an upper bound on the best margin of class t that the weights prove; inf when they
+    prove nothing.
 
     Parameters
     ----------
@@ -67,9 +78,14 @@ def certify_captivity(
 
 
 def certify_comparisons(
-    layer: SoftmaxLayer, features: FeatureSet, above: NDArray[np.intp], below: NDArray[np.intp], weights: NDArray[Any]
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    above: NDArray[np.intp],
+    below: NDArray[np.intp],
+    weights: NDArray[Any],
 ) -> float:
-    """Return an upper bound on ``max_x min_n y_above[n] - y_below[n]`` that the weights prove; inf when they prove nothing.
+    """Return an upper bound on ``max_x min_n y_above[n] - y_below[n]`` that the weights prove; inf
+    when they prove nothing.
 
     Parameters
     ----------
@@ -87,20 +103,28 @@ def certify_comparisons(
     above, below = np.asarray(above, dtype=np.intp), np.asarray(below, dtype=np.intp)
     weights = np.asarray(weights)
     valid = below.ndim == 1 and above.shape == below.shape == weights.shape and len(below) > 0
-    if not valid or min(above.min(), below.min()) < 0 or max(above.max(), below.max()) >= layer.classes:
+    if (
+        not valid
+        or min(above.min(), below.min()) < 0
+        or max(above.max(), below.max()) >= layer.classes
+    ):
         return np.inf
     if np.any(above == below):
         return np.inf
     if weights.dtype == object:
-        if not all(isinstance(weight, Fraction) and weight >= 0 for weight in weights) or not any(weights):
+        if not all(isinstance(weight, Fraction) and weight >= 0 for weight in weights) or not any(
+            weights
+        ):
             return np.inf
         return exact_comparisons(layer, features, above, below, weights.tolist())
     weights = weights.astype(np.float64)
     if not np.all(np.isfinite(weights)) or weights.min() < 0 or not weights.max() > 0:
         return np.inf
-    weights = np.ldexp(weights, -exponent(float(weights.max())))  # any non-negative weights may be tried
+    # any non-negative weights may be tried
+    weights = np.ldexp(weights, -exponent(float(weights.max())))
     kept = weights > 0
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # what overflows proves nothing
+    # what overflows proves nothing
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         system = _System(layer, features, above[kept], below[kept], weights[kept])
         bound = system.room_bound()
         if not bound <= 0:
@@ -112,7 +136,11 @@ def certify_comparisons(
 
 
 def has_room(
-    layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: NDArray[np.intp], weights: NDArray[np.float64]
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    t: int,
+    rivals: NDArray[np.intp],
+    weights: NDArray[np.float64],
 ) -> bool:
     """Whether valid float weights prove captivity as they are, by the first route."""
     weights = np.ldexp(weights, -exponent(float(weights.max())))
@@ -121,7 +149,11 @@ def has_room(
 
 
 def exact_captivity(
-    layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: NDArray[np.intp], weights: list[Fraction]
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    t: int,
+    rivals: NDArray[np.intp],
+    weights: list[Fraction],
 ) -> float:
     """0 when the right side is at most 0 in exact arithmetic with these weights (k,), else inf."""
     return exact_comparisons(layer, features, np.full(len(rivals), t), rivals, weights)
@@ -155,7 +187,9 @@ def exact_row(layer: SoftmaxLayer, i: int) -> tuple[list[Fraction], Fraction]:
 
 
 class _System:
-    """The differences ``D = w_a - w_b`` (k, d), ``c = b_a - b_b`` (k,) and v, scaled, with their rounding bounds."""
+    """The differences ``D = w_a - w_b`` (k, d), ``c = b_a - b_b`` (k,) and v, scaled, with their
+    rounding bounds.
+    """
 
     def __init__(
         self,
@@ -181,9 +215,11 @@ class _System:
             reach = _power(float(np.ldexp(max(np.abs(bias).max(), np.abs(own_bias).max()), -power)))
         self.power = power + reach  # of margins
         self.D = own - rows
-        # Scaled before they are subtracted: a difference may overflow where its scaled value would not.
+        # Scaled before they are subtracted: a difference may overflow where its scaled value would
+        # not.
         c = np.ldexp(own_bias, -self.power) - np.ldexp(bias, -self.power)
-        self.c = np.where(np.isnan(c), np.inf, np.maximum(c, -(2.0**900)))  # an upper bound, even where it overflows
+        # an upper bound, even where it overflows
+        self.c = np.where(np.isnan(c), np.inf, np.maximum(c, -(2.0**900)))
         self.v = weights @ self.D
         self.size = weights @ np.abs(self.D)  # (d,) what |v| would be if nothing cancelled
         slip = gamma(k + 3)
@@ -201,7 +237,9 @@ class _System:
         return self._divide_up(right, self.total) if np.isfinite(right) else np.inf
 
     def is_near_tie(self) -> bool:
-        """Whether the right side is so close to 0 that rounding, not geometry, keeps the other routes from deciding."""
+        """Whether the right side is so close to 0 that rounding, not geometry, keeps the other
+        routes from deciding.
+        """
         if self._needs_all():
             return bool(np.all(np.abs(self.v) <= TINY * self.size))
         # Not the support of `size`: after a normalisation that may cancel where v does.
@@ -213,7 +251,9 @@ class _System:
         """The same with v = 0 exactly where it is tiny, for weights that must then exist."""
         E, E_error, c, c_error = self.features.equalities(self.D, self.c)
         v, size = self.weights @ E, self.weights @ np.abs(E)
-        error = gamma(len(self.weights) + 3) * size + self.weights @ np.broadcast_to(E_error, E.shape)
+        error = gamma(len(self.weights) + 3) * size + self.weights @ np.broadcast_to(
+            E_error, E.shape
+        )
         moves = E.any(axis=0) | E_error.any(axis=0)
         if E is self.D:
             moves, error = self.moves, self.v_error
@@ -223,7 +263,9 @@ class _System:
         if not tiny.all() and (E is not self.D or self._needs_all()):
             return np.inf
         K = np.flatnonzero(tiny & moves)  # a coordinate shared by all rows vanishes by itself
-        delta = self._correction(E[:, K], np.broadcast_to(E_error, E.shape)[:, K], np.abs(v[K]) + error[K])
+        delta = self._correction(
+            E[:, K], np.broadcast_to(E_error, E.shape)[:, K], np.abs(v[K]) + error[K]
+        )
         if delta is None or not np.all(delta <= self.weights):
             return np.inf
         constant = self._shifted_constant(c, c_error, delta)
@@ -232,7 +274,9 @@ class _System:
         if not rest.any():
             reach = size_of_rest = 0.0
         else:
-            reach, size_of_rest = self.features.support_bound(np.where(rest, v, 0.0), np.where(rest, moved, 0.0))
+            reach, size_of_rest = self.features.support_bound(
+                np.where(rest, v, 0.0), np.where(rest, moved, 0.0)
+            )
         slack = gamma(self.d + 8) * (size_of_rest + abs(constant)) if size_of_rest else 0.0
         right = reach + constant + slack
         return self._divide_up(right, self.total * 2) if right <= 0 else np.inf
@@ -244,19 +288,25 @@ class _System:
     def _shifted_constant(
         self, c: NDArray[np.float64], c_error: NDArray[np.float64], delta: NDArray[np.float64]
     ) -> float:
-        """Upper bound on ``sum (l + delta)_i c_i``; never above 0 when no c_i is (then rounding cannot matter)."""
+        """Upper bound on ``sum (l + delta)_i c_i``; never above 0 when no c_i is (then rounding
+        cannot matter).
+        """
         if c is self.c:
             bound = self.constant + self.constant_error + float(delta @ np.abs(c))
             return min(bound, 0.0) if self.level else bound
         weights = self.weights + delta
-        bound = float(self.weights @ c) + float(delta @ np.abs(c) + weights @ np.broadcast_to(c_error, c.shape))
+        bound = float(self.weights @ c) + float(
+            delta @ np.abs(c) + weights @ np.broadcast_to(c_error, c.shape)
+        )
         bound += gamma(len(c) + 4) * float(weights @ np.abs(c)) + self.constant_error
         return min(bound, 0.0) if self.level and not c_error.any() else bound
 
     def _correction(
         self, D: NDArray[np.float64], D_error: NDArray[np.float64], miss: NDArray[np.float64]
     ) -> NDArray[np.float64] | None:
-        """Bounds (k,) on |delta| that makes ``D^T l`` (m,), at most ``miss`` now, vanish and keeps the sum; None if not proven."""
+        """Bounds (k,) on |delta| that makes ``D^T l`` (m,), at most ``miss`` now, vanish and keeps
+        the sum; None if not proven.
+        """
         k = len(self.weights)
         if D.shape[1] + 1 > k:
             return None
@@ -271,31 +321,46 @@ class _System:
         return correction_bounds(R, right, loss) if R is not None and loss < 0.5 else None
 
     def _divide_up(self, right: float, total: float) -> float:
-        """``right / s`` rounded up, in the units of the layer, when s is within rounding of ``total``."""
+        """``right / s`` rounded up, in the units of the layer, when s is within rounding of
+        ``total``.
+        """
         if not right <= 0:
-            return max(float(np.ldexp(right / total * INFLATE, self.power)), 5e-324)  # never 0: that would be a proof
+            # never 0: that would be a proof
+            return max(float(np.ldexp(right / total * INFLATE, self.power)), 5e-324)
         bound = float(np.ldexp(right / total * (1 - 1e-9), self.power))
         return max(bound, -np.finfo(float).max) if bound < -underflow(1) else 0.0
 
 
-def _right_inverse(A: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """An approximate right inverse (k, m) of A (m, k), weighted: what it adds to a weight is small where the weight is small."""
+def _right_inverse(
+    A: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64] | None:
+    """An approximate right inverse (k, m) of A (m, k), weighted: what it adds to a weight is small
+    where the weight is small.
+    """
     Q, triangle = scipy.linalg.qr((A * weights).T, mode="economic")
     if not np.all(np.abs(np.diag(triangle)) > 1e-14 * np.abs(triangle).max()):
         return None
     return np.asarray(weights[:, None] * scipy.linalg.solve_triangular(triangle, Q.T).T)
 
 
-def identity_error(A: NDArray[np.float64], A_error: NDArray[np.float64], R: NDArray[np.float64]) -> float:
-    """Upper bound on ``||I - B R||``, the largest row sum, for every B within ``gamma(8) |A| + A_error`` of A (m, k)."""
+def identity_error(
+    A: NDArray[np.float64], A_error: NDArray[np.float64], R: NDArray[np.float64]
+) -> float:
+    """Upper bound on ``||I - B R||``, the largest row sum, for every B within ``gamma(8) |A| +
+    A_error`` of A (m, k).
+    """
     k = A.shape[1]
     error = ((gamma(k + 2) + gamma(8)) * np.abs(A) + A_error) @ np.abs(R) + underflow(k + 2)
     return float((np.abs(np.eye(len(A)) - A @ R) + error).sum(axis=1).max() * INFLATE)
 
 
-def correction_bounds(R: NDArray[np.float64], right: NDArray[np.float64], loss: float) -> NDArray[np.float64]:
-    """Upper bounds (k,) on some delta with ``B delta`` within ``right`` (m,), where ``||I - B R|| <= loss < 1``: so large
-    that sums over them, and over weights that they change, need no rounding bound of their own."""
+def correction_bounds(
+    R: NDArray[np.float64], right: NDArray[np.float64], loss: float
+) -> NDArray[np.float64]:
+    """Upper bounds (k,) on some delta with ``B delta`` within ``right`` (m,), where ``||I - B R||
+    <= loss < 1``: so large that sums over them, and over weights that they change, need no rounding
+    bound of their own.
+    """
     return np.asarray(np.abs(R).sum(axis=1) * (right.max() / (1 - loss)) * INFLATE + underflow(2))
 
 

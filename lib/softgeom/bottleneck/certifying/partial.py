@@ -1,18 +1,22 @@
-"""Wins certified below the price of all logits: a part of each product, and Cauchy and Schwarz for the remainder.
+"""Wins certified below the price of all logits: a part of each product, and Cauchy and Schwarz for
+the remainder.
 
-With k orthonormal directions Q, coordinates ``a_i = Q^T (w_i - m)`` about some row m and ``y = Q^T x``, for every class i
+With k orthonormal directions Q, coordinates ``a_i = Q^T (w_i - m)`` about some row m and ``y = Q^T
+x``, for every class i
 
     (w_i - m).x <= a_i.y + |w_i - m - Q a_i| |x - Q y| + small,
 
-and the right side is a product of k + 2 columns: ``[a_i, r_i, b_i].[y, rho, 1]``. Where a class is ahead of its rivals' bounds it wins; with k at a
-quarter of the features that costs a quarter of a look. Only the open ones need one. Whether it pays hangs on how far ahead the winners are,
-so a sample of them decides on k, or that nothing is gained.
+and the right side is a product of k + 2 columns: ``[a_i, r_i, b_i].[y, rho, 1]``. Where a class is
+ahead of its rivals' bounds it wins; with k at a quarter of the features that costs a quarter of a
+look. Only the open ones need one. Whether it pays hangs on how far ahead the winners are, so a
+sample of them decides on k, or that nothing is gained.
 
 Neither Q nor a has to be exact: for any numbers Q, a, y and ``rest = w - m - Q a``
 
     (w - m).x = a.y + a.(Q^T x - y) + rest.(x - Q y) + (Q^T rest).y,
 
-and the second and the last term are as small as Q is orthonormal and a and y are rounded; both are measured.
+and the second and the last term are as small as Q is orthonormal and a and y are rounded; both are
+measured.
 """
 
 from __future__ import annotations
@@ -54,7 +58,8 @@ class PartialLook:
         self.mean = layer.W.mean(axis=0, dtype=np.float64)
         self.columns = np.empty((C, k + 2), np.float32)
         self.columns[:, -1] = layer.bias
-        self.size = self.reach = self.turned = 0.0  # the largest |w_i - m|, |a_i| or |rest_i|, |Q^T rest_i|
+        # the largest |w_i - m|, |a_i| or |rest_i|, |Q^T rest_i|
+        self.size = self.reach = self.turned = 0.0
         for start in range(0, C, ROWS):
             rows = layer.W[start : start + ROWS].astype(np.float64) - self.mean
             a = (rows @ directions).astype(np.float32)
@@ -64,7 +69,9 @@ class PartialLook:
             self.columns[start : start + ROWS, :k] = a
             self.columns[start : start + ROWS, k] = remainder = _up32(norm_up(rest) + slack)
             self.size = max(self.size, float(size.max()))
-            self.reach = max(self.reach, float(norm_up(a.astype(np.float64)).max()), float(remainder.max()))
+            self.reach = max(
+                self.reach, float(norm_up(a.astype(np.float64)).max()), float(remainder.max())
+            )
             self.turned = max(self.turned, float((norm_up(rest @ directions) + slack).max()))
         self.bias = float(np.abs(layer.bias).max())
 
@@ -72,7 +79,9 @@ class PartialLook:
         """What float64 may be off by in two products with Q, in units of the vector's length."""
         return 8 * self.stretch**2 * gamma(sum(self.Q.shape) + 8)
 
-    def margins(self, points: NDArray[np.float32], classes: NDArray[np.intp]) -> NDArray[np.float64]:
+    def margins(
+        self, points: NDArray[np.float32], classes: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
         """Lower bounds (n,) on the margins of ``classes`` (n,) at x (n, d)."""
         parts = [
             self._margins(points[n : n + TILE].astype(np.float64), classes[n : n + TILE])
@@ -100,7 +109,9 @@ class PartialLook:
         row = self.layer.W[classes].astype(np.float64) - self.mean
         own = np.einsum("nd,nd->n", row, x) + self.layer.bias[classes]
         off = norm_up(exact - y) + slack  # |Q^T x - y|
-        error = self.reach * off + self.turned * y_size + gamma(d + 8) * (self.size * size + self.bias)
+        error = (
+            self.reach * off + self.turned * y_size + gamma(d + 8) * (self.size * size + self.bias)
+        )
         products = self.reach * (y_size + left[:, k].astype(np.float64)) + self.bias
         error += gamma(k + 4, np.float32) * products * INFLATE + underflow(k + 4, np.float32)
         margin = own - best.astype(np.float64) - 2 * error * INFLATE
@@ -110,7 +121,8 @@ class PartialLook:
 def partial_look(
     layer: SoftmaxLayer, points: Sequence[NDArray[np.float32]], classes: NDArray[np.intp]
 ) -> PartialLook | None:
-    """The partial look that costs least for classes (n,) at their points (d,), as far as a sample of them tells; None where a full one does.
+    """The partial look that costs least for classes (n,) at their points (d,), as far as a sample
+    of them tells; None where a full one does.
 
     Layer and points are held exactly by float32.
     """
@@ -121,7 +133,8 @@ def partial_look(
     x, t = np.stack([points[int(n)] for n in sample]), classes[sample]
     Q = _principal_directions(layer)
     centre = layer.W.mean(axis=0, dtype=np.float64)
-    a = (layer.W - centre.astype(np.float32)) @ Q.astype(np.float32)  # (C, d): a guess decides, no proof
+    # (C, d): a guess decides, no proof
+    a = (layer.W - centre.astype(np.float32)) @ Q.astype(np.float32)
     y = x @ Q.astype(np.float32)
     own = np.einsum("nd,nd->n", a[t], y) + layer.bias[t]
     costs = {}

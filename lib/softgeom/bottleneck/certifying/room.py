@@ -1,11 +1,14 @@
-"""Captivity with room to spare, for many classes at once: the first route of hull.py as two products, sparse where the weights are.
+"""Captivity with room to spare, for many classes at once: the first route of hull.py as two
+products, sparse where the weights are.
 
-With ``L`` (n, C) the sparse matrix of all weights and s its row sums, the combinations of all classes together are
+With ``L`` (n, C) the sparse matrix of all weights and s its row sums, the combinations of all
+classes together are
 
     v = s W_t - L W,    c = s b_t - L b,    |error of v| <= gamma (s |W_t| + L |W|),    |error of c| <= gamma (s |b_t| + L |b|).
 
-Nothing is subtracted before it is summed, so that the rounding bound is the sum of the sizes rather than that of the differences: a little more than
-in hull.py, and nothing beside the room that most captives have. What it leaves open is for hull.py, one class at a time.
+Nothing is subtracted before it is summed, so that the rounding bound is the sum of the sizes rather
+than that of the differences: a little more than in hull.py, and nothing beside the room that most
+captives have. What it leaves open is for hull.py, one class at a time.
 """
 
 from __future__ import annotations
@@ -28,27 +31,39 @@ TOGETHER = 512  # classes of one product: their captors' rows are widened to flo
 def certify_captives(
     layer: SoftmaxLayer, features: FeatureSet, classes: Sequence[int], captors: Sequence[Captors]
 ) -> NDArray[np.float64]:
-    """``certify_captivity`` for many classes: upper bounds (n,) on their best margins; inf where nothing is proven."""
+    """``certify_captivity`` for many classes: upper bounds (n,) on their best margins; inf where
+    nothing is proven.
+    """
     bounds = room_bounds(layer, features, classes, captors)
     for n in np.flatnonzero(~(bounds <= 0)).tolist():
-        bounds[n] = certify_captivity(layer, features, int(classes[n]), captors[n].rivals, captors[n].weights)
+        bounds[n] = certify_captivity(
+            layer, features, int(classes[n]), captors[n].rivals, captors[n].weights
+        )
     return bounds
 
 
 def room_bounds(
     layer: SoftmaxLayer, features: FeatureSet, classes: Sequence[int], captors: Sequence[Captors]
 ) -> NDArray[np.float64]:
-    """Upper bounds (n,) on the best margins that float weights prove with room; positive or inf says nothing.
+    """Upper bounds (n,) on the best margins that float weights prove with room; positive or inf
+    says nothing.
 
-    Fractions, weights that are none, and sizes at the ends of float64 are left to ``certify_captivity``.
+    Fractions, weights that are none, and sizes at the ends of float64 are left to
+    ``certify_captivity``.
     """
     bounds = np.full(len(classes), np.inf)
     if abs(exponent(features.extent)) > COMFORT:
         return bounds
-    valid = [n for n, (t, few) in enumerate(zip(classes, captors, strict=True)) if _is_valid(layer, int(t), few)]
+    valid = [
+        n
+        for n, (t, few) in enumerate(zip(classes, captors, strict=True))
+        if _is_valid(layer, int(t), few)
+    ]
     for start in range(0, len(valid), TOGETHER):
         part = valid[start : start + TOGETHER]
-        bounds[part] = _bounds(layer, features, np.array([classes[n] for n in part]), [captors[n] for n in part])
+        bounds[part] = _bounds(
+            layer, features, np.array([classes[n] for n in part]), [captors[n] for n in part]
+        )
     return bounds
 
 
@@ -57,9 +72,12 @@ def _bounds(
 ) -> NDArray[np.float64]:
     counts = [len(few.rivals) for few in captors]
     there, columns = np.unique(np.concatenate([few.rivals for few in captors]), return_inverse=True)
-    weights = np.concatenate([np.ldexp(few.weights, -exponent(float(few.weights.max()))) for few in captors])
+    weights = np.concatenate(
+        [np.ldexp(few.weights, -exponent(float(few.weights.max()))) for few in captors]
+    )
     L = scipy.sparse.csr_array(
-        (weights, columns, np.concatenate([[0], np.cumsum(counts)])), shape=(len(captors), len(there))
+        (weights, columns, np.concatenate([[0], np.cumsum(counts)])),
+        shape=(len(captors), len(there)),
     )
     # The bias as a last column: it is summed alike.
     own, rows = (
@@ -78,8 +96,12 @@ def _bounds(
     return np.array([_divide_up(features, *each) for each in zip(v, error, s[:, 0], strict=True)])
 
 
-def _divide_up(features: FeatureSet, v: NDArray[np.float64], error: NDArray[np.float64], s: float) -> float:
-    """The right side of hull.py's inequality divided by s, rounded up: towards zero where it is negative."""
+def _divide_up(
+    features: FeatureSet, v: NDArray[np.float64], error: NDArray[np.float64], s: float
+) -> float:
+    """The right side of hull.py's inequality divided by s, rounded up: towards zero where it is
+    negative.
+    """
     reach, size = features.support_bound(v[:-1], error[:-1])
     constant, constant_error = float(v[-1]), float(error[-1])
     right = reach + constant + constant_error
@@ -91,7 +113,12 @@ def _divide_up(features: FeatureSet, v: NDArray[np.float64], error: NDArray[np.f
 def _is_valid(layer: SoftmaxLayer, t: int, captors: Captors) -> bool:
     """Whether these are finite float weights >= 0, not all zero, on other classes of the layer."""
     rivals, weights = captors.rivals, captors.weights
-    if weights.dtype == object or rivals.ndim != 1 or rivals.shape != weights.shape or not len(rivals):
+    if (
+        weights.dtype == object
+        or rivals.ndim != 1
+        or rivals.shape != weights.shape
+        or not len(rivals)
+    ):
         return False
     inside = rivals.min() >= 0 and rivals.max() < layer.classes and not (rivals == t).any()
     return bool(inside and weights.min() >= 0 and 0 < weights.max() < np.inf)

@@ -1,8 +1,9 @@
-"""Classes with equal logits on the whole feature set: exact twins, and copies with a smaller bias, which always lose.
+"""Classes with equal logits on the whole feature set: exact twins, and copies with a smaller bias,
+which always lose.
 
-Over a box, a ball or all of R^d two logits agree everywhere iff row and bias are equal. After a normalisation they agree
-as soon as the effective rows ``gain * w`` (centred, for LayerNorm) and biases ``b + w.bias`` do: where a gain is 0, or along the ones,
-rows may differ.
+Over a box, a ball or all of R^d two logits agree everywhere iff row and bias are equal. After a
+normalisation they agree as soon as the effective rows ``gain * w`` (centred, for LayerNorm) and
+biases ``b + w.bias`` do: where a gain is 0, or along the ones, rows may differ.
 """
 
 from __future__ import annotations
@@ -17,16 +18,21 @@ from softgeom.layer import FeatureSet, SoftmaxLayer
 
 Bias = Fraction | float  # of effective rows, or as the layer has it
 
-NEAR = 1e-11  # projections of effective rows closer than this beside their size are compared exactly
+# projections of effective rows closer than this beside their size are compared exactly
+NEAR = 1e-11
 
 
 def are_twins(layer: SoftmaxLayer, features: FeatureSet, t: int, i: int) -> bool:
-    """Whether two different classes have equal logits at every x of the set, so that neither can beat the other."""
+    """Whether two different classes have equal logits at every x of the set, so that neither can
+    beat the other.
+    """
     if t == i or not (0 <= t < layer.classes and 0 <= i < layer.classes):
         return False
     if np.array_equal(layer.W[t], layer.W[i]):
         return bool(layer.bias[t] == layer.bias[i])
-    return features.own_coordinates and _effective(layer, features, t) == _effective(layer, features, i)
+    return features.own_coordinates and _effective(layer, features, t) == _effective(
+        layer, features, i
+    )
 
 
 def find_twins(layer: SoftmaxLayer, features: FeatureSet) -> tuple[dict[int, int], dict[int, int]]:
@@ -35,12 +41,15 @@ def find_twins(layer: SoftmaxLayer, features: FeatureSet) -> tuple[dict[int, int
     Returns
     -------
     tied, dominated : dict
-        Class -> the first other class with the same effective row and bias, and class -> a class with the same row and
-        the largest bias. A class is in at most one of them: having a better copy wins over having a twin.
+        Class -> the first other class with the same effective row and bias, and class -> a class
+        with the same row and the largest bias. A class is in at most one of them: having a better
+        copy wins over having a twin.
     """
     tied: dict[int, int] = {}
     dominated: dict[int, int] = {}
-    groups = _near_groups(layer, features) if features.own_coordinates else _groups_of_equal_rows(layer)
+    groups = (
+        _near_groups(layer, features) if features.own_coordinates else _groups_of_equal_rows(layer)
+    )
     for group, bias in groups:
         most = max(bias)
         top = [i for i, b in zip(group, bias, strict=True) if b == most]
@@ -54,7 +63,8 @@ def _groups_of_equal_rows(layer: SoftmaxLayer) -> list[tuple[list[int], list[Bia
     """Two or more equal rows with their biases, found by hash and confirmed entry by entry."""
     buckets: dict[int, list[int]] = {}
     for start in range(0, layer.classes, 4096):
-        rows = layer.W[start : start + 4096] + layer.W.dtype.type(0)  # -0.0 becomes 0.0, which equals it
+        # -0.0 becomes 0.0, which equals it
+        rows = layer.W[start : start + 4096] + layer.W.dtype.type(0)
         for n, row in enumerate(np.ascontiguousarray(rows)):
             buckets.setdefault(hash(row.tobytes()), []).append(start + n)
     groups: list[tuple[list[int], list[Bias]]] = []
@@ -68,10 +78,13 @@ def _groups_of_equal_rows(layer: SoftmaxLayer) -> list[tuple[list[int], list[Bia
 
 
 def _near_groups(layer: SoftmaxLayer, features: FeatureSet) -> list[tuple[list[int], list[Bias]]]:
-    """Two or more equal effective rows with their effective biases: neighbours in one direction, compared as fractions."""
+    """Two or more equal effective rows with their effective biases: neighbours in one direction,
+    compared as fractions.
+    """
     direction = np.random.default_rng(0).normal(size=layer.dimension)
     place, size = np.zeros(layer.classes), 0.0
-    with np.errstate(over="ignore", invalid="ignore"):  # what leaves float64 is not apart: compared exactly
+    # what leaves float64 is not apart: compared exactly
+    with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, layer.classes, 4096):
             rows = features.effective_rows(layer.W[start : start + 4096], np.float64)
             place[start : start + 4096] = rows @ direction
@@ -97,5 +110,7 @@ def _equal_within(
     return [group for group in found.values() if len(group[0]) > 1]
 
 
-def _effective(layer: SoftmaxLayer, features: FeatureSet, i: int) -> tuple[list[Fraction], Fraction]:
+def _effective(
+    layer: SoftmaxLayer, features: FeatureSet, i: int
+) -> tuple[list[Fraction], Fraction]:
     return features.reduce_exactly(*exact_row(layer, i))

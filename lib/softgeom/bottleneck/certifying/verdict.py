@@ -9,7 +9,8 @@ tied           ``Twin``: a class with equal logits on the whole set        equal
 undecided      ``Unknown``: the best bound and the reason                  nothing is claimed
 =============  ==========================================================  ==========================================
 
-*argmaxable* means winning strictly. A tied class never does, although ``numpy.argmax`` returns the first of twins.
+*argmaxable* means winning strictly. A tied class never does, although ``numpy.argmax`` returns the
+first of twins.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ Verdict = Literal["argmaxable", "unargmaxable", "tied", "undecided"]
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """A feature vector at which the class wins: x (d,), or u (d,) with x = bias + gain u for an ellipsoid.
+    """A feature vector at which the class wins: x (d,), or u (d,) with x = bias + gain u for an
+    ellipsoid.
 
     Floats, or Fractions (dtype object) where no float wins.
     """
@@ -41,7 +43,8 @@ class Witness:
 
 @dataclass(frozen=True, eq=False)
 class Captors:
-    """Rivals (k,) and weights (k,) >= 0: whatever x is, their weighted mean logit is at least the class's own.
+    """Rivals (k,) and weights (k,) >= 0: whatever x is, their weighted mean logit is at least the
+    class's own.
 
     Floats, or Fractions (dtype object) where an equality must hold to the last bit.
     """
@@ -61,7 +64,9 @@ class Twin:
 
 @dataclass(frozen=True, eq=False)
 class Unknown:
-    """No proof either way: the best margin is at most ``bound``, and at least nothing that was certified."""
+    """No proof either way: the best margin is at most ``bound``, and at least nothing that was
+    certified.
+    """
 
     bound: float
     reason: str
@@ -73,7 +78,9 @@ Evidence = Witness | Captors | Twin | Unknown
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """The evidence for one class, the method and steps that found it, the margin or bound that it certifies."""
+    """The evidence for one class, the method and steps that found it, the margin or bound that it
+    certifies.
+    """
 
     index: int
     evidence: Evidence
@@ -93,8 +100,9 @@ def check_evidence(layer: SoftmaxLayer, features: FeatureSet, t: int, evidence: 
     Returns
     -------
     float
-        A witness: a lower bound > 0 on its margin. Captors: an upper bound <= 0 on the best margin. A twin: 0.
-        Nothing is claimed for an undecided class, whose stored bound is returned as it is.
+        A witness: a lower bound > 0 on its margin. Captors: an upper bound <= 0 on the best margin.
+        A twin: 0. Nothing is claimed for an undecided class, whose stored bound is returned as it
+        is.
 
     Raises
     ------
@@ -102,21 +110,27 @@ def check_evidence(layer: SoftmaxLayer, features: FeatureSet, t: int, evidence: 
         If the evidence does not prove its verdict; the message names the class.
     """
     if isinstance(evidence, Witness):
-        margin = float(WitnessChecker(layer, features).certify(evidence.point[None], np.array([t]))[0])
+        margin = float(
+            WitnessChecker(layer, features).certify(evidence.point[None], np.array([t]))[0]
+        )
         if not margin > 0:
             raise EvidenceError(
-                f"Class {t} ({layer.token(t)}): the witness does not certainly win inside the feature set."
+                f"Class {t} ({layer.token(t)}): the witness does not certainly win inside "
+                "the feature set."
             )
         return margin
     if isinstance(evidence, Captors):
         bound = certify_captivity(layer, features, t, evidence.rivals, evidence.weights)
         if not bound <= 0:
-            raise EvidenceError(f"Class {t} ({layer.token(t)}): the weights do not prove that it can never win.")
+            raise EvidenceError(
+                f"Class {t} ({layer.token(t)}): the weights do not prove that it can never win."
+            )
         return bound
     if isinstance(evidence, Twin):
         if not are_twins(layer, features, t, evidence.twin):
             raise EvidenceError(
-                f"Class {t} ({layer.token(t)}) is no twin of class {evidence.twin}: their logits differ."
+                f"Class {t} ({layer.token(t)}) is no twin of class {evidence.twin}: their "
+                "logits differ."
             )
         return 0.0
     return evidence.bound

@@ -1,16 +1,20 @@
-"""Hyperplane arrangements with rational coefficients: their regions counted, and each visited, without rounding.
+"""Hyperplane arrangements with rational coefficients: their regions counted, and each visited,
+without rounding.
 
-The braid arrangement of C classes, seen from the features, is {x : (w_i - w_j).x + b_i - b_j = 0}, i < j (001, Appendix B,
-derivation 11); its regions are the rankings that the layer W (C, d), b (C,) realises. Both algorithms here rest on one fact: a new
-hyperplane H cuts exactly those regions of an arrangement A that meet it, and they are the regions of A restricted to H,
+The braid arrangement of C classes, seen from the features, is {x : (w_i - w_j).x + b_i - b_j = 0},
+i < j (001, Appendix B, derivation 11); its regions are the rankings that the layer W (C, d), b (C,)
+realises. Both algorithms here rest on one fact: a new hyperplane H cuts exactly those regions of an
+arrangement A that meet it, and they are the regions of A restricted to H,
 
     regions(A and H) = regions(A) + regions(A restricted to H)          (deletion and restriction).
 
-Counting follows that recursion down to dimension zero; visiting also carries a rational point of each region. Neither assumes
-general position, so weights in special position are counted as they are. The cost is about the number of regions times
-the number of hyperplanes squared: made for a dozen classes in a few dimensions.
+Counting follows that recursion down to dimension zero; visiting also carries a rational point of
+each region. Neither assumes general position, so weights in special position are counted as they
+are. The cost is about the number of regions times the number of hyperplanes squared: made for a
+dozen classes in a few dimensions.
 
-A hyperplane a.x + c = 0 is a tuple of integers (a_1, ..., a_d, c) without common factor, its first non-zero entry positive.
+A hyperplane a.x + c = 0 is a tuple of integers (a_1, ..., a_d, c) without common factor, its first
+non-zero entry positive.
 """
 
 from __future__ import annotations
@@ -31,27 +35,34 @@ Point = tuple[Fraction, ...]
 def exact_layer(W: Any, b: Any = None) -> tuple[list[Point], Point]:
     """Return the rows of W (C, d) and the bias (C,) as fractions; no bias becomes zeros.
 
-    Integers, floats (each one a dyadic fraction) and `Fraction` entries are all taken at their exact values.
+    Integers, floats (each one a dyadic fraction) and `Fraction` entries are all taken at their
+    exact values.
 
     Raises
     ------
     ValueError
-        When W is not a non-empty matrix, b does not have one entry a class, or an entry is not finite.
+        When W is not a non-empty matrix, b does not have one entry a class, or an entry is not
+        finite.
     """
     weights = np.array(W, dtype=object)
     if weights.ndim != 2 or 0 in weights.shape:
         raise ValueError(f"W must be a matrix of classes x features, not of shape {weights.shape}.")
     bias = np.zeros(len(weights), dtype=int) if b is None else np.array(b, dtype=object)
     if bias.shape != weights.shape[:1]:
-        raise ValueError(f"b must have one entry for each of the {len(weights)} classes, not shape {bias.shape}.")
+        raise ValueError(
+            f"b must have one entry for each of the {len(weights)} classes, not shape {bias.shape}."
+        )
     try:
         return [tuple(map(_fraction, row)) for row in weights], tuple(map(_fraction, bias))
     except (OverflowError, ValueError):
-        raise ValueError("W and b must be finite numbers: there is a NaN or an infinity among them.") from None
+        raise ValueError(
+            "W and b must be finite numbers: there is a NaN or an infinity among them."
+        ) from None
 
 
 def braid_arrangement(W: Any, b: Any = None) -> list[Hyperplane] | None:
-    """Return the distinct hyperplanes on which two classes of the layer tie, or None when two of them always do.
+    """Return the distinct hyperplanes on which two classes of the layer tie, or None when two of
+    them always do.
 
     Classes with equal rows and different biases never tie: they contribute no hyperplane.
 
@@ -63,10 +74,13 @@ def braid_arrangement(W: Any, b: Any = None) -> list[Hyperplane] | None:
         Biases; none counts as zeros.
     """
     rows, bias = exact_layer(W, b)
-    planes: dict[Hyperplane, None] = {}  # a set that keeps its order, so that results do not depend on hashing
+    # a set that keeps its order, so that results do not depend on hashing
+    planes: dict[Hyperplane, None] = {}
     for j in range(len(rows)):
         for i in range(j):
-            difference = [p - q for p, q in zip((*rows[i], bias[i]), (*rows[j], bias[j]), strict=True)]
+            difference = [
+                p - q for p, q in zip((*rows[i], bias[i]), (*rows[j], bias[j]), strict=True)
+            ]
             if any(difference[:-1]):
                 planes[_primitive(difference)] = None
             elif difference[-1] == 0:
@@ -75,7 +89,8 @@ def braid_arrangement(W: Any, b: Any = None) -> list[Hyperplane] | None:
 
 
 def count_arrangement_regions(hyperplanes: Sequence[Hyperplane]) -> int:
-    """Return the number of regions into which distinct hyperplanes cut their space, by deletion and restriction.
+    """Return the number of regions into which distinct hyperplanes cut their space, by deletion and
+    restriction.
 
     Examples
     --------
@@ -84,7 +99,9 @@ def count_arrangement_regions(hyperplanes: Sequence[Hyperplane]) -> int:
     >>> count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, -1)]), count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, 0)])
     (7, 6)
     """
-    return 1 + sum(count_arrangement_regions(_restrict(hyperplanes[:k], h)) for k, h in enumerate(hyperplanes))
+    return 1 + sum(
+        count_arrangement_regions(_restrict(hyperplanes[:k], h)) for k, h in enumerate(hyperplanes)
+    )
 
 
 def visit_regions(hyperplanes: Sequence[Hyperplane], dimension: int) -> list[Point]:
@@ -103,10 +120,13 @@ def visit_regions(hyperplanes: Sequence[Hyperplane], dimension: int) -> list[Poi
         pivot = _pivot(h)
         on_h = [_lift(q, h, pivot) for q in visit_regions(_restrict(earlier, h), dimension - 1)]
         cut = {_signs(earlier, q) for q in on_h}
-        points = [p for p in points if _signs(earlier, p) not in cut]  # what H does not meet stays in one piece
+        # what H does not meet stays in one piece
+        points = [p for p in points if _signs(earlier, p) not in cut]
         for q in on_h:
             step = _safe_step(earlier, q, h)
-            points += [tuple(x + side * step * n for x, n in zip(q, h, strict=False)) for side in (1, -1)]
+            points += [
+                tuple(x + side * step * n for x, n in zip(q, h, strict=False)) for side in (1, -1)
+            ]
     return points
 
 
@@ -130,11 +150,15 @@ def _pivot(h: Hyperplane) -> int:
 
 
 def _restrict(hyperplanes: Iterable[Hyperplane], h: Hyperplane) -> list[Hyperplane]:
-    """The arrangement inside h, in the coordinates other than the pivot; parallels of h do not meet it."""
+    """The arrangement inside h, in the coordinates other than the pivot; parallels of h do not meet
+    it.
+    """
     p = _pivot(h)
     inside: dict[Hyperplane, None] = {}
     for g in hyperplanes:
-        combined = [h[p] * x - g[p] * y for i, (x, y) in enumerate(zip(g, h, strict=True)) if i != p]
+        combined = [
+            h[p] * x - g[p] * y for i, (x, y) in enumerate(zip(g, h, strict=True)) if i != p
+        ]
         if any(combined[:-1]):
             inside[_primitive(combined)] = None
     return list(inside)
@@ -156,6 +180,11 @@ def _signs(hyperplanes: Sequence[Hyperplane], p: Point) -> tuple[bool, ...]:
 
 
 def _safe_step(hyperplanes: Sequence[Hyperplane], q: Point, h: Hyperplane) -> Fraction:
-    """A step along the normal of h that crosses none of the others; 1 / integer keeps the denominators short."""
-    speeds = [(abs(sum(a * n for a, n in zip(g[:-1], h, strict=False))), abs(_evaluate(g, q))) for g in hyperplanes]
+    """A step along the normal of h that crosses none of the others; 1 / integer keeps the
+    denominators short.
+    """
+    speeds = [
+        (abs(sum(a * n for a, n in zip(g[:-1], h, strict=False))), abs(_evaluate(g, q)))
+        for g in hyperplanes
+    ]
     return Fraction(1, max((math.floor(speed / gap) + 1 for speed, gap in speeds), default=1))

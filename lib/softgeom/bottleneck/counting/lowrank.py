@@ -1,16 +1,20 @@
-"""The softmax bottleneck itself: low-rank tables of log-probabilities, and the cross-entropy that they cost (001, Section 2.1).
+"""The softmax bottleneck itself: low-rank tables of log-probabilities, and the cross-entropy that
+they cost (001, Section 2.1).
 
-N contexts with features X (N, d) pass through one layer W (C, d), b (C,). Their log-probabilities fill a table
+N contexts with features X (N, d) pass through one layer W (C, d), b (C,). Their log-probabilities
+fill a table
 
     A = X W^T + 1 b^T - s 1^T,   s_n = log sum_i exp(w_i.x_n + b_i)     (N, C)
 
-of rank at most d + 1 without a bias and d + 2 with one, since the normalisation s and the bias add one rank each. A target table
-P (N, C), whose rows are the true distributions, is matched only if log P has such a form; otherwise the least cross-entropy
+of rank at most d + 1 without a bias and d + 2 with one, since the normalisation s and the bias add
+one rank each. A target table P (N, C), whose rows are the true distributions, is matched only if
+log P has such a form; otherwise the least cross-entropy
 
     H_d = min over X, W, b of  - 1/N sum_n P_n . A_n
 
-exceeds the entropy of P, by the divergence D_d. Raising d can only lower it (Ganea et al. 2019, Theorem 2). D_d vanishes once d is
-the rank of the log P whose rows (and with a bias, columns) are centred; with a bias, D_0 is the mutual information of context and class.
+exceeds the entropy of P, by the divergence D_d. Raising d can only lower it (Ganea et al. 2019,
+Theorem 2). D_d vanishes once d is the rank of the log P whose rows (and with a bias, columns) are
+centred; with a bias, D_0 is the mutual information of context and class.
 """
 
 from __future__ import annotations
@@ -23,12 +27,19 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, xlogy
 
-__all__ = ["LowRankFit", "descend_by_bounds", "fit_low_rank", "log_probabilities", "sufficient_dimension"]
+__all__ = [
+    "LowRankFit",
+    "descend_by_bounds",
+    "fit_low_rank",
+    "log_probabilities",
+    "sufficient_dimension",
+]
 
 Matrix = NDArray[np.float64]
 
 ROW_SUM_TOLERANCE = 1e-9  # rounding of a row of probabilities, with room to spare
-# A layer's scale grows without end where a target probability is zero, so the search would stop at an arbitrary point.
+# A layer's scale grows without end where a target probability is zero, so the search would stop at
+# an arbitrary point.
 SMALLEST_PROBABILITY = 1e-12
 
 
@@ -55,7 +66,9 @@ class LowRankFit:
 
 
 def log_probabilities(X: Matrix, W: Matrix, b: Matrix | None = None) -> Matrix:
-    """Return the table A (N, C) of log-probabilities that features X (N, d) get from the layer W (C, d), b (C,)."""
+    """Return the table A (N, C) of log-probabilities that features X (N, d) get from the layer W
+    (C, d), b (C,).
+    """
     logits = X @ W.T
     return log_softmax(logits if b is None else logits + b, axis=1)
 
@@ -63,20 +76,24 @@ def log_probabilities(X: Matrix, W: Matrix, b: Matrix | None = None) -> Matrix:
 def sufficient_dimension(P: Matrix, bias: bool, rtol: float = 1e-9) -> int:
     """Return the least d for which some layer reproduces the table P (N, C) exactly.
 
-    The rank of log P with centred rows and, with a bias, centred columns: A and P agree iff their rows agree up to constants.
-    Singular values below `rtol` times the largest entry count as zeros.
+    The rank of log P with centred rows and, with a bias, centred columns: A and P agree iff their
+    rows agree up to constants. Singular values below `rtol` times the largest entry count as zeros.
     """
     centred = _centred_logarithms(P, bias)
     values = np.linalg.svd(centred, compute_uv=False)
     return int(np.sum(values > rtol * max(1.0, float(np.abs(np.log(P)).max()))))
 
 
-def fit_low_rank(P: Any, dimension: int, bias: bool, *, rng: np.random.Generator, starts: int = 8) -> LowRankFit:
-    """Return the best low-rank softmax fit to a table of distributions that is found from several starts.
+def fit_low_rank(
+    P: Any, dimension: int, bias: bool, *, rng: np.random.Generator, starts: int = 8
+) -> LowRankFit:
+    """Return the best low-rank softmax fit to a table of distributions that is found from several
+    starts.
 
-    Minimises the cross-entropy over X (N, d), W (C, d) and b (C,) jointly, by a truncated Newton method with the analytic
-    gradient. The first start is the truncated singular value decomposition of log P: the answer from `sufficient_dimension`
-    on, and enough at d = 0, where the problem is convex. Between, it is not, and the other starts are random.
+    Minimises the cross-entropy over X (N, d), W (C, d) and b (C,) jointly, by a truncated Newton
+    method with the analytic gradient. The first start is the truncated singular value decomposition
+    of log P: the answer from `sufficient_dimension` on, and enough at d = 0, where the problem is
+    convex. Between, it is not, and the other starts are random.
 
     Parameters
     ----------
@@ -98,18 +115,25 @@ def fit_low_rank(P: Any, dimension: int, bias: bool, *, rng: np.random.Generator
     """
     table = _check_table(P)
     if dimension < 0 or starts < 1:
-        raise ValueError(f"need dimension >= 0 and starts >= 1, not dimension={dimension} and starts={starts}.")
+        raise ValueError(
+            f"need dimension >= 0 and starts >= 1, not dimension={dimension} and starts={starts}."
+        )
     solved = dimension == 0 or dimension >= sufficient_dimension(table, bias)
     fits = []
     for start in range(1 if solved else starts):
-        initial = _spectral_start(table, dimension, bias) if start == 0 else _random_start(table, dimension, rng)
+        initial = (
+            _spectral_start(table, dimension, bias)
+            if start == 0
+            else _random_start(table, dimension, rng)
+        )
         packed = np.concatenate([part.ravel() for part in initial])
         found = minimize(
             _objective,
             packed,
             args=(table, dimension, bias),
             jac=True,
-            method="TNC",  # its vector operations start no threads, which would cost more than these small tables
+            # its vector operations start no threads, which would cost more than these small tables
+            method="TNC",
             options={"maxfun": 20000, "ftol": 1e-15, "gtol": 1e-9, "xtol": 0.0},
         )
         fits.append(_as_fit(found.x, table, dimension, bias))
@@ -117,10 +141,12 @@ def fit_low_rank(P: Any, dimension: int, bias: bool, *, rng: np.random.Generator
 
 
 def descend_by_bounds(P: Any, start: LowRankFit, bias: bool, steps: int) -> LowRankFit:
-    """Return the fit after alternating descent from `start`: a second route, with neither line search nor step size.
+    """Return the fit after alternating descent from `start`: a second route, with neither line
+    search nor step size.
 
-    The curvature of log sum exp never exceeds (I - 1 1^T / C) / 2 (Boehning 1992). So for fixed W the cross-entropy lies under a parabola
-    in X that touches it at the current point, and likewise for fixed X; jumping to the bottom of each parabola in turn never ascends.
+    The curvature of log sum exp never exceeds (I - 1 1^T / C) / 2 (Boehning 1992). So for fixed W
+    the cross-entropy lies under a parabola in X that touches it at the current point, and likewise
+    for fixed X; jumping to the bottom of each parabola in turn never ascends.
 
     Parameters
     ----------
@@ -151,7 +177,10 @@ def _check_table(P: Any) -> Matrix:
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(f"P must be a table of contexts x classes, not of shape {table.shape}.")
     if not np.all(table >= SMALLEST_PROBABILITY):
-        raise ValueError("P must hold positive probabilities: a zero is matched only by weights that grow without end.")
+        raise ValueError(
+            "P must hold positive probabilities: a zero is matched only by weights that grow "
+            "without end."
+        )
     if np.abs(table.sum(axis=1) - 1).max() > ROW_SUM_TOLERANCE:
         raise ValueError("each row of P must sum to one.")
     return table
@@ -167,7 +196,9 @@ def _objective(packed: Matrix, P: Matrix, dimension: int, bias: bool) -> tuple[f
     return -float(np.sum(P * A)) / len(P), gradient
 
 
-def _unpack(packed: Matrix, shape: tuple[int, ...], dimension: int) -> tuple[Matrix, Matrix, Matrix]:
+def _unpack(
+    packed: Matrix, shape: tuple[int, ...], dimension: int
+) -> tuple[Matrix, Matrix, Matrix]:
     N, C = shape
     X, W, b = np.split(packed, [N * dimension, (N + C) * dimension])
     return X.reshape(N, dimension), W.reshape(C, dimension), b
@@ -177,7 +208,10 @@ def _as_fit(packed: Matrix, P: Matrix, dimension: int, bias: bool) -> LowRankFit
     value, gradient = _objective(packed, P, dimension, bias)
     entropy = -float(xlogy(P, P).sum()) / len(P)
     return LowRankFit(
-        *_unpack(packed, P.shape, dimension), value, value - entropy, float(np.abs(gradient).max(initial=0))
+        *_unpack(packed, P.shape, dimension),
+        value,
+        value - entropy,
+        float(np.abs(gradient).max(initial=0)),
     )
 
 
@@ -188,16 +222,23 @@ def _centred_logarithms(P: Matrix, bias: bool) -> Matrix:
 
 
 def _spectral_start(P: Matrix, dimension: int, bias: bool) -> tuple[Matrix, Matrix, Matrix]:
-    """The d leading singular triplets of the centred log P: already the answer when d is sufficient."""
+    """The d leading singular triplets of the centred log P: already the answer when d is
+    sufficient.
+    """
     L = _centred_logarithms(P, bias)
     U, values, Vt = np.linalg.svd(L, full_matrices=False)
     kept = min(dimension, len(values))
     X, W = np.zeros((len(P), dimension)), np.zeros((P.shape[1], dimension))
-    X[:, :kept], W[:, :kept] = U[:, :kept] * np.sqrt(values[:kept]), Vt[:kept].T * np.sqrt(values[:kept])
+    X[:, :kept], W[:, :kept] = (
+        U[:, :kept] * np.sqrt(values[:kept]),
+        Vt[:kept].T * np.sqrt(values[:kept]),
+    )
     column_means = _centred_logarithms(P, False).mean(axis=0)
     return X, W, column_means if bias else np.zeros(P.shape[1])
 
 
-def _random_start(P: Matrix, dimension: int, rng: np.random.Generator) -> tuple[Matrix, Matrix, Matrix]:
+def _random_start(
+    P: Matrix, dimension: int, rng: np.random.Generator
+) -> tuple[Matrix, Matrix, Matrix]:
     N, C = P.shape
     return rng.normal(size=(N, dimension)), rng.normal(size=(C, dimension)), np.zeros(C)

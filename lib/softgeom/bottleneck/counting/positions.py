@@ -1,7 +1,9 @@
-"""Layers of four classes and two features in general and in special position: where the counts of 001, Tables 2 and 3, are only upper bounds.
+"""Layers of four classes and two features in general and in special position: where the counts of
+001, Tables 2 and 3, are only upper bounds.
 
-The counts hold in general position. What counts for any position is the rank of W modulo the all-ones vector, and whether b adds to that
-span (`effective_shape`); even then special weights may realise fewer rankings, as the corners of a square do.
+The counts hold in general position. What counts for any position is the rank of W modulo the
+all-ones vector, and whether b adds to that span (`effective_shape`); even then special weights may
+realise fewer rankings, as the corners of a square do.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ __all__ = ["GENERIC", "SPECIAL_LAYERS", "SQUARE", "WITH_ONES", "random_layer"]
 
 GENERIC = [[1, 2], [3, -1], [-2, 5], [-4, -4]]
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
-WITH_ONES = [[u, v, 1 - u - v] for u, v in GENERIC]  # d = C - 1, but the columns add up to the all-ones vector
+# d = C - 1, but the columns add up to the all-ones vector
+WITH_ONES = [[u, v, 1 - u - v] for u, v in GENERIC]
 
 SPECIAL_LAYERS: dict[str, tuple[list, list | None]] = {
     "general position": (GENERIC, None),
@@ -34,6 +37,8 @@ SPECIAL_LAYERS: dict[str, tuple[list, list | None]] = {
 def random_layer(
     rng: np.random.Generator, classes: int, dimension: int, bias: bool, size: int = 10**6
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Integer weights (C, d) and biases (C,) or None, uniform on -size ... size - 1: in general position when size is large."""
+    """Integer weights (C, d) and biases (C,) or None, uniform on -size ... size - 1: in general
+    position when size is large.
+    """
     W = rng.integers(-size, size, (classes, dimension))
     return W, rng.integers(-size, size, classes) if bias else None

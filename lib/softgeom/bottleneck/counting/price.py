@@ -1,7 +1,9 @@
-"""What each missing feature costs: the least cross-entropy of a table of distributions at every rank (001, Section 2.1).
+"""What each missing feature costs: the least cross-entropy of a table of distributions at every
+rank (001, Section 2.1).
 
-Ganea et al. (2019, Theorem 2): it falls as the rank grows. Both ends are known in closed form: a layer of no features but a bias costs the
-mutual information of context and class, and from `sufficient_dimension` on nothing is lost.
+Ganea et al. (2019, Theorem 2): it falls as the rank grows. Both ends are known in closed form: a
+layer of no features but a bias costs the mutual information of context and class, and from
+`sufficient_dimension` on nothing is lost.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ def costs_by_rank(P: Any, rng: np.random.Generator, *, starts: int = 8) -> pd.Da
     Returns
     -------
     DataFrame
-        Columns bias, dimension, cross_entropy, divergence (the excess over the entropy, in nats), gradient (largest entry), and second_route: by how
-        much an independent descent, continued from the fit, changes the divergence.
+        Columns bias, dimension, cross_entropy, divergence (the excess over the entropy, in nats),
+        gradient (largest entry), and second_route: by how much an independent descent, continued
+        from the fit, changes the divergence.
     """
     table = np.asarray(P, dtype=float)
     rows = []
@@ -34,8 +37,13 @@ def costs_by_rank(P: Any, rng: np.random.Generator, *, starts: int = 8) -> pd.Da
             fit = fit_low_rank(table, d, bias, rng=rng, starts=starts)
             again = descend_by_bounds(table, fit, bias, _ROUNDS)
             change = abs(again.divergence - fit.divergence)
-            rows.append((bias, d, fit.cross_entropy, max(fit.divergence, 0.0), fit.gradient, change))
-    return pd.DataFrame(rows, columns=["bias", "dimension", "cross_entropy", "divergence", "gradient", "second_route"])
+            rows.append(
+                (bias, d, fit.cross_entropy, max(fit.divergence, 0.0), fit.gradient, change)
+            )
+    return pd.DataFrame(
+        rows,
+        columns=["bias", "dimension", "cross_entropy", "divergence", "gradient", "second_route"],
+    )
 
 
 def mutual_information(P: Any) -> float:

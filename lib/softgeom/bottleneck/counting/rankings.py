@@ -1,17 +1,22 @@
-"""Rankings of the classes that a softmax layer can and cannot realise (001, Section 3.1.2 and Corollaries 1 and 2).
+"""Rankings of the classes that a softmax layer can and cannot realise (001, Section 3.1.2 and
+Corollaries 1 and 2).
 
-A feature vector x ranks the classes by y = W x + b, W (C, d), b (C,): the ranking pi lists them in increasing order of probability,
+A feature vector x ranks the classes by y = W x + b, W (C, d), b (C,): the ranking pi lists them in
+increasing order of probability,
 
     y[pi_1] < y[pi_2] < ... < y[pi_C]            (3)
 
-and its last entry is the argmax. Classes are numbered from 0 here, from 1 in the paper. The C - 1 inequalities say that y lies in
-one region of the braid arrangement, so that pi is realisable iff the affine subspace {W x + b} meets that region (Corollary 1).
-Motzkin's theorem gives the other side: pi is not realisable iff some weights l >= 0, not all zero, combine the steps of the ranking into
+and its last entry is the argmax. Classes are numbered from 0 here, from 1 in the paper. The C - 1
+inequalities say that y lies in one region of the braid arrangement, so that pi is realisable iff
+the affine subspace {W x + b} meets that region (Corollary 1). Motzkin's theorem gives the other
+side: pi is not realisable iff some weights l >= 0, not all zero, combine the steps of the ranking
+into
 
     sum_k l_k (w[pi_k+1] - w[pi_k]) = 0   with   sum_k l_k (b[pi_k+1] - b[pi_k]) <= 0,
 
-for then the increases of y along the ranking, all positive by (3), would combine to a number that is not. `decide_ranking` returns
-the feature vector or the weights, either of them checked in fractions: the linear programme proposes, it does not judge.
+for then the increases of y along the ranking, all positive by (3), would combine to a number that
+is not. `decide_ranking` returns the feature vector or the weights, either of them checked in
+fractions: the linear programme proposes, it does not judge.
 """
 
 from __future__ import annotations
@@ -25,13 +30,25 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from softgeom.bottleneck.counting.arrangement import Point, braid_arrangement, exact_layer, visit_regions
+from softgeom.bottleneck.counting.arrangement import (
+    Point,
+    braid_arrangement,
+    exact_layer,
+    visit_regions,
+)
 
-__all__ = ["RankingVerdict", "decide_ranking", "effective_shape", "feasible_rankings", "rank_classes"]
+__all__ = [
+    "RankingVerdict",
+    "decide_ranking",
+    "effective_shape",
+    "feasible_rankings",
+    "rank_classes",
+]
 
 Ranking = tuple[int, ...]
 
-# Weights of the linear programme below this share of their sum are taken for zeros; the exact check that follows judges the guess.
+# Weights of the linear programme below this share of their sum are taken for zeros; the exact check
+# that follows judges the guess.
 SUPPORT = 1e-9
 
 
@@ -57,10 +74,14 @@ class RankingVerdict:
     weights: Point | None = None
 
     def verify(self, W: Any, b: Any = None) -> bool:
-        """Return whether the evidence proves the verdict for this layer, in exact arithmetic and without a solver."""
+        """Return whether the evidence proves the verdict for this layer, in exact arithmetic and
+        without a solver.
+        """
         normals, offsets = _steps(self.ranking, *exact_layer(W, b))
         if self.feasible:
-            return self.x is not None and all(_dot(a, self.x) + c > 0 for a, c in zip(normals, offsets, strict=True))
+            return self.x is not None and all(
+                _dot(a, self.x) + c > 0 for a, c in zip(normals, offsets, strict=True)
+            )
         if self.weights is None or min(self.weights) < 0 or not any(self.weights):
             return False
         balanced = not any(_dot(column, self.weights) for column in zip(*normals, strict=True))
@@ -68,7 +89,8 @@ class RankingVerdict:
 
 
 def rank_classes(scores: Any) -> Ranking:
-    """Return the ranking of equation (3): the classes in increasing order of their scores, the argmax last.
+    """Return the ranking of equation (3): the classes in increasing order of their scores, the
+    argmax last.
 
     Parameters
     ----------
@@ -92,7 +114,8 @@ def rank_classes(scores: Any) -> Ranking:
     for i, j in pairwise(order):
         if not values[i] < values[j]:
             raise ValueError(
-                f"classes {i} and {j} have scores {values[i]} and {values[j]}, which do not rank strictly."
+                f"classes {i} and {j} have scores {values[i]} and {values[j]}, which do not "
+                "rank strictly."
             )
     return tuple(order)
 
@@ -119,14 +142,17 @@ def feasible_rankings(W: Any, b: Any = None) -> dict[Ranking, Point]:
     if hyperplanes is None:
         return {}
     points = visit_regions(hyperplanes, len(rows[0]))
-    return {rank_classes([_dot(w, x) + c for w, c in zip(rows, bias, strict=True)]): x for x in points}
+    return {
+        rank_classes([_dot(w, x) + c for w, c in zip(rows, bias, strict=True)]): x for x in points
+    }
 
 
 def decide_ranking(ranking: Sequence[int], W: Any, b: Any = None) -> RankingVerdict:
-    """Decide whether a layer realises a ranking, by a linear programme whose answer is then proven in fractions.
+    """Decide whether a layer realises a ranking, by a linear programme whose answer is then proven
+    in fractions.
 
-    The programme maximises the smallest step, capped at one: t subject to (w[pi_k+1] - w[pi_k]).x + b[pi_k+1] - b[pi_k] >= t. Its
-    dual solution names the steps that contradict each other.
+    The programme maximises the smallest step, capped at one: t subject to (w[pi_k+1] - w[pi_k]).x +
+    b[pi_k+1] - b[pi_k] >= t. Its dual solution names the steps that contradict each other.
 
     Parameters
     ----------
@@ -142,16 +168,22 @@ def decide_ranking(ranking: Sequence[int], W: Any, b: Any = None) -> RankingVerd
     ValueError
         When the ranking is not a permutation of the classes, or the layer is malformed.
     ArithmeticError
-        When neither answer could be proven, which needs weights that differ by little more than rounding errors.
+        When neither answer could be proven, which needs weights that differ by little more than
+        rounding errors.
     """
     rows, bias = exact_layer(W, b)
     order = tuple(int(c) for c in ranking)
     if sorted(order) != list(range(len(rows))):
-        raise ValueError(f"the ranking {order} is no permutation of the {len(rows)} classes 0 ... {len(rows) - 1}.")
+        raise ValueError(
+            f"the ranking {order} is no permutation of the {len(rows)} classes 0 ... "
+            f"{len(rows) - 1}."
+        )
     normals, offsets = _steps(order, rows, bias)
     if not normals:
         return RankingVerdict(order, True, x=(Fraction(0),) * len(rows[0]))
-    x, duals = _largest_smallest_step(np.array(normals, dtype=float), np.array(offsets, dtype=float))
+    x, duals = _largest_smallest_step(
+        np.array(normals, dtype=float), np.array(offsets, dtype=float)
+    )
     candidates = [RankingVerdict(order, True, x=tuple(map(Fraction, x)))]
     weights = _exact_weights(normals, duals)
     if weights is not None:
@@ -159,16 +191,21 @@ def decide_ranking(ranking: Sequence[int], W: Any, b: Any = None) -> RankingVerd
     for verdict in candidates:
         if verdict.verify(W, b):
             return verdict
-    raise ArithmeticError(f"the ranking {order} is too close to call in floating point; ask feasible_rankings instead.")
+    raise ArithmeticError(
+        f"the ranking {order} is too close to call in floating point; ask feasible_rankings "
+        "instead."
+    )
 
 
 def effective_shape(W: Any, b: Any = None) -> tuple[int, bool]:
-    """Return the dimension and the bias that count for the rankings: (rank of W modulo ones, whether b adds to that span).
+    """Return the dimension and the bias that count for the rankings: (rank of W modulo ones,
+    whether b adds to that span).
 
-    Adding a multiple of the all-ones vector to the logits changes no ranking. So columns of W that differ by one count once,
-    a constant column not at all, and a bias in the span of the columns of W and the all-ones vector only shifts the features.
-    `count_regions` of these two is the most that the layer can realise, reached in general position. The ranks are exact, so
-    a bias that was meant to lie in the span must do so without rounding: give integers or fractions.
+    Adding a multiple of the all-ones vector to the logits changes no ranking. So columns of W that
+    differ by one count once, a constant column not at all, and a bias in the span of the columns of
+    W and the all-ones vector only shifts the features. `count_regions` of these two is the most
+    that the layer can realise, reached in general position. The ranks are exact, so a bias that was
+    meant to lie in the span must do so without rounding: give integers or fractions.
 
     Parameters
     ----------
@@ -185,7 +222,9 @@ def effective_shape(W: Any, b: Any = None) -> tuple[int, bool]:
 
 
 def _steps(ranking: Ranking, rows: Sequence[Point], bias: Point) -> tuple[list[Point], Point]:
-    """Normals (C - 1, d) and offsets (C - 1,) of the half-spaces whose intersection realises the ranking."""
+    """Normals (C - 1, d) and offsets (C - 1,) of the half-spaces whose intersection realises the
+    ranking.
+    """
     pairs = list(pairwise(ranking))
     normals = [tuple(q - p for p, q in zip(rows[i], rows[j], strict=True)) for i, j in pairs]
     return normals, tuple(bias[j] - bias[i] for i, j in pairs)
@@ -195,9 +234,14 @@ def _dot(a: Sequence[Fraction], x: Sequence[Fraction]) -> Fraction:
     return sum((p * q for p, q in zip(a, x, strict=True)), Fraction(0))
 
 
-def _largest_smallest_step(normals: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Maximise t <= 1 with normals x + offsets >= t; return x (d,) and the dual weights of the steps (C - 1,)."""
-    # Steps are scaled to unit length first: the sign of a step does not depend on it, the solver's tolerances do.
+def _largest_smallest_step(
+    normals: np.ndarray, offsets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Maximise t <= 1 with normals x + offsets >= t; return x (d,) and the dual weights of the
+    steps (C - 1,).
+    """
+    # Steps are scaled to unit length first: the sign of a step does not depend on it, the solver's
+    # tolerances do.
     scale = np.linalg.norm(np.column_stack([normals, offsets]), axis=1)
     scale[scale == 0] = 1.0
     A, c = normals / scale[:, None], offsets / scale
@@ -210,12 +254,16 @@ def _largest_smallest_step(normals: np.ndarray, offsets: np.ndarray) -> tuple[np
         method="highs",
     )
     if solution.status != 0:
-        raise ArithmeticError(f"the linear programme of a ranking stopped without an optimum: {solution.message}")
+        raise ArithmeticError(
+            f"the linear programme of a ranking stopped without an optimum: {solution.message}"
+        )
     return solution.x[:d], np.maximum(-solution.ineqlin.marginals, 0.0) / scale
 
 
 def _exact_weights(normals: Sequence[Point], duals: np.ndarray) -> Point | None:
-    """The exact weights on the support of the duals: the one relation between the normals there, or None if it is not unique."""
+    """The exact weights on the support of the duals: the one relation between the normals there, or
+    None if it is not unique.
+    """
     support = [k for k, weight in enumerate(duals) if weight > SUPPORT * duals.sum()]
     if not support:
         return None
@@ -244,6 +292,8 @@ def _row_reduce(matrix: Sequence[Sequence[Fraction]]) -> tuple[list[list[Fractio
         rows[top] = [value / rows[top][column] for value in rows[top]]
         for i, row in enumerate(rows):
             if i != top and row[column]:
-                rows[i] = [value - row[column] * pivot for value, pivot in zip(row, rows[top], strict=True)]
+                rows[i] = [
+                    value - row[column] * pivot for value, pivot in zip(row, rows[top], strict=True)
+                ]
         pivots.append(column)
     return rows, pivots

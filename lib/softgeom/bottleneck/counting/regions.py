@@ -1,22 +1,27 @@
-"""How many rankings of its classes a softmax layer can realise (001, Section 3.2 and Appendix C, Tables 2 and 3).
+"""How many rankings of its classes a softmax layer can realise (001, Section 3.2 and Appendix C,
+Tables 2 and 3).
 
-The layer y = W x + b, W (C, d), ranks C classes by their logits. A ranking is a region of the braid arrangement
-{y_i = y_j} of R^C, and it is realisable when the affine subspace {W x + b} meets that region. For W and b in general position the
-number of such rankings depends on C, on d and on the presence of a bias only. Writing Q for it, both cases obey
+The layer y = W x + b, W (C, d), ranks C classes by their logits. A ranking is a region of the braid
+arrangement {y_i = y_j} of R^C, and it is realisable when the affine subspace {W x + b} meets that
+region. For W and b in general position the number of such rankings depends on C, on d and on the
+presence of a bias only. Writing Q for it, both cases obey
 
     Q(C + 1, d) = Q(C, d) + C Q(C, d - 1)            (Cover 1967; Good and Tideman 1977)
 
-because the new class adds C hyperplanes, on each of which the others trace an arrangement of the same kind, one dimension down and with
-one class less. They differ where the recurrence starts: a layer with a bias has Q(C, 0) = 1, one without has Q(C, 1) = 2 for C >= 2.
-With c(n, m) the unsigned Stirling numbers of the first kind, the closed forms are
+because the new class adds C hyperplanes, on each of which the others trace an arrangement of the
+same kind, one dimension down and with one class less. They differ where the recurrence starts: a
+layer with a bias has Q(C, 0) = 1, one without has Q(C, 1) = 2 for C >= 2. With c(n, m) the unsigned
+Stirling numbers of the first kind, the closed forms are
 
     with a bias       sum of c(C, C - k) over k = 0 ... d,
     without a bias    2 (c(C, C - d + 1) + c(C, C - d + 3) + ...),  or C! once d >= C - 1.
 
-So the realisable fraction of the C! rankings is the probability that a random permutation of C elements has at least C - d cycles.
-The difference of the two counts is the number of bounded regions (Zaslavsky 1975).
+So the realisable fraction of the C! rankings is the probability that a random permutation of C
+elements has at least C - d cycles. The difference of the two counts is the number of bounded
+regions (Zaslavsky 1975).
 
-Weights in special position realise fewer: `softgeom.bottleneck.counting.arrangement` counts those one by one.
+Weights in special position realise fewer: `softgeom.bottleneck.counting.arrangement` counts those
+one by one.
 """
 
 from __future__ import annotations
@@ -30,7 +35,8 @@ from softgeom.bottleneck.counting.stirling import log_stirling_tail, stirling_po
 
 __all__ = ["count_regions", "count_regions_by_recurrence", "log10_factorial", "log10_regions"]
 
-# Up to here the exact integer is quicker than the integral, and more accurate: its saddle point moves out as C^2 / (2 d).
+# Up to here the exact integer is quicker than the integral, and more accurate: its saddle point
+# moves out as C^2 / (2 d).
 EXACT_DIMENSION = 256
 
 
@@ -69,7 +75,8 @@ def count_regions(classes: int, dimension: int, bias: bool) -> int:
 
 
 def count_regions_by_recurrence(classes: int, dimension: int, bias: bool) -> int:
-    """Return what `count_regions` returns, by the recurrence: C d additions of integers and no Stirling number.
+    """Return what `count_regions` returns, by the recurrence: C d additions of integers and no
+    Stirling number.
 
     Parameters and errors as in `count_regions`.
     """
@@ -87,7 +94,8 @@ def count_regions_by_recurrence(classes: int, dimension: int, bias: bool) -> int
 def log10_regions(classes: int, dimension: int, bias: bool) -> float:
     """Return the decimal logarithm of `count_regions` for layers of any size, in milliseconds.
 
-    Parameters and errors as in `count_regions`. The relative error stays below 1e-10 (compared with the exact integers).
+    Parameters and errors as in `count_regions`. The relative error stays below 1e-10 (compared with
+    the exact integers).
 
     Examples
     --------
@@ -99,7 +107,11 @@ def log10_regions(classes: int, dimension: int, bias: bool) -> float:
         return log10_factorial(C)
     if d <= EXACT_DIMENSION:
         return math.log10(count_regions(C, d, bias))
-    log = log_stirling_tail(C, C - d) if bias else math.log(2) + log_stirling_tail(C, C - d + 1, step=2)
+    log = (
+        log_stirling_tail(C, C - d)
+        if bias
+        else math.log(2) + log_stirling_tail(C, C - d + 1, step=2)
+    )
     return log / math.log(10)
 
 
@@ -110,8 +122,14 @@ def log10_factorial(classes: int) -> float:
 
 def _check_sizes(classes: int, dimension: int, bias: bool) -> tuple[int, int, bool]:
     if not isinstance(bias, (bool, np.bool_)):
-        raise TypeError(f"bias says whether there is one: give True or False, not {type(bias).__name__}.")
-    return _positive_integer("classes", classes), _positive_integer("dimension", dimension), bool(bias)
+        raise TypeError(
+            f"bias says whether there is one: give True or False, not {type(bias).__name__}."
+        )
+    return (
+        _positive_integer("classes", classes),
+        _positive_integer("dimension", dimension),
+        bool(bias),
+    )
 
 
 def _positive_integer(name: str, value: int) -> int:

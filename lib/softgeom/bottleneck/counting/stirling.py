@@ -1,17 +1,20 @@
 """Unsigned Stirling numbers of the first kind, exactly and in logarithms.
 
-c(n, m) counts the permutations of n elements with m cycles, and is the coefficient of x^m in the rising factorial
+c(n, m) counts the permutations of n elements with m cycles, and is the coefficient of x^m in the
+rising factorial
 
     x (x + 1) ... (x + n - 1) = Gamma(x + n) / Gamma(x).
 
-The counts of softmax rankings (001, Appendix C) are sums of c(n, n - k) over k up to the bottleneck dimension, so both
-routes here are made for n in the hundred thousands and k in the thousands:
+The counts of softmax rankings (001, Appendix C) are sums of c(n, n - k) over k up to the bottleneck
+dimension, so both routes here are made for n in the hundred thousands and k in the thousands:
 
-- exact: a permutation with n - k cycles moves k + j elements in j cycles of length two or more, hence
-  c(n, n - k) = sum_j a(k, j) binom(n, k + j), with a(k, j) the associated Stirling numbers. That is a polynomial in n of
-  degree 2 k, and its coefficients cost k^2 / 2 additions whatever n is;
-- logarithms: Cauchy's integral on a circle through the saddle point. There the coefficients c(n, m) r^m / F(r) are
-  the probabilities of a sum of independent coin flips, which one Fourier transform reads off without cancellation.
+- exact: a permutation with n - k cycles moves k + j elements in j cycles of length two or more,
+  hence c(n, n - k) = sum_j a(k, j) binom(n, k + j), with a(k, j) the associated Stirling numbers.
+  That is a polynomial in n of degree 2 k, and its coefficients cost k^2 / 2 additions whatever n
+  is;
+- logarithms: Cauchy's integral on a circle through the saddle point. There the coefficients c(n, m)
+  r^m / F(r) are the probabilities of a sum of independent coin flips, which one Fourier transform
+  reads off without cancellation.
 """
 
 from __future__ import annotations
@@ -23,15 +26,21 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma, loggamma, polygamma
 
-__all__ = ["associated_stirling", "log_stirling_tail", "stirling_polynomial_sum", "unsigned_stirling"]
+__all__ = [
+    "associated_stirling",
+    "log_stirling_tail",
+    "stirling_polynomial_sum",
+    "unsigned_stirling",
+]
 
 
 def associated_stirling(order: int) -> Iterator[list[int]]:
-    """Yield, for k = 0 ... order, the row a(k, 0) ... a(k, k) of associated Stirling numbers of the first kind.
+    """Yield, for k = 0 ... order, the row a(k, 0) ... a(k, k) of associated Stirling numbers of the
+    first kind.
 
-    a(k, j) counts the permutations of k + j elements that consist of j cycles, none of them a fixed point:
-    a(k, j) = (k + j - 1) (a(k - 1, j) + a(k - 1, j - 1)), because the last element either enters a cycle of a smaller
-    such permutation or pairs with one of the others in a cycle of two.
+    a(k, j) counts the permutations of k + j elements that consist of j cycles, none of them a fixed
+    point: a(k, j) = (k + j - 1) (a(k - 1, j) + a(k - 1, j - 1)), because the last element either
+    enters a cycle of a smaller such permutation or pairs with one of the others in a cycle of two.
     """
     row = [1]
     yield row
@@ -71,7 +80,8 @@ def unsigned_stirling(n: int, m: int) -> int:
 
 
 def log_stirling_tail(n: int, m: int, step: int = 1) -> float:
-    """Return the natural logarithm of c(n, m) + c(n, m + step) + c(n, m + 2 step) + ..., in floating point.
+    """Return the natural logarithm of c(n, m) + c(n, m + step) + c(n, m + 2 step) + ..., in
+    floating point.
 
     Parameters
     ----------
@@ -82,24 +92,31 @@ def log_stirling_tail(n: int, m: int, step: int = 1) -> float:
 
     Notes
     -----
-    On the circle |x| = r, c(n, k) r^k / F(r) with F(x) = Gamma(x + n) / Gamma(x) is the probability that K = k, where K
-    sums independent coins of success r / (r + i), i = 0 ... n - 1 (all terms are positive and add up to one). The
-    radius makes m the mean of K, but stays at one or above so that the weights r^(m - k) of the tail never grow. The
-    trapezoidal rule with N points confuses k with k + N only; N spans more than a dozen standard deviations on
-    either side, where Bernstein's inequality leaves nothing that a double could hold. The error of the logarithm is that of
-    the log-gamma function, about 1e-16 r log r, with r below n^2 / (2 (n - m)).
+    On the circle |x| = r, c(n, k) r^k / F(r) with F(x) = Gamma(x + n) / Gamma(x) is the probability
+    that K = k, where K sums independent coins of success r / (r + i), i = 0 ... n - 1 (all terms
+    are positive and add up to one). The radius makes m the mean of K, but stays at one or above so
+    that the weights r^(m - k) of the tail never grow. The trapezoidal rule with N points confuses k
+    with k + N only; N spans more than a dozen standard deviations on either side, where Bernstein's
+    inequality leaves nothing that a double could hold. The error of the logarithm is that of the
+    log-gamma function, about 1e-16 r log r, with r below n^2 / (2 (n - m)).
     """
     if m == n:
         return 0.0
     r = _saddle_radius(n, m)
     mean, variance = _moments(n, r)
-    points = int(2 * (14 * math.sqrt(variance) + 64 + abs(mean - m))) | 1  # odd: no point on the negative axis
+    # odd: no point on the negative axis
+    points = int(2 * (14 * math.sqrt(variance) + 64 + abs(mean - m))) | 1
     theta = 2 * np.pi * np.arange(points) / points
     x = r * np.exp(1j * theta)
     log_F = loggamma(x + n) - loggamma(x)
-    probabilities = np.fft.fft(np.exp(log_F - log_F[0].real - 1j * theta * (m % points))).real / points  # of K = m + s
+    # of K = m + s
+    probabilities = (
+        np.fft.fft(np.exp(log_F - log_F[0].real - 1j * theta * (m % points))).real / points
+    )
     s = np.arange(0, min(points // 2, n - m + 1), step)
-    return float(log_F[0].real - m * math.log(r) + math.log(np.sum(probabilities[s] * r ** -s.astype(float))))
+    return float(
+        log_F[0].real - m * math.log(r) + math.log(np.sum(probabilities[s] * r ** -s.astype(float)))
+    )
 
 
 def _moments(n: int, r: float) -> tuple[float, float]:

@@ -1,4 +1,6 @@
-"""A layer of two features examined from all sides: polygons, visited regions, formula, bounded regions, winners; all exact."""
+"""A layer of two features examined from all sides: polygons, visited regions, formula, bounded
+regions, winners; all exact.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,14 @@ from typing import Any
 
 from softgeom.bottleneck.counting.rankings import effective_shape, feasible_rankings
 from softgeom.bottleneck.counting.regions import count_regions
-from softgeom.bottleneck.drawing.planar import area, argmax_cells, bounded_rankings, crossings, ranking_cells, square
+from softgeom.bottleneck.drawing.planar import (
+    area,
+    argmax_cells,
+    bounded_rankings,
+    crossings,
+    ranking_cells,
+    square,
+)
 
 __all__ = ["examine_plane"]
 
@@ -18,13 +27,21 @@ def examine_plane(W: Any, b: Any = None) -> dict[str, Any]:
     Returns
     -------
     dict
-        classes; polygons, visited and formula (rankings by cutting the plane, by visiting the arrangement, by Stirling numbers); bounded and
-        added_by_bias (Zaslavsky's theorem: equal in general position); unargmaxable (classes without a polygon); corollary_2 (classes for which having
-        no polygon and ending no feasible ranking are the same); same_rankings; tiles (whether the polygons fill the window exactly).
+        classes; polygons, visited and formula (rankings by cutting the plane, by visiting the
+        arrangement, by Stirling numbers); bounded and added_by_bias (Zaslavsky's theorem: equal in
+        general position); unargmaxable (classes without a polygon); corollary_2 (classes for which
+        having no polygon and ending no feasible ranking are the same); same_rankings; tiles
+        (whether the polygons fill the window exactly).
     """
-    reach = max((abs(x) for point in crossings(W, b) for x in point), default=Fraction(0)) or Fraction(1)
+    reach = max(
+        (abs(x) for point in crossings(W, b) for x in point), default=Fraction(0)
+    ) or Fraction(1)
     window = square(Fraction(6, 5) * reach)
-    cells, winners, visited = ranking_cells(window, W, b), argmax_cells(window, W, b), feasible_rankings(W, b)
+    cells, winners, visited = (
+        ranking_cells(window, W, b),
+        argmax_cells(window, W, b),
+        feasible_rankings(W, b),
+    )
     dimension, counts = effective_shape(W, b)
     on_top = {ranking[-1] for ranking in visited}
     return {
@@ -34,7 +51,8 @@ def examine_plane(W: Any, b: Any = None) -> dict[str, Any]:
         "visited": len(visited),
         "formula": count_regions(len(W), dimension, counts),
         "bounded": len(bounded_rankings(W, b)),
-        "added_by_bias": (count_regions(len(W), 2, True) - count_regions(len(W), 2, False)) * counts,
+        "added_by_bias": (count_regions(len(W), 2, True) - count_regions(len(W), 2, False))
+        * counts,
         "unargmaxable": len(W) - len(winners),
         "corollary_2": sum((c in winners) == (c in on_top) for c in range(len(W))),
         "same_rankings": set(cells) == set(visited),

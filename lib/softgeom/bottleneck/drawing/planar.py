@@ -1,8 +1,10 @@
-"""The rankings of a layer with two features as polygons of the plane (001, Figures 1, 7 and 8), in exact arithmetic.
+"""The rankings of a layer with two features as polygons of the plane (001, Figures 1, 7 and 8), in
+exact arithmetic.
 
-With d = 2 every comparison w_i.x + b_i < w_j.x + b_j is a half-plane, so a ranking, and likewise a class that wins the argmax, owns the
-convex polygon that is left of a window after cutting it along lines. No grid of pixels is involved: a region is there
-or not, however thin it is. Points are pairs of fractions; polygons are lists of points, counter-clockwise.
+With d = 2 every comparison w_i.x + b_i < w_j.x + b_j is a half-plane, so a ranking, and likewise a
+class that wins the argmax, owns the convex polygon that is left of a window after cutting it along
+lines. No grid of pixels is involved: a region is there or not, however thin it is. Points are pairs
+of fractions; polygons are lists of points, counter-clockwise.
 """
 
 from __future__ import annotations
@@ -15,7 +17,16 @@ from typing import Any
 from softgeom.bottleneck.counting.arrangement import braid_arrangement, exact_layer
 from softgeom.bottleneck.counting.rankings import Ranking, rank_classes
 
-__all__ = ["area", "argmax_cells", "bounded_rankings", "centroid", "crossings", "cut", "ranking_cells", "square"]
+__all__ = [
+    "area",
+    "argmax_cells",
+    "bounded_rankings",
+    "centroid",
+    "crossings",
+    "cut",
+    "ranking_cells",
+    "square",
+]
 
 Point2 = tuple[Fraction, Fraction]
 Polygon = list[Point2]
@@ -30,7 +41,8 @@ def square(half_width: float | Fraction) -> Polygon:
 
 
 def cut(polygon: Sequence[Point2], line: Sequence[Fraction | int]) -> tuple[Polygon, Polygon]:
-    """Return the parts of a convex polygon where a_1 x_1 + a_2 x_2 + c is positive and negative, line = (a_1, a_2, c).
+    """Return the parts of a convex polygon where a_1 x_1 + a_2 x_2 + c is positive and negative,
+    line = (a_1, a_2, c).
 
     A part without area comes back empty.
     """
@@ -51,12 +63,17 @@ def cut(polygon: Sequence[Point2], line: Sequence[Fraction | int]) -> tuple[Poly
 
 def area(polygon: Sequence[Point2]) -> Fraction:
     """Return the area of a counter-clockwise polygon."""
-    turns = (p[0] * q[1] - q[0] * p[1] for p, q in zip(polygon, (*polygon[1:], *polygon[:1]), strict=True))
+    turns = (
+        p[0] * q[1] - q[0] * p[1]
+        for p, q in zip(polygon, (*polygon[1:], *polygon[:1]), strict=True)
+    )
     return sum(turns, Fraction(0)) / 2
 
 
 def centroid(polygon: Sequence[Point2]) -> Point2:
-    """Return the centre of mass of a polygon with area: a point inside it, and a good place for its label."""
+    """Return the centre of mass of a polygon with area: a point inside it, and a good place for its
+    label.
+    """
     x = y = Fraction(0)
     for p, q in zip(polygon, (*polygon[1:], *polygon[:1]), strict=True):
         turn = p[0] * q[1] - q[0] * p[1]
@@ -92,7 +109,8 @@ def ranking_cells(window: Sequence[Sequence[Any]], W: Any, b: Any = None) -> dic
 
 
 def argmax_cells(window: Sequence[Sequence[Any]], W: Any, b: Any = None) -> dict[int, Polygon]:
-    """Return, for every class that wins the argmax somewhere inside a convex window, the polygon where it does.
+    """Return, for every class that wins the argmax somewhere inside a convex window, the polygon
+    where it does.
 
     Parameters
     ----------
@@ -123,32 +141,50 @@ def crossings(W: Any, b: Any = None) -> set[Point2]:
     for (a1, a2, c), (e1, e2, f) in combinations(braid_arrangement(W, b) or [], 2):
         determinant = a1 * e2 - a2 * e1
         if determinant:
-            found.add((Fraction(a2 * f - e2 * c, determinant), Fraction(e1 * c - a1 * f, determinant)))
+            found.add(
+                (Fraction(a2 * f - e2 * c, determinant), Fraction(e1 * c - a1 * f, determinant))
+            )
     return found
 
 
 def bounded_rankings(W: Any, b: Any = None) -> set[Ranking]:
-    """Return the rankings of a layer W (C, 2), b (C,) whose regions are bounded: large features never meet them.
+    """Return the rankings of a layer W (C, 2), b (C,) whose regions are bounded: large features
+    never meet them.
 
-    A region is bounded iff it stays off the border of a window that has every crossing inside. Zaslavsky's theorem
-    counts them in general position: as many as a bias adds to the realisable rankings (001, Section 3.2.1).
+    A region is bounded iff it stays off the border of a window that has every crossing inside.
+    Zaslavsky's theorem counts them in general position: as many as a bias adds to the realisable
+    rankings (001, Section 3.2.1).
     """
-    reach = max((abs(coordinate) for point in crossings(W, b) for coordinate in point), default=Fraction(0)) + 1
+    reach = (
+        max(
+            (abs(coordinate) for point in crossings(W, b) for coordinate in point),
+            default=Fraction(0),
+        )
+        + 1
+    )
     cells = ranking_cells(square(reach), W, b)
-    return {ranking for ranking, cell in cells.items() if all(max(abs(p[0]), abs(p[1])) < reach for p in cell)}
+    return {
+        ranking
+        for ranking, cell in cells.items()
+        if all(max(abs(p[0]), abs(p[1])) < reach for p in cell)
+    }
 
 
 def _planar_layer(W: Any, b: Any) -> tuple[list[tuple[Fraction, ...]], tuple[Fraction, ...]]:
     rows, bias = exact_layer(W, b)
     if len(rows[0]) != 2:
-        raise ValueError(f"only layers with two features have polygons for regions; this one has {len(rows[0])}.")
+        raise ValueError(
+            f"only layers with two features have polygons for regions; this one has {len(rows[0])}."
+        )
     return rows, bias
 
 
 def _exact(window: Iterable[Sequence[Any]]) -> Polygon:
     polygon = [(Fraction(p[0]), Fraction(p[1])) for p in window]
     if area(polygon) <= 0:
-        raise ValueError("the window must be a polygon with area, its corners in counter-clockwise order.")
+        raise ValueError(
+            "the window must be a polygon with area, its corners in counter-clockwise order."
+        )
     return polygon
 
 
@@ -156,5 +192,7 @@ def _height(p: Point2, line: Sequence[Fraction | int]) -> Fraction:
     return line[0] * p[0] + line[1] * p[1] + line[2]
 
 
-def _logits(rows: Sequence[tuple[Fraction, ...]], bias: Sequence[Fraction], x: Point2) -> list[Fraction]:
+def _logits(
+    rows: Sequence[tuple[Fraction, ...]], bias: Sequence[Fraction], x: Point2
+) -> list[Fraction]:
     return [w[0] * x[0] + w[1] * x[1] + c for w, c in zip(rows, bias, strict=True)]

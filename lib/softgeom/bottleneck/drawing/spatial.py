@@ -1,11 +1,14 @@
-"""The braid arrangement in three dimensions, cut into pieces that can be painted back to front (001, Figures 3 and 7).
+"""The braid arrangement in three dimensions, cut into pieces that can be painted back to front
+(001, Figures 3 and 7).
 
-Logits that differ by a multiple of the all-ones vector rank the classes alike, so the arrangement of C classes lives in C - 1
-dimensions: of four classes, six planes {y_i = y_j} through the origin of space. The features of a layer with d = 2 fill a plane
-there, u -> B (W x + b), with B (C - 1, C) an orthonormal basis of the complement of the all-ones vector.
+Logits that differ by a multiple of the all-ones vector rank the classes alike, so the arrangement
+of C classes lives in C - 1 dimensions: of four classes, six planes {y_i = y_j} through the origin
+of space. The features of a layer with d = 2 fill a plane there, u -> B (W x + b), with B (C - 1, C)
+an orthonormal basis of the complement of the all-ones vector.
 
-Planes that pass through each other have no back-to-front order. Once each is cut along all the others they do: seen from far
-away, what lies beyond a plane comes first, then what lies on it, then what lies before it, and so on within each half.
+Planes that pass through each other have no back-to-front order. Once each is cut along all the
+others they do: seen from far away, what lies beyond a plane comes first, then what lies on it, then
+what lies before it, and so on within each half.
 """
 
 from __future__ import annotations
@@ -18,7 +21,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Piece", "Plane", "braid_normals", "cut_pieces", "disc", "feature_plane", "paint_order", "ranking_basis"]
+__all__ = [
+    "Piece",
+    "Plane",
+    "braid_normals",
+    "cut_pieces",
+    "disc",
+    "feature_plane",
+    "paint_order",
+    "ranking_basis",
+]
 
 Vector = NDArray[np.float64]
 
@@ -46,7 +58,9 @@ class Piece:
 
 
 def ranking_basis(classes: int) -> Vector:
-    """Return B (C - 1, C): orthonormal rows, all orthogonal to the all-ones vector (Helmert's matrix)."""
+    """Return B (C - 1, C): orthonormal rows, all orthogonal to the all-ones vector (Helmert's
+    matrix).
+    """
     B = np.zeros((classes - 1, classes))
     for k in range(1, classes):
         B[k - 1, :k], B[k - 1, k] = 1.0, -k
@@ -54,12 +68,17 @@ def ranking_basis(classes: int) -> Vector:
 
 
 def braid_normals(basis: Vector) -> dict[tuple[int, int], Vector]:
-    """Return the normals B (e_i - e_j) of the hyperplanes y_i = y_j, i < j, in the coordinates of a basis B (3, C)."""
+    """Return the normals B (e_i - e_j) of the hyperplanes y_i = y_j, i < j, in the coordinates of a
+    basis B (3, C).
+    """
     return {(i, j): basis[:, i] - basis[:, j] for i, j in combinations(range(basis.shape[1]), 2)}
 
 
-def feature_plane(basis: Vector, W: Vector, b: Vector | None = None) -> tuple[Plane, Vector, Vector]:
-    """Return the plane {B (W x + b)} and an isometric chart x = F u + g of the features, u = 0 being nearest the origin.
+def feature_plane(
+    basis: Vector, W: Vector, b: Vector | None = None
+) -> tuple[Plane, Vector, Vector]:
+    """Return the plane {B (W x + b)} and an isometric chart x = F u + g of the features, u = 0
+    being nearest the origin.
 
     Parameters
     ----------
@@ -78,7 +97,9 @@ def feature_plane(basis: Vector, W: Vector, b: Vector | None = None) -> tuple[Pl
     """
     M = basis @ W  # (3, 2)
     if np.linalg.matrix_rank(M) < 2:
-        raise ValueError("W must have rank two besides the all-ones vector: its features fill no plane.")
+        raise ValueError(
+            "W must have rank two besides the all-ones vector: its features fill no plane."
+        )
     shift = np.zeros(len(M)) if b is None else basis @ b
     Q, R = np.linalg.qr(M)
     normal = np.cross(Q[:, 0], Q[:, 1])
@@ -91,7 +112,8 @@ def disc(plane: Plane, radius: float, corners: int = 96) -> Vector:
     distance = plane.offset / length
     if abs(distance) >= radius:
         raise ValueError(
-            f"the plane is {abs(distance):.3g} from the origin: it misses the ball of radius {radius:.3g}."
+            f"the plane is {abs(distance):.3g} from the origin: it misses the ball of radius "
+            f"{radius:.3g}."
         )
     axes = np.linalg.svd(plane.normal[None])[2][1:]  # (2, 3), orthonormal, in the plane
     angles = 2 * np.pi * np.arange(corners) / corners
@@ -106,8 +128,11 @@ def cut_pieces(pieces: Sequence[Piece], planes: Sequence[Plane]) -> list[Piece]:
     return list(pieces)
 
 
-def paint_order(pieces: Sequence[Piece], planes: Sequence[Plane], towards_eye: Vector) -> list[Piece]:
-    """Return pieces that no plane cuts any more from back to front, for an eye far away in the given direction.
+def paint_order(
+    pieces: Sequence[Piece], planes: Sequence[Plane], towards_eye: Vector
+) -> list[Piece]:
+    """Return pieces that no plane cuts any more from back to front, for an eye far away in the
+    given direction.
 
     Each piece must lie in one of the planes, or in front of or behind each.
     """
@@ -119,7 +144,11 @@ def paint_order(pieces: Sequence[Piece], planes: Sequence[Plane], towards_eye: V
     behind = [piece for piece, h in zip(pieces, heights, strict=True) if h < -ON_PLANE]
     on = [piece for piece, h in zip(pieces, heights, strict=True) if abs(h) <= ON_PLANE]
     before = [piece for piece, h in zip(pieces, heights, strict=True) if h > ON_PLANE]
-    return [*paint_order(behind, others, towards_eye), *on, *paint_order(before, others, towards_eye)]
+    return [
+        *paint_order(behind, others, towards_eye),
+        *on,
+        *paint_order(before, others, towards_eye),
+    ]
 
 
 def _cut(piece: Piece, plane: Plane) -> list[Piece]:

@@ -1,18 +1,23 @@
 """One linear programme for many classes: warm bases, carried from class to class.
 
-The dual of the best margin of class t over a box (notes in lp.py and hull.py) is, over the rivals i of a set shared by all classes,
+The dual of the best margin of class t over a box (notes in lp.py and hull.py) is, over the rivals i
+of a set shared by all classes,
 
     minimise  -sum_i l_i b_i + sum_k (high_k v+_k - low_k v-_k)   subject to   sum_i l_i [w_i, 1] + [v+ - v-, 0] = [w_t, 1],
 
-with l, v+, v- >= 0. Another class is another right side, nothing else: the optimal basis of one class stays dual feasible for the
-next, and the dual simplex method (Lemke 1954) mends it in a few pivots when the next class lies near. A vertex has at most d + 1 weights:
-the evidence is as short as it can be. Its value plus b_t is t's best margin m against the shared rivals:
+with l, v+, v- >= 0. Another class is another right side, nothing else: the optimal basis of one
+class stays dual feasible for the next, and the dual simplex method (Lemke 1954) mends it in a few
+pivots when the next class lies near. A vertex has at most d + 1 weights: the evidence is as short
+as it can be. Its value plus b_t is t's best margin m against the shared rivals:
 
-* m <= 0: the weights imprison t. Fewer rivals make m larger, so that the proof stands whoever else competes.
-* m > 0: t beats the shared rivals at ``z``, the dual values; whether it beats everybody, a look decides.
+* m <= 0: the weights imprison t. Fewer rivals make m larger, so that the proof stands whoever else
+  competes.
+* m > 0: t beats the shared rivals at ``z``, the dual values; whether it beats everybody, a look
+  decides.
 
-The first basis is a corner of the box with the rival that wins there, and it is dual feasible. Everything is dense: with d up to some
-hundreds one pivot is a matrix-vector product over the rivals and a rank-one update, an order of magnitude less than a sparse solver takes.
+The first basis is a corner of the box with the rival that wins there, and it is dual feasible.
+Everything is dense: with d up to some hundreds one pivot is a matrix-vector product over the rivals
+and a rank-one update, an order of magnitude less than a sparse solver takes.
 """
 
 from __future__ import annotations
@@ -23,7 +28,8 @@ import numpy as np
 import scipy.linalg.blas
 from numpy.typing import NDArray
 
-TOLERANCE = 1e-9  # weights above minus this count as non-negative: the checker repairs what is smaller
+# weights above minus this count as non-negative: the checker repairs what is smaller
+TOLERANCE = 1e-9
 PIVOT = 1e-6  # entries of a tableau row up to this fraction are rounding, not pivots
 REFRESH = 128  # pivots after which the inverse is computed anew
 MOST_MENDING = 2  # per dimension, after rivals have joined
@@ -32,9 +38,13 @@ MOST_PIVOTS = 20  # per dimension, for one class: far more than any needs, unles
 
 @dataclass(frozen=True, eq=False)
 class Vertex:
-    """Where the method ended for one class: at its optimum, or at the first point where it beats the shared rivals."""
+    """Where the method ended for one class: at its optimum, or at the first point where it beats
+    the shared rivals.
+    """
 
-    value: float  # margin against the shared rivals, in the solver's arithmetic: the best one if it is not positive
+    # margin against the shared rivals, in the solver's arithmetic: the best one if it is not
+    # positive
+    value: float
     positions: NDArray[np.intp]  # (n,) places in the shared set of the rivals with weights
     weights: NDArray[np.float64]  # (n,)
     z: NDArray[np.float64]  # (D,) the point of the box with that margin
@@ -71,18 +81,26 @@ class Bases:
         self.cost = np.concatenate([-bias, high, -low])
         corner = np.where(np.abs(low) < np.abs(high), low, high)
         winner = int((rows @ corner + bias).argmax())
-        # Coordinates at their upper bound have v+ in the basis, the others v-; the rival has the last place.
+        # Coordinates at their upper bound have v+ in the basis, the others v-; the rival has the
+        # last place.
         self.basic = np.append(np.where(corner == high, k, k + D) + np.arange(D), winner)
         self.barred = np.zeros(k + 2 * D, dtype=bool)
         self.inverse, self.reduced = self.invert(self.basic)
         self.age = 0
 
     def solve(
-        self, own: NDArray[np.float64], bias: float, itself: int | None = None, *, best: bool = False
+        self,
+        own: NDArray[np.float64],
+        bias: float,
+        itself: int | None = None,
+        *,
+        best: bool = False,
     ) -> Vertex | None:
-        """The vertex of a class with row ``own`` (D,); None if rounding or cycling stops the method.
+        """The vertex of a class with row ``own`` (D,); None if rounding or cycling stops the
+        method.
 
-        Dual objectives only grow: once one is positive the class is no captive of these rivals, and the method stops.
+        Dual objectives only grow: once one is positive the class is no captive of these rivals, and
+        the method stops.
 
         Parameters
         ----------
@@ -101,11 +119,14 @@ class Bases:
         if itself is not None:
             self.barred[itself] = False
         if vertex is None or (itself is not None and self.reduced[itself] < 0):
-            self._restore(before)  # a class that beats the set must not leave a basis in which it is missing
+            # a class that beats the set must not leave a basis in which it is missing
+            self._restore(before)
         return vertex
 
     def add(self, rows: NDArray[np.float64], bias: NDArray[np.float64]) -> None:
-        """More rivals (n, D), (n,): the basis stays, and some of them may now have negative reduced costs (see ``improve``)."""
+        """More rivals (n, D), (n,): the basis stays, and some of them may now have negative reduced
+        costs (see ``improve``).
+        """
         k, n = self.k, len(rows)
         columns = np.column_stack([rows, np.ones(n)])
         dual = self.cost[self.basic] @ self.inverse
@@ -118,10 +139,11 @@ class Bases:
         self.k += n
 
     def improve(self, own: NDArray[np.float64], bias: float) -> Vertex | None:
-        """The optimal vertex of a class whose weights in the current basis are non-negative, as after ``solve`` and ``add``.
+        """The optimal vertex of a class whose weights in the current basis are non-negative, as
+        after ``solve`` and ``add``.
 
-        The primal simplex method, which ends at the first value that is not positive. None if rounding stops it, or if it would be longer than
-        starting anew: the basis is then of no use.
+        The primal simplex method, which ends at the first value that is not positive. None if
+        rounding stops it, or if it would be longer than starting anew: the basis is then of no use.
         """
         target = np.append(own, 1.0)
         x = self.inverse @ target
@@ -149,7 +171,9 @@ class Bases:
         return None
 
     def covers(self, own: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """Which classes with rows ``own`` (n, D) the current basis is optimal for, and its weights (n, D + 1)."""
+        """Which classes with rows ``own`` (n, D) the current basis is optimal for, and its weights
+        (n, D + 1).
+        """
         x = np.column_stack([own, np.ones(len(own))]) @ self.inverse.T
         return x.min(axis=1) >= -TOLERANCE, np.maximum(x, 0.0)
 
@@ -158,7 +182,9 @@ class Bases:
         while True:
             x = self.inverse @ target
             r, sign = self._leaving(x)
-            beats = float(self.cost[self.basic] @ x) + bias > 0 and not self.barred[self.basic].any()
+            beats = (
+                float(self.cost[self.basic] @ x) + bias > 0 and not self.barred[self.basic].any()
+            )
             if r is None or (beats and not best):
                 return self.vertex(self.basic, self.inverse, x, target, bias)
             if pivots >= limit or not self._pivot(r, sign):
@@ -166,7 +192,9 @@ class Bases:
             pivots += 1
 
     def _leaving(self, x: NDArray[np.float64]) -> tuple[int | None, float]:
-        """The basic variable that leaves, and the sign of its error: a barred one first, else by dual steepest edge."""
+        """The basic variable that leaves, and the sign of its error: a barred one first, else by
+        dual steepest edge.
+        """
         barred = np.flatnonzero(self.barred[self.basic])
         if len(barred):
             r = int(barred[0])
@@ -177,7 +205,9 @@ class Bases:
         return int((below**2 / np.einsum("ij,ij->i", self.inverse, self.inverse)).argmax()), 1.0
 
     def _pivot(self, r: int, sign: float) -> bool:
-        """Exchange the r-th basic variable for the first one whose reduced cost would turn negative."""
+        """Exchange the r-th basic variable for the first one whose reduced cost would turn
+        negative.
+        """
         row = self.inverse[r]
         alpha = self._prices(row)
         able = (sign * alpha < -PIVOT * np.abs(row).max()) & ~self.barred
@@ -199,8 +229,12 @@ class Bases:
         """A row of the tableau (k + 2 D,): a row of the inverse times all columns."""
         return np.concatenate([self.narrow @ row.astype(np.float32), row[: self.D], -row[: self.D]])
 
-    def _exchange(self, r: int, q: int, direction: NDArray[np.float64], alpha: NDArray[np.float64]) -> None:
-        """Column q becomes the r-th basic one; ``direction`` is the inverse times it, ``alpha`` the r-th row of the tableau."""
+    def _exchange(
+        self, r: int, q: int, direction: NDArray[np.float64], alpha: NDArray[np.float64]
+    ) -> None:
+        """Column q becomes the r-th basic one; ``direction`` is the inverse times it, ``alpha`` the
+        r-th row of the tableau.
+        """
         change = self.reduced[q] / alpha[q]
         self.reduced -= change * alpha
         self.reduced[self.basic[r]], self.reduced[q] = -change, 0.0
@@ -221,9 +255,12 @@ class Bases:
         target: NDArray[np.float64],
         bias: float,
     ) -> Vertex:
-        """The vertex of the basis ``basic`` with its inverse, for a class with right side ``target``, where x are its weights."""
+        """The vertex of the basis ``basic`` with its inverse, for a class with right side
+        ``target``, where x are its weights.
+        """
         matrix = self.columns[basic]  # rows are the columns of the basis
-        x = x + inverse @ (target - x @ matrix)  # one step of refinement: the inverse has been updated many times
+        # one step of refinement: the inverse has been updated many times
+        x = x + inverse @ (target - x @ matrix)
         dual = self.cost[basic] @ inverse
         kept = (basic < self.k) & (x > 0)
         return Vertex(float(dual @ target) + bias, basic[kept].copy(), x[kept], dual[: self.D])
@@ -244,5 +281,7 @@ class Bases:
     def _state(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp], int]:
         return self.inverse.copy(), self.reduced.copy(), self.basic.copy(), self.age
 
-    def _restore(self, state: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp], int]) -> None:
+    def _restore(
+        self, state: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp], int]
+    ) -> None:
         self.inverse, self.reduced, self.basic, self.age = state

@@ -1,9 +1,11 @@
 """No more captors than there are features, and one: the same mean with fewer points.
 
-Among more than D + 1 points of R^D there is an affine dependence, along which weights can be moved until one of them is zero while
-``sum_i l_i`` and ``sum_i l_i A_i`` stay (Carathéodory 1907). Here dependences are read off a basis, as in the simplex method: every other point is
-a combination of D + 1 basic ones and hands its weight to them; a basic point that would be left with less than nothing changes places with it.
-Non-negative least squares, which refine.py takes for its few classes, finds as few and takes three to four times as long at 120 features.
+Among more than D + 1 points of R^D there is an affine dependence, along which weights can be moved
+until one of them is zero while ``sum_i l_i`` and ``sum_i l_i A_i`` stay (Carathéodory 1907). Here
+dependences are read off a basis, as in the simplex method: every other point is a combination of D
++ 1 basic ones and hands its weight to them; a basic point that would be left with less than nothing
+changes places with it. Non-negative least squares, which refine.py takes for its few classes, finds
+as few and takes three to four times as long at 120 features.
 """
 
 from __future__ import annotations
@@ -16,8 +18,11 @@ from numpy.typing import NDArray
 SPENT = 0.5  # part of ``weights @ c`` that may be lost for fewer changes of the basis
 
 
-def thin(A: NDArray[np.float64], c: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights (n,) >= 0 with the same sum and, up to rounding, the same ``weights @ A``, of which at most D + 1 are positive.
+def thin(
+    A: NDArray[np.float64], c: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Weights (n,) >= 0 with the same sum and, up to rounding, the same ``weights @ A``, of which
+    at most D + 1 are positive.
 
     Parameters
     ----------
@@ -36,7 +41,8 @@ def thin(A: NDArray[np.float64], c: NDArray[np.float64], weights: NDArray[np.flo
     lu, order, singular = scipy.linalg.lapack.dgetrf(columns[:, basic])
     if singular:
         return weights
-    T = scipy.linalg.lapack.dgetrs(lu, order, columns[:, others])[0]  # columns[:, others] = columns[:, basic] @ T
+    # columns[:, others] = columns[:, basic] @ T
+    T = scipy.linalg.lapack.dgetrs(lu, order, columns[:, others])[0]
     basic, x, to_spend = basic.copy(), weights[basic], SPENT * max(float(weights @ c), 0.0)
     loss = c[others] - c[basic] @ T  # of weights @ c, for each unit of weight that is handed over
     for j, y in enumerate(weights[others].tolist()):

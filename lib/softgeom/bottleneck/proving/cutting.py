@@ -1,7 +1,9 @@
-"""Classes by cutting planes over rows of the shared-basis programme (bases.py): solve, look at everybody, add the strongest.
+"""Classes by cutting planes over rows of the shared-basis programme (bases.py): solve, look at
+everybody, add the strongest.
 
-The programme over few rivals is a relaxation: weights that prove captivity against them prove it for good, and a point that beats them either beats
-all others, or shows who is missing. Each class has its own rivals and keeps its basis: those that join only mend it. All classes look at once.
+The programme over few rivals is a relaxation: weights that prove captivity against them prove it
+for good, and a point that beats them either beats all others, or shows who is missing. Each class
+has its own rivals and keeps its basis: those that join only mend it. All classes look at once.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ Points = dict[int, NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """The programme of one class and where it is: at weights that prove captivity (vertex.value <= 0), or at a point that beats its rivals."""
+    """The programme of one class and where it is: at weights that prove captivity (vertex.value <=
+    0), or at a point that beats its rivals.
+    """
 
     t: int
     rivals: NDArray[np.intp]  # (k,) the working set
@@ -37,7 +41,9 @@ class Cut:
 
     @property
     def is_captive(self) -> bool:
-        """Whether the vertex holds weights (the checker has the last word), rather than a point that wins."""
+        """Whether the vertex holds weights (the checker has the last word), rather than a point
+        that wins.
+        """
         return self.vertex.value <= 0
 
     @property
@@ -46,14 +52,17 @@ class Cut:
         return self.rivals[self.bases.basic[self.bases.basic < self.bases.k]]
 
 
-def cut_each(problem: Problem, classes: NDArray[np.intp], rivals: Sequence[NDArray[np.intp]]) -> tuple[Proofs, Points]:
-    """Cutting planes for each of ``classes`` (n,) over the box (around the ball), each from some ``rivals`` of its own.
+def cut_each(
+    problem: Problem, classes: NDArray[np.intp], rivals: Sequence[NDArray[np.intp]]
+) -> tuple[Proofs, Points]:
+    """Cutting planes for each of ``classes`` (n,) over the box (around the ball), each from some
+    ``rivals`` of its own.
 
     Returns
     -------
     dict, dict
-        Class -> its captors and the bound <= 0 that they certify; class -> a point (D,) of the region at which it seems to win.
-        Classes without either are absent.
+        Class -> its captors and the bound <= 0 that they certify; class -> a point (D,) of the
+        region at which it seems to win. Classes without either are absent.
     """
     proofs: Proofs = {}
     points: Points = {}
@@ -64,14 +73,19 @@ def cut_each(problem: Problem, classes: NDArray[np.intp], rivals: Sequence[NDArr
                 points[found.t] = problem.project(found.vertex.z)
                 continue
             captors = Captors(found.rivals[found.vertex.positions], found.vertex.weights)
-            bound = certify_captivity(problem.layer, problem.features, found.t, captors.rivals, captors.weights)
+            bound = certify_captivity(
+                problem.layer, problem.features, found.t, captors.rivals, captors.weights
+            )
             if bound <= 0:
                 proofs[found.t] = captors, bound
     return proofs, points
 
 
-def cut(problem: Problem, classes: NDArray[np.intp], rivals: Sequence[NDArray[np.intp]]) -> Iterator[Cut]:
-    """Decide classes (n,), starting from some rivals (k,) of each; those whose rounds do not end are left out.
+def cut(
+    problem: Problem, classes: NDArray[np.intp], rivals: Sequence[NDArray[np.intp]]
+) -> Iterator[Cut]:
+    """Decide classes (n,), starting from some rivals (k,) of each; those whose rounds do not end
+    are left out.
 
     A point that wins does so in a look in float32, which the checker has to confirm.
     """
@@ -103,10 +117,16 @@ def _start(problem: Problem, t: int, rivals: NDArray[np.intp]) -> Cut | None:
 
 
 def _widened(problem: Problem, cut: Cut, fresh: NDArray[np.intp]) -> Cut | None:
-    """The programme with more rivals: its basis mended, or where that takes long a new one. None if neither ends."""
+    """The programme with more rivals: its basis mended, or where that takes long a new one. None if
+    neither ends.
+    """
     if not len(fresh):
         return None
     cut.bases.add(problem.rows(fresh, np.float64), problem.b[fresh])
     rivals = np.append(cut.rivals, fresh)
-    vertex = cut.bases.improve(problem.rows(np.array([cut.t]), np.float64)[0], float(problem.b[cut.t]))
-    return _start(problem, cut.t, rivals) if vertex is None else Cut(cut.t, rivals, cut.bases, vertex)
+    vertex = cut.bases.improve(
+        problem.rows(np.array([cut.t]), np.float64)[0], float(problem.b[cut.t])
+    )
+    return (
+        _start(problem, cut.t, rivals) if vertex is None else Cut(cut.t, rivals, cut.bases, vertex)
+    )

@@ -1,10 +1,11 @@
-"""One class decided for good: a programme with a working set of rivals, until a witness or captors are proven.
+"""One class decided for good: a programme with a working set of rivals, until a witness or captors
+are proven.
 
-Each round solves the programme against the rivals seen so far (box: best margin; ball: least norm), tries its dual
-weights as a proof, looks at all rivals from its point, tries that point as a witness, and adds the strongest rivals.
-The programme is a relaxation, so weights that prove captivity against a few rivals prove it for good. What ends
-without either is decided in fractions (exact.py); what is too large for them is undecided, with the best bound that the
-weights do prove.
+Each round solves the programme against the rivals seen so far (box: best margin; ball: least norm),
+tries its dual weights as a proof, looks at all rivals from its point, tries that point as a
+witness, and adds the strongest rivals. The programme is a relaxation, so weights that prove
+captivity against a few rivals prove it for good. What ends without either is decided in fractions
+(exact.py); what is too large for them is undecided, with the best bound that the weights do prove.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def decide(
     """
     own, classes = problem.rows(np.array([t]), np.float64)[0], np.array([t])
     programme = start_programme(problem, own, float(problem.b[t]))
-    fresh = look(problem, z[None], classes, strongest=growth, enough=np.inf, dtype=np.float64).strongest[0]
+    fresh = look(
+        problem, z[None], classes, strongest=growth, enough=np.inf, dtype=np.float64
+    ).strongest[0]
     fresh = np.union1d(fresh, rivals).astype(np.intp)
     shortcut = _circumscribed(problem, t, own, fresh)
     if shortcut is not None:
@@ -62,7 +65,9 @@ def decide(
         last = not len(fresh) or seen.margin[0] >= value - 1e-9 * max(1.0, abs(value))
         if value <= _doubt(problem, own) or last:
             for captors in weights_worth_checking(problem, programme, weights):
-                proven = certify_captivity(problem.layer, problem.features, t, captors.rivals, captors.weights)
+                proven = certify_captivity(
+                    problem.layer, problem.features, t, captors.rivals, captors.weights
+                )
                 if proven <= 0:
                     return captors, proven, step
                 bound = min(bound, proven)
@@ -73,7 +78,8 @@ def decide(
                 return witness, margin, step
         if last:
             reason = (
-                f"the programme ends at a margin of {value:.1e}, but neither its point nor its weights prove a verdict"
+                f"the programme ends at a margin of {value:.1e}, but neither its point nor its "
+                "weights prove a verdict"
             )
             break
     try:
@@ -92,7 +98,9 @@ def _exactly(
     return found, certify_captivity(problem.layer, problem.features, t, found.rivals, found.weights)
 
 
-def start_programme(problem: Problem, own: NDArray[np.float64], bias: float) -> MarginProgramme | NearestPointProgramme:
+def start_programme(
+    problem: Problem, own: NDArray[np.float64], bias: float
+) -> MarginProgramme | NearestPointProgramme:
     """The programme of a class over the region, with no rivals yet."""
     if problem.low is not None and problem.high is not None:
         return MarginProgramme(own, bias, problem.low, problem.high)
@@ -103,13 +111,17 @@ def start_programme(problem: Problem, own: NDArray[np.float64], bias: float) -> 
 def _circumscribed(
     problem: Problem, t: int, own: NDArray[np.float64], rivals: NDArray[np.intp]
 ) -> tuple[Captors, float] | None:
-    """Captors over the ball around the box, when they exist: least squares is several times faster than the programme.
+    """Captors over the ball around the box, when they exist: least squares is several times faster
+    than the programme.
 
-    A class that cannot win in the larger set cannot in the smaller; most captives have v = 0 and are caught so.
+    A class that cannot win in the larger set cannot in the smaller; most captives have v = 0 and
+    are caught so.
     """
     if not problem.is_box or problem.homogeneous:
         return None
-    programme = NearestPointProgramme(own, float(problem.b[t]), problem.scale * problem.dimension**0.5)
+    programme = NearestPointProgramme(
+        own, float(problem.b[t]), problem.scale * problem.dimension**0.5
+    )
     programme.add(rivals, problem.rows(rivals, np.float64), problem.b[rivals])
     try:
         _, _, weights = programme.solve()
@@ -121,7 +133,9 @@ def _circumscribed(
 
 
 def weights_worth_checking(
-    problem: Problem, programme: MarginProgramme | NearestPointProgramme, weights: NDArray[np.float64]
+    problem: Problem,
+    programme: MarginProgramme | NearestPointProgramme,
+    weights: NDArray[np.float64],
 ) -> Iterator[Captors]:
     """The dual's weights and, in the homogeneous form, those that leave the most room in the bias."""
     if problem.homogeneous and isinstance(programme, MarginProgramme):
@@ -134,5 +148,7 @@ def weights_worth_checking(
 
 
 def _doubt(problem: Problem, own: NDArray[np.float64]) -> float:
-    """A best margin up to this may be zero within the solver's tolerance, so that weights are worth checking."""
+    """A best margin up to this may be zero within the solver's tolerance, so that weights are worth
+    checking.
+    """
     return 1e-6 * problem.scale * max(float(np.linalg.norm(own)), 1e-3)

@@ -1,12 +1,16 @@
-"""Verdicts on tiny integer layers by enumeration: an oracle that shares nothing with the search, the solvers or the checkers.
+"""Verdicts on tiny integer layers by enumeration: an oracle that shares nothing with the search,
+the solvers or the checkers.
 
-Weights ``l >= 0`` of sum 1 on the rivals prove captivity iff ``f(l) = support(v) + c.l <= 0`` with ``v = D^T l`` (duality, hull.py). Over a
-box f is linear between the planes ``v_j = 0``, so its least value, which is the class's best margin, lies at a point of the simplex where as
-many ``v_j`` vanish as fix it: s rivals, s - 1 coordinates. Cramer's rule gives each such point as s minors of D, and all minors come from
-Laplace's expansion, in integers, with no division. Without bounds on x all of v has to vanish.
+Weights ``l >= 0`` of sum 1 on the rivals prove captivity iff ``f(l) = support(v) + c.l <= 0`` with
+``v = D^T l`` (duality, hull.py). Over a box f is linear between the planes ``v_j = 0``, so its
+least value, which is the class's best margin, lies at a point of the simplex where as many ``v_j``
+vanish as fix it: s rivals, s - 1 coordinates. Cramer's rule gives each such point as s minors of D,
+and all minors come from Laplace's expansion, in integers, with no division. Without bounds on x all
+of v has to vanish.
 
-Over a ball: captive without bounds, or the nearest point of ``{z : D z >= h}``, ``D_S^T (D_S D_S^T)^-1 h_S`` for some independent active
-set S, is not inside: squared norms and radii are rational.
+Over a ball: captive without bounds, or the nearest point of ``{z : D z >= h}``, ``D_S^T (D_S
+D_S^T)^-1 h_S`` for some independent active set S, is not inside: squared norms and radii are
+rational.
 """
 
 from __future__ import annotations
@@ -22,7 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[Any]  # int64, or Python's integers (dtype object) where int64 is too small
-Region = tuple[Literal["box"], Integers, Integers] | tuple[Literal["ball"], Fraction] | tuple[Literal["unbounded"]]
+Region = (
+    tuple[Literal["box"], Integers, Integers]
+    | tuple[Literal["ball"], Fraction]
+    | tuple[Literal["unbounded"]]
+)
 ROOM = 2**62
 
 
@@ -58,12 +66,16 @@ def enumerate_verdicts(W: Integers, b: Integers, region: Region, *, unit: int = 
         least = _least(D, c, region, unit)
         captive = np.array([value is not None and value <= 0 for value in least])
         margins = least if region[0] == "box" else [None] * len(W)  # type: ignore[assignment]
-    names = np.where(beaten | (captive & ~tied), "unargmaxable", np.where(tied, "tied", "argmaxable"))
+    names = np.where(
+        beaten | (captive & ~tied), "unargmaxable", np.where(tied, "tied", "argmaxable")
+    )
     return [Truth(name, margin) for name, margin in zip(names.tolist(), margins, strict=True)]
 
 
 def _least(D: Integers, c: Integers, region: Region, unit: int = 1) -> list[Fraction | None]:
-    """The least f(l) of every class; None where all of v must vanish and cannot. D is (C, k, d), c (C, k)."""
+    """The least f(l) of every class; None where all of v must vanish and cannot. D is (C, k, d), c
+    (C, k).
+    """
     least: list[Fraction | None] = [None] * len(D)
     d = D.shape[2]
     D = D.astype(_dtype(D, d + 2, 4 * d * d))
@@ -75,11 +87,17 @@ def _least(D: Integers, c: Integers, region: Region, unit: int = 1) -> list[Frac
         else:
             _, low, high = region  # type: ignore[misc]
             reach = np.maximum(low * v, high * v).sum(axis=1)
-        if unit == 1 and _dtype(np.array([weights.sum(axis=1).max(initial=1), np.abs(c).max()]), 2) is np.int64:
+        if (
+            unit == 1
+            and _dtype(np.array([weights.sum(axis=1).max(initial=1), np.abs(c).max()]), 2)
+            is np.int64
+        ):
             value = (weights * c[classes[:, None], S]).sum(axis=1) + reach
         else:
             weights = weights.astype(object)
-            value = (weights * c[classes[:, None], S]).sum(axis=1) + unit * (reach + np.zeros(len(weights), object))
+            value = (weights * c[classes[:, None], S]).sum(axis=1) + unit * (
+                reach + np.zeros(len(weights), object)
+            )
         total = weights.sum(axis=1)
         for n in _smallest_of_each(classes, value, total):
             exact, known = Fraction(int(value[n]), int(total[n]) * unit), least[classes[n]]
@@ -87,10 +105,16 @@ def _least(D: Integers, c: Integers, region: Region, unit: int = 1) -> list[Frac
     return least
 
 
-def _smallest_of_each(classes: NDArray[np.intp], value: Integers, total: Integers) -> NDArray[np.intp]:
+def _smallest_of_each(
+    classes: NDArray[np.intp], value: Integers, total: Integers
+) -> NDArray[np.intp]:
     """Places that may hold the least ``value / total`` of their class: those within rounding of it."""
     small = value.dtype != object
-    rough = value / total if small else np.array([_rounded(p, int(q)) for p, q in zip(value, total, strict=True)])
+    rough = (
+        value / total
+        if small
+        else np.array([_rounded(p, int(q)) for p, q in zip(value, total, strict=True)])
+    )
     best = np.full(int(classes.max(initial=0)) + 1, np.inf)
     np.minimum.at(best, classes, rough)
     return np.flatnonzero(rough <= best[classes] + 1e-12 * np.minimum(np.abs(best[classes]), 1e300))
@@ -104,7 +128,9 @@ def _rounded(p: int, q: int) -> float:
 
 
 def _corners(D: Integers) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], Integers]]:
-    """Classes (n,), rivals S (n, s) and weights (n, s), not normalised: where s - 1 coordinates of v vanish and fix them."""
+    """Classes (n,), rivals S (n, s) and weights (n, s), not normalised: where s - 1 coordinates of
+    v vanish and fix them.
+    """
     k = D.shape[1]
     for s, minors in enumerate(_minors(D), start=1):  # of size s - 1
         sets = _sets(k, s)
@@ -118,7 +144,9 @@ def _corners(D: Integers) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], 
 
 
 def _minors(D: Integers) -> Iterator[Integers]:
-    """Minors of size 0, 1, ..., min(k - 1, d): (C, sets of rows, sets of columns), by expansion along the first row."""
+    """Minors of size 0, 1, ..., min(k - 1, d): (C, sets of rows, sets of columns), by expansion
+    along the first row.
+    """
     C, k, d = D.shape
     minors: Integers = np.ones((C, 1, 1), D.dtype)
     yield minors
@@ -126,7 +154,9 @@ def _minors(D: Integers) -> Iterator[Integers]:
         rows, columns, fewer = _sets(k, r), _sets(d, r), _without_one(d, r)
         below = minors[:, _without_one(k, r)[:, 0]]  # of the rows after the first
         first = D[:, rows[:, 0]]
-        terms = ((-1) ** j * first[:, :, columns[:, j]] * below[:, :, fewer[:, j]] for j in range(r))
+        terms = (
+            (-1) ** j * first[:, :, columns[:, j]] * below[:, :, fewer[:, j]] for j in range(r)
+        )
         minors = sum(terms, np.zeros((C, len(rows), len(columns)), D.dtype))
         yield minors
 
@@ -147,14 +177,17 @@ def _captive_in_ball(D: Integers, c: Integers, square: Fraction) -> NDArray[np.b
         inverse, det = _adjugate(G)
         right = h[open_][:, sets]
         u = (
-            inverse.astype(_dtype(np.array([np.abs(inverse).max(), np.abs(right).max()]), 2, s)) * right[:, :, None]
+            inverse.astype(_dtype(np.array([np.abs(inverse).max(), np.abs(right).max()]), 2, s))
+            * right[:, :, None]
         ).sum(axis=3)
         for n, m in np.argwhere((det > 0) & (u >= 0).all(axis=2)):
             t, multipliers, scale = int(open_[n]), u[n, m].astype(object), int(det[n, m])
             z = multipliers @ B[n, m].astype(object)  # the point, times the determinant
             if t in while_open and (D[t] @ z >= scale * h[t].astype(object)).all():
                 while_open.remove(t)
-                captive[t] = Fraction(int(multipliers @ right[n, m].astype(object)), scale) >= square
+                captive[t] = (
+                    Fraction(int(multipliers @ right[n, m].astype(object)), scale) >= square
+                )
     assert not while_open, "a non-empty polyhedron has a nearest point"
     return captive
 
@@ -173,7 +206,9 @@ def _adjugate(G: Integers) -> tuple[Integers, Integers]:
 
 
 def _dtype(values: Integers, factors: int, terms: int = 1) -> Any:
-    """int64 where it holds a sum of so many ``terms``, each a product of so many ``factors`` of these sizes; else object."""
+    """int64 where it holds a sum of so many ``terms``, each a product of so many ``factors`` of
+    these sizes; else object.
+    """
     largest = max(int(np.abs(values).max(initial=1)), 1) if values.size else 1
     return np.int64 if math.factorial(factors) * terms * largest**factors < ROOM else object
 
@@ -192,4 +227,6 @@ def _sets(n: int, size: int) -> NDArray[np.intp]:
 def _without_one(n: int, size: int) -> NDArray[np.intp]:
     """For each set the places of the sets without its first, second, ... member: (sets, size)."""
     place = {tuple(row): m for m, row in enumerate(_sets(n, size - 1).tolist())}
-    return np.array([[place[(*row[:i], *row[i + 1 :])] for i in range(size)] for row in _sets(n, size).tolist()])
+    return np.array(
+        [[place[(*row[:i], *row[i + 1 :])] for i in range(size)] for row in _sets(n, size).tolist()]
+    )

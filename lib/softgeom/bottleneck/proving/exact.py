@@ -1,9 +1,11 @@
-"""A class decided in exact arithmetic, where floating point cannot: every verdict is rational, over every feature set.
+"""A class decided in exact arithmetic, where floating point cannot: every verdict is rational, over
+every feature set.
 
-Rows, biases, boxes and squared radii are rational. Over a box (and the cone of unbounded features) the best margin is a
-linear programme (simplex.py). Over a ball: if no z in the box around it wins, those weights are the proof; otherwise the set
-``D z + c >= 0`` has interior and a rational nearest point z* (least_distance.py), and the class wins in the ball iff
-``||z*|| < r``, near z*. A working set of rivals grows by those that a candidate does not beat, as in decide.py.
+Rows, biases, boxes and squared radii are rational. Over a box (and the cone of unbounded features)
+the best margin is a linear programme (simplex.py). Over a ball: if no z in the box around it wins,
+those weights are the proof; otherwise the set ``D z + c >= 0`` has interior and a rational nearest
+point z* (least_distance.py), and the class wins in the ball iff ``||z*|| < r``, near z*. A working
+set of rivals grows by those that a candidate does not beat, as in decide.py.
 """
 
 from __future__ import annotations
@@ -30,9 +32,15 @@ Row = list[Fraction]
 
 
 def decide_exactly(
-    layer: SoftmaxLayer, features: FeatureSet, t: int, rivals: NDArray[np.intp], *, seconds: float = SECONDS
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    t: int,
+    rivals: NDArray[np.intp],
+    *,
+    seconds: float = SECONDS,
 ) -> Witness | Captors:
-    """A witness or captors of class t, whose points or weights are fractions where floats do not do.
+    """A witness or captors of class t, whose points or weights are fractions where floats do not
+    do.
 
     Parameters
     ----------
@@ -51,7 +59,10 @@ def decide_exactly(
         If there are too many features or rivals, or the time is over.
     """
     if layer.dimension > MOST_FEATURES:
-        raise TooLargeError(f"{layer.dimension} features are too many for exact arithmetic (at most {MOST_FEATURES})")
+        raise TooLargeError(
+            f"{layer.dimension} features are too many for exact arithmetic (at most "
+            f"{MOST_FEATURES})"
+        )
     deadline = time.monotonic() + seconds
     checker = WitnessChecker(layer, features)
     own, bias = features.reduce_exactly(*exact_row(layer, t))
@@ -65,7 +76,10 @@ def decide_exactly(
         z, weights = decide_region(layer, features, D, c, deadline - time.monotonic())
         if z is None:
             used = [n for n, weight in enumerate(weights) if weight]
-            return Captors(np.array([working[n] for n in used]), np.array([weights[n] for n in used], dtype=object))
+            return Captors(
+                np.array([working[n] for n in used]),
+                np.array([weights[n] for n in used], dtype=object),
+            )
         for point in shorter(z):
             if features.contains_exactly(_fractions(point)) and _wins(D, c, _fractions(point)):
                 break
@@ -75,7 +89,8 @@ def decide_exactly(
         fresh = [int(i) for i in stronger if int(i) not in set(working)][:64]
         if not fresh or len(working) + len(fresh) > MOST_RIVALS:
             raise TooLargeError(
-                f"{len(working) + len(fresh)} rivals are too many for exact arithmetic (at most {MOST_RIVALS})"
+                f"{len(working) + len(fresh)} rivals are too many for exact arithmetic (at "
+                f"most {MOST_RIVALS})"
             )
         working += fresh
 
@@ -85,17 +100,27 @@ def decide_region(
 ) -> tuple[Row | None, Row]:
     """A z that wins against the working set, or None and the weights that say why there is none."""
     has_bias = layer.b is not None
-    region, homogeneous = features.region(layer.dimension, has_bias), features.is_homogeneous(has_bias)
+    region, homogeneous = (
+        features.region(layer.dimension, has_bias),
+        features.is_homogeneous(has_bias),
+    )
     if region.radius is not None:
         return _decide_ball(Fraction(region.radius), D, c, seconds)
     assert region.low is not None
     assert region.high is not None
-    low, high = [Fraction(v) for v in region.low.tolist()], [Fraction(v) for v in region.high.tolist()]
+    low, high = (
+        [Fraction(v) for v in region.low.tolist()],
+        [Fraction(v) for v in region.high.tolist()],
+    )
     if not homogeneous:
         found = best_margin(D, c, low, high, seconds=seconds)
         return (found.z if found.value > 0 else None), found.weights
     found = best_margin(
-        [[*row, value] for row, value in zip(D, c, strict=True)], [Fraction(0)] * len(D), low, high, seconds=seconds
+        [[*row, value] for row, value in zip(D, c, strict=True)],
+        [Fraction(0)] * len(D),
+        low,
+        high,
+        seconds=seconds,
     )
     if found.value <= 0 or found.z is None:
         return None, found.weights
@@ -116,7 +141,8 @@ def _decide_ball(radius: Fraction, D: list[Row], c: Row, seconds: float) -> tupl
     nearest, weights = nearest_point(D, [-value for value in c], seconds=seconds)
     if _square(nearest) >= square:
         return None, weights
-    while _square(z) > square:  # towards a point of the closed set that lies inside: every point before it wins
+    # towards a point of the closed set that lies inside: every point before it wins
+    while _square(z) > square:
         z = [(p + q) / 2 for p, q in zip(z, nearest, strict=True)]
     return z, []
 
@@ -127,12 +153,15 @@ def _square(z: Row) -> Fraction:
 
 def _wins(D: list[Row], c: Row, z: Row) -> bool:
     return all(
-        sum((a * b for a, b in zip(row, z, strict=True) if a), value) > 0 for row, value in zip(D, c, strict=True)
+        sum((a * b for a, b in zip(row, z, strict=True) if a), value) > 0
+        for row, value in zip(D, c, strict=True)
     )
 
 
 def shorter(z: Row) -> list[NDArray[np.generic]]:
-    """The point as floats, as fractions of ever more bits, as it is: the first that still wins will do."""
+    """The point as floats, as fractions of ever more bits, as it is: the first that still wins will
+    do.
+    """
     points = []
     with np.errstate(over="ignore"), contextlib.suppress(OverflowError):
         points.append(np.array([float(value) for value in z]))

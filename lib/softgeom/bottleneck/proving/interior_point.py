@@ -1,15 +1,19 @@
-"""The programme of one class after another by interior points and cutting planes: the few steps that tell who wins and who is captive.
+"""The programme of one class after another by interior points and cutting planes: the few steps
+that tell who wins and who is captive.
 
 Over some rivals i the best lead that they must have over class t is the linear programme
 
     minimise m   subject to   s_i = m - lead_i(z) >= 0,   high - z >= 0,   z - low >= 0,       lead_i(z) = (w'_i - w'_t).z + b'_i - b'_t,
 
-with multipliers l_i of the rivals, which sum to one, and v+, v- of the box: ``sum_i l_i (w'_i - w'_t) + v+ - v- = 0``. Mehrotra's predictor and corrector (1992)
-walk between both: all slacks and multipliers stay positive, and each step brings their products down. Newton's ascent (newton.py) ends where hundreds
-of rivals lie within a temperature of each other; here a step weighs every rival by l_i / s_i, and ten or twenty steps separate those that matter from the rest.
+with multipliers l_i of the rivals, which sum to one, and v+, v- of the box: ``sum_i l_i (w'_i -
+w'_t) + v+ - v- = 0``. Mehrotra's predictor and corrector (1992) walk between both: all slacks and
+multipliers stay positive, and each step brings their products down. Newton's ascent (newton.py)
+ends where hundreds of rivals lie within a temperature of each other; here a step weighs every rival
+by l_i / s_i, and ten or twenty steps separate those that matter from the rest.
 
-Only the sign of the optimum is asked for. A point that beats the rivals ends the walk: everybody is looked at, and the strongest join. So do multipliers whose
-value is positive, once they are made exact: they imprison t, whoever else competes.
+Only the sign of the optimum is asked for. A point that beats the rivals ends the walk: everybody is
+looked at, and the strongest join. So do multipliers whose value is positive, once they are made
+exact: they imprison t, whoever else competes.
 """
 
 from __future__ import annotations
@@ -31,7 +35,8 @@ TOGETHER = 64  # classes that look together: each holds its rivals' rows, a few 
 STRONGEST = 96  # rivals that join after a look, at each of two points
 STEPS = 80  # of one class, over all rounds
 INSIDE = 0.9  # walks begin within this part of the box
-AHEAD = 0.3  # m begins above the strongest rival by this much of the lead of the strongest over the 2 D-th
+# m begins above the strongest rival by this much of the lead of the strongest over the 2 D-th
+AHEAD = 0.3
 TO_THE_FACE = 0.95  # part of the way to the nearest face that a step goes
 CORRECTIONS = 4  # of multipliers that are to become exact
 LEAST = 0.1  # part of a multiplier that a correction leaves at least
@@ -65,8 +70,9 @@ def walk_each(
     Returns
     -------
     dict, dict
-        Class -> its captors and the bound <= 0 that they certify; class -> a point (D,) of the region at which it seems to win.
-        Classes without either are absent, as are all where no bias differs: the optimum of a captive is zero then, and has no sign.
+        Class -> its captors and the bound <= 0 that they certify; class -> a point (D,) of the
+        region at which it seems to win. Classes without either are absent, as are all where no bias
+        differs: the optimum of a captive is zero then, and has no sign.
     """
     captors: dict[int, Captors] = {}
     points: Points = {}
@@ -86,22 +92,35 @@ def walk_each(
             if walks:
                 which = np.array([walk.t for walk in walks])
                 far, near = np.array([walk.z for walk in walks]), _least_lead(problem, walks)
-                at_far, at_near = (look(problem, Z, which, strongest=STRONGEST, enough=np.inf) for Z in (far, near))
+                at_far, at_near = (
+                    look(problem, Z, which, strongest=STRONGEST, enough=np.inf) for Z in (far, near)
+                )
                 for Z, seen in (far, at_far), (near, at_near):
-                    points |= {walks[n].t: problem.project(Z[n]) for n in np.flatnonzero(seen.margin > 0)}
+                    points |= {
+                        walks[n].t: problem.project(Z[n]) for n in np.flatnonzero(seen.margin > 0)
+                    }
                 walks = [
                     walk
                     for n, walk in enumerate(walks)
-                    if walk.t not in points and walk.add(np.union1d(at_far.strongest[n], at_near.strongest[n]), near[n])
+                    if walk.t not in points
+                    and walk.add(np.union1d(at_far.strongest[n], at_near.strongest[n]), near[n])
                 ]
-    bounds = certify_captives(problem.layer, problem.features, list(captors), list(captors.values())).tolist()
-    return {t: (few, bound) for (t, few), bound in zip(captors.items(), bounds, strict=True) if bound <= 0}, points
+    bounds = certify_captives(
+        problem.layer, problem.features, list(captors), list(captors.values())
+    ).tolist()
+    return {
+        t: (few, bound)
+        for (t, few), bound in zip(captors.items(), bounds, strict=True)
+        if bound <= 0
+    }, points
 
 
 def _least_lead(problem: Problem, walks: list[_Walk]) -> NDArray[np.float64]:
-    """Points (n, D), one of each walk, where everybody's lead is least: on the way from where it began to where it beats its rivals.
+    """Points (n, D), one of each walk, where everybody's lead is least: on the way from where it
+    began to where it beats its rivals.
 
-    Who has not joined yet may be far ahead at the end of a walk (in-out separation, Ben-Ameur and Neto 2007).
+    Who has not joined yet may be far ahead at the end of a walk (in-out separation, Ben-Ameur and
+    Neto 2007).
     """
     which = np.repeat([walk.t for walk in walks], len(WAY))
     Z = np.concatenate([walk.begin + np.outer(WAY, walk.z - walk.begin) for walk in walks])
@@ -110,9 +129,13 @@ def _least_lead(problem: Problem, walks: list[_Walk]) -> NDArray[np.float64]:
 
 
 class _Walk:
-    """The programme of one class. Slacks and multipliers are (k + 2 D,): of the k rivals, of the upper and of the lower faces of the box."""
+    """The programme of one class. Slacks and multipliers are (k + 2 D,): of the k rivals, of the
+    upper and of the lower faces of the box.
+    """
 
-    def __init__(self, problem: Problem, t: int, z: NDArray[np.floating], rivals: NDArray[np.intp]) -> None:
+    def __init__(
+        self, problem: Problem, t: int, z: NDArray[np.floating], rivals: NDArray[np.intp]
+    ) -> None:
         self.problem, self.t = problem, t
         self.low, self.high = problem.box
         self.k, self.D = 0, problem.dimension
@@ -169,7 +192,9 @@ class _Walk:
         residual, lacking = self._back(self.y), 1 - float(self.y[: self.k].sum())
 
         def direction(target: NDArray[np.float64] | float) -> tuple[NDArray[np.float64], ...]:
-            """Changes of z, slacks and multipliers that bring slack times multiplier to ``target``, to first order."""
+            """Changes of z, slacks and multipliers that bring slack times multiplier to ``target``,
+            to first order.
+            """
             a = target / self.slack - self.y
             missing = lacking - float(a[: self.k].sum())
             dz = self._solve(-(residual + self._back(a)) - self.mean * missing)
@@ -177,22 +202,31 @@ class _Walk:
             return dz, dslack, a - self.h * dslack
 
         _, dslack, dy = direction(0.0)
-        left = (self.slack + _to_the_face(self.slack, dslack) * dslack) @ (self.y + _to_the_face(self.y, dy) * dy)
+        left = (self.slack + _to_the_face(self.slack, dslack) * dslack) @ (
+            self.y + _to_the_face(self.y, dy) * dy
+        )
         centring = (float(left) / len(self.y) / products) ** 3
         dz, dslack, dy = direction(centring * products - dslack * dy)
         if not np.isfinite(dz).all():
             return False
         far, far_y = (
-            min(1.0, TO_THE_FACE * _to_the_face(x, dx, 2.0)) for x, dx in ((self.slack, dslack), (self.y, dy))
+            min(1.0, TO_THE_FACE * _to_the_face(x, dx, 2.0))
+            for x, dx in ((self.slack, dslack), (self.y, dy))
         )
-        self.z, self.slack, self.y = self.z + far * dz, self.slack + far * dslack, self.y + far_y * dy
+        self.z, self.slack, self.y = (
+            self.z + far * dz,
+            self.slack + far * dslack,
+            self.y + far_y * dy,
+        )
         self.lead = self.A @ self.z + self.c
         return True
 
     def _factorise(self) -> bool:
-        """Factor the normal matrix, the covariance of the rivals' rows under h = multiplier / slack plus the box's diagonal; False if it is singular.
+        """Factor the normal matrix, the covariance of the rivals' rows under h = multiplier / slack
+        plus the box's diagonal; False if it is singular.
 
-        In float32 as long as that leads on: directions need few digits, since slacks and residuals are computed from where a step has led.
+        In float32 as long as that leads on: directions need few digits, since slacks and residuals
+        are computed from where a step has led.
         """
         self.h = self.y / self.slack
         self.total = float(self.h[: self.k].sum())
@@ -201,7 +235,9 @@ class _Walk:
         rows = (self.narrow if self.dtype == "float32" else self.A) * root[:, None]
         self.mean = (root @ rows).astype(np.float64)
         matrix = (rows.T @ rows).astype(np.float64) - np.outer(self.mean, self.mean)
-        matrix.flat[:: self.D + 1] += faces / self.total + RIDGE[self.dtype] * np.trace(matrix) / self.D
+        matrix.flat[:: self.D + 1] += (
+            faces / self.total + RIDGE[self.dtype] * np.trace(matrix) / self.D
+        )
         self.factor, failed = scipy.linalg.lapack.dpotrf(matrix, overwrite_a=True)
         return not failed
 
@@ -221,10 +257,14 @@ class _Walk:
     def _value(self) -> float:
         """The dual objective: a lower bound on m if the multipliers satisfy their equations."""
         k, D = self.A.shape
-        return float(self.y[:k] @ self.c - self.y[k : k + D] @ self.high + self.y[k + D :] @ self.low)
+        return float(
+            self.y[:k] @ self.c - self.y[k : k + D] @ self.high + self.y[k + D :] @ self.low
+        )
 
     def _imprison(self) -> bool:
-        """Keep the multipliers as captors if corrections bring ``sum_i l_i A_i`` to what the box holds against and leave room; whether they do."""
+        """Keep the multipliers as captors if corrections bring ``sum_i l_i A_i`` to what the box
+        holds against and leave room; whether they do.
+        """
         y = self.y
         for _ in range(CORRECTIONS):
             x = self._solve(self._back(y))

@@ -1,12 +1,15 @@
-"""The point of ``{z : D z >= h}`` nearest to the origin, in exact arithmetic (Lawson and Hanson 1974, Section 23.4).
+"""The point of ``{z : D z >= h}`` nearest to the origin, in exact arithmetic (Lawson and Hanson
+1974, Section 23.4).
 
-It is the projection ``z = D^T u`` with ``u >= 0`` and ``u_i > 0`` only where ``D_i.z = h_i``; both are rational when D and h
-are. Hence over a ball every verdict is a comparison of rational squares: with ``c = -h`` and ``||z|| >= r``,
+It is the projection ``z = D^T u`` with ``u >= 0`` and ``u_i > 0`` only where ``D_i.z = h_i``; both
+are rational when D and h are. Hence over a ball every verdict is a comparison of rational squares:
+with ``c = -h`` and ``||z|| >= r``,
 
     r ||D^T u|| + c.u = r ||z|| - ||z||^2 <= 0
 
-makes u a proof of captivity, and otherwise points near z win. Non-negative least squares on ``[D^T; h^T] u = (0, 1)`` finds u; its passive
-columns are independent, so that no step ever fails, and in exact arithmetic it ends.
+makes u a proof of captivity, and otherwise points near z win. Non-negative least squares on ``[D^T;
+h^T] u = (0, 1)`` finds u; its passive columns are independent, so that no step ever fails, and in
+exact arithmetic it ends.
 """
 
 from __future__ import annotations
@@ -47,7 +50,9 @@ def nearest_point(
         residual = [-value for value in _combination(columns, u)]  # e - E u
         residual[-1] += 1
         gain = [_dot(column, residual) for column in columns]
-        best = max((i for i in range(len(D)) if i not in passive), key=gain.__getitem__, default=None)
+        best = max(
+            (i for i in range(len(D)) if i not in passive), key=gain.__getitem__, default=None
+        )
         if best is None or gain[best] <= 0:
             break
         passive.append(best)
@@ -57,7 +62,9 @@ def nearest_point(
             s = _least_squares([columns[i] for i in passive])
             if all(value > 0 for value in s):
                 break
-            step = min(u[i] / (u[i] - value) for i, value in zip(passive, s, strict=True) if value <= 0)
+            step = min(
+                u[i] / (u[i] - value) for i, value in zip(passive, s, strict=True) if value <= 0
+            )
             for i, value in zip(passive, s, strict=True):
                 u[i] += step * (value - u[i])
             passive = [i for i in passive if u[i] > 0]
@@ -81,7 +88,9 @@ def _dot(p: Sequence[Fraction], q: Sequence[Fraction]) -> Fraction:
 
 
 def _least_squares(columns: Sequence[Sequence[Fraction]]) -> list[Fraction]:
-    """``argmin_s || sum_i s_i column_i - (0, ..., 0, 1) ||`` for independent columns, by their Gram matrix."""
+    """``argmin_s || sum_i s_i column_i - (0, ..., 0, 1) ||`` for independent columns, by their Gram
+    matrix.
+    """
     n = len(columns)
     rows = [[_dot(p, q) for q in columns] + [p[-1]] for p in columns]
     for r in range(n):

@@ -1,8 +1,10 @@
-"""Exact solutions of square rational systems by p-adic lifting (Dixon 1982): one inverse modulo a prime, then digit by digit.
+"""Exact solutions of square rational systems by p-adic lifting (Dixon 1982): one inverse modulo a
+prime, then digit by digit.
 
-With ``A`` integer and B its inverse modulo p, the digits ``x_j = B r_j mod p`` and ``r_{j+1} = (r_j - A x_j) / p`` give
-``x = sum x_j p^j`` modulo any power of p; by Cramer's rule x has one denominator, and numerators and denominator are bounded by
-Hadamard's inequality, so that enough digits determine them (rational reconstruction, Wang 1981).
+With ``A`` integer and B its inverse modulo p, the digits ``x_j = B r_j mod p`` and ``r_{j+1} = (r_j
+- A x_j) / p`` give ``x = sum x_j p^j`` modulo any power of p; by Cramer's rule x has one
+denominator, and numerators and denominator are bounded by Hadamard's inequality, so that enough
+digits determine them (rational reconstruction, Wang 1981).
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ def solve_by_lifting(A: Sequence[Sequence[Fraction]], y: Sequence[Fraction]) -> 
     """
     n = len(A)
     if n > 512 or any(len(row) != n for row in A):
-        raise ValueError(f"Lifting solves square systems of up to 512 unknowns, not {n} by {len(A[0])}.")
+        raise ValueError(
+            f"Lifting solves square systems of up to 512 unknowns, not {n} by {len(A[0])}."
+        )
     rows, right = [], []
     for row, value in zip(A, y, strict=True):
         unit = math.lcm(*(v.denominator for v in row), value.denominator)
@@ -37,7 +41,8 @@ def solve_by_lifting(A: Sequence[Sequence[Fraction]], y: Sequence[Fraction]) -> 
         rows.append([v // common for v in whole[:n]])
         right.append(whole[n] // common)
     inverse = _inverse_modulo(np.array([[v % PRIME for v in row] for row in rows], dtype=np.int64))
-    # Hadamard: |det| <= product of the norms of the rows of [A, y], and so is every Cramer numerator.
+    # Hadamard: |det| <= product of the norms of the rows of [A, y], and so is every Cramer
+    # numerator.
     bits = sum(
         math.isqrt(sum(v * v for v in row) + value * value).bit_length() + 1
         for row, value in zip(rows, right, strict=True)
@@ -73,7 +78,8 @@ def _reconstruct(residues: list[Any], modulus: int, most: int) -> list[Fraction]
     """Fractions with one denominator up to ``most`` that have these residues."""
     denominator, found = 1, []
     for residue in residues:
-        value = residue * denominator % modulus  # the numerator, if this entry needs no further factor
+        # the numerator, if this entry needs no further factor
+        value = residue * denominator % modulus
         value = value - modulus if value > modulus // 2 else value
         if abs(value) > most:
             fraction = _rational(residue * denominator % modulus, modulus, most)
@@ -84,7 +90,9 @@ def _reconstruct(residues: list[Any], modulus: int, most: int) -> list[Fraction]
 
 
 def _rational(residue: int, modulus: int, most: int) -> Fraction:
-    """The fraction with numerator up to ``most`` and a small denominator: Euclid's algorithm, stopped half-way."""
+    """The fraction with numerator up to ``most`` and a small denominator: Euclid's algorithm,
+    stopped half-way.
+    """
     a, b, p, q = modulus, residue, 0, 1
     while b > most:
         quotient = a // b

@@ -1,9 +1,11 @@
-"""The programme of bases.py for many classes in step: every class from one shared basis, a pivot of each at a time.
+"""The programme of bases.py for many classes in step: every class from one shared basis, a pivot of
+each at a time.
 
-A class's programme takes some fifty pivots of a tenth of a millisecond, half of it in handing small arrays to NumPy. Here a group of classes
-pivots together: the prices of all their leaving rows are one matrix product over the shared rivals, and ratios and edges are taken for the group
-at once. A class that is done makes room for the next. All begin at the same basis, best that of a class in their midst: the programme of a
-class does not depend on which others there are, nor on their order.
+A class's programme takes some fifty pivots of a tenth of a millisecond, half of it in handing small
+arrays to NumPy. Here a group of classes pivots together: the prices of all their leaving rows are
+one matrix product over the shared rivals, and ratios and edges are taken for the group at once. A
+class that is done makes room for the next. All begin at the same basis, best that of a class in
+their midst: the programme of a class does not depend on which others there are, nor on their order.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ GROUP = 32  # classes in step: their inverses stay in the cache, and one call se
 def solve_in_step(
     bases: Bases, own: NDArray[np.floating], bias: NDArray[np.float64], itself: NDArray[np.intp]
 ) -> Iterator[tuple[int, Vertex | None]]:
-    """The vertex of each class, as ``Bases.solve`` gives it, in the order in which they end; ``bases`` stays at its basis.
+    """The vertex of each class, as ``Bases.solve`` gives it, in the order in which they end;
+    ``bases`` stays at its basis.
 
     Parameters
     ----------
@@ -32,7 +35,8 @@ def solve_in_step(
     own, bias : (n, D) and (n,) arrays
         Rows and biases of the classes.
     itself : (n,) integer array
-        Place of each class in the shared set, against which it does not compete; -1 where it is not there.
+        Place of each class in the shared set, against which it does not compete; -1 where it is not
+        there.
 
     Yields
     ------
@@ -50,7 +54,11 @@ class _Group:
     """
 
     def __init__(
-        self, bases: Bases, own: NDArray[np.floating], bias: NDArray[np.float64], itself: NDArray[np.intp]
+        self,
+        bases: Bases,
+        own: NDArray[np.floating],
+        bias: NDArray[np.float64],
+        itself: NDArray[np.intp],
     ) -> None:
         bases.refresh()
         self.bases, self.bias, self.itself = bases, bias, itself
@@ -62,7 +70,8 @@ class _Group:
         self.which, self.next = np.zeros(g, np.intp), 0
         self.inverse = np.zeros((g, m, m))
         self.basic = np.zeros((g, m), np.intp)
-        self.x, self.edge = np.zeros((g, m)), np.zeros((g, m))  # weights; squared lengths of the inverse's rows
+        # weights; squared lengths of the inverse's rows
+        self.x, self.edge = np.zeros((g, m)), np.zeros((g, m))
         self.reduced = np.zeros((g, n), np.float32)
         self.pivots, self.age = np.zeros(g, np.intp), np.zeros(g, np.intp)
         self.alpha, self.gain, self.ratio = (np.zeros((g, n), np.float32) for _ in range(3))
@@ -84,7 +93,9 @@ class _Group:
                 self._replace(np.flatnonzero(ended))
 
     def _leaving(self) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.bool_]]:
-        """Which basic variable of each class leaves, the sign of its error, and which classes have ended instead."""
+        """Which basic variable of each class leaves, the sign of its error, and which classes have
+        ended instead.
+        """
         below = np.minimum(self.x, 0.0)
         r = (below**2 / self.edge).argmax(axis=1)
         each = np.arange(len(r))
@@ -97,7 +108,9 @@ class _Group:
         return r, sign, ~barring & (optimal | (value > 0))
 
     def _pivot(self, r: NDArray[np.intp], sign: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Exchange the r-th basic variable of each class; for which of them that was possible (the others are spoilt)."""
+        """Exchange the r-th basic variable of each class; for which of them that was possible (the
+        others are spoilt).
+        """
         each, g = np.arange(len(r)), len(r)
         row = self.inverse[each, r]  # (g, D + 1)
         q, change = self._entering(row, sign)
@@ -105,7 +118,8 @@ class _Group:
         both = np.matmul(self.inverse, np.stack([self.bases.columns[q], row], axis=2))
         direction, along = both[:, :, 0].copy(), both[:, :, 1]
         pivot = direction[each, r]
-        possible = np.isfinite(change) & (sign * pivot < 0)  # else the narrow price was rounding after all
+        # else the narrow price was rounding after all
+        possible = np.isfinite(change) & (sign * pivot < 0)
         pivot = np.where(possible, pivot, 1.0)
         left = self.basic[each, r]
         self.reduced[each, left] = np.where(left == self.itself[self.which], np.inf, -change)
@@ -120,7 +134,9 @@ class _Group:
         scaled = row / pivot[:, None]
         direction[each, r] -= 1.0  # so that the r-th row becomes `scaled`
         for n in range(g):
-            scipy.linalg.blas.dger(-1.0, scaled[n], direction[n], a=self.inverse[n].T, overwrite_a=1)
+            scipy.linalg.blas.dger(
+                -1.0, scaled[n], direction[n], a=self.inverse[n].T, overwrite_a=1
+            )
         self.basic[each, r] = q
         self.pivots += 1
         self.age += 1
@@ -129,30 +145,43 @@ class _Group:
     def _entering(
         self, row: NDArray[np.float64], sign: NDArray[np.float64]
     ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """The first column of each class whose reduced cost would turn negative, and the change of the leaving one's (updates all others)."""
+        """The first column of each class whose reduced cost would turn negative, and the change of
+        the leaving one's (updates all others).
+        """
         g, each = len(row), np.arange(len(row))
         alpha, gain, ratio = self.alpha[:g], self.gain[:g], self.ratio[:g]
         np.matmul(row.astype(np.float32), self.narrow, out=alpha)
-        np.multiply(alpha, -sign.astype(np.float32)[:, None], out=gain)  # a column that can enter has a positive one
-        # Without masks, which cost more than the divisions: what cannot enter gets a ratio beyond all others.
+        # a column that can enter has a positive one
+        np.multiply(alpha, -sign.astype(np.float32)[:, None], out=gain)
+        # Without masks, which cost more than the divisions: what cannot enter gets a ratio beyond
+        # all others.
         np.subtract(gain, (PIVOT * np.abs(row).max(axis=1)).astype(np.float32)[:, None], out=ratio)
         np.maximum(ratio, 1e-30, out=ratio)
         np.divide(np.maximum(self.reduced, 1e-12), ratio, out=ratio)
         least = ratio.min(axis=1)
-        np.copyto(gain, 0.0, where=ratio > (least * np.float32(1 + 1e-6))[:, None])  # of those tied the largest pivot
+        # of those tied the largest pivot
+        np.copyto(gain, 0.0, where=ratio > (least * np.float32(1 + 1e-6))[:, None])
         q = gain.argmax(axis=1)
-        change = np.where(least < BEYOND, self.reduced[each, q] / alpha[each, q], np.inf).astype(np.float32)
+        change = np.where(least < BEYOND, self.reduced[each, q] / alpha[each, q], np.inf).astype(
+            np.float32
+        )
         np.multiply(alpha, change[:, None], out=gain)
         self.reduced -= gain
         return q, change
 
     def _replace(self, places: NDArray[np.intp]) -> None:
-        """The next classes at the first basis, where others have ended; without a next one the group shrinks."""
+        """The next classes at the first basis, where others have ended; without a next one the
+        group shrinks.
+        """
         fresh = np.arange(self.next, min(self.next + len(places), len(self.targets)))
         self.next += len(fresh)
         filled, empty, bases = places[: len(fresh)], places[len(fresh) :], self.bases
         self.which[filled], self.x[filled] = fresh, self.start[fresh]
-        self.inverse[filled], self.basic[filled], self.edge[filled] = bases.inverse, bases.basic, self.edges
+        self.inverse[filled], self.basic[filled], self.edge[filled] = (
+            bases.inverse,
+            bases.basic,
+            self.edges,
+        )
         self.pivots[filled], self.age[filled] = 0, bases.age
         for place in filled:
             self._price(place, bases.reduced)

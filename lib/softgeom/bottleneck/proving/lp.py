@@ -1,11 +1,12 @@
-"""Linear programmes of one class, the only door to HiGHS (paper 001, eqs. 5-6; notes on duality in hull.py).
+"""Linear programmes of one class, the only door to HiGHS (paper 001, eqs. 5-6; notes on duality in
+hull.py).
 
-*Best margin* over a box: maximise m subject to ``(w_t - w_i).z + b_t - b_i >= m`` for the rivals i of a working set;
-its dual values are the weights that imprison the class when m <= 0. More rivals are added as they are found to be
-violated; HiGHS keeps its basis, so each round is a warm start.
+*Best margin* over a box: maximise m subject to ``(w_t - w_i).z + b_t - b_i >= m`` for the rivals i
+of a working set; its dual values are the weights that imprison the class when m <= 0. More rivals
+are added as they are found to be violated; HiGHS keeps its basis, so each round is a warm start.
 
-*Chebyshev radius*: maximise r subject to ``(w_i - w_t).x + r ||w_i - w_t|| <= b_t - b_i``, x in the box. As in the
-paper, the ball is not kept inside the box.
+*Chebyshev radius*: maximise r subject to ``(w_i - w_t).x + r ||w_i - w_t|| <= b_t - b_i``, x in the
+box. As in the paper, the ball is not kept inside the box.
 
 A status other than "optimal" is never a verdict: it is raised.
 """
@@ -26,10 +27,17 @@ class SolverError(RuntimeError):
 
 
 class _Programme:
-    """Maximise the last of D + 1 columns under rows that may be added; columns are divided by ``scale``."""
+    """Maximise the last of D + 1 columns under rows that may be added; columns are divided by
+    ``scale``.
+    """
 
     def __init__(
-        self, low: NDArray[np.float64], high: NDArray[np.float64], top: float, method: str, threads: int
+        self,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        top: float,
+        method: str,
+        threads: int,
     ) -> None:
         self.scale = float(np.maximum(np.abs(low), np.abs(high)).max())
         self.count, self.columns = 0, len(low) + 1
@@ -38,7 +46,8 @@ class _Programme:
             "output_flag": False,
             "threads": threads,
             "solver": method,
-            "presolve": "off" if method == "simplex" else "choose",  # presolve would discard the warm start
+            # presolve would discard the warm start
+            "presolve": "off" if method == "simplex" else "choose",
             "primal_feasibility_tolerance": TOLERANCE,
             "dual_feasibility_tolerance": TOLERANCE,
         }
@@ -46,7 +55,9 @@ class _Programme:
             self.h.setOptionValue(name, value)
         infinity = highspy.kHighsInf
         self.h.addVars(
-            self.columns, np.append(low / self.scale, -infinity), np.append(high / self.scale, min(top, infinity))
+            self.columns,
+            np.append(low / self.scale, -infinity),
+            np.append(high / self.scale, min(top, infinity)),
         )
         self.h.changeObjectiveSense(highspy.ObjSense.kMaximize)
         self.h.changeColCost(self.columns - 1, 1.0)
@@ -56,7 +67,9 @@ class _Programme:
         n = len(rows)
         starts = np.arange(0, n * self.columns, self.columns, dtype=np.int32)
         index = np.tile(np.arange(self.columns, dtype=np.int32), n)
-        self.h.addRows(n, lower, np.full(n, highspy.kHighsInf), rows.size, starts, index, rows.ravel())
+        self.h.addRows(
+            n, lower, np.full(n, highspy.kHighsInf), rows.size, starts, index, rows.ravel()
+        )
         self.count += n
 
     def solve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -64,7 +77,10 @@ class _Programme:
         self.h.run()
         status = self.h.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverError(f"HiGHS ended with status {self.h.modelStatusToString(status)} on {self.count} rows.")
+            raise SolverError(
+                f"HiGHS ended with status {self.h.modelStatusToString(status)} on "
+                f"{self.count} rows."
+            )
         solution = self.h.getSolution()
         return np.array(solution.col_value), np.array(solution.row_dual)
 
@@ -99,12 +115,15 @@ class MarginProgramme:
         threads: int = 1,
         time_limit: float = np.inf,
     ) -> None:
-        # With one rival the margin is bounded by the box; a loose cap keeps the first programme finite.
+        # With one rival the margin is bounded by the box; a loose cap keeps the first programme
+        # finite.
         self._programme = _Programme(low, high, highspy.kHighsInf, method, threads)
         self._programme.h.setOptionValue("time_limit", float(time_limit))
         self.own, self.bias, self.rivals = own, bias, np.zeros(0, np.intp)
 
-    def add(self, rivals: NDArray[np.intp], rows: NDArray[np.float64], bias: NDArray[np.float64]) -> None:
+    def add(
+        self, rivals: NDArray[np.intp], rows: NDArray[np.float64], bias: NDArray[np.float64]
+    ) -> None:
         """Add rivals (n,) with their rows (n, D) and biases (n,); those already there are left out."""
         fresh = ~np.isin(rivals, self.rivals)
         if not fresh.any():
@@ -115,7 +134,8 @@ class MarginProgramme:
         self.rivals = np.concatenate([self.rivals, rivals[fresh]])
 
     def solve(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
-        """The best z (D,), its margin against the working set, and the weights (working set,) of the dual.
+        """The best z (D,), its margin against the working set, and the weights (working set,) of
+        the dual.
 
         Raises
         ------
@@ -127,22 +147,28 @@ class MarginProgramme:
         return columns[:-1] * scale, float(columns[-1]) * scale, np.maximum(-dual, 0.0)
 
     def solve_at_one(self) -> NDArray[np.float64]:
-        """Weights (working set,) of the programme with its last coordinate fixed at 1 and all others free.
+        """Weights (working set,) of the programme with its last coordinate fixed at 1 and all
+        others free.
 
-        In the homogeneous form the best margin of a captive class is 0 and its dual vertex may waste the room that
-        the bias leaves. At tau = 1 the objective is that room: the weights have ``v = 0`` and the least ``c``.
+        In the homogeneous form the best margin of a captive class is 0 and its dual vertex may
+        waste the room that the bias leaves. At tau = 1 the objective is that room: the weights have
+        ``v = 0`` and the least ``c``.
 
         Raises
         ------
         SolverError
-            If HiGHS does not report an optimum (the class lies outside the hull of its rivals' rows).
+            If HiGHS does not report an optimum (the class lies outside the hull of its rivals'
+            rows).
         """
         h, D = self._programme.h, len(self.own)
         infinity = highspy.kHighsInf
         index = np.arange(D, dtype=np.int32)
         old = [h.getLp().col_lower_[:D], h.getLp().col_upper_[:D]]
         h.changeColsBounds(
-            D, index, np.append(np.full(D - 1, -infinity), 1.0), np.append(np.full(D - 1, infinity), 1.0)
+            D,
+            index,
+            np.append(np.full(D - 1, -infinity), 1.0),
+            np.append(np.full(D - 1, infinity), 1.0),
         )
         try:
             return np.maximum(-self._programme.solve()[1], 0.0)

@@ -1,7 +1,8 @@
 """An attack on every rounding bound: near ties, at which float64 alone would prove falsehoods.
 
-Captives are mixtures of other classes to the last bit, witnesses beat a rival that differs by units in the last place. What a checker accepts
-is then decided again in fractions. ``without_bounds`` shows that the attack has teeth: it sets every bound on rounding to zero.
+Captives are mixtures of other classes to the last bit, witnesses beat a rival that differs by units
+in the last place. What a checker accepts is then decided again in fractions. ``without_bounds``
+shows that the attack has teeth: it sets every bound on rounding to zero.
 """
 
 from __future__ import annotations
@@ -21,23 +22,30 @@ from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.proving.exact import decide_exactly
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 
-BOUNDS = ("gamma", "underflow")  # the functions that bound rounding, by the names under which the checkers import them
+# the functions that bound rounding, by the names under which the checkers import them
+BOUNDS = ("gamma", "underflow")
 
 
 def near_tie(rng: np.random.Generator) -> tuple[SoftmaxLayer, FeatureSet, NDArray[np.float64]]:
-    """A layer whose last class is a mixture of its d + 1 others to the last bit, its bias beside theirs by some units in the last place.
+    """A layer whose last class is a mixture of its d + 1 others to the last bit, its bias beside
+    theirs by some units in the last place.
 
-    Rows and weights are dyadic, so that v = 0 and rounding decides in the biases alone; the weights (d + 1,) are the only ones.
+    Rows and weights are dyadic, so that v = 0 and rounding decides in the biases alone; the weights
+    (d + 1,) are the only ones.
     """
     d = int(rng.integers(1, 7))
     W = rng.integers(-32, 33, (d + 2, d)).astype(float)
-    weights = np.diff(np.sort(rng.choice(np.arange(1, 64), d, replace=False)), prepend=0, append=64) / 64
+    weights = (
+        np.diff(np.sort(rng.choice(np.arange(1, 64), d, replace=False)), prepend=0, append=64) / 64
+    )
     W[-1] = weights @ W[:-1]
     b = rng.normal(size=d + 2) * 2.0 ** rng.integers(-6, 1, d + 2)
     b[-1] = weights @ b[:-1]
     b[-1] += rng.integers(-2, 3) * np.spacing(b[-1])
     scale = int(rng.choice([0, 0, -300, 300]))
-    features = [Box(1.0), Ball(1.0), Unbounded(), Ellipsoid(np.ones(d), radius=1.0)][rng.integers(4)]
+    features = [Box(1.0), Ball(1.0), Unbounded(), Ellipsoid(np.ones(d), radius=1.0)][
+        rng.integers(4)
+    ]
     return SoftmaxLayer(np.ldexp(W, scale), np.ldexp(b, scale)), features, weights
 
 
@@ -69,7 +77,8 @@ def false_witnesses(attempts: int, seed: int) -> int:
         certified = WitnessChecker(layer, Unbounded()).certify(point[None], np.array([0]))[0]
         exact = [Fraction(float(v)) for v in point]
         own, other = (
-            sum((p * q for p, q in zip(exact_row(layer, i)[0], exact, strict=True)), Fraction(0)) for i in (0, 1)
+            sum((p * q for p, q in zip(exact_row(layer, i)[0], exact, strict=True)), Fraction(0))
+            for i in (0, 1)
         )
         wrong += bool(certified > 0 and not own > other)
     return wrong
@@ -80,7 +89,12 @@ def without_bounds() -> Iterator[None]:
     """Every bound on rounding and underflow is zero, in the checkers and in the feature sets."""
     homes = ("softgeom.bottleneck.certifying.", "softgeom.features.")
     modules = [module for name, module in sys.modules.items() if name.startswith(homes)]
-    kept = [(each, bound, getattr(each, bound)) for each in modules for bound in BOUNDS if hasattr(each, bound)]
+    kept = [
+        (each, bound, getattr(each, bound))
+        for each in modules
+        for bound in BOUNDS
+        if hasattr(each, bound)
+    ]
     try:
         for module, bound, _ in kept:
             setattr(module, bound, lambda *_: 0.0)

@@ -1,12 +1,14 @@
 """The least distance programme behind balls and ellipsoids, by non-negative least squares.
 
-Class t wins inside the ball ``||z|| <= r`` iff the nearest point to the origin of ``{z : D z >= h}`` is nearer than r,
-with ``D = w'_t - w'_i`` (k, D) and ``h = b'_i - b'_t`` (k,). Lawson and Hanson (1974, Section 23.4) solve it as
+Class t wins inside the ball ``||z|| <= r`` iff the nearest point to the origin of ``{z : D z >=
+h}`` is nearer than r, with ``D = w'_t - w'_i`` (k, D) and ``h = b'_i - b'_t`` (k,). Lawson and
+Hanson (1974, Section 23.4) solve it as
 
     minimise || E u - e ||,  u >= 0,  E = [r D^T ; h^T],  e = (0, ..., 0, 1):
 
-with the residual q = E u - e, the point is ``z = -r q_{1:D} / q_{D+1}``; and u is the proof when there is none, because
-``v = D^T u`` is then so small that ``r ||v|| + sum_i u_i (b'_t - b'_i) <= 0``.
+with the residual q = E u - e, the point is ``z = -r q_{1:D} / q_{D+1}``; and u is the proof when
+there is none, because ``v = D^T u`` is then so small that ``r ||v|| + sum_i u_i (b'_t - b'_i) <=
+0``.
 """
 
 from __future__ import annotations
@@ -17,11 +19,14 @@ from numpy.typing import NDArray
 
 from softgeom.bottleneck.proving.lp import SolverError
 
-STRICT = 1e-7  # the margin asked for, relative to the size of the rows times the radius: winning is strict
+# the margin asked for, relative to the size of the rows times the radius: winning is strict
+STRICT = 1e-7
 
 
 class NearestPointProgramme:
-    """The least-norm z at which one class wins against a growing working set of rivals (same calls as MarginProgramme)."""
+    """The least-norm z at which one class wins against a growing working set of rivals (same calls
+    as MarginProgramme).
+    """
 
     def __init__(self, own: NDArray[np.float64], bias: float, radius: float) -> None:
         self.own, self.bias, self.radius = own, bias, radius
@@ -29,7 +34,9 @@ class NearestPointProgramme:
         self._D = np.zeros((0, len(own)))
         self._h = np.zeros(0)
 
-    def add(self, rivals: NDArray[np.intp], rows: NDArray[np.float64], bias: NDArray[np.float64]) -> None:
+    def add(
+        self, rivals: NDArray[np.intp], rows: NDArray[np.float64], bias: NDArray[np.float64]
+    ) -> None:
         """Add rivals (n,) with their rows (n, D) and biases (n,); those already there are left out."""
         fresh = ~np.isin(rivals, self.rivals)
         self.rivals = np.concatenate([self.rivals, rivals[fresh]])
@@ -37,7 +44,8 @@ class NearestPointProgramme:
         self._h = np.concatenate([self._h, bias[fresh] - self.bias])
 
     def solve(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
-        """A point z (D,) of the ball, its margin against the working set, and weights (working set,).
+        """A point z (D,) of the ball, its margin against the working set, and weights (working
+        set,).
 
         Raises
         ------
@@ -46,7 +54,11 @@ class NearestPointProgramme:
         """
         size = float(np.linalg.norm(self._D, axis=1).max()) * self.radius
         if not size:
-            return np.zeros(len(self.own)), float(-self._h.max()), (self._h == self._h.max()).astype(float)
+            return (
+                np.zeros(len(self.own)),
+                float(-self._h.max()),
+                (self._h == self._h.max()).astype(float),
+            )
         # Without a bias the cone has no scale of its own: any positive margin may be asked for.
         strict = size * (STRICT if self._h.any() else 1.0)
         E = np.vstack([self._D.T * self.radius / size, (self._h + strict) / size])
@@ -59,7 +71,8 @@ class NearestPointProgramme:
                 f"Non-negative least squares did not converge on {len(self.rivals)} rivals: {error}"
             ) from None
         residual = E @ weights - target
-        with np.errstate(over="ignore"):  # a cone without a point sends z to infinity: the next line sees to it
+        # a cone without a point sends z to infinity: the next line sees to it
+        with np.errstate(over="ignore"):
             z = -residual[:-1] / min(residual[-1], -np.finfo(float).tiny)
             norm = float(np.linalg.norm(z))
         if not np.isfinite(norm):

@@ -1,8 +1,9 @@
 """Weights that a sceptic can use: few, with a residual at rounding, or exactly rational.
 
-Where room absorbs the residual v of rounded weights, they prove captivity as they are. Where an equality must hold (no bias, or
-unbounded features) floats cannot, and the proof is that weights near them exist: captors whose simplex holds the class with
-room. That argument (hull.py, route 2) is the shorter the fewer captors there are and the smaller v is beside the least weight:
+Where room absorbs the residual v of rounded weights, they prove captivity as they are. Where an
+equality must hold (no bias, or unbounded features) floats cannot, and the proof is that weights
+near them exist: captors whose simplex holds the class with room. That argument (hull.py, route 2)
+is the shorter the fewer captors there are and the smaller v is beside the least weight:
 
 * *thin*: non-negative least squares picks at most |K| + 1 of the captors (Caratheodory);
 * *refine*: Newton's correction ``l - R v`` until v is what float64 leaves;
@@ -18,7 +19,13 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.hull import TINY, certify_captivity, exact_captivity, exact_row, has_room
+from softgeom.bottleneck.certifying.hull import (
+    TINY,
+    certify_captivity,
+    exact_captivity,
+    exact_row,
+    has_room,
+)
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.proving.lifting import solve_by_lifting
 from softgeom.layer import FeatureSet, SoftmaxLayer
@@ -26,13 +33,18 @@ from softgeom.layer import FeatureSet, SoftmaxLayer
 ROUNDS = 3  # each gains the digits that the first inverse has
 
 
-def refine(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors) -> tuple[Captors, float]:
+def refine(
+    layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors
+) -> tuple[Captors, float]:
     """Thinner and sharper weights where an equality has to hold, and the bound that they certify.
 
-    Captors that prove with room, or in fractions, come back as they are, and so do those that only get worse.
+    Captors that prove with room, or in fractions, come back as they are, and so do those that only
+    get worse.
     """
     bound = certify_captivity(layer, features, t, captors.rivals, captors.weights)
-    if captors.weights.dtype == object or has_room(layer, features, t, captors.rivals, captors.weights):
+    if captors.weights.dtype == object or has_room(
+        layer, features, t, captors.rivals, captors.weights
+    ):
         return captors, bound
     A = _system(layer, features, t, captors)
     target = np.append(np.zeros(len(A) - 1), float(captors.weights.sum()))
@@ -56,8 +68,8 @@ def refine(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors) 
 def make_exact(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors) -> Captors:
     """The same captors with rational weights that hold the equality to the last bit.
 
-    A class with d captors needs about ``d (24 + log2 d)`` bits for each numerator from a float32 layer: some 200 kilobytes
-    a class for d = 256.
+    A class with d captors needs about ``d (24 + log2 d)`` bits for each numerator from a float32
+    layer: some 200 kilobytes a class for d = 256.
 
     Raises
     ------
@@ -67,20 +79,34 @@ def make_exact(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Capto
     if captors.weights.dtype == object:
         return captors
     finer = refine(layer, features, t, captors)[0]
-    if exact_captivity(layer, features, t, finer.rivals, [Fraction(w) for w in finer.weights.tolist()]) <= 0:
-        return Captors(finer.rivals, np.array([Fraction(w) for w in finer.weights.tolist()], dtype=object))
+    if (
+        exact_captivity(
+            layer, features, t, finer.rivals, [Fraction(w) for w in finer.weights.tolist()]
+        )
+        <= 0
+    ):
+        return Captors(
+            finer.rivals, np.array([Fraction(w) for w in finer.weights.tolist()], dtype=object)
+        )
     K = _equalities(layer, features, t, finer)[1]
     own = exact_row(layer, t)[0]
     rows = [
-        features.equalities_exactly([p - q for p, q in zip(own, exact_row(layer, int(i))[0], strict=True)])
+        features.equalities_exactly(
+            [p - q for p, q in zip(own, exact_row(layer, int(i))[0], strict=True)]
+        )
         for i in finer.rivals
     ]
     A = [[row[k] for row in rows] for k in K] + [[Fraction(1)] * len(rows)]
     if len(A) != len(rows):
-        raise ValueError(f"Class {t}: {len(rows)} captors for {len(A)} equations have no unique weights.")
+        raise ValueError(
+            f"Class {t}: {len(rows)} captors for {len(A)} equations have no unique weights."
+        )
     solution = solve_by_lifting(A, [Fraction(0)] * len(K) + [Fraction(1)])
     exact = Captors(finer.rivals, np.array(solution, dtype=object))
-    if min(solution) < 0 or not certify_captivity(layer, features, t, exact.rivals, exact.weights) <= 0:
+    if (
+        min(solution) < 0
+        or not certify_captivity(layer, features, t, exact.rivals, exact.weights) <= 0
+    ):
         raise ValueError(f"Class {t}: the rational weights of these captors prove nothing.")
     return exact
 
@@ -96,7 +122,9 @@ def _equalities(
     return E, np.flatnonzero(tiny & E.any(axis=0))
 
 
-def _system(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors) -> NDArray[np.float64]:
+def _system(
+    layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors
+) -> NDArray[np.float64]:
     """Rows of order one: the differences that must vanish, and ones (|K| + 1, k)."""
     E, K = _equalities(layer, features, t, captors)
     return np.vstack([E[:, K].T / np.abs(E[:, K]).max(axis=0)[:, None], np.ones(len(E))])

@@ -1,12 +1,15 @@
-"""The best margin over a box in exact arithmetic: the simplex method on integers, no rounding at all.
+"""The best margin over a box in exact arithmetic: the simplex method on integers, no rounding at
+all.
 
-Over ``low <= z <= high`` the best margin of a class with differences ``D = w_t - w_i`` (k, d), ``c = b_t - b_i`` (k,) is
+Over ``low <= z <= high`` the best margin of a class with differences ``D = w_t - w_i`` (k, d), ``c
+= b_t - b_i`` (k,) is
 
     max_z min_i (D_i.z + c_i)  =  min { c0.l + u.p :  D^T l - p + n = 0,  sum l = 1,  l, p, n >= 0 },
 
-with ``u = high - low`` and ``c0 = c + D low`` (duality; ``p - n`` splits v = D^T l by sign). Every rival alone is a
-feasible start, every feasible l of value <= 0 is a proof of captivity, and the reduced costs of n are ``z - low``.
-Integer pivoting (Edmonds 1967, Bareiss 1968): all entries share one denominator, the last pivot, and divisions are exact.
+with ``u = high - low`` and ``c0 = c + D low`` (duality; ``p - n`` splits v = D^T l by sign). Every
+rival alone is a feasible start, every feasible l of value <= 0 is a proof of captivity, and the
+reduced costs of n are ``z - low``. Integer pivoting (Edmonds 1967, Bareiss 1968): all entries share
+one denominator, the last pivot, and divisions are exact.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ class TooLargeError(RuntimeError):
 
 @dataclass(frozen=True)
 class Optimum:
-    """Value of the programme, weights l (k,) that attain it, and the z (d,) of the dual; z is None after an early stop."""
+    """Value of the programme, weights l (k,) that attain it, and the z (d,) of the dual; z is None
+    after an early stop.
+    """
 
     value: Fraction
     weights: list[Fraction]
@@ -69,15 +74,23 @@ def best_margin(
         table.pivot(table.leaving(column), column)
         pivots += 1
         if time.monotonic() > deadline:
-            raise TooLargeError(f"the exact programme took more than {seconds:g} s ({pivots} pivots)")
+            raise TooLargeError(
+                f"the exact programme took more than {seconds:g} s ({pivots} pivots)"
+            )
     return Optimum(table.value(), table.weights(), None)
 
 
 class _Table:
-    """The tableau: d + 1 rows and a row of reduced costs, over l (k columns), p (d), n (d) and the right side."""
+    """The tableau: d + 1 rows and a row of reduced costs, over l (k columns), p (d), n (d) and the
+    right side.
+    """
 
     def __init__(
-        self, D: Sequence[Sequence[Fraction]], c: Sequence[Fraction], low: Sequence[Fraction], high: Sequence[Fraction]
+        self,
+        D: Sequence[Sequence[Fraction]],
+        c: Sequence[Fraction],
+        low: Sequence[Fraction],
+        high: Sequence[Fraction],
     ) -> None:
         k, d = len(D), len(low)
         self.k, self.d, self.denominator = k, d, 1
@@ -86,7 +99,8 @@ class _Table:
             for row, value in zip(D, c, strict=True)
         ]
         columns = [[row[j] for row in D] for j in range(d)]
-        self.scales = [_common_denominator(column) for column in columns]  # each coordinate in units that make it whole
+        # each coordinate in units that make it whole
+        self.scales = [_common_denominator(column) for column in columns]
         first = min(range(k), key=c0.__getitem__)
         rows, self.basis = [], []
         for j, column in enumerate(columns):
@@ -119,12 +133,18 @@ class _Table:
         return next((j for j, value in enumerate(costs) if value < 0), None)
 
     def leaving(self, column: int) -> int:
-        """The row of least ratio; ties go to the smallest basic column (Bland). The programme is bounded: one exists."""
+        """The row of least ratio; ties go to the smallest basic column (Bland). The programme is
+        bounded: one exists.
+        """
         best, best_ratio = -1, Fraction(0)
         for r, row in enumerate(self.rows):
             if row[column] > 0:
                 ratio = Fraction(row[-1], row[column])
-                if best < 0 or ratio < best_ratio or (ratio == best_ratio and self.basis[r] < self.basis[best]):
+                if (
+                    best < 0
+                    or ratio < best_ratio
+                    or (ratio == best_ratio and self.basis[r] < self.basis[best])
+                ):
                     best, best_ratio = r, ratio
         return best
 
@@ -152,7 +172,10 @@ class _Table:
     def point(self, low: Sequence[Fraction]) -> list[Fraction]:
         unit = self.denominator * self.unit
         slopes = self.cost[self.k + self.d : -1]
-        return [a + Fraction(v, unit) * scale for a, v, scale in zip(low, slopes, self.scales, strict=True)]
+        return [
+            a + Fraction(v, unit) * scale
+            for a, v, scale in zip(low, slopes, self.scales, strict=True)
+        ]
 
 
 def _common_denominator(values: Sequence[Fraction]) -> int:

@@ -1,14 +1,15 @@
 """Convex weights for many captive classes at once, by maximum entropy.
 
-A class deep inside the hull of the others needs no vertex of a linear programme: among the weights p >= 0 that sum to one,
-those of largest entropy relative to ``exp(b / T)`` with ``sum_i p_i w_i = w_t`` are ``p_i ~ exp((w_i.z + b_i) / T)``, and z
-minimises the smooth convex function
+A class deep inside the hull of the others needs no vertex of a linear programme: among the weights
+p >= 0 that sum to one, those of largest entropy relative to ``exp(b / T)`` with ``sum_i p_i w_i =
+w_t`` are ``p_i ~ exp((w_i.z + b_i) / T)``, and z minimises the smooth convex function
 
     F(z) = T log sum_i exp(((w_i - w_t).z + b_i - b_t) / T),       -grad F(z) = v = w_t - sum_i p_i w_i.
 
-All classes share the rivals and hence each step is two matrix products, preconditioned by the rivals' covariance.
-F has a minimum only where the class is inside the hull; elsewhere z runs away and the weights prove nothing, which the
-checker (hull.py) finds out. What it proves is cheap: a few looks at a sample of the rivals.
+All classes share the rivals and hence each step is two matrix products, preconditioned by the
+rivals' covariance. F has a minimum only where the class is inside the hull; elsewhere z runs away
+and the weights prove nothing, which the checker (hull.py) finds out. What it proves is cheap: a few
+looks at a sample of the rivals.
 """
 
 from __future__ import annotations
@@ -24,18 +25,27 @@ from softgeom.bottleneck.certifying.room import room_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Problem
 
-SAMPLE = 6  # rivals per dimension: a point near the centre of a cloud lies in the hull of 3 d of its points or so
-LEAST = 400  # few dimensions make many captives: a larger sample catches more of them and costs little
-TEMPERATURES = (3.0, 1.0)  # in units of the bias's spread; the higher converges faster, the lower has more room
+# rivals per dimension: a point near the centre of a cloud lies in the hull of 3 d of its points or
+# so
+SAMPLE = 6
+# few dimensions make many captives: a larger sample catches more of them and costs little
+LEAST = 400
+# in units of the bias's spread; the higher converges faster, the lower has more room
+TEMPERATURES = (3.0, 1.0)
 STEPS = 24
 NEAR = 0.5  # |grad F| relative to its first value: a class that came no nearer is not worth a check
 PASSES = 3  # of polishing together
-RESIDUAL = 0.1  # part of a class's room that its residual may take up: another pass would hardly tighten the bound
+# part of a class's room that its residual may take up: another pass would hardly tighten the bound
+RESIDUAL = 0.1
 CONJUGATE = 12  # conjugate gradients in each
-FORGET = 1e-9  # a weight below this fraction of the largest is lost in the sums; without it the evidence is shorter
+# a weight below this fraction of the largest is lost in the sums; without it the evidence is
+# shorter
+FORGET = 1e-9
 
 
-def surround(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -> dict[int, tuple[Captors, float]]:
+def surround(
+    problem: Problem, classes: NDArray[np.intp], seed: int = 0
+) -> dict[int, tuple[Captors, float]]:
     """Proven captors of those ``classes`` (n,) that lie deep inside the hull of the others.
 
     Parameters
@@ -50,12 +60,15 @@ def surround(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -> dict
     Returns
     -------
     dict
-        Class -> its captors and the bound <= 0 that they certify; classes without a proof are absent.
+        Class -> its captors and the bound <= 0 that they certify; classes without a proof are
+        absent.
     """
     rng = np.random.default_rng(seed)
     d = problem.layer.dimension
     others = np.setdiff1d(np.arange(problem.classes), classes)
-    rivals = np.sort(rng.choice(others, min(len(others), max(SAMPLE * (d + 1), LEAST)), replace=False))
+    rivals = np.sort(
+        rng.choice(others, min(len(others), max(SAMPLE * (d + 1), LEAST)), replace=False)
+    )
     proven: dict[int, tuple[Captors, float]] = {}
     if len(rivals) < d + 1:
         return proven
@@ -75,7 +88,9 @@ def surround(problem: Problem, classes: NDArray[np.intp], seed: int = 0) -> dict
             if (t := int(left[n])) in proven:
                 continue
             captors = _polish(W, own[n], rivals, p[n])
-            bound = certify_captivity(problem.layer, problem.features, t, captors.rivals, captors.weights)
+            bound = certify_captivity(
+                problem.layer, problem.features, t, captors.rivals, captors.weights
+            )
             if bound <= 0:
                 proven[t] = captors, bound
     return proven
@@ -90,11 +105,15 @@ def _proven_together(
     classes: NDArray[np.intp],
     precision: NDArray[np.float32],
 ) -> dict[int, tuple[Captors, float]]:
-    """Proofs with room to spare, of those ``classes`` (n,) whose weights p (n, k) polishing together makes hold."""
+    """Proofs with room to spare, of those ``classes`` (n,) whose weights p (n, k) polishing
+    together makes hold.
+    """
     if not len(classes):
         return {}
 
-    def has_room(which: NDArray[np.intp], weights: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def has_room(
+        which: NDArray[np.intp], weights: NDArray[np.float64], v: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
         if problem.homogeneous:
             return np.zeros(len(which), dtype=bool)
         room = weights @ problem.b[rivals] - weights.sum(axis=1) * problem.b[classes[which]]
@@ -120,13 +139,17 @@ def _polish_together(
     own: NDArray[np.float32],
     p: NDArray[np.float32],
     precision: NDArray[np.float32],
-    has_room: Callable[[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]], NDArray[np.bool_]],
+    has_room: Callable[
+        [NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]], NDArray[np.bool_]
+    ],
 ) -> NDArray[np.float64]:
-    """Newton's step for all classes at once: weights (n, k) ``p (1 + A mu)``, ``A = w_i - w_t``, with mu by conjugate gradients.
+    """Newton's step for all classes at once: weights (n, k) ``p (1 + A mu)``, ``A = w_i - w_t``,
+    with mu by conjugate gradients.
 
-    The residual ``v = sum_i p_i A_i`` is taken in float64, the step in float32: each pass gains several digits, until ``has_room`` of which
-    classes, their weights and residuals says that those are enough. What has a weight left below zero or a residual is not proven by it; the
-    checker finds out.
+    The residual ``v = sum_i p_i A_i`` is taken in float64, the step in float32: each pass gains
+    several digits, until ``has_room`` of which classes, their weights and residuals says that those
+    are enough. What has a weight left below zero or a residual is not proven by it; the checker
+    finds out.
     """
     wide = W.astype(np.float64)
     p = np.where(p > FORGET * p.max(axis=1, keepdims=True), p, np.float32(0.0))
@@ -151,7 +174,9 @@ def _corrections(
     precision: NDArray[np.float32],
     r: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Changes ``p A mu`` (n, k) of weights that take residuals r (n, d) away, by preconditioned conjugate gradients."""
+    """Changes ``p A mu`` (n, k) of weights that take residuals r (n, d) away, by preconditioned
+    conjugate gradients.
+    """
 
     def lengths(X: NDArray[np.float32]) -> NDArray[np.float32]:
         """p (A x) of each class (n, k)."""
@@ -174,16 +199,23 @@ def _corrections(
 
 
 def _polish(
-    W: NDArray[np.float32], own: NDArray[np.float32], rivals: NDArray[np.intp], p: NDArray[np.float32]
+    W: NDArray[np.float32],
+    own: NDArray[np.float32],
+    rivals: NDArray[np.intp],
+    p: NDArray[np.float32],
 ) -> Captors:
-    """One Newton step: weights ``p (1 + A^T mu)`` with ``A = [w_i - w_t ; 1]`` and mu such that v vanishes."""
+    """One Newton step: weights ``p (1 + A^T mu)`` with ``A = [w_i - w_t ; 1]`` and mu such that v
+    vanishes.
+    """
     kept = p > FORGET * p.max()
     A = np.column_stack([W[kept] - own, np.ones(int(kept.sum()), np.float32)])  # (k, d + 1)
     weights = p[kept].astype(np.float64)
     root = A * np.sqrt(p[kept])[:, None]
     gram = (root.T @ root).astype(np.float64)
-    gram[np.diag_indices_from(gram)] += 1e-6 * np.trace(gram) / len(gram)  # dependent columns must not stop it
-    # Not Cholesky's factors: where few weights carry all, rounding leaves the Gram matrix indefinite.
+    # dependent columns must not stop it
+    gram[np.diag_indices_from(gram)] += 1e-6 * np.trace(gram) / len(gram)
+    # Not Cholesky's factors: where few weights carry all, rounding leaves the Gram matrix
+    # indefinite.
     factor = scipy.linalg.lu_factor(gram, overwrite_a=True, check_finite=False)
     target = np.zeros(len(gram))
     target[-1] = 1.0
@@ -198,14 +230,20 @@ def _precision(W: NDArray[np.float32]) -> NDArray[np.float32]:
     """Inverse covariance of the rivals (d, d), with a ridge for dependent columns."""
     centred = W - W.mean(axis=0)
     covariance = (centred.T @ centred).astype(np.float64) / len(W)
-    ridge = 1e-6 * np.trace(covariance) / len(covariance) or 1.0  # equal rows have no covariance at all
+    # equal rows have no covariance at all
+    ridge = 1e-6 * np.trace(covariance) / len(covariance) or 1.0
     return np.linalg.inv(covariance + ridge * np.eye(len(covariance))).astype(np.float32)
 
 
 def _minimise(
-    W: NDArray[np.float32], own: NDArray[np.float32], b: NDArray[np.float32], precision: NDArray[np.float32]
+    W: NDArray[np.float32],
+    own: NDArray[np.float32],
+    b: NDArray[np.float32],
+    precision: NDArray[np.float32],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Weights (n, k) after preconditioned descent on F at T = 1 (z is scaled by T), and |grad F| beside its start (n,)."""
+    """Weights (n, k) after preconditioned descent on F at T = 1 (z is scaled by T), and |grad F|
+    beside its start (n,).
+    """
 
     def state(z: NDArray[np.float32]) -> tuple[NDArray[np.float32], ...]:
         lead = z @ W.T + b
@@ -225,5 +263,10 @@ def _minimise(
         trial_value, trial_p, trial_v = state(trial)
         good = trial_value <= value + 1e-6 * np.abs(value)
         step = np.where(good, step * np.float32(1.3), step * np.float32(0.4))
-        z[good], value[good], p[good], v[good] = trial[good], trial_value[good], trial_p[good], trial_v[good]
+        z[good], value[good], p[good], v[good] = (
+            trial[good],
+            trial_value[good],
+            trial_p[good],
+            trial_v[good],
+        )
     return p, np.linalg.norm(v, axis=1) / first

@@ -1,8 +1,10 @@
-"""Small layers made to deceive, each beside the same problem in integers, whose verdicts enumeration knows.
+"""Small layers made to deceive, each beside the same problem in integers, whose verdicts
+enumeration knows.
 
-Rows and biases are small integers, with exact midpoints and copies among them, in every feature set; then what rounding gets wrong: units in the
-last place on rows or biases, biases down to the smallest float and up to the largest, every dtype, scales from one end of float64
-to the other. Nothing is rounded on the way: with ``W = 2^p W'``, ``x = 2^q z`` and ``b = 2^r b'`` the logits are
+Rows and biases are small integers, with exact midpoints and copies among them, in every feature
+set; then what rounding gets wrong: units in the last place on rows or biases, biases down to the
+smallest float and up to the largest, every dtype, scales from one end of float64 to the other.
+Nothing is rounded on the way: with ``W = 2^p W'``, ``x = 2^q z`` and ``b = 2^r b'`` the logits are
 ``2^(p + q) (W' z + b' / unit)``, ``unit = 2^(p + q - r)``.
 """
 
@@ -19,7 +21,11 @@ from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbou
 FEATURE_SETS = ("box", "lopsided box", "ball", "unbounded", "RMSNorm", "LayerNorm")
 FAMILIES = ("integers", "biases by ulps", "rows by ulps", "tiny biases", "huge biases")
 BITS = {"float16": 10, "float32": 23, "float64": 52}
-ROW_SCALES = {"float16": (10, -24), "float32": (100, -149), "float64": (-60, 70, -500, 480, 900, -996, 996, -1074)}
+ROW_SCALES = {
+    "float16": (10, -24),
+    "float32": (100, -149),
+    "float64": (-60, 70, -500, 480, 900, -996, 996, -1074),
+}
 POINT_SCALES = (0, 0, -50, 90, 121, -400, 400, -996, 900)
 SMALL, LARGE = (60, 150, 600, 1022, 1060, 1074), (60, 200, 600, 1000)
 
@@ -44,11 +50,20 @@ class TinyLayer:
 
 
 def tiny_layer(
-    rng: np.random.Generator, feature_set: str, family: str, *, classes: int | None = None, dimension: int | None = None
+    rng: np.random.Generator,
+    feature_set: str,
+    family: str,
+    *,
+    classes: int | None = None,
+    dimension: int | None = None,
 ) -> TinyLayer:
-    """Draw a layer of one of ``FAMILIES`` over one of ``FEATURE_SETS``, by default of 2 to 12 classes and 1 to 4 features."""
+    """Draw a layer of one of ``FAMILIES`` over one of ``FEATURE_SETS``, by default of 2 to 12
+    classes and 1 to 4 features.
+    """
     by_rows = family == "rows by ulps"  # its minors are long integers
-    C = classes or int(rng.integers(2, 7 if by_rows else 13) if by_rows or rng.random() < 0.2 else 12)
+    C = classes or int(
+        rng.integers(2, 7 if by_rows else 13) if by_rows or rng.random() < 0.2 else 12
+    )
     d = dimension or int(rng.choice([1, 2, 2] if by_rows else [1, 2, 2, 3, 3, 3, 4]))
     W, b = _integers(rng, C, d)
     biased = family not in ("integers", "rows by ulps") or rng.random() < 0.6
@@ -76,7 +91,9 @@ def tiny_layer(
 
 
 def _integers(rng: np.random.Generator, C: int, d: int) -> tuple[Integers, Integers]:
-    """Rows (C, d) and biases (C,) between -4 and 4: often with an exact midpoint or a copy, where equalities decide."""
+    """Rows (C, d) and biases (C,) between -4 and 4: often with an exact midpoint or a copy, where
+    equalities decide.
+    """
     W, b = rng.integers(-2, 3, (C, d)), rng.integers(-2, 3, C)
     if C > 3 and rng.random() < 0.5:
         W[0], W[1], W[2] = 2 * W[0], 2 * W[1], W[0] + W[1]
@@ -90,14 +107,18 @@ def _integers(rng: np.random.Generator, C: int, d: int) -> tuple[Integers, Integ
 def _by_ulps(rng: np.random.Generator, values: Integers, bits: int) -> Integers:
     """``2^bits values``, about half of them moved by a unit in the last place or two."""
     moved = rng.integers(-1, 2, values.shape) * rng.integers(0, 2, values.shape)
-    steps = np.where(np.abs(values) < 2, 1, np.where(np.abs(values) < 4, 2, 4))  # an ulp grows with the number
+    # an ulp grows with the number
+    steps = np.where(np.abs(values) < 2, 1, np.where(np.abs(values) < 4, 2, 4))
     return np.asarray(values * 2**bits + moved * steps)
 
 
 def _scales(rng: np.random.Generator, dtype: str, *, biased: bool) -> tuple[int, int]:
     """Powers of two for rows and points whose product float64 holds, where a bias needs it."""
     while True:
-        p, q = int(rng.choice(ROW_SCALES[dtype])), int(rng.choice(POINT_SCALES)) if dtype == "float64" else 0
+        p, q = (
+            int(rng.choice(ROW_SCALES[dtype])),
+            int(rng.choice(POINT_SCALES)) if dtype == "float64" else 0,
+        )
         if not biased or -1074 <= p + q <= 1021:
             return p, q
 

@@ -1,13 +1,16 @@
-"""Witness search for many classes at once: ascent on the margin against a small working set of rivals.
+"""Witness search for many classes at once: ascent on the margin against a small working set of
+rivals.
 
-The margin ``m_t(z) = min_{i != t} (w'_t - w'_i).z + b'_t - b'_i`` is concave. One look at all rivals (look.py) costs
-as much per class as thousands of steps against a few, so each class climbs against its k strongest rivals only:
+The margin ``m_t(z) = min_{i != t} (w'_t - w'_i).z + b'_t - b'_i`` is concave. One look at all
+rivals (look.py) costs as much per class as thousands of steps against a few, so each class climbs
+against its k strongest rivals only:
 
     p = softmax(rival logits / temperature),   g = w'_t - sum_i p_i w'_i,   z <- project(z + (target - m) g / ||g||^2),
 
-a Polyak step on the smoothed margin, and then looks at everybody once; rivals that turn out stronger join its working
-set. The first candidate is the far point of the region in the direction from the mean row to the class's own: in most
-layers that settles nearly everything in the first look, hence at the cost of one ``W @ W.T``.
+a Polyak step on the smoothed margin, and then looks at everybody once; rivals that turn out
+stronger join its working set. The first candidate is the far point of the region in the direction
+from the mean row to the class's own: in most layers that settles nearly everything in the first
+look, hence at the cost of one ``W @ W.T``.
 """
 
 from __future__ import annotations
@@ -39,8 +42,10 @@ class Candidates:
     Z: NDArray[np.float32]  # (n, D)
     margin: NDArray[np.float64]  # (n,) in float32 arithmetic, against all rivals
     steps: NDArray[np.intp]  # (n,) steps of ascent until the point was found
-    looks: NDArray[np.intp]  # (n,) looks at all rivals: their mean is the cost of the search in units of one W @ W.T
-    rivals: list[NDArray[np.intp]]  # per class the working set; empty for classes that won at the first look
+    # (n,) looks at all rivals: their mean is the cost of the search in units of one W @ W.T
+    looks: NDArray[np.intp]
+    # per class the working set; empty for classes that won at the first look
+    rivals: list[NDArray[np.intp]]
 
 
 def climb(
@@ -66,27 +71,38 @@ def climb(
     rounds : int
         Looks at all rivals after the first one.
     steps : int
-        Steps of the first climb; each later one has twice as many, up to ``MOST_STEPS``: most losers need little.
+        Steps of the first climb; each later one has twice as many, up to ``MOST_STEPS``: most
+        losers need little.
     rivals : int
         Rivals that join a working set at each look.
     temperature : float
         Of the smoothing, relative to the spread of the working set's logits.
     worth : float
-        Stop after a round in which less than this share of those that climbed have won: where proofs are cheap, the rest
-        is better left to them.
+        Stop after a round in which less than this share of those that climbed have won: where
+        proofs are cheap, the rest is better left to them.
     start : (n, D) array, optional
         The first candidates; default the far points of the region.
     device : Device, optional
         Where looks and steps run; default NumPy.
     """
     see, ascend = (
-        (partial(look, problem), partial(_ascend, problem)) if device is None else (device.look, device.ascend)
+        (partial(look, problem), partial(_ascend, problem))
+        if device is None
+        else (device.look, device.ascend)
     )
     group_bytes = GROUP_BYTES if device is None else device.group_bytes
     classes = np.asarray(classes, dtype=np.intp)
-    Z = far_points(problem, classes) if start is None else problem.project(np.asarray(start, dtype=np.float32))
+    Z = (
+        far_points(problem, classes)
+        if start is None
+        else problem.project(np.asarray(start, dtype=np.float32))
+    )
     seen = see(Z, classes, strongest=rivals)
-    margin, taken, looks = seen.margin, np.zeros(len(classes), np.intp), np.ones(len(classes), np.intp)
+    margin, taken, looks = (
+        seen.margin,
+        np.zeros(len(classes), np.intp),
+        np.ones(len(classes), np.intp),
+    )
     working: list[NDArray[np.intp]] = [np.zeros(0, np.intp)] * len(classes)
     left, stuck = seen.losers, np.zeros(len(classes), np.intp)
     strongest = seen.strongest
@@ -96,7 +112,9 @@ def climb(
         for n, stronger in zip(left, strongest, strict=True):
             working[n] = np.union1d(working[n], stronger)
         sets = [working[n] for n in left]
-        trial, lead = _climb_groups(ascend, group_bytes, Z[left], classes[left], sets, steps, temperature)
+        trial, lead = _climb_groups(
+            ascend, group_bytes, Z[left], classes[left], sets, steps, temperature
+        )
         taken[left] += steps
         steps = min(2 * steps, MOST_STEPS)
         looks[left] += 1
@@ -112,7 +130,9 @@ def climb(
 
 
 def far_points(problem: Problem, classes: NDArray[np.intp]) -> NDArray[np.float32]:
-    """The far points of the region (n, D) in the directions from the mean row to those of classes (n,)."""
+    """The far points of the region (n, D) in the directions from the mean row to those of classes
+    (n,).
+    """
     return problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
 
 
@@ -125,7 +145,9 @@ def _climb_groups(
     steps: int,
     temperature: float,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Climb for all classes, those with working sets of similar size together: points (n, D), leads of the best rival (n,)."""
+    """Climb for all classes, those with working sets of similar size together: points (n, D), leads
+    of the best rival (n,).
+    """
     sizes = np.array([len(rivals) for rivals in working])
     order, result, start = np.argsort(sizes, kind="stable"), Z.copy(), 0
     lead = np.full(len(Z), np.inf, np.float32)
@@ -135,8 +157,11 @@ def _climb_groups(
         group = order[start : start + count]
         start += len(group)
         width = int(sizes[group].max())
-        # Shorter working sets are padded with their first rival: a repeated rival changes no maximum.
-        index = np.stack([np.concatenate([working[n], np.full(width - sizes[n], working[n][0])]) for n in group])
+        # Shorter working sets are padded with their first rival: a repeated rival changes no
+        # maximum.
+        index = np.stack(
+            [np.concatenate([working[n], np.full(width - sizes[n], working[n][0])]) for n in group]
+        )
         result[group], lead[group] = ascend(Z[group], classes[group], index, steps, temperature)
     return result, lead
 

@@ -1,12 +1,15 @@
 """The search's matrix products on a PyTorch device, such as a CUDA GPU.
 
-``climb`` (ascent.py) plans on the host: which classes still lose, and to whom. What costs is done where W' lies: a look at every
-rival, and steps of ascent against gathered rivals. Each of them is one upload and one download; the rows, and the region's corners, stay there.
+``climb`` (ascent.py) plans on the host: which classes still lose, and to whom. What costs is done
+where W' lies: a look at every rival, and steps of ascent against gathered rivals. Each of them is
+one upload and one download; the rows, and the region's corners, stay there.
 
-What a look found is certified by its own logits. A device sums in its own order, with or without fused multiply-add, and may flush what is below the
-normal range to zero; in IEEE single precision (no TF32, which PyTorch is told for the time of a product) each logit is then off by at most
-``gamma_{d+2} (|w||x| + |b|)`` and what underflows, the bound of witness.py. Only what that bound leaves open is multiplied again on the host, and a
-sample, since a device can also be broken: one that contradicts the host is not believed at all.
+What a look found is certified by its own logits. A device sums in its own order, with or without
+fused multiply-add, and may flush what is below the normal range to zero; in IEEE single precision
+(no TF32, which PyTorch is told for the time of a product) each logit is then off by at most
+``gamma_{d+2} (|w||x| + |b|)`` and what underflows, the bound of witness.py. Only what that bound
+leaves open is multiplied again on the host, and a sample, since a device can also be broken: one
+that contradicts the host is not believed at all.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ TILE_BYTES = 256 * 2**20  # logits held at once: a device wants larger products 
 
 
 class Device:
-    """W' and b' of a problem, held on a device; ``look`` and ``ascend`` as in look.py and ascent.py."""
+    """W' and b' of a problem, held on a device; ``look`` and ``ascend`` as in look.py and
+    ascent.py.
+    """
 
     group_bytes = 256 * 2**20
 
@@ -38,7 +43,9 @@ class Device:
         # A plain layer stays as narrow as it is: it is widened tile by tile.
         narrow = problem.plain and problem.layer.W.dtype == np.float16
         dtype = np.float16 if narrow else np.float32
-        self.W = self.torch.cat([self._put(problem.rows(block, dtype)) for block in problem.row_blocks(dtype)])
+        self.W = self.torch.cat(
+            [self._put(problem.rows(block, dtype)) for block in problem.row_blocks(dtype)]
+        )
         self.b = self._put(problem.b.astype(np.float32))
 
     @property
@@ -47,7 +54,9 @@ class Device:
         return self.place.type in SINGLE
 
     def look(self, Z: NDArray[Any], classes: NDArray[np.intp], *, strongest: int) -> Look:
-        """Margins of ``classes`` (n,) at candidates ``Z`` (n, D), and the strongest rivals of those that lose."""
+        """Margins of ``classes`` (n,) at candidates ``Z`` (n, D), and the strongest rivals of those
+        that lose.
+        """
         torch, C = self.torch, self.problem.classes
         X, t = self._put(Z), self._put(classes)
         each = torch.arange(len(Z), device=self.place)
@@ -57,33 +66,46 @@ class Device:
         with self._single_precision():
             for start in range(0, C, width):
                 Y = X @ self.W[start : start + width].float().T + self.b[start : start + width]
-                # Which classes lie in this tile is not asked: an answer would have to come to the host first.
+                # Which classes lie in this tile is not asked: an answer would have to come to the
+                # host first.
                 place = (t - start).clamp(0, Y.shape[1] - 1)
                 inside = (t >= start) & (t < start + Y.shape[1])
                 here = Y[each, place]
                 own = torch.where(inside, here, own)
                 Y[each, place] = torch.where(inside, -torch.inf, here)
                 top = Y.topk(min(k, Y.shape[1]), dim=1)
-                logit, index = torch.cat([logit, top.values], 1), torch.cat([index, top.indices + start], 1)
+                logit, index = (
+                    torch.cat([logit, top.values], 1),
+                    torch.cat([index, top.indices + start], 1),
+                )
                 best = logit.topk(min(k, logit.shape[1]), dim=1)
                 logit, index = best.values, index.gather(1, best.indices)
         # Logits travel as the integers of their bits, in one array with the rivals.
         bits = torch.column_stack([own, logit[:, 0]]).contiguous().view(torch.int32)
         found = self._get(torch.column_stack([bits, index.int()]))
-        own_logit, best_logit = np.ascontiguousarray(found[:, :2]).view(np.float32).astype(np.float64).T
+        own_logit, best_logit = (
+            np.ascontiguousarray(found[:, :2]).view(np.float32).astype(np.float64).T
+        )
         margin = own_logit - best_logit
         losers = np.flatnonzero(~(margin > 0))
         return Look(margin, found[losers, 2 : 2 + min(strongest, C - 1)].astype(np.intp), losers)
 
     def ascend(
-        self, Z: NDArray[Any], classes: NDArray[np.intp], index: NDArray[np.intp], steps: int, temperature: float
+        self,
+        Z: NDArray[Any],
+        classes: NDArray[np.intp],
+        index: NDArray[np.intp],
+        steps: int,
+        temperature: float,
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Climb with g classes from ``Z`` (g, D) against their rivals ``index`` (g, k)."""
         there = self._put(np.column_stack([classes, index]))
         t, i = there[:, 0], there[:, 1:]
         A = self.W[i].float() - self.W[t].float()[:, None]
         c = self.b[i] - self.b[t][:, None]
-        point, lead = polyak_ascent(self.torch, A, c, self._put(Z), self._project, steps, temperature)
+        point, lead = polyak_ascent(
+            self.torch, A, c, self._put(Z), self._project, steps, temperature
+        )
         found = self._get(self.torch.column_stack([point, lead]))
         return found[:, :-1], found[:, -1]
 
@@ -136,6 +158,7 @@ def open_device(name: str) -> tuple[Any, Any]:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise ValueError(
-            f"PyTorch has no device {name!r} here ({reason}): leave device out to search with NumPy."
+            f"PyTorch has no device {name!r} here ({reason}): leave device out to search "
+            "with NumPy."
         ) from None
     return torch, place

@@ -1,8 +1,9 @@
 """One look at every rival: the margins of many candidate features against all classes at once.
 
-For candidates ``Z`` (n, D), one per class t, the look gives ``margin = y_t - max_{i != t} y_i`` with ``y = W' z + b'``
-and the strongest rivals of those that lose. It is a matrix product with row maxima, the one step of a scan whose cost
-grows with C per class, and therefore its floor: ``W @ W.T`` looks once at everything. Logits exist a tile at a time.
+For candidates ``Z`` (n, D), one per class t, the look gives ``margin = y_t - max_{i != t} y_i``
+with ``y = W' z + b'`` and the strongest rivals of those that lose. It is a matrix product with row
+maxima, the one step of a scan whose cost grows with C per class, and therefore its floor: ``W @
+W.T`` looks once at everything. Logits exist a tile at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 from softgeom.bottleneck.problem import Problem
 
 GROUPED = 8  # columns whose maximum is taken before the largest are picked
-TILE_BYTES = 32 * 2**20  # logits held at once; also small enough to stay near the cache between passes
+# logits held at once; also small enough to stay near the cache between passes
+TILE_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +27,8 @@ class Look:
     """What a look found for n candidates."""
 
     margin: NDArray[np.float64]  # (n,) y_t minus the best rival's logit; inf with one class
-    strongest: NDArray[np.intp]  # (losers, k) the k strongest rivals, for those whose margin is not above `enough`
+    # (losers, k) the k strongest rivals, for those whose margin is not above `enough`
+    strongest: NDArray[np.intp]
     losers: NDArray[np.intp]  # (losers,) positions of those among the n
 
 
@@ -74,7 +77,9 @@ def look(
     return Look(margin, pool_index[losers] if k else np.zeros((len(losers), 0), np.intp), losers)
 
 
-def _tiles(problem: Problem, Z: NDArray[Any], bias: NDArray[Any], dtype: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
+def _tiles(
+    problem: Problem, Z: NDArray[Any], bias: NDArray[Any], dtype: Any
+) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield (slice of classes, logits (n, width)) over all classes; every tile may be overwritten."""
     width = max(256, TILE_BYTES // (max(1, len(Z)) * np.dtype(dtype).itemsize))
     for block in problem.row_blocks(dtype):
@@ -88,9 +93,16 @@ def _tiles(problem: Problem, Z: NDArray[Any], bias: NDArray[Any], dtype: Any) ->
 
 
 def _merge(
-    logit: NDArray[Any], index: NDArray[np.intp], Y: NDArray[Any], start: int, k: int, behind: NDArray[np.bool_]
+    logit: NDArray[Any],
+    index: NDArray[np.intp],
+    Y: NDArray[Any],
+    start: int,
+    k: int,
+    behind: NDArray[np.bool_],
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Keep the k largest logits seen so far of the candidates that are behind; the others' pools stay unused."""
+    """Keep the k largest logits seen so far of the candidates that are behind; the others' pools
+    stay unused.
+    """
     width = min(k, Y.shape[1])
     fresh_logit = np.full((len(Y), width), -np.inf, Y.dtype)
     fresh_index = np.zeros((len(Y), width), np.intp)
@@ -104,14 +116,18 @@ def _merge(
     index = np.concatenate([index, fresh_index], axis=1)
     if logit.shape[1] > k:
         keep = np.argpartition(logit, logit.shape[1] - k, axis=1)[:, -k:]
-        logit, index = np.take_along_axis(logit, keep, axis=1), np.take_along_axis(index, keep, axis=1)
+        logit, index = (
+            np.take_along_axis(logit, keep, axis=1),
+            np.take_along_axis(index, keep, axis=1),
+        )
     return logit, index
 
 
 def _largest(Y: NDArray[Any], k: int) -> NDArray[np.intp]:
     """Where the k largest entries of each row of Y (n, w) are (n, k), in any order.
 
-    Groups of columns are compared by their maxima first: the k largest entries lie in the k groups with the largest maxima.
+    Groups of columns are compared by their maxima first: the k largest entries lie in the k groups
+    with the largest maxima.
     """
     n, width = Y.shape
     groups = width // GROUPED

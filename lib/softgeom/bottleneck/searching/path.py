@@ -1,4 +1,6 @@
-"""A single Braid Reflect search with every point that it visits, for drawing and for checking its steps (001, Section 3.4.1, Figure 5)."""
+"""A single Braid Reflect search with every point that it visits, for drawing and for checking its
+steps (001, Section 3.4.1, Figure 5).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Search:
 
 
 def follow_search(W: Array, b: Array, index: int, steps: int) -> Search:
-    """Follow the search for one class of a layer W (C, d), b (C,) until it wins or `steps` reflections are made."""
+    """Follow the search for one class of a layer W (C, d), b (C,) until it wins or `steps`
+    reflections are made.
+    """
     x = W[index]
     points, winners = [x], list[int]()
     while len(winners) < steps and (i := int(np.argmax(W @ x + b))) != index:
@@ -39,7 +43,8 @@ def follow_search(W: Array, b: Array, index: int, steps: int) -> Search:
 
 
 def example_search(rng: np.random.Generator, classes: int = 6, steps: int = 10) -> Search:
-    """The longest successful search of the first random layer of two features in which some class needs more than one reflection.
+    """The longest successful search of the first random layer of two features in which some class
+    needs more than one reflection.
 
     Raises
     ------
@@ -64,14 +69,18 @@ def leads(search: Search, step: int) -> tuple[float, float]:
 
 
 def mirror_error(search: Search, step: int) -> float:
-    """Largest entry of the difference between a step and the Householder transformation about the nearest point of the tie.
+    """Largest entry of the difference between a step and the Householder transformation about the
+    nearest point of the tie.
 
-    With the unit normal n of the hyperplane and its point p nearest the origin the step is p + (I - 2 n n^T)(x - p); without
-    an offset p is the origin, and the step the transformation itself (footnote 9).
+    With the unit normal n of the hyperplane and its point p nearest the origin the step is p + (I -
+    2 n n^T)(x - p); without an offset p is the origin, and the step the transformation itself
+    (footnote 9).
     """
     t, i = search.index, search.winners[step]
     normal, offset = search.W[t] - search.W[i], search.b[t] - search.b[i]
     unit = normal / np.linalg.norm(normal)
     nearest = -offset / (normal @ normal) * normal
-    mirrored = nearest + (np.eye(len(unit)) - 2 * np.outer(unit, unit)) @ (search.points[step] - nearest)
+    mirrored = nearest + (np.eye(len(unit)) - 2 * np.outer(unit, unit)) @ (
+        search.points[step] - nearest
+    )
     return float(np.abs(mirrored - search.points[step + 1]).max())

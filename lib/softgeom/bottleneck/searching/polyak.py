@@ -1,4 +1,6 @@
-"""Ascent on the smoothed margin by Polyak's step, for many classes at once, in NumPy's arrays or PyTorch's."""
+"""Ascent on the smoothed margin by Polyak's step, for many classes at once, in NumPy's arrays or
+PyTorch's.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ def polyak_ascent(
     xp : module
         ``numpy`` or ``torch``.
     A, c : (g, k, D) and (g, k) float32
-        Rows and biases of each class's rivals minus its own: how fast and from where each rival gains on it.
+        Rows and biases of each class's rivals minus its own: how fast and from where each rival
+        gains on it.
     Z : (g, D) float32
         Where to start.
     project : callable
@@ -27,7 +30,8 @@ def polyak_ascent(
     Returns
     -------
     (g, D), (g,)
-        The best point of each class, and the lead of its best rival there: negative where the class wins.
+        The best point of each class, and the lead of its best rival there: negative where the class
+        wins.
     """
     best, best_lead = Z + 0, xp.full_like(Z[:, 0], float("inf"))
     for _ in range(steps):

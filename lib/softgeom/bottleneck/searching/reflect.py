@@ -1,13 +1,16 @@
-"""Braid Reflect, the paper's approximate search (001, Algorithms 1 and 2), for many classes at once.
+"""Braid Reflect, the paper's approximate search (001, Algorithms 1 and 2), for many classes at
+once.
 
-From ``x = w_t`` on, as long as some class i beats t, x is reflected across the hyperplane on which the two tie:
+From ``x = w_t`` on, as long as some class i beats t, x is reflected across the hyperplane on which
+the two tie:
 
     w = w_t - w_i,   b = b_t - b_i,   x <- x - 2 (w.x + b) / ||w||^2  w,      i = argmax(W x + b).
 
-Without a bias the reflection is a Householder transformation. The search has a one-sided error: a win proves that t is
-argmaxable, running out of patience proves nothing. It is kept as the paper's method, for its step counts and as the
-baseline; ``ascent.py`` is the search that ``scan`` uses. As in the authors' experiments a win outside the box does not
-count: the class is then left to the exact algorithm.
+Without a bias the reflection is a Householder transformation. The search has a one-sided error: a
+win proves that t is argmaxable, running out of patience proves nothing. It is kept as the paper's
+method, for its step counts and as the baseline; ``ascent.py`` is the search that ``scan`` uses. As
+in the authors' experiments a win outside the box does not count: the class is then left to the
+exact algorithm.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ class Reflections:
 def reflect_step(
     x: NDArray[Any], w_t: NDArray[Any], w_i: NDArray[Any], b_t: NDArray[Any], b_i: NDArray[Any]
 ) -> NDArray[Any]:
-    """Reflect points x (n, d) across the hyperplanes on which class t and class i tie (Algorithm 1).
+    """Reflect points x (n, d) across the hyperplanes on which class t and class i tie (Algorithm
+    1).
 
     Parameters
     ----------
@@ -65,7 +69,8 @@ def braid_reflect(
     bound: float = 100.0,
     dtype: Any = None,
 ) -> Reflections:
-    """Run Braid Reflect (Algorithm 2) for ``classes`` (n,), all of them in one matrix product per step.
+    """Run Braid Reflect (Algorithm 2) for ``classes`` (n,), all of them in one matrix product per
+    step.
 
     Parameters
     ----------
@@ -99,6 +104,8 @@ def braid_reflect(
     return Reflections(x, won, np.abs(x).max(axis=1) <= bound, steps)
 
 
-def _argmax(W: NDArray[Any], b: NDArray[Any], x: NDArray[Any], tile: int = 1024) -> NDArray[np.intp]:
+def _argmax(
+    W: NDArray[Any], b: NDArray[Any], x: NDArray[Any], tile: int = 1024
+) -> NDArray[np.intp]:
     parts = [(x[i : i + tile] @ W.T + b).argmax(axis=1) for i in range(0, len(x), tile)]
     return np.concatenate(parts) if parts else np.zeros(0, np.intp)

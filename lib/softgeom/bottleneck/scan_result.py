@@ -1,0 +1,215 @@
+"""The verdicts on classes of a layer, each with its evidence: a table, a check, a file.
+
+found = softgeom.bottleneck.scan(SoftmaxLayer(W, b))
+found.table                  # one row per class
+found.evidence(17)           # a witness, captors, a twin, or a bound
+found.verify()               # every verdict again, without a solver
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pandas as pd
+
+from softgeom.bottleneck.certifying.archive import load_findings, save_findings
+from softgeom.bottleneck.certifying.room import room_bounds
+from softgeom.bottleneck.certifying.verdict import (
+    Captors,
+    Evidence,
+    Finding,
+    Witness,
+    check_evidence,
+)
+from softgeom.bottleneck.certifying.witness import WitnessChecker
+from softgeom.bottleneck.proving.lp import chebyshev_radius
+from softgeom.bottleneck.proving.refine import make_exact
+from softgeom.layer import FeatureSet, SoftmaxLayer
+
+COLUMNS = ["class", "token", "verdict", "method", "steps", "margin", "radius"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """The verdicts on some or all classes of a layer over a feature set."""
+
+    layer: SoftmaxLayer
+    features: FeatureSet
+    findings: list[Finding]
+    _position: dict[int, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_position", {f.index: n for n, f in enumerate(self.findings)})
+
+    def __repr__(self) -> str:
+        counted = ", ".join(
+            f"{count:,} {verdict}" for verdict, count in self.counts.items() if count
+        )
+        return (
+            f"Scan({len(self):,} of {self.layer.classes:,} classes, {self.features.describe()}: "
+            f"{counted or 'nothing asked'})"
+        )
+
+    def _repr_html_(self) -> str:
+        from softgeom.bottleneck.card import card
+
+        facts = [
+            (
+                f"{self.layer.classes:,} classes over {self.layer.dimension} features, "
+                f"{self.features.describe()}."
+            )
+        ]
+        return card(self.table, self.counts, "Which outputs can be the answer?", facts, whole=False)
+
+    def __len__(self) -> int:
+        """Number of classes that were asked about."""
+        return len(self.findings)
+
+    def __getitem__(self, class_: int | str) -> Finding:
+        """The finding for a class, by number or by token (the first class of that name)."""
+        if isinstance(class_, str):
+            tokens = self.layer.tokens or ()
+            if class_ not in tokens:
+                raise KeyError(f"the layer has no class {class_!r}")
+            class_ = tokens.index(class_)
+        if int(class_) not in self._position:
+            raise KeyError(f"class {class_} is not among the {len(self)} scanned classes")
+        return self.findings[self._position[int(class_)]]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per class: class, token, verdict, method, steps, margin, radius.
+
+        * margin: certified lower bound on the witness's margin; certified upper bound (<= 0) on the
+          best margin of an unargmaxable class; 0 for a tied one.
+        * radius: certified lower bound on ``min_i margin_i / ||w_t - w_i||`` at the witness; NaN
+          without one.
+        """
+        rows = [
+            (
+                f.index,
+                self.layer.token(f.index),
+                f.evidence.verdict,
+                f.method,
+                f.steps,
+                f.margin,
+                f.radius,
+            )
+            for f in self.findings
+        ]
+        # Tokens as objects: a byte-level vocabulary may hold unpaired surrogates, which a column of
+        # strings refuses.
+        table = pd.DataFrame(
+            [(*row[:1], *row[2:]) for row in rows],
+            columns=[name for name in COLUMNS if name != "token"],
+        )
+        table.insert(1, "token", pd.Series([row[1] for row in rows], dtype=object))
+        return table
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of classes of each verdict."""
+        verdicts = [f.evidence.verdict for f in self.findings]
+        return {
+            name: verdicts.count(name)
+            for name in ("argmaxable", "tied", "unargmaxable", "undecided")
+        }
+
+    def evidence(self, index: int) -> Evidence:
+        """The evidence for a class.
+
+        Raises
+        ------
+        ValueError
+            If the class was not scanned.
+        """
+        if int(index) not in self._position:
+            raise ValueError(
+                f"Class {index} is not among the {len(self.findings)} scanned classes."
+            )
+        return self.findings[self._position[int(index)]].evidence
+
+    def chebyshev_radius(self, index: int) -> float:
+        """The radius of the largest ball in a class's region, by the paper's programme (eqs. 5-6)
+        with all rows.
+
+        Negative when the region is empty by that much. One solve takes from milliseconds to
+        minutes.
+
+        Raises
+        ------
+        ValueError
+            If the features are no box: the programme is stated for a box.
+        """
+        low, high = self.features.bounds(self.layer.dimension)
+        return chebyshev_radius(self.layer.W, self.layer.b, int(index), low, high)[0]
+
+    def verify(self) -> bool:
+        """Re-check every verdict from the layer and the evidence alone, without a solver.
+
+        Raises
+        ------
+        EvidenceError
+            At the first class whose evidence does not prove its verdict; the message names it.
+        """
+        checker = WitnessChecker(self.layer, self.features)
+        witnesses = [f for f in self.findings if isinstance(f.evidence, Witness)]
+        points = [cast(Witness, f.evidence).point for f in witnesses]
+        won = checker.wins(points, np.array([f.index for f in witnesses], dtype=np.intp))
+        for n in np.flatnonzero(~won).tolist():
+            check_evidence(self.layer, self.features, witnesses[n].index, witnesses[n].evidence)
+        captives = [f for f in self.findings if isinstance(f.evidence, Captors)]
+        evidence = [cast(Captors, f.evidence) for f in captives]
+        bounds = room_bounds(self.layer, self.features, [f.index for f in captives], evidence)
+        roomy = {f.index for f, bound in zip(captives, bounds.tolist(), strict=True) if bound <= 0}
+        for f in self.findings:
+            if not isinstance(f.evidence, Witness) and f.index not in roomy:
+                check_evidence(self.layer, self.features, f.index, f.evidence)
+        return True
+
+    def with_exact_weights(self, classes: Iterable[int]) -> Scan:
+        """The same scan, with rational weights for these classes: who checks them needs nothing but
+        multiplication.
+
+        Raises
+        ------
+        ValueError
+            If one of the classes can win or is undecided, or its captors have no rational weights
+            (see ``make_exact``).
+        """
+        exact = dict.fromkeys(int(t) for t in classes)
+        for t in exact:
+            if not isinstance(self.evidence(t), Captors):
+                verdict = self.evidence(t).verdict
+                raise ValueError(
+                    f"Class {t} ({self.layer.token(t)}) is {verdict}: only captives have weights."
+                )
+        findings = [self._made_exact(f) if f.index in exact else f for f in self.findings]
+        return Scan(self.layer, self.features, findings)
+
+    def _made_exact(self, found: Finding) -> Finding:
+        captors = make_exact(self.layer, self.features, found.index, cast(Captors, found.evidence))
+        bound = check_evidence(self.layer, self.features, found.index, captors)
+        return Finding(found.index, captors, found.method, found.steps, bound, found.radius)
+
+    def save(self, path: str | Path) -> None:
+        """Write verdicts and evidence to one ``.npz`` (the layer itself is not stored, its
+        fingerprint is).
+        """
+        save_findings(path, self.layer, self.features, self.findings)
+
+    @classmethod
+    def load(cls, path: str | Path, layer: SoftmaxLayer) -> Scan:
+        """Read what ``save`` wrote; call ``verify`` to trust it.
+
+        Raises
+        ------
+        ValueError
+            If the file is no saved scan, is damaged, or belongs to another layer.
+        """
+        features, findings = load_findings(path, layer)
+        return cls(layer, features, findings)
