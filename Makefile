@@ -219,7 +219,7 @@ why-%: | $(STAMP) $(RESOLVED)/.ok
 # ---- Everything else -------------------------------------------------------------------------------------------------------
 
 test: | $(test-stamp)
-	$(PY) -m pytest -n 2 --dist loadfile -m 'not browser'
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-browser: | $(test-stamp)
 	$(PY) -m pytest tests/browser -m browser
@@ -290,10 +290,11 @@ mutants: | $(test-stamp)
 bench: | $(STAMP)
 	$(PY) benchmarks/run.py
 
-# Everything that tries to break it, into results/torture (docs/torture.md); an hour or two. The short form is part of `make test`.
+# Everything that tries to break it, into results/torture (docs/torture.md); an hour or two. Tests marked `torture` come first.
 torture: | $(test-stamp)
-	cd tools && for family in files inspect results disk; do ../$(PY) -m torture $$family --out ../results/torture/$$family.csv || exit 1; done
-	cd tools && ../$(PY) -m torture hub --at-a-time 6 --out ../results/torture/hub.csv
+	$(PY) -m pytest -m torture
+	cd tools && ../$(PY) -m torture files inspect results disk --out ../results/torture
+	cd tools && ../$(PY) -m torture hub --at-a-time 6 --out ../results/torture
 	cd tools && for work in scan jobs dask train make; do ../$(PY) -m torture.kills $$work --out ../results/torture/kills.csv || exit 1; done
 	$(PY) benchmarks/oracle.py --seconds 600 --seed $$(date +%s)
 	$(PY) benchmarks/near_ties.py

@@ -17,7 +17,7 @@ JOBS = [(n, 10) for n in range(5)]
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_results_keep_the_order_of_the_jobs(backend: str) -> None:
-    assert run_blocks(operator.mul, JOBS, n_jobs=2, backend=backend) == [0, 10, 20, 30, 40]  # type: ignore[arg-type]
+    assert run_blocks(operator.mul, JOBS, n_jobs=2, backend=backend) == [0, 10, 20, 30, 40]
 
 
 def test_workers_leave_interrupts_to_the_parent() -> None:
@@ -25,13 +25,6 @@ def test_workers_leave_interrupts_to_the_parent() -> None:
         run_blocks(signal.getsignal, [(signal.SIGINT,)] * 2, n_jobs=2, backend="loky")
         == [signal.SIG_IGN] * 2
     )
-
-
-def test_dask_cluster_of_two_workers_gives_the_same() -> None:
-    with warnings.catch_warnings():
-        # distributed warns about ports and sockets of its own making
-        warnings.simplefilter("ignore")
-        assert run_blocks(operator.mul, JOBS, n_jobs=2, backend="dask") == [0, 10, 20, 30, 40]
 
 
 class Sent:
@@ -48,22 +41,17 @@ class Sent:
 def test_shared_argument_comes_first(backend: str) -> None:
     jobs = [(n,) for n in range(5)]
     for n_jobs in (1, 2):
-        assert run_blocks(operator.sub, jobs, n_jobs=n_jobs, backend=backend, shared=10) == [
-            10,
-            9,
-            8,
-            7,
-            6,
-        ]  # type: ignore[arg-type]
+        found = run_blocks(operator.sub, jobs, n_jobs=n_jobs, backend=backend, shared=10)
+        assert found == [10, 9, 8, 7, 6]
 
 
-def test_dask_workers_get_the_shared_argument_once() -> None:
+def test_two_dask_workers_give_the_same_and_get_the_shared_argument_once() -> None:
     with warnings.catch_warnings():
+        # distributed warns about ports and sockets of its own making
         warnings.simplefilter("ignore")
         jobs = [(n,) for n in range(20)]
-        assert run_blocks(operator.sub, jobs, n_jobs=2, backend="dask", shared=Sent()) == [
-            10 - n for n in range(20)
-        ]
+        found = run_blocks(operator.sub, jobs, n_jobs=2, backend="dask", shared=Sent())
+    assert found == [10 - n for n in range(20)]
     assert Sent.count <= 4, "sent with every job"
 
 
@@ -76,6 +64,7 @@ def die_once(shared: np.ndarray, n: int, folder: str) -> float:
     return float(shared[n])
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("workers", [1, 2])
 def test_killed_dask_workers_lose_no_block(workers: int, tmp_path) -> None:
     """With one worker all of them are dead at times, and what was shared with them is gone."""
@@ -114,6 +103,7 @@ def test_a_worker_that_crashes_is_no_question_of_memory() -> None:
     assert not isinstance(caught.value, MemoryError)
 
 
+@pytest.mark.torture
 def test_dask_workers_that_are_killed_again_and_again_are_told_too() -> None:
     pytest.importorskip("distributed")
     with warnings.catch_warnings():

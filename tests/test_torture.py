@@ -1,5 +1,5 @@
-"""A sample of each fuzzer at each run; `make torture` tries all of it and writes the tables, which
-the page shows.
+"""The fuzzers of `make torture`: that they run and judge rightly. The minutes that a good sample of
+each takes are marked `torture`.
 """
 
 from __future__ import annotations
@@ -16,54 +16,44 @@ from compendium.pages import fuzzers, readme
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
 
 
-@pytest.mark.parametrize(
-    ("family", "chosen"),
-    [
-        ("files", ("--every", "9")),
-        ("files", ("--only", "out block")),
-        ("inspect", ("--every", "40")),
-        ("results", ("--every", "12")),
-        ("hub", ("--only", "names")),
-        ("hub", ("--only", "once")),
-        ("disk", ("--only", "scan 8")),
-    ],
-)
-def test_a_sample_is_answered_rightly(repository, family, chosen, tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "torture",
-        family,
-        *chosen,
-        "--out",
-        str(tmp_path / "table.csv"),
-    ]
-    answer = subprocess.run(
-        command, cwd=repository / "tools", capture_output=True, text=True, timeout=500
-    )
+def _answer(repository, *arguments):
+    command = [sys.executable, "-m", *arguments]
+    answer = subprocess.run(command, cwd=repository / "tools", capture_output=True, text=True)
     if "no small file system can be had here" in answer.stdout:
         pytest.skip("a full disk takes Linux and root")
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert " 0 answered wrongly" in answer.stdout
-    assert not answer.stdout.startswith("0 hostile")
+    return answer.stdout
 
 
+def test_a_few_cases_are_answered_rightly(repository, tmp_path):
+    families = ["files", "results", "hub"]
+    said = _answer(repository, "torture", *families, "--every", "120", "--out", str(tmp_path))
+    assert said.count(" 0 answered wrongly") == len(families)
+    assert sorted(path.stem for path in tmp_path.iterdir()) == sorted(families)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize(
+    ("families", "chosen"),
+    [
+        (["files", "results", "inspect"], ["--every", "12"]),
+        (["files"], ["--only", "out block"]),
+        (["hub"], ["--only", "names"]),
+        (["hub"], ["--only", "once"]),
+        (["disk"], ["--only", "scan 8"]),
+    ],
+)
+def test_a_sample_is_answered_rightly(repository, families, chosen):
+    said = _answer(repository, "torture", *families, *chosen)
+    assert said.count(" 0 answered wrongly") == len(families)
+    assert ": 0 hostile" not in said
+
+
+@pytest.mark.torture
 def test_a_few_kills_lose_nothing(repository, tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "torture.kills",
-        "scan",
-        "--kills",
-        "2",
-        "--out",
-        str(tmp_path / "kills.csv"),
-    ]
-    answer = subprocess.run(
-        command, cwd=repository / "tools", capture_output=True, text=True, timeout=500
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    with (tmp_path / "kills.csv").open(encoding="utf-8", newline="") as file:
+    table = tmp_path / "kills.csv"
+    _answer(repository, "torture.kills", "scan", "--kills", "2", "--out", str(table))
+    with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert sum(int(row["kills"]) for row in rows) == 2
     assert {row["same bytes"] for row in rows} == {"True"}
@@ -87,30 +77,27 @@ def test_the_page_counts_what_the_tables_hold(tmp_path):
     for folder in ("torture", "bench"):
         (tmp_path / "results" / folder).mkdir(parents=True)
     (tmp_path / "results/torture/hub.csv").write_text(
-        "kind,case,expected,answer,wrong,seconds,megabytes,sentence\na,b,ok,done,,1.5,3,\na,c,error,hangs,hangs,20.1,2,x\n"
+        "kind,case,expected,answer,wrong,seconds,megabytes,sentence\n"
+        "a,b,ok,done,,1.5,3,\na,c,error,hangs,hangs,20.1,2,x\n"
     )
     (tmp_path / "results/torture/kills.csv").write_text(
-        "work,seed,round,kills,of workers,orphans,done twice,same "
-        "bytes\nscan,0,0,3,0,0,0,True\nscan,0,1,1,0,1,0,True\n"
+        "work,seed,round,kills,of workers,orphans,done twice,same bytes\n"
+        "scan,0,0,3,0,0,0,True\nscan,0,1,1,0,1,0,True\n"
     )
     (tmp_path / "results/bench/oracle.csv").write_text(
         "feature_set,classes,false_verdicts\nbox,2,0\nball,1,1\n"
     )
     (tmp_path / "results/bench/mutants.csv").write_text(
-        "module,first,verdict,reason\nx/a,SURVIVED,SURVIVED,equal\nx/a,SURVIVED,SURVIVED,\nx/a,SURVIVED,killed,\nx/b,killed,killed,\n"
+        "module,first,verdict,reason\nx/a,SURVIVED,SURVIVED,equal\nx/a,SURVIVED,SURVIVED,\n"
+        "x/a,SURVIVED,killed,\nx/b,killed,killed,\n"
     )
     (tmp_path / "results/bench/near_ties.csv").write_text(
-        "rounding_bounds,evidence,attempts,falsely_accepted\nas they are,weights,5,0\nas "
-        "they are,points,5,1\nall zero,weights,5,3\n"
+        "rounding_bounds,evidence,attempts,falsely_accepted\nas they are,weights,5,0\n"
+        "as they are,points,5,1\nall zero,weights,5,3\n"
     )
     table = fuzzers.summary(tmp_path).set_index("fuzzer")
-    assert table[["tried", "wrong"]].to_numpy().tolist() == [
-        [2, 1],
-        [4, 1],
-        [3, 1],
-        [10, 1],
-        [4, 1],
-    ]
+    tried = table[["tried", "wrong"]].to_numpy().tolist()
+    assert tried == [[2, 1], [4, 1], [3, 1], [10, 1], [4, 1]]
     assert "it wins 3)" in table.index[3]
     assert fuzzers.mutants(tmp_path).to_numpy().tolist() == [["a", 3, 3, 2, 1], ["b", 1, 0, 0, 0]]
     assert table.loc["hostile hubs", "slowest (s)"] == 20.1
@@ -122,9 +109,8 @@ def test_committed_tables_hold_what_was_asked_for(repository):
     """At least 250 kinds of hostile input and 60 of hubs, none answered wrongly."""
     counts = {}
     for family in ("files", "hub", "results"):
-        with (repository / "results" / "torture" / f"{family}.csv").open(
-            encoding="utf-8", newline=""
-        ) as file:
+        table = repository / "results" / "torture" / f"{family}.csv"
+        with table.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
         counts[family] = len({(row["kind"], row["case"]) for row in rows})
         assert not [row for row in rows if row["wrong"]]
@@ -149,13 +135,7 @@ def test_committed_tables_hold_what_was_asked_for(repository):
 def test_what_is_wrong_is_seen(tool, changed, wrong):
     """The judge itself: a right answer passes, each fault alone is named."""
     trial = tool("trial")
-    usual = {
-        "code": 1,
-        "seconds": 0.1,
-        "memory": 100 * 2**20,
-        "out": "",
-        "error": "softgeom: no.\n",
-    }
+    usual = dict(code=1, seconds=0.1, memory=100 * 2**20, out="", error="softgeom: no.\n")
     outcome = trial.Outcome(**(usual | changed))
     found = outcome.miss(trial.ERROR, 100 * 2**20, 0)
     assert found.startswith(wrong) if wrong else not found

@@ -425,7 +425,7 @@ def test_in_narrow_layers_a_longer_search_goes_on_where_a_trial_mostly_wins(
     )
 
 
-@pytest.mark.parametrize("backend", ["loky", "dask"])
+@pytest.mark.parametrize("backend", ["loky", pytest.param("dask", marks=pytest.mark.torture)])
 def test_blocks_on_two_workers_give_the_same_verdicts(backend) -> None:
     layer = uniform_layer(200, 3, seed=4)
     with warnings.catch_warnings():
@@ -541,12 +541,28 @@ def test_verdicts_only_are_the_same_verdicts_with_smaller_certified_margins(
 
 
 @pytest.mark.parametrize("features", [Box(100.0), Unbounded()], ids=["box", "unbounded"])
-def test_where_a_partial_look_does_not_pay_verdicts_only_is_the_full_scan(features) -> None:
-    layer, asked = hard_layer(4200, 64, planted=20), np.arange(3100, 4200)
+def test_where_a_partial_look_does_not_pay_verdicts_only_is_the_full_scan(
+    features, monkeypatch
+) -> None:
+    from softgeom.bottleneck import scanner
+    from softgeom.bottleneck.certifying import partial, witness
+
+    prepared = []
+
+    def prepare(*arguments):
+        prepared.append(partial.partial_look(*arguments))
+        return prepared[-1]
+
+    monkeypatch.setattr(partial, "FEWEST", 400)
+    monkeypatch.setattr(partial, "SAMPLE", 25)
+    monkeypatch.setattr(scanner, "PARTIAL", 200)
+    monkeypatch.setattr(witness, "partial_look", prepare)
+    layer, asked = hard_layer(500, 24, planted=10), np.arange(300, 500)
     full, part = (
         scan(layer, asked, features=features, verdicts_only=only) for only in (False, True)
     )
     assert full.table.equals(part.table)
+    assert prepared == [None] * (features == Box(100.0))
 
 
 def test_verdicts_only_of_few_classes_prepare_no_partial_look(monkeypatch) -> None:

@@ -269,6 +269,7 @@ def test_survey_scans_on_the_backend_that_is_asked_for(npz, tmp_path, monkeypatc
     assert (seen["backend"], seen["address"]) == ("dask", "tcp://x:1")
 
 
+@pytest.mark.torture
 def test_a_survey_on_a_cluster_of_two_workers_gives_the_verdicts_of_one_process(
     layer, npz, tmp_path, monkeypatch, capsys
 ):

@@ -238,6 +238,7 @@ def test_descriptions_tell_values_apart():
     assert making.describe(np.float64(0.5)) == making.describe(0.5)
 
 
+@pytest.mark.torture
 def test_a_sign_flipped_in_the_training_loop_trains_again(repository, tmp_path):
     """The whole way: the model that notebook 01 trains, at its smallest, in a copy of the library."""
     lib = tmp_path / "lib"

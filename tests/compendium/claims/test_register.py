@@ -111,29 +111,11 @@ def test_an_edited_register_is_read_again(entry, write):
 
 
 # ---- the register of this clone
-# ----------------------------------------------------------------------------------------------
-
-
-def _examples():
-    from pathlib import Path
-
-    register, _ = claims.read(Path(__file__).parents[3] / "claims")
-    return [
-        pytest.param(claim, verdict, evidence, id=f"{claim.id} {verdict}")
-        for claim in register.values()
-        for verdict, evidence in claim.examples
-    ]
 
 
 def test_the_register_is_sound(repository):
+    """Reading judges each claim's examples: each verdict of each rule is reached by one."""
     assert claims.read(repository / "claims")[1] == []
-
-
-@pytest.mark.parametrize(("claim", "verdict", "evidence"), _examples())
-def test_each_rule_gives_each_verdict(claim, verdict, evidence):
-    assert claim.rule.judge(claim.id, evidence).verdict == verdict
-    # and more where evidence may be None
-    assert {named for named, _ in claim.examples} >= set(claim.rule.outcomes)
 
 
 def test_every_pointer_finds_its_sentence(repository):
