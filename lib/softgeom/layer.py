@@ -95,6 +95,8 @@ class SoftmaxLayer:
 
 
 def _as_floats(array: ArrayLike, name: str) -> Floats:
+    if np.ma.is_masked(array):
+        raise ValueError(f"{name} is a masked array with hidden entries: fill them first.")
     given = np.asarray(array)
     kept = given.dtype in (np.float16, np.float32, np.float64) and given.dtype.isnative
     return given if kept else as_floats(given, name)

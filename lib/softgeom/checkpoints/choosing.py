@@ -89,8 +89,6 @@ def choose(
         When no matrix stands out, or several heads of known names do: the candidates are listed
         with their shapes.
     """
-    if bias is not None and without_bias:
-        raise ValueError("a bias is named and to be left out at once: pass --bias or --no-bias.")
     given = weight is not None
     embedding = False
     if weight is not None:

@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 
 from softgeom.checkpoints.activation import Activation, named_activation
+from softgeom.checkpoints.choosing import choose
+from softgeom.checkpoints.conventions import require
+from softgeom.checkpoints.tensors import TensorStore
 from softgeom.layer import SoftmaxLayer
 
 _ACTIVATIONS = {
@@ -35,7 +38,9 @@ def is_model(model: Any) -> bool:
     return isinstance(model, SoftmaxLayer | np.ndarray) or _torch_kind(model) is not None
 
 
-def live_layer(model: Any) -> tuple[SoftmaxLayer, str, Activation | None]:
+def live_layer(
+    model: Any, weight: str | None = None, bias: Any = None, *, without_bias: bool = False
+) -> tuple[SoftmaxLayer, str, Activation | None]:
     """The layer of an object in memory, where it was found, and what stands in front of it where a
     Sequential shows it.
 
@@ -44,25 +49,66 @@ def live_layer(model: Any) -> tuple[SoftmaxLayer, str, Activation | None]:
     model : SoftmaxLayer, array (C, d), torch.Tensor (C, d) or torch.nn.Module
         A Transformers model gives its output embeddings; another module the last Linear that it
         registers.
+    weight : str, optional
+        Of a module: the parameter that is W, by its name in `state_dict()`.
+    bias : str or array (C,), optional
+        Of a module the name of a parameter or buffer, of a matrix the vector itself.
+    without_bias : bool
+        Leave out a bias that is there.
 
     Raises
     ------
     ValueError
-        When a module has no Linear.
+        When a module has no Linear or no tensor of that name, or an option has no meaning with the
+        object.
     """
-    if isinstance(model, SoftmaxLayer):
-        return model, "a layer in memory", None
-    if _torch_kind(model) != "module":
-        return SoftmaxLayer(_array(model, "W")), "a matrix in memory", None
+    kind = "layer" if isinstance(model, SoftmaxLayer) else _torch_kind(model) or "matrix"
+    if weight is not None and kind != "module":
+        raise ValueError(f"weight={weight!r} names a tensor, but a {kind} in memory has no names.")
+    if kind == "layer":
+        if bias is not None:
+            raise ValueError("a SoftmaxLayer holds its bias: build SoftmaxLayer(W, bias) instead.")
+        plain = SoftmaxLayer(model.W, None, model.tokens) if without_bias else model
+        return plain, "a layer in memory", None
+    if kind != "module":
+        if isinstance(bias, str):
+            raise ValueError(f"bias={bias!r} is a name: pass the bias of a {kind} as a vector.")
+        b = None if bias is None else _array(bias, "bias")
+        return SoftmaxLayer(_array(model, "W"), b), "a matrix in memory", None
+    if not isinstance(bias, str | None):
+        raise ValueError("the bias of a module is given by its name, as in state_dict().")
+    if weight is not None:
+        return _named_layer(model, weight, bias, without_bias)
     linear, where = _last_linear(model)
-    bias = getattr(linear, "bias", None)
-    final = getattr(model, "final_logits_bias", None)  # MarianMT keeps its bias beside the layer
-    bias = final if bias is None and final is not None else bias
+    found = getattr(linear, "bias", None)
+    if found is None:  # MarianMT keeps its bias beside the layer
+        found = getattr(model, "final_logits_bias", None)
+    if bias is not None:
+        store = _tensors(model)
+        found = store.read(require(store, bias, (1, 2)))
     layer = SoftmaxLayer(
         _array(linear.weight, f"{where}.weight"),
-        None if bias is None else _array(bias, f"{where}.bias"),
+        None if found is None or without_bias else _array(found, f"{where}.bias"),
     )
     return layer, where, _before(model, linear)
+
+
+def _named_layer(
+    model: Any, weight: str, bias: str | None, without_bias: bool
+) -> tuple[SoftmaxLayer, str, Activation | None]:
+    store = _tensors(model)
+    choice = choose(store, {}, weight, bias, without_bias=without_bias)
+    W = store.read(weight)
+    b = None if choice.bias is None else store.read(choice.bias)
+    where = f"{weight} of {type(model).__name__}{f', bias {choice.bias}' if choice.bias else ''}"
+    owner = model.get_submodule(weight.rpartition(".")[0])
+    return SoftmaxLayer(W.T if choice.transposed else W, b), where, _before(model, owner)
+
+
+def _tensors(model: Any) -> TensorStore:
+    from softgeom.checkpoints.state_dict import named_tensors
+
+    return named_tensors(model.state_dict(), type(model).__name__)
 
 
 def _torch_kind(model: Any) -> str | None:
@@ -74,9 +120,9 @@ def _torch_kind(model: Any) -> str | None:
     return "tensor" if isinstance(model, torch.Tensor) else None
 
 
-def _array(values: Any, label: str) -> np.ndarray:
+def _array(values: Any, label: str) -> Any:
     if _torch_kind(values) is None:
-        return np.asarray(values)
+        return values
     from softgeom.checkpoints.state_dict import tensor_array
 
     return tensor_array(values, label)

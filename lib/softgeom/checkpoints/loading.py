@@ -20,6 +20,7 @@ an object in memory         torch.nn.Linear, a Transformers model, a matrix, a S
 from __future__ import annotations
 
 import math
+import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -141,19 +142,22 @@ def load_softmax_layer(
     model: Any,
     *,
     weight: str | None = None,
-    bias: str | None = None,
+    bias: Any = None,
     tokens: Tokens = None,
     revision: str | None = None,
+    without_bias: bool = False,
 ) -> SoftmaxLayer:
     """The softmax layer of a model; parameters and errors as `load_head`."""
-    return load_head(model, weight=weight, bias=bias, tokens=tokens, revision=revision).layer
+    return load_head(
+        model, weight=weight, bias=bias, tokens=tokens, revision=revision, without_bias=without_bias
+    ).layer
 
 
 def load_head(
     model: Any,
     *,
     weight: str | None = None,
-    bias: str | None = None,
+    bias: Any = None,
     tokens: Tokens = None,
     revision: str | None = None,
     without_bias: bool = False,
@@ -168,13 +172,14 @@ def load_head(
         A file, folder or name (see the table above), the id of a model on the hub, or an object in
         memory.
     weight, bias : str, optional
-        Names of the tensors, where the model uses none of the known names. A named weight takes its
-        sibling bias.
+        Names of the tensors, where the model uses none of the known names; those of a module are
+        its state dict's. A named weight takes its sibling bias. The bias of a matrix in memory is
+        the vector (C,) itself.
     tokens : path or sequence of str, optional
         Token strings, or the vocabulary file that holds them; found in or beside the model where it
         has a place for it.
     revision : str, optional
-        Branch, tag or commit on the hub.
+        Branch, tag or commit, of a model on the hub only.
     without_bias : bool
         Leave out a bias that is there.
     labels_confirmed : bool
@@ -191,14 +196,26 @@ def load_head(
     ValueError
         With one sentence that says what is wrong where and what to do: no such file and no hub, an
         unknown format, a truncated file, unknown tensor names (the candidates are listed with their
-        shapes), shapes that do not fit.
+        shapes), shapes that do not fit, an option that has no meaning with the model.
     """
-    asked = _Asked(weight, bias, tokens, without_bias, labels_confirmed)
+    if bias is not None and without_bias:
+        raise ValueError("a bias is given and to be left out at once: pass --bias or --no-bias.")
     if is_model(model):
-        layer, where, activation = live_layer(model)
+        _refuse_revision(revision, "an object in memory")
+        layer, where, activation = live_layer(model, weight, bias, without_bias=without_bias)
         layer = replace_tokens(layer, tokens, labels_confirmed)
         return Head(layer, None, Source(where, "memory"), {"weight": where}, activation, (where,))
+    if not isinstance(model, str | os.PathLike):
+        raise ValueError(
+            f"a {type(model).__name__} is not a model: pass a path, a hub id, a torch module, "
+            "an array (classes, features), or softgeom.SoftmaxLayer(W, b)."
+        )
+    if not isinstance(bias, str | None):
+        raise ValueError(f"the bias of {plain(str(model))} is given by its name in the file.")
+    asked = _Asked(weight, bias, tokens, without_bias, labels_confirmed)
     path = Path(model)
+    if path.exists() or str(model) in RELEASED:
+        _refuse_revision(revision, f"{plain(str(model))}, which is not read from the hub")
     if str(model) in RELEASED and not path.exists():
         return _load_released(str(model), asked, cache)
     if path.is_dir():
@@ -215,6 +232,11 @@ def load_head(
             f"{', '.join(RELEASED)}."
         )
     return _load_from_hub(HubModel(str(model), revision), asked)
+
+
+def _refuse_revision(revision: str | None, what: str) -> None:
+    if revision is not None:
+        raise ValueError(f"a revision ({plain(revision)}) has no meaning for {what}.")
 
 
 def replace_tokens(layer: SoftmaxLayer, tokens: Tokens, confirmed: bool = False) -> SoftmaxLayer:
@@ -353,6 +375,8 @@ def _load_npz(store: npz.NpzStore, asked: _Asked, path: Path) -> Head:
 
 
 def _load_llama2c_head(path: Path, asked: _Asked) -> Head:
+    if asked.weight is not None or asked.bias is not None:
+        raise ValueError(f"{path} is a llama2.c file, whose tensors have no names to choose from.")
     config, weights = read_llama2c(path)
     tokens, how = _names(asked, config.vocab_size, None)
     layer = _softmax_layer(weights["output"], None, tokens, path)

@@ -68,14 +68,18 @@ def open_state_dict(path: Path) -> ArrayStore:
         raise ValueError(
             f"{path} is not a whole PyTorch file ({reason}): fetch or save it again."
         ) from error
-    tensors = {
-        str(name): value
-        for name, value in _unwrap(loaded).items()
-        if isinstance(value, torch.Tensor)
-    }
-    if not tensors:
+    store = named_tensors(_unwrap(loaded), str(path))
+    if not store.names():
         raise ValueError(f"{path} holds no named tensors: save model.state_dict().")
-    return _TorchStore(tensors, str(path), {"format": "pytorch"})
+    return store
+
+
+def named_tensors(state: dict[str, Any], label: str) -> ArrayStore:
+    """The tensors of a state dict; what else stands in it is left aside."""
+    import torch
+
+    tensors = {str(name): value for name, value in state.items() if torch.is_tensor(value)}
+    return _TorchStore(tensors, label, {"format": "pytorch"})
 
 
 class _TorchStore(ArrayStore):

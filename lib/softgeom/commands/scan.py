@@ -202,11 +202,12 @@ def scan_model(
     classes: Any = None,
     *,
     features: Any = "box",
-    bound: float = 100.0,
+    bound: float | None = None,
     weight: str | None = None,
-    bias: str | None = None,
+    bias: Any = None,
     tokens: Any = None,
     revision: str | None = None,
+    without_bias: bool = False,
     **options: Any,
 ) -> Scan:
     """``softgeom.scan``: which outputs can never be the answer, for anything that has a softmax
@@ -221,8 +222,8 @@ def scan_model(
     features : "box", "auto", or a feature set
         "auto" takes what the step before the layer allows.
     bound : float
-        Of the box.
-    weight, bias, tokens, revision
+        Of the box (default 100); a feature set has bounds of its own.
+    weight, bias, tokens, revision, without_bias
         As for `load_head`.
     **options
         As for `softgeom.bottleneck.scan`, such as ``n_jobs=4``, ``checkpoint=folder``,
@@ -236,11 +237,16 @@ def scan_model(
     from softgeom.checkpoints import load_head
     from softgeom.layer import Box
 
-    head = load_head(model, weight=weight, bias=bias, tokens=tokens, revision=revision)
+    head = load_head(
+        model, weight=weight, bias=bias, tokens=tokens, revision=revision, without_bias=without_bias
+    )
     if isinstance(features, str):
         if features not in ("box", "auto"):
             raise ValueError(f"features must be 'box', 'auto' or a feature set, not {features!r}.")
+        bound = asked.BOUND if bound is None else bound
         features = Box(bound) if features == "box" else head.feature_set(bound)[0]
+    elif bound is not None:
+        raise ValueError("bound has no meaning beside a feature set, which has bounds of its own.")
     if (
         classes is not None
         and not isinstance(classes, np.ndarray)
