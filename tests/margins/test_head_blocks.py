@@ -100,6 +100,12 @@ def test_a_fold_is_an_odd_number_of_real_eigenvalues_above_one():
     assert not margins(torch.diag(torch.tensor([2.0, 3.0])).double())["folded"]
 
 
+@pytest.mark.parametrize("rounding", [-1e-15, 0.0, 1e-15])
+def test_of_opposite_couplings_rounding_does_not_choose_the_sign(rounding):
+    B = torch.diag(torch.tensor([-2.0, 2.0 + rounding, 0.5], dtype=torch.float64))
+    assert margins(B)["coupling"] == pytest.approx(2.0)
+
+
 def test_what_does_not_fit_is_refused():
     heads, x = _case(3, False, True)
     y, n, s = _norm(x, heads)

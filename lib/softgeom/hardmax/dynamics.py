@@ -82,7 +82,8 @@ def hardmax_step(
     xp = namespace(Z)
     # (..., m, d + 1)
     weighted = xp.concatenate([key_counts[..., None] * keys, key_counts[..., None]], -1)
-    totals = xp.swapaxes(weighted, -1, -2) @ _tied(Z, A, keys, tol)  # (..., d + 1, n)
+    # (..., d + 1, n)
+    totals = xp.swapaxes(weighted, -1, -2) @ _tied(Z, A, keys, key_counts, tol)
     mean = xp.swapaxes(totals[..., :-1, :] / totals[..., -1:, :], -1, -2)  # (..., n, d)
     if keys.shape[-2] < Z.shape[-2]:
         mean = _with_aimless(mean, Z, A, counts)
@@ -215,25 +216,26 @@ def attention(
     = counts_j / (total count of C_i) on C_i.
     """
     keys, key_counts = present(Z, counts)
-    weights = ties(Z, A, keys, tol) * key_counts[..., None, :]
+    weights = ties(Z, A, keys, key_counts, tol) * key_counts[..., None, :]
     return weights / weights.sum(-1)[..., None]
 
 
-def ties(Z: Array, A: Array, keys: Array, tol: float = TIE_TOLERANCE) -> Array:
-    """Equation (1b): for each token the indicator of C_i among the keys (..., m, d), as numbers
-    (..., n, m) of Z's type.
+def ties(Z: Array, A: Array, keys: Array, key_counts: Array, tol: float = TIE_TOLERANCE) -> Array:
+    """Equation (1b): for each token the indicator of C_i among the keys (..., m, d) whose count
+    (..., m) is positive, as numbers (..., n, m) of Z's type.
     """
-    return namespace(Z).swapaxes(_tied(Z, A, keys, tol), -1, -2)
+    return namespace(Z).swapaxes(_tied(Z, A, keys, key_counts, tol), -1, -2)
 
 
-def _tied(Z: Array, A: Array, keys: Array, tol: float) -> Array:
+def _tied(Z: Array, A: Array, keys: Array, key_counts: Array, tol: float) -> Array:
     """`ties` transposed, (..., m, n): with the tokens last, reductions and products run along
     contiguous memory, three times faster.
     """
     xp = namespace(Z)
     Z, keys = constant(Z), constant(keys)
     looks_for = Z @ A.T  # (..., n, d), the vectors A z_i
-    scores = keys @ xp.swapaxes(looks_for, -1, -2)  # (..., m, n)
+    # (..., m, n); what is not there is barred, since the score of a copy may be larger by rounding
+    scores = xp.where(key_counts[..., None] > 0, keys @ xp.swapaxes(looks_for, -1, -2), -xp.inf)
     largest = xp.amax((keys * keys).sum(-1), -1)[..., None]  # (..., 1)
     slack = tol * ((looks_for * looks_for).sum(-1) * largest) ** 0.5  # (..., n)
     tied = scores >= (xp.amax(scores, -2) - slack)[..., None, :]
@@ -276,8 +278,8 @@ def _keys(Z: Array, counts: Array | None, tol: float, method: str) -> tuple[Arra
 
 
 def _replace(keys: Array, there: Array) -> Array:
-    """Put keys that are not `there` (..., m) in the place of one that is: their scores tie with its
-    scores and decide nothing.
+    """Put keys that are not `there` (..., m) in the place of one that is, so that no number in them
+    matters.
     """
     xp = namespace(keys)
     return xp.where(there[..., None], keys, take(keys, xp.argmax(there * 1, -1)[..., None]))

@@ -33,12 +33,14 @@ class _MeanAfterLayers(torch.autograd.Function):
     def forward(ctx: Any, Z: Tensor, counts: Tensor, alpha: Tensor, layers: int) -> Tensor:
         c = float(alpha / (1 + alpha))
         shares = counts / counts.sum(-1, keepdim=True)
-        # Padding stands where the first word stands: it ties with it, and the first of equals is
-        # chosen.
-        state = torch.where(counts[..., None] > 0, Z, Z[:, :1])
+        # Padding stands where the first word stands, so that no number in it matters, and is barred
+        # below: the scores of a copy may differ by rounding, and then it could win.
+        there = counts > 0
+        state = torch.where(there[..., None], Z, Z[:, :1])
+        barred = ~there[:, None]
         looks_to, moves = [], []
         for _ in range(layers):
-            chosen = _farthest(state)
+            chosen = _farthest(state, barred)
             move = torch.gather(state, 1, chosen[..., None].expand_as(state)) - state
             state = state + c * move
             looks_to.append(chosen)
@@ -67,19 +69,19 @@ def mean_after_layers(Z: Tensor, counts: Tensor, alpha: Tensor, layers: int) -> 
     """The mean (B, d) of the tokens after `layers` hardmax layers with A = identity, differentiable
     in Z and alpha with the argmax held fixed.
 
-    Of tokens that tie for the largest score the first is taken, where `hardmax_step` takes their
-    mean: the two differ at exact ties only, where the derivative does not exist either. Use it to
-    train, and `hardmax_step` to judge.
+    Of tokens that tie for the largest score one is taken (rounding decides which, but never
+    padding), where `hardmax_step` takes their mean: the two differ at exact ties only, where the
+    derivative does not exist either. Use it to train, and `hardmax_step` to judge.
     """
     return _MeanAfterLayers.apply(Z, counts, alpha, layers)
 
 
-def _farthest(state: Tensor) -> Tensor:
-    """argmax_j <z_i, z_j> for each token, (B, n, d) -> (B, n). NumPy's argmax uses wide registers,
-    PyTorch's on CPU does not.
+def _farthest(state: Tensor, barred: Tensor) -> Tensor:
+    """argmax_j <z_i, z_j> for each token over those not `barred` (B, 1, n), (B, n, d) -> (B, n).
+    NumPy's argmax uses wide registers, PyTorch's on CPU does not.
     """
     filled = F.pad(state, (0, max(0, _COMFORTABLE - state.shape[-1])))
-    scores = filled @ filled.mT
+    scores = (filled @ filled.mT).masked_fill_(barred, -torch.inf)
     return (
         torch.from_numpy(scores.numpy().argmax(-1))
         if scores.device.type == "cpu"

@@ -54,7 +54,7 @@ def leaders(
     (..., n) booleans.
     """
     keys, key_counts = present(Z, counts)
-    tied = (ties(Z, A, keys, tol) > 0) & (key_counts > 0)[..., None, :]  # (..., n, n)
+    tied = ties(Z, A, keys, key_counts, tol) > 0  # (..., n, n)
     return (tied.sum(-1) == 1) & tied.diagonal(0, -2, -1)
 
 

@@ -36,6 +36,9 @@ from torch import Tensor
 
 from softgeom.language_model import rotate
 
+# relative; some thousand times the rounding of an eigenvalue of a small block
+EQUAL = 1e-9
+
 
 @dataclass(frozen=True)
 class HeadWeights:
@@ -147,11 +150,12 @@ def margins(B: Tensor) -> dict[str, Tensor]:
     """
     eigenvalues = torch.linalg.eigvals(B)
     size = eigenvalues.abs()
-    real = eigenvalues.imag.abs() <= 1e-9 * size.amax(-1, keepdim=True)
-    largest = torch.where(real, size, -torch.ones_like(size)).argmax(-1, keepdim=True)
-    coupling = torch.where(
-        real.any(-1), eigenvalues.real.gather(-1, largest)[..., 0], torch.zeros_like(size[..., 0])
-    )
+    real = eigenvalues.imag.abs() <= EQUAL * size.amax(-1, keepdim=True)
+    largest = torch.where(real, size, 0.0).amax(-1, keepdim=True)
+    # Of a and -a the positive one: rounding must not choose the sign.
+    leading = real & (size >= (1 - EQUAL) * largest)
+    coupling = torch.where(leading, eigenvalues.real, -torch.inf).amax(-1)
+    coupling = torch.where(real.any(-1), coupling, 0.0)
     eye = torch.eye(B.shape[-1], dtype=B.dtype)
     residual, stream = torch.linalg.slogdet(eye - B), torch.linalg.slogdet(eye + B)
     return {

@@ -119,5 +119,5 @@ def dominance(sequences: Array, c: float) -> NDArray[np.bool_]:
     Var_i|.
     """
     m = margins(sequences, c)
-    with np.errstate(divide="ignore"):
-        return np.asarray(m.argmin(axis=1) == (-np.log(np.abs(m))).argmax(axis=1))
+    smallest = np.take_along_axis(m, m.argmin(axis=1)[:, None], 1)[:, 0]
+    return np.asarray(np.abs(smallest) == np.abs(m).min(axis=1))
