@@ -2,7 +2,7 @@
 
 Usage: `python benchmarks/asking.py [NAME ...]`; rows of subjects that are not named are kept. Each
 file comes from its wheel by hash; sets are drawn at random. A sample of the answers is written down
-and checked by `tools/check_answers.py` in a process of its own: exact fractions, nothing of
+and checked by `tools/check_evidence.py` in a process of its own: exact fractions, nothing of
 softgeom. Rows go to results/bench/asking.csv.
 """
 
@@ -129,7 +129,7 @@ def checked(found: Answers, seed: int) -> dict[str, object]:
         some.save(place / "answers.npz")
         command = [
             sys.executable,
-            "tools/check_answers.py",
+            "tools/check_evidence.py",
             str(place / "answers.npz"),
             str(place / "layer.npz"),
         ]

@@ -90,7 +90,7 @@ def test_what_is_certainly_inside_is_inside(features, seed: int, power: int) -> 
 @given(seed=st.integers(0, 10**6), power=st.sampled_from([0, -300, -500, -560]))
 @settings(max_examples=20, deadline=None)
 def test_support_is_never_underrated(features, seed: int, power: int) -> None:
-    """`support <= bound` means that `holds_down(v, -bound)`; products of tiny numbers must not
+    """`support <= bound` means that `support_nonpositive(v, -bound)`; products of tiny numbers must not
     vanish from the bound.
     """
     if power and features == SETS[10]:
@@ -102,10 +102,10 @@ def test_support_is_never_underrated(features, seed: int, power: int) -> None:
     if np.isfinite(bound):
         room = Fraction(bound) + Fraction(size) * Fraction(1, 10**14)
         row, shift = there.reduce_exactly([Fraction(value) for value in v], Fraction(0))
-        assert there.holds_down(row, shift - room)
+        assert there.support_nonpositive(row, shift - room)
         if size > 1e-290:  # below it the bound is what underflow may lose
             tight = Fraction(bound) - Fraction(size) * Fraction(1, 10**6)
-            assert not there.holds_down(row, shift - tight) or not v.any()
+            assert not there.support_nonpositive(row, shift - tight) or not v.any()
     else:
         assert isinstance(there, Unbounded)
         assert v.any()

@@ -12,7 +12,7 @@ import numpy as np
 from classroom import reading, recorded
 from classroom.exercise import Exercise, Prediction
 from softgeom.bottleneck import Box, Captors, EvidenceError, SoftmaxLayer, Unbounded, scan
-from softgeom.bottleneck.certifying.verdict import check_evidence
+from softgeom.bottleneck.certifying.kernel import certify_evidence
 from softgeom.layer import FeatureSet
 
 PRISON = SoftmaxLayer([[0.0, 2.0], [-2.0, -2.0], [2.0, -2.0], [0.5, 0.0]], tokens="ABCD")
@@ -211,7 +211,7 @@ def _weights_fault(weights: np.ndarray) -> str | None:
             f"{mixture[1]:.4g}), which is not the row of D."
         )
     try:
-        check_evidence(PRISON, Unbounded(), 3, Captors(np.arange(3), weights))
+        certify_evidence(PRISON, Unbounded(), 3, Captors(np.arange(3), weights))
     except EvidenceError:
         return (
             "Nearly: the mixture is close to the row of D, but rounding spoils the proof. Use "

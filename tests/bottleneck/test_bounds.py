@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.certifying import hull, witness
+from softgeom.bottleneck.certifying import checker as checking
+from softgeom.bottleneck.certifying import hull
+from softgeom.bottleneck.certifying.checker import Checker, _to_float, wins
 from softgeom.bottleneck.certifying.hull import (
     certify_captivity,
     certify_comparisons,
@@ -20,6 +22,7 @@ from softgeom.bottleneck.certifying.hull import (
     exact_row,
     identity_error,
 )
+from softgeom.bottleneck.certifying.kernel import certify_evidence
 from softgeom.bottleneck.certifying.verdict import (
     Captors,
     EvidenceError,
@@ -27,9 +30,7 @@ from softgeom.bottleneck.certifying.verdict import (
     Twin,
     Unknown,
     Witness,
-    check_evidence,
 )
-from softgeom.bottleneck.certifying.witness import WitnessChecker, _to_float
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
 
@@ -176,7 +177,7 @@ def test_a_bound_covers_its_own_sum(seed: int, room: int, errors: float) -> None
     reach = 2 * sum(abs(value) + Fraction(errors) for value in v)
     system.constant = float(room - reach - Fraction(errors))
     size = reach + abs(Fraction(system.constant)) + Fraction(errors)
-    bound = Fraction(system.room_bound()) * total
+    bound = Fraction(system.slack_bound()) * total
     if room < 0:  # divided by a little more: rounded towards 0
         assert room * (1 - Fraction(1, 10**9)) <= bound < room * (1 - Fraction(1, 10**8))
     else:
@@ -200,14 +201,11 @@ def test_a_bound_is_in_the_units_of_the_layer(power: int) -> None:
 
 
 def test_a_bound_that_is_lost_below_the_normal_range_is_zero_or_no_proof() -> None:
-    layer = SoftmaxLayer([[0.0], [0.0]], [0.0, 0.0])
-    system = hull._System(layer, Box(1.0), np.array([0]), np.array([1]), np.ones(1))
-    assert system._divide_up(-np.finfo(float).tiny, 1.0) == 0.0
-    assert system._divide_up(np.nextafter(0.0, 1.0), 8.0) == 5e-324
-    system.power = 2000
+    assert hull.divide_up(-np.finfo(float).tiny, 1.0) == 0.0
+    assert hull.divide_up(np.nextafter(0.0, 1.0), 8.0) == 5e-324
     with np.errstate(over="ignore"):
-        assert system._divide_up(-1.0, 1.0) == -np.finfo(float).max
-        assert not system._divide_up(np.nan, 1.0) <= 0
+        assert hull.divide_up(-1.0, 1.0, 2000) == -np.finfo(float).max
+    assert hull.divide_up(np.nan, 1.0) == hull.divide_up(np.inf, 1.0) == np.inf
 
 
 # ---- hull.py: the second route
@@ -519,9 +517,7 @@ def test_a_logits_error_covers_its_roundings(dtype, bias: bool) -> None:
     margin.
     """
     W = np.array([[3.0, 4, 0], [1, 0, 0], [0, 0, 2]], dtype)
-    checker = WitnessChecker(
-        SoftmaxLayer(W, np.array([1, -7, 2], dtype) if bias else None), Box(100.0)
-    )
+    checker = Checker(SoftmaxLayer(W, np.array([1, -7, 2], dtype) if bias else None), Box(100.0))
     points, size = np.array([[0.0, 5, 12]], dtype), Fraction(5 * 13 + 7 * bias)
     error = Fraction(float(checker._error(points, np.zeros(1), dtype)[0]))
     assert gamma(6, dtype) * size <= error <= gamma(7, dtype) * size * NOISE
@@ -531,17 +527,12 @@ def test_a_logits_error_covers_its_roundings(dtype, bias: bool) -> None:
     assert checker._error(points * 0, np.zeros(1), dtype)[0] >= (
         4 * np.finfo(dtype).tiny if not bias else 0
     )
-    doubt, tolerance, look = (
-        (
-            Fraction(float(f(points)[0]))
-            for f in (checker._doubt, checker.tolerance, lambda x: checker.look_error(x))
-        )
-        if dtype == np.float32
-        else (Fraction(checker.rounding_slack(points[0])), 4 * error, 2 * error)
-    )
+    doubt = Fraction(checker.rounding_slack(points[0]))
     wide = Fraction(float(checker._error(points, np.zeros(1), np.float64)[0]))
     assert 4 * wide <= doubt <= 16 * wide
-    assert (tolerance, look) == (4 * error, 2 * error)
+    look = checker.look_error(points)
+    assert (look is None) == (dtype == np.float64)
+    assert look is None or look[0] == pytest.approx(2.125 * float(error), rel=1e-15)
 
 
 def test_margins_of_integers_are_exact_but_for_their_bound() -> None:
@@ -549,29 +540,27 @@ def test_margins_of_integers_are_exact_but_for_their_bound() -> None:
     for dtype in (np.float32, np.float64):
         W, b = rng.integers(-9, 10, (30, 5)).astype(dtype), rng.integers(-9, 10, 30).astype(dtype)
         layer, points = SoftmaxLayer(W, b), rng.integers(-9, 10, (30, 5)).astype(dtype)
-        checker = WitnessChecker(layer, Box(100.0))
+        checker = Checker(layer, Box(100.0))
         Y = points @ W.T + b
         own = Y.diagonal().copy()
         np.fill_diagonal(Y, -np.inf)
         lead = (own - Y.max(axis=1)).astype(float)
-        margins = checker._margins(points, np.arange(30), dtype)
-        np.testing.assert_allclose(
-            margins, lead - 2 * checker._error(points, np.zeros(30), dtype), rtol=1e-15
-        )
+        error = checker._error(points, np.zeros(30), dtype)
+        for claims, factor in ((False, 2), (True, 2.125)):
+            margins = checker._margins(points, np.arange(30), dtype, claims)
+            np.testing.assert_allclose(margins, lead - factor * error, rtol=1e-15)
 
 
-def test_tolerance_and_margin_are_in_the_units_of_the_layer() -> None:
+def test_margins_are_in_the_units_of_the_layer() -> None:
     W, x = np.array([[3.0, 4], [0, 1]]), np.array([[0.5, 0.25]])
-    plain = WitnessChecker(SoftmaxLayer(W), Ball(1.0))
+    plain = Checker(SoftmaxLayer(W), Ball(1.0))
     for rows, points in ((2.0**300, 1.0), (2.0**-300, 2.0**100), (1.0, 2.0**-200)):
-        scaled = WitnessChecker(SoftmaxLayer(W * rows), Ball(points))
-        for found, ours in (
-            (scaled.tolerance(x * points), plain.tolerance(x)),
-            (scaled.certify(x * points, np.array([0])), plain.certify(x, np.array([0]))),
-        ):
-            np.testing.assert_allclose(found, ours * rows * points, rtol=1e-6)
-        exactly = scaled.exact_margin(x[0] * points, 0)[0]
-        assert exactly == pytest.approx(plain.exact_margin(x[0], 0)[0] * rows * points)
+        scaled = Checker(SoftmaxLayer(W * rows), Ball(points))
+        found, ours = scaled.certify(x * points, np.array([0])), plain.certify(x, np.array([0]))
+        np.testing.assert_allclose(found, ours * rows * points, rtol=1e-6)
+        exactly = scaled.margin(wins(0), x[0] * points, np.inf)
+        assert exactly == 2.25 * rows * points
+        assert scaled.exact_margin(wins(0), x[0] * points) == Fraction(exactly)
         radius = scaled.radius(np.array([0]), np.array([2.25 * rows * points]))
         np.testing.assert_allclose(radius, 2.25 * points / 10, rtol=1e-6)
 
@@ -596,7 +585,8 @@ def test_a_margin_in_fractions_is_never_too_large(seed: int, kind: str, ulps: in
             for row, c in (exact_row(layer, i) for i in range(9))
         ]
         for t in (0, int(np.argmax(logits))):
-            margin, stronger = WitnessChecker(layer, features).exact_margin(z, t)
+            checker = Checker(layer, features)
+            margin, stronger = checker.margin(wins(t), z, np.inf), checker.not_beaten(t, z)
             rivals = [i for i in range(9) if i != t]
             truth = logits[t] - max(logits[i] for i in rivals)
             assert Fraction(margin) <= max(truth, 0)
@@ -608,7 +598,7 @@ def test_a_margin_in_fractions_is_never_too_large(seed: int, kind: str, ulps: in
 
 
 def test_logits_by_tiles_are_those_of_one_product(monkeypatch) -> None:
-    monkeypatch.setattr(witness, "TILE_BYTES", 1)
+    monkeypatch.setattr(checking, "TILE_BYTES", 1)
     rng = np.random.default_rng(3)
     W, b = rng.integers(-99, 100, (700, 2)).astype(float), rng.integers(-99, 100, 700).astype(float)
     classes = np.array([0, 255, 256, 257, 511, 512, 699])
@@ -616,40 +606,34 @@ def test_logits_by_tiles_are_those_of_one_product(monkeypatch) -> None:
     Y = points @ W.T + b
     rest = Y.copy()
     rest[np.arange(7), classes] = -np.inf
-    checker = WitnessChecker(SoftmaxLayer(W, b), Unbounded())
+    checker = Checker(SoftmaxLayer(W, b), Unbounded())
     own, best = checker._own_and_best(points, classes, np.float64)
     assert own.tolist() == Y[np.arange(7), classes].tolist()
     assert best.tolist() == rest.max(axis=1).tolist()
-    assert witness._float_logits(checker.layer, points[0]).tolist() == Y[0].tolist()
+    assert checking._float_logits(checker.layer, points[0]).tolist() == Y[0].tolist()
     assert checker._norms[0] == pytest.approx(np.linalg.norm(W, axis=1).max(), rel=1e-8)
 
 
 def test_many_rivals_far_behind_are_no_close_ones() -> None:
     """One is an ulp behind, a thousand by one and more: those need no fractions."""
     W = np.vstack([[0.1, 0.2], np.nextafter([0.1, 0.2], -1), np.full((1000, 2), -1.0)])
-    margin = WitnessChecker(SoftmaxLayer(W), Box(1.0)).certify(np.ones((1, 2)), np.array([0]))[0]
+    margin = Checker(SoftmaxLayer(W), Box(1.0)).certify(np.ones((1, 2)), np.array([0]))[0]
     assert 0 < margin < 1e-15
     close = SoftmaxLayer(np.vstack([W[:1], np.tile(W[1], (1000, 1))]))
-    assert not WitnessChecker(close, Box(1.0)).certify(np.ones((1, 2)), np.array([0]))[0] > 0
+    assert not Checker(close, Box(1.0)).certify(np.ones((1, 2)), np.array([0]))[0] > 0
 
 
 def test_exact_margins_are_floats_where_they_can_be_and_never_claim_more_than_a_sign_below() -> (
     None
 ):
-    close = WitnessChecker(SoftmaxLayer([[1 + 2.0**-52, 0.0], [1.0, 0.0]]), Box(1.0))
-    assert close.exact_margin(np.array([0.5, 0.0]), 0)[0] == 2.0**-53
-    checker = WitnessChecker(SoftmaxLayer([[1.0, 0.0], [0.0, 0.0]]), Box(1.0))
-    assert checker.exact_margin(np.array([Fraction(1, 2**1200), Fraction(0)]), 0)[0] == 5e-324
-    assert checker.exact_margin(np.array([0.0, 0.5]), 0)[0] == 0
-    for point, t in (
-        ([0.5], 0),
-        ([0.5, 0.0], 2),
-        ([0.5, 0.0], -1),
-        ([np.nan, 0.0], 0),
-        ([0.5, np.inf], 0),
-        ([2.0, 0], 0),
-    ):
-        assert checker.exact_margin(np.array(point), t)[0] == -np.inf
+    close = Checker(SoftmaxLayer([[1 + 2.0**-52, 0.0], [1.0, 0.0]]), Box(1.0))
+    assert close.margin(wins(0), np.array([0.5, 0.0])) == 2.0**-53
+    checker = Checker(SoftmaxLayer([[1.0, 0.0], [0.0, 0.0]]), Box(1.0))
+    assert checker.margin(wins(0), np.array([Fraction(1, 2**1200), Fraction(0)])) == 5e-324
+    assert checker.margin(wins(0), np.array([0.0, 0.5])) == 0
+    for point in ([0.5], [np.nan, 0.0], [0.5, np.inf], [2.0, 0]):
+        assert checker.margin(wins(0), np.array(point)) == -np.inf
+        assert checker.exact_margin(wins(0), np.array(point)) is None
 
 
 @pytest.mark.parametrize("margin", [1.0, 3e-300, 7e-310, 5e-324])
@@ -658,7 +642,7 @@ def test_a_radius_is_never_rounded_up(margin: float) -> None:
     for row in rng.normal(size=(20, 3)):
         layer = SoftmaxLayer(np.array([row, 0 * row]))
         radius = Fraction(
-            float(WitnessChecker(layer, Unbounded()).radius(np.array([0]), np.array([margin]))[0])
+            float(Checker(layer, Unbounded()).radius(np.array([0]), np.array([margin]))[0])
         )
         square = 4 * sum(v * v for v in exact(row))
         assert radius * radius * square <= Fraction(margin) ** 2
@@ -672,7 +656,7 @@ def test_numbers_beyond_float64_become_the_largest() -> None:
     assert (_to_float(huge), _to_float(-huge)) == (np.finfo(float).max, -np.finfo(float).max)
     layer = SoftmaxLayer([[0.5], [1.0]])
     assert (
-        WitnessChecker(layer, Unbounded()).exact_margin(np.array([-huge], dtype=object), 0)[0]
+        Checker(layer, Unbounded()).margin(wins(0), np.array([-huge], dtype=object))
         == np.finfo(float).max
     )
 
@@ -682,7 +666,7 @@ def test_numbers_beyond_float64_become_the_largest() -> None:
 
 def test_a_tie_is_no_win() -> None:
     with pytest.raises(EvidenceError, match="does not certainly win"):
-        check_evidence(SoftmaxLayer([[1.0], [1.0]]), Box(1.0), 0, Witness(np.array([0.5])))
+        certify_evidence(SoftmaxLayer([[1.0], [1.0]]), Box(1.0), 0, Witness(np.array([0.5])))
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import shutil
 import numpy as np
 import pytest
 
+from softgeom.bottleneck.blocks import block_path
 from softgeom.bottleneck.certifying import folder
-from softgeom.bottleneck.certifying.archive import block_path
+from softgeom.bottleneck.certifying.evidence_file import identity
 from softgeom.bottleneck.certifying.folder import (
     EVIDENCE,
     SUMMARY,
@@ -21,6 +22,8 @@ from softgeom.bottleneck.certifying.folder import (
 )
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.scanner import scan
+from softgeom.cli import main
+from softgeom.commands import boundary
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
 
@@ -130,7 +133,7 @@ def test_files_cut_or_missing_are_refused(out, name: str) -> None:
 def test_deep_or_strange_json_is_refused(out) -> None:
     for text in ("[" * 100_000, "{}", "[]", "null", '{"sha256": 3}', '"text"'):
         (out / SUMMARY).write_text(text)
-        refused(out, "no summary")
+        refused(out, "not a summary")
 
 
 @pytest.mark.parametrize(
@@ -139,12 +142,11 @@ def test_deep_or_strange_json_is_refused(out) -> None:
 def test_a_strange_head_is_refused(out, head: str) -> None:
     edit_evidence(out, lambda arrays: arrays.update(head=np.array(head)))
     reseal(out)
-    refused(out, "no saved scan|written in format")
+    refused(out, "not a valid file of evidence")
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["classes", "kinds", "margins", "points32", "captors", "weights", "twins", "captor_counts"],
+    "name", ["classes", "kinds", "margins", "points32", "below", "weights", "twins", "counts"]
 )
 def test_wrong_dtypes_and_lengths_are_refused(out, name: str) -> None:
     whole = (out / EVIDENCE).read_bytes()
@@ -158,7 +160,7 @@ def test_wrong_dtypes_and_lengths_are_refused(out, name: str) -> None:
     ):
         edit_evidence(out, change)
         reseal(out)
-        refused(out, "no saved scan|does not hold|twice")
+        refused(out, "not a valid file of evidence|does not hold")
         (out / EVIDENCE).write_bytes(whole)
 
 
@@ -186,18 +188,22 @@ def test_a_class_named_twice_or_beyond_the_last_is_refused(out) -> None:
         whole = (out / EVIDENCE).read_bytes()
         edit_evidence(out, lambda arrays, n=number: arrays["classes"].__setitem__(17, n))
         reseal(out)
-        refused(out, f"{EVIDENCE} names a class twice, or one that the layer does not have")
+        refused(out, "not in increasing order|invalid number")
         (out / EVIDENCE).write_bytes(whole)
 
 
 def test_the_name_of_a_block_says_what_it_is_about(tmp_path) -> None:
     """Layer and stage, feature set, classes, and the code that decides."""
-    first = block_path(tmp_path, "key", Box(1.0), np.arange(3))
+    layer = identity(example())
+    first = block_path(tmp_path, layer, "key", Box(1.0), np.arange(3))
     others = [("other", Box(1.0), 3), ("key", Box(2.0), 3), ("key", Box(1.0), 4)]
-    names = {block_path(tmp_path, key, features, np.arange(n)).name for key, features, n in others}
-    assert first == block_path(tmp_path, "key", Box(1.0), np.arange(3, dtype=np.int32))
+    names = {
+        block_path(tmp_path, layer, key, features, np.arange(n)).name for key, features, n in others
+    }
+    names.add(block_path(tmp_path, {**layer, "b": None}, "key", Box(1.0), np.arange(3)).name)
+    assert first == block_path(tmp_path, layer, "key", Box(1.0), np.arange(3, dtype=np.int32))
     assert first.parent == tmp_path
-    assert len({first.name, *names}) == 4
+    assert len({first.name, *names}) == 5
     assert all(name.startswith("block-") and name.endswith(".npz") for name in names)
 
 
@@ -214,7 +220,10 @@ def test_an_edited_margin_or_radius_is_refused_and_its_class_named(
             out, lambda arrays, t=t: arrays[name].__setitem__(t, arrays[name][t] * factor)
         )
         reseal(out)
-        refused(out, f"^Class {t} .*the stored {name[:-1] if name == 'margins' else 'radius'} is")
+        said = {"margins": "margin", "radii": "radius"}[name]
+        better = factor > 1 and np.isfinite(factor)  # a lower claim is true, but not the table's
+        either = "differs from the evidence in row|not a valid file of evidence"
+        refused(out, f"^Class {t} .*the stored {said} is" + f"|{either}" * (not better))
         (out / EVIDENCE).write_bytes(whole)
 
 
@@ -230,7 +239,7 @@ def test_an_edited_table_row_is_named(out) -> None:
     refused(out, "has 62 rows")
 
 
-def test_a_weakened_verdict_is_refused(out) -> None:
+def test_a_weakened_verdict_is_refused(out, capsys) -> None:
     from softgeom.bottleneck.certifying.verdict import Finding, Unknown
     from softgeom.bottleneck.scan_result import Scan
 
@@ -242,7 +251,10 @@ def test_a_weakened_verdict_is_refused(out) -> None:
         for f in whole.findings
     ]
     write_folder(out, Scan(whole.layer, whole.features, weak))
-    refused(out, "^Class 11 .*filed as undecided, but is")
+    assert verify_folder(out, whole.layer).undecided == (11,)
+    np.savez(out / "layer.npz", W=whole.layer.W, b=whole.layer.bias)
+    assert main(["verify", str(out), str(out / "layer.npz")]) == boundary.REFUSED
+    assert "Class 11 (11) is filed as undecided, but is" in capsys.readouterr().err
 
 
 def test_a_summary_that_counts_wrongly_is_refused(out) -> None:

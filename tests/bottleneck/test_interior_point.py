@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.certifying.witness import WitnessChecker
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.problem import Problem, make_problem
 from softgeom.bottleneck.proving import interior_point
 from softgeom.bottleneck.proving.interior_point import walk_each
@@ -58,9 +58,7 @@ def test_signs_are_those_of_the_simplex_method(features) -> None:
     assert min(len(proofs), len(points)) >= 10
     for t in classes[::2].tolist():
         assert (best_margin(problem, t) > 0) == (t in points)
-    assert (
-        WitnessChecker(layer, features).certify_many(list(points.values()), list(points)) > 0
-    ).all()
+    assert (Checker(layer, features).certify_many(list(points.values()), list(points)) > 0).all()
     assert all(bound <= 0 and t not in captors.rivals for t, (captors, bound) in proofs.items())
     assert max(len(captors.rivals) for captors, _ in proofs.values()) <= layer.dimension + 1
 

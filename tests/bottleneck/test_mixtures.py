@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from softgeom.bottleneck.asking.ask import ask
 from softgeom.bottleneck.asking.mixtures import freed_pair, mixture, survives_mixing
-from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.scanner import scan

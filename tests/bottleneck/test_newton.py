@@ -12,7 +12,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.certifying.hull import exact_captivity
+from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.proving.lp import MarginProgramme
 from softgeom.bottleneck.searching import newton
@@ -106,7 +106,7 @@ def test_captors_hold_in_fractions_and_nearly_every_captive_has_some(features) -
         assert t not in few.rivals
         assert len(few.rivals) <= newton.HEAVIEST * (layer.dimension + 1)
         weights = [Fraction(w) for w in few.weights.tolist()]
-        assert exact_captivity(layer, features, t, few.rivals, weights) == 0
+        assert certify_captivity(layer, features, t, few.rivals, np.array(weights)) == 0
     if problem.is_box:
         captive = {t for t in classes.tolist() if best_margin(layer, t, *problem.box) < -1e-2}
         assert len(captive) > 40

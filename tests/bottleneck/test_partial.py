@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softgeom.bottleneck.certifying import partial
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.partial import PartialLook, partial_look
 from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Witness
-from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.examples import hard_layer, normal_layer
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
@@ -63,11 +63,11 @@ def test_far_winners_are_certified_by_a_part_of_each_product(monkeypatch) -> Non
     monkeypatch.setattr(partial, "FEWEST", 1000)
     layer = normal_layer(3000, 192)
     points = list(layer.W * np.float32(20))
-    look = partial_look(layer, points, np.arange(3000))
+    look = partial_look(Checker(layer, Box(1000.0)), points, np.arange(3000))
     assert look is not None
     assert look.Q.shape[1] <= 96
     bounds = look.margins(np.stack(points), np.arange(3000))
-    exact = WitnessChecker(layer, Box(1000.0)).certify(np.stack(points), np.arange(3000))
+    exact = Checker(layer, Box(1000.0)).certify(np.stack(points), np.arange(3000))
     assert (bounds <= exact * (1 + 1e-5)).all()
     assert (bounds > 0).mean() > 0.8
 
@@ -75,22 +75,21 @@ def test_far_winners_are_certified_by_a_part_of_each_product(monkeypatch) -> Non
 def test_where_winners_are_not_far_ahead_nothing_is_tried(monkeypatch) -> None:
     monkeypatch.setattr(partial, "FEWEST", 1000)
     layer = hard_layer(3000, 64)
-    assert partial_look(layer, list(layer.W), np.arange(3000)) is None
-    assert (
-        partial_look(normal_layer(900, 64), list(normal_layer(900, 64).W), np.arange(900)) is None
-    )
+    assert partial_look(Checker(layer, Box(9.0)), list(layer.W), np.arange(3000)) is None
+    few = normal_layer(900, 64)
+    assert partial_look(Checker(few, Box(9.0)), list(few.W), np.arange(900)) is None
 
 
 @pytest.mark.parametrize("spoilt", ["a loser", "outside the box", "nan"])
-def test_verification_by_parts_refuses_what_a_full_look_refuses(spoilt: str, monkeypatch) -> None:
+def test_a_scan_by_parts_is_verified_and_its_forgery_refused(spoilt: str, monkeypatch) -> None:
     monkeypatch.setattr(partial, "FEWEST", 1000)
     used = []
     whole = PartialLook.margins
     monkeypatch.setattr(PartialLook, "margins", lambda *args: used.append(1) or whole(*args))
     layer = normal_layer(2000, 128)
-    found = scan(layer)
-    assert found.verify()
+    found = scan(layer, verdicts_only=True)
     assert used
+    assert found.verify()
     point = {
         "a loser": found.findings[8].evidence.point,
         "outside the box": found.findings[7].evidence.point * 2,

@@ -16,6 +16,7 @@ from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 
 from softgeom.bottleneck.certifying import archive
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.verdict import (
     Captors,
     EvidenceError,
@@ -24,7 +25,6 @@ from softgeom.bottleneck.certifying.verdict import (
     Unknown,
     Witness,
 )
-from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
 from softgeom.bottleneck.scan_result import COLUMNS, Scan
 from softgeom.bottleneck.scanner import scan
@@ -476,18 +476,18 @@ def test_a_worker_in_another_folder_finds_the_checkpoint(tmp_path, monkeypatch) 
 def test_the_host_multiplies_a_sample_of_what_a_device_has_found(flaw, monkeypatch) -> None:
     """All of it where the sample contradicts the device, or where its arithmetic is not known."""
     pytest.importorskip("torch")
-    from softgeom.bottleneck.certifying.witness import WitnessChecker
+    from softgeom.bottleneck.certifying.checker import Checker
     from softgeom.bottleneck.scanner import SAMPLED
     from softgeom.bottleneck.searching.device import Device
 
-    layer, again, certify = normal_layer(400, 40, seed=2), [], WitnessChecker.certify
+    layer, again, certify = normal_layer(400, 40, seed=2), [], Checker.certify
     plain = scan(layer)
 
     def counting(self, points, classes):
         again.append(len(points))
         return certify(self, points, classes)
 
-    monkeypatch.setattr(WitnessChecker, "certify", counting)
+    monkeypatch.setattr(Checker, "certify", counting)
     if flaw == "shifted":
         look = Device.look
         off = lambda *a, **k: dataclasses.replace(seen := look(*a, **k), margin=seen.margin + 1.0)  # noqa: E731
@@ -532,7 +532,7 @@ def test_verdicts_only_are_the_same_verdicts_with_smaller_certified_margins(
     won = [found for found in part.findings if isinstance(found.evidence, Witness)]
     assert len(won) == len(asked) - 2
     certified = np.full(len(asked), -0.0)
-    certified[part.table.verdict == "argmaxable"] = WitnessChecker(layer, features).certify_many(
+    certified[part.table.verdict == "argmaxable"] = Checker(layer, features).certify_many(
         [found.evidence.point for found in won], [found.index for found in won]
     )
     # the same up to the rounding that each certifies
@@ -566,13 +566,13 @@ def test_where_a_partial_look_does_not_pay_verdicts_only_is_the_full_scan(
 
 
 def test_verdicts_only_of_few_classes_prepare_no_partial_look(monkeypatch) -> None:
-    from softgeom.bottleneck.certifying import witness
+    from softgeom.bottleneck import scanner
 
     def refused(*_) -> None:
         raise AssertionError("prepared for a handful of classes")
 
     layer = normal_layer(4200, 96)
-    monkeypatch.setattr(witness, "partial_look", refused)
+    monkeypatch.setattr(scanner, "partial_look", refused)
     assert scan(layer, np.arange(20), verdicts_only=True).counts["argmaxable"] == 20
     with pytest.raises(AssertionError, match="prepared"):
         scan(layer, np.arange(2000), verdicts_only=True)

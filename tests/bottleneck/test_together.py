@@ -5,8 +5,8 @@ time.
 import numpy as np
 import pytest
 
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.hull import certify_captivity
-from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.proving import lockstep, together
 from softgeom.bottleneck.proving.bases import Bases
@@ -185,9 +185,7 @@ def test_without_bias_cutting_planes_decide_every_class(features) -> None:
     assert set(proofs) | set(points) == set(classes.tolist())
     assert set(range(400, 440)) <= set(proofs)
     assert all(bound == 0 for _, bound in proofs.values())
-    assert (
-        WitnessChecker(layer, features).certify_many(list(points.values()), list(points)) > 0
-    ).all()
+    assert (Checker(layer, features).certify_many(list(points.values()), list(points)) > 0).all()
 
 
 def test_few_classes_wide_layers_and_homogeneous_problems_are_left_alone(monkeypatch) -> None:

@@ -9,15 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.hull import certify_captivity
-from softgeom.bottleneck.certifying.verdict import (
-    Captors,
-    EvidenceError,
-    Twin,
-    Witness,
-    check_evidence,
-)
-from softgeom.bottleneck.certifying.witness import WitnessChecker
+from softgeom.bottleneck.certifying.kernel import certify_evidence
+from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Witness
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 from softgeom.rounding import gamma
 
@@ -41,8 +36,8 @@ def exact_margin(layer: SoftmaxLayer, t: int, x: list[Fraction]) -> Fraction:
 @pytest.mark.parametrize("features", EVERYWHERE, ids=lambda f: f.describe())
 def test_corner_wins_and_centre_is_captive_in_every_feature_set(features) -> None:
     layer = SoftmaxLayer(SQUARE)
-    assert check_evidence(layer, features, 0, Witness(np.array([0.5, 0.5]))) > 0
-    assert check_evidence(layer, features, 4, Captors(np.arange(4), np.full(4, 0.25))) <= 0
+    assert certify_evidence(layer, features, 0, Witness(np.array([0.5, 0.5]))) > 0
+    assert certify_evidence(layer, features, 4, Captors(np.arange(4), np.full(4, 0.25))) <= 0
 
 
 def test_diagonal_of_two_corners_needs_exact_arithmetic() -> None:
@@ -64,7 +59,7 @@ def test_certified_margin_is_below_the_exact_one(seed: int, bias: bool, dtype: s
         rng.normal(size=(7, 3)).astype(dtype), rng.normal(size=7).astype(dtype) if bias else None
     )
     points = (rng.normal(size=(7, 3)) * 10.0 ** rng.integers(-6, 2)).astype(dtype)
-    certified = WitnessChecker(layer, Box(1e4)).certify(points, np.arange(7))
+    certified = Checker(layer, Box(1e4)).certify(points, np.arange(7))
     for t in range(7):
         exact = exact_margin(layer, t, [Fraction(float(v)) for v in points[t]])
         assert Fraction(float(certified[t])) <= exact if np.isfinite(certified[t]) else exact <= 0
@@ -78,7 +73,7 @@ def test_ellipsoid_margin_is_below_the_exact_one(centred: bool) -> None:
     gain, shift = rng.normal(size=4), rng.normal(size=4)
     layer, features = SoftmaxLayer(rng.normal(size=(6, 4))), Ellipsoid(gain, shift, centred=centred)
     u = rng.normal(size=(6, 4)) / 3
-    certified = WitnessChecker(layer, features).certify(u, np.arange(6))
+    certified = Checker(layer, features).certify(u, np.arange(6))
     for t in range(6):
         exact_u = [Fraction(float(v)) for v in u[t]]
         mean = sum(exact_u) / 4 if centred else Fraction(0)
@@ -94,7 +89,7 @@ def test_near_tie_is_decided_in_fractions() -> None:
     """The rival is one unit in the last place behind: float64 products cannot tell, fractions can."""
     w = np.array([0.1, 0.2, 0.3])
     layer = SoftmaxLayer(np.array([w, np.nextafter(w, -1)]))
-    margins = WitnessChecker(layer, Box(1.0)).certify(np.ones((2, 3)), np.arange(2))
+    margins = Checker(layer, Box(1.0)).certify(np.ones((2, 3)), np.arange(2))
     assert 0 < margins[0] < 1e-15
     assert margins[1] <= 0
 
@@ -107,10 +102,9 @@ def test_witness_outside_the_feature_set_or_not_finite_is_rejected() -> None:
         (Box(1.0), [np.nan, 1.0]),
     ]:
         with pytest.raises(EvidenceError, match="Class 0"):
-            check_evidence(layer, features, 0, Witness(np.array(point)))
+            certify_evidence(layer, features, 0, Witness(np.array(point)))
     assert (
-        WitnessChecker(layer, Unbounded()).certify(np.array([[np.inf, 1.0]]), np.array([0]))[0]
-        == -np.inf
+        Checker(layer, Unbounded()).certify(np.array([[np.inf, 1.0]]), np.array([0]))[0] == -np.inf
     )
 
 
@@ -130,7 +124,7 @@ def test_tampered_evidence_is_rejected() -> None:
     ]
     for t, evidence in forged:
         with pytest.raises(EvidenceError, match=f"Class {t} "):
-            check_evidence(layer, Box(100.0), t, evidence)
+            certify_evidence(layer, Box(100.0), t, evidence)
 
 
 def test_rounded_weights_do_not_prove_a_falsehood() -> None:
@@ -190,4 +184,4 @@ def test_gamma_is_the_classical_bound_and_infinite_when_useless() -> None:
 
 def test_shapes_of_points_are_checked() -> None:
     with pytest.raises(ValueError, match=r"2 witnesses need shape \(2, 2\)"):
-        WitnessChecker(SoftmaxLayer(SQUARE), Box()).certify(np.zeros((2, 3)), np.arange(2))
+        Checker(SoftmaxLayer(SQUARE), Box()).certify(np.zeros((2, 3)), np.arange(2))

@@ -10,9 +10,9 @@ import sys
 import numpy as np
 import pytest
 
-from softgeom.bottleneck.asking.answer_file import save_groups
 from softgeom.bottleneck.asking.experts import Router
 from softgeom.bottleneck.asking.label_sets import changes, fourier_layer
+from softgeom.bottleneck.certifying.evidence_file import save_groups
 from softgeom.cli import main
 from softgeom.commands import boundary
 from softgeom.layer import SoftmaxLayer
@@ -46,12 +46,12 @@ def replies(capsys, *command: str) -> dict[str, str]:
 
 
 def recheck(repository, folder, monkeypatch, capsys) -> str:
-    """What tools/check_answers.py says about a folder."""
+    """What tools/check_evidence.py says about a folder."""
     monkeypatch.syspath_prepend(str(repository / "tools"))
     monkeypatch.setattr(
-        sys, "argv", ["check_answers.py", str(folder / "answers.npz"), str(folder / "layer.npz")]
+        sys, "argv", ["check_evidence.py", str(folder / "answers.npz"), str(folder / "layer.npz")]
     )
-    runpy.run_path(str(repository / "tools" / "check_answers.py"), run_name="__main__")
+    runpy.run_path(str(repository / "tools" / "check_evidence.py"), run_name="__main__")
     return capsys.readouterr().out
 
 
@@ -140,7 +140,7 @@ def test_what_is_written_is_verified_and_checked_by_others(
     assert "answers re-checked without a solver" in capsys.readouterr().out
     said = recheck(repository, out, monkeypatch, capsys)
     assert "None" not in said
-    assert ("verdicts on experts follow" in said) == (question[0] == "--experts")
+    assert ("experts: " in said) == (question[0] == "--experts")
     table = (out / "answers.csv").read_text(encoding="utf-8")
     (out / "answers.csv").write_text(
         table.replace("impossible", "possible", 1).replace("possible", "impossible", 1)[:-2],
@@ -160,8 +160,8 @@ def test_a_verdict_on_an_expert_that_does_not_follow_is_refused(
     groups = [(e.expert, e.verdict, e.method, e.answers) for e in router.experts]
     save_groups(out / "answers.npz", layer, router.features, 2, groups)  # in the top 2 it can be
     assert main(["verify", str(out), square]) == boundary.REFUSED
-    assert "may break all prisons" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="NOT proven: the verdict on expert"):
+    assert "may be enough to let it be chosen" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="does not follow from its orders"):
         recheck(repository, out, monkeypatch, capsys)
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.twins import find_twins
 from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Witness
-from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.searching.ascent import climb
@@ -77,7 +77,7 @@ def _sparse_evidence(layer: SoftmaxLayer, t: int, features: FeatureSet) -> Evide
     tied, dominated = find_twins(layer, features)
     if t in tied or t in dominated:
         return Captors(np.array([{**tied, **dominated}[t]]), np.ones(1))
-    problem, checker = make_problem(layer, features), WitnessChecker(layer, features)
+    problem, checker = make_problem(layer, features), Checker(layer, features)
     found = climb(problem, np.array([t]))
     witness = Witness(problem.lift(found.Z[0], max(float(found.margin[0]), 0.0)))
     if found.margin[0] > 0 and checker.certify(witness.point[None], np.array([t]))[0] > 0:
@@ -89,7 +89,7 @@ def _rank_at(layer: SoftmaxLayer, features: FeatureSet, t: int, point: NDArray[n
     """One more than the number of rivals that float64 with its rounding bounds does not put below
     t.
     """
-    checker = WitnessChecker(layer, features)
+    checker = Checker(layer, features)
     x = features.features_at(np.asarray(point, dtype=np.float64)[None])[0][0]
     logits = layer.logits(x)
     slack = checker.rounding_slack(point)

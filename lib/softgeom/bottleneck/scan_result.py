@@ -13,24 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.certifying.archive import load_findings, save_findings
-from softgeom.bottleneck.certifying.room import room_bounds
-from softgeom.bottleneck.certifying.verdict import (
-    Captors,
-    Evidence,
-    Finding,
-    Witness,
-    check_evidence,
-)
-from softgeom.bottleneck.certifying.witness import WitnessChecker
+from softgeom.bottleneck.certifying.evidence_file import load_findings, save_findings
+from softgeom.bottleneck.certifying.kernel import certify_evidence, verify_findings
+from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Finding
 from softgeom.bottleneck.proving.lp import chebyshev_radius
 from softgeom.bottleneck.proving.refine import make_exact
+from softgeom.bottleneck.verdict_table import count_verdicts, verdict_table
 from softgeom.layer import FeatureSet, SoftmaxLayer
-
-COLUMNS = ["class", "token", "verdict", "method", "steps", "margin", "radius"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +35,10 @@ class Scan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_position", {f.index: n for n, f in enumerate(self.findings)})
+        if len(self._position) < len(self.findings):
+            seen = [f.index for f in self.findings]
+            twice = next(t for t in seen if seen.count(t) > 1)
+            raise ValueError(f"Class {twice} occurs twice: each is decided once.")
 
     def __repr__(self) -> str:
         counted = ", ".join(
@@ -89,35 +84,12 @@ class Scan:
         * radius: certified lower bound on ``min_i margin_i / ||w_t - w_i||`` at the witness; NaN
           without one.
         """
-        rows = [
-            (
-                f.index,
-                self.layer.token(f.index),
-                f.evidence.verdict,
-                f.method,
-                f.steps,
-                f.margin,
-                f.radius,
-            )
-            for f in self.findings
-        ]
-        # Tokens as objects: a byte-level vocabulary may hold unpaired surrogates, which a column of
-        # strings refuses.
-        table = pd.DataFrame(
-            [(*row[:1], *row[2:]) for row in rows],
-            columns=[name for name in COLUMNS if name != "token"],
-        )
-        table.insert(1, "token", pd.Series([row[1] for row in rows], dtype=object))
-        return table
+        return verdict_table(self.layer, self.findings)
 
     @property
     def counts(self) -> dict[str, int]:
         """Number of classes of each verdict."""
-        verdicts = [f.evidence.verdict for f in self.findings]
-        return {
-            name: verdicts.count(name)
-            for name in ("argmaxable", "tied", "unargmaxable", "undecided")
-        }
+        return count_verdicts(self.findings)
 
     def evidence(self, index: int) -> Evidence:
         """The evidence for a class.
@@ -149,26 +121,15 @@ class Scan:
         return chebyshev_radius(self.layer.W, self.layer.b, int(index), low, high)[0]
 
     def verify(self) -> bool:
-        """Re-check every verdict from the layer and the evidence alone, without a solver.
+        """Re-check every verdict, margin and radius from the layer and the evidence alone, without a
+        solver.
 
         Raises
         ------
         EvidenceError
             At the first class whose evidence does not prove its verdict; the message names it.
         """
-        checker = WitnessChecker(self.layer, self.features)
-        witnesses = [f for f in self.findings if isinstance(f.evidence, Witness)]
-        points = [cast(Witness, f.evidence).point for f in witnesses]
-        won = checker.wins(points, np.array([f.index for f in witnesses], dtype=np.intp))
-        for n in np.flatnonzero(~won).tolist():
-            check_evidence(self.layer, self.features, witnesses[n].index, witnesses[n].evidence)
-        captives = [f for f in self.findings if isinstance(f.evidence, Captors)]
-        evidence = [cast(Captors, f.evidence) for f in captives]
-        bounds = room_bounds(self.layer, self.features, [f.index for f in captives], evidence)
-        roomy = {f.index for f, bound in zip(captives, bounds.tolist(), strict=True) if bound <= 0}
-        for f in self.findings:
-            if not isinstance(f.evidence, Witness) and f.index not in roomy:
-                check_evidence(self.layer, self.features, f.index, f.evidence)
+        verify_findings(self.layer, self.features, self.findings)
         return True
 
     def with_exact_weights(self, classes: Iterable[int]) -> Scan:
@@ -193,7 +154,7 @@ class Scan:
 
     def _made_exact(self, found: Finding) -> Finding:
         captors = make_exact(self.layer, self.features, found.index, cast(Captors, found.evidence))
-        bound = check_evidence(self.layer, self.features, found.index, captors)
+        bound = certify_evidence(self.layer, self.features, found.index, captors)
         return Finding(found.index, captors, found.method, found.steps, bound, found.radius)
 
     def save(self, path: str | Path) -> None:

@@ -25,21 +25,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import ThreadpoolController
 
-from softgeom.bottleneck.certifying.archive import block_path, load_findings, save_findings
-from softgeom.bottleneck.certifying.evidence_file import fingerprint
-from softgeom.bottleneck.certifying.partial import PartialLook
-from softgeom.bottleneck.certifying.room import certify_captives, room_bounds
+from softgeom.bottleneck.blocks import block_path, load_block
+from softgeom.bottleneck.certifying.checker import Checker
+from softgeom.bottleneck.certifying.evidence_file import identity, save_findings
+from softgeom.bottleneck.certifying.kernel import certify_evidence
+from softgeom.bottleneck.certifying.partial import PartialLook, certify_by, partial_look
+from softgeom.bottleneck.certifying.slack import certify_captives, slack_bounds
 from softgeom.bottleneck.certifying.twins import find_twins
-from softgeom.bottleneck.certifying.verdict import (
-    Captors,
-    EvidenceError,
-    Finding,
-    Twin,
-    Unknown,
-    Witness,
-    check_evidence,
-)
-from softgeom.bottleneck.certifying.witness import WitnessChecker
+from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Unknown, Witness
 from softgeom.bottleneck.problem import Problem, make_problem
 from softgeom.bottleneck.proving.cutting import Points, Proofs, cut_each
 from softgeom.bottleneck.proving.decide import decide
@@ -137,10 +130,10 @@ def scan(
     features.check(layer.dimension)
     if device is not None:
         open_device(device)  # says at once what is missing
-    key = None if checkpoint is None else fingerprint(layer)
     # a worker may stand in another folder
     checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
     units = in_units(layer, features, COMFORT)
+    key = None if checkpoint is None else identity(units.layer)
     task = _Task(
         units.layer,
         units.features,
@@ -200,7 +193,7 @@ class _Task:
     dominated: dict[int, int]
     seed: int
     checkpoint: str | Path | None
-    key: str | None  # fingerprint of the layer, computed once
+    key: dict[str, Any] | None  # identity of the layer, computed once
     device_name: str | None
     verdicts_only: bool
 
@@ -209,8 +202,8 @@ class _Task:
         return make_problem(self.layer, self.features)
 
     @cached_property
-    def checker(self) -> WitnessChecker:
-        return WitnessChecker(self.layer, self.features)
+    def checker(self) -> Checker:
+        return Checker(self.layer, self.features)
 
     @cached_property
     def device(self) -> Device | None:
@@ -226,7 +219,7 @@ class _Task:
         classes = np.linspace(0, self.layer.classes - 1, min(self.layer.classes, PARTIAL)).astype(
             np.intp
         )
-        return self.checker.partial_look(list(far_points(self.problem, classes)), classes)
+        return partial_look(self.checker, list(far_points(self.problem, classes)), classes)
 
 
 def search_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
@@ -255,17 +248,17 @@ def _kept(
     """The findings of a block: from the checkpoint folder if it is there, else computed and written
     there.
     """
-    if task.checkpoint is None:
+    if task.checkpoint is None or task.key is None:
         return work()
-    options = f"{task.key} {stage} {task.seed}" + " verdicts only" * task.verdicts_only
-    path = block_path(task.checkpoint, options, task.features, classes)
+    options = f"{stage} {task.seed}" + " verdicts only" * task.verdicts_only
+    path = block_path(task.checkpoint, task.key, options, task.features, classes)
     if path.exists():
         try:
-            return load_findings(path, task.layer, task.key)[1]
+            return load_block(path, task.layer, task.features, classes, task.key)
         except ValueError as damage:
             aside = set_aside(path)
             logger.warning(
-                "a finished block was damaged: set aside as %s, computed again (%s)",
+                "a finished block does not prove its verdicts: set aside as %s, computed again (%s)",
                 aside.name,
                 damage,
             )
@@ -281,7 +274,7 @@ def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
             findings[t] = Finding(t, Twin(task.tied[t]), "twin", 0, 0.0, np.nan)
         elif t in task.dominated:
             captors = Captors(np.array([task.dominated[t]]), np.ones(1))
-            bound = check_evidence(task.layer, task.features, t, captors)
+            bound = certify_evidence(task.layer, task.features, t, captors)
             findings[t] = Finding(t, captors, "twin", 0, bound, np.nan)
     findings |= _won_by_part(task, _without(classes, findings))
     left = _without(classes, findings)
@@ -309,7 +302,7 @@ def _won_by_part(task: _Task, classes: NDArray[np.intp]) -> dict[int, Finding]:
     if task.partial_look is None or not len(classes):
         return {}
     points = far_points(task.problem, classes)
-    margins = task.checker.certify_by(task.partial_look, points, classes)
+    margins = certify_by(task.checker, task.partial_look, points, classes)
     radii = task.checker.radius(classes, margins)
     return {
         int(classes[n]): Finding(
@@ -478,7 +471,7 @@ def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:
         [findings[n].index for n in captives],
         [cast(Captors, findings[n].evidence) for n in captives],
     )
-    bounds = room_bounds(task.layer, task.features, classes, captors)
+    bounds = slack_bounds(task.layer, task.features, classes, captors)
     for n, few, bound in zip(captives, captors, bounds.tolist(), strict=True):
         if not bound <= 0:
             found = findings[n]

@@ -15,11 +15,16 @@ import csv
 import importlib.util
 import re
 import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from softgeom.bottleneck.certifying.verdict import Finding
+from softgeom.layer import SoftmaxLayer
 from softgeom.writing import whole
+
+VERDICTS = ("argmaxable", "tied", "unargmaxable", "undecided")
 
 # controls, invisible formats, surrogates, line and paragraph separators
 _CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -37,6 +42,28 @@ def escape_token(token: str) -> str:
 def unescape_token(text: str) -> str:
     """What `escape_token` was given."""
     return _ESCAPE.sub(lambda match: "\\" if match[1] == "\\" else chr(int(match[1][1:], 16)), text)
+
+
+def verdict_table(layer: SoftmaxLayer, findings: Sequence[Finding]) -> pd.DataFrame:
+    """``Scan.table``: one row per class, with its token, verdict, method, steps, margin, radius."""
+    columns = {
+        "class": [f.index for f in findings],
+        # As objects: a byte-level vocabulary may hold unpaired surrogates, which a column of
+        # strings refuses.
+        "token": pd.Series([layer.token(f.index) for f in findings], dtype=object),
+        "verdict": [f.evidence.verdict for f in findings],
+        "method": [f.method for f in findings],
+        "steps": [f.steps for f in findings],
+        "margin": [f.margin for f in findings],
+        "radius": [f.radius for f in findings],
+    }
+    return pd.DataFrame(columns)
+
+
+def count_verdicts(findings: Sequence[Finding]) -> dict[str, int]:
+    """Number of classes of each verdict."""
+    verdicts: list[str] = [f.evidence.verdict for f in findings]
+    return {name: verdicts.count(name) for name in VERDICTS}
 
 
 def write_verdicts(table: pd.DataFrame, path: str | Path) -> None:

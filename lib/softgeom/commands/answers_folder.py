@@ -3,7 +3,7 @@ both back against the layer.
 
 OUT/answers.npz     orders, evidence, the layer's SHA-256 (docs/certificates.md)
 OUT/answers.csv     one row per answer, or per expert, with tokens escaped as in a scan's table
-OUT/layer.npz       on request, W and b as tools/check_answers.py reads them
+OUT/layer.npz       on request, W and b as tools/check_evidence.py reads them
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.asking import Answers, OrderChecker, Router
-from softgeom.bottleneck.asking.answer_file import FORM
+from softgeom.bottleneck.asking import Answers, Router
 from softgeom.bottleneck.asking.label_sets import with_threshold
-from softgeom.bottleneck.certifying.evidence_file import fingerprint
-from softgeom.bottleneck.certifying.folder import SAME
-from softgeom.bottleneck.certifying.verdict import Witness
-from softgeom.bottleneck.certifying.witness import WitnessChecker
+from softgeom.bottleneck.certifying.evidence_file import identity, read_head
+from softgeom.bottleneck.certifying.folder import SUMMARY
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.layer import SoftmaxLayer
 from softgeom.writing import whole
@@ -67,18 +64,19 @@ def write_answers(folder: Path, found: Answers | Router, *, with_layer: bool) ->
     found.save(folder / ANSWERS)
 
 
-def verify_answers(folder: Path, layer: SoftmaxLayer) -> dict[str, int]:
-    """Check every answer against the layer, and the table against the evidence: the number of
-    answers of each verdict.
+def verify_answers(folder: Path, layer: SoftmaxLayer) -> tuple[Answers | Router, dict[str, int]]:
+    """Check every answer against the layer, and the table against the evidence: the answers, and
+    their number of each verdict.
 
     Raises
     ------
     ValueError
         One sentence: what is wrong, and where.
     """
+    if (folder / SUMMARY).exists():
+        raise ValueError(f"{folder} holds a scan and answers: keep them in folders of their own.")
     found = read_answers(folder / ANSWERS, layer)
     found.verify()
-    _check_margins(found)
     expected = (
         _table(found)
         .to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -89,15 +87,10 @@ def verify_answers(folder: Path, layer: SoftmaxLayer) -> dict[str, int]:
     with (folder / TABLE).open(encoding="utf-8", errors="replace", newline="") as file:
         written = file.read(2 * sum(map(len, expected)) + 2**16).split("\n")
     if written != expected:
-        row = next(
-            (n for n, (a, b) in enumerate(zip(written, expected, strict=False)) if a != b),
-            "its length",
-        )
-        raise ValueError(
-            f"{folder / TABLE} differs from the evidence in "
-            f"{f'row {row}' if row != 'its length' else row}."
-        )
-    return found.counts
+        pairs = enumerate(zip(written, expected, strict=False))
+        row = next((f"row {n}" for n, (a, b) in pairs if a != b), "its length")
+        raise ValueError(f"{folder / TABLE} differs from the evidence in {row}.")
+    return found, found.counts
 
 
 def read_answers(path: Path, layer: SoftmaxLayer) -> Answers | Router:
@@ -109,37 +102,10 @@ def read_answers(path: Path, layer: SoftmaxLayer) -> Answers | Router:
     ValueError
         If the file is missing, damaged, or of another layer.
     """
-    head = FORM.head(path)
-    held = next(
-        (held for held in (layer, with_threshold(layer)) if fingerprint(held) == head.get("layer")),
-        layer,
-    )
-    return Router.load(path, held) if "experts" in head else Answers.load(path, held)
-
-
-def _check_margins(found: Answers | Router) -> None:
-    """Stored margins are those of the evidence, up to SAME and the rounding of the products behind
-    them.
-    """
-    answers = (
-        found.answers
-        if isinstance(found, Answers)
-        else [a for e in found.experts for a in e.answers]
-    )
-    checker, bounds = (
-        OrderChecker(found.layer, found.features),
-        WitnessChecker(found.layer, found.features),
-    )
-    for answer in answers:
-        again, evidence = checker.check(answer), answer.evidence
-        slack = SAME * abs(again)
-        if isinstance(evidence, Witness):
-            slack += 4 * float(bounds.tolerance(np.asarray(evidence.point, float)[None])[0])
-        if answer.margin != again and not abs(answer.margin - again) <= slack:
-            raise ValueError(
-                f"{answer.order.describe(found.layer)}: the stored margin is "
-                f"{answer.margin!r}, but its evidence proves {again!r}."
-            )
+    head = read_head(path)
+    both = (layer, with_threshold(layer))
+    held = next((held for held in both if identity(held) == head["layer"]), layer)
+    return (Router if head["holds"] == "experts" else Answers).load(path, held)
 
 
 def _table(found: Answers | Router) -> pd.DataFrame:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from softgeom.bottleneck.certifying.folder import TABLE
 from softgeom.bottleneck.verdict_table import escape_token, read_verdicts
 from softgeom.commands.boundary import DONE
-from softgeom.commands.results import VERDICTS
 
 _SHOWN = 40
 
@@ -65,7 +65,7 @@ def _lost(table: pd.DataFrame) -> dict[str, bool]:
 
 
 def _table(folder: Path) -> Path:
-    path = folder / VERDICTS if folder.is_dir() else folder
+    path = folder / TABLE if folder.is_dir() else folder
     if not path.is_file():
-        raise ValueError(f"{folder} holds no {VERDICTS}: scan the model first.")
+        raise ValueError(f"{folder} holds no {TABLE}: scan the model first.")
     return path

@@ -12,14 +12,11 @@ from typing import Any
 
 from softgeom.bottleneck.card import card
 from softgeom.bottleneck.certifying.evidence_file import fingerprint
-from softgeom.bottleneck.certifying.folder import sealed
+from softgeom.bottleneck.certifying.folder import EVIDENCE, SUMMARY, write_folder
 from softgeom.bottleneck.scan_result import Scan
-from softgeom.bottleneck.verdict_table import write_verdicts
 from softgeom.checkpoints import Head
 from softgeom.layer import SoftmaxLayer
-from softgeom.writing import write_text
 
-VERDICTS, SUMMARY, EVIDENCE, CARD = "verdicts.csv", "summary.json", "evidence.npz", "card.html"
 _DEFAULT = Path("scans")
 
 
@@ -56,9 +53,11 @@ def read_summary(folder: Path) -> dict[str, Any]:
     try:
         content = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{folder / SUMMARY} is no summary of a scan ({error}).") from error
+        raise ValueError(
+            f"{folder / SUMMARY} is not a valid summary of a scan ({error})."
+        ) from error
     if not isinstance(content, dict):
-        raise ValueError(f"{folder / SUMMARY} is no summary of a scan.")
+        raise ValueError(f"{folder / SUMMARY} is not a summary of a scan.")
     return content
 
 
@@ -101,11 +100,8 @@ def summarise(
     }
 
 
-def write_results(folder: Path, found: Scan, summary: dict[str, Any]) -> None:
-    """Evidence first, the summary last: a folder with a summary is whole."""
-    folder.mkdir(parents=True, exist_ok=True)
-    found.save(folder / EVIDENCE)
-    write_verdicts(found.table, folder / VERDICTS)
+def write_results(folder: Path, found: Scan, summary: dict[str, Any]) -> Scan:
+    """Check the scan and write it with a page to look at; the scan as it was written."""
     facts = [
         (
             f"{summary['classes']:,} classes over {summary['features']} features, "
@@ -115,9 +111,5 @@ def write_results(folder: Path, found: Scan, summary: dict[str, Any]) -> None:
         *(f"{note[:1].upper()}{note[1:]}." for note in summary["notes"]),
         f"To check every proof without a solver: softgeom verify {folder} {summary['model']}",
     ]
-    write_text(
-        folder / CARD,
-        card(found.table, found.counts, str(summary["model"]), facts),
-        "backslashreplace",
-    )
-    write_text(folder / SUMMARY, json.dumps(sealed(folder, found, summary), indent=2) + "\n")
+    page = card(found.table, found.counts, str(summary["model"]), facts)
+    return write_folder(folder, found, summary, page)

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from softgeom.bottleneck.certifying.evidence_file import text_size
-from softgeom.bottleneck.certifying.folder import recomputed
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import escape_token
@@ -96,10 +95,10 @@ def run(options: argparse.Namespace) -> int:
         checkpoint=folder / "blocks",
         progress=not options.quiet,
     )
-    found = recomputed(found.with_exact_weights(exact) if exact else found)
-    seconds = time.perf_counter() - started
+    found = found.with_exact_weights(exact) if exact else found
     summary = summarise(found, head, str(options.model), why=why, seed=options.seed, inputs=inputs)
-    write_results(folder, found, summary)
+    found = write_results(folder, found, summary)
+    seconds = time.perf_counter() - started
     options.folder = folder
     if options.json:
         print(json.dumps({**summary, "folder": str(folder)}))

@@ -8,10 +8,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from softgeom.bottleneck.certifying.folder import verify_folder
+from softgeom.bottleneck.asking import Router
+from softgeom.bottleneck.certifying.evidence_file import fingerprint, load_findings
+from softgeom.bottleneck.certifying.folder import EVIDENCE, Report, verify_folder
+from softgeom.bottleneck.certifying.verdict import Unknown
+from softgeom.bottleneck.scanner import scan
 from softgeom.commands import options as asked
 from softgeom.commands.answers_folder import ANSWERS, verify_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
+from softgeom.layer import SoftmaxLayer
 
 
 def add(commands: Any) -> None:
@@ -28,17 +33,37 @@ def run(options: argparse.Namespace) -> int:
     """Check table, evidence and summary against the layer; the first row that differs is named."""
     layer = asked.read_head(options).layer
     if (options.folder / ANSWERS).is_file():
-        counts = verify_answers(options.folder, layer)
+        found, counts = verify_answers(options.folder, layer)
+        asked_about = f"experts in the top {found.k}" if isinstance(found, Router) else "orders"
+        print(f"layer {fingerprint(found.layer)}; {found.features.describe()}; {asked_about}")
         print(
             f"{sum(counts.values()) - counts['undecided']:,} answers re-checked without a "
             f"solver: {_listed(counts)}"
         )
         return UNDECIDED if counts["undecided"] else DONE
     report = verify_folder(options.folder, layer)
+    _try_again(options.folder, layer, report)
     proven = report.scanned - report.counts["undecided"]
     share = "" if report.scanned == report.classes else f" of a layer of {report.classes:,} classes"
+    print(f"layer {report.fingerprint}; {report.features}")
     print(f"{proven:,} verdicts re-checked without a solver{share}: {_listed(report.counts)}")
+    if report.unchecked:
+        print(f"not checked beyond its hash, or not at all: {', '.join(report.unchecked)}")
     return UNDECIDED if report.counts["undecided"] else DONE
+
+
+def _try_again(folder: Path, layer: SoftmaxLayer, report: Report) -> None:
+    """Nobody can prove that a class is undecidable; but one that this version decides was weakened,
+    or is old.
+    """
+    if report.undecided:
+        features = load_findings(folder / EVIDENCE, layer)[0]
+        for f in scan(layer, list(report.undecided), features=features).findings:
+            if not isinstance(f.evidence, Unknown):
+                raise ValueError(
+                    f"Class {f.index} ({layer.token(f.index)}) is filed as undecided, but is "
+                    f"{f.evidence.verdict}: scan again."
+                )
 
 
 def _listed(counts: dict[str, int]) -> str:

@@ -66,7 +66,7 @@ class Ball(FeatureSet):
         reach = self.radius * norm + (underflow(1) if norm else 0.0)
         return reach, reach
 
-    def holds_down(self, v: Sequence[Fraction], c: Fraction) -> bool:
+    def support_nonpositive(self, v: Sequence[Fraction], c: Fraction) -> bool:
         """``radius ||v|| <= -c``, squared."""
         return ball_holds_down(self.radius, v, c)
 

@@ -124,7 +124,7 @@ class Box(FeatureSet):
         lost = underflow(int(np.count_nonzero((terms != 0) | rises)))
         return float(terms.sum()) + lost, float(np.abs(terms).sum()) + lost
 
-    def holds_down(self, v: Sequence[Fraction], c: Fraction) -> bool:
+    def support_nonpositive(self, v: Sequence[Fraction], c: Fraction) -> bool:
         """``sum_k max(low_k v_k, high_k v_k) + c <= 0``."""
         low, high = self.bounds(len(v))
         terms = (

@@ -170,7 +170,7 @@ class Ellipsoid(FeatureSet):
         most = float(self.bias @ v + np.abs(self.bias) @ error) + reach
         return most + (underflow(2 * d) if self.bias.any() else 0.0), along + reach
 
-    def holds_down(self, v: Sequence[Fraction], c: Fraction) -> bool:
+    def support_nonpositive(self, v: Sequence[Fraction], c: Fraction) -> bool:
         """``radius ||v|| <= -c`` for effective v, squared."""
         return ball_holds_down(self.radius, v, c)
 

@@ -145,7 +145,7 @@ class FeatureSet(ABC):
         """
 
     @abstractmethod
-    def holds_down(self, v: Sequence[Fraction], c: Fraction) -> bool:
+    def support_nonpositive(self, v: Sequence[Fraction], c: Fraction) -> bool:
         """Whether ``max of v.z + c <= 0`` over the region of z, for effective v (d,): exactly,
         comparing squares.
         """

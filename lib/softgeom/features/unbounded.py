@@ -51,7 +51,7 @@ class Unbounded(FeatureSet):
         """0 for ``v = 0``, else infinite."""
         return (0.0, 0.0) if not v.any() and not error.any() else (np.inf, np.inf)
 
-    def holds_down(self, v: Sequence[Fraction], c: Fraction) -> bool:
+    def support_nonpositive(self, v: Sequence[Fraction], c: Fraction) -> bool:
         """``v = 0`` and ``c <= 0``."""
         return c <= 0 and not any(v)
 

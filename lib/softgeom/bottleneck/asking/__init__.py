@@ -2,7 +2,6 @@
 with a proof or a point.
 """
 
-from softgeom.bottleneck.asking.answer import Answer, Comparisons, OrderChecker
 from softgeom.bottleneck.asking.ask import Answers, ask
 from softgeom.bottleneck.asking.candidates import Prison, ask_among, find_prison
 from softgeom.bottleneck.asking.experts import Chosen, Router, ask_experts
@@ -13,7 +12,6 @@ from softgeom.bottleneck.asking.label_sets import (
     with_threshold,
 )
 from softgeom.bottleneck.asking.mixtures import freed_pair, mixture, survives_mixing
-from softgeom.bottleneck.asking.order import Order
 from softgeom.bottleneck.asking.rankings import ask_order_among, ask_rankings, draw_rankings
 from softgeom.bottleneck.asking.retrieval import (
     ask_together,
@@ -23,14 +21,17 @@ from softgeom.bottleneck.asking.retrieval import (
     never_first,
     sides_that_meet,
 )
+from softgeom.bottleneck.certifying.checker import Checker
+from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.certifying.verdict import Answer, Comparisons
 
 __all__ = [
     "Answer",
     "Answers",
+    "Checker",
     "Chosen",
     "Comparisons",
     "Order",
-    "OrderChecker",
     "Prison",
     "Router",
     "ask",

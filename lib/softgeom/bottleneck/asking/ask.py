@@ -9,7 +9,7 @@ answers.verify()                                           # every verdict again
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,13 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from softgeom.bottleneck.asking.answer import (
-    Answer,
-    Comparisons,
-    OrderChecker,
-    Proof,
-    Unknown,
-    Witness,
-)
-from softgeom.bottleneck.asking.answer_file import load_answers, save_answers
-from softgeom.bottleneck.asking.order import Order
 from softgeom.bottleneck.asking.seek import Sought, seek
 from softgeom.bottleneck.asking.settle import settle
+from softgeom.bottleneck.certifying.checker import Checker
+from softgeom.bottleneck.certifying.evidence_file import load_answers, save_answers
+from softgeom.bottleneck.certifying.kernel import certify_answer, verify_answers
+from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.certifying.verdict import Answer, Comparisons, Proof, Unknown, Witness
 from softgeom.bottleneck.problem import Problem, make_problem
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
@@ -100,16 +95,14 @@ class Answers:
         )
 
     def verify(self) -> bool:
-        """Re-check every verdict from the layer and the evidence alone, without a solver.
+        """Re-check every verdict and margin from the layer and the evidence alone, without a solver.
 
         Raises
         ------
         EvidenceError
             At the first order whose evidence does not prove its verdict.
         """
-        checker = OrderChecker(self.layer, self.features)
-        for answer in self.answers:
-            checker.check(answer)
+        verify_answers(self.layer, self.features, self.answers)
         return True
 
     def save(self, path: str | Path) -> None:
@@ -188,12 +181,12 @@ class _Task:
         return make_problem(self.units.layer, self.units.features)
 
     @cached_property
-    def inner(self) -> OrderChecker:
-        return OrderChecker(self.units.layer, self.units.features)
+    def inner(self) -> Checker:
+        return Checker(self.units.layer, self.units.features)
 
     @cached_property
-    def outer(self) -> OrderChecker:
-        return OrderChecker(self.layer, self.features)
+    def outer(self) -> Checker:
+        return Checker(self.layer, self.features)
 
 
 def _ask_block(task: _Task, orders: list[Order]) -> list[Answer]:
@@ -224,5 +217,9 @@ def _answer(task: _Task, order: Order, found: Sought) -> Answer:
         evidence = Witness(task.units.point_back(evidence.point))
     elif isinstance(evidence, Unknown):
         evidence = Unknown(task.units.margin_back(evidence.bound), evidence.reason)
-    answer = Answer(order, evidence, method, steps, np.nan)
-    return replace(answer, margin=task.outer.check(answer))
+    margin = (
+        evidence.bound
+        if isinstance(evidence, Unknown)
+        else certify_answer(task.outer, order, evidence)
+    )
+    return Answer(order, evidence, method, steps, margin)

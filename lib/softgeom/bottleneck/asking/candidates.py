@@ -20,9 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.asking.answer import Answer, Comparisons, OrderChecker, Unknown
 from softgeom.bottleneck.asking.ask import Answers, ask
-from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.certifying.checker import Checker
+from softgeom.bottleneck.certifying.kernel import certify_answer, verify_answers
+from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.certifying.verdict import Answer, Comparisons, Unknown
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 
 BOX = Box(100.0)
@@ -132,7 +134,7 @@ class Prison:
 
     def verify(self) -> bool:
         """Check the proof and every escape without a solver; EvidenceError at the first that fails."""
-        OrderChecker(self.escapes.layer, self.escapes.features).check(self.proof)
+        verify_answers(self.escapes.layer, self.escapes.features, [self.proof])
         return self.escapes.verify()
 
 
@@ -167,13 +169,20 @@ def find_prison(
         else:
             reasons[i] = without
     # A point at which t beats a larger set without i beats the smaller one without i, too.
-    checker = OrderChecker(layer, features)
+    checker = Checker(layer, features)
     escapes = [
         replace(reasons[i], order=first_of(t, [r for r in rivals if r != i])) for i in rivals
     ]
-    escapes = [replace(escape, margin=checker.check(escape)) for escape in escapes]
-    proof = replace(answer, order=Order([[t], rivals]))
-    return Prison(replace(proof, margin=checker.check(proof)), Answers(layer, features, escapes))
+    escapes = [about(checker, escape, escape.order) for escape in escapes]
+    proof = about(checker, answer, Order([[t], rivals]))
+    return Prison(proof, Answers(layer, features, escapes))
+
+
+def about(checker: Checker, answer: Answer, order: Order) -> Answer:
+    """The same evidence about another order that it decides alike, such as a part of its own."""
+    if isinstance(answer.evidence, Unknown):
+        return replace(answer, order=order)
+    return replace(answer, order=order, margin=certify_answer(checker, order, answer.evidence))
 
 
 def _rivals(answer: Answer) -> list[int]:

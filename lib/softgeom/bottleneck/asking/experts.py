@@ -21,23 +21,19 @@ every order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.asking.answer import (
-    Answer,
-    Comparisons,
-    EvidenceError,
-    OrderChecker,
-    Unknown,
-)
-from softgeom.bottleneck.asking.answer_file import load_groups, save_groups
 from softgeom.bottleneck.asking.ask import ask
-from softgeom.bottleneck.asking.candidates import BOX, chosen
-from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.asking.candidates import BOX, about, chosen
+from softgeom.bottleneck.certifying.checker import Checker
+from softgeom.bottleneck.certifying.evidence_file import load_groups, save_groups
+from softgeom.bottleneck.certifying.kernel import hitting_set, verify_expert
+from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.certifying.verdict import Answer, Comparisons, EvidenceError, Unknown
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
 MOST_QUESTIONS = 2000  # programmes of one expert before it is left undecided
@@ -56,44 +52,7 @@ class Chosen:
 
     def check(self, layer: SoftmaxLayer, features: FeatureSet) -> bool:
         """Whether the evidence proves the verdict; EvidenceError where it does not."""
-        checker = OrderChecker(layer, features)
-        if (
-            self.verdict not in ("possible", "impossible", "undecided")
-            or not 0 <= self.expert < layer.classes
-        ):
-            raise EvidenceError(
-                f"Expert {self.expert}: {self.verdict!r:.20} is no verdict about an expert "
-                "of this router."
-            )
-        if self.verdict == "possible" and len(self.answers) != 1:
-            raise EvidenceError(
-                f"Expert {self.expert}: one point proves that it can be chosen, not "
-                f"{len(self.answers)}."
-            )
-        for answer in self.answers:
-            checker.check(answer)
-            if answer.order.blocks[0] != (self.expert,) or len(answer.order.blocks) > 2:
-                raise EvidenceError(f"Expert {self.expert}: an answer is about another order.")
-        if self.verdict == "possible":
-            ahead = layer.classes - len(self.answers[0].order.named)
-            if (
-                self.answers[0].verdict != "possible"
-                or self.answers[0].order.rest
-                or ahead >= self.k
-            ):
-                raise EvidenceError(
-                    f"Expert {self.expert}: the point leaves {ahead} experts that may be ahead."
-                )
-        if self.verdict == "impossible":
-            prisons = [
-                set(answer.order.blocks[1])
-                for answer in self.answers
-                if answer.verdict == "impossible"
-            ]
-            if len(prisons) < len(self.answers) or meets_all(prisons, self.k - 1) is not None:
-                raise EvidenceError(
-                    f"Expert {self.expert}: {self.k - 1} experts may break all prisons."
-                )
+        verify_expert(layer, features, self.expert, self.k, self.verdict, self.answers)
         return True
 
 
@@ -104,6 +63,11 @@ class Router:
     layer: SoftmaxLayer
     features: FeatureSet
     experts: list[Chosen]
+
+    @property
+    def k(self) -> int:
+        """How many experts are chosen."""
+        return self.experts[0].k
 
     @property
     def counts(self) -> dict[str, int]:
@@ -122,13 +86,18 @@ class Router:
         return pd.DataFrame(rows, columns=["expert", "verdict", "method", "orders"])
 
     def verify(self) -> bool:
-        """Re-check every verdict without a solver; EvidenceError at the first that fails."""
+        """Re-check every verdict without a solver; EvidenceError at the first that fails, at two k
+        in one router, or at an expert that occurs twice.
+        """
+        experts = [expert.expert for expert in self.experts]
+        if len(set(experts)) < len(experts) or len({expert.k for expert in self.experts}) > 1:
+            raise EvidenceError("An expert occurs twice, or experts differ in k.")
         return all(expert.check(self.layer, self.features) for expert in self.experts)
 
     def save(self, path: str | Path) -> None:
         """Write verdicts and evidence to one ``.npz``, as ``Answers.save`` does."""
         groups = [(e.expert, e.verdict, e.method, e.answers) for e in self.experts]
-        save_groups(path, self.layer, self.features, self.experts[0].k, groups)
+        save_groups(path, self.layer, self.features, self.k, groups)
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Router:
@@ -179,23 +148,6 @@ def ask_experts(
     return Router(layer, features, [_decide(layer, e, k, features, most) for e in asked])
 
 
-def meets_all(sets: list[set[int]], size: int) -> set[int] | None:
-    """Some set of at most ``size`` members that meets each of the sets, or None if there is none.
-
-    Branches on the members of the first set that is not met.
-    """
-    if not sets:
-        return set()
-    if size <= 0:
-        return None
-    first = min(sets, key=len)
-    for member in sorted(first):
-        found = meets_all([other for other in sets if member not in other], size - 1)
-        if found is not None:
-            return {member} | found
-    return None
-
-
 class _Search:
     """The orders asked about one expert so far, and the prisons that they gave."""
 
@@ -204,7 +156,7 @@ class _Search:
     ) -> None:
         self.layer, self.e, self.k, self.features, self.left = layer, e, k, features, most
         self.prisons: list[Answer] = []
-        self.checker = OrderChecker(layer, features)
+        self.checker = Checker(layer, features)
 
     def ask(self, ahead: set[int]) -> Answer | None:
         """``{e} > all but those ahead``: a point at which at most k - 1 are ahead, or None and, if
@@ -224,7 +176,7 @@ class _Search:
             used = sorted(
                 {int(b) for b, w in zip(evidence.below, evidence.weights, strict=True) if w}
             )
-            self.prisons.append(_about(answer, Order([[self.e], used]), self.checker))
+            self.prisons.append(about(self.checker, answer, Order([[self.e], used])))
             return None
         if len(ahead) < self.k:
             return answer
@@ -235,11 +187,8 @@ class _Search:
         behind = np.flatnonzero(y < y[self.e]).tolist()
         order = Order([[self.e], behind] if behind else [[self.e]])
         few = self.layer.classes - len(order.named) < self.k
-        return (
-            _about(answer, order, self.checker)
-            if few and self.checker.margin(order, evidence.point) > 0
-            else None
-        )
+        won = few and self.checker.margin(order, evidence.point) > 0
+        return about(self.checker, answer, order) if won else None
 
     def disjoint(self) -> Iterator[Answer | None]:
         """Answers with the members of all former prisons ahead, while there are k - 1 or fewer of
@@ -254,7 +203,9 @@ class _Search:
     def meet(self) -> Answer | None:
         """A point for some k - 1 experts ahead; None when no such set meets all prisons."""
         while self.left > 0:
-            ahead = meets_all([set(prison.order.blocks[1]) for prison in self.prisons], self.k - 1)
+            ahead = hitting_set(
+                [set(prison.order.blocks[1]) for prison in self.prisons], self.k - 1
+            )
             if ahead is None:
                 return None
             answer = self.ask(ahead)
@@ -281,9 +232,3 @@ def _decide(layer: SoftmaxLayer, e: int, k: int, features: FeatureSet, most: int
     if found is not None:
         return Chosen(e, k, "possible", [found], "meeting all prisons")
     return Chosen(e, k, "impossible", search.prisons, "meeting all prisons")
-
-
-def _about(answer: Answer, order: Order, checker: OrderChecker) -> Answer:
-    """The same evidence about a part of its order."""
-    part = replace(answer, order=order)
-    return replace(part, margin=checker.check(part))

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softgeom.bottleneck.asking.ask import Answers, ask
 from softgeom.bottleneck.asking.candidates import BOX, chosen
-from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.certifying.order import Order
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
 THRESHOLD = "(threshold)"

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.certifying.order import Order
 from softgeom.layer import SoftmaxLayer
 
 

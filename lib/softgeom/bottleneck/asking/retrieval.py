@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 
 from softgeom.bottleneck.asking.ask import Answers, ask
 from softgeom.bottleneck.asking.candidates import chosen
-from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Ball, SoftmaxLayer

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.searching.polyak import polyak_ascent
 

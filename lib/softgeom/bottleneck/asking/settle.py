@@ -15,9 +15,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.asking.answer import Comparisons, OrderChecker, Proof, Unknown, Witness
-from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.hull import exact_row
+from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.certifying.verdict import Comparisons, Proof, Unknown, Witness
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.proving.decide import start_programme, weights_worth_checking
 from softgeom.bottleneck.proving.exact import (
@@ -36,7 +37,7 @@ DOUBT = 1e-6  # of rows times region: a best margin below may be zero within the
 
 def settle(
     problem: Problem,
-    checker: OrderChecker,
+    checker: Checker,
     order: Order,
     z: NDArray[np.floating],
     *,
@@ -100,7 +101,7 @@ def settle(
 
 
 def _tried(
-    checker: OrderChecker,
+    checker: Checker,
     order: Order,
     above: NDArray[np.intp],
     below: NDArray[np.intp],
@@ -112,7 +113,7 @@ def _tried(
 
 
 def _exactly(
-    checker: OrderChecker, order: Order, known: NDArray[np.intp], C: int
+    checker: Checker, order: Order, known: NDArray[np.intp], C: int
 ) -> tuple[Proof, float]:
     """The verdict in fractions, and what it certifies; TooLargeError where that would take too
     long.
@@ -162,7 +163,7 @@ def _exactly(
 
 
 def _broken(
-    checker: OrderChecker, order: Order, z: list[Fraction], known: set[int], C: int
+    checker: Checker, order: Order, z: list[Fraction], known: set[int], C: int
 ) -> list[int]:
     """Comparisons that the point breaks or ties and the programme does not know, the closest in
     float64 first.

@@ -1,229 +1,78 @@
-"""Evidence in one ``.npz``: typed arrays and one JSON string, nothing that executes when it is read
-(docs/certificates.md).
+"""Evidence in one ``.npz``, format 4: typed arrays and one JSON text, nothing that executes when it
+is read (docs/certificates.md).
 
-Points are stacked by dtype; weights of all proofs are concatenated; fractions are text. The SHA-256
-of W and b go with them, so that evidence is never checked against another layer unnoticed. A scan's
-findings and the answers about orders are two forms of it.
+One form for the findings of a scan, for answers about orders, and for verdicts on experts, which
+follow from such answers. There is one way to write each piece of evidence: reading refuses whatever
+is unknown, missing, doubled, of another size, or written otherwise. The SHA-256 of W and b go with
+it, so that evidence is never checked against another layer unnoticed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
+import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.verdict import Unknown, Witness
+from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.certifying.verdict import (
+    Answer,
+    Captors,
+    Comparisons,
+    Evidence,
+    Finding,
+    Proof,
+    Twin,
+    Unknown,
+    Witness,
+)
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.writing import whole
 
-T = TypeVar("T")
+FORMAT = 4
+POINT32, POINT64, WEIGHTS, TWIN, UNDECIDED, EXACT_POINT, EXACT_WEIGHTS = range(7)  # kinds
+LONGEST = 10**6  # characters of a fraction: reducing one to lowest terms takes quadratic time
+VERDICTS = ("possible", "impossible", "undecided")  # on experts, by their number
+REMEDY = {"scan": "scan the layer again", "answers": "ask again", "experts": "ask again"}
+HEAD = {"exact_points", "exact_weights", "features", "format", "holds", "layer", "methods"}
+HEAD |= {"reasons", "sections"}
+ARRAYS = {
+    "kinds": "|i1",
+    "steps": "<i8",
+    "margins": "<f8",
+    "points32": "<f4",
+    "points64": "<f8",
+    "counts": "<i8",
+    "below": "<i8",
+    "weights": "<f8",
+}
+ORDERS = {"blocks": "<i8", "rest": "|i1", "sizes": "<i8", "named": "<i8", "above": "<i8"}
+MORE = {
+    "scan": {"classes": "<i8", "radii": "<f8", "twins": "<i8"},
+    "answers": ORDERS,
+    "experts": {**ORDERS, "experts": "<i8", "expert_verdicts": "|i1", "expert_counts": "<i8"},
+}
+DAMAGE = (
+    KeyError, IndexError, TypeError, ValueError, OSError, EOFError, StopIteration, ArithmeticError,
+    AttributeError, RuntimeError, MemoryError, SyntaxError, zipfile.BadZipFile,
+    zipfile.LargeZipFile, zlib.error,
+)  # fmt: skip
+
+Group = tuple[int, str, str, list[Answer]]  # an expert, its verdict, the method, and its evidence
 
 
-@dataclass(frozen=True)
-class Form:
-    """One kind of evidence file.
-
-    Attributes
-    ----------
-    version : int or str
-        What `format` in the head says.
-    holds : str
-        What it is to a reader, such as "saved scan".
-    remedy : str
-        What a reader of a damaged one does, such as "scan the layer again".
-    dtypes : mapping
-        The dtype of each array, such as "<i8", in the order of the file.
-    """
-
-    version: int | str
-    holds: str
-    remedy: str
-    dtypes: Mapping[str, str]
-
-    def save(
-        self,
-        path: str | Path,
-        layer: SoftmaxLayer,
-        features: FeatureSet,
-        evidence: Sequence[Any],
-        head: Mapping[str, Any],
-        arrays: Mapping[str, Any],
-        key: str | None = None,
-    ) -> None:
-        """Write the evidence with what else the form holds, all or nothing; `key` takes the place
-        of the layer's fingerprint.
-        """
-        points = [e.point for e in evidence if isinstance(e, Witness)]
-        weights = [e.weights for e in evidence if hasattr(e, "weights")]
-        unknown = [e for e in evidence if isinstance(e, Unknown)]
-        head = {
-            "format": self.version,
-            "layer": key or fingerprint(layer),
-            "identity": None if key else identity(layer),
-            "features": features.to_json(),
-            "reasons": [e.reason for e in unknown],
-            "exact_points": [_texts(p) for p in points if p.dtype == object],
-            "exact_weights": [_texts(w) for w in weights if w.dtype == object],
-            **head,
-        }
-        arrays = {
-            "points32": [p for p in points if p.dtype not in (object, np.float64)],
-            "points64": [p for p in points if p.dtype == np.float64],
-            "weights": joined(w for w in weights if w.dtype != object),
-            "bounds": [e.bound for e in unknown],
-            **arrays,
-        }
-        typed = {name: np.array(arrays[name], dtype=dtype) for name, dtype in self.dtypes.items()}
-        with whole(path) as fresh, fresh.open("wb") as file:
-            np.savez(file, allow_pickle=False, head=np.array(json.dumps(head)), **typed)
-
-    def load(
-        self,
-        path: str | Path,
-        layer: SoftmaxLayer,
-        read: Callable[[Supply], list[T]],
-        key: str | None = None,
-    ) -> tuple[FeatureSet, list[T]]:
-        """The feature set, and what `read` makes of the evidence.
-
-        Raises
-        ------
-        ValueError
-            If the file is missing, damaged, of another form, or belongs to another layer.
-        """
-        path = Path(path)
-        with self._told(path):
-            head, arrays = _content(path)
-            known = head["format"] == self.version
-            belongs = known and head["layer"] == (key or fingerprint(layer))
-            features = FeatureSet.from_json(head["features"]) if belongs else None
-            found: list[T] = []
-            if belongs:
-                self._check(arrays, layer.dimension)
-                supply = Supply(head, arrays, layer.dimension)
-                found = read(supply)
-                supply.check_spent()
-        if not known:
-            written = f"{head['format']!r:.20}"
-            raise ValueError(
-                f"{path} was written in format {written}; this version reads format "
-                f"{self.version!r}."
-            )
-        if features is None:
-            raise ValueError(
-                f"{path} belongs to another layer: its fingerprint differs from this one's."
-            )
-        return features, found
-
-    def head(self, path: str | Path) -> dict[str, Any]:
-        """What the file says of itself, before any layer is at hand; ValueError if it is missing or
-        damaged.
-        """
-        with self._told(Path(path)):
-            return dict(_content(Path(path))[0])
-
-    @contextmanager
-    def _told(self, path: Path) -> Iterator[None]:
-        """Whatever a file that is missing or damaged raises, as one sentence."""
-        if not path.is_file():
-            raise ValueError(f"There is no {self.holds} at {path}.")
-        try:
-            yield
-        except (
-            KeyError, IndexError, TypeError, ValueError, OSError, EOFError, StopIteration, ArithmeticError, AttributeError,
-            RuntimeError, MemoryError, zipfile.BadZipFile, zipfile.LargeZipFile,
-        ) as error:  # fmt: skip
-            reason = " ".join(str(error).split())[:120] or type(error).__name__
-            raise ValueError(
-                f"{path} is no {self.holds}, or is damaged ({reason}): {self.remedy}."
-            ) from None
-
-    def _check(self, arrays: Mapping[str, NDArray[Any]], dimension: int) -> None:
-        for name, dtype in self.dtypes.items():
-            if arrays[name].dtype.str != dtype:
-                raise ValueError(f"{name} is stored as {arrays[name].dtype.str}, not {dtype}")
-            if (
-                name.startswith("points")
-                and len(arrays[name])
-                and arrays[name].shape[1:] != (dimension,)
-            ):
-                raise ValueError(f"{name} has shape {arrays[name].shape} for {dimension} features")
-
-
-class Supply:
-    """The evidence of a file, handed out in the order in which it was written; asking for more than
-    it holds is a StopIteration.
-    """
-
-    def __init__(
-        self, head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], dimension: int
-    ) -> None:
-        self.head, self.arrays = head, arrays
-        self._dimension = dimension
-        self._points = {bits: iter(arrays[f"points{bits}"]) for bits in (32, 64)}
-        self._unknown = zip(arrays["bounds"].tolist(), head["reasons"], strict=True)
-        self._exact_points, self._exact_weights = (
-            iter(head["exact_points"]),
-            iter(head["exact_weights"]),
-        )
-        self._weights = 0
-
-    def witness(self, kind: str) -> Witness:
-        """The next point of a kind `witness32`, `witness64` or `witness_exact`."""
-        if kind == "witness_exact":
-            return Witness(read_fractions(next(self._exact_points), self._dimension))
-        return Witness(next(self._points[int(kind.removeprefix("witness"))]))
-
-    def weights(self, size: int, exact: bool) -> NDArray[Any]:
-        """The next weights (size,) of one proof."""
-        if exact:
-            return read_fractions(next(self._exact_weights), size)
-        self._weights += size
-        return self.arrays["weights"][self._weights - size : self._weights]
-
-    def unknown(self) -> Unknown:
-        """The next bound with its reason."""
-        bound, reason = next(self._unknown)
-        return Unknown(float(bound), str(reason))
-
-    def check_spent(self) -> None:
-        """ValueError unless everything was asked for."""
-        rests = (*self._points.values(), self._unknown, self._exact_points, self._exact_weights)
-        if self._weights != len(self.arrays["weights"]) or any(
-            next(rest, None) is not None for rest in rests
-        ):
-            raise ValueError("it holds evidence that nothing asks for")
-
-
-def _content(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    return json.loads(str(arrays["head"])), arrays
-
-
-def filed_as(evidence: Any, name: str) -> str:
-    """The kind under which evidence called `name` is filed: by the dtype of a witness, and `_exact`
-    for fractions.
-    """
-    if isinstance(evidence, Witness):
-        exact, wide = evidence.point.dtype == object, evidence.point.dtype == np.float64
-        return "witness_exact" if exact else "witness64" if wide else "witness32"
-    weights = getattr(evidence, "weights", None)
-    return f"{name}_exact" if weights is not None and weights.dtype == object else name
-
-
-def joined(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
-    """The arrays (k,) one after the other; of none, no entries."""
-    return np.concatenate([np.zeros(0), *arrays])
+# ---- Identity
 
 
 def identity(layer: SoftmaxLayer) -> dict[str, Any]:
@@ -235,28 +84,12 @@ def identity(layer: SoftmaxLayer) -> dict[str, Any]:
 
 def fingerprint(layer: SoftmaxLayer) -> str:
     """SHA-256 of the layer's identity as JSON."""
-    return hashlib.sha256(json.dumps(identity(layer), sort_keys=True).encode()).hexdigest()
+    return fingerprint_of(identity(layer))
 
 
-def text_size(fractions: NDArray[Any]) -> int:
-    """Bytes that exact weights or points (k,) take in the file."""
-    return len(json.dumps(_texts(fractions)))
-
-
-def _texts(fractions: NDArray[Any]) -> list[str]:
-    """Numerators and denominators in hexadecimal."""
-    return [f"{value.numerator:x}/{value.denominator:x}" for value in fractions]
-
-
-def read_fractions(texts: list[str], size: int) -> NDArray[Any]:
-    """Fractions from their text, of ``size`` numbers. ValueError when there are more or fewer."""
-    if len(texts) != size:
-        raise ValueError(f"{len(texts)} fractions stand where {size} belong")
-    found = np.empty(size, dtype=object)
-    for n, text in enumerate(texts):
-        numerator, denominator = text.split("/")
-        found[n] = Fraction(int(numerator, 16), int(denominator, 16))
-    return found
+def fingerprint_of(identity: Mapping[str, Any]) -> str:
+    """The fingerprint of the layer with this identity."""
+    return hashlib.sha256(_canonical(identity).encode()).hexdigest()
 
 
 def _digest(array: NDArray[Any]) -> dict[str, Any]:
@@ -265,3 +98,455 @@ def _digest(array: NDArray[Any]) -> dict[str, Any]:
     for start in range(0, len(array), 4096):
         digest.update(np.ascontiguousarray(array[start : start + 4096], dtype=dtype).data)
     return {"shape": list(array.shape), "dtype": dtype.str, "sha256": digest.hexdigest()}
+
+
+# ---- Reading
+
+
+def load_findings(
+    path: str | Path, layer: SoftmaxLayer, known: Mapping[str, Any] | None = None
+) -> tuple[FeatureSet, list[Finding]]:
+    """The feature set and the findings of a saved scan of this layer, in the order of the classes.
+
+    ``known`` is the layer's identity where that was computed already.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, damaged, not canonical, of another kind, or belongs to another
+        layer. Nothing is proven yet: kernel.py does that.
+    """
+    with _reading(path, "scan"):
+        file = _File(Path(path), "scan", layer, known)
+        kinds, classes = file.kinds, file.integers("classes", len(file.kinds), 0, layer.classes - 1)
+        _require(np.all(np.diff(classes) > 0), "classes are not in increasing order")
+        radii = file.array("radii", len(kinds))
+        won = np.isin(kinds, (POINT32, POINT64, EXACT_POINT))
+        _require(np.all(np.isnan(radii[~won])) and np.all(radii[won] >= 0), "a radius is no radius")
+        twins = iter(file.integers("twins", int(np.sum(kinds == TWIN)), 0, layer.classes - 1))
+        indices, found = classes.tolist(), list[Evidence]()
+        for t, kind in zip(indices, kinds.tolist(), strict=True):
+            if kind == TWIN:
+                found.append(Twin(int(next(twins))))
+            else:
+                proof = file.evidence(kind, t)
+                found.append(
+                    Captors(proof.below, proof.weights) if isinstance(proof, Comparisons) else proof
+                )
+        file.check_spent()
+        columns = (file.methods, file.steps, file.margins, radii.tolist())
+        return file.features, [Finding(*row) for row in zip(indices, found, *columns, strict=True)]
+
+
+def load_answers(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, list[Answer]]:
+    """The feature set and the answers about orders of this layer; ValueError as for
+    ``load_findings``.
+    """
+    with _reading(path, "answers"):
+        file = _File(Path(path), "answers", layer)
+        answers = _answers(file, layer)
+        return file.features, answers
+
+
+def load_groups(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, int, list[Group]]:
+    """The feature set, k, and the verdicts on experts among the top k, each with its answers;
+    ValueError as for ``load_findings``.
+    """
+    with _reading(path, "experts"):
+        file = _File(Path(path), "experts", layer)
+        answers = iter(_answers(file, layer))
+        k, methods = file.head["k"], _strings(file.head["expert_methods"])
+        _require(type(k) is int and 1 <= k <= layer.classes, "k is no number of experts")
+        experts = file.integers("experts", len(methods), 0, layer.classes - 1)
+        _require(np.all(np.diff(experts) > 0), "experts are not in increasing order")
+        verdicts = file.integers("expert_verdicts", len(methods), 0, len(VERDICTS) - 1)
+        counts = file.integers("expert_counts", len(methods), 0, len(file.kinds))
+        _require(counts.sum() == len(file.kinds), "orders do not add up to those of the experts")
+        rows = zip(experts.tolist(), verdicts.tolist(), methods, counts.tolist(), strict=True)
+        groups = [(e, VERDICTS[v], m, [next(answers) for _ in range(n)]) for e, v, m, n in rows]
+        return file.features, k, groups
+
+
+def read_head(path: str | Path) -> dict[str, Any]:
+    """What an evidence file says of itself, before any layer is at hand; ValueError if it is
+    missing, damaged, or of another format.
+    """
+    with _reading(path, "scan"):
+        return _head(Path(path))
+
+
+def _answers(file: _File, layer: SoftmaxLayer) -> list[Answer]:
+    n, C = len(file.kinds), layer.classes
+    _require(not np.any(file.kinds == TWIN), "an order has no twin")
+    blocks, rest = file.integers("blocks", n, 1, C), file.integers("rest", n, 0, 1)
+    sizes = file.integers("sizes", int(blocks.sum()), 1, C)
+    parts = iter(np.split(file.integers("named", int(sizes.sum()), 0, C - 1), np.cumsum(sizes)))
+    found = []
+    rows = zip(blocks.tolist(), rest.tolist(), file.kinds.tolist(), strict=True)
+    for (count, others, kind), method, steps, margin in zip(
+        rows, file.methods, file.steps, file.margins, strict=True
+    ):
+        order = Order([next(parts).tolist() for _ in range(count)], bool(others))
+        found.append(Answer(order, file.evidence(kind), method, steps, margin))
+    file.check_spent()
+    return found
+
+
+class _File:
+    """The columns that every file has, and the evidence, handed out in the order in which it was
+    written.
+    """
+
+    def __init__(
+        self, path: Path, holds: str, layer: SoftmaxLayer, known: Mapping[str, Any] | None = None
+    ) -> None:
+        self.head, self._arrays = _content(path)
+        _require(self.head["holds"] == holds, f"it holds {self.head['holds']!r:.20}")
+        if self.head["layer"] != (identity(layer) if known is None else known):
+            raise _OtherLayerError
+        self.features = FeatureSet.from_json(self.head["features"])
+        self.features.check(layer.dimension)
+        same = _canonical(self.features.to_json()) == _canonical(self.head["features"])
+        _require(same, "its feature set is not written as it should be")
+        self._classes, d = layer.classes, layer.dimension
+        self.kinds = self._arrays["kinds"]
+        _require(self.kinds.ndim == 1, "kinds is no list")
+        n = len(self.kinds)
+        self.integers("kinds", n, POINT32, EXACT_WEIGHTS)
+        self.steps = self.integers("steps", n, 0, np.iinfo(np.int64).max).tolist()
+        self.methods, reasons = _strings(self.head["methods"]), _strings(self.head["reasons"])
+        _require(len(self.methods) == n, "it does not say how each was found")
+        self.margins = self._checked_margins().tolist()
+        many = {kind: int(np.sum(self.kinds == kind)) for kind in range(EXACT_WEIGHTS + 1)}
+        points = {
+            POINT32: self.array("points32", many[POINT32], d),
+            POINT64: self.array("points64", many[POINT64], d),
+        }
+        _require(all(np.isfinite(some).all() for some in points.values()), "a point is not finite")
+        exact = {name: _lists(self.head[name]) for name in ("exact_points", "exact_weights")}
+        self._points = {
+            **{kind: iter(some) for kind, some in points.items()},
+            EXACT_POINT: (read_fractions(texts, d) for texts in exact["exact_points"]),
+        }
+        proofs = self.kinds[np.isin(self.kinds, (WEIGHTS, EXACT_WEIGHTS))]
+        counts = self.integers("counts", len(proofs), 1, np.iinfo(np.int32).max)
+        total, floats = int(counts.sum()), int(counts[proofs == WEIGHTS].sum())
+        below = self.integers("below", total, 0, self._classes - 1)
+        above = below if holds == "scan" else self.integers("above", total, 0, self._classes - 1)
+        ends = np.cumsum(counts)
+        self._pairs = zip(np.split(above, ends), np.split(below, ends), strict=True)
+        weights = self.array("weights", floats)
+        _require(np.all((weights > 0) & (weights < np.inf)), "a weight is not positive")
+        self._weights = iter(np.split(weights, np.cumsum(counts[proofs == WEIGHTS])))
+        self._exact_weights = iter(exact["exact_weights"])
+        self._reasons = iter(reasons)
+        self._bounds = iter(np.array(self.margins)[self.kinds == UNDECIDED].tolist())
+
+    def array(self, name: str, *shape: int) -> NDArray[Any]:
+        """The array of a name, of this shape."""
+        found = self._arrays[name]
+        _require(found.shape == shape, f"{name} has shape {found.shape}, not {shape}")
+        return found
+
+    def integers(self, name: str, size: int, low: int, high: int) -> NDArray[np.intp]:
+        """The integers (size,) of a name, between these numbers."""
+        found = self.array(name, size)
+        if size:
+            _require(low <= found.min() and found.max() <= high, f"{name} holds an invalid number")
+        return found.astype(np.intp)
+
+    def evidence(self, kind: int, t: int | None = None) -> Witness | Comparisons | Unknown:
+        """The next piece of a kind; of class t, comparisons with rivals."""
+        if kind in self._points:
+            return Witness(next(self._points[kind]))
+        if kind == UNDECIDED:
+            return Unknown(next(self._bounds), next(self._reasons))
+        above, below = next(self._pairs)
+        above = above if t is None else np.full(len(below), t)
+        rises = (np.diff(above) > 0) | ((np.diff(above) == 0) & (np.diff(below) > 0))
+        _require(np.all(rises), "comparisons are not in increasing order")
+        if kind == WEIGHTS:
+            return Comparisons(above, below, next(self._weights))
+        weights = read_fractions(next(self._exact_weights), len(below))
+        _require(all(weight > 0 for weight in weights), "a weight is not positive")
+        return Comparisons(above, below, weights)
+
+    def check_spent(self) -> None:
+        """ValueError unless everything was asked for."""
+        rests = [*self._points.values(), self._exact_weights, self._reasons]
+        _require(all(next(rest, None) is None for rest in rests), "nothing asks for some evidence")
+
+    def _checked_margins(self) -> NDArray[np.float64]:
+        margins, kinds = self.array("margins", len(self.kinds)), self.kinds
+        won = np.isin(kinds, (POINT32, POINT64, EXACT_POINT))
+        lost = np.isin(kinds, (WEIGHTS, EXACT_WEIGHTS))
+        _require(not np.isnan(margins).any(), "a margin is no number")
+        _require(np.all(margins[won] > 0), "a margin at a point is not positive")
+        _require(np.all(margins[lost] <= 0) and np.isfinite(margins[lost]).all(), "a bound is none")
+        _require(not margins[kinds == TWIN].any(), "a twin has a margin")
+        return margins
+
+
+class _OtherLayerError(Exception):
+    pass
+
+
+@contextmanager
+def _reading(path: str | Path, holds: str) -> Iterator[None]:
+    """Whatever a file that is missing or damaged raises, as one sentence."""
+    if not Path(path).is_file():
+        raise ValueError(f"There is no file of evidence at {path}.")
+    try:
+        yield
+    except _OtherLayerError:
+        raise ValueError(
+            f"{path} belongs to another layer: its fingerprint differs from this one's."
+        ) from None
+    except DAMAGE as error:
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
+        raise ValueError(
+            f"{path} is not a valid file of evidence that holds {holds!r} ({reason}): "
+            f"{REMEDY[holds]}."
+        ) from None
+
+
+def _require(condition: Any, reason: str) -> None:
+    if not condition:
+        raise ValueError(reason)
+
+
+def _canonical(content: Any) -> str:
+    return json.dumps(content, sort_keys=True)
+
+
+def _strings(stored: Any) -> list[str]:
+    _require(type(stored) is list and all(type(s) is str for s in stored), "a list of text is none")
+    return list(stored)
+
+
+def _lists(stored: Any) -> list[list[str]]:
+    _require(type(stored) is list, "a list of fractions is none")
+    return [_strings(some) for some in stored]
+
+
+def _head(path: Path) -> dict[str, Any]:
+    """The head, canonical, with the keys of its kind of file."""
+    with zipfile.ZipFile(path) as archive:
+        text = str(_member(archive, "head"))
+    head = json.loads(text)
+    _require(type(head) is dict, "its head is no object")
+    if type(head.get("format")) is not int or head["format"] != FORMAT:
+        raise ValueError(f"format {head.get('format')!r:.20}, not {FORMAT}")
+    _require(text == _canonical(head), "its head is not written as it should be")
+    _require(type(head["holds"]) is str and head["holds"] in MORE, "it holds something unknown")
+    keys = HEAD | ({"k", "expert_methods"} if head["holds"] == "experts" else set())
+    _require(set(head) == keys, "its head has other fields")
+    _require(head["sections"] == [], "it has sections that this version cannot check")
+    return head
+
+
+def _content(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The head and the arrays: exactly those of its kind of file, stored as they are."""
+    head = _head(path)
+    dtypes = ARRAYS | MORE[head["holds"]]
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        names = sorted(member.filename for member in members)
+        _require(
+            names == sorted(f"{name}.npy" for name in ("head", *dtypes)), "it has other arrays"
+        )
+        size = sum(member.file_size for member in members)
+        _require(size <= path.stat().st_size, "its arrays are larger than the file")
+        arrays = {name: _member(archive, name) for name in dtypes}
+    for name, dtype in dtypes.items():
+        _require(arrays[name].dtype.str == dtype, f"{name} is {arrays[name].dtype}, not {dtype}")
+    return head, arrays
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """One array; stored, not compressed, so that none is larger than the file, and whole."""
+    info = archive.getinfo(f"{name}.npy")
+    plain = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1
+    _require(plain and info.file_size == info.compress_size, f"{name} is not stored as it is")
+    with archive.open(info) as member, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _require(npy.read_magic(member) == (1, 0), f"{name} is no array of version 1.0")
+        shape, fortran, dtype = npy.read_array_header_1_0(member)
+        _require(not fortran and not dtype.hasobject, f"{name} is no plain array")
+        content = member.read()
+    exact = len(content) == math.prod(shape) * dtype.itemsize and all(n >= 0 for n in shape)
+    _require(exact, f"{name} has another size than it says")
+    return np.frombuffer(content, dtype).reshape(shape)
+
+
+# ---- Writing
+
+
+def save_findings(
+    path: str | Path,
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    findings: Sequence[Finding],
+    known: Mapping[str, Any] | None = None,
+) -> None:
+    """Write findings to ``path``, all or nothing, in the order of the classes.
+
+    Raises
+    ------
+    ValueError
+        If a class or a rival occurs twice.
+    """
+    findings = sorted(findings, key=lambda f: f.index)
+    if len({f.index for f in findings}) < len(findings):
+        raise ValueError("A class occurs twice: each is decided once.")
+    proofs: list[Proof | Twin] = [
+        Comparisons(np.full(len(f.evidence.rivals), f.index), f.evidence.rivals, f.evidence.weights)
+        if isinstance(f.evidence, Captors)
+        else f.evidence
+        for f in findings
+    ]
+    arrays = {
+        "classes": [f.index for f in findings],
+        "radii": [f.radius if isinstance(f.evidence, Witness) else np.nan for f in findings],
+        "twins": [f.evidence.twin for f in findings if isinstance(f.evidence, Twin)],
+    }
+    _save(path, "scan", layer, features, proofs, findings, {}, arrays, known)
+
+
+def save_answers(
+    path: str | Path, layer: SoftmaxLayer, features: FeatureSet, answers: Sequence[Answer]
+) -> None:
+    """Write answers to ``path``, all or nothing."""
+    proofs = [a.evidence for a in answers]
+    _save(path, "answers", layer, features, proofs, answers, {}, _orders(answers))
+
+
+def save_groups(
+    path: str | Path, layer: SoftmaxLayer, features: FeatureSet, k: int, groups: Sequence[Group]
+) -> None:
+    """Write verdicts on experts among the top k, each with its answers, in the order of the
+    experts, all or nothing.
+    """
+    groups = sorted(groups, key=lambda group: group[0])
+    answers = [a for *_, some in groups for a in some]
+    head = {"k": k, "expert_methods": [method for _, _, method, _ in groups]}
+    arrays = _orders(answers) | {
+        "experts": [expert for expert, *_ in groups],
+        "expert_verdicts": [VERDICTS.index(verdict) for _, verdict, *_ in groups],
+        "expert_counts": [len(some) for *_, some in groups],
+    }
+    proofs = [a.evidence for a in answers]
+    _save(path, "experts", layer, features, proofs, answers, head, arrays)
+
+
+def _orders(answers: Iterable[Answer]) -> dict[str, Any]:
+    orders = [a.order for a in answers]
+    return {
+        "blocks": [len(order.blocks) for order in orders],
+        "rest": [order.rest for order in orders],
+        "sizes": [len(block) for order in orders for block in order.blocks],
+        "named": [i for order in orders for block in order.blocks for i in block],
+    }
+
+
+def _save(
+    path: str | Path,
+    holds: str,
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    evidence: Sequence[Proof | Twin],
+    found: Sequence[Finding] | Sequence[Answer],
+    head: Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    known: Mapping[str, Any] | None = None,
+) -> None:
+    points = [e.point for e in evidence if isinstance(e, Witness)]
+    proofs = [_in_order(e) for e in evidence if isinstance(e, Comparisons)]
+    exact = [proof.weights for proof in proofs if proof.weights.dtype == object]
+    head = {
+        "format": FORMAT,
+        "holds": holds,
+        "layer": identity(layer) if known is None else known,
+        "features": features.to_json(),
+        "methods": [f.method for f in found],
+        "reasons": [e.reason for e in evidence if isinstance(e, Unknown)],
+        "exact_points": [_texts(point) for point in points if point.dtype == object],
+        "exact_weights": [_texts(weights) for weights in exact],
+        "sections": [],
+        **head,
+    }
+    d = layer.dimension
+    arrays = {
+        "kinds": [_kind(e) for e in evidence],
+        "steps": [f.steps for f in found],
+        "margins": [
+            e.bound if isinstance(e, Unknown) else f.margin
+            for e, f in zip(evidence, found, strict=True)
+        ],
+        "points32": _stacked((p for p in points if p.dtype not in (object, np.float64)), d),
+        "points64": _stacked((p for p in points if p.dtype == np.float64), d),
+        "counts": [len(proof.weights) for proof in proofs],
+        "above": _joined(proof.above for proof in proofs),
+        "below": _joined(proof.below for proof in proofs),
+        "weights": _joined(proof.weights for proof in proofs if proof.weights.dtype != object),
+        **arrays,
+    }
+    typed = {
+        name: np.array(arrays[name], dtype=dtype) for name, dtype in (ARRAYS | MORE[holds]).items()
+    }
+    with whole(path) as fresh, fresh.open("wb") as file:
+        np.savez(file, allow_pickle=False, head=np.array(_canonical(head)), **typed)
+
+
+def _kind(evidence: Proof | Twin) -> int:
+    """The number of the kind under which a piece of evidence is filed."""
+    if isinstance(evidence, Twin | Unknown):
+        return TWIN if isinstance(evidence, Twin) else UNDECIDED
+    if isinstance(evidence, Witness):
+        exact, wide = evidence.point.dtype == object, evidence.point.dtype == np.float64
+        return EXACT_POINT if exact else POINT64 if wide else POINT32
+    return EXACT_WEIGHTS if evidence.weights.dtype == object else WEIGHTS
+
+
+def _in_order(proof: Comparisons) -> Comparisons:
+    """The same proof as it is filed: comparisons in increasing order, none without weight."""
+    above, below = np.asarray(proof.above, np.intp), np.asarray(proof.below, np.intp)
+    places = np.lexsort((below, above))
+    places = places[proof.weights[places] > 0]
+    above, below, weights = above[places], below[places], proof.weights[places]
+    if np.any((np.diff(above) == 0) & (np.diff(below) == 0)):
+        raise ValueError("A proof weighs the same comparison twice: add its weights up.")
+    return Comparisons(above, below, weights)
+
+
+def _joined(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    """The arrays (k,) one after the other; of none, no entries."""
+    return np.concatenate([np.zeros(0), *arrays])
+
+
+def _stacked(points: Iterable[NDArray[Any]], d: int) -> NDArray[Any]:
+    return np.array(list(points)).reshape(-1, d)
+
+
+def text_size(fractions: NDArray[Any]) -> int:
+    """Bytes that exact weights or points (k,) take in the file."""
+    return len(json.dumps(_texts(fractions)))
+
+
+def _texts(fractions: NDArray[Any]) -> list[str]:
+    """Numerators and denominators in hexadecimal, in lowest terms."""
+    return [f"{value.numerator:x}/{value.denominator:x}" for value in fractions]
+
+
+def read_fractions(texts: Sequence[str], size: int) -> NDArray[Any]:
+    """Fractions from their text, of ``size`` numbers; ValueError when there are more or fewer, or
+    one is written otherwise.
+    """
+    _require(len(texts) == size, f"{len(texts)} fractions where {size} belong")
+    found = np.empty(size, dtype=object)
+    for n, text in enumerate(texts):
+        _require(len(text) <= LONGEST, "a fraction is too long")
+        numerator, denominator = text.split("/")
+        found[n] = Fraction(int(numerator, 16), int(denominator, 16))
+    _require(_texts(found) == list(texts), "a fraction is not in lowest terms")
+    return found

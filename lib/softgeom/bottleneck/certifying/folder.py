@@ -5,8 +5,8 @@ together by SHA-256.
     report = verify_folder(out, layer)  # ValueError: one sentence, naming the first row that differs
 
 Hashes find accidents. Whoever recomputes them after an edit is found by the verification itself:
-each verdict, margin and radius is computed again from the evidence, the list of classes must be
-complete, and a class that is filed as undecided is tried again. docs/certificates.md is the format.
+each verdict, margin and radius is proven again from the evidence, the list of classes must be
+complete, and each table must be that of the evidence. docs/certificates.md is the format.
 """
 
 from __future__ import annotations
@@ -15,34 +15,35 @@ import csv
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from softgeom.bottleneck.certifying.archive import load_findings
-from softgeom.bottleneck.certifying.evidence_file import identity
-from softgeom.bottleneck.certifying.verdict import (
-    EvidenceError,
-    Finding,
-    Unknown,
-    Witness,
-    check_evidence,
+from softgeom.bottleneck.certifying.checker import Checker
+from softgeom.bottleneck.certifying.evidence_file import (
+    FORMAT,
+    fingerprint_of,
+    identity,
+    load_findings,
+    save_findings,
 )
-from softgeom.bottleneck.certifying.witness import WitnessChecker
-from softgeom.bottleneck.scan_result import Scan
-from softgeom.bottleneck.scanner import scan
-from softgeom.bottleneck.verdict_table import write_verdicts
-from softgeom.layer import SoftmaxLayer
+from softgeom.bottleneck.certifying.kernel import certify_evidence, verify_findings
+from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Unknown, Witness
+from softgeom.bottleneck.verdict_table import count_verdicts, verdict_table, write_verdicts
+from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.writing import write_text
 
+if TYPE_CHECKING:
+    from softgeom.bottleneck.scan_result import Scan
+
 TABLE, EVIDENCE, SUMMARY = "verdicts.csv", "evidence.npz", "summary.json"
-# margins computed on two machines agree to this, and to the rounding of the product that they come
-# from
-SAME = 1e-6
+PARQUET, CARD = "verdicts.parquet", "card.html"  # the table again, and a page to look at
+BLOCKS = "blocks"  # of a scan under way, checked when they are used
 LONGEST_SUMMARY = 2**24  # bytes
 
 
@@ -50,10 +51,13 @@ LONGEST_SUMMARY = 2**24  # bytes
 class Report:
     """What a verification found: all was as the folder says."""
 
+    fingerprint: str  # of the layer
     classes: int  # of the layer
     scanned: int
     counts: dict[str, int]
     features: str
+    undecided: tuple[int, ...]
+    unchecked: tuple[str, ...]  # what else is in the folder
 
     def __str__(self) -> str:
         share = (
@@ -62,11 +66,16 @@ class Report:
             else f"{self.scanned:,} of {self.classes:,} classes"
         )
         found = ", ".join(f"{count:,} {verdict}" for verdict, count in self.counts.items() if count)
-        return f"verified for {share}, features {self.features}: {found}"
+        return (
+            f"verified for {share} of layer {self.fingerprint[:16]}, features {self.features}: "
+            f"{found}"
+        )
 
 
-def write_folder(out: str | Path, found: Scan, about: dict[str, Any] | None = None) -> Scan:
-    """Check a scan, and write it as a folder; the scan with the margins that were written.
+def write_folder(
+    out: str | Path, found: Scan, about: Mapping[str, Any] | None = None, card: str | None = None
+) -> Scan:
+    """Check a scan, and write it as a folder, the summary last; the scan as it was written.
 
     Parameters
     ----------
@@ -74,8 +83,10 @@ def write_folder(out: str | Path, found: Scan, about: dict[str, Any] | None = No
         The folder, made if need be.
     found : Scan
         The verdicts.
-    about : dict, optional
+    about : mapping, optional
         More for the summary, such as the model's name.
+    card : str, optional
+        A page to look at.
 
     Raises
     ------
@@ -84,40 +95,60 @@ def write_folder(out: str | Path, found: Scan, about: dict[str, Any] | None = No
     """
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    checked = recomputed(found)
-    write_verdicts(checked.table, out / TABLE)
-    checked.save(out / EVIDENCE)
-    write_text(out / SUMMARY, json.dumps(sealed(out, checked, about or {}), indent=2) + "\n")
+    findings = recomputed(found.layer, found.features, found.findings)
+    checked: Scan = replace(found, findings=findings)
+    for name in (SUMMARY, PARQUET, CARD):  # an old one would speak of another scan
+        (out / name).unlink(missing_ok=True)
+    save_findings(out / EVIDENCE, found.layer, found.features, findings)
+    write_verdicts(verdict_table(found.layer, findings), out / TABLE)
+    if card is not None:
+        write_text(out / CARD, card, "backslashreplace")
+    summary = {
+        **(about or {}),
+        "format": FORMAT,
+        "layer": identity(found.layer),
+        "classes": found.layer.classes,
+        "scope": _scope(findings),
+        "feature_set": found.features.describe(),
+        "counts": count_verdicts(findings),
+        "versions": _versions(),
+        "sha256": {
+            name: _sha256(out / name)
+            for name in (TABLE, EVIDENCE, PARQUET, CARD)
+            if (out / name).is_file()
+        },
+    }
+    summary["digest"] = _digest(summary)
+    write_text(out / SUMMARY, json.dumps(summary, indent=2) + "\n")
     return checked
 
 
-def recomputed(found: Scan) -> Scan:
-    """The scan with every verdict checked, as ``verify`` does, and margin and radius computed from
-    the evidence alone.
+def recomputed(
+    layer: SoftmaxLayer, features: FeatureSet, findings: Sequence[Finding]
+) -> list[Finding]:
+    """The findings in the order of their classes, every one proven; margins and radii at points are
+    those that the evidence alone certifies.
 
     Raises
     ------
     EvidenceError
         At the first class whose evidence does not prove its verdict.
     """
-    return Scan(found.layer, found.features, list(_recomputed(found)))
-
-
-def sealed(out: Path, found: Scan, about: dict[str, Any]) -> dict[str, Any]:
-    """The summary of a folder that holds table and evidence already: it binds both, the layer and
-    itself by SHA-256.
-    """
-    summary = {
-        **about,
-        "layer": identity(found.layer),
-        "classes": found.layer.classes,
-        "scope": _scope(found),
-        "feature_set": found.features.describe(),
-        "counts": found.counts,
-        "versions": _versions(),
-        "sha256": {name: _sha256(out / name) for name in (TABLE, EVIDENCE)},
-    }
-    return {**summary, "digest": _digest(summary)}
+    checker = Checker(layer, features)
+    found = {f.index: f for f in findings}
+    won = [f for f in findings if isinstance(f.evidence, Witness)]
+    for start in range(0, len(won), 1024):
+        part = won[start : start + 1024]
+        classes = np.array([f.index for f in part], dtype=np.intp)
+        margins = checker.certify_many([f.evidence.point for f in part], classes)  # type: ignore[union-attr]
+        radii = checker.radius(classes, margins)
+        for f, margin, radius in zip(part, margins.tolist(), radii.tolist(), strict=True):
+            if not margin > 0:  # the sentence comes from the kernel
+                margin = certify_evidence(layer, features, f.index, f.evidence)
+            found[f.index] = replace(f, margin=margin, radius=radius)
+    proven = [found[t] for t in sorted(found)]
+    verify_findings(layer, features, proven if len(found) == len(findings) else findings)
+    return proven
 
 
 def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
@@ -131,117 +162,67 @@ def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
     """
     out = Path(out)
     summary = _read_summary(out / SUMMARY)
-    for name, digest in summary["sha256"].items():
-        if not (out / name).is_file():
-            raise ValueError(f"{out} has no {name}: it is no complete scan.")
-        if _sha256(out / name) != digest:
-            raise ValueError(
-                f"{out / name} was changed after the scan: its SHA-256 is not the one in {SUMMARY}."
-            )
-    if summary["layer"] != identity(layer):
+    for name in (TABLE, EVIDENCE, PARQUET, CARD):
+        _check_hash(out / name, summary["sha256"].get(name))
+    ours = identity(layer)
+    if summary["layer"] != ours:
         raise ValueError(
             f"{out} belongs to another layer: the SHA-256 of W or b differs from this one's."
         )
-    features, findings = load_findings(out / EVIDENCE, layer)
-    stored = Scan(layer, features, findings)
-    _check_completeness(out, summary, stored)
-    checker = WitnessChecker(layer, features)
-    for finding, again in zip(findings, _recomputed(stored), strict=True):
-        _compare(finding, again, checker)
-    _check_undecided(stored)
-    _check_table(out, stored)
-    for name, ours in (("feature_set", features.describe()), ("counts", stored.counts)):
-        if summary[name] != ours:
+    features, findings = load_findings(out / EVIDENCE, layer, ours)
+    _check_completeness(out, summary, layer, findings)
+    verify_findings(layer, features, findings)
+    table, counts = verdict_table(layer, findings), count_verdicts(findings)
+    _check_table(out, table)
+    for name, proven in (("feature_set", features.describe()), ("counts", counts)):
+        if summary[name] != proven:
             raise ValueError(
                 f"{out / SUMMARY} says {name} {summary[name]!r:.80}, but the evidence proves "
-                f"{ours!r:.80}."
+                f"{proven!r:.80}."
             )
-    return Report(layer.classes, len(findings), stored.counts, features.describe())
+    known = {TABLE, EVIDENCE, PARQUET, SUMMARY}
+    return Report(
+        fingerprint_of(ours),
+        layer.classes,
+        len(findings),
+        counts,
+        features.describe(),
+        tuple(f.index for f in findings if isinstance(f.evidence, Unknown)),
+        tuple(sorted(path.name for path in out.iterdir() if path.name not in known)),
+    )
 
 
-def _recomputed(found: Scan) -> Iterator[Finding]:
-    """Each finding with margin and radius computed from its evidence alone.
-
-    Raises
-    ------
-    EvidenceError
-        At the first class whose evidence does not prove its verdict.
-    """
-    checker = WitnessChecker(found.layer, found.features)
-    for start in range(0, len(found.findings), 1024):
-        block = found.findings[start : start + 1024]
-        won = [f for f in block if isinstance(f.evidence, Witness)]
-        margins = checker.certify_many([f.evidence.point for f in won], [f.index for f in won])  # type: ignore[union-attr]
-        proven = dict(zip([f.index for f in won], margins.tolist(), strict=True))
-        radii = checker.radius(np.array([f.index for f in won], dtype=np.intp), margins)
-        near = dict(zip([f.index for f in won], radii.tolist(), strict=True))
-        for f in block:
-            margin = proven.get(f.index, 0.0)
-            if not margin > 0:  # no witness, or one that fails: the sentence comes from the checker
-                margin = check_evidence(found.layer, found.features, f.index, f.evidence)
-            yield Finding(
-                f.index, f.evidence, f.method, f.steps, margin, near.get(f.index, float("nan"))
-            )
+def _check_hash(path: Path, digest: str | None) -> None:
+    if digest is None and path.name in (PARQUET, CARD):
+        if path.exists():
+            raise ValueError(f"{path} was added after the scan: {SUMMARY} does not name it.")
+    elif not path.is_file():
+        raise ValueError(f"{path.parent} has no {path.name}: it is no complete scan.")
+    elif _sha256(path) != digest:
+        raise ValueError(
+            f"{path} was changed after the scan: its SHA-256 is not the one in {SUMMARY}."
+        )
 
 
-def _compare(stored: Finding, again: Finding, checker: WitnessChecker) -> None:
-    """Margins agree to SAME, and to the rounding of the products behind them; a radius is a margin
-    in other units.
-    """
-    slack = SAME * abs(again.margin)
-    if isinstance(stored.evidence, Witness) and stored.evidence.point.dtype != object:
-        slack += float(checker.tolerance(stored.evidence.point[None])[0])
-    relative = slack / abs(again.margin) if again.margin else 0.0
-    for name, ours, theirs in (
-        ("margin", again.margin, stored.margin),
-        ("radius", again.radius, stored.radius),
-    ):
-        same = ours == theirs or (np.isnan(ours) and np.isnan(theirs))
-        if not same and not abs(ours - theirs) <= relative * abs(ours):
-            raise ValueError(
-                f"Class {stored.index} ({checker.layer.token(stored.index)}): the stored "
-                f"{name} is {theirs!r}, "
-                f"but its evidence proves {ours!r}."
-            )
-
-
-def _check_completeness(out: Path, summary: dict[str, Any], stored: Scan) -> None:
-    if summary["classes"] != stored.layer.classes:
+def _check_completeness(
+    out: Path, summary: dict[str, Any], layer: SoftmaxLayer, findings: Sequence[Finding]
+) -> None:
+    if summary["classes"] != layer.classes:
         raise ValueError(
             f"{out / SUMMARY} speaks of {summary['classes']!r:.20} classes; the layer has "
-            f"{stored.layer.classes}."
+            f"{layer.classes}."
         )
-    indices = [f.index for f in stored.findings]
-    if len(set(indices)) != len(indices) or not all(0 <= t < stored.layer.classes for t in indices):
-        raise ValueError(
-            f"{out / EVIDENCE} names a class twice, or one that the layer does not have."
-        )
-    if _scope(stored) != summary["scope"]:
-        missing = sorted(set(range(stored.layer.classes)) - set(indices))
+    if _scope(findings) != summary["scope"]:
+        missing = sorted(set(range(layer.classes)) - {f.index for f in findings})
         first = f"; the first class without evidence is {missing[0]}" if missing else ""
         raise ValueError(
             f"{out / EVIDENCE} does not hold the classes that {SUMMARY} says were scanned{first}."
         )
 
 
-def _check_undecided(stored: Scan) -> None:
-    """Nobody can prove that a class is undecidable; but one that this version decides was weakened,
-    or is old.
-    """
-    open_ = [f.index for f in stored.findings if isinstance(f.evidence, Unknown)]
-    if not open_:
-        return
-    for f in scan(stored.layer, open_, features=stored.features).findings:
-        if not isinstance(f.evidence, Unknown):
-            raise ValueError(
-                f"Class {f.index} ({stored.layer.token(f.index)}) is filed as undecided, but "
-                f"is {f.evidence.verdict}: scan again."
-            )
-
-
-def _check_table(out: Path, stored: Scan) -> None:
+def _check_table(out: Path, table: pd.DataFrame) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        write_verdicts(stored.table, Path(folder) / TABLE)
+        write_verdicts(table, Path(folder) / TABLE)
         expected = _rows(Path(folder) / TABLE)
         usual = (Path(folder) / TABLE).stat().st_size
     if (size := (out / TABLE).stat().st_size) > 2 * usual + 2**20:
@@ -251,7 +232,7 @@ def _check_table(out: Path, stored: Scan) -> None:
     try:
         rows = _rows(out / TABLE)
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{out / TABLE} is no table ({str(error)[:80]}).") from None
+        raise ValueError(f"{out / TABLE} is not a valid table ({str(error)[:80]}).") from None
     for number, (theirs, ours) in enumerate(zip(rows, expected, strict=False)):
         if theirs != ours:
             what = "its header" if not number else f"row {number} (class {ours[0]})"
@@ -264,6 +245,25 @@ def _check_table(out: Path, stored: Scan) -> None:
             f"{out / TABLE} has {len(rows) - 1} rows, but there is evidence for "
             f"{len(expected) - 1} classes."
         )
+    if (out / PARQUET).is_file() and not _same_table(out / PARQUET, table):
+        raise ValueError(f"{out / PARQUET} differs from the evidence.")
+
+
+def _same_table(path: Path, table: pd.DataFrame) -> bool:
+    """Whether a parquet file holds this table, value for value."""
+    try:
+        stored = pd.read_parquet(path)
+    except ImportError:
+        raise ValueError(f"{path} cannot be compared without pyarrow: install that.") from None
+    except (ValueError, OSError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} is not a valid table ({str(error)[:80]}).") from None
+    names = list(table.columns)
+    if list(stored.columns) != names or len(stored) != len(table):
+        return False
+    rows = zip(*(stored[name].tolist() for name in names), strict=True)
+    ours = zip(*(table[name].tolist() for name in names), strict=True)
+    # repr: of a float all digits, of a NaN its name
+    return all(repr(a) == repr(b) for a, b in zip(rows, ours, strict=True))
 
 
 def _rows(path: Path) -> list[list[str]]:
@@ -278,30 +278,27 @@ def _read_summary(path: Path) -> dict[str, Any]:
         if path.stat().st_size > LONGEST_SUMMARY:
             raise ValueError("it is too long")
         summary = json.loads(path.read_text(encoding="utf-8"))
-        known = {"layer", "classes", "scope", "feature_set", "counts", "sha256", "digest"} <= set(
-            summary
-        )
-        if (
-            not known
-            or not isinstance(summary["sha256"], dict)
-            or set(summary["sha256"]) != {TABLE, EVIDENCE}
-        ):
+        fields = {"layer", "classes", "scope", "feature_set", "counts", "sha256", "digest"}
+        hashed = summary["sha256"] if fields <= set(summary) else None
+        if not isinstance(hashed, dict) or summary.get("format") != FORMAT:
             raise ValueError("it says nothing about what was scanned, or is of another version")
+        if not {TABLE, EVIDENCE} <= set(hashed) <= {TABLE, EVIDENCE, PARQUET, CARD}:
+            raise ValueError("it names other files")
         if summary["digest"] != _digest(summary):
             raise ValueError("it was changed after the scan")
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         reason = " ".join(str(error).split())[:100] or type(error).__name__
         raise ValueError(
-            f"{path} is no summary of a scan that can be verified ({reason})."
+            f"{path} is not a summary of a scan that can be verified ({reason})."
         ) from None
     return dict(summary)
 
 
-def _scope(found: Scan) -> dict[str, Any]:
+def _scope(findings: Sequence[Finding]) -> dict[str, Any]:
     """How many classes were scanned, and the SHA-256 of their numbers as 64-bit integers: the list
     need not be stored twice.
     """
-    indices = np.array([f.index for f in found.findings], dtype="<i8")
+    indices = np.array([f.index for f in findings], dtype="<i8")
     return {"count": len(indices), "sha256": hashlib.sha256(indices.tobytes()).hexdigest()}
 
 
@@ -328,4 +325,4 @@ def _versions() -> dict[str, str]:
     return found
 
 
-__all__ = ["EvidenceError", "Report", "recomputed", "sealed", "verify_folder", "write_folder"]
+__all__ = ["EvidenceError", "Report", "recomputed", "verify_folder", "write_folder"]

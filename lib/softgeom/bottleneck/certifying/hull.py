@@ -10,14 +10,13 @@ Nothing in it needs the same class above every rival: weights on any comparisons
 sum l_ab (w_a - w_b)``, prove that not every a is ahead of its b at once. Three routes, each for
 what the one before left open:
 
-1. *room*: the right side in float64 with its rounding bounds (box, ball, ellipsoid; needs room to
-   spare);
+1. *slack*: the right side in float64 with its rounding bounds (box, ball, ellipsoid; needs slack);
 2. *simplex*: v vanishes exactly in the coordinates K where it is tiny, for some weights near the
    given ones (after a normalisation: ``gain * v`` does, or is constant). With ``A = [(w_i - w_t)_K
    ; 1]`` and an approximate right inverse R, ``||I - A R|| < 1`` proves that A has full row rank
    and that weights ``l + delta`` solve the system with ``|delta| <= |R| ||r|| / (1 - ||I - A
    R||)``. If no weight turns negative, the combination exists. No bias and unbounded features need
-   this: there the bound is 0, without room;
+   this: there the bound is 0, without slack;
 3. *exact*: the right side in fractions, for weights that are fractions, or floats in small systems.
 
 Everything is computed in units (powers of two, hence exact) in which rows and features are of order
@@ -44,6 +43,9 @@ TINY = 1e-6
 # float weights are taken as fractions only when the right side is this small beside its terms
 NEAR_TIE = 1e-6
 EXACT_ENTRIES = 2**15  # and when there are at most so many products: 30 ms
+# what a bound <= 0 gives away for its own rounding: the second is what another machine's bound by
+# the same route keeps
+LOOSE, TIGHT = 1e-9, 1e-10
 COMFORT = 40  # sizes between 2^-40 and 2^40 are left as they are
 
 
@@ -100,42 +102,67 @@ def certify_comparisons(
     -----
     A bound <= 0 proves that at no x all comparisons hold strictly.
     """
-    above, below = np.asarray(above, dtype=np.intp), np.asarray(below, dtype=np.intp)
-    weights = np.asarray(weights)
-    valid = below.ndim == 1 and above.shape == below.shape == weights.shape and len(below) > 0
-    if (
-        not valid
-        or min(above.min(), below.min()) < 0
-        or max(above.max(), below.max()) >= layer.classes
-    ):
-        return np.inf
-    if np.any(above == below):
+    above, below, weights = np.asarray(above), np.asarray(below), np.asarray(weights)
+    if not are_weights(layer, above, below, weights):
         return np.inf
     if weights.dtype == object:
-        if not all(isinstance(weight, Fraction) and weight >= 0 for weight in weights) or not any(
-            weights
-        ):
-            return np.inf
-        return exact_comparisons(layer, features, above, below, weights.tolist())
-    weights = weights.astype(np.float64)
-    if not np.all(np.isfinite(weights)) or weights.min() < 0 or not weights.max() > 0:
-        return np.inf
-    # any non-negative weights may be tried
-    weights = np.ldexp(weights, -exponent(float(weights.max())))
-    kept = weights > 0
+        proven = exact_comparisons(layer, features, above, below, weights.tolist())
+        return 0.0 if proven else np.inf
     # what overflows proves nothing
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        system = _System(layer, features, above[kept], below[kept], weights[kept])
-        bound = system.room_bound()
+        system = _System.of(layer, features, above, below, weights)
+        bound = system.slack_bound()
         if not bound <= 0:
             bound = min(bound, system.simplex_bound())
     if not bound <= 0 and system.D.size <= EXACT_ENTRIES and system.is_near_tie():
-        exact = [Fraction(weight) for weight in weights[kept].tolist()]
-        bound = min(bound, exact_comparisons(layer, features, above[kept], below[kept], exact))
+        exact = [Fraction(weight) for weight in weights.tolist()]
+        bound = 0.0 if exact_comparisons(layer, features, above, below, exact) else bound
     return bound
 
 
-def has_room(
+def prove_comparisons(
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    above: NDArray[np.intp],
+    below: NDArray[np.intp],
+    weights: NDArray[Any],
+    margin: float,
+) -> bool:
+    """Whether the weights (k,) prove ``max_x min_n y_above[n] - y_below[n] <= margin <= 0``.
+
+    What another machine has certified is proven here too: float64 that rounds otherwise is followed
+    by fractions, which do not round.
+    """
+    above, below, weights = np.asarray(above), np.asarray(below), np.asarray(weights)
+    if not -np.inf < margin <= 0 or not are_weights(layer, above, below, weights):
+        return False
+    if weights.dtype != object:
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            system = _System.of(layer, features, above, below, weights)
+            if system.slack_bound(TIGHT) <= margin or system.simplex_bound(TIGHT) <= margin:
+                return True
+    exact = [Fraction(weight) for weight in weights.tolist()]
+    return exact_comparisons(layer, features, above, below, exact, Fraction(margin))
+
+
+def are_weights(
+    layer: SoftmaxLayer, above: NDArray[Any], below: NDArray[Any], weights: NDArray[Any]
+) -> bool:
+    """Whether these are comparisons (k,) of different classes of the layer, k > 0, and finite
+    weights >= 0 on them, not all zero.
+    """
+    if below.ndim != 1 or not above.shape == below.shape == weights.shape or not len(below):
+        return False
+    if above.dtype.kind not in "iu" or below.dtype.kind not in "iu" or np.any(above == below):
+        return False
+    if min(above.min(), below.min()) < 0 or max(above.max(), below.max()) >= layer.classes:
+        return False
+    if weights.dtype == object:
+        return all(isinstance(w, Fraction) and w >= 0 for w in weights) and any(weights)
+    return bool(np.all(np.isfinite(weights)) and weights.min() >= 0 and weights.max() > 0)
+
+
+def has_slack(
     layer: SoftmaxLayer,
     features: FeatureSet,
     t: int,
@@ -143,20 +170,9 @@ def has_room(
     weights: NDArray[np.float64],
 ) -> bool:
     """Whether valid float weights prove captivity as they are, by the first route."""
-    weights = np.ldexp(weights, -exponent(float(weights.max())))
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        return _System(layer, features, np.full(len(rivals), t), rivals, weights).room_bound() <= 0
-
-
-def exact_captivity(
-    layer: SoftmaxLayer,
-    features: FeatureSet,
-    t: int,
-    rivals: NDArray[np.intp],
-    weights: list[Fraction],
-) -> float:
-    """0 when the right side is at most 0 in exact arithmetic with these weights (k,), else inf."""
-    return exact_comparisons(layer, features, np.full(len(rivals), t), rivals, weights)
+        system = _System.of(layer, features, np.full(len(rivals), t), rivals, weights)
+        return system.slack_bound() <= 0
 
 
 def exact_comparisons(
@@ -165,19 +181,20 @@ def exact_comparisons(
     above: NDArray[np.intp],
     below: NDArray[np.intp],
     weights: list[Fraction],
-) -> float:
-    """The same for comparisons (k,)."""
+    margin: Fraction = Fraction(0),
+) -> bool:
+    """Whether the right side is at most ``s margin`` in exact arithmetic."""
     share: dict[int, Fraction] = {}  # of each row in v: rows that occur often are added up first
     for a, b, weight in zip(above.tolist(), below.tolist(), weights, strict=True):
         share[a] = share.get(a, Fraction(0)) + weight
         share[b] = share.get(b, Fraction(0)) - weight
-    v, c = [Fraction(0)] * layer.dimension, Fraction(0)
+    v, c = [Fraction(0)] * layer.dimension, -margin * sum(weights)
     for i, part in share.items():
         if part:
             row, bias = exact_row(layer, i)
             v = [value + part * w if w else value for value, w in zip(v, row, strict=True)]
             c += part * bias
-    return 0.0 if features.holds_down(*features.reduce_exactly(v, c)) else np.inf
+    return features.support_nonpositive(*features.reduce_exactly(v, c))
 
 
 def exact_row(layer: SoftmaxLayer, i: int) -> tuple[list[Fraction], Fraction]:
@@ -190,6 +207,20 @@ class _System:
     """The differences ``D = w_a - w_b`` (k, d), ``c = b_a - b_b`` (k,) and v, scaled, with their
     rounding bounds.
     """
+
+    @classmethod
+    def of(
+        cls,
+        layer: SoftmaxLayer,
+        features: FeatureSet,
+        above: NDArray[np.intp],
+        below: NDArray[np.intp],
+        weights: NDArray[Any],
+    ) -> _System:
+        """The system of any finite weights >= 0 that are not all zero, at most one after scaling."""
+        weights = weights.astype(np.float64)
+        weights, kept = np.ldexp(weights, -exponent(float(weights.max()))), weights > 0
+        return cls(layer, features, above[kept], below[kept], weights[kept])
 
     def __init__(
         self,
@@ -229,12 +260,12 @@ class _System:
         lost = underflow(k + 3) if np.any(own_bias != bias) else 0.0
         self.constant_error = slip * float(weights @ np.abs(self.c)) + lost
 
-    def room_bound(self) -> float:
+    def slack_bound(self, rounding: float = LOOSE) -> float:
         """The right side divided by s, rounded up."""
         reach, size = self.features.support_bound(self.v, self.v_error)
         right = reach + self.constant + self.constant_error
         right += gamma(self.d + 8) * (size + abs(self.constant) + self.constant_error)
-        return self._divide_up(right, self.total) if np.isfinite(right) else np.inf
+        return divide_up(right, self.total, self.power, rounding)
 
     def is_near_tie(self) -> bool:
         """Whether the right side is so close to 0 that rounding, not geometry, keeps the other
@@ -247,7 +278,7 @@ class _System:
         right = self.features.support_bound(self.v, np.zeros(self.d))[0] + self.constant
         return bool(right <= NEAR_TIE * whole + 2.0**20 * underflow(self.d))
 
-    def simplex_bound(self) -> float:
+    def simplex_bound(self, rounding: float = LOOSE) -> float:
         """The same with v = 0 exactly where it is tiny, for weights that must then exist."""
         E, E_error, c, c_error = self.features.equalities(self.D, self.c)
         v, size = self.weights @ E, self.weights @ np.abs(E)
@@ -279,7 +310,7 @@ class _System:
             )
         slack = gamma(self.d + 8) * (size_of_rest + abs(constant)) if size_of_rest else 0.0
         right = reach + constant + slack
-        return self._divide_up(right, self.total * 2) if right <= 0 else np.inf
+        return divide_up(right, self.total * 2, self.power, rounding) if right <= 0 else np.inf
 
     def _needs_all(self) -> bool:
         """Whether a v that does not vanish has infinite support."""
@@ -320,15 +351,18 @@ class _System:
         loss = np.inf if R is None else identity_error(A, A_error, R)
         return correction_bounds(R, right, loss) if R is not None and loss < 0.5 else None
 
-    def _divide_up(self, right: float, total: float) -> float:
-        """``right / s`` rounded up, in the units of the layer, when s is within rounding of
-        ``total``.
-        """
-        if not right <= 0:
-            # never 0: that would be a proof
-            return max(float(np.ldexp(right / total * INFLATE, self.power)), 5e-324)
-        bound = float(np.ldexp(right / total * (1 - 1e-9), self.power))
-        return max(bound, -np.finfo(float).max) if bound < -underflow(1) else 0.0
+
+def divide_up(right: float, total: float, power: int = 0, rounding: float = LOOSE) -> float:
+    """``right / s`` rounded up, in units of ``2^power``, when s is within rounding of ``total``; of
+    what is not finite, inf.
+    """
+    if not right <= 0:
+        if not np.isfinite(right):
+            return np.inf
+        # never 0: that would be a proof
+        return max(float(np.ldexp(right / total * INFLATE, power)), 5e-324)
+    bound = float(np.ldexp(right / total * (1 - rounding), power))
+    return max(bound, -np.finfo(float).max) if bound < -underflow(1) else 0.0
 
 
 def _right_inverse(

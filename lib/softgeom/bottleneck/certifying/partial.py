@@ -22,10 +22,12 @@ measured.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.layer import SoftmaxLayer
 from softgeom.rounding import INFLATE, gamma, norm_up, underflow
 
@@ -118,15 +120,25 @@ class PartialLook:
         return np.where(np.isnan(margin), -np.inf, margin)
 
 
-def partial_look(
-    layer: SoftmaxLayer, points: Sequence[NDArray[np.float32]], classes: NDArray[np.intp]
-) -> PartialLook | None:
-    """The partial look that costs least for classes (n,) at their points (d,), as far as a sample
-    of them tells; None where a full one does.
-
-    Layer and points are held exactly by float32.
+def certify_by(
+    checker: Checker, look: PartialLook, points: NDArray[np.float32], classes: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Certified lower bounds (n,) on the margins of classes (n,) at points (n, d), -inf outside the
+    set; below those of ``Checker.certify``.
     """
+    return np.where(checker.contains(points), look.margins(points, classes), -np.inf)
+
+
+def partial_look(
+    checker: Checker, points: Sequence[NDArray[Any]], classes: NDArray[np.intp]
+) -> PartialLook | None:
+    """The partial look that costs least for classes (n,) at points (d,) like these, as far as a
+    sample of them tells; None where a full one does, or only that is valid.
+    """
+    layer = checker.layer
     C, d = layer.W.shape
+    if not all(checker.is_narrow(point) for point in points):
+        return None
     if not FEWEST <= C or d > MOST_FEATURES or len(points) < 8 * SAMPLE:
         return None
     sample = np.linspace(0, len(points) - 1, SAMPLE).astype(np.intp)

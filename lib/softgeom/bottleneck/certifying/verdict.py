@@ -1,32 +1,38 @@
 """Verdicts and the evidence that each of them carries (paper 001, Sections 3.2 and 3.3).
 
-=============  ==========================================================  ==========================================
-verdict        evidence                                                    checked by, without a solver
-=============  ==========================================================  ==========================================
-argmaxable     ``Witness``: features x at which the class wins strictly    rounding bounds, else fractions: witness.py
-unargmaxable   ``Captors``: weights l >= 0 on the rivals that imprison it  the duality bound is <= 0: hull.py
-tied           ``Twin``: a class with equal logits on the whole set        equality, entry by entry: twins.py
-undecided      ``Unknown``: the best bound and the reason                  nothing is claimed
-=============  ==========================================================  ==========================================
+About a class:
+
+=============  ================================================================
+verdict        evidence
+=============  ================================================================
+argmaxable     ``Witness``: features x at which the class wins strictly
+unargmaxable   ``Captors``: weights l >= 0 on rivals that are never all behind
+tied           ``Twin``: a class with equal logits on the whole set
+undecided      ``Unknown``: the best bound and the reason; nothing is claimed
+=============  ================================================================
 
 *argmaxable* means winning strictly. A tied class never does, although ``numpy.argmax`` returns the
-first of twins.
+first of twins. About an order of classes (order.py): *possible*, with a ``Witness``; *impossible*,
+with ``Comparisons``; *undecided*.
+
+With ``v = sum l_ab (w_a - w_b)`` and ``c = sum l_ab (b_a - b_b)`` the smallest of the differences
+``y_a - y_b``, times ``sum l``, is at most ``v.x + c``. By linear programming duality such weights
+exist whenever the order is impossible over a convex closed bounded set, and by Caratheodory's
+theorem d + 1 comparisons suffice, however many classes there are.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.hull import certify_captivity
-from softgeom.bottleneck.certifying.twins import are_twins
-from softgeom.bottleneck.certifying.witness import WitnessChecker
-from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.bottleneck.certifying.order import Order
 
 Verdict = Literal["argmaxable", "unargmaxable", "tied", "undecided"]
+Reply = Literal["possible", "impossible", "undecided"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +44,7 @@ class Witness:
     """
 
     point: NDArray[Any]
-    verdict: Verdict = "argmaxable"
+    verdict: ClassVar[Verdict] = "argmaxable"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +57,20 @@ class Captors:
 
     rivals: NDArray[np.intp]
     weights: NDArray[Any]
-    verdict: Verdict = "unargmaxable"
+    verdict: ClassVar[Verdict] = "unargmaxable"
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """Comparisons (k,) that an order demands, and weights (k,) >= 0 whose mean of them is never
+    positive.
+
+    Floats, or Fractions (dtype object) where an equality must hold to the last bit.
+    """
+
+    above: NDArray[np.intp]
+    below: NDArray[np.intp]
+    weights: NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,21 +78,20 @@ class Twin:
     """Another class with the same logit at every x of the feature set."""
 
     twin: int
-    verdict: Verdict = "tied"
+    verdict: ClassVar[Verdict] = "tied"
 
 
 @dataclass(frozen=True, eq=False)
 class Unknown:
-    """No proof either way: the best margin is at most ``bound``, and at least nothing that was
-    certified.
-    """
+    """No proof either way; ``bound`` is where the best margin was seen last, no claim."""
 
     bound: float
     reason: str
-    verdict: Verdict = "undecided"
+    verdict: ClassVar[Verdict] = "undecided"
 
 
 Evidence = Witness | Captors | Twin | Unknown
+Proof = Witness | Comparisons | Unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,47 +108,25 @@ class Finding:
     radius: float
 
 
-class EvidenceError(ValueError):
-    """Evidence that does not prove the verdict it is filed under."""
-
-
-def check_evidence(layer: SoftmaxLayer, features: FeatureSet, t: int, evidence: Evidence) -> float:
-    """Re-check one piece of evidence without a solver; the margin or the bound that it certifies.
-
-    Returns
-    -------
-    float
-        A witness: a lower bound > 0 on its margin. Captors: an upper bound <= 0 on the best margin.
-        A twin: 0. Nothing is claimed for an undecided class, whose stored bound is returned as it
-        is.
-
-    Raises
-    ------
-    EvidenceError
-        If the evidence does not prove its verdict; the message names the class.
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One order, the evidence for its verdict, how that was found, and the margin or bound that it
+    certifies.
     """
-    if isinstance(evidence, Witness):
-        margin = float(
-            WitnessChecker(layer, features).certify(evidence.point[None], np.array([t]))[0]
-        )
-        if not margin > 0:
-            raise EvidenceError(
-                f"Class {t} ({layer.token(t)}): the witness does not certainly win inside "
-                "the feature set."
-            )
-        return margin
-    if isinstance(evidence, Captors):
-        bound = certify_captivity(layer, features, t, evidence.rivals, evidence.weights)
-        if not bound <= 0:
-            raise EvidenceError(
-                f"Class {t} ({layer.token(t)}): the weights do not prove that it can never win."
-            )
-        return bound
-    if isinstance(evidence, Twin):
-        if not are_twins(layer, features, t, evidence.twin):
-            raise EvidenceError(
-                f"Class {t} ({layer.token(t)}) is no twin of class {evidence.twin}: their "
-                "logits differ."
-            )
-        return 0.0
-    return evidence.bound
+
+    order: Order
+    evidence: Proof
+    method: str
+    steps: int
+    margin: float
+
+    @property
+    def verdict(self) -> Reply:
+        """What the evidence proves."""
+        if isinstance(self.evidence, Unknown):
+            return "undecided"
+        return "possible" if isinstance(self.evidence, Witness) else "impossible"
+
+
+class EvidenceError(ValueError):
+    """Evidence that does not prove the verdict or the number it is filed under."""

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from softgeom.bottleneck.certifying.checker import Checker, wins
 from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Unknown, Witness
-from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.proving.exact import decide_exactly
 from softgeom.bottleneck.proving.lp import MarginProgramme, SolverError
@@ -28,7 +28,7 @@ from softgeom.bottleneck.searching.look import look
 
 def decide(
     problem: Problem,
-    checker: WitnessChecker,
+    checker: Checker,
     t: int,
     z: NDArray[np.floating],
     rivals: NDArray[np.intp],
@@ -41,7 +41,7 @@ def decide(
     Returns
     -------
     evidence, float, int
-        The evidence, what it certifies (see ``check_evidence``), and the rounds that it took.
+        The evidence, what it certifies (see ``certify_evidence``), and the rounds that it took.
     """
     own, classes = problem.rows(np.array([t]), np.float64)[0], np.array([t])
     programme = start_programme(problem, own, float(problem.b[t]))
@@ -89,12 +89,12 @@ def decide(
 
 
 def _exactly(
-    problem: Problem, checker: WitnessChecker, t: int, rivals: NDArray[np.intp]
+    problem: Problem, checker: Checker, t: int, rivals: NDArray[np.intp]
 ) -> tuple[Witness | Captors, float]:
     """The verdict in fractions and what it certifies."""
     found = decide_exactly(problem.layer, problem.features, t, rivals)
     if isinstance(found, Witness):
-        return found, checker.exact_margin(found.point, t)[0]
+        return found, checker.margin(wins(t), found.point)
     return found, certify_captivity(problem.layer, problem.features, t, found.rivals, found.weights)
 
 

@@ -17,9 +17,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from softgeom.bottleneck.certifying.checker import Checker, wins
 from softgeom.bottleneck.certifying.hull import exact_row
 from softgeom.bottleneck.certifying.verdict import Captors, Witness
-from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.proving.least_distance import nearest_point
 from softgeom.bottleneck.proving.simplex import TooLargeError, best_margin
 from softgeom.layer import FeatureSet, SoftmaxLayer
@@ -64,7 +64,7 @@ def decide_exactly(
             f"{MOST_FEATURES})"
         )
     deadline = time.monotonic() + seconds
-    checker = WitnessChecker(layer, features)
+    checker = Checker(layer, features)
     own, bias = features.reduce_exactly(*exact_row(layer, t))
     working = [int(i) for i in rivals if i != t] or [0 if t else 1]
     D, c = [], []  # type: ignore[var-annotated]
@@ -83,10 +83,9 @@ def decide_exactly(
         for point in shorter(z):
             if features.contains_exactly(_fractions(point)) and _wins(D, c, _fractions(point)):
                 break
-        margin, stronger = checker.exact_margin(point, t)
-        if margin > 0:
+        if checker.margin(wins(t), point) > 0:
             return Witness(point)
-        fresh = [int(i) for i in stronger if int(i) not in set(working)][:64]
+        fresh = [int(i) for i in checker.not_beaten(t, point) if int(i) not in set(working)][:64]
         if not fresh or len(working) + len(fresh) > MOST_RIVALS:
             raise TooLargeError(
                 f"{len(working) + len(fresh)} rivals are too many for exact arithmetic (at "

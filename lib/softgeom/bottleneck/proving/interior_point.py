@@ -24,7 +24,7 @@ import numpy as np
 import scipy.linalg.lapack
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.room import certify_captives
+from softgeom.bottleneck.certifying.slack import certify_captives
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.proving.caratheodory import thin

@@ -15,10 +15,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.hull import certify_captivity, exact_row
-from softgeom.bottleneck.certifying.room import room_bounds
+from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
-from softgeom.bottleneck.certifying.witness import WitnessChecker
 from softgeom.bottleneck.proving.exact import decide_exactly
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 
@@ -57,7 +57,7 @@ def false_proofs(attempts: int, seed: int) -> int:
         t, rivals = layer.classes - 1, np.arange(layer.classes - 1)
         bounds = (
             certify_captivity(layer, features, t, rivals, weights),
-            room_bounds(layer, features, [t], [Captors(rivals, weights)])[0],
+            slack_bounds(layer, features, [t], [Captors(rivals, weights)])[0],
         )
         if min(bounds) <= 0:
             wrong += decide_exactly(layer, features, t, rivals).verdict != "unargmaxable"
@@ -74,7 +74,7 @@ def false_witnesses(attempts: int, seed: int) -> int:
         rival = w + rng.integers(-1, 2, d) * np.spacing(w.astype(dtype)).astype(float)
         layer = SoftmaxLayer(np.array([w, rival]).astype(dtype))
         point = np.ldexp(x, power).astype(dtype)
-        certified = WitnessChecker(layer, Unbounded()).certify(point[None], np.array([0]))[0]
+        certified = Checker(layer, Unbounded()).certify(point[None], np.array([0]))[0]
         exact = [Fraction(float(v)) for v in point]
         own, other = (
             sum((p * q for p, q in zip(exact_row(layer, i)[0], exact, strict=True)), Fraction(0))

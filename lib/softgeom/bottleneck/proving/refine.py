@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from softgeom.bottleneck.certifying.hull import (
     TINY,
     certify_captivity,
-    exact_captivity,
+    exact_comparisons,
     exact_row,
-    has_room,
+    has_slack,
 )
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.proving.lifting import solve_by_lifting
@@ -42,7 +42,7 @@ def refine(
     get worse.
     """
     bound = certify_captivity(layer, features, t, captors.rivals, captors.weights)
-    if captors.weights.dtype == object or has_room(
+    if captors.weights.dtype == object or has_slack(
         layer, features, t, captors.rivals, captors.weights
     ):
         return captors, bound
@@ -79,20 +79,15 @@ def make_exact(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Capto
     if captors.weights.dtype == object:
         return captors
     finer = refine(layer, features, t, captors)[0]
-    if (
-        exact_captivity(
-            layer, features, t, finer.rivals, [Fraction(w) for w in finer.weights.tolist()]
-        )
-        <= 0
-    ):
-        return Captors(
-            finer.rivals, np.array([Fraction(w) for w in finer.weights.tolist()], dtype=object)
-        )
+    as_they_are = [Fraction(w) for w in finer.weights.tolist()]
+    own = np.full(len(finer.rivals), t)
+    if exact_comparisons(layer, features, own, finer.rivals, as_they_are):
+        return Captors(finer.rivals, np.array(as_they_are, dtype=object))
     K = _equalities(layer, features, t, finer)[1]
-    own = exact_row(layer, t)[0]
+    row = exact_row(layer, t)[0]
     rows = [
         features.equalities_exactly(
-            [p - q for p, q in zip(own, exact_row(layer, int(i))[0], strict=True)]
+            [p - q for p, q in zip(row, exact_row(layer, int(i))[0], strict=True)]
         )
         for i in finer.rivals
     ]

@@ -21,7 +21,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.hull import certify_captivity
-from softgeom.bottleneck.certifying.room import room_bounds
+from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Problem
 
@@ -123,7 +123,7 @@ def _proven_together(
     worth = np.flatnonzero((weights > 0).any(axis=1) & np.isfinite(weights).all(axis=1))
     kept = weights > 0
     captors = [Captors(rivals[kept[n]], weights[n, kept[n]]) for n in worth]
-    bounds = room_bounds(problem.layer, problem.features, classes[worth].tolist(), captors)
+    bounds = slack_bounds(problem.layer, problem.features, classes[worth].tolist(), captors)
     return {
         int(classes[n]): (few, bound)
         for n, few, bound in zip(worth, captors, bounds.tolist(), strict=True)

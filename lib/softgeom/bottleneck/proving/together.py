@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.room import certify_captives
+from softgeom.bottleneck.certifying.slack import certify_captives
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.proving.bases import Bases

@@ -20,6 +20,7 @@ export async function scanFolder({ layer, findings, stored, set, tokens, about }
   for (const { verdict } of decided) counts[verdict]++;
   const summary = {
     ...about,
+    format: 4,
     left_out_as_undecided: findings.filter(({ verdict }) => !(verdict in KINDS)).map(({ t }) => t),
     layer: identity,
     classes: layer.classes,
@@ -38,34 +39,41 @@ async function evidenceFiles(layer, decided, radii, identity, set) {
   const points = new Float64Array(winners.length * layer.d);
   winners.forEach(({ z }, n) => z.forEach((value, k) => (points[n * layer.d + k] = value / layer.unit)));
   const head = {
-    format: 3,
-    layer: await sha256(text(pythonJson(identity))),
-    identity,
-    of: layer.classes,
+    format: 4,
+    holds: "scan",
+    layer: identity,
     features: fieldsOf(set),
     methods: decided.map(({ method }) => method),
     reasons: [],
     exact_points: [],
     exact_weights: [],
+    sections: [],
   };
+  const proofs = captives.map(inOrder);
   const longs = (values) => npy("<i8", [values.length], BigInt64Array.from(values, BigInt));
   const doubles = (values) => npy("<f8", [values.length], Float64Array.from(values));
   const arrays = {
     head: headArray(pythonJson(head)),
-    classes: longs(decided.map(({ t }) => t)),
     kinds: npy("|i1", [decided.length], Int8Array.from(decided, ({ verdict }) => KINDS[verdict])),
     steps: longs(decided.map(({ steps }) => steps)),
     margins: doubles(decided.map(({ margin }) => margin)),
+    points32: npy("<f4", [0, layer.d], new Float32Array(0)),
+    points64: npy("<f8", [winners.length, layer.d], points),
+    counts: longs(proofs.map((proof) => proof.length)),
+    below: longs(proofs.flatMap((proof) => proof.map(([rival]) => rival))),
+    weights: doubles(proofs.flatMap((proof) => proof.map(([, weight]) => weight))),
+    classes: longs(decided.map(({ t }) => t)),
     radii: doubles(radii),
-    points32: npy("<f4", [0], new Float32Array(0)),
-    points64: npy("<f8", winners.length ? [winners.length, layer.d] : [0], points),
-    captor_counts: longs(captives.map(({ rivals }) => rivals.length)),
-    captors: longs(captives.flatMap(({ rivals }) => rivals)),
-    weights: doubles(captives.flatMap(({ weights }) => weights)),
     twins: longs(of("tied").map(({ twin }) => twin)),
-    bounds: doubles([]),
   };
   return Object.fromEntries(Object.entries(arrays).map(([name, bytes]) => [`${name}.npy`, bytes]));
+}
+
+/** Rivals in increasing order, each with its weight; none without. */
+function inOrder({ rivals, weights }) {
+  return Array.from(rivals, (rival, n) => [rival, weights[n]])
+    .filter(([, weight]) => weight > 0)
+    .sort(([a], [b]) => a - b);
 }
 
 /** One string as NumPy stores it: no dimension, four bytes a character. */

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.certifying import room
+from softgeom.bottleneck.certifying import slack
 from softgeom.bottleneck.certifying.hull import certify_captivity, exact_row
-from softgeom.bottleneck.certifying.room import certify_captives, room_bounds
+from softgeom.bottleneck.certifying.slack import certify_captives, slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.features import Ball, Box, Unbounded
 from softgeom.layer import SoftmaxLayer
@@ -46,8 +46,8 @@ def test_a_bound_is_above_the_right_side_in_fractions(
                 rivals, rng.choice([1e-9, 0.3, 1.0, 1e9], len(rivals)) * rng.random(len(rivals))
             )
         )
-    with mock.patch.object(room, "DENSE", dense):
-        bounds = room_bounds(layer, Box(high), range(8), captors)
+    with mock.patch.object(slack, "DENSE", dense):
+        bounds = slack_bounds(layer, Box(high), range(8), captors)
     for t, bound in enumerate(bounds):
         row, bias = exact_row(layer, t)
         weights = [Fraction(w) for w in captors[t].weights.tolist()]
@@ -85,7 +85,7 @@ def test_a_mixture_rounded_outwards_is_no_captive(seed: int, d: int, room: float
         for k in range(d)
     ]
     right = 100 * sum(map(abs, v)) - sum(exact) * Fraction(room)
-    bound = room_bounds(layer, Box(100.0), [0], [captors])[0]
+    bound = slack_bounds(layer, Box(100.0), [0], [captors])[0]
     assert bound == np.inf or right / sum(exact) <= Fraction(float(bound)) < 0
 
 
@@ -101,7 +101,7 @@ def test_it_finds_the_room_that_one_at_a_time_finds(features) -> None:
         certify_captivity(layer, features, 60 + n, c.rivals, c.weights)
         for n, c in enumerate(captors)
     ]
-    found = room_bounds(layer, features, range(60, 90), captors)
+    found = slack_bounds(layer, features, range(60, 90), captors)
     low = np.array(expected) < 0
     assert low.any()
     assert not low.all()
@@ -121,12 +121,12 @@ def test_what_is_no_proof_and_what_has_no_room_is_left_open() -> None:
         Captors(two, np.zeros(2)), Captors(np.arange(3), np.ones(3)), Captors(np.array([1, 3]), np.ones(2)),
         Captors(np.array([-1, 1]), np.ones(2)), Captors(np.zeros(0, np.intp), np.zeros(0)), Captors(two, half),
     ]  # fmt: skip
-    assert (room_bounds(layer, Box(5.0), [0] * len(bad), bad) == np.inf).all()
+    assert (slack_bounds(layer, Box(5.0), [0] * len(bad), bad) == np.inf).all()
     good = Captors(two, np.ones(2))
-    assert room_bounds(layer, Box(5.0), [0], [good])[0] == pytest.approx(-1.0)
+    assert slack_bounds(layer, Box(5.0), [0], [good])[0] == pytest.approx(-1.0)
     assert certify_captives(layer, Box(5.0), [0, 0], [good, bad[-1]]).tolist() == pytest.approx(
         [-1.0, 0.0], abs=1.1
     )
-    assert room_bounds(layer, Unbounded(), [0], [good])[0] == np.inf
-    assert room_bounds(layer, Box(1e60), [0], [good])[0] == np.inf
-    assert room_bounds(layer, Box(5.0), [], []).shape == (0,)
+    assert slack_bounds(layer, Unbounded(), [0], [good])[0] == np.inf
+    assert slack_bounds(layer, Box(1e60), [0], [good])[0] == np.inf
+    assert slack_bounds(layer, Box(5.0), [], []).shape == (0,)

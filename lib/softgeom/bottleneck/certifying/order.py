@@ -117,8 +117,15 @@ class Order:
             below.append(np.tile(low, len(up)))
         return np.concatenate(above), np.concatenate(below)
 
-    def holds(self, above: NDArray[np.intp], below: NDArray[np.intp], classes: int) -> bool:
-        """Whether each comparison (k,) of a proof is one that the order demands."""
+    def demands(self, above: NDArray[Any], below: NDArray[Any], classes: int) -> bool:
+        """Whether each comparison (k,) of a proof, k > 0, is one that the order demands."""
+        above, below = np.asarray(above), np.asarray(below)
+        if above.ndim != 1 or above.shape != below.shape or not len(above):
+            return False
+        if above.dtype.kind not in "iu" or below.dtype.kind not in "iu":
+            return False
+        if min(above.min(), below.min()) < 0 or max(above.max(), below.max()) >= classes:
+            return False
         level = np.full(classes, -2)  # classes that are not compared
         if self.rest:
             level[:] = len(self.blocks)

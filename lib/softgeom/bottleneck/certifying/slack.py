@@ -1,14 +1,15 @@
-"""Captivity with room to spare, for many classes at once: the first route of hull.py as two
-products, sparse where the weights are.
+"""Captivity with slack, for many classes at once: the first route of hull.py as two products,
+sparse where the weights are.
 
 With ``L`` (n, C) the sparse matrix of all weights and s its row sums, the combinations of all
 classes together are
 
-    v = s W_t - L W,    c = s b_t - L b,    |error of v| <= gamma (s |W_t| + L |W|),    |error of c| <= gamma (s |b_t| + L |b|).
+    v = s W_t - L W,    c = s b_t - L b,
 
-Nothing is subtracted before it is summed, so that the rounding bound is the sum of the sizes rather
-than that of the differences: a little more than in hull.py, and nothing beside the room that most
-captives have. What it leaves open is for hull.py, one class at a time.
+with errors of at most ``gamma (s |W_t| + L |W|)`` and ``gamma (s |b_t| + L |b|)``. Nothing is
+subtracted before it is summed, so that the rounding bound is the sum of the sizes rather than that
+of the differences: a little more than in hull.py, and nothing beside the slack that most captives
+have. What it leaves open is for hull.py, one class at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.hull import COMFORT, certify_captivity
+from softgeom.bottleneck.certifying.hull import (
+    COMFORT,
+    LOOSE,
+    are_weights,
+    certify_captivity,
+    divide_up,
+)
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import exponent, gamma, underflow
@@ -34,7 +41,7 @@ def certify_captives(
     """``certify_captivity`` for many classes: upper bounds (n,) on their best margins; inf where
     nothing is proven.
     """
-    bounds = room_bounds(layer, features, classes, captors)
+    bounds = slack_bounds(layer, features, classes, captors)
     for n in np.flatnonzero(~(bounds <= 0)).tolist():
         bounds[n] = certify_captivity(
             layer, features, int(classes[n]), captors[n].rivals, captors[n].weights
@@ -42,10 +49,14 @@ def certify_captives(
     return bounds
 
 
-def room_bounds(
-    layer: SoftmaxLayer, features: FeatureSet, classes: Sequence[int], captors: Sequence[Captors]
+def slack_bounds(
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    classes: Sequence[int],
+    captors: Sequence[Captors],
+    rounding: float = LOOSE,
 ) -> NDArray[np.float64]:
-    """Upper bounds (n,) on the best margins that float weights prove with room; positive or inf
+    """Upper bounds (n,) on the best margins that float weights prove with slack; positive or inf
     says nothing.
 
     Fractions, weights that are none, and sizes at the ends of float64 are left to
@@ -57,18 +68,24 @@ def room_bounds(
     valid = [
         n
         for n, (t, few) in enumerate(zip(classes, captors, strict=True))
-        if _is_valid(layer, int(t), few)
+        if few.weights.dtype != object
+        and are_weights(layer, np.full(len(few.rivals), t), few.rivals, few.weights)
     ]
     for start in range(0, len(valid), TOGETHER):
         part = valid[start : start + TOGETHER]
+        some = [captors[n] for n in part]
         bounds[part] = _bounds(
-            layer, features, np.array([classes[n] for n in part]), [captors[n] for n in part]
+            layer, features, np.array([classes[n] for n in part]), some, rounding
         )
     return bounds
 
 
 def _bounds(
-    layer: SoftmaxLayer, features: FeatureSet, classes: NDArray[np.intp], captors: list[Captors]
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    classes: NDArray[np.intp],
+    captors: list[Captors],
+    rounding: float,
 ) -> NDArray[np.float64]:
     counts = [len(few.rivals) for few in captors]
     there, columns = np.unique(np.concatenate([few.rivals for few in captors]), return_inverse=True)
@@ -93,32 +110,12 @@ def _bounds(
         L = L.toarray()  # more products, several times sooner; what is zero adds no rounding
     v = s * own - L @ rows
     error = gamma(n) * (s * np.abs(own) + L @ np.abs(rows)) + underflow(n)
-    return np.array([_divide_up(features, *each) for each in zip(v, error, s[:, 0], strict=True)])
-
-
-def _divide_up(
-    features: FeatureSet, v: NDArray[np.float64], error: NDArray[np.float64], s: float
-) -> float:
-    """The right side of hull.py's inequality divided by s, rounded up: towards zero where it is
-    negative.
-    """
-    reach, size = features.support_bound(v[:-1], error[:-1])
-    constant, constant_error = float(v[-1]), float(error[-1])
-    right = reach + constant + constant_error
-    right += gamma(len(v) + 8) * (size + abs(constant) + constant_error)
-    bound = right / s * (1 - 1e-9)
-    return bound if bound < -underflow(1) else np.inf
-
-
-def _is_valid(layer: SoftmaxLayer, t: int, captors: Captors) -> bool:
-    """Whether these are finite float weights >= 0, not all zero, on other classes of the layer."""
-    rivals, weights = captors.rivals, captors.weights
-    if (
-        weights.dtype == object
-        or rivals.ndim != 1
-        or rivals.shape != weights.shape
-        or not len(rivals)
-    ):
-        return False
-    inside = rivals.min() >= 0 and rivals.max() < layer.classes and not (rivals == t).any()
-    return bool(inside and weights.min() >= 0 and 0 < weights.max() < np.inf)
+    found = np.empty(len(classes))
+    for k, (each, off, total) in enumerate(zip(v, error, s[:, 0].tolist(), strict=True)):
+        reach, size = features.support_bound(each[:-1], off[:-1])
+        constant, constant_error = float(each[-1]), float(off[-1])
+        right = reach + constant + constant_error
+        right += gamma(len(each) + 8) * (size + abs(constant) + constant_error)
+        found[k] = divide_up(right, total, 0, rounding)
+    # a bound that underflow has taken is no slack
+    return np.where(found < 0, found, np.inf)
