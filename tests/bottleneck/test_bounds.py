@@ -203,8 +203,9 @@ def test_a_bound_is_in_the_units_of_the_layer(power: int) -> None:
 def test_a_bound_that_is_lost_below_the_normal_range_is_zero_or_no_proof() -> None:
     assert hull.divide_up(-np.finfo(float).tiny, 1.0) == 0.0
     assert hull.divide_up(np.nextafter(0.0, 1.0), 8.0) == 5e-324
-    with np.errstate(over="ignore"):
-        assert hull.divide_up(-1.0, 1.0, 2000) == -np.finfo(float).max
+    assert hull.in_given_units(-1.0, 2000) == -np.finfo(float).max
+    assert hull.in_given_units(1.0, -2000) == 5e-324
+    assert hull.in_given_units(-1.0, -2000) == 0
     assert hull.divide_up(np.nan, 1.0) == hull.divide_up(np.inf, 1.0) == np.inf
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.certifying.checker import Checker
+from softgeom.bottleneck.certifying.checker import Checker, wins
 from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.proving.enumeration import enumerate_verdicts
 from softgeom.bottleneck.proving.near_ties import false_proofs, false_witnesses, without_bounds
@@ -160,7 +160,7 @@ def test_margins_among_the_subnormal_numbers_are_rounded_down() -> None:
     third = Fraction(2) ** -1060 * Fraction(2, 3)
     layer = SoftmaxLayer(np.array([[0.0], [3.0]]), np.array([2.0**-1060, 0.0]))
     point = np.array([Fraction(2) ** -1060 / 9], dtype=object)
-    margin = Checker(layer, Box(1.0)).exact_margin(point, 0)[0]
+    margin = Checker(layer, Box(1.0)).margin(wins(0), point, np.inf)
     assert margin == np.nextafter(float(third), 0)
     assert Fraction(margin) < third < Fraction(float(third))
     assert float(shrink(2 / 3, -1060)) == margin

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 
-from softgeom.bottleneck.certifying import archive
+from softgeom.bottleneck import blocks
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.verdict import (
     Captors,
@@ -26,7 +26,7 @@ from softgeom.bottleneck.certifying.verdict import (
     Witness,
 )
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
-from softgeom.bottleneck.scan_result import COLUMNS, Scan
+from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
@@ -239,7 +239,7 @@ def test_radius_is_a_lower_bound() -> None:
 def test_table_has_its_columns_and_the_same_call_the_same_table() -> None:
     layer = uniform_layer(300, 3, seed=2)
     first, second = scan(layer), scan(layer, block=64, n_jobs=2, backend="threading")
-    assert list(first.table.columns) == COLUMNS
+    assert list(first.table.columns) == "class token verdict method steps margin radius".split()
     assert first.table.verdict.tolist() == second.table.verdict.tolist()
     assert first.table.equals(scan(layer).table)
 
@@ -269,14 +269,14 @@ def test_feature_sets_survive_saving(tmp_path, features) -> None:
 def test_damaged_and_missing_files_are_told(tmp_path) -> None:
     layer = normal_layer(10, 2)
     path = tmp_path / "scan.npz"
-    with pytest.raises(ValueError, match="no saved scan"):
+    with pytest.raises(ValueError, match="file of evidence"):
         Scan.load(path, layer)
     scan(layer).save(path)
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(ValueError, match="no saved scan, or is damaged"):
+    with pytest.raises(ValueError, match="not a valid file of evidence"):
         Scan.load(path, layer)
     np.savez(path, W=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(ValueError, match="no saved scan"):
+    with pytest.raises(ValueError, match="file of evidence"):
         Scan.load(path, layer)
 
 
@@ -337,9 +337,23 @@ def test_a_block_of_other_code_is_computed_anew(tmp_path, monkeypatch) -> None:
     layer = normal_layer(30, 3)
     scan(layer, checkpoint=tmp_path)
     before = set(tmp_path.iterdir())
-    monkeypatch.setattr(archive, "code", lambda: "another version of the proofs")
+    monkeypatch.setattr(blocks, "code", lambda: "another version of the proofs")
     scan(layer, checkpoint=tmp_path)
     assert len(set(tmp_path.iterdir())) == 2 * len(before)
+
+
+def test_an_edited_block_is_set_aside_and_computed_again(tmp_path, caplog) -> None:
+    layer = uniform_layer(40, 3, seed=1)
+    whole = scan(layer, checkpoint=tmp_path).table
+    for path in tmp_path.glob("*.npz"):
+        with np.load(path) as file:
+            arrays = {name: file[name].copy() for name in file.files}
+        won = arrays["margins"] > 0
+        arrays["margins"][won & np.isfinite(arrays["margins"])] *= 1.5
+        np.savez(path, **arrays)
+    assert scan(layer, checkpoint=tmp_path).table.equals(whole)
+    assert "does not prove its verdicts: set aside" in caplog.text
+    assert list(tmp_path.glob("*.damaged"))
 
 
 def test_classes_to_scan_are_checked() -> None:
@@ -483,9 +497,9 @@ def test_the_host_multiplies_a_sample_of_what_a_device_has_found(flaw, monkeypat
     layer, again, certify = normal_layer(400, 40, seed=2), [], Checker.certify
     plain = scan(layer)
 
-    def counting(self, points, classes):
+    def counting(self, points, classes, claimed=None):
         again.append(len(points))
-        return certify(self, points, classes)
+        return certify(self, points, classes, claimed)
 
     monkeypatch.setattr(Checker, "certify", counting)
     if flaw == "shifted":
@@ -545,18 +559,18 @@ def test_where_a_partial_look_does_not_pay_verdicts_only_is_the_full_scan(
     features, monkeypatch
 ) -> None:
     from softgeom.bottleneck import scanner
-    from softgeom.bottleneck.certifying import partial, witness
+    from softgeom.bottleneck.certifying import partial
 
-    prepared = []
+    prepared, whole = [], partial.partial_look
 
     def prepare(*arguments):
-        prepared.append(partial.partial_look(*arguments))
+        prepared.append(whole(*arguments))
         return prepared[-1]
 
     monkeypatch.setattr(partial, "FEWEST", 400)
     monkeypatch.setattr(partial, "SAMPLE", 25)
     monkeypatch.setattr(scanner, "PARTIAL", 200)
-    monkeypatch.setattr(witness, "partial_look", prepare)
+    monkeypatch.setattr(scanner, "partial_look", prepare)
     layer, asked = hard_layer(500, 24, planted=10), np.arange(300, 500)
     full, part = (
         scan(layer, asked, features=features, verdicts_only=only) for only in (False, True)

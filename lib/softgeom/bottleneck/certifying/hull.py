@@ -35,7 +35,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from softgeom.layer import FeatureSet, SoftmaxLayer
-from softgeom.rounding import INFLATE, exponent, gamma, underflow
+from softgeom.rounding import INFLATE, exponent, gamma, shrink, underflow
 
 # v_k counts as zero below this fraction of sum_i l_i |w_t - w_i|_k: the LP's tolerance and float32
 # reach it
@@ -114,6 +114,7 @@ def certify_comparisons(
         bound = system.slack_bound()
         if not bound <= 0:
             bound = min(bound, system.simplex_bound())
+    bound = in_given_units(bound, system.power)
     if not bound <= 0 and system.D.size <= EXACT_ENTRIES and system.is_near_tie():
         exact = [Fraction(weight) for weight in weights.tolist()]
         bound = 0.0 if exact_comparisons(layer, features, above, below, exact) else bound
@@ -139,7 +140,9 @@ def prove_comparisons(
     if weights.dtype != object:
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             system = _System.of(layer, features, above, below, weights)
-            if system.slack_bound(TIGHT) <= margin or system.simplex_bound(TIGHT) <= margin:
+            # in the units of the system: the margin may be where float64 ends
+            claimed = Fraction(margin) / Fraction(2) ** system.power
+            if system.slack_bound(TIGHT) <= claimed or system.simplex_bound(TIGHT) <= claimed:
                 return True
     exact = [Fraction(weight) for weight in weights.tolist()]
     return exact_comparisons(layer, features, above, below, exact, Fraction(margin))
@@ -265,7 +268,7 @@ class _System:
         reach, size = self.features.support_bound(self.v, self.v_error)
         right = reach + self.constant + self.constant_error
         right += gamma(self.d + 8) * (size + abs(self.constant) + self.constant_error)
-        return divide_up(right, self.total, self.power, rounding)
+        return divide_up(right, self.total, rounding)
 
     def is_near_tie(self) -> bool:
         """Whether the right side is so close to 0 that rounding, not geometry, keeps the other
@@ -310,7 +313,7 @@ class _System:
             )
         slack = gamma(self.d + 8) * (size_of_rest + abs(constant)) if size_of_rest else 0.0
         right = reach + constant + slack
-        return divide_up(right, self.total * 2, self.power, rounding) if right <= 0 else np.inf
+        return divide_up(right, self.total * 2, rounding) if right <= 0 else np.inf
 
     def _needs_all(self) -> bool:
         """Whether a v that does not vanish has infinite support."""
@@ -352,17 +355,23 @@ class _System:
         return correction_bounds(R, right, loss) if R is not None and loss < 0.5 else None
 
 
-def divide_up(right: float, total: float, power: int = 0, rounding: float = LOOSE) -> float:
-    """``right / s`` rounded up, in units of ``2^power``, when s is within rounding of ``total``; of
-    what is not finite, inf.
-    """
+def divide_up(right: float, total: float, rounding: float = LOOSE) -> float:
+    """``right / s`` rounded up, when s is within rounding of ``total``; of what is not finite, inf."""
     if not right <= 0:
-        if not np.isfinite(right):
-            return np.inf
         # never 0: that would be a proof
-        return max(float(np.ldexp(right / total * INFLATE, power)), 5e-324)
-    bound = float(np.ldexp(right / total * (1 - rounding), power))
+        return max(right / total * INFLATE, 5e-324) if np.isfinite(right) else np.inf
+    bound = right / total * (1 - rounding)
     return max(bound, -np.finfo(float).max) if bound < -underflow(1) else 0.0
+
+
+def in_given_units(bound: float, power: int) -> float:
+    """``2^power bound`` rounded up."""
+    if not power or not bound or bound == np.inf:
+        return bound
+    if bound > 0:
+        with np.errstate(over="ignore", under="ignore"):
+            return max(float(np.ldexp(bound, power)), 5e-324)
+    return max(float(shrink(bound, power)), -np.finfo(float).max)
 
 
 def _right_inverse(

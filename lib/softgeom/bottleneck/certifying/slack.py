@@ -116,6 +116,6 @@ def _bounds(
         constant, constant_error = float(each[-1]), float(off[-1])
         right = reach + constant + constant_error
         right += gamma(len(each) + 8) * (size + abs(constant) + constant_error)
-        found[k] = divide_up(right, total, 0, rounding)
+        found[k] = divide_up(right, total, rounding)
     # a bound that underflow has taken is no slack
     return np.where(found < 0, found, np.inf)
