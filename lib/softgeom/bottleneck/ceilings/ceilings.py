@@ -1,0 +1,430 @@
+"""How probable can an output ever become? Ceilings of classes, floors of any target, with proof.
+
+    found = softgeom.bottleneck.ceilings(layer)     # |x| <= 100
+    found.table                                    # class, token, ceiling, reached
+    found.counts(0.5)                              # outputs that can, and that may, reach one half
+    found.verify()                                 # every bound again, without a solver
+
+``ceiling[t] = sup over x of softmax(W x + b)_t``. Each class has a point; what it attains is a
+lower bound of the ceiling, and the softmax there proves an upper one (bound.py). For a target
+distribution p the floor is ``inf over x of KL(p || softmax(W x + b))``: what a model with this
+layer loses at least on contexts whose true next-token distribution is p (the softmax bottleneck of
+Yang et al. 2018 as a number per target).
+
+Classes share points: rows that training never moved have one best point in common. So the points
+found so far are tried on all open classes, one product for all, before anything is searched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from softgeom.bottleneck.ceilings.bound import Certificate, Certifier, Target, one_class
+from softgeom.bottleneck.ceilings.descent import Descent, Program, descend, make_program
+from softgeom.bottleneck.ceilings.polish import polish
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
+from softgeom.parallel import Backend, run_blocks
+from softgeom.writing import whole
+
+GAP = 0.03  # nats between what is attained and what is proven: a ceiling to three per cent
+SEEDS = 64  # classes solved first: all blocks start from their points
+TOGETHER = 128  # classes that descend at once
+BLOCK = 2048  # classes of a block, the unit of parallel work and of checkpoints
+# relative: what another processor's rounding may change in a bound
+MACHINES = 1e-9
+
+Array64 = NDArray[np.float64]
+Target_ = dict[int, float] | Sequence[int]
+
+
+@dataclass(frozen=True, eq=False)
+class Ceilings:
+    """Certified ceilings of some or all classes of a layer over a feature set.
+
+    ``ceiling`` (n,) are upper bounds on the probability of ``classes`` (n,) at any x of the set,
+    ``reached`` (n,) lower bounds on what they have at their points, ``points[at]``.
+    """
+
+    layer: SoftmaxLayer
+    features: FeatureSet
+    classes: NDArray[np.intp]
+    points: NDArray[Any]
+    at: NDArray[np.intp]
+    ceiling: Array64
+    reached: Array64
+    looks: NDArray[np.intp] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __repr__(self) -> str:
+        low = int((self.ceiling < 0.5).sum())
+        return (
+            f"Ceilings({len(self):,} of {self.layer.classes:,} classes, "
+            f"{self.features.describe()}: {low:,} below one half)"
+        )
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per class: class, token, ceiling (rounded up), reached (rounded down)."""
+        tokens = [self.layer.token(int(t)) for t in self.classes]
+        columns = {"class": self.classes, "token": pd.Series(tokens, dtype=object)}
+        return pd.DataFrame({**columns, "ceiling": self.ceiling, "reached": self.reached})
+
+    def counts(self, at: float) -> dict[str, int]:
+        """How many classes certainly reach a probability, certainly never do, and are in doubt.
+
+        Raises
+        ------
+        ValueError
+            If ``at`` is no probability above 0.
+        """
+        if not 0 < at <= 1:
+            raise ValueError(f"A probability to reach lies above 0 and is at most 1, not {at}.")
+        reach, never = int((self.reached >= at).sum()), int((self.ceiling < at).sum())
+        return {"reach": reach, "never": never, "in doubt": len(self) - reach - never}
+
+    def verify(self) -> bool:
+        """Recompute every bound from layer and points alone, without a solver.
+
+        Raises
+        ------
+        ValueError
+            At the first class whose point does not prove what is claimed; the message names it.
+        """
+        again = _certified(self.layer, self.features, self.classes, self.points, self.at)
+        for name, ours, claimed in (
+            ("ceiling", again.ceiling, self.ceiling),
+            ("probability", -again.reached, -self.reached),
+        ):
+            if (wrong := np.flatnonzero(~(ours <= claimed))).size:
+                t = int(self.classes[wrong[0]])
+                raise ValueError(
+                    f"Class {t} ({self.layer.token(t)}): its point does not prove the {name} "
+                    f"{abs(claimed[wrong[0]])!r}, only {abs(ours[wrong[0]])!r}."
+                )
+        return True
+
+
+def ceilings(
+    layer: SoftmaxLayer,
+    classes: ArrayLike | None = None,
+    *,
+    features: FeatureSet = Box(100.0),  # noqa: B008 - frozen
+    gap: float = GAP,
+    seed: int = 0,
+    n_jobs: int = 1,
+    backend: Backend | None = None,
+    address: str | None = None,
+    checkpoint: str | Path | None = None,
+    progress: bool = False,
+) -> Ceilings:
+    """For each class the largest probability that any features of the set can give it.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        Weights (C, d), bias (C,) or none.
+    classes : integers, optional
+        The classes asked about, each once; default all.
+    features : FeatureSet
+        Where x may lie.
+    gap : float
+        Aim, in nats, for the distance of what is proven from what is attained; a class that
+        attains more than ``exp(-gap)`` is done, for no ceiling exceeds 1.
+    seed : int
+        Chooses the classes that are solved first, and with them points and bounds within the gap.
+    n_jobs, backend, address
+        See ``softgeom.parallel.run_blocks``.
+    checkpoint : path, optional
+        Folder for the points of finished blocks; a second call goes on there. Bounds are always
+        computed anew.
+    progress : bool
+        Print how far the work is, when it takes longer than some seconds.
+
+    Raises
+    ------
+    ValueError
+        If a class is out of range or given twice, ``gap`` is not positive, or the feature set does
+        not fit the layer.
+    """
+    chosen = _chosen(layer, classes)
+    if not gap > 0 or not math.isfinite(gap):
+        raise ValueError(f"gap is a positive number of nats, not {gap}.")
+    features.check(layer.dimension)
+    folder = None if checkpoint is None else Path(checkpoint).absolute()
+    task = _Task(layer, features, gap, folder, np.zeros((0, layer.dimension), np.float32))
+    rng = np.random.default_rng(seed)
+    first = np.sort(rng.choice(chosen, min(SEEDS, len(chosen)), replace=False))
+    seeds = ceiling_block(task, first)
+    task = _Task(layer, features, gap, folder, seeds[0].astype(np.float32))
+    blocks = [(chosen[n : n + BLOCK],) for n in range(0, len(chosen), BLOCK)]
+    parts = run_blocks(
+        ceiling_block,
+        blocks,
+        n_jobs=n_jobs,
+        backend=backend,
+        address=address,
+        shared=task,
+        description="bounding probabilities" if progress else None,
+    )
+    offsets = np.cumsum([0, *(len(part[0]) for part in parts)])
+    points = np.concatenate([part[0] for part in parts])
+    at = np.concatenate([part[1] + o for part, o in zip(parts, offsets[:-1], strict=True)])
+    looks = np.concatenate([part[2] for part in parts])
+    ceiling, reached = (np.concatenate([part[n] for part in parts]) for n in (3, 4))
+    return Ceilings(layer, features, chosen, points, at, ceiling, reached, looks)
+
+
+def floor(
+    layer: SoftmaxLayer,
+    targets: Iterable[Target_],
+    *,
+    features: FeatureSet = Box(100.0),  # noqa: B008 - frozen
+    gap: float = 0.005,
+    steps: int = 400,
+) -> pd.DataFrame:
+    """For each target distribution the KL divergence that no features of the set undercut.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        Weights (C, d), bias (C,) or none.
+    targets : iterable
+        Each a dict class -> probability that sums to one, or a sequence of classes, all equally
+        likely.
+    features : FeatureSet
+        Where x may lie.
+    gap : float
+        Aim, in nats, for the distance of what is proven from what is attained.
+    steps : int
+        At most so many steps of the descent.
+
+    Returns
+    -------
+    DataFrame
+        alternatives (classes of the target), entropy, floor (proven, at least 0), attained; nats.
+
+    Raises
+    ------
+    ValueError
+        If a target is empty, names a class twice or one that does not exist, or has probabilities
+        that are not positive or do not sum to one.
+    """
+    asked = [_target(layer, n, target) for n, target in enumerate(targets)]
+    if not asked:
+        return pd.DataFrame(columns=["alternatives", "entropy", "floor", "attained"])
+    program = make_program(layer, features)
+    shares = [t.weights / t.weights.sum() for t in asked]
+    means = np.stack([s @ program.W[t.classes] for s, t in zip(shares, asked, strict=True)])
+    shifts = np.array([float(s @ program.b[t.classes]) for s, t in zip(shares, asked, strict=True)])
+    entropies = np.array([t.entropy[0] for t in asked])
+    start = np.zeros((len(asked), layer.dimension), np.float32)
+    # a KL divergence within the gap of zero is done, whatever its bound
+    parts = [
+        descend(
+            program, means[n].astype(np.float32)[None], shifts[n : n + 1], start[n : n + 1],
+            gap=gap, least=entropies[n] + gap, steps=steps,
+        )
+        for n in range(len(asked))
+    ]  # fmt: skip
+    points = np.concatenate([part.Z for part in parts]).astype(np.float64)
+    certifier = Certifier(layer, features)
+    proven = certifier.certify(points, asked, np.arange(len(asked)))
+    return pd.DataFrame(
+        {
+            "alternatives": [len(t.classes) for t in asked],
+            "entropy": entropies,
+            "floor": np.maximum(proven.floor, 0.0),
+            "attained": proven.attained,
+        }
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    layer: SoftmaxLayer
+    features: FeatureSet
+    gap: float
+    checkpoint: Path | None
+    seeds: NDArray[np.float32]
+
+
+Part = tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp], Array64, Array64]
+
+
+def ceiling_block(task: _Task, classes: NDArray[np.intp]) -> Part:
+    """Points (m, d) of a block, which is whose (n,), looks (n,), ceilings (n,), reached (n,)."""
+    kept = None if task.checkpoint is None else _block_path(task, classes)
+    found = None if kept is None else _read_block(kept, len(classes), task.layer.dimension)
+    if found is None:
+        found = _search(task, classes)
+        if kept is not None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with whole(kept) as fresh, fresh.open("wb") as file:
+                np.savez(file, points=found[0], at=found[1], looks=found[2])
+    points, at, looks = found
+    proven = _certified(task.layer, task.features, classes, points, at)
+    # what is written holds on any machine: its rounding may differ by a few units
+    ceiling = np.minimum(1.0, proven.ceiling * (1 + MACHINES))
+    return points, at, looks, ceiling, proven.reached * (1 - MACHINES)
+
+
+def _search(
+    task: _Task, classes: NDArray[np.intp]
+) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
+    program = make_program(task.layer, task.features)
+    pool = _Pool(program, classes, task.gap)
+    pool.add(np.zeros((1, task.layer.dimension), np.float32))
+    pool.add(task.seeds)
+    looks = np.zeros(len(classes), np.intp)
+    while len(open_ := pool.open()):
+        batch = open_[:TOGETHER]
+        found = descend(
+            program,
+            program.W[classes[batch]],
+            program.b[classes[batch]].astype(np.float64),
+            pool.starts(batch),
+            gap=task.gap / 2,
+            least=task.gap / 2,
+        )
+        looks[batch] = found.looks
+        pool.close(batch, found)
+    points, at = pool.points()
+    if isinstance(task.features, Unbounded):
+        points, at = polish(task.layer, classes, points, at)
+    return points, at, looks
+
+
+class _Pool:
+    """Points found so far, and for each class the one at which its loss is least."""
+
+    def __init__(self, program: Program, classes: NDArray[np.intp], gap: float) -> None:
+        self.program, self.classes, self.gap = program, classes, gap
+        self.Z = np.zeros((0, program.W.shape[1]), np.float32)
+        self.best = np.zeros(len(classes), np.intp)
+        self.loss = np.full(len(classes), np.inf)
+        self.done = np.zeros(len(classes), bool)
+
+    def open(self) -> NDArray[np.intp]:
+        """Positions of the classes that no point serves yet."""
+        return np.flatnonzero(~self.done)
+
+    def starts(self, batch: NDArray[np.intp]) -> NDArray[np.float32]:
+        """The best known points (n, d) of some classes."""
+        return self.Z[self.best[batch]]
+
+    def add(self, Z: NDArray[np.float32]) -> None:
+        """Try points (m, d) on all open classes."""
+        if not len(Z):
+            return
+        first, self.Z = len(self.Z), np.concatenate([self.Z, Z])
+        zero = np.zeros_like(Z)
+        level, means = self.program.losses(Z, zero, np.zeros(len(Z)))
+        open_ = self.open()
+        rows, b = self.program.W[self.classes[open_]], self.program.b[self.classes[open_]]
+        losses = level - (rows @ Z.T + b[:, None])  # (n, m)
+        which = losses.argmin(axis=1)
+        least = losses[np.arange(len(open_)), which]
+        better = least < self.loss[open_]
+        n = open_[better]
+        self.loss[n], self.best[n] = least[better], which[better] + first
+        G = means[which[better]] - rows[better]
+        gaps = self.program.judged.gap(Z[which[better]], G)
+        self.done[n] = (gaps <= self.gap) | (least[better] <= self.gap / 2)
+
+    def close(self, batch: NDArray[np.intp], found: Descent) -> None:
+        """Take the ends of descents: of the classes that they were for, and for others."""
+        first = len(self.Z)
+        self.done[batch] = True
+        self.best[batch], self.loss[batch] = first + np.arange(len(batch)), found.loss
+        self.add(found.Z)
+
+    def points(self) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+        """The points that some class uses, and which is whose."""
+        used, at = np.unique(self.best, return_inverse=True)
+        return self.Z[used], at.astype(np.intp)
+
+
+def _certified(
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    classes: NDArray[np.intp],
+    points: NDArray[Any],
+    at: NDArray[np.intp],
+) -> Certificate:
+    targets = [one_class(t) for t in classes.tolist()]
+    return Certifier(layer, features).certify(points, targets, at)
+
+
+def _chosen(layer: SoftmaxLayer, classes: ArrayLike | None) -> NDArray[np.intp]:
+    if classes is None:
+        return np.arange(layer.classes)
+    given = np.atleast_1d(np.asarray(classes))
+    if given.dtype.kind not in "iu" or given.ndim != 1 or not given.size:
+        raise ValueError("classes is a list of class numbers, at least one.")
+    if given.min() < 0 or given.max() >= layer.classes:
+        raise ValueError(
+            f"classes lie between 0 and {layer.classes - 1}, not {given.min()} to {given.max()}."
+        )
+    chosen, count = np.unique(given, return_counts=True)
+    if (count > 1).any():
+        raise ValueError(f"class {chosen[count > 1][0]} is given twice.")
+    return chosen.astype(np.intp)
+
+
+def _target(layer: SoftmaxLayer, n: int, given: Target_) -> Target:
+    where = f"target {n}"
+    if isinstance(given, dict):
+        classes, weights = list(given), np.array(list(given.values()), dtype=np.float64)
+    else:
+        classes = list(given)
+        weights = np.full(len(classes), 1.0 / max(1, len(classes)))
+    if not classes:
+        raise ValueError(f"{where} names no class.")
+    index = np.array(classes)
+    if index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= layer.classes:
+        raise ValueError(f"{where} names a class that the layer does not have.")
+    if len(np.unique(index)) < len(index):
+        raise ValueError(f"{where} names a class twice.")
+    if not np.isfinite(weights).all() or (weights <= 0).any() or abs(weights.sum() - 1) > 1e-6:
+        raise ValueError(f"{where}: probabilities are positive and sum to one.")
+    return Target(index.astype(np.intp), weights)
+
+
+def _block_path(task: _Task, classes: NDArray[np.intp]) -> Path:
+    digest = hashlib.sha256(json.dumps([task.features.to_json(), task.gap]).encode())
+    for array in (task.layer.W, task.layer.bias, task.seeds, classes):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    assert task.checkpoint is not None
+    return task.checkpoint / f"ceilings-{digest.hexdigest()[:32]}.npz"
+
+
+def _read_block(
+    path: Path, n: int, d: int
+) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp]] | None:
+    """The points of a finished block; None where there are none that fit."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            points, at, looks = (file[name] for name in ("points", "at", "looks"))
+    except (OSError, ValueError, KeyError):
+        return None
+    fits = points.ndim == 2 and points.shape[1] == d and at.shape == looks.shape == (n,)
+    if not fits or points.dtype.kind != "f" or at.dtype.kind != "i" or looks.dtype.kind != "i":
+        return None
+    if not len(points) or at.min() < 0 or at.max() >= len(points):
+        return None
+    return points, at.astype(np.intp), looks.astype(np.intp)
+
+
+__all__ = ["Ceilings", "ceiling_block", "ceilings", "floor"]
