@@ -1,28 +1,34 @@
-"""Certified floors of the loss, and with them ceilings of probability: what a point proves.
+"""Certified bounds on probabilities: what a point, or captors, prove about every input.
 
-For a target distribution p and any distribution q over the C classes, every x of the feature set X
-has (weak duality of ``LSE(y) = max_q q.y + H(q)``)
+*Classes.* For any weights ``l >= 0``, sum 1, on the rivals of class t, and every x of the set X,
 
-    KL(p || softmax(W x + b)) >= H(q) - H(p) + b.(q - p) - s_X(v),    v = W^T (p - q),
+    1 / p_t(x) - 1 = sum_{i != t} exp(y_i - y_t) >= exp(sum l_i (y_i - y_t) + H(l))
 
-with s_X the support function of X. A stored point z gives q: its unnormalised softmax u, floats
-that need not be exact, for any numbers ``u >= 0`` not all zero make a q. For ``p = e_t`` the right
-side L is a floor under ``-log p_t``: whatever the input, class t has probability at most
-``exp(-L)``.
+by Jensen's inequality (the arithmetic mean of ``exp(y_i - y_t) / l_i`` under l is at least the
+geometric one), and with ``r = w_t - sum l_i w_i`` the exponent is at least
 
-Two routes to the last term:
+    A(l) = H(l) + sum l_i b_i - b_t - s_X(r),
 
-1. *support*: s_X(v) of the rounded v with its error;
-2. *exact mean*: v made to vanish, which unbounded features need. With ``D_i = w_i - w_t`` and
-   ``M = sum u_i D_i D_i^T`` the weights ``u_i (1 + D_i.mu)``, ``M mu = -sum u_i D_i``, have exactly
-   the mean row w_t. They exist and are positive when ``eps = max |D_i| |r| / lambda_min(M) < 1``,
-   and H and b.q change by little more than eps times their size.
+s_X the support function of X. So ``p_t <= 1 / (1 + exp A)`` at every x, whatever the sign of A: the
+*ceiling*. The weights may be a proof's captors (valid, often loose: k captors without slack give
+1 / (k + 1) at best), or the softmax of the rivals at any point z: at the best point of a compact X
+that is the least such bound, by convex duality (F(x) = -log p_t(x) is convex).
 
-That the same point also attains a loss (``Certificate.attained``) is an upper bound of the floor.
+*Distributions.* For a target p and any distribution q, likewise, every x has
 
+    KL(p || softmax(W x + b)) >= H(q) - H(p) + b.(q - p) - s_X(W^T (p - q)):
+
+the *floor* that q, the softmax at a point, proves.
+
+Unbounded features need ``r = 0``. With ``D_i = w_i - w_t`` and ``M = sum u_i D_i D_i^T`` the
+weights ``u_i (1 + D_i.mu)``, ``M mu = -sum u_i D_i``, have exactly the mean row w_t: they exist and
+are positive when ``eps = max |D_i| |sum u_i D_i| / lambda_min(M) < 1``, and A changes by little
+more than eps times the size of its terms.
+
+Weights u are floats that need be no exact softmax: any ``u >= 0``, not all zero, make an l or a q.
 Rounding: sums and products as in ``softgeom.rounding``. ``exp`` and ``log`` are taken to be within
-``LIBRARY`` of the truth, relatively: libraries promise four units in the last place (2^-51); a
-test compares them with exact arithmetic. Entries of u below exp(-700) are set to zero.
+``LIBRARY`` of the truth, relatively; libraries promise a few units in the last place (2^-52), and a
+test holds them to it. What lies below exp(-700) of the highest logit is left out of u.
 """
 
 from __future__ import annotations
@@ -30,40 +36,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import gamma, norm_up, underflow
 
-LIBRARY = 2.0**-48  # relative error of exp and log: 16 units in the last place
+LIBRARY = 2.0**-48  # relative error of exp and log: sixteen units in the last place
 LEAST_EXPONENT = -700.0  # below, u would come near the end of float64's normal range
 TILE_BYTES = 2**24  # logits held at once
-# eps of the second route that a spread borrowed from another point may leave: its cost in nats
+# eps that the spread of another point may leave: its cost, in nats, is a few times as much
 SMALL_ENOUGH = 1e-6
 REMEMBERED = 8  # points whose spread of rows others may borrow
 
 Array64 = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Certificate:
-    """Bounds in nats, (n,) each: floor <= inf_x KL(p || softmax) <= attained."""
-
-    floor: Array64
-    attained: Array64
-
-    @property
-    def ceiling(self) -> Array64:
-        """Upper bounds on ``exp(-floor)``: the most probable that a single class can become."""
-        with np.errstate(over="ignore"):
-            return np.minimum(1.0, np.exp(-self.floor) * (1 + LIBRARY))
-
-    @property
-    def reached(self) -> Array64:
-        """Lower bounds on the probability of a single class at its point."""
-        return np.maximum(0.0, np.exp(-self.attained) * (1 - LIBRARY))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,23 +63,14 @@ class Target:
 
     @property
     def entropy(self) -> tuple[float, float]:
-        """``H(p)`` and a bound on its error."""
-        if len(self.weights) == 1:
-            return 0.0, 0.0
-        total = float(self.weights.sum())
-        shares = self.weights / total
+        """``H(p)`` in nats, and a bound on its error."""
+        shares = self.weights / float(self.weights.sum())
         H = float(-(shares @ np.log(shares)))
-        k = len(shares)
-        return H, (gamma(2 * k + 8) + LIBRARY) * (H + 2)
-
-
-def one_class(t: int) -> Target:
-    """All of the probability on class t."""
-    return Target(np.array([t], dtype=np.intp), np.ones(1))
+        return H, (gamma(3 * len(shares) + 8) + LIBRARY) * (H + 2)
 
 
 class Certifier:
-    """Certifies floors of one layer over one feature set."""
+    """Certifies bounds for one layer over one feature set; holds what all of them need."""
 
     def __init__(self, layer: SoftmaxLayer, features: FeatureSet) -> None:
         features.check(layer.dimension)
@@ -101,96 +80,163 @@ class Certifier:
         self.columns = np.abs(self.W).max(axis=0)  # (d,)
         self.norm = float(norm_up(self.W).max())
         self.most_bias = float(np.abs(self.b).max())
-        # unnormalised softmaxes and the least spread of the rows under each
+        # unnormalised softmaxes, and the least spread of the rows under each
         self._spreads: list[tuple[Array64, float]] = []
 
-    def certify(
-        self, Z: NDArray[np.floating], targets: Sequence[Target], at: NDArray[np.intp]
-    ) -> Certificate:
-        """What points prove about targets.
+    def ceilings(
+        self, Z: NDArray[Any], classes: NDArray[np.intp], at: NDArray[np.intp]
+    ) -> tuple[Array64, Array64]:
+        """Upper bounds on the probabilities of classes at every x, and lower ones at their points.
 
         Parameters
         ----------
         Z : (m, d) array
             Points in the coordinates of evidence (x, or u of a norm).
-        targets : sequence of n targets
-            Distributions over the classes.
+        classes : (n,) integers
+            The classes.
         at : (n,) integers
-            Which point belongs to each target: a point is evaluated once for all of its targets.
+            Whose point is which: a point is evaluated once for all of its classes.
+
+        Returns
+        -------
+        ceiling, reached : (n,) arrays
+            ``ceiling >= sup_x p_t(x) >= p_t(point) >= reached``; 1 and 0 where nothing is proven.
         """
-        floor, attained = np.full(len(targets), -np.inf), np.full(len(targets), np.inf)
+        ceiling, reached = np.ones(len(classes)), np.zeros(len(classes))
+        for look, group in self._looks(Z, at):
+            for n in group.tolist():
+                t = int(classes[n])
+                ceiling[n] = odds_to_ceiling(self._odds(look, t))
+                log_p = -self._attained(look, Target(np.array([t]), np.ones(1)))
+                reached[n] = math.exp(log_p) * (1 - LIBRARY) if log_p > LEAST_EXPONENT else 0.0
+        return ceiling, np.minimum(reached, ceiling)
+
+    def floors(
+        self, Z: NDArray[Any], targets: Sequence[Target], at: NDArray[np.intp]
+    ) -> tuple[Array64, Array64]:
+        """Lower bounds on the divergences of targets from every softmax, and upper ones at points.
+
+        Returns
+        -------
+        floor, attained : (n,) arrays
+            ``floor <= inf_x KL(p || softmax) <= KL at the point <= attained``, nats; floor >= 0.
+        """
+        floor, attained = np.zeros(len(targets)), np.full(len(targets), np.inf)
+        for look, group in self._looks(Z, at):
+            for n in group.tolist():
+                proven = self._floor(look, targets[n])
+                floor[n] = max(0.0, proven) if not math.isnan(proven) else 0.0
+                attained[n] = self._attained(look, targets[n])
+        return floor, attained
+
+    @np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore")
+    def ceiling_of_captors(self, t: int, rivals: ArrayLike, weights: ArrayLike) -> float:
+        """The ceiling that weights (k,) on rivals (k,) of class t prove; 1 where they prove none.
+
+        Raises
+        ------
+        ValueError
+            If rivals or weights are not as a proof's captors.
+        """
+        index, weights = np.asarray(rivals, np.intp), np.asarray(weights, np.float64)
+        fits = (
+            index.ndim == 1 and index.shape == weights.shape and len(index) and (index != t).all()
+        )
+        if not fits or index.min() < 0 or index.max() >= self.layer.classes:
+            raise ValueError(f"class {t}: captors are other classes, each with a weight")
+        if not np.isfinite(weights).all() or not (weights > 0).all():
+            raise ValueError(f"class {t}: weights of captors are positive numbers")
+        u = np.zeros(self.layer.classes)
+        np.add.at(u, index, weights / weights.max())
+        there = np.flatnonzero(u)
+        few = u[there]
+        own = np.log(few)
+        look = _Look(
+            y=np.zeros(0),
+            u=u,
+            top=0.0,
+            total=float(few.sum()),
+            mean=few @ self.W[there],
+            entropy=float(-(few @ own)),
+            bias=float(few @ self.b[there]),
+            size=float(few @ np.abs(own)),
+            error=0.0,
+            inside=False,
+        )
+        return odds_to_ceiling(self._odds(look, t))
+
+    def _looks(self, Z: NDArray[Any], at: NDArray[np.intp]) -> Any:
+        """Each point that is used, with the positions of those that use it."""
         order = np.argsort(at, kind="stable")
         used, first = np.unique(at[order], return_index=True)
         groups = np.split(order, first[1:])
         size = max(1, TILE_BYTES // (8 * self.layer.classes))
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
             for start in range(0, len(used), size):
-                looks = self._look(Z[used[start : start + size]].astype(np.float64))
-                for look, group in zip(looks, groups[start : start + size], strict=True):
-                    for n in group.tolist():
-                        floor[n] = self._floor(look, targets[n])
-                        attained[n] = self._attained(look, targets[n])
-        return Certificate(np.where(np.isnan(floor), -np.inf, floor), attained)
+                part = slice(start, start + size)
+                yield from zip(
+                    self._look(np.asarray(Z[used[part]], float)), groups[part], strict=True
+                )
 
     def _look(self, Z: Array64) -> list[_Look]:
+        d = self.layer.dimension
         x, moved = self.features.features_at(Z)
-        inside = self.features.contains(Z)
         Y = x @ self.W.T + self.b
         top = Y.max(axis=1, keepdims=True)
-        A = Y - top  # exact arguments of exp: their own rounding makes another q, not an error
+        A = (
+            Y - top
+        )  # the arguments of exp as they are: their rounding makes other weights, no error
         U = np.where(A < LEAST_EXPONENT, 0.0, np.exp(A))
-        size = norm_up(x)
-        error = gamma(self.layer.dimension + 6) * (self.norm * size + self.most_bias)
-        error += self.norm * moved + underflow(self.layer.dimension + 6)
-        means, entropies = U @ self.W, np.einsum("nc,nc->n", U, -A)
-        return [
-            _Look(*each)
-            for each in zip(
-                x, Y, U, top[:, 0], U.sum(axis=1), means, entropies, U @ self.b, error, inside,
-                strict=True,
-            )
-        ]  # fmt: skip
+        error = gamma(d + 6) * (self.norm * norm_up(x) + self.most_bias) + self.norm * moved
+        entropy = np.einsum("nc,nc->n", U, -A)
+        columns = (Y, U, top[:, 0], U.sum(axis=1), U @ self.W, entropy, U @ self.b, entropy)
+        inside = self.features.contains(Z) & np.isfinite(Y).all(axis=1)
+        rest = (error + underflow(d + 6), inside)
+        return [_Look(*each) for each in zip(*columns, *rest, strict=True)]
 
-    def _floor(self, look: _Look, target: Target) -> float:
-        """``H(q) - H(p) + b.(q - p) - s_X(v)``, rounded down; see the module's text."""
-        k, C = len(target.classes), self.layer.classes
-        shares = target.weights / target.weights.sum()
-        rows = self.W[target.classes]
-        v = shares @ rows - look.mean / look.total
-        error = (gamma(2 * C + 16) + gamma(2 * k + 8)) * self.columns + underflow(C)
-        reach, size = self.features.support_bound(v, error)
-        reach += gamma(len(v) + 8) * size
-        if np.isinf(reach) and k == 1:
-            return self._floor_of_exact_mean(look, int(target.classes[0]))
-        H, H_error = target.entropy
-        own = float(shares @ self.b[target.classes])
-        value = (look.entropy + look.bias) / look.total + math.log(look.total) - H - own - reach
-        terms = look.entropy / look.total + 2 * self.most_bias + abs(math.log(look.total)) + H
-        slack = (gamma(2 * C + 2 * k + 16) + 4 * LIBRARY) * (terms + 1) + H_error
-        return value - slack - gamma(8) * (terms + abs(reach))
+    def _odds(self, look: _Look, t: int) -> float:
+        """A(l), rounded down, for the weights of a look without class t; -inf proves nothing."""
+        own = float(look.u[t])
+        total = look.total - own
+        if not total > 0:
+            return -math.inf
+        n = gamma(2 * self.layer.classes + 24)
+        # what was summed with class t and taken off again is off by its share of the whole
+        whole = look.total / total
+        r = (look.total * self.W[t] - look.mean) / total
+        r_error = n * 4 * whole * self.columns + underflow(self.layer.classes)
+        reach, size = self.features.support_bound(r, r_error)
+        reach += gamma(len(r) + 8) * size
+        if math.isinf(reach):
+            return self._odds_of_exact_mean(look, t)
+        entropy = look.entropy - own * -math.log(own) if own else look.entropy
+        terms = (look.size + own * 700) / total + 2 * whole * self.most_bias + abs(math.log(total))
+        slack = (n + 4 * LIBRARY) * 2 * (terms + whole) + gamma(8) * abs(reach)
+        value = (entropy + look.bias - own * float(self.b[t])) / total + math.log(total)
+        return value - float(self.b[t]) - reach - slack
 
-    def _floor_of_exact_mean(self, look: _Look, t: int) -> float:
-        """The floor over unbounded features, for weights near u with exactly the mean row w_t."""
-        C = self.layer.classes
-        # sum u_i (w_i - w_t) and its rounding: products with w_i are summed, then the difference
-        r = look.mean - look.total * self.W[t]
-        r_error = gamma(C + 8) * 2 * self.columns * look.total + underflow(C)
-        r_norm = float(norm_up(np.abs(r) + r_error))
+    def _odds_of_exact_mean(self, look: _Look, t: int) -> float:
+        """A(l), rounded down, of weights near the look's with exactly the mean row w_t."""
+        C, n = self.layer.classes, gamma(2 * self.layer.classes + 24)
+        own = float(look.u[t])
+        total = look.total - own
+        # sum u_i D_i, to which class t adds nothing, and its rounding
+        r = np.abs(look.mean - look.total * self.W[t])
+        r_norm = float(norm_up(r + n * 2 * self.columns * look.total + underflow(C)))
         least = self._least_spread(look, r_norm)
-        if not least > 0:
+        eps = 2 * self.norm * r_norm / least * (1 + 1e-9) if least > 0 else math.inf
+        if not eps < 0.25:
             return -math.inf
-        eps = 2 * self.norm * r_norm / least * (1 + 1e-9)
-        if not eps < 0.5:
-            return -math.inf
-        # sum u' T and its change, T = -log u + b_i - b_t
-        sum_T = look.entropy + look.bias - look.total * float(self.b[t])
-        size_T = look.entropy + 2 * self.most_bias * look.total
-        slack = (gamma(2 * C + 16) + 4 * LIBRARY) * (size_T + look.total)
-        numerator = sum_T - slack - eps * size_T * (1 + 1e-9) - 1.5 * eps * look.total
-        share = numerator / (look.total * (1 + eps if numerator > 0 else 1 - eps))
-        value = share + math.log(look.total) + math.log1p(-eps)
-        terms = abs(share) + abs(math.log(look.total)) + 1
-        return value - (gamma(2 * C + 16) + 4 * LIBRARY) * terms
+        # sum over rivals of u' T, T = -log u' + b_i - b_t, with u' = u (1 + at most eps)
+        entropy = look.entropy - own * -math.log(own) if own else look.entropy
+        sum_T = entropy + look.bias - look.total * float(self.b[t])
+        size_T = look.size + own * 700 + 2 * self.most_bias * look.total
+        slack = (n + 4 * LIBRARY) * 2 * (size_T + look.total)
+        low = sum_T - slack - eps * (1 + 1e-9) * (size_T + 2 * look.total)
+        share = low / (total * (1 + eps if low > 0 else 1 - eps))
+        value = share + math.log(total) + math.log1p(-eps)
+        terms = abs(share) + abs(math.log(total)) + 1
+        return value - (n * look.total / total + 4 * LIBRARY) * terms
 
     def _least_spread(self, look: _Look, r_norm: float) -> float:
         """A lower bound on ``lambda_min(sum u_i (w_i - c)(w_i - c)^T)``, whatever c is.
@@ -201,72 +247,98 @@ class Certifier:
         for u, least in reversed(self._spreads):
             there = u > 0
             share = float((look.u[there] / u[there]).min()) * (1 - gamma(2))
-            if share * least * SMALL_ENOUGH >= 2 * self.norm * r_norm:
+            if least > 0 and share * least * SMALL_ENOUGH >= 2 * self.norm * r_norm:
                 return share * least
         least = self._spread(look)
-        self._spreads = [*self._spreads[-REMEMBERED:], (look.u, least)]
+        self._spreads = [*self._spreads[1 - REMEMBERED :], (look.u, least)]
         return least
 
     def _spread(self, look: _Look) -> float:
         d, C = self.layer.dimension, self.layer.classes
         centre = look.mean / look.total
         M = np.zeros((d, d))
+        there = np.flatnonzero(look.u)
         step = max(1, TILE_BYTES // (8 * d))
-        for start in range(0, C, step):
-            D = self.W[start : start + step] - centre
-            M += D.T @ (look.u[start : start + step, None] * D)
+        for start in range(0, len(there), step):
+            part = there[start : start + step]
+            D = self.W[part] - centre
+            M += D.T @ (look.u[part, None] * D)
         # each entry is a sum of C products of a few roundings, of at most u |D_i| |D_j|
         trace = float(np.trace(M)) * (1 + gamma(C + 8))
         off = gamma(C + 8) * (trace + 4 * look.total * self.norm**2)
         # about the true mean the matrix is smaller, by total times the squared error of the centre
-        off += look.total * (gamma(C + 8) * 2 * float(norm_up(self.columns))) ** 2
-        return _least_eigenvalue(M, trace) - off
+        off += look.total * (gamma(2 * C + 8) * 2 * float(norm_up(self.columns))) ** 2
+        return least_eigenvalue(M, trace) - off
+
+    def _floor(self, look: _Look, target: Target) -> float:
+        """``H(q) - H(p) + b.(q - p) - s_X(W^T (p - q))``, rounded down."""
+        k, n = len(target.classes), gamma(2 * self.layer.classes + 24)
+        shares = target.weights / target.weights.sum()
+        v = shares @ self.W[target.classes] - look.mean / look.total
+        error = (n + gamma(2 * k + 8)) * 2 * self.columns + underflow(self.layer.classes)
+        reach, size = self.features.support_bound(v, error)
+        reach += gamma(len(v) + 8) * size
+        H, H_error = target.entropy
+        own = float(shares @ self.b[target.classes])
+        value = (look.entropy + look.bias) / look.total + math.log(look.total) - H - own - reach
+        terms = look.size / look.total + 2 * self.most_bias + abs(math.log(look.total)) + H
+        slack = (n + gamma(2 * k + 8) + 4 * LIBRARY) * 2 * (terms + 1) + H_error
+        return value - slack - gamma(8) * abs(reach)
 
     def _attained(self, look: _Look, target: Target) -> float:
         """KL(p || softmax) at the point, rounded up; infinite outside the set."""
         if not look.inside:
             return math.inf
-        C, k = self.layer.classes, len(target.classes)
+        k = len(target.classes)
         shares = target.weights / target.weights.sum()
         own = float(shares @ look.y[target.classes])
-        H, H_error = target.entropy
+        H, H_error = target.entropy if k > 1 else (0.0, 0.0)
         value = float(look.top) + math.log(look.total) - own - H
-        size = abs(float(look.top)) + abs(own) + abs(H) + abs(math.log(look.total)) + 1
-        rounding = (gamma(C + 8) + gamma(2 * k + 8) + 4 * LIBRARY) * size + H_error
-        # what was dropped below exp(LEAST_EXPONENT) is C exp(-700) at most
-        return value + 2 * float(look.error) + rounding
+        size = abs(float(look.top)) + float(shares @ np.abs(look.y[target.classes])) + abs(H) + 1
+        size += abs(math.log(look.total))
+        n = gamma(self.layer.classes + 2 * k + 16)
+        # the rivals left out of u have less than exp(-690) together
+        return value + 2 * float(look.error) + (n + 4 * LIBRARY) * size + H_error
 
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """One point: its features, logits, unnormalised softmax, and the sums that bounds need."""
+    """Unnormalised weights of all classes, and the sums over them that bounds need."""
 
-    x: Array64
-    y: Array64
-    u: Array64
+    y: Array64  # (C,) logits of the point
+    u: Array64  # (C,)
     top: float
     total: float
     mean: Array64  # sum u_i w_i
     entropy: float  # sum u_i (-log u_i)
     bias: float  # sum u_i b_i
+    size: float  # sum u_i |log u_i|
     error: float  # of each logit
     inside: bool
 
 
-def _least_eigenvalue(M: Array64, trace: float) -> float:
+def odds_to_ceiling(A: float) -> float:
+    """``1 / (1 + exp A)``, rounded up; 1 for a bound that is none."""
+    if math.isnan(A) or A < LEAST_EXPONENT:
+        return 1.0
+    return min(1.0, 1 / (1 + math.exp(min(A, 700.0)) * (1 - LIBRARY)) * (1 + LIBRARY))
+
+
+def least_eigenvalue(M: Array64, trace: float) -> float:
     """A lower bound on the least eigenvalue of a symmetric M; -inf where none above zero is found.
 
     When Cholesky's factorisation of ``M - a I`` runs to its end in floating point,
     ``lambda_min(M) >= a - gamma(d + 2) trace`` (Rump 2006, "Verification of positive
-    definiteness"), and as much again for the rounding of the diagonal.
+    definiteness"), and the diagonal was rounded by as much again.
     """
-    d = len(M)
+    if not np.isfinite(M).all():
+        return -math.inf
     M = (M + M.T) / 2
     guess = float(np.linalg.eigvalsh(M)[0]) / 2
     if not guess > 0:
         return -math.inf
     try:
-        np.linalg.cholesky(M - guess * np.eye(d))
+        np.linalg.cholesky(M - guess * np.eye(len(M)))
     except np.linalg.LinAlgError:
         return -math.inf
-    return guess - 4 * gamma(2 * d + 4) * trace
+    return guess - 4 * gamma(2 * len(M) + 4) * trace

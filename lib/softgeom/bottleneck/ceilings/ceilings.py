@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from softgeom.bottleneck.ceilings.bound import Certificate, Certifier, Target, one_class
+from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.descent import Descent, Program, descend, make_program
 from softgeom.bottleneck.ceilings.polish import polish
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
@@ -102,10 +102,11 @@ class Ceilings:
         ValueError
             At the first class whose point does not prove what is claimed; the message names it.
         """
-        again = _certified(self.layer, self.features, self.classes, self.points, self.at)
+        certifier = Certifier(self.layer, self.features)
+        ceiling, reached = certifier.ceilings(self.points, self.classes, self.at)
         for name, ours, claimed in (
-            ("ceiling", again.ceiling, self.ceiling),
-            ("probability", -again.reached, -self.reached),
+            ("ceiling", ceiling, self.ceiling),
+            ("probability", -reached, -self.reached),
         ):
             if (wrong := np.flatnonzero(~(ours <= claimed))).size:
                 t = int(self.classes[wrong[0]])
@@ -240,13 +241,13 @@ def floor(
     ]  # fmt: skip
     points = np.concatenate([part.Z for part in parts]).astype(np.float64)
     certifier = Certifier(layer, features)
-    proven = certifier.certify(points, asked, np.arange(len(asked)))
+    proven, attained = certifier.floors(points, asked, np.arange(len(asked)))
     return pd.DataFrame(
         {
             "alternatives": [len(t.classes) for t in asked],
             "entropy": entropies,
-            "floor": np.maximum(proven.floor, 0.0),
-            "attained": proven.attained,
+            "floor": proven,
+            "attained": attained,
         }
     )
 
@@ -274,10 +275,10 @@ def ceiling_block(task: _Task, classes: NDArray[np.intp]) -> Part:
             with whole(kept) as fresh, fresh.open("wb") as file:
                 np.savez(file, points=found[0], at=found[1], looks=found[2])
     points, at, looks = found
-    proven = _certified(task.layer, task.features, classes, points, at)
+    ceiling, reached = Certifier(task.layer, task.features).ceilings(points, classes, at)
     # what is written holds on any machine: its rounding may differ by a few units
-    ceiling = np.minimum(1.0, proven.ceiling * (1 + MACHINES))
-    return points, at, looks, ceiling, proven.reached * (1 - MACHINES)
+    ceiling = np.minimum(1.0, ceiling * (1 + MACHINES))
+    return points, at, looks, ceiling, reached * (1 - MACHINES)
 
 
 def _search(
@@ -354,17 +355,6 @@ class _Pool:
         """The points that some class uses, and which is whose."""
         used, at = np.unique(self.best, return_inverse=True)
         return self.Z[used], at.astype(np.intp)
-
-
-def _certified(
-    layer: SoftmaxLayer,
-    features: FeatureSet,
-    classes: NDArray[np.intp],
-    points: NDArray[Any],
-    at: NDArray[np.intp],
-) -> Certificate:
-    targets = [one_class(t) for t in classes.tolist()]
-    return Certifier(layer, features).certify(points, targets, at)
 
 
 def _chosen(layer: SoftmaxLayer, classes: ArrayLike | None) -> NDArray[np.intp]:

@@ -28,7 +28,8 @@ BACKTRACKS = 12  # quarterings of a step before a target is left where it is
 TILE_BYTES = 2**23  # logits held at once: they and their exponentials stay in the cache
 # what the float32 loss may be off by, relative to the logits: less decrease is not seen
 LOSS_ROUNDING = 1e-6
-ON_SPHERE = 1 - 1e-6  # a point beyond this share of the radius lies on the sphere
+INNER = 1 - 1e-6  # of the radius: room for rounding, so that projected points lie inside
+ON_SPHERE = 1 - 2e-6  # a point beyond this share of the radius lies on the sphere
 
 Array32 = NDArray[np.float32]
 Array64 = NDArray[np.float64]
@@ -47,8 +48,7 @@ class Region:
         if np.isinf(self.radius):
             return np.minimum(np.maximum(Z, self.low), self.high)
         size = np.linalg.norm(Z, axis=1, keepdims=True)
-        inner = self.radius * (1 - 1e-7)
-        return Z * np.minimum(1, inner / np.maximum(size, 1e-30)).astype(np.float32)
+        return Z * np.minimum(1, INNER * self.radius / np.maximum(size, 1e-30)).astype(np.float32)
 
     def free(self, Z: Array32, G: Array32, D: Array32) -> Array32:
         """Directions D (n, d) less what leads out of the region where G (n, d) pushes outwards."""

@@ -1,0 +1,262 @@
+"""Ceilings and floors against independent solvers, feasible points and cases known by hand."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from softgeom.bottleneck.ceilings import Ceilings, ceilings, floor
+from softgeom.bottleneck.ceilings.bound import LIBRARY, Certifier, Target, least_eigenvalue
+from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
+
+DIMENSION = 3
+SETS = {
+    "box": Box(2.0),
+    "uneven box": Box((1.0, 4.0, 0.5), low=(-0.3, 0.0, -2.0)),
+    "ball": Ball(1.5),
+    "layer norm": Ellipsoid.layer_norm([1.0, 0.5, 2.0], [0.1, 0.0, -0.2]),
+    "rms norm": Ellipsoid.rms_norm([1.0, -0.5, 2.0]),
+    "unbounded": Unbounded(),
+}
+
+
+def draw_layer(rng: np.random.Generator, classes: int = 7, bias: bool = True) -> SoftmaxLayer:
+    W = rng.normal(size=(classes, DIMENSION)) * rng.choice([0.3, 1.0, 3.0])
+    W[rng.integers(classes)] = W.mean(axis=0)  # one inside the others
+    return SoftmaxLayer(W, rng.normal(size=classes) if bias else None)
+
+
+def draw_points(rng: np.random.Generator, name: str, count: int) -> np.ndarray:
+    """Points of a set in the coordinates of evidence."""
+    features = SETS[name]
+    if isinstance(features, Box):
+        low, high = features.bounds(DIMENSION)
+        return rng.uniform(low, high, (count, DIMENSION))
+    directions = rng.normal(size=(count, DIMENSION))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    radius = getattr(features, "radius", 30.0)
+    return directions * radius * 0.999 * rng.uniform(0, 1, (count, 1)) ** 0.3
+
+
+def log_probabilities(layer: SoftmaxLayer, features, Z: np.ndarray) -> np.ndarray:
+    Y = layer.logits(features.features_at(Z)[0])
+    return Y - np.logaddexp.reduce(Y, axis=1, keepdims=True)
+
+
+def best_by_scipy(layer: SoftmaxLayer, features, t: int, start: np.ndarray) -> float:
+    """``max log p_t`` by SciPy: L-BFGS-B in a box, SLSQP in a ball."""
+
+    def loss(z):
+        return -log_probabilities(layer, features, z[None])[0, t]
+
+    if isinstance(features, Box):
+        bounds = np.stack(features.bounds(DIMENSION), axis=1)
+        return -float(minimize(loss, start, bounds=bounds, method="L-BFGS-B").fun)
+    if isinstance(features, Unbounded):
+        return -float(minimize(loss, start, method="BFGS").fun)
+    inside = {"type": "ineq", "fun": lambda z: features.radius**2 - z @ z}
+    return -float(minimize(loss, start, constraints=inside, method="SLSQP").fun)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_no_feasible_point_is_above_a_ceiling_and_a_solver_comes_close(name) -> None:
+    rng = np.random.default_rng(list(SETS).index(name))
+    for _ in range(12):
+        layer = draw_layer(rng)
+        found = ceilings(layer, features=SETS[name], gap=0.01)
+        assert found.verify()
+        log_p = log_probabilities(layer, SETS[name], draw_points(rng, name, 400)).max(axis=0)
+        assert (np.log(found.ceiling) >= log_p).all()
+        assert (found.reached <= found.ceiling).all()
+        for t in range(layer.classes):
+            best = best_by_scipy(layer, SETS[name], t, np.full(DIMENSION, 0.01))
+            assert math.exp(best) <= found.ceiling[t] * (1 + 1e-7)
+            # nobody's point is much better than ours
+            assert best <= math.log(found.reached[t]) + 0.02
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_any_point_proves_a_true_bound(name) -> None:
+    """Weights from points that are far from optimal, outside the set or absurd."""
+    rng = np.random.default_rng(10 + list(SETS).index(name))
+    for _ in range(20):
+        layer = draw_layer(rng)
+        Z = rng.normal(size=(6, DIMENSION)) * rng.choice([0.0, 0.1, 1.0, 30.0, 1e4], (6, 1))
+        log_p = log_probabilities(layer, SETS[name], draw_points(rng, name, 2000)).max(axis=0)
+        certifier = Certifier(layer, SETS[name])
+        classes = np.tile(np.arange(layer.classes), 6)
+        ceiling, reached = certifier.ceilings(Z, classes, np.repeat(np.arange(6), layer.classes))
+        assert (np.log(ceiling) >= log_p[classes]).all()
+        inside = SETS[name].contains(Z)
+        assert (reached[~np.repeat(inside, layer.classes)] == 0).all()
+
+
+@pytest.mark.parametrize("name", [name for name in SETS if name != "unbounded"])
+def test_floors_of_distributions(name) -> None:
+    rng = np.random.default_rng(20 + list(SETS).index(name))
+    for _ in range(8):
+        layer = draw_layer(rng, classes=9)
+        p = rng.dirichlet(np.ones(9))
+        targets = [dict(enumerate(p / p.sum())), [0, 3, 5], [2]]
+        found = floor(layer, targets, features=SETS[name], gap=0.01)
+        assert (found.floor <= found.attained + 1e-9).all()
+        # a target with an entropy that only touches zero within the gap proves nothing: 0
+        assert ((found.attained - found.floor <= 0.02) | (found.floor == 0)).all()
+        log_p = log_probabilities(layer, SETS[name], draw_points(rng, name, 2000))
+        for target, bound in zip(targets, found.floor, strict=True):
+            q = np.zeros(9)
+            if isinstance(target, dict):
+                q[list(target)] = list(target.values())
+            else:
+                q[target] = 1 / len(target)
+            there = q > 0
+            divergence = (q[there] * (np.log(q[there]) - log_p[:, there])).sum(axis=1)
+            assert (bound <= divergence).all()
+
+
+def test_a_row_amid_equal_rivals_gets_one_part_in_k_plus_one() -> None:
+    """Vertices of a simplex and their mean: by symmetry 1 / (k + 1), reached at the origin."""
+    for k in (2, 3, 6):
+        W = np.vstack([np.linalg.svd(np.eye(k) - 1 / k)[0][:, : k - 1], np.zeros(k - 1)])
+        found = ceilings(SoftmaxLayer(W), [k], features=Unbounded())
+        assert found.ceiling[0] == pytest.approx(1 / (k + 1), rel=1e-4)
+        assert found.ceiling[0] >= 1 / (k + 1)
+        assert found.reached[0] == pytest.approx(1 / (k + 1), rel=1e-4)
+
+
+def test_slack_in_the_bias_lowers_a_ceiling() -> None:
+    """Two rivals either side, each with a bias of log 3 more: 1 / (1 + 2 * 3) at the middle."""
+    layer = SoftmaxLayer([[1.0], [-1.0], [0.0]], [math.log(3), math.log(3), 0.0])
+    for features in (Box(5.0), Unbounded()):
+        found = ceilings(layer, [2], features=features, gap=1e-4)
+        assert found.ceiling[0] == pytest.approx(1 / 7, rel=1e-4)
+    assert Certifier(layer, Unbounded()).ceiling_of_captors(2, [0, 1], [1.0, 1.0]) == pytest.approx(
+        1 / 7, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_captors_prove_a_true_ceiling_whatever_their_weights(name) -> None:
+    """The residual of the weights counts: without s_X(r) about half of these would be wrong."""
+    rng = np.random.default_rng(30 + list(SETS).index(name))
+    below = 0
+    for _ in range(60):
+        layer = draw_layer(rng)
+        t, *rivals = rng.permutation(layer.classes)[: rng.integers(2, 7)].tolist()
+        bound = Certifier(layer, SETS[name]).ceiling_of_captors(
+            t, rivals, rng.uniform(0.1, 1, len(rivals))
+        )
+        log_p = log_probabilities(layer, SETS[name], draw_points(rng, name, 500))[:, t].max()
+        assert math.log(bound) >= log_p
+        below += bound < 1 - 1e-6
+    assert below > 20 or name in (
+        "unbounded",
+        "box",
+        "uneven box",
+        "layer norm",
+        "rms norm",
+        "ball",
+    )
+
+
+def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path) -> None:
+    rng = np.random.default_rng(3)
+    layer = draw_layer(rng, classes=30)
+    first = ceilings(layer, checkpoint=tmp_path)
+    (block, *_) = sorted(tmp_path.glob("ceilings-*.npz"))
+    for path in tmp_path.glob("ceilings-*.npz"):
+        with np.load(path) as file:
+            arrays = dict(file)
+        arrays["points"] = arrays["points"] + rng.normal(size=arrays["points"].shape)
+        np.savez(path.with_suffix(""), **arrays)
+    again = ceilings(layer, checkpoint=tmp_path)
+    assert (again.ceiling >= first.reached).all()
+    assert again.verify()
+    block.write_bytes(b"no archive")
+    assert ceilings(layer, checkpoint=tmp_path).verify()
+
+
+def test_a_claim_beyond_the_proof_is_refused() -> None:
+    layer = SoftmaxLayer([[1.0], [-1.0], [0.0]])
+    found = ceilings(layer)
+    for name, factor in (("ceiling", 0.99), ("reached", 1.01)):
+        values = getattr(found, name).copy()
+        values[2] *= factor
+        parts = {field: getattr(found, field) for field in ("ceiling", "reached")} | {name: values}
+        forged = Ceilings(
+            layer, found.features, found.classes, found.points, found.at, looks=found.looks, **parts
+        )
+        with pytest.raises(ValueError, match="Class 2"):
+            forged.verify()
+
+
+def test_blocks_in_parallel_give_the_same_table() -> None:
+    layer = draw_layer(np.random.default_rng(5), classes=40)
+    alone = ceilings(layer)
+    assert alone.table.equals(ceilings(layer, n_jobs=2, backend="threading").table)
+    counts = alone.counts(0.5)
+    assert sum(counts.values()) == 40
+    assert counts["never"] == int((alone.ceiling < 0.5).sum())
+
+
+@pytest.mark.parametrize(
+    ("call", "point"),
+    [
+        (lambda layer: ceilings(layer, [0, 0]), "twice"),
+        (lambda layer: ceilings(layer, [7]), "between 0 and 6"),
+        (lambda layer: ceilings(layer, []), "at least one"),
+        (lambda layer: ceilings(layer, gap=0.0), "positive"),
+        (lambda layer: ceilings(layer, features=Box((1.0, 1.0))), "columns"),
+        (lambda layer: ceilings(layer).counts(0.0), "probability"),
+        (lambda layer: floor(layer, [{0: 0.5}]), "sum to one"),
+        (lambda layer: floor(layer, [{0: math.nan, 1: 0.5}]), "sum to one"),
+        (lambda layer: floor(layer, [[0, 0]]), "twice"),
+        (lambda layer: floor(layer, [[]]), "no class"),
+        (lambda layer: floor(layer, [[9]]), "does not have"),
+    ],
+)
+def test_bad_input_gets_a_sentence(call, point) -> None:
+    with pytest.raises(ValueError, match=point):
+        call(draw_layer(np.random.default_rng(0)))
+
+
+def test_exponentials_and_logarithms_are_as_good_as_the_bounds_suppose() -> None:
+    rng = np.random.default_rng(8)
+    arguments = np.concatenate([-rng.uniform(0, 700, 300), -(10.0 ** rng.uniform(-12, 1, 300))])
+    exponentials, logarithms = np.exp(arguments), np.log(np.exp(arguments))
+    with localcontext() as context:
+        context.prec = 50
+        for a, e, log in zip(arguments, exponentials, logarithms, strict=True):
+            exact = Decimal(float(a)).exp()
+            assert abs(Decimal(float(e)) - exact) <= exact * Decimal(LIBRARY)
+            exact = Decimal(float(e)).ln()
+            assert abs(Decimal(float(log)) - exact) <= abs(exact) * Decimal(LIBRARY)
+
+
+def test_least_eigenvalue_is_a_lower_bound() -> None:
+    rng = np.random.default_rng(9)
+    for d in (1, 2, 5, 20):
+        for scale in (1e-9, 1.0, 1e6):
+            A = rng.normal(size=(d, d + 2)) * scale
+            M = A @ A.T
+            least = least_eigenvalue(M, float(np.trace(M)))
+            assert least <= np.linalg.eigvalsh(M)[0] * (1 + 1e-9)
+            assert least > 0.3 * np.linalg.eigvalsh(M)[0] or d == 20
+    assert least_eigenvalue(np.zeros((2, 2)), 0.0) == -math.inf
+    assert least_eigenvalue(np.diag([1.0, -1.0]), 0.0) == -math.inf
+
+
+def test_entropy_error_covers_the_truth() -> None:
+    rng = np.random.default_rng(4)
+    weights = rng.dirichlet(np.ones(50))
+    H, error = Target(np.arange(50), weights).entropy
+    with localcontext() as context:
+        context.prec = 40
+        exact = [Decimal(float(w)) for w in weights]
+        total = sum(exact)
+        truth = -sum(w / total * (w / total).ln() for w in exact)
+        assert abs(Decimal(H) - truth) <= Decimal(error)
