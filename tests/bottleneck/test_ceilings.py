@@ -260,3 +260,162 @@ def test_entropy_error_covers_the_truth() -> None:
         total = sum(exact)
         truth = -sum(w / total * (w / total).ln() for w in exact)
         assert abs(Decimal(H) - truth) <= Decimal(error)
+
+
+def exact_odds(layer: SoftmaxLayer, features, u: np.ndarray, t: int) -> Decimal:
+    """``A(l)`` of the module's text in fifty digits, for a box or a ball."""
+    rivals = [i for i in np.flatnonzero(u).tolist() if i != t]
+    weights = [Decimal(float(u[i])) for i in rivals]
+    total = sum(weights)
+    shares = [w / total for w in weights]
+    rows = [[Decimal(float(w)) for w in layer.W[i]] for i in rivals]
+    bias = [Decimal(float(b)) for b in layer.bias]
+    r = [
+        Decimal(float(w)) - sum(share * row[k] for share, row in zip(shares, rows, strict=True))
+        for k, w in enumerate(layer.W[t])
+    ]
+    if isinstance(features, Box):
+        low, high = features.bounds(len(r))
+        ends = zip(low.tolist(), high.tolist(), r, strict=True)
+        reach = sum(max(Decimal(a) * v, Decimal(b) * v) for a, b, v in ends)
+    else:
+        reach = Decimal(features.radius) * sum(v * v for v in r).sqrt()
+    entropy = -sum(share * share.ln() for share in shares)
+    gain = sum(share * bias[i] for share, i in zip(shares, rivals, strict=True))
+    return entropy + gain - bias[t] - reach
+
+
+@pytest.mark.parametrize("features", [Box(100.0), Ball(3.0)], ids=["box", "ball"])
+def test_each_bound_is_below_the_exact_one_where_rounding_is_large(features) -> None:
+    """Rows far from the origin and close together, biases likewise: sums cancel to a few digits."""
+    rng = np.random.default_rng(12)
+    certifiers, close = 0, 0
+    with localcontext() as context:
+        context.prec = 50
+        for _ in range(40):
+            offset = rng.choice([0.0, 1e6, 1e12])
+            W = rng.normal(size=(6, DIMENSION)) * 1e-3 + offset * rng.normal(size=DIMENSION)
+            layer = SoftmaxLayer(W, rng.normal(size=6) + offset * rng.normal())
+            certifier = Certifier(layer, features)
+            z = rng.normal(size=(1, DIMENSION)) * rng.choice([1e-3, 1.0])
+            (look,) = certifier._look(z)
+            for t in range(6):
+                value = certifier._odds(look, t)
+                exact = exact_odds(layer, features, look.u, t)
+                assert value == -math.inf or Decimal(value) <= exact
+                certifiers += 1
+                close += value > float(exact) - 1e-6 * max(1.0, offset)
+            # and what the point attains, with exact logits
+            x = [Decimal(float(v)) for v in z[0]]
+            y = [
+                sum(Decimal(float(w)) * v for w, v in zip(row, x, strict=True)) + Decimal(float(b))
+                for row, b in zip(layer.W, layer.bias, strict=True)
+            ]
+            for t in range(6):
+                exact = sum((v - y[t]).exp() for v in y).ln()
+                attained = certifier._attained(look, Target(np.array([t]), np.ones(1)))
+                assert Decimal(attained) >= exact
+    assert close == certifiers  # and not far below either
+
+
+def test_bounds_of_exact_means_hold_far_from_the_best_point() -> None:
+    """Points so far from the best one that the weights have to change by up to a quarter."""
+    rng = np.random.default_rng(13)
+    proven = 0
+    for _ in range(60):
+        W = rng.normal(size=(8, DIMENSION))
+        W[0] = W[1:].mean(axis=0) + 0.1 * rng.normal(size=DIMENSION)
+        layer = SoftmaxLayer(W, 0.3 * rng.normal(size=8))
+        best = ceilings(layer, [0], features=Unbounded())
+        if best.reached[0] > 0.4:
+            continue
+        centre = best.points[best.at[0]]
+        certifier = Certifier(layer, Unbounded())
+        # of one certifier: later points may borrow the spread of earlier ones
+        for far in (1e-9, 1e-4, 2e-3, 4e-3, 8e-3, 0.016, 0.03):
+            for _ in range(6):
+                z = centre + far * rng.normal(size=DIMENSION)
+                ceiling, _ = certifier.ceilings(z[None], np.array([0]), np.array([0]))
+                assert ceiling[0] >= best.reached[0] * (1 - 1e-9)
+                proven += far > 1e-3 and ceiling[0] < 1
+    assert proven > 100  # of them many with an eps above a per cent
+
+
+def test_a_borrowed_spread_is_scaled_to_the_point_at_hand() -> None:
+    """Two points whose softmaxes hardly overlap: the second may not use the first one's spread."""
+    rng = np.random.default_rng(14)
+    for _ in range(30):
+        W = np.concatenate([rng.normal(size=(6, 2)), 0.01 * rng.normal(size=(6, 2)) + 3])
+        layer = SoftmaxLayer(W)
+        certifier = Certifier(layer, Unbounded())
+        for z in (np.zeros((1, 2)), 5 * rng.normal(size=(1, 2)), 40 * np.ones((1, 2))):
+            (look,) = certifier._look(z)
+            spread = certifier._least_spread(look, 1e-9)
+            D = W - (look.u @ W) / look.u.sum()
+            truth = np.linalg.eigvalsh((D * look.u[:, None]).T @ D)[0]
+            assert spread <= truth * (1 + 1e-9) + 1e-15
+
+
+def exact_bound_of_exact_mean(layer: SoftmaxLayer, u: np.ndarray, t: int) -> Decimal | None:
+    """``A`` of the weights ``u_i (1 + D_i mu)`` of a layer with one feature, in fifty digits."""
+    w, b = ([Decimal(float(v)) for v in side] for side in (layer.W[:, 0], layer.bias))
+    weights = {i: Decimal(float(u[i])) for i in np.flatnonzero(u).tolist() if i != t}
+    moment = sum(v * (w[i] - w[t]) ** 2 for i, v in weights.items())
+    mu = -sum(v * (w[i] - w[t]) for i, v in weights.items()) / moment
+    moved = {i: v * (1 + (w[i] - w[t]) * mu) for i, v in weights.items()}
+    if min(moved.values()) <= 0:
+        return None
+    total = sum(moved.values())
+    entropy = -sum(v / total * (v / total).ln() for v in moved.values())
+    return entropy + sum(v / total * b[i] for i, v in moved.items()) - b[t]
+
+
+def test_bounds_of_exact_means_are_below_the_exact_ones() -> None:
+    rng = np.random.default_rng(15)
+    proven = 0
+    with localcontext() as context:
+        context.prec = 50
+        for _ in range(300):
+            b = 6 * rng.normal(size=5)
+            layer = SoftmaxLayer([[-1.0], [-1.0], [1.0], [1.0], [0.0]], b)
+            certifier = Certifier(layer, Unbounded())
+            middle = (np.logaddexp(*b[:2]) - np.logaddexp(*b[2:4])) / 2
+            (look,) = certifier._look(np.array([[middle + 0.05 * rng.normal()]]))
+            value = certifier._odds(look, 4)
+            if value > -math.inf:
+                assert Decimal(value) <= exact_bound_of_exact_mean(layer, look.u, 4)
+                proven += 1
+    assert proven > 10
+
+
+def test_sums_over_biases_and_logits_carry_their_rounding() -> None:
+    """A box so small that only entropy and biases are left; then a product of many features."""
+    rng = np.random.default_rng(16)
+    with localcontext() as context:
+        context.prec = 50
+        for _ in range(60):
+            layer = SoftmaxLayer(rng.normal(size=(9, 1)), 1e9 + rng.normal(size=9))
+            certifier = Certifier(layer, Box(1e-30))
+            (look,) = certifier._look(np.zeros((1, 1)))
+            for t in range(9):
+                exact = exact_odds(layer, Box(1e-30), look.u, t)
+                assert Decimal(certifier._odds(look, t)) <= exact
+            x = rng.normal(size=(1, 500)).astype(np.float32).astype(float)
+            wide = SoftmaxLayer(1e9 * rng.normal(size=500) + rng.normal(size=(2, 500)) / 30)
+            certifier = Certifier(wide, Ball(1e3))
+            (look,) = certifier._look(x)
+            y = [sum(Decimal(float(a)) * Decimal(float(v)) for a, v in zip(row, x[0], strict=True))
+                 for row in wide.W]  # fmt: skip
+            attained = certifier._attained(look, Target(np.array([0]), np.ones(1)))
+            assert Decimal(attained) >= (1 + (y[1] - y[0]).exp()).ln()
+
+
+def test_the_spread_of_rows_that_nearly_agree_is_rounded_down() -> None:
+    rng = np.random.default_rng(17)
+    for _ in range(200):
+        W = rng.choice([0.0, 1e3, 1e7]) + 1e-3 * rng.normal(size=(5, 1))
+        certifier = Certifier(SoftmaxLayer(W), Unbounded())
+        (look,) = certifier._look(np.zeros((1, 1)))
+        exact = [Decimal(float(v)) for v in W[:, 0]]
+        mean = sum(exact) / 5
+        assert Decimal(certifier._spread(look)) <= sum((v - mean) ** 2 for v in exact)
