@@ -1,0 +1,274 @@
+"""Checks ceilings of probability in integers, with nothing of softgeom; NumPy only reads arrays.
+
+    python tools/check_ceilings.py ceilings.npz layer.npz [--sample 200] [--seed 7]
+
+For class t and any weights l >= 0, sum 1, on its rivals, every x of the feature set X has
+
+    1 / p_t - 1 = sum exp(y_i - y_t) >= exp(A),  A = H(l) + sum l_i b_i - b_t - s_X(r),
+
+r = w_t - sum l_i w_i (Jensen's inequality; s_X is the support function). The weights are chosen
+here: integers u_i below 2^96 exp(-n_i / 2^32), n_i near 2^32 times how far the logit of class i at
+the stored point is below the highest. So log u_i is bounded by n_i, and all else is exact. Over
+unbounded features r has to vanish: d of the weights move to make it so, each by a proven bound.
+"""
+
+import argparse
+import hashlib
+import json
+import math
+import random
+import sys
+from collections import defaultdict
+from fractions import Fraction
+from operator import mul
+
+import numpy as np
+from check_evidence import Features, identity_errors, inverse, whole
+
+BITS, GRID = 96, 32  # u is in units of 2^-96, logarithms are in units of 2^-32
+ONE = 1 << BITS
+
+
+def small_exponentials():
+    """Lower bounds of ``2^96 exp(-j 2^(-8 k))``, j < 256, for k = -1 ... 4: bytes of -log u."""
+    extra, tables = 64, []
+    for k in range(-1, 5):
+        step = Fraction(1, 256**k) if k >= 0 else Fraction(256)
+        # exp(-step) by its series, in integers with 64 more bits; each division rounds down
+        term = total = 1 << (BITS + extra)
+        for n in range(1, 2000):
+            term = term * step.numerator // (step.denominator * n)
+            total += term
+            if not term:
+                break
+        growth = total + 2000  # above exp(step): what the divisions lost, and the rest of the series
+        lower = (1 << 2 * (BITS + extra)) // growth
+        powers = [1 << (BITS + extra)]
+        for _ in range(255):
+            powers.append(powers[-1] * lower >> (BITS + extra))
+        tables.append([p >> extra for p in powers])
+    return tables
+
+
+TABLES = small_exponentials()
+
+
+def exp_down(n):
+    """A lower bound of ``2^96 exp(-n / 2^32)`` for an integer n >= 0."""
+    value = ONE
+    for k, table in enumerate(TABLES):
+        byte = (n >> (8 * (5 - k))) & 255 if k else n >> 40
+        if byte >= 256:
+            return 0
+        if byte:
+            value = value * table[byte] >> BITS
+    return value
+
+
+def exp_up(n):
+    """An upper bound of ``2^96 exp(-n / 2^32)``: six products of tables lose less than 2^-80."""
+    low = exp_down(n)
+    return low + (low >> 80) + 1024
+
+
+def log_down(value):
+    """A rational below ``log(value)`` for a rational value > 0, proven by its exponential."""
+    guess = (math.log(value.numerator) - math.log(value.denominator)) * 2**GRID
+    n = math.floor(guess) - 8
+    if n < 0:
+        holds = Fraction(exp_up(-n), ONE) <= value
+    else:
+        low = exp_down(n)
+        holds = low > 0 and Fraction(ONE, low) <= value
+    if not holds:
+        raise ValueError("a logarithm could not be bounded")
+    return Fraction(n, 1 << GRID)
+
+
+def support(features, v):
+    """An upper bound of ``max v.x`` over the set; None where there is none."""
+    if features.kind == "box":
+        return sum(max(a * p, b * p) for a, b, p in zip(features.low, features.high, v, strict=True))
+    if features.kind == "unbounded":
+        return None if any(v) else Fraction(0)
+    shift = Fraction(0)
+    if features.kind == "ellipsoid":
+        shift = sum(map(mul, features.bias, v))
+        v = list(map(mul, features.gain, v))
+        mean = sum(v) / len(v) if features.centred else 0
+        v = [a - mean for a in v]
+    square = sum(a * a for a in v) * features.radius**2
+    scale = 1 << 200
+    return shift + Fraction(math.isqrt(math.ceil(square * scale * scale)) + 1, scale)
+
+
+class Layer:
+    """W as integers over a common denominator, b as fractions."""
+
+    def __init__(self, W, b):
+        flat, self.unit = whole(W.ravel().tolist())
+        d = W.shape[1]
+        self.rows = [flat[n : n + d] for n in range(0, len(flat), d)]
+        self.b = [Fraction(0)] * len(W) if b is None else [*map(Fraction, b.tolist())]
+
+
+class Look:
+    """A point's weights u and the sums over them, in integers."""
+
+    def __init__(self, layer, x):
+        z, scale = whole(x)
+        bias, bias_unit = whole(layer.b)
+        products = (sum(map(mul, row, z)) for row in layer.rows)
+        y = [p * bias_unit + c * layer.unit * scale for p, c in zip(products, bias, strict=True)]
+        self.unit, self.top = layer.unit * scale * bias_unit, max(y)
+        self.down = [((self.top - v) << GRID) // self.unit for v in y]  # floor: n_i
+        self.u = [exp_down(n) for n in self.down]
+        self.total = sum(self.u)
+        self.mean = [sum(map(mul, self.u, column)) for column in zip(*layer.rows, strict=True)]
+        gain = zip(self.down, bias, strict=True)
+        self.terms = [Fraction(n, 1 << GRID) + Fraction(c, bias_unit) for n, c in gain]
+        self.value = Fraction(sum(map(mul, self.u, self.down)), 1 << GRID)
+        self.value += Fraction(sum(map(mul, self.u, bias)), bias_unit)
+
+
+def odds(layer, features, look, t):
+    """A rational below A for class t."""
+    total, own = look.total - look.u[t], look.u[t]
+    if not total:
+        return None
+    lost = [m - look.total * w for m, w in zip(look.mean, layer.rows[t], strict=True)]
+    reach = support(features, [Fraction(-v, layer.unit * total) for v in lost])
+    if reach is None:
+        return odds_of_exact_mean(layer, look, t, lost)
+    value = (look.value - own * look.terms[t]) / total + log_down(Fraction(total, ONE))
+    return value - layer.b[t] - reach
+
+
+def odds_of_exact_mean(layer, look, t, lost):
+    """The same where d weights move so that ``sum u_i (w_i - w_t)`` = ``lost`` vanishes."""
+    chosen = basis(layer, look, t)
+    if chosen is None:
+        return None
+    A = [[w - v for w, v in zip(layer.rows[i], layer.rows[t], strict=True)] for i in chosen]
+    top = max(abs(a) for row in A for a in row)
+    columns = [list(column) for column in zip(*A, strict=True)]  # columns: sum_i delta_i A_i = -lost
+    R = inverse([[a / top for a in row] for row in columns])
+    if R is None:
+        return None
+    one = top << 60
+    loss = Fraction(max(identity_errors(columns, R, one)), one)
+    if loss >= 1:
+        return None
+    miss = Fraction(max(map(abs, lost)), top)
+    delta = [Fraction(sum(map(abs, row)), 1 << 60) * miss / (1 - loss) for row in R]
+    if any(change * 2 >= look.u[i] for change, i in zip(delta, chosen, strict=True)):
+        return None
+    total, own = look.total - look.u[t], look.u[t]
+    moved = sum(delta)
+    value = look.value - own * look.terms[t] - total * layer.b[t]
+    for change, i in zip(delta, chosen, strict=True):
+        share = change / look.u[i]
+        value -= change * (abs(look.terms[i] - layer.b[t]) + share) + 2 * look.u[i] * share
+    value /= total + moved if value > 0 else total - moved
+    return value + log_down((total - moved) / ONE)
+
+
+def basis(layer, look, t):
+    """d heavy rivals with independent ``w_i - w_t``, by elimination in floats; None without them."""
+    d = len(layer.rows[t])
+    order = sorted(range(len(look.u)), key=look.u.__getitem__, reverse=True)
+    rows = {}
+    for i in order[: 40 * d]:
+        if i != t and look.u[i]:
+            there = zip(layer.rows[i], layer.rows[t], strict=True)
+            weight = math.sqrt(look.u[i] / look.u[order[0]]) / layer.unit
+            rows[i] = [(w - v) * weight for w, v in there]
+    chosen = []
+    for _ in range(d):
+        if not rows:
+            return None
+        best = max(rows, key=lambda i: sum(a * a for a in rows[i]))
+        pivot = rows.pop(best)
+        size = sum(a * a for a in pivot)
+        if not size > 0:
+            return None
+        chosen.append(best)
+        for i, row in rows.items():
+            share = sum(map(mul, row, pivot)) / size
+            if share:
+                rows[i] = [a - share * b for a, b in zip(row, pivot, strict=True)]
+    return chosen
+
+
+def proves_ceiling(A, ceiling):
+    """Whether ``1 / (1 + exp A) <= ceiling``."""
+    if ceiling >= 1:
+        return ceiling == 1
+    if A is None or ceiling <= 0:
+        return False
+    need = 1 / Fraction(ceiling) - 1
+    if A >= 0:
+        high = exp_up(math.floor(A * 2**GRID))
+        return Fraction(ONE, high) >= need
+    return Fraction(exp_down(math.ceil(-A * 2**GRID)), ONE) >= need
+
+
+def proves_reached(look, t, reached):
+    """Whether the softmax at the point gives class t at least so much."""
+    high = sum(exp_up(n) for n in look.down)
+    low = exp_down(look.down[t] + 1)
+    return reached == 0 or (low > 0 and Fraction(high, low) <= 1 / Fraction(reached))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("ceilings")
+    parser.add_argument("layer")
+    parser.add_argument("--sample", type=int, help="so many classes, drawn at random; default all")
+    parser.add_argument("--seed", type=int, help="repeats a sample; default a fresh one, printed")
+    options = parser.parse_args()
+    try:
+        file, stored = (np.load(path, allow_pickle=False) for path in (options.ceilings, options.layer))
+        head, W = json.loads(str(file["head"])), stored["W"]
+        b = stored["b"] if "b" in stored.files else None
+        arrays = [file[name] for name in ("classes", "points", "at", "ceilings", "reached")]
+    except (OSError, ValueError, KeyError) as error:
+        sys.exit(f"one of the files cannot be read: {str(error)[:200]}")
+    digests = [None if a is None else hashlib.sha256(a.tobytes()).hexdigest() for a in (W, b)]
+    if [(head["layer"][name] or {}).get("sha256") for name in "Wb"] != digests:
+        sys.exit("the ceilings belong to another layer: the SHA-256 of W or b differs")
+    classes, points, at, ceilings, reached = arrays
+    n, d = len(classes), W.shape[1]
+    fits = points.ndim == 2 and points.shape[1] == d and len(at) == len(ceilings) == len(reached) == n
+    if not fits or not ((np.diff(classes) > 0).all() and 0 <= classes[0] and classes[-1] < len(W)):
+        sys.exit("the arrays do not fit each other or the layer")
+    if not (np.isfinite(points).all() and at.min() >= 0 and at.max() < len(points)):
+        sys.exit("a point is missing or is no number")
+    seed = random.SystemRandom().randrange(2**32) if options.seed is None else options.seed
+    few = range(n) if options.sample is None else sorted(
+        random.Random(seed).sample(range(n), min(n, options.sample))
+    )
+    print(f"feature set {json.dumps(head['features'])[:200]}")
+    print(f"{len(few)} of {n} classes of {len(W)} x {d}" + (f", seed {seed}" if options.sample else ""))
+    layer, features = Layer(W, b), Features(head["features"], d)
+    groups = defaultdict(list)
+    for k in few:
+        groups[int(at[k])].append(k)
+    failed = []
+    for point, members in groups.items():
+        z = [Fraction(v) for v in points[point].tolist()]
+        x = features.x(z)
+        look = Look(layer, x if x is not None else z)
+        for k in members:
+            t = int(classes[k])
+            good = proves_ceiling(odds(layer, features, look, t), float(ceilings[k]))
+            good = good and (reached[k] == 0 or x is not None)
+            if not (good and proves_reached(look, t, float(reached[k]))):
+                failed.append(t)
+    print(f"proven: {len(few) - len(failed)}")
+    if failed:
+        sys.exit(f"NOT proven: {len(failed)} classes, the first {sorted(failed)[:20]}")
+
+
+if __name__ == "__main__":
+    main()
