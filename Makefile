@@ -66,7 +66,7 @@ unexport JUPYTER_PATH PYTHONPATH
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-browser test-firefox test-core lint lab lessons scan bench mutants audit torture check why readme report site film claims pointer lock clean
+.PHONY: help env all smoke test test-kernels test-browser test-firefox test-core lint lab lessons scan bench mutants audit torture check why readme report site film claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
@@ -220,6 +220,19 @@ why-%: | $(STAMP) $(RESOLVED)/.ok
 
 test: | $(test-stamp)
 	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+# The numerical chapters as other processors compute them: the kernels of one without AVX, then of one without AVX-512. Equal numbers must not be
+# ordered by how a library rounds its products.
+OLDEST   := OPENBLAS_CORETYPE=Prescott MKL_ENABLE_INSTRUCTIONS=SSE4_2 ONEDNN_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default NPY_DISABLE_CPU_FEATURES='X86_V3 X86_V4'
+MIDDLE   := OPENBLAS_CORETYPE=Haswell MKL_ENABLE_INSTRUCTIONS=AVX2 ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 NPY_DISABLE_CPU_FEATURES=X86_V4
+NUMERICAL := tests/hardmax tests/margins tests/circuits
+test-kernels: | $(test-stamp)
+ifneq ($(filter x86_64 amd64,$(shell uname -m)),)
+	$(OLDEST) $(PY) -W ignore::ImportWarning -m pytest -n 2 -W ignore::ImportWarning $(NUMERICAL)
+	$(MIDDLE) $(PY) -W ignore::ImportWarning -m pytest -n 2 -W ignore::ImportWarning $(NUMERICAL)
+else
+	@echo 'test-kernels: the variables that choose kernels are those of x86-64; nothing to do on this processor'
+endif
 
 test-browser: | $(test-stamp)
 	$(PY) -m pytest tests/browser -m browser
