@@ -41,7 +41,9 @@ def small_exponentials():
             total += term
             if not term:
                 break
-        growth = total + 2000  # above exp(step): what the divisions lost, and the rest of the series
+        growth = (
+            total + 2000
+        )  # above exp(step): what the divisions lost, and the rest of the series
         lower = (1 << 2 * (BITS + extra)) // growth
         powers = [1 << (BITS + extra)]
         for _ in range(255):
@@ -88,7 +90,9 @@ def log_down(value):
 def support(features, v):
     """An upper bound of ``max v.x`` over the set; None where there is none."""
     if features.kind == "box":
-        return sum(max(a * p, b * p) for a, b, p in zip(features.low, features.high, v, strict=True))
+        return sum(
+            max(a * p, b * p) for a, b, p in zip(features.low, features.high, v, strict=True)
+        )
     if features.kind == "unbounded":
         return None if any(v) else Fraction(0)
     shift = Fraction(0)
@@ -151,7 +155,9 @@ def odds_of_exact_mean(layer, look, t, lost):
         return None
     A = [[w - v for w, v in zip(layer.rows[i], layer.rows[t], strict=True)] for i in chosen]
     top = max(abs(a) for row in A for a in row)
-    columns = [list(column) for column in zip(*A, strict=True)]  # columns: sum_i delta_i A_i = -lost
+    columns = [
+        list(column) for column in zip(*A, strict=True)
+    ]  # columns: sum_i delta_i A_i = -lost
     R = inverse([[a / top for a in row] for row in columns])
     if R is None:
         return None
@@ -228,7 +234,9 @@ def main():
     parser.add_argument("--seed", type=int, help="repeats a sample; default a fresh one, printed")
     options = parser.parse_args()
     try:
-        file, stored = (np.load(path, allow_pickle=False) for path in (options.ceilings, options.layer))
+        file, stored = (
+            np.load(path, allow_pickle=False) for path in (options.ceilings, options.layer)
+        )
         head, W = json.loads(str(file["head"])), stored["W"]
         b = stored["b"] if "b" in stored.files else None
         arrays = [file[name] for name in ("classes", "points", "at", "ceilings", "reached")]
@@ -239,17 +247,24 @@ def main():
         sys.exit("the ceilings belong to another layer: the SHA-256 of W or b differs")
     classes, points, at, ceilings, reached = arrays
     n, d = len(classes), W.shape[1]
-    fits = points.ndim == 2 and points.shape[1] == d and len(at) == len(ceilings) == len(reached) == n
-    if not fits or not ((np.diff(classes) > 0).all() and 0 <= classes[0] and classes[-1] < len(W)):
+    fits = (
+        points.ndim == 2 and points.shape[1] == d and len(at) == len(ceilings) == len(reached) == n
+    )
+    if not fits or not ((np.diff(classes) > 0).all() and classes[0] >= 0 and classes[-1] < len(W)):
         sys.exit("the arrays do not fit each other or the layer")
     if not (np.isfinite(points).all() and at.min() >= 0 and at.max() < len(points)):
         sys.exit("a point is missing or is no number")
     seed = random.SystemRandom().randrange(2**32) if options.seed is None else options.seed
-    few = range(n) if options.sample is None else sorted(
-        random.Random(seed).sample(range(n), min(n, options.sample))
+    few = (
+        range(n)
+        if options.sample is None
+        else sorted(random.Random(seed).sample(range(n), min(n, options.sample)))
     )
     print(f"feature set {json.dumps(head['features'])[:200]}")
-    print(f"{len(few)} of {n} classes of {len(W)} x {d}" + (f", seed {seed}" if options.sample else ""))
+    print(
+        f"{len(few)} of {n} classes of {len(W)} x {d}"
+        + (f", seed {seed}" if options.sample else "")
+    )
     layer, features = Layer(W, b), Features(head["features"], d)
     groups = defaultdict(list)
     for k in few:
