@@ -31,27 +31,29 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = "softgeom/bottleneck"
+KERNEL = ("test_kernel.py", "test_bounds.py", "test_verdict.py")
 TESTS = {
-    f"{HOME}/certifying/hull.py": (
-        "test_bounds.py",
-        "test_verdict.py",
-        "test_refine.py",
-        "test_scale.py",
-        "test_oracle.py",
-    ),
-    f"{HOME}/certifying/witness.py": (
-        "test_bounds.py",
-        "test_verdict.py",
-        "test_scale.py",
-        "test_search.py",
-        "test_oracle.py",
-    ),
-    f"{HOME}/certifying/verdict.py": ("test_bounds.py", "test_verdict.py", "test_folder.py"),
-    f"{HOME}/certifying/archive.py": ("test_folder.py", "test_refine.py"),
-    f"{HOME}/certifying/evidence_file.py": ("test_folder.py", "test_refine.py", "test_order.py"),
+    f"{HOME}/certifying/kernel.py": ("test_kernel.py", "test_folder.py", "test_verdict.py"),
+    f"{HOME}/certifying/checker.py": (*KERNEL, "test_order.py", "test_scale.py", "test_oracle.py"),
+    f"{HOME}/certifying/hull.py": (*KERNEL, "test_refine.py", "test_scale.py", "test_oracle.py"),
+    f"{HOME}/certifying/slack.py": ("test_slack.py", "test_kernel.py", "test_oracle.py"),
+    f"{HOME}/certifying/twins.py": ("test_kernel.py", "test_oracle.py", "test_scale.py"),
+    f"{HOME}/certifying/order.py": ("test_kernel.py", "test_order.py", "test_label_sets.py"),
+    f"{HOME}/certifying/evidence_file.py": ("test_evidence_file.py", "test_folder.py"),
     f"{HOME}/certifying/folder.py": ("test_folder.py",),
+    f"{HOME}/certifying/partial.py": ("test_partial.py",),
+    f"{HOME}/asking/experts.py": ("test_experts.py", "test_kernel.py"),
+    f"{HOME}/asking/settle.py": ("test_order.py", "test_label_sets.py", "test_candidates.py"),
+    f"{HOME}/blocks.py": ("test_folder.py", "test_evidence_file.py"),
+    "softgeom/features/ball.py": ("../test_features.py", *KERNEL),
+    "softgeom/features/box.py": ("../test_features.py", *KERNEL),
+    "softgeom/features/ellipsoid.py": ("../test_features.py", *KERNEL, "test_oracle.py"),
+    "softgeom/features/feature_set.py": ("../test_features.py", "test_evidence_file.py"),
+    "softgeom/features/unbounded.py": ("../test_features.py", *KERNEL),
+    "softgeom/rounding.py": (*KERNEL, "test_scale.py", "test_oracle.py"),
+    f"{HOME}/scaling.py": (*KERNEL, "test_scale.py", "test_oracle.py"),
     f"{HOME}/problem.py": ("test_search.py", "test_scale.py", "test_oracle.py"),
-    f"{HOME}/scan_result.py": ("test_folder.py", "test_scan.py"),
+    f"{HOME}/scan_result.py": ("test_folder.py", "test_kernel.py"),
     f"{HOME}/scanner.py": (
         "test_folder.py",
         "test_scan.py",

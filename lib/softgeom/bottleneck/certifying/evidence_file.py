@@ -202,7 +202,8 @@ class _File:
     ) -> None:
         self.head, self._arrays = _content(path)
         _require(self.head["holds"] == holds, f"it holds {self.head['holds']!r:.20}")
-        if self.head["layer"] != (identity(layer) if known is None else known):
+        ours = identity(layer) if known is None else known
+        if _canonical(self.head["layer"]) != _canonical(ours):
             raise _OtherLayerError
         self.features = FeatureSet.from_json(self.head["features"])
         self.features.check(layer.dimension)

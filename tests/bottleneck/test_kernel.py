@@ -1,0 +1,344 @@
+"""What becomes proven: never more than the definition gives in fractions, and all of that; and the
+kernel imports nothing that searches.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import softgeom
+from softgeom.bottleneck.asking.experts import ask_experts
+from softgeom.bottleneck.certifying.checker import Checker, round_down, wins
+from softgeom.bottleneck.certifying.hull import exact_row, prove_comparisons
+from softgeom.bottleneck.certifying.kernel import (
+    hitting_set,
+    verify_answers,
+    verify_expert,
+    verify_findings,
+)
+from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.certifying.twins import are_twins
+from softgeom.bottleneck.certifying.verdict import (
+    Answer,
+    Captors,
+    Comparisons,
+    EvidenceError,
+    Finding,
+    Twin,
+    Unknown,
+    Witness,
+)
+from softgeom.bottleneck.examples import uniform_layer
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.scanner import scan
+from softgeom.features import Ball, Box, Ellipsoid, Unbounded
+from softgeom.layer import SoftmaxLayer
+
+TRUSTED = (
+    "softgeom.bottleneck.certifying",
+    "softgeom.bottleneck.scaling",
+    "softgeom.bottleneck.verdict_table",
+    "softgeom.features",
+    "softgeom.layer",
+    "softgeom.rounding",
+    "softgeom.writing",
+)
+
+
+def test_what_certifies_imports_nothing_that_searches() -> None:
+    root = Path(softgeom.__file__).parent
+    files = [p for name in TRUSTED for p in _files(root.parent / name.replace(".", "/"))]
+    assert len(files) > 15
+    for file in files:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        typed = [  # a name for annotations is not imported
+            id(inner)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for inner in ast.walk(node)
+        ]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and id(node) not in typed:
+                ours = (node.module or "").startswith("softgeom")
+                assert not ours or node.module.startswith(TRUSTED), (file.name, node.module)
+
+
+def _files(place: Path) -> list[Path]:
+    return list(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+
+
+def near_ties(seed: int, d: int) -> tuple[SoftmaxLayer, np.ndarray]:
+    """Seven rows that differ in the last bits, and a point."""
+    rng = np.random.default_rng(seed)
+    w, x = rng.normal(size=d), rng.normal(size=d)
+    W = w + rng.integers(-1, 2, (7, d)) * np.spacing(w)
+    b = rng.normal() + rng.integers(-1, 2, 7) * 2.0**-52
+    return SoftmaxLayer(W, b if seed % 2 else None), x
+
+
+def exact_margin(layer: SoftmaxLayer, order: Order, x: np.ndarray) -> Fraction:
+    """By the definition: the smallest difference that the order demands."""
+    z = [Fraction(v) for v in x.tolist()]
+    y = []
+    for i in range(layer.classes):
+        row, bias = exact_row(layer, i)
+        y.append(sum(map(Fraction.__mul__, row, z), bias))
+    return min(y[a] - y[b] for up, low in order.steps(len(y)) for a in up for b in low)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
+def test_a_point_proves_exactly_what_fractions_give(seed: int, d: int) -> None:
+    """Of an order and of a class, where float64 alone would often be wrong."""
+    layer, x = near_ties(seed, d)
+    rng = np.random.default_rng(seed)
+    parts = np.split(rng.permutation(7), np.sort(rng.choice(np.arange(1, 7), 2, replace=False)))
+    for order in (Order(parts), Order(parts[:2], rest=True), Order(parts[:2]), wins(3)):
+        truth = exact_margin(layer, order, x)
+        checker = Checker(layer, Unbounded())
+        assert Fraction(checker.margin(order, x)) <= max(truth, 0)
+        if truth > 0:
+            assert checker.margin(order, x) > 0
+            best = round_down(truth)
+            assert checker.margin(order, x, best) >= best
+            assert not checker.margin(order, x, np.nextafter(best, 1)) > best
+            answers = [Answer(order, Witness(x), "", 0, best)]
+            verify_answers(layer, Unbounded(), answers)
+            more = [replace(answers[0], margin=float(np.nextafter(best, 1)))]
+            with pytest.raises(EvidenceError, match="the stored margin is"):
+                verify_answers(layer, Unbounded(), more)
+        else:
+            with pytest.raises(EvidenceError, match="does not prove possible"):
+                verify_answers(layer, Unbounded(), [Answer(order, Witness(x), "", 0, 5e-324)])
+
+
+def test_float64_alone_would_be_deceived() -> None:
+    """The near ties above have teeth: their float64 logits obey orders that the exact ones do not."""
+    wrong = 0
+    for seed in range(200):
+        layer, x = near_ties(seed, 12)
+        y = layer.logits(x)
+        lower = np.flatnonzero(y < y.max()).tolist()
+        if lower:
+            order = Order([[int(np.argmax(y))], lower])
+            wrong += order.margin(y) > 0 >= exact_margin(layer, order, x)
+    assert wrong > 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["float32", "float64"]))
+def test_many_points_prove_exactly_what_fractions_give(seed: int, dtype: str) -> None:
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(9, 3)).astype(dtype)
+    layer, features = SoftmaxLayer(W), Box(100.0)
+    found = scan(layer, features=features)
+    won = [f for f in found.findings if isinstance(f.evidence, Witness)]
+    best = []
+    for f in won:
+        truth = exact_margin(layer, wins(f.index), f.evidence.point.astype(float))
+        best.append(replace(f, margin=round_down(truth), radius=0.0))
+    verify_findings(layer, features, best)
+    for n, f in enumerate(best):
+        more = replace(f, margin=float(np.nextafter(f.margin, np.inf)))
+        with pytest.raises(EvidenceError, match=f"Class {f.index} .*the stored margin is"):
+            verify_findings(layer, features, [*best[:n], more, *best[n + 1 :]])
+
+
+@pytest.mark.parametrize("features", [Box(1.0), Ball(1.0), Ellipsoid([1.0])], ids=lambda f: f.kind)
+def test_a_point_outside_the_set_proves_nothing(features) -> None:
+    """At -2 the order holds; only that it lies outside speaks against it."""
+    layer = SoftmaxLayer([[0.0], [1.0]])
+    order, beyond = Order([[0], [1]]), np.nextafter(-1.0, -2)
+    checker = Checker(layer, features)
+    for point in ([-2.0], [beyond], [Fraction(-3, 2)], [Fraction(-1) - Fraction(1, 2**80)]):
+        assert checker.margin(order, np.array(point)) == -np.inf
+        assert checker.certify(np.array([point]), np.array([0]))[0] == -np.inf
+        with pytest.raises(EvidenceError, match="does not prove possible"):
+            verify_answers(layer, features, [Answer(order, Witness(np.array(point)), "", 0, 0.5)])
+    assert checker.margin(order, np.array([-1.0])) > 0.99
+    assert checker.contains(np.array([[-2.0], [-1.0], [np.nan]])).tolist() == [False, True, False]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.sampled_from([1e-12, 1.0, 1e9]))
+def test_weights_prove_exactly_what_fractions_give(seed: int, d: int, size: float) -> None:
+    """A bound that is an ulp better than the right side is refused, the right side is not."""
+    rng = np.random.default_rng(seed)
+    W, b = rng.normal(size=(6, d)) * size, rng.normal(size=6) * size * 300 * d
+    layer, k = SoftmaxLayer(W, b), int(rng.integers(1, 6))
+    above, below = np.zeros(k, np.intp), rng.permutation(np.arange(1, 6))[:k]
+    weights = rng.random(k) + 0.1
+    rows = [exact_row(layer, i) for i in range(6)]
+    exact = [Fraction(w) for w in weights.tolist()]
+    v = [
+        sum(w * (rows[0][0][j] - rows[i][0][j]) for w, i in zip(exact, below, strict=True))
+        for j in range(d)
+    ]
+    c = sum(w * (rows[0][1] - rows[i][1]) for w, i in zip(exact, below, strict=True))
+    right = (100 * sum(map(abs, v)) + c) / sum(exact)
+    if right < 0:
+        least = -round_down(-right)
+        least = least if Fraction(least) >= right else float(np.nextafter(least, 1))
+        for kind in (weights, np.array(exact, dtype=object)):
+            proves = lambda s, kind=kind: prove_comparisons(  # noqa: E731
+                layer, Box(100.0), above, below, kind, s
+            )
+            assert proves(least)
+            assert proves(0.0)
+            assert not proves(float(np.nextafter(least, -np.inf)))
+            assert not any(proves(s) for s in (least * 1.0001, -np.inf, np.nan, 1.0))
+        f = Finding(0, Captors(below, weights), "", 0, least, np.nan)
+        verify_findings(layer, Box(100.0), [f])
+        for name, value in (("margin", least * (1 + 1e-8)), ("radius", 0.0)):
+            with pytest.raises(EvidenceError, match=f"the stored {name} is"):
+                verify_findings(layer, Box(100.0), [replace(f, **{name: value})])
+    else:
+        assert not prove_comparisons(layer, Box(100.0), above, below, weights, -1e-300)
+
+
+def test_only_one_verdict_a_class() -> None:
+    layer = uniform_layer(30, 3, seed=0)
+    found = scan(layer)
+    with pytest.raises(ValueError, match="Class 7 occurs twice"):
+        Scan(layer, found.features, [*found.findings, found.findings[7]])
+    for findings, said in (
+        ([found.findings[7], found.findings[7]], "Class 7 occurs twice"),
+        ([replace(found.findings[7], index=30)], "Class 30 is none"),
+        ([replace(found.findings[7], index=-1)], "Class -1 is none"),
+    ):
+        with pytest.raises(EvidenceError, match=said):
+            verify_findings(layer, found.features, findings)
+
+
+def test_a_radius_is_at_most_what_the_margin_proves() -> None:
+    layer = uniform_layer(30, 3, seed=0)
+    found = scan(layer)
+    f = next(f for f in found.findings if isinstance(f.evidence, Witness))
+    for radius in (f.radius * 1.001, np.inf, np.nan, -1.0):
+        with pytest.raises(EvidenceError, match=f"Class {f.index} .*the stored radius is"):
+            verify_findings(layer, found.features, [replace(f, radius=radius)])
+    for radius in (0.0, f.radius / 2, f.radius):
+        verify_findings(layer, found.features, [replace(f, radius=radius)])
+    tiny = SoftmaxLayer([[1e-170], [0.0]])  # a margin of 1e-340 only claims to be positive
+    point = Witness(np.array([1e-170]))
+    verify_findings(tiny, Ball(1e-170), [Finding(0, point, "", 0, 5e-324, 1e-171)])
+    with pytest.raises(EvidenceError, match="the stored radius is"):
+        verify_findings(tiny, Ball(1e-170), [Finding(0, point, "", 0, 5e-324, 1e-160)])
+    with pytest.raises(EvidenceError, match="the stored margin is"):
+        verify_findings(tiny, Ball(1e-170), [Finding(0, point, "", 0, 1e-323, 0.0)])
+
+
+def test_one_class_has_nobody_to_beat() -> None:
+    layer = SoftmaxLayer([[1.0, 2.0]])
+    found = scan(layer)
+    assert found.findings[0].margin == np.inf
+    assert found.verify()
+    with pytest.raises(EvidenceError, match="the stored radius is"):
+        verify_findings(layer, found.features, [replace(found.findings[0], radius=-1.0)])
+
+
+def test_twins_have_equal_rows_and_biases() -> None:
+    layer = SoftmaxLayer([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [0.0, 1.0]], [0.5, 0.5, 0.25, 0.5])
+    box, flat = Box(1.0), Ellipsoid([1.0, 0.0])
+    assert are_twins(layer, box, 0, 1)
+    for t, i in ((0, 0), (0, 2), (0, 3), (0, 4), (0, -1), (-1, 0), (4, 0)):
+        assert not are_twins(layer, box, t, i)
+    same = SoftmaxLayer([[1.0, 2.0], [1.0, 7.0], [2.0, 2.0]])  # where the gain is 0 they may differ
+    assert are_twins(same, flat, 0, 1)
+    assert not are_twins(same, box, 0, 1)
+    assert not are_twins(same, flat, 0, 2)
+    finding = Finding(0, Twin(1), "", 0, 0.0, np.nan)
+    verify_findings(layer, box, [finding])
+    for change in ({"margin": 1e-9}, {"margin": -1e-9}, {"margin": np.nan}, {"radius": 0.0}):
+        with pytest.raises(EvidenceError, match=r"Class 0 .*the stored"):
+            verify_findings(layer, box, [replace(finding, **change)])
+    with pytest.raises(EvidenceError, match="no twin of class 2"):
+        verify_findings(layer, box, [replace(finding, evidence=Twin(2))])
+
+
+# ---- Experts
+
+
+SQUARE = SoftmaxLayer([[1.0, 1], [1, -1], [-1, 1], [-1, -1], [0, 0]])
+DISK = Ball(1.0)
+
+
+def never(expert: int, rivals: list[int], order: Order | None = None) -> Answer:
+    """``{e} > rivals`` is impossible: the expert is the mean of opposite corners."""
+    k = len(rivals)
+    proof = Comparisons(np.full(k, expert), np.array(rivals), np.ones(k))
+    return Answer(order or Order([[expert], rivals]), proof, "", 0, 0.0)
+
+
+def test_an_expert_is_out_when_whoever_leads_cannot_free_it() -> None:
+    verify_expert(SQUARE, DISK, 4, 2, "impossible", [never(4, [0, 3]), never(4, [1, 2])])
+    verify_expert(SQUARE, DISK, 4, 1, "impossible", [never(4, [0, 3])])
+    verify_expert(SQUARE, DISK, 4, 2, "undecided", [never(4, [0, 3])])
+    for k, answers in (
+        (3, [never(4, [0, 3]), never(4, [1, 2])]),
+        (2, [never(4, [0, 3])]),
+        (2, [never(4, [0, 3]), never(4, [0, 3])]),
+        (1, []),
+        (1, [Answer(Order([[4], [0, 3]]), Unknown(1.0, "who knows"), "", 0, 1.0)]),
+    ):
+        with pytest.raises(EvidenceError, match="may be enough"):
+            verify_expert(SQUARE, DISK, 4, k, "impossible", answers)
+    for e, k, verdict in ((5, 1, "undecided"), (-1, 1, "undecided"), (4, 0, "undecided"), (4, 6, "undecided"), (4, 1, "certain")):  # fmt: skip
+        with pytest.raises(EvidenceError, match="is no verdict about an expert"):
+            verify_expert(SQUARE, DISK, e, k, verdict, [])
+
+
+def test_impossible_orders_of_other_shapes_say_nothing_about_an_expert() -> None:
+    """``{0} > {3} > rest`` is impossible where ``{0} > {3}`` is not."""
+    layer = SoftmaxLayer([[1.0], [-1.0], [0.0], [-0.5]])
+    above, below = np.array([0, 3]), np.array([3, 2])
+    three = [Order([[0], [3]], rest=True), Order([[0], [3], [1, 2]])]
+    for order in three:
+        # 0 > 3 needs x > 0, and 3 > 2 needs x < 0
+        proof = Comparisons(above, below, np.array([1.0, 3.0]))
+        answer = Answer(order, proof, "", 0, 0.0)
+        verify_answers(layer, DISK, [answer])
+        with pytest.raises(EvidenceError, match="about another order"):
+            verify_expert(layer, DISK, 0, 1, "impossible", [answer])
+    point = Answer(wins(0), Witness(np.array([0.5])), "", 0, 0.1)
+    for answer, said in (
+        (point, "about another order"),
+        (replace(point, order=Order([[0], [1, 2]])), "leaves 1 experts"),
+        (replace(point, order=Order([[1], [0]]), evidence=Witness(np.array([-0.5]))), "another"),
+    ):
+        with pytest.raises(EvidenceError, match=said):
+            verify_expert(layer, DISK, 0, 1, "possible", [answer])
+    whole = replace(point, order=Order([[0], [1, 2, 3]]))
+    verify_expert(layer, DISK, 0, 1, "possible", [whole])
+    verify_expert(layer, DISK, 0, 2, "possible", [replace(point, order=Order([[0], [1, 2]]))])
+    for answers in ([], [whole, whole]):
+        with pytest.raises(EvidenceError, match="takes one point"):
+            verify_expert(layer, DISK, 0, 1, "possible", answers)
+    with pytest.raises(EvidenceError, match="takes one point"):
+        verify_expert(SQUARE, DISK, 4, 4, "possible", [never(4, [0, 3])])
+
+
+def test_a_router_names_each_expert_once_and_one_k() -> None:
+    router = ask_experts(SQUARE, 2, features=DISK)
+    assert router.verify()
+    router.experts.append(router.experts[0])
+    with pytest.raises(EvidenceError, match="occurs twice"):
+        router.verify()
+    router.experts[-1] = replace(ask_experts(SQUARE, 3, [0], features=DISK).experts[0], expert=0)
+    del router.experts[0]
+    with pytest.raises(EvidenceError, match="differ in k"):
+        router.verify()
+
+
+def test_a_search_for_experts_ends() -> None:
+    sets = [{3 * n, 3 * n + 1, 3 * n + 2} for n in range(40)]
+    with pytest.raises(EvidenceError, match="open after 1000 branches"):
+        hitting_set(sets, 30, most=1000)
