@@ -47,11 +47,11 @@ def out(original, tmp_path):
     return tmp_path / "scan"
 
 
-def reseal(out, **changes) -> None:
+def reseal(out, more=(), **changes) -> None:
     """What a forger does: recompute every hash after an edit."""
     summary = json.loads((out / SUMMARY).read_text())
     summary |= changes
-    for name in (TABLE, EVIDENCE):
+    for name in (TABLE, EVIDENCE, *more):
         summary["sha256"][name] = hashlib.sha256((out / name).read_bytes()).hexdigest()
     summary["digest"] = folder._digest(summary)
     (out / SUMMARY).write_text(json.dumps(summary))
@@ -255,6 +255,46 @@ def test_a_weakened_verdict_is_refused(out, capsys) -> None:
     np.savez(out / "layer.npz", W=whole.layer.W, b=whole.layer.bias)
     assert main(["verify", str(out), str(out / "layer.npz")]) == boundary.REFUSED
     assert "Class 11 (11) is filed as undecided, but is" in capsys.readouterr().err
+
+
+def test_every_known_file_is_bound_and_the_rest_is_named(out) -> None:
+    (out / "notes.txt").write_text("mine")
+    assert verify_folder(out, example()).unchecked == ("notes.txt",)
+    (out / "card.html").write_text("all is well")
+    refused(out, "card.html was added after the scan")
+    reseal(out, ("card.html",))
+    assert verify_folder(out, example()).unchecked == ("card.html", "notes.txt")
+    (out / "card.html").write_text("all is better")
+    refused(out, "card.html was changed after the scan")
+    (out / "card.html").unlink()
+    refused(out, "has no card.html")
+
+
+def test_the_second_table_is_that_of_the_evidence(out) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    path = out / "verdicts.parquet"
+    honest = pandas.read_parquet(path)
+    for change in (
+        honest.assign(verdict="unargmaxable"),
+        honest.assign(margin=honest.margin * 2),
+        honest.assign(token=[*honest.token[:-1], "x"]),
+        honest[:-1],
+        honest.assign(more=1),
+        honest.astype({"steps": float}),
+    ):
+        change.to_parquet(path, index=False)
+        refused(out, "verdicts.parquet was changed after the scan")
+        reseal(out, ("verdicts.parquet",))
+        refused(out, "verdicts.parquet differs from the evidence")
+    path.write_bytes(b"PAR1")
+    reseal(out, ("verdicts.parquet",))
+    refused(out, "verdicts.parquet is not a valid table")
+    path.unlink()
+    refused(out, "has no verdicts.parquet")
+    honest.to_parquet(path, index=False)
+    reseal(out, ("verdicts.parquet",))
+    verify_folder(out, example())
 
 
 def test_a_summary_that_counts_wrongly_is_refused(out) -> None:

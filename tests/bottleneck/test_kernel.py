@@ -204,6 +204,34 @@ def test_weights_prove_exactly_what_fractions_give(seed: int, d: int, size: floa
         assert not prove_comparisons(layer, Box(100.0), above, below, weights, -1e-300)
 
 
+def test_weights_are_on_what_the_order_demands_and_prove_it() -> None:
+    layer = SoftmaxLayer([[0.0], [1.0], [2.0]])
+    order = Order([[0, 2], [1]])  # 1 is the mean of 0 and 2
+    good = Comparisons(np.array([0, 2]), np.array([1, 1]), np.ones(2))
+    verify_answers(layer, DISK, [Answer(order, good, "", 0, 0.0)])
+    for evidence in (
+        Comparisons(good.above, good.below, np.array([1.0, 2.0])),
+        Comparisons(good.above, good.below, np.array([1.0, -1.0])),
+        Comparisons(good.below, good.above, np.ones(2)),
+        Comparisons(np.array([0, 1]), np.array([1, 0]), np.ones(2)),
+        Comparisons(good.above[:1], good.below, np.ones(2)),
+        Comparisons(good.above[:0], good.below[:0], np.ones(0)),
+        Comparisons(np.array([0, 3]), good.below, np.ones(2)),
+        Comparisons(np.array([0, -1]), good.below, np.ones(2)),
+        Comparisons(good.above * 1.0, good.below, np.ones(2)),
+    ):
+        with pytest.raises(EvidenceError, match="does not prove impossible"):
+            verify_answers(layer, DISK, [Answer(order, evidence, "", 0, 0.0)])
+    for other in (Order([[0], [1]]), Order([[0, 2, 1]], rest=True), Order([[1], [0, 2]])):
+        with pytest.raises(EvidenceError, match="does not prove impossible"):
+            verify_answers(layer, DISK, [Answer(other, good, "", 0, 0.0)])
+    with pytest.raises(EvidenceError, match=r"the stored margin is -0\.5"):
+        verify_answers(layer, DISK, [Answer(order, good, "", 0, -0.5)])
+    with pytest.raises(ValueError, match="names class 3"):
+        verify_answers(layer, DISK, [Answer(Order([[3]], rest=True), good, "", 0, 0.0)])
+    verify_answers(layer, DISK, [Answer(order, Unknown(-7.0, ""), "", 0, -7.0)])
+
+
 def test_only_one_verdict_a_class() -> None:
     layer = uniform_layer(30, 3, seed=0)
     found = scan(layer)
@@ -234,6 +262,13 @@ def test_a_radius_is_at_most_what_the_margin_proves() -> None:
         verify_findings(tiny, Ball(1e-170), [Finding(0, point, "", 0, 5e-324, 1e-160)])
     with pytest.raises(EvidenceError, match="the stored margin is"):
         verify_findings(tiny, Ball(1e-170), [Finding(0, point, "", 0, 1e-323, 0.0)])
+    checker = Checker(tiny, Ball(1e-170))
+    assert checker.radius(np.array([0, 0]), np.array([5e-324, 1e-300])).tolist()[0] == 0
+    assert checker.exact_margin(wins(0), point.point) == Fraction(1e-170) ** 2
+    huge = SoftmaxLayer([[1e308], [-1e308]])  # a margin beyond float64 is stored as the largest
+    found = scan(huge, features=Box(1e10))
+    assert found.verify()
+    assert found.findings[0].margin == np.finfo(float).max
 
 
 def test_one_class_has_nobody_to_beat() -> None:
@@ -260,7 +295,7 @@ def test_twins_have_equal_rows_and_biases() -> None:
     for change in ({"margin": 1e-9}, {"margin": -1e-9}, {"margin": np.nan}, {"radius": 0.0}):
         with pytest.raises(EvidenceError, match=r"Class 0 .*the stored"):
             verify_findings(layer, box, [replace(finding, **change)])
-    with pytest.raises(EvidenceError, match="no twin of class 2"):
+    with pytest.raises(EvidenceError, match=r"Class 0 \(0\) is no twin of class 2"):
         verify_findings(layer, box, [replace(finding, evidence=Twin(2))])
 
 

@@ -141,6 +141,12 @@ def test_what_is_written_is_verified_and_checked_by_others(
     said = recheck(repository, out, monkeypatch, capsys)
     assert "None" not in said
     assert ("experts: " in said) == (question[0] == "--experts")
+    honest = (out / "layer.npz").read_bytes()
+    for forged in ({"W": np.eye(3)}, {"W": np.zeros((999, 999))}, {"V": np.eye(3)}):
+        np.savez(out / "layer.npz", **forged)
+        assert main(["verify", str(out), square]) == boundary.REFUSED
+        assert "layer.npz" in capsys.readouterr().err
+    (out / "layer.npz").write_bytes(honest)
     table = (out / "answers.csv").read_text(encoding="utf-8")
     (out / "answers.csv").write_text(
         table.replace("impossible", "possible", 1).replace("possible", "impossible", 1)[:-2],

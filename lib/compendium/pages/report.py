@@ -185,6 +185,7 @@ _SITE_PAGES = {
     "docs/gallery/README.md": "claims.md",
     "docs/reproducing.md": "running.md",
     "docs/verdicts.md": "verdicts.md",
+    "docs/trust.md": "trust.md",
     "certificates.md": "certificates.md",
     "docs/reproducing.md#other-systems": "running.md#other-systems",
 }

@@ -9,6 +9,7 @@ OUT/layer.npz       on request, W and b as tools/check_evidence.py reads them
 from __future__ import annotations
 
 import csv
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,7 @@ def verify_answers(folder: Path, layer: SoftmaxLayer) -> tuple[Answers | Router,
         raise ValueError(f"{folder} holds a scan and answers: keep them in folders of their own.")
     found = read_answers(folder / ANSWERS, layer)
     found.verify()
+    _check_layer(folder / LAYER, found.layer)
     expected = (
         _table(found)
         .to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -91,6 +93,25 @@ def verify_answers(folder: Path, layer: SoftmaxLayer) -> tuple[Answers | Router,
         row = next((f"row {n}" for n, (a, b) in pairs if a != b), "its length")
         raise ValueError(f"{folder / TABLE} differs from the evidence in {row}.")
     return found, found.counts
+
+
+def _check_layer(path: Path, layer: SoftmaxLayer) -> None:
+    """ValueError unless the layer that was written beside the answers, if any, is theirs."""
+    if not path.exists():
+        return
+    arrays = {"W": layer.W} | ({} if layer.b is None else {"b": layer.b})
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > sum(array.nbytes for array in arrays.values()) + 2**16:
+            raise ValueError("it is too long")
+        with np.load(path, allow_pickle=False) as file:
+            stored = SoftmaxLayer(*(file[name] for name in arrays))
+            same = set(file.files) == set(arrays) and identity(stored) == identity(layer)
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, MemoryError) as error:
+        raise ValueError(f"{path} is not a layer ({str(error)[:80]}).") from None
+    if not same:
+        raise ValueError(f"{path} holds another layer than the answers are about.")
 
 
 def read_answers(path: Path, layer: SoftmaxLayer) -> Answers | Router:

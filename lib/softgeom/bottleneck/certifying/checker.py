@@ -132,7 +132,7 @@ class Checker:
         if not order.comparisons(self.layer.classes):
             return np.inf
         z, y, error = placed
-        lead = order.margin(y) * (1 - 1e-15) - 2 * error
+        lead = order.margin(y) - 2 * error
         certain = self._units.margin_back(lead)
         if lead > 0 and certain >= claimed:
             spare = lead - SPARE * error if claimed == POSITIVE else lead
