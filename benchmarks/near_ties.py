@@ -15,8 +15,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pandas as pd
-
-from softgeom.bottleneck.proving.near_ties import false_proofs, false_witnesses, without_bounds
+from near_ties import false_proofs, false_witnesses, without_bounds
 
 
 def main() -> None:

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tiny_layers import FAMILIES, FEATURE_SETS, TinyLayer, tiny_layer
 
 from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding
-from softgeom.bottleneck.proving.tiny_layers import FAMILIES, FEATURE_SETS, TinyLayer, tiny_layer
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from compendium.second_routes.hull import winners_by_hull
 from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
 from softgeom.bottleneck.centres import compare_with_programme
 from softgeom.bottleneck.crowding import nearest_row
 from softgeom.bottleneck.cut import cut_features
 from softgeom.bottleneck.examples import normal_layer, uniform_layer
 from softgeom.bottleneck.freeing import smallest_shift
-from softgeom.bottleneck.hull_truth import winners_by_hull
 from softgeom.bottleneck.jailers import captive_table, heaviest_captors
 
 

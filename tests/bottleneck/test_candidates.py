@@ -6,12 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
+from enumeration import enumerate_verdicts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softgeom.bottleneck.asking.candidates import ask_among, find_prison
 from softgeom.bottleneck.examples import uniform_layer
-from softgeom.bottleneck.proving.enumeration import enumerate_verdicts
 from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, SoftmaxLayer, Unbounded
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from enumeration import enumerate_verdicts
 
 from softgeom.bottleneck.asking.experts import ask_experts
 from softgeom.bottleneck.certifying.kernel import hitting_set
 from softgeom.bottleneck.certifying.verdict import EvidenceError
-from softgeom.bottleneck.proving.enumeration import enumerate_verdicts
 from softgeom.layer import Ball, SoftmaxLayer, Unbounded
 
 

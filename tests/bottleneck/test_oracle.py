@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from enumeration import enumerate_verdicts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from near_ties import false_proofs, false_witnesses, without_bounds
+from tiny_layers import FAMILIES, FEATURE_SETS, tiny_layer
 
 from softgeom.bottleneck.certifying.checker import Checker, wins
 from softgeom.bottleneck.certifying.hull import certify_captivity
-from softgeom.bottleneck.proving.enumeration import enumerate_verdicts
-from softgeom.bottleneck.proving.near_ties import false_proofs, false_witnesses, without_bounds
-from softgeom.bottleneck.proving.tiny_layers import FAMILIES, FEATURE_SETS, tiny_layer
 from softgeom.bottleneck.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer

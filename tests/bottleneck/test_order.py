@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from enumeration import enumerate_verdicts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +27,6 @@ from softgeom.bottleneck.certifying.verdict import (
     Witness,
 )
 from softgeom.bottleneck.counting.regions import count_regions
-from softgeom.bottleneck.proving.enumeration import enumerate_verdicts
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 

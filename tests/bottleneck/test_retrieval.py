@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from compendium.second_routes.hull import winners_by_hull
 from softgeom.bottleneck.asking.ask import ask
 from softgeom.bottleneck.asking.retrieval import (
     QUERIES,
@@ -17,7 +18,6 @@ from softgeom.bottleneck.asking.retrieval import (
     never_first,
     sides_that_meet,
 )
-from softgeom.bottleneck.hull_truth import winners_by_hull
 from softgeom.layer import SoftmaxLayer
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.certifying.checker import Checker
+from softgeom.bottleneck.certifying.checker import Checker, wins
 from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.certifying.kernel import certify_evidence
 from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Witness
@@ -185,3 +185,23 @@ def test_gamma_is_the_classical_bound_and_infinite_when_useless() -> None:
 def test_shapes_of_points_are_checked() -> None:
     with pytest.raises(ValueError, match=r"2 witnesses need shape \(2, 2\)"):
         Checker(SoftmaxLayer(SQUARE), Box()).certify(np.zeros((2, 3)), np.arange(2))
+
+
+@pytest.mark.parametrize(
+    ("rows", "bias", "point"),
+    [
+        # beyond the largest float: cut off there, the first class would win
+        ([[-1e-300], [0.0]], [1e9, 0.0], Fraction(10) ** 400),
+        # below the smallest: rounded to 0, the first class would win
+        ([[-1e160], [0.0]], [1e-300, 0.0], Fraction(2) ** -1076),
+        ([[-1e300], [0.0]], [1e-20, 0.0], Fraction(2) ** -1040 + Fraction(2) ** -1075),
+    ],
+)
+def test_a_point_that_no_float_holds_is_not_taken_for_the_nearest_one(rows, bias, point) -> None:
+    layer = SoftmaxLayer(rows, bias)
+    truth = Fraction(bias[0]) + Fraction(rows[0][0]) * point
+    for features in (Unbounded(), Box(1.0)):
+        if not features.contains_exactly([point]):
+            continue
+        margin = Checker(layer, features).margin(wins(0), np.array([point], dtype=object))
+        assert margin <= 0 or Fraction(margin) <= truth

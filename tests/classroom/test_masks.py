@@ -8,11 +8,11 @@ import itertools
 
 import numpy as np
 import pytest
+from enumeration import enumerate_verdicts
 
 import classroom
 from classroom import masks
 from softgeom.bottleneck import scan
-from softgeom.bottleneck.proving.enumeration import enumerate_verdicts
 from softgeom.layer import SoftmaxLayer, Unbounded
 
 

@@ -6,18 +6,17 @@
     scan.verify()                                          # every verdict again, without a solver
 
 Blocks of classes are independent. First each is searched (ascent.py) and certified (witness.py);
-then the classes without a witness, in new blocks, are surrounded (surround.py), proven together
-(together.py), pursued (newton.py, interior_point.py) or decided by a programme of their own
-(decide.py). With ``checkpoint=folder`` a finished block is written at once and a killed scan goes
-on where it was, with the same table.
+then the classes without a witness, in new blocks, go down a table of routes (routes.py). With
+``checkpoint=folder`` a finished block is written at once and a killed scan goes on where it was,
+with the same table.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,21 +29,17 @@ from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.evidence_file import identity, save_findings
 from softgeom.bottleneck.certifying.kernel import certify_evidence
 from softgeom.bottleneck.certifying.partial import PartialLook, certify_by, partial_look
-from softgeom.bottleneck.certifying.slack import certify_captives, slack_bounds
+from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.twins import find_twins
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Unknown, Witness
 from softgeom.bottleneck.problem import Problem, make_problem
-from softgeom.bottleneck.proving.cutting import Points, Proofs, cut_each
-from softgeom.bottleneck.proving.decide import decide
-from softgeom.bottleneck.proving.interior_point import walk_each
 from softgeom.bottleneck.proving.refine import refine
-from softgeom.bottleneck.proving.surround import surround
-from softgeom.bottleneck.proving.together import prove_together, shares
+from softgeom.bottleneck.proving.together import shares
+from softgeom.bottleneck.routes import FEW, ROUTES, Open, decide_open, surviving
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.searching.ascent import Candidates, climb, far_points
 from softgeom.bottleneck.searching.device import Device, open_device
-from softgeom.bottleneck.searching.newton import COLD, HOT, newton_ascent
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, run_blocks
 from softgeom.rounding import shrink
@@ -56,10 +51,6 @@ logger = logging.getLogger("softgeom")
 DECIDE_TOGETHER = 128
 # the same where classes are proven from a shared basis: the more, the better they share
 DECIDE_SHARED = 8192
-# of them that show what most classes of a narrow layer are: winners that a longer search finds, or
-# captives that maximum entropy proves
-TRIAL = 16
-FEW = 64  # up to so many classes a programme with all rivals takes less time than a search
 # share of climbers that a round must bring to the top: captives cannot win, and whoever can is
 # pursued once proofs have taken those away
 WORTH = 0.3
@@ -89,6 +80,7 @@ def scan(
     device: str | None = None,
     checkpoint: str | Path | None = None,
     verdicts_only: bool = False,
+    without: Collection[str] = (),
     progress: bool = False,
 ) -> Scan:
     """Decide for each class whether some feature vector of the set makes it the strict winner.
@@ -102,7 +94,8 @@ def scan(
     features : Box, Ball, Unbounded or Ellipsoid
         Where the layer's inputs may lie.
     seed : int
-        Seeds every random choice (none is needed at present: the same call gives the same table).
+        Seeds the samples of rivals that proofs are tried with: margins of unargmaxable classes
+        depend on it, verdicts do not. The same call gives the same table.
     block : int
         Classes per block, the unit of memory, of parallel work and of checkpoints.
     n_jobs, backend, address
@@ -117,17 +110,24 @@ def scan(
         Let a part of each product show who wins, where a sample of classes says that it mostly
         does: such a scan takes half of the time or less. Its margins and radii are certified lower
         bounds too, but far smaller ones.
+    without : names of routes
+        Routes to leave out (``routes.ROUTES``), to measure what each is worth.
     progress : bool
         Print how far the scan is, when it takes longer than some seconds.
 
     Raises
     ------
     ValueError
-        If a class index is out of range, the feature set does not fit the layer, or the device is
-        not there.
+        If a class index is out of range or stands there twice, the feature set does not fit the
+        layer, a route is unknown, or the device is not there.
     """
     chosen = _chosen_classes(layer, classes)
     features.check(layer.dimension)
+    if unknown := sorted(set(without) - {route.name for route in ROUTES}):
+        raise ValueError(
+            f"There is no route {unknown[0]!r}; there are "
+            f"{', '.join(repr(route.name) for route in ROUTES)}."
+        )
     if device is not None:
         open_device(device)  # says at once what is missing
     # a worker may stand in another folder
@@ -143,6 +143,7 @@ def scan(
         key,
         device,
         verdicts_only and len(chosen) >= PARTIAL,
+        tuple(sorted(without)),
     )
     options: dict[str, Any] = {
         "shared": task,
@@ -196,6 +197,7 @@ class _Task:
     key: dict[str, Any] | None  # identity of the layer, computed once
     device_name: str | None
     verdicts_only: bool
+    without: tuple[str, ...]
 
     @cached_property
     def problem(self) -> Problem:
@@ -251,6 +253,7 @@ def _kept(
     if task.checkpoint is None or task.key is None:
         return work()
     options = f"{stage} {task.seed}" + " verdicts only" * task.verdicts_only
+    options += "".join(f" without {name}" for name in task.without)
     path = block_path(task.checkpoint, task.key, options, task.features, classes)
     if path.exists():
         try:
@@ -276,30 +279,44 @@ def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
             captors = Captors(np.array([task.dominated[t]]), np.ones(1))
             bound = certify_evidence(task.layer, task.features, t, captors)
             findings[t] = Finding(t, captors, "twin", 0, bound, np.nan)
-    findings |= _won_by_part(task, _without(classes, findings))
-    left = _without(classes, findings)
-    if len(left):
-        rounds = 1 if task.layer.classes <= FEW else 8
-        found = climb(task.problem, left, rounds=rounds, worth=WORTH, device=task.device)
-        margins = _certified(task, left, found)
-        radii = task.checker.radius(left, margins)
-        for n, margin in enumerate(margins.tolist()):
-            t, steps = int(left[n]), int(found.steps[n])
-            if margin > 0:
-                point = task.problem.lift(found.Z[n], float(found.margin[n]))
-                findings[t] = Finding(
-                    t, Witness(point), "ascent" if steps else "look", steps, margin, float(radii[n])
-                )
-            else:
-                findings[t] = Finding(
-                    t, Unknown(np.inf, "not found by search"), "ascent", steps, np.inf, np.nan
-                )
-    return [findings[t] for t in classes.tolist()]
+    searches = [partial(_won_by_search, device=task.device)]
+    if task.device is not None:  # a device may fail: then the host searches
+        searches.append(partial(_won_by_search, device=None))
+    for search in (_won_by_part, *searches):
+        left = _without(classes, findings)
+        if len(left):
+            with surviving("the search", left):
+                findings |= search(task, left)
+    missed = Unknown(np.inf, "not found by search")
+    return [
+        findings.get(t, Finding(t, missed, "ascent", 0, np.inf, np.nan)) for t in classes.tolist()
+    ]
+
+
+def _won_by_search(
+    task: _Task, classes: NDArray[np.intp], device: Device | None
+) -> dict[int, Finding]:
+    """What the search shows for each class: a witness, or that it found none."""
+    rounds = 1 if task.layer.classes <= FEW else 8
+    found = climb(task.problem, classes, rounds=rounds, worth=WORTH, device=device)
+    margins = _certified(task, classes, found)
+    radii = task.checker.radius(classes, margins)
+    findings: dict[int, Finding] = {}
+    for n, margin in enumerate(margins.tolist()):
+        t, steps = int(classes[n]), int(found.steps[n])
+        if margin > 0:
+            point = Witness(task.problem.lift(found.Z[n], float(found.margin[n])))
+            method = "ascent" if steps else "look"
+            findings[t] = Finding(t, point, method, steps, margin, float(radii[n]))
+        else:
+            missed = Unknown(np.inf, "not found by search")
+            findings[t] = Finding(t, missed, "ascent", steps, np.inf, np.nan)
+    return findings
 
 
 def _won_by_part(task: _Task, classes: NDArray[np.intp]) -> dict[int, Finding]:
     """Witnesses at far points, by a partial look where the task has one."""
-    if task.partial_look is None or not len(classes):
+    if task.partial_look is None:
         return {}
     points = far_points(task.problem, classes)
     margins = certify_by(task.checker, task.partial_look, points, classes)
@@ -338,128 +355,13 @@ def _certified(task: _Task, classes: NDArray[np.intp], found: Candidates) -> NDA
 
 
 def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
-    findings = _climbed_on(task, classes) if _is_narrow(task) else {}
-    proven, points = _prove_many(task, _without(classes, findings))
-    findings |= proven
-    left = _without(classes, findings)
-    if not len(left):
-        return _refined(task, [findings[t] for t in classes.tolist()])
-    found, proofs = _pursued(task, left, points)
-    start = dict(zip(left.tolist(), zip(found.Z, found.rivals, strict=True), strict=True))
-    findings |= _won(task, _lifted(task, left, found), "ascent") | _proven(proofs, "newton")
-    if _is_narrow(task):
-        left = _without(classes, findings)
-        proofs, won = walk_each(
-            task.problem,
-            left,
-            [start[t][0] for t in left.tolist()],
-            [start[t][1] for t in left.tolist()],
-        )
-        findings |= _proven(proofs, "interior") | _won(task, won, "interior")
-        left = _without(classes, findings)
-        proofs, won = cut_each(task.problem, left, [start[t][1] for t in left.tolist()])
-        findings |= _proven(proofs, "cuts") | _won(task, won, "cuts")
-    for t in _without(classes, findings).tolist():
-        evidence, margin, rounds = decide(task.problem, task.checker, t, *start[t])
-        radius = (
-            task.checker.radius(np.array([t]), np.array([margin]))[0]
-            if isinstance(evidence, Witness)
-            else np.nan
-        )
-        findings[t] = Finding(t, evidence, "programme", rounds, margin, float(radius))
+    open_ = Open(task.problem, task.checker, task.device, task.seed, classes)
+    findings = decide_open(open_, task.without)
     return _refined(task, [findings[t] for t in classes.tolist()])
-
-
-def _climbed_on(task: _Task, classes: NDArray[np.intp]) -> dict[int, Finding]:
-    """Witnesses that a longer search finds, if it finds them for most of a few: where captives are
-    many, proofs come first.
-    """
-    trial = classes[:: max(1, len(classes) // TRIAL)]
-    findings = _won(task, _lifted(task, trial, _climb_on(task, trial)), "ascent")
-    if len(trial) < len(classes) and 2 * len(findings) >= len(trial):
-        rest = np.setdiff1d(classes, trial)
-        findings |= _won(task, _lifted(task, rest, _climb_on(task, rest)), "ascent")
-    return findings
-
-
-def _climb_on(task: _Task, classes: NDArray[np.intp]) -> Candidates:
-    """A longer search than the first. Larger working sets: programmes start from them; few rivals
-    need no choice.
-    """
-    rounds = 0 if task.layer.classes <= FEW else 8
-    return climb(task.problem, classes, rounds=rounds, steps=40, rivals=64, device=task.device)
-
-
-def _lifted(task: _Task, classes: NDArray[np.intp], found: Candidates) -> Points:
-    """The points at which classes (n,) seem to win."""
-    won = np.flatnonzero(found.margin > 0)
-    return {int(classes[n]): task.problem.lift(found.Z[n], float(found.margin[n])) for n in won}
-
-
-def _prove_many(task: _Task, classes: NDArray[np.intp]) -> tuple[dict[int, Finding], Points]:
-    """Captives proven together, and the points at which others of a narrow layer beat shared
-    rivals.
-
-    By maximum entropy in wide layers, and in narrow ones where that proves most of a few; else from
-    a shared basis: each is slow where the other is quick.
-    """
-    trial = classes[:: max(1, len(classes) // TRIAL)] if shares(task.problem) else classes
-    findings = _proven(surround(task.problem, trial, task.seed), "surround")
-    if len(trial) < len(classes) and 2 * len(findings) >= len(trial):
-        findings |= _proven(
-            surround(task.problem, np.setdiff1d(classes, trial), task.seed), "surround"
-        )
-    proofs, points = prove_together(task.problem, _without(classes, findings), task.seed)
-    return findings | _proven(proofs, "together"), points
-
-
-def _is_narrow(task: _Task) -> bool:
-    """Whether programmes of few features against many rivals are what proofs take."""
-    return task.layer.classes > FEW and shares(task.problem)
-
-
-def _pursued(task: _Task, classes: NDArray[np.intp], points: Points) -> tuple[Candidates, Proofs]:
-    """What a longer search finds for classes (n,): in narrow layers by Newton's steps, from points
-    that beat some rivals already where there are any.
-    """
-    problem = task.problem
-    if _is_narrow(task):
-        start = np.array([points.get(t, problem.anchor) for t in classes.tolist()])
-        first = np.array([HOT if t in points else COLD for t in classes.tolist()])
-        found, held = newton_ascent(problem, classes, start, first=first)
-        bounds = certify_captives(
-            task.layer, task.features, list(held), list(held.values())
-        ).tolist()
-        return found, {
-            t: (few, bound)
-            for (t, few), bound in zip(held.items(), bounds, strict=True)
-            if bound <= 0
-        }
-    return _climb_on(task, classes), {}
 
 
 def _without(classes: NDArray[np.intp], findings: dict[int, Finding]) -> NDArray[np.intp]:
     return np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
-
-
-def _proven(proofs: Proofs, method: str) -> dict[int, Finding]:
-    return {
-        t: Finding(t, captors, method, 0, bound, np.nan) for t, (captors, bound) in proofs.items()
-    }
-
-
-def _won(task: _Task, points: dict[int, NDArray[Any]], method: str) -> dict[int, Finding]:
-    """Witnesses among points (d,) at which classes seem to win."""
-    classes = np.array(list(points), dtype=np.intp)
-    margins = task.checker.certify_many(list(points.values()), classes.tolist())
-    radii = task.checker.radius(classes, margins)
-    return {
-        t: Finding(t, Witness(points[t]), method, 0, margin, radius)
-        for t, margin, radius in zip(
-            classes.tolist(), margins.tolist(), radii.tolist(), strict=True
-        )
-        if margin > 0
-    }
 
 
 def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:
@@ -473,12 +375,11 @@ def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:
     )
     bounds = slack_bounds(task.layer, task.features, classes, captors)
     for n, few, bound in zip(captives, captors, bounds.tolist(), strict=True):
+        found = findings[n]
         if not bound <= 0:
-            found = findings[n]
-            finer, finer_bound = refine(task.layer, task.features, found.index, few)
-            findings[n] = Finding(
-                found.index, finer, found.method, found.steps, finer_bound, found.radius
-            )
+            with surviving("refining weights", [found.index]):  # those that are there prove it too
+                finer, finer_bound = refine(task.layer, task.features, found.index, few)
+                findings[n] = replace(found, evidence=finer, margin=finer_bound)
     return findings
 
 

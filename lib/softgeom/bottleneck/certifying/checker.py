@@ -273,9 +273,9 @@ class Checker:
             y = _float_logits(self._layer, x[0].astype(np.float64))
             # Twice: the point itself was rounded, by less than the products are.
             error = 2 * float(self._error(x.astype(np.float64), moved, np.float64)[0])
-        if np.isfinite(y).all() and np.isfinite(error):
+        if np.isfinite(y).all() and np.isfinite(error) and (as_it_is or _are_near(rounded, z)):
             return z, y, error
-        return z, np.zeros(len(y)), np.inf  # float64 says nothing about logits beyond its range
+        return z, np.zeros(len(y)), np.inf  # float64 says nothing about what is beyond its range
 
     def _exact_lead(
         self,
@@ -390,6 +390,18 @@ def round_down(value: Fraction) -> float:
     if abs(Fraction(near)) > abs(value):
         near = float(np.nextafter(near, 0.0))
     return max(near, POSITIVE) if value > 0 else min(near, 0.0)
+
+
+def _are_near(rounded: NDArray[np.float64], z: list[Fraction]) -> bool:
+    """Whether each float is its fraction, but for a relative rounding: not one below the normal
+    range, nor cut off at its end.
+    """
+    info = np.finfo(float)
+    inside = (np.abs(rounded) >= info.tiny) & (np.abs(rounded) < info.max)
+    return all(
+        near or Fraction(float(value)) == exact
+        for near, value, exact in zip(inside, rounded, z, strict=True)
+    )
 
 
 def _to_float(value: Fraction) -> float:

@@ -246,7 +246,10 @@ class _System:
             own, rows = np.ldexp(own, -power), np.ldexp(rows, -power)
         self.features, reach = _scaled(features)
         if features.extent == 0:  # unbounded: the biases set the scale of x
-            reach = _power(float(np.ldexp(max(np.abs(bias).max(), np.abs(own_bias).max()), -power)))
+            # by exponents: their ratio to the rows may leave the range of float64
+            largest = float(max(np.abs(bias).max(), np.abs(own_bias).max()))
+            reach = exponent(largest) - power if largest else 0
+            reach = reach if abs(reach) > COMFORT else 0
         self.power = power + reach  # of margins
         self.D = own - rows
         # Scaled before they are subtracted: a difference may overflow where its scaled value would

@@ -217,6 +217,8 @@ class Bases:
             return False
         ratio = np.maximum(self.reduced[entering], 0.0) / np.abs(alpha[entering])
         least = ratio.min()
+        if not np.isfinite(least):  # beyond what float64 holds
+            return False
         tied = entering[ratio <= least * (1 + 1e-9) + 1e-300]
         q = int(tied[np.abs(alpha[tied]).argmax()])
         direction = self.inverse @ self.columns[q]

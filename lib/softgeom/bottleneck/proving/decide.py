@@ -54,8 +54,8 @@ def decide(
         return (*shortcut, 1)
     bound, reason = np.inf, f"no proof after {rounds} rounds"
     for step in range(1, rounds + 1):
-        programme.add(fresh, problem.rows(fresh, np.float64), problem.b[fresh])
         try:
+            programme.add(fresh, problem.rows(fresh, np.float64), problem.b[fresh])
             z, value, weights = programme.solve()
         except SolverError as error:
             reason = str(error)
@@ -83,7 +83,8 @@ def decide(
             )
             break
     try:
-        return (*_exactly(problem, checker, t, programme.rivals), step)
+        rivals = np.union1d(programme.rivals, fresh)
+        return (*_exactly(problem, checker, t, rivals), step)
     except TooLargeError as error:
         return Unknown(bound, f"{reason}; {error}"), bound, step
 

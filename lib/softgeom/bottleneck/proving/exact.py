@@ -85,7 +85,10 @@ def decide_exactly(
                 break
         if checker.margin(wins(t), point) > 0:
             return Witness(point)
-        fresh = [int(i) for i in checker.not_beaten(t, point) if int(i) not in set(working)][:64]
+        exact = np.array(_fractions(point), dtype=object)
+        if checker.margin(wins(t), exact) > 0:  # products of the floats overflow
+            return Witness(exact)
+        fresh = [int(i) for i in checker.not_beaten(t, exact) if int(i) not in set(working)][:64]
         if not fresh or len(working) + len(fresh) > MOST_RIVALS:
             raise TooLargeError(
                 f"{len(working) + len(fresh)} rivals are too many for exact arithmetic (at "

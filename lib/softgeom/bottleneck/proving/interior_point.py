@@ -83,6 +83,7 @@ def walk_each(
         walks = [
             _Walk(problem, t, z, few)
             for t, z, few in zip(classes[part].tolist(), start[part], rivals[part], strict=True)
+            if np.any(few != t)
         ]
         while walks:
             for walk in walks:
@@ -189,6 +190,8 @@ class _Walk:
         if not self._factorise():
             return False
         products = float(self.slack @ self.y) / len(self.y)
+        if not 0 < products < np.inf:  # below or beyond what float64 holds
+            return False
         residual, lacking = self._back(self.y), 1 - float(self.y[: self.k].sum())
 
         def direction(target: NDArray[np.float64] | float) -> tuple[NDArray[np.float64], ...]:

@@ -63,13 +63,20 @@ class _Programme:
         self.h.changeColCost(self.columns - 1, 1.0)
 
     def add(self, rows: NDArray[np.float64], lower: NDArray[np.float64]) -> None:
-        """Add ``rows . columns >= lower``, rows (n, D + 1) dense."""
+        """Add ``rows . columns >= lower``, rows (n, D + 1) dense.
+
+        Raises
+        ------
+        SolverError
+            If HiGHS takes no coefficients of this size.
+        """
         n = len(rows)
         starts = np.arange(0, n * self.columns, self.columns, dtype=np.int32)
         index = np.tile(np.arange(self.columns, dtype=np.int32), n)
-        self.h.addRows(
-            n, lower, np.full(n, highspy.kHighsInf), rows.size, starts, index, rows.ravel()
-        )
+        upper = np.full(n, highspy.kHighsInf)
+        taken = self.h.addRows(n, lower, upper, rows.size, starts, index, rows.ravel())
+        if taken == highspy.HighsStatus.kError:
+            raise SolverError("HiGHS takes no coefficients of this size")
         self.count += n
 
     def solve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

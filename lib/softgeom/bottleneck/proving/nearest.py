@@ -62,6 +62,8 @@ class NearestPointProgramme:
         # Without a bias the cone has no scale of its own: any positive margin may be asked for.
         strict = size * (STRICT if self._h.any() else 1.0)
         E = np.vstack([self._D.T * self.radius / size, (self._h + strict) / size])
+        if not np.isfinite(E).all():
+            raise SolverError("the rows, biases and radius leave the range of float64")
         target = np.zeros(len(E))
         target[-1] = 1.0
         try:

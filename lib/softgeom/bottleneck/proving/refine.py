@@ -47,6 +47,8 @@ def refine(
     ):
         return captors, bound
     A = _system(layer, features, t, captors)
+    if not np.isfinite(A).all():
+        return captors, bound
     target = np.append(np.zeros(len(A) - 1), float(captors.weights.sum()))
     rivals, weights = captors.rivals, captors.weights.astype(np.float64)
     if len(rivals) > len(A):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from enumeration import Integers, Region, Truth, enumerate_verdicts
 
-from softgeom.bottleneck.proving.enumeration import Integers, Region, Truth, enumerate_verdicts
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 
 FEATURE_SETS = ("box", "lopsided box", "ball", "unbounded", "RMSNorm", "LayerNorm")

@@ -1,0 +1,277 @@
+"""The routes to a verdict, as a table: what each solves, when it applies, where it comes from, what
+it costs.
+
+The search (searching/ascent.py) finds most winners. What it leaves goes down ``ROUTES``, the first
+row first: a route is given the classes that are still open and returns findings for those that it
+decides, each with evidence that the checkers have accepted. What a route learns on the way (points
+that come close, rivals that matter) the next ones start from.
+
+A route may fail. An exception ends that route for these classes, not the scan: the next route tries
+them, and a class that none decides is undecided, with a reason that names what failed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.certifying.checker import Checker
+from softgeom.bottleneck.certifying.verdict import Finding, Unknown, Witness
+from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.proving.cutting import Points, Proofs
+from softgeom.bottleneck.proving.decide import decide
+from softgeom.bottleneck.proving.interior_point import walk_each
+from softgeom.bottleneck.proving.surround import surround
+from softgeom.bottleneck.proving.together import prove_together, shares
+from softgeom.bottleneck.searching.ascent import Candidates, climb
+from softgeom.bottleneck.searching.device import Device
+
+logger = logging.getLogger("softgeom")
+
+# of classes that show what most classes of a narrow layer are: winners that a longer search finds,
+# or captives that maximum entropy proves
+TRIAL = 16
+FEW = 64  # up to so many classes a programme with all rivals takes less time than a search
+
+
+@dataclass
+class Open:
+    """What is known about the classes of a block that are still open."""
+
+    problem: Problem
+    checker: Checker
+    device: Device | None
+    seed: int
+    classes: NDArray[np.intp]  # (n,)
+    # by class: points (D,) that come close to winning, and rivals that are strong there
+    points: Points = field(default_factory=dict)
+    rivals: dict[int, NDArray[np.intp]] = field(default_factory=dict)
+    faults: dict[int, list[str]] = field(default_factory=dict)
+
+    def proven(self, proofs: Proofs, method: str) -> dict[int, Finding]:
+        """Findings from captors (and what they certify)."""
+        return {
+            t: Finding(t, captors, method, 0, bound, np.nan)
+            for t, (captors, bound) in proofs.items()
+        }
+
+    def won(self, points: Points, method: str) -> dict[int, Finding]:
+        """Findings from points (d,) at which classes seem to win, for those that do."""
+        classes = np.array(list(points), dtype=np.intp)
+        margins = self.checker.certify_many(list(points.values()), classes.tolist())
+        radii = self.checker.radius(classes, margins)
+        return {
+            t: Finding(t, Witness(points[t]), method, 0, margin, radius)
+            for t, margin, radius in zip(
+                classes.tolist(), margins.tolist(), radii.tolist(), strict=True
+            )
+            if margin > 0
+        }
+
+    def keep(self, classes: NDArray[np.intp], found: Candidates) -> dict[int, Finding]:
+        """Findings from a search for classes (n,); where it did not win it shows where to start."""
+        won = np.flatnonzero(found.margin > 0)
+        for t, z, few in zip(classes.tolist(), found.Z, found.rivals, strict=True):
+            self.points[t], self.rivals[t] = z, few
+        return self.won(
+            {int(classes[n]): self.problem.lift(found.Z[n], float(found.margin[n])) for n in won},
+            "ascent",
+        )
+
+
+Run = Callable[[Open, NDArray[np.intp]], dict[int, Finding]]
+
+
+@dataclass(frozen=True)
+class Route:
+    """One way to verdicts.
+
+    Attributes
+    ----------
+    name : str
+        What ``Scan.table`` calls it, except that what a search finds is "ascent" there.
+    applies : callable
+        Whether it is of use for a problem.
+    run : callable
+        Findings for some of the open classes.
+    solves, source, cost : str
+        What it solves, where that is from, and what it costs.
+    """
+
+    name: str
+    applies: Callable[[Problem], bool]
+    run: Run
+    solves: str
+    source: str
+    cost: str
+
+
+def decide_open(open_: Open, without: Collection[str] = ()) -> dict[int, Finding]:
+    """A finding for every class of a block, by the routes in order; some may be left out."""
+    findings: dict[int, Finding] = {}
+    for route in ROUTES:
+        left = _without(open_.classes, findings)
+        if len(left) and route.applies(open_.problem) and route.name not in without:
+            with surviving(route.name, left.tolist(), open_.faults):
+                findings |= route.run(open_, left)
+    for t in open_.classes.tolist():
+        no_route = Finding(
+            t, Unknown(np.inf, "no route led to a verdict"), "programme", 0, np.inf, np.nan
+        )
+        found = findings.setdefault(t, no_route)
+        if isinstance(found.evidence, Unknown) and t in open_.faults:
+            reason = "; ".join([found.evidence.reason, *open_.faults[t]])
+            findings[t] = replace(found, evidence=replace(found.evidence, reason=reason))
+    return findings
+
+
+@contextmanager
+def surviving(
+    route: str, classes: Sequence[int], faults: dict[int, list[str]] | None = None
+) -> Iterator[None]:
+    """Exceptions of a route end it, not the scan; noted in ``faults`` of its classes.
+
+    Too little memory is no fault of a route, and an interrupt is none at all: both go on.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as fault:
+        text = f"{route} failed ({type(fault).__name__}: {fault})"
+        logger.warning("%s for %d classes: others try", text, len(classes))
+        for t in classes if faults is not None else ():
+            faults.setdefault(t, []).append(text)
+
+
+def _without(classes: NDArray[np.intp], findings: dict[int, Finding]) -> NDArray[np.intp]:
+    return np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
+
+
+def is_narrow(problem: Problem) -> bool:
+    """Whether programmes of few features against many rivals are what proofs take."""
+    return problem.classes > FEW and shares(problem)
+
+
+def _always(problem: Problem) -> bool:
+    return True
+
+
+def _if_most_of_a_few(run: Run, open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+    """What a route finds for all classes, if it finds most of a few of them; else for the few."""
+    trial = classes[:: max(1, len(classes) // TRIAL)]
+    findings = run(open_, trial)
+    if len(trial) < len(classes) and 2 * len(findings) >= len(trial):
+        findings |= run(open_, np.setdiff1d(classes, trial))
+    return findings
+
+
+def _search(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+    # Larger working sets than those of the first search: programmes start from them. Few rivals
+    # need no choice.
+    rounds = 0 if open_.problem.classes <= FEW else 8
+    found = climb(open_.problem, classes, rounds=rounds, steps=40, rivals=64, device=open_.device)
+    return open_.keep(classes, found)
+
+
+def _search_if_most_win(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+    return _if_most_of_a_few(_search, open_, classes)
+
+
+def _surround(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+    def run(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+        return open_.proven(surround(open_.problem, classes, open_.seed), "surround")
+
+    return _if_most_of_a_few(run, open_, classes) if shares(open_.problem) else run(open_, classes)
+
+
+def _together(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+    proofs, points = prove_together(open_.problem, classes, open_.seed)
+    open_.points |= points
+    return open_.proven(proofs, "together")
+
+
+def _starts(open_: Open, classes: NDArray[np.intp]) -> tuple[list[Any], list[Any]]:
+    """Where to start for classes (n,), and some strong rivals of each."""
+    none = np.zeros(0, np.intp)
+    return [open_.points.get(t, open_.problem.anchor) for t in classes.tolist()], [
+        open_.rivals.get(t, none) for t in classes.tolist()
+    ]
+
+
+def _interior(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+    proofs, won = walk_each(open_.problem, classes, *_starts(open_, classes))
+    return open_.proven(proofs, "interior") | open_.won(won, "interior")
+
+
+def _programme(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+    findings = {}
+    for t, z, few in zip(classes.tolist(), *_starts(open_, classes), strict=True):
+        with surviving("programme", [t], open_.faults):
+            evidence, margin, rounds = decide(open_.problem, open_.checker, t, z, few)
+            radius = (
+                float(open_.checker.radius(np.array([t]), np.array([margin]))[0])
+                if isinstance(evidence, Witness)
+                else np.nan
+            )
+            findings[t] = Finding(t, evidence, "programme", rounds, margin, radius)
+    return findings
+
+
+ROUTES = (
+    Route(
+        "search first",
+        is_narrow,
+        _search_if_most_win,
+        "max of the smoothed margin over a working set of rivals, if most of a few classes win",
+        "Polyak's step (1969)",
+        "some looks at all rivals a class",
+    ),
+    Route(
+        "surround",
+        _always,
+        _surround,
+        "convex weights of largest entropy with mean w_t, over a sample of rivals",
+        "Jaynes (1957); Newton's method with conjugate gradients",
+        "two products with a few thousand rivals a step, all classes at once",
+    ),
+    Route(
+        "together",
+        shares,
+        _together,
+        "the linear programme of every class over the same few rivals, from one basis",
+        "dual simplex method (Lemke 1954), steepest edge",
+        "some pivots a class, a matrix-vector product each",
+    ),
+    Route(
+        "search",
+        _always,
+        _search,
+        "max of the smoothed margin over a working set of rivals",
+        "Polyak's step (1969)",
+        "some looks at all rivals a class",
+    ),
+    Route(
+        "interior",
+        is_narrow,
+        _interior,
+        "the linear programme of one class over the rivals that matter",
+        "predictor and corrector (Mehrotra 1992), in-out separation",
+        "ten to twenty factorisations of d x d a round",
+    ),
+    Route(
+        "programme",
+        _always,
+        _programme,
+        "the linear programme (over a ball least distance) of one class; where floating point "
+        "does not decide, in fractions",
+        "HiGHS; Lawson and Hanson (1974); Bareiss (1968)",
+        "milliseconds to seconds a class",
+    ),
+)

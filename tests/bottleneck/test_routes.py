@@ -1,0 +1,97 @@
+"""The table of routes: each is of use, none may lose a scan, and hard numbers stop none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from softgeom.bottleneck import routes
+from softgeom.bottleneck.examples import hard_layer
+from softgeom.bottleneck.scanner import scan
+from softgeom.features import Ball, Box, Unbounded
+from softgeom.layer import SoftmaxLayer
+
+NAMES = [route.name for route in routes.ROUTES]
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, names: list[str], fault: BaseException) -> None:
+    def fail(*_):
+        raise fault
+
+    table = tuple(
+        replace(route, run=fail) if route.name in names else route for route in routes.ROUTES
+    )
+    monkeypatch.setattr(routes, "ROUTES", table)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_route_that_fails_leaves_its_classes_to_the_others(name, monkeypatch) -> None:
+    layer = hard_layer(300, 8, planted=30)
+    verdicts = scan(layer).table.verdict.tolist()
+    broken(monkeypatch, [name], ZeroDivisionError("induced"))
+    found = scan(layer)
+    assert found.verify()
+    assert found.table.verdict.tolist() == verdicts or name == "programme"
+    assert len(found) == layer.classes
+
+
+def test_classes_that_no_route_decides_say_what_failed(monkeypatch) -> None:
+    layer = hard_layer(300, 8, planted=30)
+    broken(monkeypatch, NAMES, np.linalg.LinAlgError("induced"))
+    found = scan(layer)
+    open_ = [f for f in found.findings if f.evidence.verdict == "undecided"]
+    assert len(open_) >= 30
+    assert all("programme failed (LinAlgError: induced)" in f.evidence.reason for f in open_)
+    assert found.verify()
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt(), MemoryError()])
+def test_an_interrupt_is_no_fault_of_a_route(fault, monkeypatch) -> None:
+    broken(monkeypatch, ["surround"], fault)
+    with pytest.raises(type(fault)):
+        scan(hard_layer(300, 8, planted=30))
+
+
+def test_a_route_that_does_not_exist_cannot_be_left_out() -> None:
+    with pytest.raises(ValueError, match="'surround'"):
+        scan(hard_layer(300, 8, planted=30), without=["sorround"])
+
+
+@pytest.mark.parametrize("name", NAMES[:-1])
+def test_no_verdict_hangs_on_one_route(name) -> None:
+    layer = hard_layer(400, 12, planted=60)
+    assert scan(layer, without=[name]).table.verdict.equals(scan(layer).table.verdict)
+
+
+def tiny_biases(rng: np.random.Generator) -> SoftmaxLayer:
+    W = rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], (152, 2))
+    return SoftmaxLayer(W, rng.choice([0.0, 5e-324, 1e-310, 2e-308], 152))
+
+
+SETS = {
+    "box": Box(100.0),
+    "one ulp wide": Box((1.0, 1.0, 1.0), low=(float(np.nextafter(1, 0)),) * 3),
+    "smallest box": Box(5e-324),
+    "smallest ball": Ball(5e-324),
+    "largest ball": Ball(1.7e308),
+    "unbounded": Unbounded(),
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_tiny_biases_in_the_default_box(seed) -> None:
+    assert scan(tiny_biases(np.random.default_rng(seed))).verify()
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("scale", [1.0, 5e-324, 1e-160, 1e160, 1e300])
+def test_sizes_at_the_ends_of_float64_stop_no_scan_of_many_classes(name, scale) -> None:
+    rng = np.random.default_rng(7)
+    for bias in (None, 1.0, 1e-300):
+        W = rng.integers(-4, 5, (90, 3)) * scale
+        b = None if bias is None else rng.integers(-2, 3, 90) * bias
+        found = scan(SoftmaxLayer(W, b), features=SETS[name])
+        assert found.verify()
+        assert found.counts["undecided"] == 0
