@@ -3,7 +3,7 @@ every rounding bound set to zero.
 
     python benchmarks/near_ties.py --attempts 1500 --seed 0
 
-The attack is softgeom/bottleneck/proving/near_ties.py. As the checkers are it must find nothing;
+The attack is tests/oracles/near_ties.py. As the checkers are it must find nothing;
 without bounds it must find plenty, or it would show nothing. A row each in
 results/bench/near_ties.csv.
 """
@@ -11,10 +11,14 @@ results/bench/near_ties.csv.
 from __future__ import annotations
 
 import argparse
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
 import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "oracles"))
+
 from near_ties import false_proofs, false_witnesses, without_bounds
 
 

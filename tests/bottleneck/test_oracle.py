@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from near_ties import false_proofs, false_witnesses, without_bounds
 from tiny_layers import FAMILIES, FEATURE_SETS, tiny_layer
+from wide_layers import padded
 
 from softgeom.bottleneck.certifying.checker import Checker, wins
 from softgeom.bottleneck.certifying.hull import certify_captivity
@@ -184,3 +185,21 @@ def test_without_rounding_bounds_the_attack_succeeds() -> None:
         assert false_proofs(150, 0) > 0
         assert false_witnesses(200, 0) > 0
     assert false_proofs(150, 0) == 0
+
+
+@pytest.mark.parametrize("feature_set", FEATURE_SETS)
+def test_layers_of_many_classes_go_down_every_route_to_the_same_verdicts(feature_set: str) -> None:
+    rng = np.random.default_rng(20 + FEATURE_SETS.index(feature_set))
+    tried, methods = 0, set()
+    while tried < 3:
+        tiny = tiny_layer(rng, feature_set, str(rng.choice(FAMILIES)))
+        wide = padded(rng, tiny, int(rng.integers(65, 200)))
+        if wide is None:
+            continue
+        tried += 1
+        found = scan(wide.layer, features=tiny.features)
+        assert found.verify()
+        verdicts = [finding.evidence.verdict for finding in found.findings]
+        assert verdicts == [truth.verdict for truth in wide.truths()]
+        methods |= {finding.method for finding in found.findings}
+    assert methods - {"twin", "look"}
