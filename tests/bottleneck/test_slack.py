@@ -130,3 +130,57 @@ def test_what_is_no_proof_and_what_has_no_room_is_left_open() -> None:
     assert slack_bounds(layer, Unbounded(), [0], [good])[0] == np.inf
     assert slack_bounds(layer, Box(1e60), [0], [good])[0] == np.inf
     assert slack_bounds(layer, Box(5.0), [], []).shape == (0,)
+
+
+# ---- Each term of the bound against the roundings that it has to cover: layers of small integers
+# make none, so that the distance to the exact value is all bound.
+
+
+def gamma(n: int) -> Fraction:
+    """``n u / (1 - n u)``, exactly."""
+    nu = n * Fraction(1, 2**53)
+    return nu / (1 - nu)
+
+
+def given_away(W, b, k: int, d: int, high: float) -> Fraction:
+    """How far the bound for class 0 against k rivals of weight one, times k, is above the right
+    side.
+    """
+    layer = SoftmaxLayer(np.array(W, float), np.array(b, float))
+    captors = Captors(np.arange(1, k + 1), np.ones(k))
+    bound = slack_bounds(layer, Box(high), [0], [captors], 0.0)[0]
+    v = k * layer.W[0] - layer.W[1 : k + 1].sum(axis=0)
+    c = k * layer.bias[0] - layer.bias[1 : k + 1].sum()
+    return Fraction(float(bound)) * k - Fraction(float(high * np.abs(v).sum() + c))
+
+
+@pytest.mark.parametrize("dense", [0.0, np.inf])
+def test_rows_and_biases_that_cancel_are_covered(dense: float, monkeypatch) -> None:
+    """k products, their sum, the own one and a difference: k + 2 roundings of all sizes."""
+    monkeypatch.setattr(slack, "DENSE", dense)
+    for k in (1, 30):
+        row, bias = 2.0**20 * np.ones((k + 1, 1)), np.append(-1.0, np.zeros(k))
+        size = 2 * k * 2**20  # of the own row k times, and of the rivals' once
+        assert given_away(row, bias, k, 1, 1.0) >= gamma(k + 2) * size
+        flat, level = np.zeros((k + 1, 1)), 2.0**20 * np.ones(k + 1) - (np.arange(k + 1) == 0)
+        assert given_away(flat, level, k, 1, 1.0) >= gamma(k + 2) * (size - k)
+
+
+@pytest.mark.parametrize("reach", [0.0, 8.0])
+def test_the_sum_of_the_right_side_is_covered(reach: float) -> None:
+    """d products, the constant, its error: d + 3 roundings, of reach and constant."""
+    d = 200
+    W = np.zeros((2, d))
+    W[0] = reach / d / 0.5
+    away = given_away(W, [-16.0, 0.0], 1, d, 0.5)
+    assert gamma(d + 3) * Fraction(reach + 16) <= away <= gamma(d + 40) * Fraction(reach + 16) * 2
+
+
+@pytest.mark.parametrize("power", [-1000, -300, 300, 1000])
+def test_weights_of_any_size_prove_the_same(power: int) -> None:
+    layer, two = SoftmaxLayer([[0.0], [1.0], [-1.0]], [-1.0, 0.0, 0.0]), np.array([1, 2])
+    half, other = (
+        slack_bounds(layer, Box(2.0), [0], [Captors(two, np.ldexp([1.0, 1.5], n))])[0]
+        for n in (0, power)
+    )
+    assert half == other == pytest.approx(-0.6)
