@@ -32,6 +32,8 @@ from numpy.typing import ArrayLike, NDArray
 from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.descent import Descent, Program, descend, make_program
 from softgeom.bottleneck.ceilings.polish import polish
+from softgeom.bottleneck.problem import make_problem
+from softgeom.bottleneck.searching.ascent import far_points
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.parallel import Backend, run_blocks
 from softgeom.writing import whole
@@ -286,6 +288,9 @@ def _search(
 ) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
     program = make_program(task.layer, task.features)
     pool = _Pool(program, classes, task.gap)
+    if not isinstance(task.features, Unbounded):
+        # most winners are as good as certain far out in their own direction
+        pool.try_own(far_points(make_problem(task.layer, task.features), classes))
     pool.add(np.zeros((1, task.layer.dimension), np.float32))
     pool.add(task.seeds)
     looks = np.zeros(len(classes), np.intp)
@@ -343,6 +348,14 @@ class _Pool:
         G = means[which[better]] - rows[better]
         gaps = self.program.judged.gap(Z[which[better]], G)
         self.done[n] = (gaps <= self.gap) | (least[better] <= self.gap / 2)
+
+    def try_own(self, Z: NDArray[np.float32]) -> None:
+        """Try a point (n, d) for each class, on that class alone."""
+        W, b = self.program.W[self.classes], self.program.b[self.classes].astype(np.float64)
+        self.Z = self.program.region.project(Z.astype(np.float32))
+        self.best = np.arange(len(Z))
+        self.loss, _ = self.program.losses(self.Z, W, b)
+        self.done = self.loss <= self.gap / 2
 
     def close(self, batch: NDArray[np.intp], found: Descent) -> None:
         """Take the ends of descents: of the classes that they were for, and for others."""
