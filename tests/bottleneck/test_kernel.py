@@ -343,6 +343,10 @@ def test_impossible_orders_of_other_shapes_say_nothing_about_an_expert() -> None
         verify_answers(layer, DISK, [answer])
         with pytest.raises(EvidenceError, match="about another order"):
             verify_expert(layer, DISK, 0, 1, "impossible", [answer])
+    with pytest.raises(EvidenceError, match="does not prove impossible"):  # 2 is not in it
+        verify_answers(layer, DISK, [replace(answer, order=Order([[0], [3]]))])
+    with pytest.raises(EvidenceError, match="does not prove impossible"):
+        verify_answers(layer, DISK, [replace(answer, order=Order([[0], [3], [1]]))])
     point = Answer(wins(0), Witness(np.array([0.5])), "", 0, 0.1)
     for answer, said in (
         (point, "about another order"),
