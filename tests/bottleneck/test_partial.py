@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgeom.bottleneck.certifying import partial
 from softgeom.bottleneck.certifying.checker import Checker
-from softgeom.bottleneck.certifying.partial import PartialLook, partial_look
 from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Witness
 from softgeom.bottleneck.examples import hard_layer, normal_layer
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
+from softgeom.bottleneck.searching import partial
+from softgeom.bottleneck.searching.partial import PartialLook, partial_look
 from softgeom.layer import Box, SoftmaxLayer
 
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.checker import Checker
-from softgeom.bottleneck.certifying.twins import find_twins
 from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Witness
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.searching.ascent import climb
+from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 
 

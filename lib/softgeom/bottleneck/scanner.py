@@ -28,9 +28,7 @@ from softgeom.bottleneck.blocks import block_path, load_block
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.evidence_file import identity, save_findings
 from softgeom.bottleneck.certifying.kernel import certify_evidence
-from softgeom.bottleneck.certifying.partial import PartialLook, certify_by, partial_look
 from softgeom.bottleneck.certifying.slack import slack_bounds
-from softgeom.bottleneck.certifying.twins import find_twins
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Unknown, Witness
 from softgeom.bottleneck.problem import Problem, make_problem
 from softgeom.bottleneck.proving.refine import refine
@@ -40,6 +38,8 @@ from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.searching.ascent import Candidates, climb, far_points
 from softgeom.bottleneck.searching.device import Device, open_device
+from softgeom.bottleneck.searching.partial import PartialLook, certify_by, partial_look
+from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, run_blocks
 from softgeom.rounding import shrink

@@ -1,0 +1,93 @@
+"""Twins, and copies with a smaller bias, which always lose: found by hash, or as neighbours in one
+direction (certifying/twins.py says when two logits are equal).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.certifying.twins import effective
+from softgeom.layer import FeatureSet, SoftmaxLayer
+
+Bias = Fraction | float  # of effective rows, or as the layer has it
+
+# projections of effective rows closer than this beside their size are compared exactly
+NEAR = 1e-11
+
+
+def find_twins(layer: SoftmaxLayer, features: FeatureSet) -> tuple[dict[int, int], dict[int, int]]:
+    """Find classes that another class with the same logits, up to a constant, stops.
+
+    Returns
+    -------
+    tied, dominated : dict
+        Class -> the first other class with the same effective row and bias, and class -> a class
+        with the same row and the largest bias. A class is in at most one of them: having a better
+        copy wins over having a twin.
+    """
+    tied: dict[int, int] = {}
+    dominated: dict[int, int] = {}
+    groups = (
+        _near_groups(layer, features) if features.own_coordinates else _groups_of_equal_rows(layer)
+    )
+    for group, bias in groups:
+        most = max(bias)
+        top = [i for i, b in zip(group, bias, strict=True) if b == most]
+        dominated.update((i, top[0]) for i, b in zip(group, bias, strict=True) if b < most)
+        if len(top) > 1:
+            tied.update((i, top[0] if i != top[0] else top[1]) for i in top)
+    return tied, dominated
+
+
+def _groups_of_equal_rows(layer: SoftmaxLayer) -> list[tuple[list[int], list[Bias]]]:
+    """Two or more equal rows with their biases, found by hash and confirmed entry by entry."""
+    buckets: dict[int, list[int]] = {}
+    for start in range(0, layer.classes, 4096):
+        # -0.0 becomes 0.0, which equals it
+        rows = layer.W[start : start + 4096] + layer.W.dtype.type(0)
+        for n, row in enumerate(np.ascontiguousarray(rows)):
+            buckets.setdefault(hash(row.tobytes()), []).append(start + n)
+    groups: list[tuple[list[int], list[Bias]]] = []
+    for bucket in buckets.values():
+        while len(bucket) > 1:
+            equal = [i for i in bucket if np.array_equal(layer.W[i], layer.W[bucket[0]])]
+            if len(equal) > 1:
+                groups.append((equal, [float(b) for b in layer.bias[equal]]))
+            bucket = [i for i in bucket if i not in set(equal)]
+    return groups
+
+
+def _near_groups(layer: SoftmaxLayer, features: FeatureSet) -> list[tuple[list[int], list[Bias]]]:
+    """Two or more equal effective rows with their effective biases: neighbours in one direction,
+    compared as fractions.
+    """
+    direction = np.random.default_rng(0).normal(size=layer.dimension)
+    place, size = np.zeros(layer.classes), 0.0
+    # what leaves float64 is not apart: compared exactly
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, layer.classes, 4096):
+            rows = features.effective_rows(layer.W[start : start + 4096], np.float64)
+            place[start : start + 4096] = rows @ direction
+            size = max(size, float(np.abs(rows).max()))
+        order = np.argsort(place, kind="stable")
+        apart = np.diff(place[order]) > NEAR * size * layer.dimension
+    groups: list[tuple[list[int], list[Bias]]] = []
+    for near in np.split(order, np.flatnonzero(apart) + 1):
+        if len(near) > 1:
+            groups += _equal_within(layer, features, near)
+    return groups
+
+
+def _equal_within(
+    layer: SoftmaxLayer, features: FeatureSet, near: NDArray[np.intp]
+) -> list[tuple[list[int], list[Bias]]]:
+    found: dict[tuple[Fraction, ...], tuple[list[int], list[Bias]]] = {}
+    for i in sorted(near.tolist()):
+        row, bias = effective(layer, features, i)
+        group = found.setdefault(tuple(row), ([], []))
+        group[0].append(i)
+        group[1].append(bias)
+    return [group for group in found.values() if len(group[0]) > 1]
