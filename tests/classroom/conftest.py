@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import numpy as np
 import pytest
+from jupyter_client import AsyncKernelManager
+from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 
 from classroom import leaders, masks, pairs, rankings, recorded, tearing, trusting, winning
@@ -28,27 +30,41 @@ def lesson(repository: Path) -> Callable[[str], Any]:
     )
 
 
+# Before each notebook the kernel forgets names, answers and folder; what took long to import stays.
+FORGET = """
+%reset -f
+import os, sys
+for name in [name for name in sys.modules if name.partition(".")[0] == "classroom"]:
+    del sys.modules[name]
+os.chdir({folder!r})
+"""
+
+
+@pytest.fixture(scope="session")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AsyncKernelManager]:
+    """One kernel of this environment for all lessons, away from anybody's start-up files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
+        patch.delenv("JUPYTER_PATH", raising=False)
+        manager = AsyncKernelManager(kernel_name="python3")
+        run_sync(manager.start_kernel)()
+        yield manager
+        run_sync(manager.shutdown_kernel)(now=True)
+
+
 @pytest.fixture
-def execute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Any], list[str]]:
-    """`execute(notebook)` runs it in a kernel of this environment, away from anybody's start-up
-    files, in the test's folder; an error in a cell raises.
-    """
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
-    monkeypatch.delenv("JUPYTER_PATH", raising=False)
+def execute(kernel: AsyncKernelManager, tmp_path: Path) -> Callable[[Any], list[str]]:
+    """`execute(notebook)` runs it in the test's folder; an error in a cell raises."""
 
     def execute_(notebook: Any) -> list[str]:
-        place = {"metadata": {"path": str(tmp_path)}}
-        NotebookClient(
-            notebook, kernel_name="python3", timeout=60, startup_timeout=120, resources=place
-        ).execute()
-        return [
-            _text(output)
-            for cell in notebook.cells
-            if cell.cell_type == "code"
-            for output in cell.outputs
-        ]
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(FORGET.format(folder=str(tmp_path))))
+        client = NotebookClient(notebook, km=kernel, timeout=60, startup_timeout=120)
+        client.execute()
+        client.kc.stop_channels()
+        cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        return [_text(output) for cell in cells for output in cell.outputs]
 
     return execute_
 
