@@ -307,6 +307,7 @@ bench: | $(STAMP)
 torture: | $(test-stamp)
 	$(PY) -m pytest -m torture
 	cd tools && ../$(PY) -m torture files inspect results disk --out ../results/torture
+	cd tools && ../$(PY) -m torture.damaged --count 2000
 	cd tools && ../$(PY) -m torture hub --at-a-time 6 --out ../results/torture
 	cd tools && for work in scan jobs dask train make; do ../$(PY) -m torture.kills $$work --out ../results/torture/kills.csv || exit 1; done
 	$(PY) benchmarks/oracle.py --seconds 600 --seed $$(date +%s)

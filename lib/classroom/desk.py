@@ -9,6 +9,7 @@ from typing import Any
 
 from classroom import asking, leaders, rankings, sheet, tearing, trusting, veils, winning
 from classroom.exercise import Exercise, Feedback, Prediction, ReadingError, is_missing
+from classroom.reading import simplified
 
 LESSONS = {
     "rankings": rankings,
@@ -132,7 +133,7 @@ def _respond(
     if is_missing(answer):
         return Feedback(invitation, heading="Your turn.")
     try:
-        value = read(answer)
+        value = read(simplified(answer))
     except ReadingError as problem:
         return sheet.note(
             name, answer, Feedback(str(problem), right=False, heading="I cannot read that.")

@@ -84,12 +84,12 @@ class Prediction:
     answer: Callable[[Any], str]
 
 
-def is_missing(answer: Any) -> bool:
+def is_missing(answer: Any, depth: int = 3) -> bool:
     """Whether nothing was written yet: `...`, None, an empty text, or a list that still holds one
-    of them.
+    of them; no answer has lists nested more deeply than `depth`.
     """
     if isinstance(answer, (list, tuple, set, frozenset)):
-        return any(is_missing(part) for part in answer)
+        return depth > 0 and any(is_missing(part, depth - 1) for part in answer)
     return (
         answer is ...
         or answer is None

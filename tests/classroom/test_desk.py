@@ -24,6 +24,20 @@ ODD = [
 ]  # fmt: skip
 
 
+def _nested(depth: int) -> list:
+    answer: list = []
+    for _ in range(depth):
+        answer = [answer]
+    return answer
+
+
+HIDDEN = np.ma.masked_equal(np.arange(4.0), 2)
+ODD += [
+    np.array(3), np.array("A"), np.array(None), np.ma.masked, HIDDEN, HIDDEN[2:3], [np.ma.masked], _nested(2_000), (_nested(2_000),),
+    range(10**9), [range(10**9)], np.ones((2, 2), dtype=object), [np.array(1.0)], np.array([[None]]), np.zeros((1,) * 32),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_answer_gets_a_sentence(name):
     for answer in ODD:

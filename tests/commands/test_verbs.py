@@ -5,6 +5,7 @@ which exit code.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from softgeom.bottleneck.certifying import evidence_file
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.pruning import rounding_errors
 from softgeom.bottleneck.scanner import scan
+from softgeom.bottleneck.verdict_table import escape_token, unescape_token
 from softgeom.cli import main
 from softgeom.commands import boundary
 from softgeom.commands.options import parse_classes
@@ -390,6 +392,36 @@ def test_warnings_with_names_from_a_file_are_one_printable_line(capsys, npz):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "softgeom: a\\x1b[2Jb c\n"
+
+
+@pytest.mark.parametrize(
+    ("closing", "code", "told"),
+    [
+        (">&-", boundary.NO_FILE, "softgeom: standard output is closed: nothing could be told.\n"),
+        ("2>&-", boundary.REFUSED, ""),
+        (">&- 2>&-", boundary.NO_FILE, ""),
+    ],
+)
+def test_closed_streams_are_no_fault(tmp_path, closing, code, told):
+    command = f"exec {sys.executable} -m softgeom.cli inspect absent.npz {closing}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (code, told)
+
+
+def test_a_terminal_without_unicode_gets_escapes(tmp_path):
+    np.savez(tmp_path / "m.npz", W=np.eye(3), tokens=np.array(["\u0416", "b", "c"]))
+    command = [sys.executable, "-m", "softgeom.cli", "explain", str(tmp_path / "m.npz"), "0"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u0416" in done.stdout
+
+
+@pytest.mark.parametrize("sign", "=+-@\uff1d\uff0b\uff0d\uff20")
+def test_no_token_is_a_formula_of_a_spreadsheet(sign):
+    escaped = escape_token(f"{sign}1")
+    assert escaped[0] == "\\"
+    assert unescape_token(escaped) == f"{sign}1"
 
 
 def test_in_python_a_scan_is_short_and_indexed_by_token(layer):

@@ -5,7 +5,7 @@ Vocabularies hold everything: line breaks, quotes, ``NA``, the empty string, esc
 ``=1+1``. In ``verdicts.csv`` a token stands as it is, except that control characters, line
 separators, unpaired surrogates and backslashes are written as backslash escapes (``\\\\n``,
 ``\\\\x1b``, ``\\\\u2028``, ``\\\\\\\\``), and so is a first character that a spreadsheet would take
-for a formula (``=``, ``+``, ``-``, ``@``). `read_verdicts` undoes this and takes no word for a
+for a formula (``=``, ``+``, ``-``, ``@`` and their full-width forms). `read_verdicts` undoes this and takes no word for a
 missing value.
 """
 
@@ -28,7 +28,8 @@ VERDICTS = ("argmaxable", "tied", "unargmaxable", "undecided")
 
 # controls, invisible formats, surrogates, line and paragraph separators
 _CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-_FORMULAS = "=+-@"
+# and their full-width forms, which spreadsheets of East Asia take for the same
+_FORMULAS = "=+-@＝＋－＠"
 _ESCAPE = re.compile(r"\\(\\|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 _NUMBERS = {"class": "int64", "steps": "int64", "margin": "float64", "radius": "float64"}
 

@@ -47,7 +47,7 @@ class GgufStore:
             if file.read(4) != b"GGUF":
                 raise ValueError(f"{path} is not a GGUF file: it does not begin with GGUF.")
         try:
-            self._reader: Any = gguf.GGUFReader(path)
+            self._reader: Any = _bounded(gguf.GGUFReader)(path)
             self._tensors = {str(tensor.name): tensor for tensor in self._reader.tensors}
         except Exception as error:  # the reader slices a mapped file by what the file says
             raise ValueError(
@@ -61,7 +61,12 @@ class GgufStore:
         none.
         """
         field = self._reader.get_field(key)
-        return default if field is None else field.contents()
+        try:
+            return default if field is None else field.contents()
+        except (ValueError, IndexError) as error:  # text that is not UTF-8, an array without a type
+            raise ValueError(
+                f"{self.label}: its header entry {key} is damaged ({error})."
+            ) from error
 
     def names(self) -> list[str]:
         return list(self._tensors)
@@ -105,3 +110,17 @@ class GgufStore:
             return None
         byte_level = self.fact("tokenizer.ggml.model") == "gpt2"
         return tuple(decode_bytes(token) for token in strings) if byte_level else tuple(strings)
+
+
+def _bounded(reader: Any) -> Any:
+    """The package's reader, which ends where the file does: by itself it slices on, and an array
+    that claims 2^60 entries fills the memory.
+    """
+
+    class Bounded(reader):
+        def _get(self, offset: int, dtype: Any, count: int = 1, *more: Any, **other: Any) -> Any:
+            if int(offset) + int(count) * np.dtype(dtype).itemsize > len(self.data):
+                raise ValueError("it ends inside its header")
+            return super()._get(offset, dtype, count, *more, **other)
+
+    return Bounded

@@ -52,6 +52,7 @@ from softgeom.checkpoints.safetensors_file import open_safetensors
 from softgeom.checkpoints.state_dict import open_state_dict
 from softgeom.checkpoints.tensors import TensorStore, plain, weights_of
 from softgeom.checkpoints.tflite_file import TfliteStore
+from softgeom.foreseen import foreseen
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
 from softgeom.source import Source
 
@@ -214,10 +215,26 @@ def load_head(
         raise ValueError(f"the bias of {plain(str(model))} is given by its name in the file.")
     asked = _Asked(weight, bias, tokens, without_bias, labels_confirmed)
     path = Path(model)
-    if path.exists() or str(model) in RELEASED:
-        _refuse_revision(revision, f"{plain(str(model))}, which is not read from the hub")
-    if str(model) in RELEASED and not path.exists():
-        return _load_released(str(model), asked, cache)
+    try:
+        # what overflows here is not finite afterwards, and refused
+        with np.errstate(all="ignore"):
+            return _load(path, str(model), asked, revision, cache)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # libraries fail on damaged files in ways of their own
+        if foreseen(error):
+            raise
+        reason = plain(f"{type(error).__name__}: {error}")
+        raise ValueError(
+            f"{plain(str(model))} cannot be read ({reason}): is it damaged?"
+        ) from error
+
+
+def _load(path: Path, model: str, asked: _Asked, revision: str | None, cache: Path | None) -> Head:
+    if path.exists() or model in RELEASED:
+        _refuse_revision(revision, f"{plain(model)}, which is not read from the hub")
+    if model in RELEASED and not path.exists():
+        return _load_released(model, asked, cache)
     if path.is_dir():
         store, config = open_folder(path)
         return _assemble(
@@ -225,13 +242,13 @@ def load_head(
         )
     if path.is_file():
         return _load_file(path, asked)
-    if not _HUB_ID.fullmatch(str(model)) or path.suffix in SUFFIXES:
+    if not _HUB_ID.fullmatch(model) or path.suffix in SUFFIXES:
         raise ValueError(
-            f"there is no file or folder {plain(str(model))!r}; a model on the hub is called "
+            f"there is no file or folder {plain(model)!r}; a model on the hub is called "
             "owner/name, released ones "
             f"{', '.join(RELEASED)}."
         )
-    return _load_from_hub(HubModel(str(model), revision), asked)
+    return _load_from_hub(HubModel(model, revision), asked)
 
 
 def _refuse_revision(revision: str | None, what: str) -> None:

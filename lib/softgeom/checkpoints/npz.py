@@ -47,6 +47,7 @@ _DAMAGE = (
     KeyError,
     SyntaxError,
     RecursionError,
+    NotImplementedError,
     zipfile.BadZipFile,
     zlib.error,
     struct.error,

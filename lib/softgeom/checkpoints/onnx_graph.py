@@ -59,7 +59,10 @@ class OnnxGraph:
                 "it again."
             ) from error
         self.path, self.model = path, model
-        self.metadata = {entry.key: entry.value for entry in model.metadata_props}
+        # text that is not UTF-8 comes as bytes
+        self.metadata = {
+            entry.key: entry.value for entry in model.metadata_props if isinstance(entry.value, str)
+        }
         self.outputs = [output.name for output in model.graph.output]
         self.widths = {
             value.name: _last_size(value)

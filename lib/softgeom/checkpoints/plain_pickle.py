@@ -23,7 +23,6 @@ from softgeom.checkpoints.tensors import ArrayStore, plain
 
 _NUMBER_KINDS = "biufc"
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "params")
-_DEEPEST = 50  # containers inside containers; tables of weights have two or three levels
 
 
 def read_plain_pickle(path: Path) -> Any:
@@ -43,7 +42,7 @@ def read_plain_pickle(path: Path) -> Any:
     data = path.read_bytes()
     try:
         _check_lengths(data)
-        return _finished(_PlainUnpickler(io.BytesIO(data)).load(), 0)
+        return _finished(_PlainUnpickler(io.BytesIO(data)).load(), {})
     except _ForbiddenError as error:
         raise ValueError(
             f"{path} asks for {error}, which is no plain data; nothing of it was executed. "
@@ -176,16 +175,24 @@ def _check_lengths(data: bytes) -> None:
                 raise ValueError(f"memory slot {argument} after {slots}")
 
 
-def _finished(value: Any, depth: int) -> Any:
-    """The value with arrays in place of what was taken down about them."""
-    if depth > _DEEPEST:
-        raise ValueError(f"containers nested deeper than {_DEEPEST}")
+def _finished(value: Any, done: dict[int, Any]) -> Any:
+    """The value with arrays in place of what was taken down about them; `done` holds what was
+    finished before, since a short programme can put one container into another many times.
+    """
     if isinstance(value, _Array):
         if value.array is None:
             raise ValueError("an array without content")
         return value.array
+    if not isinstance(value, dict | list | tuple):
+        return value
+    if id(value) in done:
+        if done[id(value)] is done:
+            raise ValueError("a container inside itself")
+        return done[id(value)]
+    done[id(value)] = done
     if isinstance(value, dict):
-        return {key: _finished(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_finished(item, depth + 1) for item in value)
-    return value
+        finished: Any = {key: _finished(item, done) for key, item in value.items()}
+    else:
+        finished = type(value)(_finished(item, done) for item in value)
+    done[id(value)] = finished
+    return finished

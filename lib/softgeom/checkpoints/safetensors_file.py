@@ -123,7 +123,9 @@ def _parse_header(read_range: ReadRange, size: int, label: str) -> dict[str, Ent
             "missing; fetch the file again."
         )
     try:
-        header = json.loads(read_range(8, 8 + length), object_pairs_hook=_without_duplicates)
+        text = read_range(8, 8 + length).decode("utf-8")
+        header = json.loads(text, object_pairs_hook=_without_duplicates)
+        "".join(header).encode("utf-8")  # a half of a surrogate pair is no character
         entries = {
             plain(name, 1000): Entry(
                 str(about["dtype"]),

@@ -55,16 +55,10 @@ def open_state_dict(path: Path) -> ArrayStore:
             "model.state_dict() alone."
         ) from error
     except (
-        RuntimeError,
-        EOFError,
-        OSError,
-        KeyError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        AssertionError,
-    ) as error:
-        reason = str(error).split(". ")[0].split("\n")[0]  # PyTorch adds advice of its own
+        Exception
+    ) as error:  # a damaged programme can fail in any of the unpickler's instructions
+        # PyTorch adds advice of its own
+        reason = plain(str(error).split(". ")[0].split("\n")[0]) or type(error).__name__
         raise ValueError(
             f"{path} is not a whole PyTorch file ({reason}): fetch or save it again."
         ) from error

@@ -24,12 +24,13 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from softgeom.commands.boundary import WRONG, guarded, one_line
+from softgeom.commands.boundary import WRONG, guarded, one_line, open_streams
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    return run(parse(arguments))
+    closed = open_streams()
+    return run(parse(arguments)) if closed is None else closed
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:

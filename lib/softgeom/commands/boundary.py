@@ -22,14 +22,13 @@ file. With ``SOFTGEOM_TRACEBACKS=FOLDER`` every failure leaves its traceback the
 
 from __future__ import annotations
 
-import linecache
 import os
-import re
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable
 
+from softgeom.foreseen import foreseen
 from softgeom.parallel import LostWorkerError
 
 DONE, REFUSED, WRONG, UNDECIDED, TOO_MANY, NO_FILE, NO_MEMORY, FAULT, STOPPED = (
@@ -46,10 +45,23 @@ DONE, REFUSED, WRONG, UNDECIDED, TOO_MANY, NO_FILE, NO_MEMORY, FAULT, STOPPED = 
 # characters of a sentence: a list of candidates fits, a hostile file's names do not flood a
 # terminal
 _LONGEST = 4_000
-_OURS = {"softgeom", "compendium"}
 _FOLDER = "SOFTGEOM_TRACEBACKS"
-# a frame of a worker's traceback
-_REMOTE = re.compile(r'File "([^"\n]*)", line \d+, in [^\n]*\n +(\S[^\n]*)')
+
+
+def open_streams(name: str = "softgeom") -> int | None:
+    """Make standard output and error bear every character; the exit code where nothing can be told
+    because output is closed.
+    """
+    absent = [stream for stream in ("stdout", "stderr") if getattr(sys, stream) is None]
+    for stream in absent:  # or the next file that is opened would get the number of the stream
+        setattr(sys, stream, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    for opened in (sys.stdout, sys.stderr):
+        if hasattr(opened, "reconfigure"):  # tokens and names of files hold what no terminal has
+            opened.reconfigure(errors="backslashreplace")
+    if "stdout" in absent:
+        print(f"{name}: standard output is closed: nothing could be told.", file=sys.stderr)
+        return NO_FILE
+    return None
 
 
 def guarded(work: Callable[[], int], name: str = "softgeom") -> int:
@@ -107,7 +119,7 @@ def _told(error: Exception) -> tuple[str, int]:
         )
     if isinstance(error, OSError):
         return _told_of_file(error), NO_FILE
-    if _foreseen(error):
+    if foreseen(error):
         return str(error.args[0]) if isinstance(error, KeyError) else str(error), REFUSED
     return f"{type(error).__name__}: {error}", FAULT
 
@@ -120,30 +132,6 @@ def _told_of_file(error: OSError) -> str:
         f"{where}{error.strerror or error}; what was finished is kept, the same command goes on "
         "there."
     )
-
-
-def _foreseen(error: Exception) -> bool:
-    """Whether a ``raise`` of ours wrote the sentence; where no source is installed to look at, we
-    take it for one.
-    """
-    # it comes from a worker, with its traceback as text
-    if type(error.__cause__).__name__ == "_RemoteTraceback":
-        places = _REMOTE.findall(str(error.__cause__))
-        return (
-            bool(places)
-            and not _OURS.isdisjoint(re.split(r"[\\/]", places[-1][0]))
-            and _raises(places[-1][1])
-        )
-    frames = list(traceback.walk_tb(error.__traceback__))
-    if not frames:
-        return True
-    frame, line = frames[-1]
-    ours = (frame.f_globals.get("__package__") or "").partition(".")[0] in _OURS
-    return ours and _raises(linecache.getline(frame.f_code.co_filename, line))
-
-
-def _raises(statement: str) -> bool:
-    return not statement.strip() or re.search(r"\braise\b", statement) is not None
 
 
 def _traceback_file(error: Exception) -> str:

@@ -1,0 +1,74 @@
+"""Damaged files of every kind end in a layer or in a sentence; `make torture` draws thousands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from torture import damaged
+
+from softgeom.checkpoints import load_head
+
+pytest.importorskip("onnx")
+pytest.importorskip("torch")
+KINDS = damaged.kinds()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sample_of_damages(kind, tmp_path):
+    name, content = KINDS[kind]
+    assert damaged.answer(tmp_path, name, content()) == ""
+    rng = np.random.default_rng([7, list(KINDS).index(kind)])
+    for _ in range(40):
+        broken = damaged.damage(rng, content())
+        assert damaged.answer(tmp_path, name, broken) == "", broken
+
+
+def test_a_fault_is_seen(tmp_path, monkeypatch):
+    """The judge itself: a library's own error, and a sentence with control characters."""
+    name, content = KINDS["npz"]
+    assert "cannot read" not in damaged.answer(tmp_path, name, b"text")
+    monkeypatch.setattr(damaged, "load_head", lambda _: float("x"))
+    assert damaged.answer(tmp_path, name, content()).startswith("ValueError: could not convert")
+
+
+def test_an_array_that_claims_more_than_the_file_holds(tmp_path):
+    """In GGUF an array of 2^60 texts; in a pickle lists that double forty times."""
+    content = KINDS["gguf"][1]()
+    key = b"tokenizer.ggml.tokens"
+    at = content.index(key) + len(key) + 8  # behind the types of the entry and of its items
+    claimed = content[:at] + (2**60).to_bytes(8, "little") + content[at + 8 :]
+    (tmp_path / "a.gguf").write_bytes(claimed)
+    with pytest.raises(ValueError, match="ends inside its header"):
+        load_head(tmp_path / "a.gguf")
+    doubled = b"\x80\x04]" + b"q\x00" + b"".join(b"]q%c(h%ch%ce" % (n + 1, n, n) for n in range(40))
+    (tmp_path / "a.pkl").write_bytes(doubled + b".")
+    with pytest.raises(ValueError, match="holds no dictionary of named arrays"):
+        load_head(tmp_path / "a.pkl")
+
+
+def test_texts_that_are_not_unicode(tmp_path):
+    """In a GGUF header; half of a surrogate pair in the name of a safetensors file."""
+    content = KINDS["gguf"][1]()
+    (tmp_path / "a.gguf").write_bytes(content.replace(b"gpt2", b"gp\xff2"))
+    with pytest.raises(ValueError, match=r"tokenizer\.ggml\.model is damaged"):
+        load_head(tmp_path / "a.gguf")
+    header = rb'{"\ud800": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}'
+    whole = len(header).to_bytes(8, "little") + header + bytes(16)
+    (tmp_path / "a.safetensors").write_bytes(whole)
+    with pytest.raises(ValueError, match="header cannot be read"):
+        load_head(tmp_path / "a.safetensors")
+
+
+def test_two_biases_of_different_size_in_a_graph(tmp_path):
+    import onnx
+
+    model = onnx.load_from_string(KINDS["onnx gemm"][1]())
+    softmax = model.graph.node[-1]
+    short = onnx.numpy_helper.from_array(np.ones(5, np.float32), "short")
+    model.graph.initializer.append(short)
+    model.graph.node.insert(2, onnx.helper.make_node("Add", ["a", "short"], ["sum"]))
+    model.graph.node[-1].input[0] = "sum"
+    assert softmax.op_type == "Softmax"
+    onnx.save(model, str(tmp_path / "a.onnx"))
+    with pytest.raises(ValueError, match=r"a\.onnx cannot be read .*is it damaged"):
+        load_head(tmp_path / "a.onnx")

@@ -1,0 +1,248 @@
+"""Small good files of every kind, damaged at random: whatever a reader does with one, it answers
+with a layer or with a sentence of its own.
+
+`python -m torture.damaged [KIND ...] [--count N] [--seed S]` draws N damages of each kind: bits and
+bytes turned over, lengths and offsets replaced by edges of their range, pieces cut out, doubled,
+cut off or taken from elsewhere in the file. All are tried in this process, thousands a minute; the
+exit code is 1 when one ends in anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import io
+import json
+import pickle
+import resource
+import struct
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from softgeom.checkpoints import load_head
+from softgeom.commands.boundary import NO_MEMORY, REFUSED, explain
+from torture.hostile_files import B, W
+
+# what a length, an offset or a count is replaced by, in one to eight bytes
+_EDGES = (0, 1, 2, 0x7F, 0x80, 0xFF, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**63, 2**64 - 1)
+MEMORY = (
+    8 * 2**30
+)  # bytes of address space, most of it PyTorch's: a reader that wants more is wrong
+_NAMES = [f"t{i}" for i in range(len(W))]
+
+
+def kinds() -> dict[str, tuple[str, Callable[[], bytes]]]:
+    """File name and content of each kind of file; those that need a package that is not here are
+    left out.
+    """
+    made = {
+        "npz": ("a.npz", lambda: _npz(np.savez)),
+        "npz compressed": ("a.npz", lambda: _npz(np.savez_compressed)),
+        "safetensors": ("a.safetensors", _safetensors),
+        "onnx": ("a.onnx", lambda: _onnx("MatMul")),
+        "onnx gemm": ("a.onnx", lambda: _onnx("Gemm")),
+        "onnx quantised": ("a.onnx", lambda: _onnx("MatMulInteger")),
+        "torch": ("a.pt", lambda: _torch(zipped=True)),
+        "torch legacy": ("a.pt", lambda: _torch(zipped=False)),
+        "pickle": ("a.pkl", lambda: pickle.dumps({"head": {"W": W, "b": B}, "W": W, "b": B})),
+        "gguf": ("a.gguf", lambda: _gguf(quantised=False)),
+        "gguf quantised": ("a.gguf", lambda: _gguf(quantised=True)),
+        "tflite": ("a.tflite", _tflite),
+        "llama2.c": ("a.bin", _llama2c),
+        "tokenizer": ("tokenizer.json", _tokenizer),
+        "names": ("names.json", lambda: json.dumps({"id2label": dict(enumerate(_NAMES))}).encode()),
+        "names pickled": ("names.pkl", lambda: pickle.dumps(_NAMES, protocol=2)),
+        "names in Python": ("names.py", lambda: f"names = {_NAMES!r}\n".encode()),
+    }
+    here = {}
+    for kind, (name, content) in made.items():
+        try:
+            here[kind] = (name, functools.partial(bytes, content()))
+        except ImportError:
+            continue
+    return here
+
+
+def damage(rng: np.random.Generator, whole: bytes) -> bytes:
+    """One to three damages of a file."""
+    data = bytearray(whole)
+    for _ in range(int(rng.integers(1, 4))):
+        at = int(rng.integers(max(1, len(data))))
+        length = int(rng.integers(1, 33))
+        elsewhere = int(rng.integers(max(1, len(whole))))
+        match int(rng.integers(7)):
+            case 0:
+                data[at : at + 1] = bytes([(data[at] if data else 0) ^ 1 << int(rng.integers(8))])
+            case 1:
+                data[at : at + 1] = rng.bytes(1)
+            case 2:
+                width = int(rng.choice([1, 2, 4, 8]))
+                edge = int(rng.choice(np.array(_EDGES, dtype=object))) % 2 ** (8 * width)
+                data[at : at + width] = edge.to_bytes(width, str(rng.choice(["little", "big"])))
+            case 3:
+                del data[at:]
+            case 4:
+                del data[at : at + length]
+            case 5:
+                data[at:at] = data[at : at + length]
+            case 6:
+                data[at : at + length] = whole[elsewhere : elsewhere + length]
+    return bytes(data)
+
+
+def answer(folder: Path, name: str, content: bytes) -> str:
+    """What is wrong with the reader's answer to such a file; nothing where it is a layer or a
+    refusal in a sentence.
+    """
+    (folder / name).write_bytes(content)
+    names = name if name.startswith(("names", "tokenizer")) else None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            if names is None:
+                load_head(folder / name)
+            else:
+                load_head(W, tokens=folder / name)
+    except Exception as error:
+        sentence, code = explain(error)
+        if code == REFUSED and sentence.isprintable():
+            return ""
+        what = "memory ran out" if code == NO_MEMORY else f"{type(error).__name__}: {error}"
+        return what if code != REFUSED else f"control characters: {sentence!a}"
+    return ""
+
+
+def _npz(save: Callable[..., None]) -> bytes:
+    buffer = io.BytesIO()
+    save(buffer, W=W, b=B, tokens=np.array(_NAMES))
+    return buffer.getvalue()
+
+
+def _safetensors() -> bytes:
+    from safetensors.numpy import save
+
+    return save({"lm_head.weight": W, "lm_head.bias": B, "model.norm.weight": W[0]}, {"a": "b"})
+
+
+def _onnx(product: str) -> bytes:
+    from onnx import TensorProto, helper, numpy_helper
+
+    node, constants = helper.make_node, {"W": W.T.copy(), "b": B, "s": np.float32([0.5])}
+    if product == "Gemm":
+        nodes = [node("Relu", ["x"], ["h"]), node("Gemm", ["h", "W", "b"], ["a"], beta=0.5)]
+    elif product == "MatMul":
+        nodes = [
+            node("Tanh", ["x"], ["h"]),
+            node("MatMul", ["h", "W"], ["m"]),
+            node("Mul", ["m", "s"], ["c"]),
+            node("Add", ["c", "b"], ["a"]),
+        ]
+    else:
+        constants |= {"W": np.int8(W.T * 30), "zero": np.int8([0])}
+        nodes = [
+            node("DynamicQuantizeLinear", ["x"], ["q", "scale", "z"]),
+            node("MatMulInteger", ["q", "W", "z", "zero"], ["m"]),
+            node("Cast", ["m"], ["f"], to=1),
+            node("Mul", ["scale", "s"], ["both"]),
+            node("Mul", ["f", "both"], ["c"]),
+            node("Add", ["c", "b"], ["a"]),
+        ]
+    graph = helper.make_graph(
+        [*nodes, node("Softmax", ["a"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 12])],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    model = helper.make_model(graph)
+    helper.set_model_props(model, {"character": "\n".join(_NAMES[:10])})
+    return bytes(model.SerializeToString())
+
+
+def _torch(*, zipped: bool) -> bytes:
+    import torch
+
+    state = {"lm_head.weight": torch.from_numpy(W), "lm_head.bias": torch.from_numpy(B)}
+    buffer = io.BytesIO()
+    torch.save(state, buffer, _use_new_zipfile_serialization=zipped)
+    return buffer.getvalue()
+
+
+def _gguf(*, quantised: bool) -> bytes:
+    import gguf
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.gguf"
+        writer = gguf.GGUFWriter(path, "llama")
+        writer.add_tokenizer_model("gpt2")
+        writer.add_token_list(_NAMES)
+        matrix = np.tile(W, (1, 8))  # rows of whole blocks of 32
+        kind = gguf.GGMLQuantizationType.Q8_0
+        if quantised:
+            writer.add_tensor("output.weight", gguf.quantize(matrix, kind), raw_dtype=kind)
+        else:
+            writer.add_tensor("output.weight", matrix)
+        writer.add_tensor("output_norm.weight", matrix[0])
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        return path.read_bytes()
+
+
+def _tflite() -> bytes:
+    from torture.tflite_writer import classifier
+
+    with tempfile.TemporaryDirectory() as folder:
+        return Path(classifier(Path(folder) / "a.tflite", W[:5, :3], B[:5])).read_bytes()
+
+
+def _llama2c() -> bytes:
+    sizes = (4, 8, 1, 2, 1, 12, 4)  # dim, hidden, layers, heads, key heads, classes, positions
+    numbers = 12 * 4 + 4 + 16 + 8 + 8 + 16 + 4 + 32 + 32 + 32 + 4 + 4 + 4
+    return struct.pack("<7i", *sizes) + np.ones(numbers, "<f4").tobytes()
+
+
+def _tokenizer() -> bytes:
+    vocabulary = {name: n for n, name in enumerate(_NAMES[:10])}
+    content = {
+        "model": {"type": "BPE", "vocab": vocabulary},
+        "decoder": {"type": "Sequence", "decoders": [{"type": "ByteLevel"}]},
+        "added_tokens": [{"id": 10, "content": "<end>"}],
+    }
+    return json.dumps(content).encode()
+
+
+def main() -> int:
+    """Draw and try; the exit code."""
+    parser = argparse.ArgumentParser(prog="torture.damaged", description=__doc__)
+    parser.add_argument("kinds", nargs="*", help="kinds of file (default: all)")
+    parser.add_argument("--count", type=int, default=1000, help="damages of each kind")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    wrong = tried = 0
+    with tempfile.TemporaryDirectory() as place:
+        for number, (kind, (name, content)) in enumerate(kinds().items()):
+            if options.kinds and kind not in options.kinds:
+                continue
+            whole = content()
+            if fault := answer(Path(place), name, whole):
+                raise SystemExit(f"{kind}: the good file is not read: {fault}")
+            rng = np.random.default_rng([options.seed, number])
+            for n in range(options.count):
+                tried += 1
+                if fault := answer(Path(place), name, damage(rng, whole)):
+                    wrong += 1
+                    print(f"{kind} {n}: {fault[:300]!a}", flush=True)
+    print(f"{tried} damaged files, {wrong} answered wrongly")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
