@@ -1,7 +1,8 @@
 # Softmax Geometry: the whole pipeline as a graph. `make` alone prints help.
 #
-# Data goes one way: raw -> processed -> results -> figures -> README. A notebook depends on its own file, its parameters, the modules that it
-# imports, the reference data that it names, and the notebooks whose results it reads: lib/compendium/edges.py derives these edges from the code.
+# Data goes one way: raw -> processed -> results -> figures -> README. A notebook depends on its own
+# file, its parameters, the modules that it imports, the reference data that it names, and the
+# notebooks whose results it reads.
 
 PROFILE  ?= default
 DATA     ?= $(SOFTGEOM_DATA)
@@ -45,7 +46,6 @@ $(error PROFILE must be one plain word: smoke, default, models, hour, paper, or 
 endif
 
 TORCH    := torch==2.13.0
-E        := executed/$(PROFILE)
 
 ifeq ($(USE_CONDA),1)
 CONDA    := $(firstword $(foreach tool,mamba micromamba conda,$(if $(shell command -v $(tool) 2>/dev/null),$(tool))))
@@ -61,19 +61,20 @@ $(foreach layer,$(LAYERS),$(eval $(layer)-stamp := .venv/.$(layer)))
 endif
 
 export PYTHONNOUSERSITE := 1
+export PYTHONHASHSEED := 0
 unexport JUPYTER_PATH PYTHONPATH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-kernels test-browser test-firefox test-core lint lab lessons scan bench mutants audit torture check why readme report site film claims pointer lock clean
+.PHONY: help env all smoke test test-kernels test-browser test-firefox test-core lint lab lessons scan bench mutants audit torture check why dag readme report site film claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
 	@echo '  make all             every figure and table (PROFILE=smoke|default|hour|paper; DATA=folder with raw data; MODELS=1 asks SmolLM2 and BirdNET too)'
 	@echo '  make test            the test suite'
 	@echo 'One notebook:          make 10_braid_counts, or with other values, into results/own: make 10_braid_counts PARAMS="seed=1 contexts=20"'
-	@echo 'One chapter:           make bottleneck, margins, circuits, hardmax;  make why-10_braid_counts says what would run and why'
+	@echo 'One chapter:           make bottleneck, margins, circuits, hardmax;  make why-10_braid_counts says what would run and why, make dag draws what needs what'
 	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder ARGS="--features auto"'
 	@echo 'Reading and teaching:  make lab (JupyterLab; LIGHT=1 without PyTorch), lessons, site (from the committed results, in build/html), report (from the run at hand)'
 	@echo '                       make film (ten seconds of a class dying, in build/film)'
@@ -148,73 +149,38 @@ lock: | $(STAMP)
 	  --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade --output-file requirements.lock
 
 # ---- Notebooks -------------------------------------------------------------------------------------------------------------
+# Which notebook needs which is derived from their code (lib/compendium/edges.py); what is up to date
+# does not run again, and two run at a time (-j1 or -j4 says otherwise): lib/compendium/schedule.py.
 
 CHAPTERS  := bottleneck margins circuits hardmax
 NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9]*.ipynb)))
-# Two notebooks at a time, since much of each runs on one core; -j1 or -j4 says otherwise.
-all: $(if $(strip $(PARAMS)),only-one-notebook-takes-params)
-	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) notebooks
-	@$(if $(MODELS),$(MAKE) --no-print-directory PROFILE=models MODELS= $(ASKING))
-# MODELS=1: then the notebooks with a column for the profile `models`, which fetches SmolLM2-135M (93 MB) and BirdNET (by hash) and builds on what `default` made.
-ASKING   := $(patsubst params/%.yaml,%,$(shell grep -l '[{,] *models:' params/*.yaml))
-BELOW    := $(if $(filter models,$(PROFILE)),executed/default,$(E))
-ifeq ($(PROFILE),models)
-executed/default/%.ipynb:
-	@$(MAKE) --no-print-directory PROFILE=default $*
-endif
-.PHONY: notebooks
-notebooks: $(NOTEBOOKS:%=$(E)/%.ipynb)
-	@echo "$(words $(NOTEBOOKS)) notebooks up to date: results/$(PROFILE), figures/$(PROFILE), executed/$(PROFILE)"
+ASKED      = $(filter $(NOTEBOOKS) $(CHAPTERS),$(MAKECMDGOALS))
+RUN        = $(PY) -m compendium all --jobs $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),2)
+.PHONY: $(NOTEBOOKS) $(CHAPTERS)
+
+# MODELS=1: then also the notebooks with a column for the profile `models`, which fetches SmolLM2-135M
+# (93 MB) and BirdNET (by hash) and builds on what `default` made.
+all: | $(STAMP)
+	@$(RUN)
+	@$(if $(MODELS),$(RUN) --profile models)
 
 smoke:
 	@$(MAKE) --no-print-directory all PROFILE=smoke
 
-# Parameters are checked before anything runs: an unknown, missing or mistyped one stops everything here. Each notebook's values in this profile go
-# into a file of their own, rewritten only when they change, so that a changed column concerns only the runs that read it.
-RESOLVED := build/params/$(PROFILE)
-$(RESOLVED)/.ok: $(wildcard params/*.yaml params/$(PROFILE).yaml) $(wildcard notebooks/*.ipynb) | $(STAMP)
-	@$(PY) -m compendium check-params
-	@touch $@
-$(RESOLVED)/%.json: $(RESOLVED)/.ok ;
-# A notebook appears here whole, when it has run to its end: make must not delete it when it is stopped while that run's process still closes.
-.PRECIOUS: $(RESOLVED)/%.json $(E)/%.ipynb
-
-$(E)/%.ipynb: notebooks/%.ipynb $(RESOLVED)/%.json | $(STAMP)
-	@PARAMS= $(PY) -m compendium run $*
-
-.PHONY: only-one-notebook-takes-params
-only-one-notebook-takes-params:
-	@echo 'PARAMS changes one notebook: make 10_braid_counts PARAMS="seed=1"'; exit 1
-
-# ---- Edges: what each notebook needs beyond its own file and its parameters, derived from the code --------------------------
-ifneq ($(filter notebooks $(NOTEBOOKS) $(CHAPTERS) executed/%,$(MAKECMDGOALS)),)
-include build/edges.mk
-endif
-build/edges.mk: $(wildcard notebooks/[0-9]*.ipynb data/reference/* $(foreach n,* */* */*/* */*/*/*,lib/$n.py))
-	@mkdir -p build && PYTHONPATH=lib $(firstword $(wildcard $(PY)) $(PYTHON)) -m compendium.edges $@ 2>build/edges.log || { $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(NO_PYTHON); cat build/edges.log; exit 1; }
-
-# With PARAMS the notebook runs into executed/own, results/own and figures/own, every time it is asked for.
-.PHONY: $(NOTEBOOKS) $(CHAPTERS)
-ifeq ($(strip $(PARAMS)),)
-$(NOTEBOOKS): %: $(E)/%.ipynb
-else
-.SECONDEXPANSION:
-$(NOTEBOOKS): $$(UPSTREAM_$$@) | $(STAMP) $(RESOLVED)/.ok
-	@$(PY) -m compendium run $@
-endif
-
-# One chapter, with what it needs: make bottleneck
-bottleneck: $(filter $(E)/1%,$(NOTEBOOKS:%=$(E)/%.ipynb))
-margins:    $(filter $(E)/2%,$(NOTEBOOKS:%=$(E)/%.ipynb))
-circuits:   $(filter $(E)/3%,$(NOTEBOOKS:%=$(E)/%.ipynb))
-hardmax:    $(filter $(E)/4%,$(NOTEBOOKS:%=$(E)/%.ipynb))
+# With PARAMS one notebook runs into executed/own, results/own and figures/own, whenever it is asked for.
+$(NOTEBOOKS) $(CHAPTERS): | $(STAMP)
+	@$(RUN) $(ASKED)
 
 # Why make would run a notebook, or not: make why NAME=24_robustness, or make why-24_robustness
-why: | $(STAMP) $(RESOLVED)/.ok
+why: | $(STAMP)
 	@test -n "$$NAME" || { echo 'which notebook? make why NAME=24_robustness'; exit 1; }
 	@$(PY) -m compendium why
-why-%: | $(STAMP) $(RESOLVED)/.ok
+why-%: | $(STAMP)
 	@NAME='$*' $(PY) -m compendium why
+
+# The graph of the notebooks as text that GitHub, JupyterLab and mermaid.live draw
+dag: | $(STAMP)
+	@$(PY) -m compendium edges
 
 # ---- Everything else -------------------------------------------------------------------------------------------------------
 

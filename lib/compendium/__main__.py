@@ -1,6 +1,4 @@
-"""Command line of the compendium's tools: what the Makefile calls, and `all`, which does without
-make.
-"""
+"""Command line of the compendium's tools: what the Makefile calls."""
 
 from __future__ import annotations
 
@@ -10,20 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from compendium import (
-    check,
-    claims,
-    edges,
-    findings,
-    parameters,
-    paths,
-    profiles,
-    runner,
-    strip,
-    telling,
-    why,
-)
-from compendium.pages import rendered
+from compendium import paths, strip
 from softgeom.commands.boundary import guarded
 from softgeom.orphans import end_with_make
 
@@ -32,9 +17,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; every failure ends in one sentence and an exit code
     (`softgeom.commands.boundary`).
     """
-    end_with_make()
-    strip.without_address_grammar()  # papermill and the site read notebooks, too
+    strip.skip_rfc3987_import()  # papermill and the site read notebooks, too
     options = _parser().parse_args(arguments)
+    if options.action is not _all:  # which forks, and so has no thread
+        end_with_make()
     return guarded(lambda: options.action(options), "error")
 
 
@@ -57,17 +43,10 @@ def _parser() -> argparse.ArgumentParser:
     command(
         "run", _run, "execute one notebook; the environment variable PARAMS changes parameters"
     ).add_argument("name")
-    command(
-        "all",
-        _all,
-        "execute every notebook that is not up to date, in order: `make all` for machines "
-        "without make",
-    )
-    command(
-        "check-params",
-        _check_params,
-        "check the parameters of every notebook in a profile and write them to build/params",
-    )
+    every = command("all", _all, "execute notebooks that are not up to date, and what they need")
+    every.add_argument("names", nargs="*", help="notebooks or chapters; all when none is named")
+    every.add_argument("--jobs", type=int, default=2, help="how many at a time")
+    command("check-params", _check_params, "check the parameters of every notebook in a profile")
     command(
         "check",
         _check,
@@ -100,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     _given(pointer, "paper", "PAPER")
     _given(pointer, "sentence", "SENTENCE")
     _given(command("why", _why, "say why make would run a notebook, or not"), "name", "NAME")
-    derived = command("edges", _edges, "print what each notebook needs, in make's language")
+    derived = command("edges", _edges, "draw which notebook needs which (Mermaid)")
     derived.add_argument(
         "--check",
         action="store_true",
@@ -124,39 +103,36 @@ def _given(parser: argparse.ArgumentParser, name: str, variable: str) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    try:
-        runner.run(options.name, options.profile, os.environ.get("PARAMS", ""))
-    except runner.NotebookError as error:
-        # who works on a notebook, or reads a log of CI, wants it at once
-        print(error.trace, file=sys.stderr)
-        raise
-    return 0
+    from compendium import runner
+
+    return runner.run_alone(options.name, options.profile, os.environ.get("PARAMS", ""))
 
 
 def _all(options: argparse.Namespace) -> int:
-    parameters.write_resolved(options.profile)
-    needs = edges.derive(paths.root())
-    done = 0
-    for name in edges.in_order(needs):
-        # asked when its turn comes: what it reads may have run just now
-        if not why.fresh(name, options.profile):
-            runner.run(name, options.profile)
-            done += 1
-    print(f"{done} notebooks run, {len(needs) - done} were up to date")
+    from compendium import schedule
+
+    overrides = os.environ.get("PARAMS", "")
+    schedule.run(options.names, options.profile, max(1, options.jobs), overrides)
     return 0
 
 
 def _check_params(options: argparse.Namespace) -> int:
-    parameters.write_resolved(options.profile)
+    from compendium import parameters
+
+    parameters.check(options.profile)
     return 0
 
 
 def _claims(options: argparse.Namespace) -> int:
-    print(telling.told(options.chosen))
+    from compendium import telling
+
+    print(telling.render(options.chosen))
     return 0
 
 
 def _check_claims(options: argparse.Namespace) -> int:
+    from compendium import claims
+
     register, faults = claims.read(paths.root() / "claims")
     notebooks = sorted(paths.notebook("x").parent.glob("[0-9]*.ipynb"))
     misuses, unknown = claims.check(register, notebooks)
@@ -177,12 +153,16 @@ def _check_claims(options: argparse.Namespace) -> int:
 
 
 def _pointer(options: argparse.Namespace) -> int:
+    from compendium import claims
+
     found, times = claims.find(options.paper, options.sentence)
     print(f"sentence: {found}" + (f"  # occurs {times} times" if times > 1 else ""))
     return 0
 
 
 def _check(options: argparse.Namespace) -> int:
+    from compendium import check, findings
+
     rows = check.compare(options.profile)
     print(check.render(rows))
     changes, counts = findings.changes(options.profile)
@@ -191,6 +171,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _render_readme(options: argparse.Namespace) -> int:
+    from compendium.pages import rendered
+
     if not options.check:
         rendered.write()
     elif stale := rendered.stale():
@@ -215,13 +197,17 @@ def _site(options: argparse.Namespace) -> int:
 
 
 def _why(options: argparse.Namespace) -> int:
-    print(why.tell(options.name, options.profile))
+    from compendium import why
+
+    print(why.explain(options.name, options.profile))
     return 0
 
 
 def _edges(options: argparse.Namespace) -> int:
+    from compendium import schedule, why
+
     if not options.check:
-        print(edges.render(paths.root()), end="")
+        print(schedule.draw())
         return 0
     seen = [
         path
@@ -229,7 +215,7 @@ def _edges(options: argparse.Namespace) -> int:
         if "." not in path.stem
     ]
     for path in seen:
-        if missed := why.unnamed(path.stem, options.profile):
+        if missed := why.undeclared_reads(path.stem, options.profile):
             raise ValueError(
                 f"{path.stem} read {', '.join(missed)}, which its edges do not name: make "
                 f"would not see a change (lib/compendium/edges.py)"
@@ -245,6 +231,7 @@ def _scan(options: argparse.Namespace) -> int:
     """`softgeom scan` with every option as it was given (ARGS), then its pictures as a notebook
     beside the results.
     """
+    from compendium import parameters, profiles, runner
     from softgeom import commands
     from softgeom.commands import boundary
 

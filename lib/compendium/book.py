@@ -75,7 +75,7 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
     ValueError
         When a parameter of the notebook is missing from `variables`.
     """
-    reads.watch()
+    reads.record_reads()
     names = parameter_defaults(paths.notebook(name))
     if missing := [key for key in names if key not in variables]:
         raise ValueError(

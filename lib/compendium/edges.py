@@ -1,4 +1,4 @@
-"""What each notebook needs, derived from its code: the edges of the Makefile's graph.
+"""What each notebook needs, derived from its code: the edges of the graph that `make all` runs.
 
 * every module of `lib/` that it reaches through imports (`compendium.codebase`);
 * every file of `data/reference` whose name it or one of those modules writes down, patterns and
@@ -7,17 +7,15 @@
   `find_results`, and by the name of the maker in a `recall` of a module that it reaches; a name
   that is computed (`load_record(name, ...)`) stands for all other notebooks.
 
-`make` includes the file that `python -m compendium edges` writes, and `python -m compendium edges
---check` compares with what executed notebooks were seen to read. Standard library only: make asks
-before any environment exists.
+`python -m compendium edges` draws the graph, and with `--check` compares it with what executed
+notebooks were seen to read.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,34 +36,6 @@ class Needs:
 def derive(root: Path) -> dict[str, Needs]:
     """Prerequisites of every numbered notebook below a top folder."""
     return {name: needs_of(root, name) for name in _names(root)}
-
-
-def in_order(needs: Mapping[str, Needs]) -> list[str]:
-    """Names such that each stands after the notebooks whose results it reads, else by number."""
-    placed: list[str] = []
-
-    def place(name: str) -> None:
-        for other in sorted(needs[name].notebooks):
-            place(other)
-        if name not in placed:
-            placed.append(name)
-
-    for name in sorted(needs):
-        place(name)
-    return placed
-
-
-def render(root: Path) -> str:
-    """The edges in make's language."""
-    lines = [
-        "# Written by `python -m compendium edges`; make writes it again when a module or a "
-        "notebook changes."
-    ]
-    for name, needs in derive(root).items():
-        upstream = " ".join(f"$(BELOW)/{other}.ipynb" for other in needs.notebooks)
-        lines.append(f"UPSTREAM_{name} := {upstream}")
-        lines.append(f"$(E)/{name}.ipynb: $(UPSTREAM_{name}) $(wildcard {' '.join(needs.files)})")
-    return "\n".join(lines) + "\n"
 
 
 def needs_of(root: Path, name: str) -> Needs:
@@ -143,15 +113,3 @@ def _texts(tree: ast.Module) -> Iterable[str]:
             stem[0] not in "*." or "reference/" in text
         ):
             yield stem
-
-
-def main(arguments: list[str]) -> int:
-    """`python -m compendium.edges FILE`: write the edges of this clone."""
-    path = Path(arguments[0])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(codebase.LIB.parent), encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -18,7 +18,6 @@ papermill only logs a misspelt parameter and YAML reads `1e-3` as text; here bot
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ import yaml
 
 from compendium import paths, profiles
 from compendium.book import parameter_defaults
-from softgeom.writing import write_text
 
 INJECTED = "profile"  # given by the runner, never by a file
 
@@ -124,37 +122,29 @@ def defaults_of(notebook: Path) -> dict[str, Any]:
     return parameter_defaults(notebook)
 
 
-def write_resolved(profile: str) -> list[Path]:
-    """Check every notebook's parameters in a profile and write them to
-    `build/params/PROFILE/NAME.json`; return the files.
-
-    A file is rewritten only when its content changes: so make sees which notebooks a changed column
-    concerns.
+def check(profile: str) -> None:
+    """Check every notebook's parameters in a profile.
 
     Raises
     ------
     ParameterError
         When parameters do not fit, or a file belongs to no notebook.
     """
-    names = sorted(path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb"))
-    if stray := sorted(
-        {path.stem for path in paths.params_file("x").parent.glob("*.yaml")} - set(names)
-    ):
+    names = {path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb")}
+    files = {path.stem for path in paths.params_file("x").parent.glob("*.yaml")}
+    if stray := sorted(files - names):
         raise ParameterError(f"params has files without a notebook: {', '.join(stray)}")
-    resolved = {name: read(name, profile) for name in names}
-    if profiles.is_own(profile) and (
-        odd := sorted(set(_mapping(*_own_file(profile))) - set(names))
-    ):
+    for name in sorted(names):
+        read(name, profile)
+    if profiles.is_own(profile) and (odd := sorted({*_mapping(*_own_file(profile))} - names)):
         raise ParameterError(f"params/{profile}.yaml: there is no notebook {', '.join(odd)}")
-    folder = paths.root() / "build" / "params" / profile
-    for name, values in resolved.items():
-        path, text = (
-            folder / f"{name}.json",
-            json.dumps(values, ensure_ascii=False, indent=1) + "\n",
-        )
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            write_text(path, text)
-    return [folder / f"{name}.json" for name in names]
+
+
+def has_column(name: str, profile: str) -> bool:
+    """Whether some parameter of a notebook has a value of its own in a profile."""
+    path = paths.params_file(name)
+    rows = _mapping(path, f"params/{path.name}").values()
+    return any(isinstance(value, dict) and profile in value for value in rows)
 
 
 def _mapping(path: Path, where: str) -> dict[str, Any]:

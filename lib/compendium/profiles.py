@@ -14,6 +14,8 @@ SMOKE, MODELS = "smoke", "models"
 BUILT_IN = (SMOKE, "default", MODELS, "hour", "paper")
 COMMITTED = ("hour", MODELS, "default")  # whose results git keeps, the larger first
 LAB = "lab"
+# chapter -> first digit of its notebooks
+CHAPTERS = {"bottleneck": "1", "margins": "2", "circuits": "3", "hardmax": "4"}
 _OWN = "own/"
 
 
@@ -50,6 +52,11 @@ def lineage(profile: str) -> tuple[str, ...]:
     if is_override(profile):
         return (profile, profile.removeprefix(_OWN))
     return (profile, "default") if profile in (LAB, MODELS) or is_own(profile) else (profile,)
+
+
+def below(profile: str) -> str:
+    """The profile in which a notebook's own inputs are made: `models` asks what `default` trained."""
+    return "default" if profile == MODELS else profile
 
 
 def larger(profile: str) -> tuple[str, ...]:

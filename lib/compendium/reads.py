@@ -15,9 +15,9 @@ _seen: set[str] = set()
 
 
 @functools.cache
-def watch() -> None:
+def record_reads() -> None:
     """Note every file that this process opens for reading from now on."""
-    sys.addaudithook(_hear)
+    sys.addaudithook(_on_open)
 
 
 def of(folders: tuple[Path, ...]) -> list[str]:
@@ -31,7 +31,7 @@ def of(folders: tuple[Path, ...]) -> list[str]:
     )
 
 
-def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+def _on_open(event: str, arguments: tuple[Any, ...]) -> None:
     if (
         event == "open"
         and isinstance(arguments[0], str)

@@ -11,11 +11,11 @@ import logging
 import os
 import re
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-from compendium import parameters, paths, profiles, why
+from compendium import parameters, paths, profiles, strip, why
+from softgeom.commands.boundary import guarded
 
 _KERNEL = "python3"
 _KEPT = "; earlier results, and what data/processed holds, are kept"  # told where a disk failed
@@ -55,23 +55,32 @@ def run(name: str, profile: str, overrides: str = "") -> Path:
         os.environ.setdefault("JOBS", "1")
     output = execute(paths.notebook(name), paths.executed_dir(profile) / f"{name}.ipynb", values)
     why.note(name, profile, before)
-    if missed := why.unnamed(name, profile):
-        print(
-            (
-                f"{name}: read {', '.join(missed)}, which its edges do not name: `python -m "
-                "compendium edges --check`"
-            ),
-            flush=True,
-        )
+    if missed := why.undeclared_reads(name, profile):
+        print(f"{name}: read {', '.join(missed)}, which lib/compendium/edges.py does not find")
     return output
+
+
+def run_alone(name: str, profile: str, overrides: str = "") -> int:
+    """`run` as all that a process does: the exit code; of a failure the traceback and one sentence
+    are printed.
+    """
+
+    def work() -> int:
+        try:
+            run(name, profile, overrides)
+        except NotebookError as error:
+            print(error.trace, file=sys.stderr)
+            raise
+        return 0
+
+    return guarded(work, "error")
 
 
 def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
     """Execute a notebook with given parameter values; `output` appears only when every cell
     succeeded.
     """
-    _prepare_environment()
-    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # jsonschema's IRIs: two seconds to build a grammar that no notebook needs
+    prepare_environment()
     import papermill
     from nbclient.exceptions import DeadKernelError
     from traitlets.config import Config
@@ -85,8 +94,6 @@ def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
     # nor about how it is ended
     config.NotebookClient.extra_arguments = ["--IPKernelApp.log_level=50"]
     logging.getLogger("papermill").setLevel(logging.ERROR)
-    started = time.monotonic()
-    print(f"{notebook.stem}: running", flush=True)
     try:
         papermill.execute_notebook(
             notebook,
@@ -104,22 +111,21 @@ def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
     except papermill.PapermillExecutionError as error:
         trace = "\n".join(re.sub(r"\x1b\[[0-9;]*m", "", line) for line in error.traceback)
         said = f"{error.ename}: {error.evalue}{_KEPT if error.ename == 'OSError' else ''}"
-        raise NotebookError(_told(notebook, report, said, error.cell_index), trace) from None
+        raise NotebookError(_message(notebook, report, said, error.cell_index), trace) from None
     except DeadKernelError:
         died = (
             "the kernel was killed, most likely because memory ran out: fewer jobs, or a smaller "
             "profile, need less"
         )
-        raise NotebookError(_told(notebook, report, died)) from None
+        raise NotebookError(_message(notebook, report, died)) from None
     except OSError as error:
         report.unlink(missing_ok=True)  # half of it at best
         raise OSError(error.errno, error.strerror or str(error), str(report)) from error
     report.replace(output)
-    print(f"{notebook.stem}: done in {time.monotonic() - started:.0f} s", flush=True)
     return output
 
 
-def _told(notebook: Path, report: Path, message: str, cell: int | None = None) -> str:
+def _message(notebook: Path, report: Path, message: str, cell: int | None = None) -> str:
     place = os.path.relpath(report, paths.root())
     return (
         f"{notebook.name} failed{'' if cell is None else f' in cell {cell}'}: {message} "
@@ -127,8 +133,9 @@ def _told(notebook: Path, report: Path, message: str, cell: int | None = None) -
     )
 
 
-def _prepare_environment() -> None:
+def prepare_environment() -> None:
     """Keep other people's kernels, start-up files and thread settings out of the run."""
+    strip.skip_rfc3987_import()
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
     os.environ.pop("JUPYTER_PATH", None)
     ipython = paths.root() / "build" / "ipython"
@@ -136,9 +143,7 @@ def _prepare_environment() -> None:
     os.environ["IPYTHONDIR"] = str(ipython)
     os.environ.setdefault("PYTHONHASHSEED", "0")
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    threads = os.environ.get("OMP_NUM_THREADS") or str(
-        max(1, (os.cpu_count() or 1) // _parallel_jobs())
-    )
+    threads = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count() or 1)
     for variable in (
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
@@ -147,14 +152,6 @@ def _prepare_environment() -> None:
     ):
         os.environ.setdefault(variable, threads)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-
-
-def _parallel_jobs() -> int:
-    """How many notebooks make runs at a time, so that they share the cores instead of fighting for
-    them.
-    """
-    match = re.search(r"(?:^|\s)-j(\d+)", os.environ.get("MAKEFLAGS", ""))
-    return int(match.group(1)) if match else 1
 
 
 def _check_kernel() -> None:

@@ -11,11 +11,11 @@ import runpy
 import sys
 
 
-def without_address_grammar() -> None:
+def skip_rfc3987_import() -> None:
     """Let jsonschema find no parser for international addresses, unless it has it already."""
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":
-    without_address_grammar()
+    skip_rfc3987_import()
     runpy.run_module("nbstripout", run_name="__main__", alter_sys=True)

@@ -15,7 +15,7 @@ _WIDTH = 110
 _LABELS = 12  # characters
 
 
-def told(chosen: Sequence[str] = ()) -> str:
+def render(chosen: Sequence[str] = ()) -> str:
     """The chosen claims, all of them when none is named.
 
     Parameters

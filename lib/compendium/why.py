@@ -1,40 +1,60 @@
-"""Why make would run a notebook, or not: what it needs, compared with what its last run saw.
+"""Whether a notebook is up to date, and why not: what it needs now, beside what its last run saw.
 
-A run leaves two files beside the executed notebook, both ignored by git: `NAME.inputs.json`, the
-hash of everything that the notebook needs, and `NAME.kept.jsonl`, the computed things that it read
-or made (`compendium.keeping`).
+A run leaves files beside the executed notebook, all ignored by git: `NAME.inputs.json`, the hash of
+everything that the notebook needs and how long it took, and `NAME.kept.jsonl`, the computed things
+that it read or made (`compendium.keeping`). Content decides, not time: a file that was saved again
+and says the same makes nothing run.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from compendium import codebase, edges, making, paths
+from compendium import codebase, edges, making, parameters, paths, profiles
 from compendium.keeping import write_json
 
 
 def inputs(name: str, profile: str) -> dict[str, str]:
-    """What a notebook needs, each with its hash: of what it says, for code; of its content, for
-    data and results.
+    """What a notebook needs: each parameter with its value, each file with a hash of what it says.
+
+    Raises
+    ------
+    ValueError
+        When there is no such notebook, or its parameters do not fit.
     """
     needs = edges.needs_of(paths.root(), name)
-    files = [f"notebooks/{name}.ipynb", f"build/params/{profile}/{name}.json", *needs.files]
-    files += [f"executed/{profile}/{other}.ipynb" for other in needs.notebooks]
-    return {file: _digest(_path(file)) for file in files}
+    below = profiles.below(profile)
+    files = [f"notebooks/{name}.ipynb", *needs.files]
+    files += [f"executed/{below}/{other}.ipynb" for other in needs.notebooks]
+    given = {
+        f"parameter {key}": json.dumps(value, ensure_ascii=False)
+        for key, value in parameters.read(name, profile).items()
+    }
+    return given | {file: _digest(_path(file)) for file in files}
 
 
-def note(name: str, profile: str, before: dict[str, str]) -> None:
-    """Leave beside an executed notebook what it was made from."""
-    write_json(paths.executed_dir(profile) / f"{name}.inputs.json", before)
+def note(
+    name: str, profile: str, before: dict[str, str], seconds: float = 0.0, cpu: float = 0.0
+) -> None:
+    """Leave beside an executed notebook what it was made from, and the seconds that it took."""
+    took = {"seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1)}
+    write_json(_noted(name, profile), {"inputs": before} | took)
 
 
-def fresh(name: str, profile: str) -> bool:
+def is_fresh(name: str, profile: str) -> bool:
     """Whether the last run of a notebook saw exactly what a run would see now."""
     output = paths.executed_dir(profile) / f"{name}.ipynb"
-    return output.is_file() and _noted(output.with_suffix(".inputs.json")) == inputs(name, profile)
+    return output.is_file() and _before(name, profile) == inputs(name, profile)
+
+
+def changed_since(moment: float, needed: Iterable[str]) -> bool:
+    """Whether code among these inputs changed on disk after some time."""
+    code = (_path(file) for file in needed if file.endswith(".py"))
+    return any(not path.is_file() or path.stat().st_mtime > moment for path in code)
 
 
 def kept_log(name: str, profile: str) -> Path:
@@ -42,22 +62,22 @@ def kept_log(name: str, profile: str) -> Path:
     return paths.executed_dir(profile) / f"{name}.kept.jsonl"
 
 
-def unnamed(name: str, profile: str) -> list[str]:
+def undeclared_reads(name: str, profile: str) -> list[str]:
     """What the last run of a notebook was seen to read that its edges do not name."""
     execution = paths.executed_dir(profile) / f"{name}.json"
     if not execution.is_file():
         return []
     needs = edges.needs_of(paths.root(), name)
-    found = []
-    for read in json.loads(execution.read_text(encoding="utf-8")).get("reads", []):
-        owner = next((other for other in needs.notebooks if f"/{other}/" in read), None)
-        if read not in needs.files and owner is None and f"/{name}/" not in read:
-            found.append(read)
-    return found
+    return [
+        read
+        for read in json.loads(execution.read_text(encoding="utf-8")).get("reads", [])
+        if read not in needs.files
+        and not any(f"/{owner}/" in read for owner in (name, *needs.notebooks))
+    ]
 
 
-def tell(name: str, profile: str) -> str:
-    """One line on whether make would run a notebook, and a line for each reason and for each kept
+def explain(name: str, profile: str) -> str:
+    """One line on whether `make` would run a notebook, and a line for each reason and for each kept
     thing.
 
     Raises
@@ -65,53 +85,38 @@ def tell(name: str, profile: str) -> str:
     ValueError
         When there is no such notebook.
     """
-    now = inputs(name, profile)
+    now, before = inputs(name, profile), _before(name, profile)
     output = paths.executed_dir(profile) / f"{name}.ipynb"
     if not output.is_file():
         failed = output.with_suffix(".failed.ipynb")
-        reason = (
-            f"its last run failed, see {failed.relative_to(paths.root())}"
-            if failed.is_file()
-            else "it has not run here"
-        )
+        reason = "it has not run here"
+        if failed.is_file():
+            reason = f"its last run failed, see {failed.relative_to(paths.root())}"
         return f"make would run {name} in profile {profile}: {reason}"
-    before = _noted(output.with_suffix(".inputs.json"))
     lines = []
-    for file, digest in now.items():
-        path = _path(file)
-        newer = path.is_file() and path.stat().st_mtime > output.stat().st_mtime
-        if file not in before:
-            change = (
-                "is needed now, and was not then" if before else "is younger than the run" * newer
-            )
-        elif digest != before[file]:
-            change = "has changed" if path.is_file() else "is gone"
-        else:
-            change = "was saved again, and says the same" * newer
-        if change:
-            lines.append(
-                f"  {file} "
-                f"{change}{'' if newer else ' (not younger than the run: make does not see it)'}"
-            )
-    runs = any("make does not see it" not in line for line in lines)
-    verdict = (
-        f"make would run {name} in profile {profile}:"
-        if runs
-        else f"make would not run {name} in profile {profile}: it is up to date"
-    )
+    for file in [*now, *(before.keys() - now.keys())]:
+        if before.get(file) != now.get(file):
+            change = "has changed"
+            if file not in before:
+                change = "is needed now, and was not then"
+            elif now.get(file, "missing") == "missing":
+                change = "is no longer there" if file in now else "is no longer needed"
+            lines.append(f"  {file} {change}")
+    verdict = f"make would run {name} in profile {profile}:"
+    if not lines:
+        verdict = f"make would not run {name} in profile {profile}: it is up to date"
     return "\n".join([verdict, *lines, *_kept(name, profile)])
 
 
 def _kept(name: str, profile: str) -> list[str]:
     log = kept_log(name, profile)
-    if not log.is_file():
-        return []
     lines = {}
-    for entry in map(json.loads, log.read_text(encoding="utf-8").splitlines()):
+    for line in log.read_text(encoding="utf-8").splitlines() if log.is_file() else []:
+        entry = json.loads(line)
         changed = making.changed_code(entry["code"])
-        state = (
-            f"would be computed again: {', '.join(changed)} changed" if changed else "would be read"
-        )
+        state = "would be read"
+        if changed:
+            state = f"would be computed again: {', '.join(changed)} changed"
         lines[entry["entry"]] = f"  kept {entry['entry']}: {entry['how']} by the last run, {state}"
     return list(lines.values())
 
@@ -120,15 +125,23 @@ def _path(file: str) -> Path:
     return (codebase.LIB.parent if file.startswith("lib/") else paths.root()) / file
 
 
-def _noted(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+def _noted(name: str, profile: str) -> Path:
+    return paths.executed_dir(profile) / f"{name}.inputs.json"
+
+
+def _before(name: str, profile: str) -> dict[str, Any]:
+    path = _noted(name, profile)
+    return json.loads(path.read_text(encoding="utf-8")).get("inputs", {}) if path.is_file() else {}
 
 
 def _digest(path: Path) -> str:
     if not path.is_file():
         return "missing"
-    return (
-        codebase.digest(path)
-        if path.suffix == ".py"
-        else hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    )
+    if path.suffix == ".py":
+        return codebase.digest(path)
+    content = path.read_bytes()
+    if path.parent == paths.root() / "notebooks":
+        cells = json.loads(content)["cells"]  # not what JupyterLab adds to them
+        said = [[c["cell_type"], c["source"], c["metadata"].get("tags")] for c in cells]
+        content = json.dumps(said).encode()
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -54,10 +54,24 @@ def _start_watch(parent: int, first: int | None = None) -> None:
     ).start()
 
 
+def make_has_ended(parent: int) -> bool:
+    """Whether the make that started this process, when `parent` was its parent, is gone; for
+    processes that may not have a thread. False without a make.
+    """
+    if not os.environ.get("MAKELEVEL"):
+        return False
+    said = os.environ.get("SOFTGEOM_MAKE", "")
+    return not _is_there(parent, int(said) if said.isdecimal() else None)
+
+
 def _watch(parent: int, first: int | None) -> None:
-    while os.getppid() == parent and (first is None or _is_alive(first)):
+    while _is_there(parent, first):
         time.sleep(_SECONDS)
     os._exit(1)
+
+
+def _is_there(parent: int, first: int | None) -> bool:
+    return os.getppid() == parent and (first is None or _is_alive(first))
 
 
 def sweep_shared_memory() -> list[Path]:
