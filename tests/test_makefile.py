@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
-import time
 
 import pytest
 
@@ -43,9 +41,6 @@ def make(tmp_path, repository):
     python.chmod(0o755)
     for stamp in (".made", ".stamp", ".light", ".test", ".lint", ".report"):
         (tmp_path / ".venv" / stamp).touch()
-    ok = tmp_path / "build" / "params" / "default" / ".ok"
-    ok.parent.mkdir(parents=True)
-    ok.touch()
     clean = {
         key: value
         for key, value in os.environ.items()
@@ -90,34 +85,14 @@ def test_own_profiles_pass(make):
     assert make("check", "PROFILE=own/mine")[0] == "-m compendium check"
 
 
-def test_a_notebook_that_has_run_outlives_the_end_of_make(make, tmp_path):
-    """What runs a notebook still closes kernels when the notebook is in its place."""
-    target = tmp_path / "executed" / "default" / "10_x.ipynb"
-    for path in (
-        tmp_path / "notebooks" / "10_x.ipynb",
-        tmp_path / "build" / "params" / "default" / "10_x.json",
-    ):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-        os.utime(path, (1, 1))
-    (tmp_path / "build" / "edges.mk").touch()
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.write_text(
-        "#!/bin/sh\nmkdir -p executed/default && echo > executed/default/10_x.ipynb && exec "
-        "sleep 60\n"
-    )
-    clean = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith(("SOFTGEOM", "MAKE", "MFLAGS"))
-    }
-    process = subprocess.Popen(
-        ["make", "-s", "10_x"], cwd=tmp_path, env=clean, start_new_session=True
-    )
-    end = time.monotonic() + 30
-    while not target.exists() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert target.exists()
-    os.killpg(process.pid, signal.SIGTERM)
-    assert process.wait(30) != 0
-    assert target.exists()
+def test_notebooks_are_asked_for_together(make, tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    for name in ("10_x", "11_y"):
+        (tmp_path / "notebooks" / f"{name}.ipynb").touch()
+    assert make("10_x", "11_y", "-j4")[0] == "-m compendium all --jobs 4 10_x 11_y"
+    assert make("all")[0] == "-m compendium all --jobs 2"
+    said = make("all", "MODELS=1", "PARAMS=seed=1")
+    assert [line for line in said if line.startswith("-m")] == [
+        "-m compendium all --jobs 2",
+        "-m compendium all --jobs 2 --profile models",
+    ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -55,6 +56,8 @@ def run(names: Iterable[str], profile: str, jobs: int, overrides: str = "") -> i
     names
         Notebooks (`10_braid_counts`) or chapters (`bottleneck`); none stands for all, in the
         profile `models` for those with a column of that name.
+    profile
+        In which their own inputs are looked for.
     jobs
         How many run at a time.
     overrides
@@ -135,6 +138,7 @@ class _Scheduler:
         sorter = TopologicalSorter(self.graph)
         sorter.prepare()
         ready: list[Task] = []
+        ended: list[Task] = []
         begun = time.monotonic()
         try:
             while sorter.is_active() and not (self.failed and not self.running):
@@ -149,7 +153,10 @@ class _Scheduler:
                         sorter.done(task)
                     else:
                         self._start(task)
-                for task in self._ended():
+                if self.running:
+                    self.line.show(self._progress(), now=bool(ended))
+                    time.sleep(0 if ended else _TICK)
+                for task in (ended := self._ended()):
                     sorter.done(task)
         except KeyboardInterrupt:
             self._stop()
@@ -195,7 +202,7 @@ class _Scheduler:
         self.running[task] = _Running(process, time.monotonic(), inputs)
 
     def _ended(self) -> list[Task]:
-        """Notebooks that have ended well since the last look, which takes a moment."""
+        """Notebooks that have ended well since the last look."""
         from compendium import why
 
         if make_has_ended(self.parent):
@@ -217,10 +224,6 @@ class _Scheduler:
             why.note(task.name, task.profile, run.inputs, seconds, cpu)
             self.done.append((task, seconds))
             finished.append(task)
-        if self.running:
-            self.line.show(self._progress(), now=bool(finished))
-            if not finished:
-                time.sleep(_TICK)
         return finished
 
     def _progress(self) -> str:
@@ -262,7 +265,8 @@ class _Scheduler:
                 f"{len(names)} notebooks in {_minutes(seconds)}: results/{profile}, "
                 f"figures/{profile}, executed/{profile}"
             )
-            aside = [n for n in names if book.find_results(n, profile).name == book.STAND_IN]
+            folders = [paths.results_dir(profile, name) / book.STAND_IN for name in names]
+            aside = [folder for folder in folders if folder.is_dir() and _is_last(folder, profile)]
             if aside:
                 why = f"{self.offline} does not answer" if self.offline else "data is missing"
                 print(
@@ -376,6 +380,13 @@ def _stamp(names: tuple[str, ...], profile: str) -> str:
             status = path.stat()
             found.append(f"{path.relative_to(root)} {status.st_mtime_ns} {status.st_size}")
     return hashlib.sha256("\n".join(found).encode()).hexdigest()
+
+
+def _is_last(folder: Path, profile: str) -> bool:
+    """Whether a notebook's last run wrote into this folder of results."""
+    note = paths.executed_dir(profile) / f"{folder.parent.name}.json"
+    said = json.loads(note.read_text(encoding="utf-8")) if note.is_file() else {}
+    return said.get("results") == folder.relative_to(paths.root()).as_posix()
 
 
 def _log(task: Task) -> Path:

@@ -4,8 +4,6 @@ one sentence, before anything runs.
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from compendium import parameters, profiles
@@ -86,7 +84,7 @@ def test_a_profile_of_ones_own_needs_only_what_it_changes(read, compendium):
     with pytest.raises(
         parameters.ParameterError, match=r"params/own/mine\.yaml: there is no notebook 11_other"
     ):
-        parameters.write_resolved("own/mine")
+        parameters.check("own/mine")
     own.write_text("10_demo: {sede: 9}\n")
     with pytest.raises(
         parameters.ParameterError, match=r"own/mine\.yaml: 10_demo: unknown parameter sede"
@@ -135,18 +133,13 @@ def test_missing_files_notebooks_and_strays_are_named(compendium, write_notebook
     with pytest.raises(
         parameters.ParameterError, match="params has files without a notebook: 11_gone"
     ):
-        parameters.write_resolved("smoke")
+        parameters.check("smoke")
 
 
-def test_only_changed_values_are_written_again(read):
+def test_a_column_of_its_own(read):
     read(GOOD)
-    smoke, paper = parameters.write_resolved("smoke")[0], parameters.write_resolved("paper")[0]
-    before = smoke.stat().st_mtime_ns, paper.stat().st_mtime_ns
-    read(GOOD.replace("paper: [8]", "paper: [9]"))
-    parameters.write_resolved("smoke"), parameters.write_resolved("paper")
-    assert smoke.stat().st_mtime_ns == before[0]
-    assert paper.stat().st_mtime_ns > before[1]
-    assert json.loads(paper.read_text())["sizes"] == [9]
+    assert parameters.has_column("10_demo", "paper")
+    assert not parameters.has_column("10_demo", "models")
 
 
 def test_lineage():

@@ -139,43 +139,6 @@ def test_overrides_run_into_a_folder_of_their_own(compendium, notebook, monkeypa
     assert not (compendium / "executed" / "smoke").exists()
 
 
-def test_without_make_everything_runs_once_in_order(
-    compendium, write_notebook, monkeypatch, capsys
-):
-    seen = []
-
-    def execute(notebook, output, values):
-        seen.append(notebook.stem)
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(str(values["number"]))
-        return output
-
-    monkeypatch.setattr(runner, "execute", execute)
-    parameters = 'number: int = 1  # a number\nprofile: str = "lab"  # where'
-    write_notebook("10_early", parameters, "book.load_table('20_late', 'pairs')")
-    write_notebook("20_late", parameters)
-    for name in ("10_early", "20_late"):
-        (compendium / "params" / f"{name}.yaml").write_text("number: 5\n")
-    assert command_line.main(["all", "--profile", "smoke"]) == 0
-    assert seen == ["20_late", "10_early"]
-    assert command_line.main(["all", "--profile", "smoke"]) == 0
-    assert len(seen) == 2
-    (compendium / "params" / "20_late.yaml").write_text("number: 6\n")
-    assert command_line.main(["all", "--profile", "smoke"]) == 0
-    assert seen[2:] == ["20_late", "10_early"]  # the second reads what the first has just made
-    (compendium / "params" / "10_early.yaml").write_text("number: 6\n")
-    assert command_line.main(["all", "--profile", "smoke"]) == 0
-    assert seen[4:] == ["10_early"]
-    assert "1 notebooks run, 1 were up to date" in capsys.readouterr().out
-
-
-def test_cores_are_shared_between_parallel_jobs(monkeypatch):
-    monkeypatch.setenv("MAKEFLAGS", " -j2 --jobserver-auth=3,4 -- PROFILE=smoke")
-    assert runner._parallel_jobs() == 2
-    monkeypatch.setenv("MAKEFLAGS", "")
-    assert runner._parallel_jobs() == 1
-
-
 def test_the_profile_comes_from_the_environment(compendium, notebook, monkeypatch):
     notebook("pass")
     monkeypatch.setenv("SOFTGEOM_PROFILE", "smoke")

@@ -115,7 +115,7 @@ def _work(name: str, place: Path) -> Work:
     if name == "train":
         return Work([sys.executable, "-c", TRAIN], ("model/model.safetensors",), ("steps.log",))
     if name == "make":
-        targets = [f"executed/smoke/{notebook}.ipynb" for notebook in _NOTEBOOKS]
+        executed = tuple(f"executed/smoke/{notebook}.ipynb" for notebook in _NOTEBOOKS)
         clean = {
             key: value
             for key, value in os.environ.items()
@@ -123,9 +123,9 @@ def _work(name: str, place: Path) -> Work:
         }
         results = tuple(f"results/smoke/**/{notebook}/**/*" for notebook in _NOTEBOOKS)
         return Work(
-            ["make", "PROFILE=smoke", *targets],
+            ["make", "PROFILE=smoke", *_NOTEBOOKS],
             results,
-            tuple(targets),
+            executed,
             _clone,
             environment=clean | {"HF_HUB_OFFLINE": "1"},
         )
