@@ -178,3 +178,47 @@ def test_bytes_arrive_as_they_are(tmp_path):
     content = io.BytesIO(bytes(range(256)))
     writing.write_bytes(tmp_path / "a", content.getbuffer())
     assert (tmp_path / "a").read_bytes() == bytes(range(256))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such locks")
+def test_one_command_at_a_time_works_into_a_folder(tmp_path, capsys):
+    """A process of its own holds the folder; what it leaves stays, and a kill frees the folder."""
+    np.savez(tmp_path / "m.npz", W=np.eye(3))
+    scan = ["scan", str(tmp_path / "m.npz"), "--quiet", "--out", str(tmp_path / "out")]
+    ask = ["ask", str(tmp_path / "m.npz"), "--among", "0", "1", "--out", str(tmp_path / "answers")]
+    holds = (
+        "import sys; from contextlib import ExitStack; from softgeom.writing import alone\n"
+        "with ExitStack() as held:\n"
+        "    [held.enter_context(alone(place)) for place in sys.argv[1:]]\n"
+        "    print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", holds, str(tmp_path / "out"), str(tmp_path / "answers")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"held\n"
+        for arguments in (scan, ask):
+            assert softgeom(arguments) == 1
+            assert "another command is writing into" in capsys.readouterr().err
+        assert not list((tmp_path / "out").iterdir())
+        assert not list((tmp_path / "answers").iterdir())
+        other.kill()
+    assert softgeom(scan) == 0
+    assert softgeom(ask) == 0
+
+
+def test_results_that_were_finished_meanwhile_are_kept(tmp_path, capsys, monkeypatch):
+    """Another layer's scan ends between the first look at the folder and the lock."""
+    from softgeom.commands import scan as command
+
+    np.savez(tmp_path / "m.npz", W=np.eye(3))
+    np.savez(tmp_path / "other.npz", W=np.eye(4))
+    lock, out = command.alone, ["--quiet", "--out", str(tmp_path / "out")]
+
+    def late(folder):
+        monkeypatch.setattr(command, "alone", lock)
+        assert softgeom(["scan", str(tmp_path / "other.npz"), *out]) == 0
+        return lock(folder)
+
+    monkeypatch.setattr(command, "alone", late)
+    assert softgeom(["scan", str(tmp_path / "m.npz"), *out]) == 1
+    assert "holds the results of another layer" in capsys.readouterr().err
+    assert softgeom(["verify", str(tmp_path / "out"), str(tmp_path / "other.npz")]) == 0

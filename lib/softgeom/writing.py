@@ -13,6 +13,41 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # Windows has no locks of this kind
+    fcntl = None  # type: ignore[assignment]
+
+
+@contextmanager
+def alone(folder: str | Path) -> Iterator[None]:
+    """Nobody else works into the folder while the block runs: a lock of the system's on the folder
+    itself, which leaves no file behind and ends with its process, however that ends.
+
+    Raises
+    ------
+    ValueError
+        When another process is at work in the folder.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"another command is writing into {folder}: wait for it, or name another folder."
+            ) from None
+        except OSError:  # a file system without such locks
+            pass
+        yield
+    finally:
+        os.close(handle)
+
 
 @contextmanager
 def whole(path: str | Path) -> Iterator[Path]:

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from softgeom.commands.answers_folder import check_place, write_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.commands.names import Names
 from softgeom.layer import Ball, FeatureSet, SoftmaxLayer
+from softgeom.writing import alone
 
 # at most one of them; --among alone is one, too
 _QUESTIONS = ("order", "together", "on", "experts", "jailers")
@@ -112,12 +113,13 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("--with-layer writes beside the answers: pass --out, too.")
     head = asked.read_head(options)
     features = _features(options, head, kind)
-    if options.out is not None:
-        check_place(options.out)
-    reply = _reply(options, kind, head.layer, features)
-    reply.found.verify()
-    if options.out:
-        write_answers(Path(options.out), reply.found, with_layer=options.with_layer)
+    place = None if options.out is None else check_place(options.out)
+    with nullcontext() if place is None else alone(place):
+        reply = _reply(options, kind, head.layer, features)
+        reply.found.verify()
+        if place is not None:
+            check_place(options.out)  # somebody may have just finished
+            write_answers(place, reply.found, with_layer=options.with_layer)
     if options.json:
         print(json.dumps(_as_json(options, kind, reply)))
     else:

@@ -23,7 +23,7 @@ from softgeom.checkpoints.rewriting import write_layer, write_onnx
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.commands.results import EVIDENCE, folder_for, load_scan
-from softgeom.writing import write_text
+from softgeom.writing import alone, write_text
 
 
 def add(commands: Any) -> None:
@@ -111,13 +111,14 @@ def _scan(options: argparse.Namespace, head: Head) -> Scan:
             found.verify()
             return found
     features, _ = asked.read_features(options, head)
-    found = scan(
-        head.layer,
-        features=features,
-        **asked.read_work(options),
-        checkpoint=folder / "blocks",
-        progress=True,
-    )
+    with alone(folder):
+        found = scan(
+            head.layer,
+            features=features,
+            **asked.read_work(options),
+            checkpoint=folder / "blocks",
+            progress=True,
+        )
     found.verify()
     return found
 

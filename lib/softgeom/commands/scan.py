@@ -29,6 +29,7 @@ from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
 from softgeom.commands.explain import find_class
 from softgeom.commands.results import EVIDENCE, folder_for, summarise, write_results
+from softgeom.writing import alone
 
 # classes that can never win are named on the terminal up to here; verdicts.csv has them all
 _EXAMPLES = 20
@@ -87,17 +88,21 @@ def run(options: argparse.Namespace) -> int:
     if not quiet:
         _introduce(options, head, features.describe(), why, inputs)
     started = time.perf_counter()
-    found = scan(
-        head.layer,
-        classes,
-        features=features,
-        **asked.read_work(options),
-        checkpoint=folder / "blocks",
-        progress=not options.quiet,
-    )
-    found = found.with_exact_weights(exact) if exact else found
-    summary = summarise(found, head, str(options.model), why=why, seed=options.seed, inputs=inputs)
-    found = write_results(folder, found, summary)
+    with alone(folder):
+        folder_for(options.out, str(options.model), head.layer)  # somebody may have just finished
+        found = scan(
+            head.layer,
+            classes,
+            features=features,
+            **asked.read_work(options),
+            checkpoint=folder / "blocks",
+            progress=not options.quiet,
+        )
+        found = found.with_exact_weights(exact) if exact else found
+        summary = summarise(
+            found, head, str(options.model), why=why, seed=options.seed, inputs=inputs
+        )
+        found = write_results(folder, found, summary)
     seconds = time.perf_counter() - started
     options.folder = folder
     if options.json:

@@ -20,6 +20,7 @@ from softgeom.checkpoints import load_head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, explain, one_line
 from softgeom.commands.results import folder_for, summarise, write_results
+from softgeom.writing import alone
 
 _COUNTS = (
     "classes",
@@ -55,19 +56,20 @@ def run(options: argparse.Namespace) -> int:
             head = load_head(model)
             features, why = asked.read_features(options, head)
             folder = folder_for(None, model, head.layer)
-            found = scan(
-                head.layer,
-                features=features,
-                **asked.read_work(options),
-                checkpoint=folder / "blocks",
-                progress=True,
-            )
-            found.verify()
-            write_results(
-                folder,
-                found,
-                summarise(found, head, model, why=why, seed=options.seed, inputs=None),
-            )
+            with alone(folder):
+                found = scan(
+                    head.layer,
+                    features=features,
+                    **asked.read_work(options),
+                    checkpoint=folder / "blocks",
+                    progress=True,
+                )
+                found.verify()
+                write_results(
+                    folder,
+                    found,
+                    summarise(found, head, model, why=why, seed=options.seed, inputs=None),
+                )
             row = {
                 "classes": head.layer.classes,
                 "features": head.layer.dimension,
