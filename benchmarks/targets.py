@@ -3,22 +3,28 @@ machine.
 
 Usage: `python benchmarks/targets.py [target ...]`; rows of targets that are not named are kept.
 Start from a clean clone (`make clean`), since a target that is up to date costs nothing.
+`python3 benchmarks/targets.py --alarm target ...` records nothing: it runs the targets, as CI does,
+and holds their CPU minutes, which a busy machine hardly changes, against the committed ones.
 `python benchmarks/targets.py notebooks` only adds up what each notebook took when it last ran here,
 chapter by chapter.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "results" / "bench" / "targets.csv"
@@ -31,10 +37,17 @@ CHAPTERS = {
     "9": "summary",
 }
 TARGETS = ("env", "smoke", "test", "all", "check", "lint", "report")
+CPU = "CPU (minutes)"
+GROWN, FAILED = 1.25, 2.0  # times the committed CPU minutes: is said, and ends with an error
+SLACK = 0.1  # CPU minutes that no target is blamed for
 _POLL_SECONDS = 0.5
 
 
 def main(targets: list[str]) -> int:
+    if targets[:1] == ["--alarm"]:
+        return alarm(targets[1:])
+    import pandas as pd  # an alarm is asked before there is an environment
+
     if targets == ["notebooks"]:
         add_up().to_csv(TABLE.with_name("chapters.csv"), index=False, lineterminator="\n")
         return 0
@@ -52,10 +65,41 @@ def main(targets: list[str]) -> int:
     return 0
 
 
+def alarm(targets: list[str]) -> int:
+    """Run targets and say of each what it took; 1 when one fails or has doubled its CPU time."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        committed = {row["target"]: row.get(CPU) for row in csv.DictReader(file)}
+    grown = []
+    for target in targets:
+        print(f"== make {target}", flush=True)
+        started, before = time.monotonic(), _cpu_minutes()
+        if subprocess.run(["make", target], cwd=ROOT).returncode:
+            print(f"== make {target} failed")
+            return 1
+        minutes, cpu = (time.monotonic() - started) / 60, _cpu_minutes() - before
+        print(f"== make {target} took {minutes:.1f} minutes, {cpu:.1f} of CPU", flush=True)
+        if committed.get(target) and cpu > GROWN * float(committed[target]) + SLACK:
+            grown.append((target, cpu, float(committed[target])))
+    for target, cpu, usual in grown:
+        print(
+            f"ALARM: make {target} took {cpu:.1f} CPU minutes, {cpu / usual:.1f} times as many as"
+            f" the {usual:.1f} in results/bench/targets.csv"
+        )
+    return int(any(cpu > FAILED * usual + SLACK for _, cpu, usual in grown))
+
+
+def _cpu_minutes() -> float:
+    """Of all processes that were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) / 60
+
+
 def add_up() -> pd.DataFrame:
     """Seconds of each chapter's notebooks in the default profile, from the notes that each
     execution left.
     """
+    import pandas as pd
+
     folder = ROOT / "executed" / "default"
     notes = {
         path.stem: json.loads(path.read_text())
@@ -78,10 +122,10 @@ def add_up() -> pd.DataFrame:
 
 
 def measure(target: str) -> dict[str, object]:
-    """Wall time, largest resident memory of the whole process tree (sampled), and growth of the
+    """Wall time, CPU time, largest resident memory of the whole process tree (sampled), and growth of the
     clone on disk.
     """
-    before, started = _disk(), time.monotonic()
+    before, cpu, started = _disk(), _cpu_minutes(), time.monotonic()
     process = subprocess.Popen(["make", target], cwd=ROOT, stdout=subprocess.DEVNULL)
     peak = [0.0]
     sampler = threading.Thread(target=_sample, args=(process, peak), daemon=True)
@@ -94,6 +138,7 @@ def measure(target: str) -> dict[str, object]:
     return {
         "target": target,
         "minutes": round(seconds / 60, 1),
+        CPU: round(_cpu_minutes() - cpu, 2),
         "peak memory (GB)": round(peak[0], 1),
         "disk (GB)": round(max(0.0, _disk() - before), 2),
         "cores": os.cpu_count(),
