@@ -285,6 +285,9 @@ def test_orders_and_experts_are_read_as_strictly(tmp_path) -> None:
         refused(path, lambda a, n=name, p=place, v=value: a[n].__setitem__(p, v), load_answers)
     refused(path, lambda a: headed(a, lambda h: h.update(k=1)), load_answers)
     path = tmp_path / "experts.npz"
+    save_groups(path, LAYER, SET, 2, [])
+    with pytest.raises(ValueError, match="names no expert"):
+        load_groups(path, LAYER)
     save_groups(path, LAYER, SET, 2, [(3, "possible", "n", ANSWERS[:1]), (5, "undecided", "", [])])
     for name, place, value in (
         ("experts", 1, 3), ("experts", 0, -1), ("experts", 1, 7), ("expert_verdicts", 0, 3), ("expert_verdicts", 0, -1),

@@ -44,7 +44,6 @@ FORMAT = 4
 POINT32, POINT64, WEIGHTS, TWIN, UNDECIDED, EXACT_POINT, EXACT_WEIGHTS = range(7)  # kinds
 LONGEST = 10**6  # characters of a fraction: reducing one to lowest terms takes quadratic time
 VERDICTS = ("possible", "impossible", "undecided")  # on experts, by their number
-REMEDY = {"scan": "scan the layer again", "answers": "ask again", "experts": "ask again"}
 HEAD = {"exact_points", "exact_weights", "features", "format", "holds", "layer", "methods"}
 HEAD |= {"reasons", "sections"}
 ARRAYS = {
@@ -116,7 +115,7 @@ def load_findings(
         If the file is missing, damaged, not canonical, of another kind, or belongs to another
         layer. Nothing is proven yet: kernel.py does that.
     """
-    with _reading(path, "scan"):
+    with _reading(path):
         file = _File(Path(path), "scan", layer, known)
         kinds, classes = file.kinds, file.integers("classes", len(file.kinds), 0, layer.classes - 1)
         _require(np.all(np.diff(classes) > 0), "classes are not in increasing order")
@@ -142,7 +141,7 @@ def load_answers(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, lis
     """The feature set and the answers about orders of this layer; ValueError as for
     ``load_findings``.
     """
-    with _reading(path, "answers"):
+    with _reading(path):
         file = _File(Path(path), "answers", layer)
         answers = _answers(file, layer)
         return file.features, answers
@@ -152,11 +151,12 @@ def load_groups(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, int,
     """The feature set, k, and the verdicts on experts among the top k, each with its answers;
     ValueError as for ``load_findings``.
     """
-    with _reading(path, "experts"):
+    with _reading(path):
         file = _File(Path(path), "experts", layer)
         answers = iter(_answers(file, layer))
         k, methods = file.head["k"], _strings(file.head["expert_methods"])
         _require(type(k) is int and 1 <= k <= layer.classes, "k is no number of experts")
+        _require(methods, "it names no expert")
         experts = file.integers("experts", len(methods), 0, layer.classes - 1)
         _require(np.all(np.diff(experts) > 0), "experts are not in increasing order")
         verdicts = file.integers("expert_verdicts", len(methods), 0, len(VERDICTS) - 1)
@@ -171,7 +171,7 @@ def read_head(path: str | Path) -> dict[str, Any]:
     """What an evidence file says of itself, before any layer is at hand; ValueError if it is
     missing, damaged, or of another format.
     """
-    with _reading(path, "scan"):
+    with _reading(path):
         return _head(Path(path))
 
 
@@ -201,7 +201,7 @@ class _File:
         self, path: Path, holds: str, layer: SoftmaxLayer, known: Mapping[str, Any] | None = None
     ) -> None:
         self.head, self._arrays = _content(path)
-        _require(self.head["holds"] == holds, f"it holds {self.head['holds']!r:.20}")
+        _require(self.head["holds"] == holds, f"it holds {self.head['holds']!r}, not {holds!r}")
         ours = identity(layer) if known is None else known
         if _canonical(self.head["layer"]) != _canonical(ours):
             raise _OtherLayerError
@@ -293,7 +293,7 @@ class _OtherLayerError(Exception):
 
 
 @contextmanager
-def _reading(path: str | Path, holds: str) -> Iterator[None]:
+def _reading(path: str | Path) -> Iterator[None]:
     """Whatever a file that is missing or damaged raises, as one sentence."""
     if not Path(path).is_file():
         raise ValueError(f"There is no file of evidence at {path}.")
@@ -306,8 +306,7 @@ def _reading(path: str | Path, holds: str) -> Iterator[None]:
     except DAMAGE as error:
         reason = " ".join(str(error).split())[:120] or type(error).__name__
         raise ValueError(
-            f"{path} is not a valid file of evidence that holds {holds!r} ({reason}): "
-            f"{REMEDY[holds]}."
+            f"{path} is not a valid file of evidence ({reason}): scan, or ask, again."
         ) from None
 
 

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.evidence_file import (
     FORMAT,
     fingerprint_of,
@@ -32,10 +31,10 @@ from softgeom.bottleneck.certifying.evidence_file import (
     load_findings,
     save_findings,
 )
-from softgeom.bottleneck.certifying.kernel import certify_evidence, verify_findings
-from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Unknown, Witness
+from softgeom.bottleneck.certifying.kernel import verify_findings
+from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Unknown
 from softgeom.bottleneck.verdict_table import count_verdicts, verdict_table, write_verdicts
-from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.layer import SoftmaxLayer
 from softgeom.writing import write_text
 
 if TYPE_CHECKING:
@@ -95,8 +94,8 @@ def write_folder(
     """
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    findings = recomputed(found.layer, found.features, found.findings)
-    checked: Scan = replace(found, findings=findings)
+    verify_findings(found.layer, found.features, found.findings)
+    findings = sorted(found.findings, key=lambda f: f.index)
     for name in (SUMMARY, PARQUET, CARD):  # an old one would speak of another scan
         (out / name).unlink(missing_ok=True)
     save_findings(out / EVIDENCE, found.layer, found.features, findings)
@@ -120,35 +119,7 @@ def write_folder(
     }
     summary["digest"] = _digest(summary)
     write_text(out / SUMMARY, json.dumps(summary, indent=2) + "\n")
-    return checked
-
-
-def recomputed(
-    layer: SoftmaxLayer, features: FeatureSet, findings: Sequence[Finding]
-) -> list[Finding]:
-    """The findings in the order of their classes, every one proven; margins and radii at points are
-    those that the evidence alone certifies.
-
-    Raises
-    ------
-    EvidenceError
-        At the first class whose evidence does not prove its verdict.
-    """
-    checker = Checker(layer, features)
-    found = {f.index: f for f in findings}
-    won = [f for f in findings if isinstance(f.evidence, Witness)]
-    for start in range(0, len(won), 1024):
-        part = won[start : start + 1024]
-        classes = np.array([f.index for f in part], dtype=np.intp)
-        margins = checker.certify_many([f.evidence.point for f in part], classes)  # type: ignore[union-attr]
-        radii = checker.radius(classes, margins)
-        for f, margin, radius in zip(part, margins.tolist(), radii.tolist(), strict=True):
-            if not margin > 0:  # the sentence comes from the kernel
-                margin = certify_evidence(layer, features, f.index, f.evidence)
-            found[f.index] = replace(f, margin=margin, radius=radius)
-    proven = [found[t] for t in sorted(found)]
-    verify_findings(layer, features, proven if len(found) == len(findings) else findings)
-    return proven
+    return replace(found, findings=findings)
 
 
 def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
@@ -180,7 +151,7 @@ def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
                 f"{out / SUMMARY} says {name} {summary[name]!r:.80}, but the evidence proves "
                 f"{proven!r:.80}."
             )
-    known = {TABLE, EVIDENCE, PARQUET, SUMMARY}
+    known = {TABLE, EVIDENCE, PARQUET, SUMMARY, BLOCKS}
     return Report(
         fingerprint_of(ours),
         layer.classes,
@@ -325,4 +296,4 @@ def _versions() -> dict[str, str]:
     return found
 
 
-__all__ = ["EvidenceError", "Report", "recomputed", "verify_folder", "write_folder"]
+__all__ = ["EvidenceError", "Report", "verify_folder", "write_folder"]
