@@ -1,0 +1,112 @@
+"""Honest evidence of every kind: each feature set, each verdict, floats and fractions, with and
+without a bias, parts of a layer, answers about orders, and verdicts on experts.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from evidence import Evidence
+
+from softgeom.bottleneck.asking import ask, ask_experts
+from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.scanner import scan
+from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
+
+RING = np.array([[1, 0], [0.25, 1], [-0.75, 0.75], [-1, -0.5], [0.5, -1]])
+SETS: dict[str, FeatureSet] = {
+    "box": Box(5.0, low=-1.0),
+    "intervals": Box((3.0, 1.0, 2.0), low=(-1.0, -4.0, 0.5)),
+    "ball": Ball(2.0),
+    "unbounded": Unbounded(),
+    "layernorm": Ellipsoid.layer_norm([1.0, 0.5, 2.0], [0.0, 0.25, -1.0]),
+    "rmsnorm": Ellipsoid.rms_norm([1.0, 0.5, 0.0]),
+}
+
+
+@dataclass(frozen=True)
+class Honest:
+    """A file and the layer that it is about."""
+
+    layer: SoftmaxLayer
+    content: bytes
+    undecided: bool = False  # `softgeom verify` tries such classes again, and finds them weakened
+
+    @property
+    def evidence(self) -> Evidence:
+        """To be edited."""
+        return Evidence.read(self.content)
+
+
+def layer(*, bias: bool, dtype: str = "f4") -> SoftmaxLayer:
+    """Five classes around, three inside of which one needs its bias, a twin, and a lesser copy of
+    another.
+    """
+    rows = np.vstack([RING, RING.mean(axis=0), RING[:2] / 2, RING[2], RING[3]]).astype(dtype)
+    W = np.column_stack([rows, rows @ [0.5, -0.25]])
+    b = np.array([0, 0.5, 0, 0.25, -0.5, -1, -0.25, 0.25, 0, -2], dtype)
+    return SoftmaxLayer(W, b if bias else None)
+
+
+def _saved(found: object) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        found.save(Path(folder) / "evidence.npz")  # type: ignore[attr-defined]
+        return (Path(folder) / "evidence.npz").read_bytes()
+
+
+def as_fractions(evidence: Evidence) -> None:
+    """Points and, where no equality has to hold, weights as fractions; one point in float64."""
+    claims = evidence.claims()
+    claims[0]["kinds"] = 1
+    for claim in claims:
+        if claim["kinds"] == 0:
+            claim |= {"kinds": 5, "point": [text(value) for value in claim["point"]]}
+        elif claim["kinds"] == 2 and claim["margins"] < 0:
+            proof = [[a, b, text(weight)] for a, b, weight in claim["proof"]]
+            claim |= {"kinds": 6, "proof": proof}
+    evidence.put(claims)
+
+
+def text(value: float | Fraction) -> str:
+    """A rational as the format has it."""
+    value = Fraction(value)
+    return f"{value.numerator:x}/{value.denominator:x}"
+
+
+@functools.cache
+def files() -> dict[str, Honest]:
+    """Every honest file by its name."""
+    found = {}
+    for name, features in SETS.items():
+        for bias in (True, False):
+            one = layer(bias=bias, dtype="f4" if bias else "f8")
+            content = _saved(scan(one, features=features))
+            found[name if bias else f"{name}, no bias"] = Honest(one, content)
+    box = found["box"]
+    exact = box.evidence
+    as_fractions(exact)
+    found["fractions"] = Honest(box.layer, exact.bytes())
+    given_up = box.evidence
+    claims = given_up.claims()
+    for claim in claims[4:6]:
+        claim |= {"kinds": 4, "margins": 0.5, "radii": float("nan"), "reason": "out of time"}
+    given_up.put(claims)
+    found["undecided"] = Honest(box.layer, given_up.bytes(), undecided=True)
+    found["part"] = Honest(box.layer, _saved(scan(box.layer, [1, 5, 8], features=SETS["box"])))
+    rng = np.random.default_rng(0)
+    wide = SoftmaxLayer(rng.normal(size=(80, 3)).astype("f4"), rng.normal(size=80).astype("f4"))
+    found["wide"] = Honest(wide, _saved(scan(wide, features=Box(2.0))))
+    one = SoftmaxLayer([[1.0, 2.0]])
+    found["one class"] = Honest(one, _saved(scan(one)))
+    ends = ([[0]], True), ([[1], [2]], False), ([[3], [2], [4, 6]], True), ([[5, 0], [8]], False)
+    orders = [Order(blocks, rest) for blocks, rest in (*ends, ([[0, 1, 2]], False))]
+    found["answers"] = Honest(box.layer, _saved(ask(box.layer, orders, features=SETS["box"])))
+    router = SoftmaxLayer(np.vstack([[[0, 0]], RING, RING * 0.875]))
+    found["experts"] = Honest(router, _saved(ask_experts(router, 2, features=Box(1.0))))
+    found["experts, one"] = Honest(router, _saved(ask_experts(router, 1, features=Ball(1.0))))
+    return found

@@ -1,0 +1,139 @@
+"""Everything that says "proven" about a file: each takes one that is damaged, forged or honest, and
+answers None when it accepts it, else the sentence with which it refuses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from evidence import Evidence
+from honest import Honest
+
+from softgeom.bottleneck.asking import Answers, Router
+from softgeom.bottleneck.certifying.folder import verify_folder, write_folder
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.verdict_table import write_verdicts
+from softgeom.commands.answers_folder import ANSWERS, verify_answers, write_answers
+
+TOOL = Path(__file__).parents[2] / "tools" / "check_evidence.py"
+READERS = {"scan": Scan, "answers": Answers, "experts": Router}
+VERDICTS = {2: "unargmaxable", 6: "unargmaxable", 3: "tied", 4: "undecided"}
+Verifier = Callable[[bytes, Honest, Path], str | None]
+
+
+def _sentence(attempt: Callable[[], object]) -> str | None:
+    """What a refusal says; anything but a ValueError is a crash, and passes through."""
+    try:
+        attempt()
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def load(content: bytes, honest: Honest, place: Path) -> str | None:
+    """`Scan.load(...).verify()`, and the same for answers and experts."""
+    path = place / "evidence.npz"
+    path.write_bytes(content)
+    reader = READERS[honest.evidence.head["holds"]]
+    return _sentence(lambda: reader.load(path, honest.layer).verify())
+
+
+def verify(content: bytes, honest: Honest, place: Path) -> str | None:
+    """`softgeom verify`: a folder around the file whose tables and hashes a forger has made fit."""
+    if honest.evidence.scan:
+        _scan_folder(content, honest, place / "scan")
+        return _sentence(lambda: verify_folder(place / "scan", honest.layer))
+    _answers_folder(content, honest, place / "answers")
+    return _sentence(lambda: verify_answers(place / "answers", honest.layer))
+
+
+def sceptic(content: bytes, honest: Honest, place: Path) -> str | None:
+    """tools/check_evidence.py."""
+    path, layer = place / "evidence.npz", place / "layer.npz"
+    path.write_bytes(content)
+    if not layer.exists():
+        b = {} if honest.layer.b is None else {"b": honest.layer.b}
+        np.savez(layer, W=honest.layer.W, **b)
+    before, sys.argv = sys.argv, ["check_evidence.py", str(path), str(layer)]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            _tool()["main"]()
+    except SystemExit as end:
+        return str(end.code)
+    finally:
+        sys.argv = before
+    return None
+
+
+VERIFIERS: dict[str, Verifier] = {"load": load, "verify": verify, "sceptic": sceptic}
+_KEPT: dict[object, object] = {}
+
+
+def _tool() -> dict[str, Callable[[], None]]:
+    if "tool" not in _KEPT:
+        _KEPT["tool"] = runpy.run_path(str(TOOL))
+    return _KEPT["tool"]  # type: ignore[return-value]
+
+
+def _written(honest: Honest, folder: Path, write: Callable[[], object]) -> None:
+    """The folder of the honest file: made once in a process, then copied."""
+    if honest.content not in _KEPT:
+        write()
+        files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        _KEPT[honest.content] = files
+    folder.mkdir(exist_ok=True)
+    for name, content in _KEPT[honest.content].items():  # type: ignore[attr-defined]
+        (folder / name).write_bytes(content)
+
+
+def _scan_folder(content: bytes, honest: Honest, folder: Path) -> None:
+    """Honest table and summary, changed to say what the forged file says where that can be read."""
+    path = folder.parent / "honest.npz"
+    path.write_bytes(honest.content)
+    _written(honest, folder, lambda: write_folder(folder, Scan.load(path, honest.layer)))
+    (folder / "evidence.npz").write_bytes(content)
+    summary = json.loads((folder / "summary.json").read_text())
+    with contextlib.suppress(Exception):  # what cannot be read leaves the honest table
+        claims = Evidence.read(content).claims()
+        rows = [
+            (c["classes"], honest.layer.token(c["classes"]), VERDICTS.get(c["kinds"], "argmaxable"))
+            + (c["methods"], c["steps"], c["margins"], c["radii"])
+            for c in claims
+        ]
+        names = ["class", "token", "verdict", "method", "steps", "margin", "radius"]
+        table = pd.DataFrame(rows, columns=names)
+        write_verdicts(table, folder / "verdicts.csv")
+        classes = np.array([c["classes"] for c in claims], "<i8").tobytes()
+        summary["scope"] = {"count": len(rows), "sha256": hashlib.sha256(classes).hexdigest()}
+        summary["counts"] = {n: int((table["verdict"] == n).sum()) for n in summary["counts"]}
+    for name in summary["sha256"]:
+        summary["sha256"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    summary.pop("digest")
+    text = json.dumps(summary, sort_keys=True).encode()
+    summary["digest"] = hashlib.sha256(text).hexdigest()
+    (folder / "summary.json").write_text(json.dumps(summary))
+
+
+def _answers_folder(content: bytes, honest: Honest, folder: Path) -> None:
+    """The honest table, or the one of the forged file where softgeom reads that."""
+    path = folder.parent / "honest.npz"
+    path.write_bytes(honest.content)
+    reader = READERS[honest.evidence.head["holds"]]
+
+    def write(source: Path) -> None:
+        write_answers(folder, reader.load(source, honest.layer), with_layer=False)
+
+    _written(honest, folder, lambda: write(path))
+    path.write_bytes(content)
+    with contextlib.suppress(Exception):  # what cannot be read leaves the honest table
+        write(path)
+    (folder / ANSWERS).write_bytes(content)
