@@ -275,6 +275,7 @@ torture: | $(test-stamp)
 	cd tools && ../$(PY) -m torture files inspect results disk --out ../results/torture
 	cd tools && ../$(PY) -m torture.damaged --count 2000
 	cd tools && ../$(PY) -m torture hub --at-a-time 6 --out ../results/torture
+	$(PY) tests/forgeries/fuzz.py --cases 100000 --jobs 2 --out results/torture/forgeries.csv
 	cd tools && for work in scan jobs dask train make; do ../$(PY) -m torture.kills $$work --out ../results/torture/kills.csv || exit 1; done
 	$(PY) benchmarks/oracle.py --seconds 600 --seed $$(date +%s)
 	$(PY) benchmarks/near_ties.py

@@ -173,6 +173,7 @@ def claims(head, arrays, classes, d):
         demand(0 <= code < len(KINDS) and (scan or code != 3), f"there is no kind {code}")
         way, margin, radius = KINDS[code], supply.one("margins"), math.nan
         demand(type(supply.one("methods")) is str, "a method is no text")
+        demand(not math.isnan(margin), "a margin is no number")
         demand(supply.one("steps") >= 0, "steps are negative")
         if scan:
             radius, name = supply.one("radii"), supply.one("classes")
@@ -248,7 +249,7 @@ class Features:
         return values * self.d if one and name != "radius" else values
 
     def __str__(self):
-        """In words and numbers, lists by their ends; the SHA-256 of its JSON tells any two apart."""
+        """In words and numbers, lists by their ends; no two have the same SHA-256."""
         ends = (f", {name} {min(v)!r} to {max(v)!r}" for name, v in self.floats.items())
         digest = hashlib.sha256(json.dumps(self.stored, sort_keys=True).encode()).hexdigest()
         centred = ", u less its mean" * self.centred

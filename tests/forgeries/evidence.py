@@ -83,7 +83,9 @@ class Evidence:
                 claim["order"] = [[next(rows["named"]) for _ in range(size)] for size in sizes]
                 claim["rest"] = next(rows["rest"])
             if kind in POINTS:
-                claim["point"] = next({0: rows["points32"], 1: rows["points64"]}.get(kind, texts["points"]))
+                claim["point"] = next(
+                    {0: rows["points32"], 1: rows["points64"]}.get(kind, texts["points"])
+                )
             elif kind in PROOFS:
                 size = next(rows["counts"])
                 behind = [next(rows["below"]) for _ in range(size)]

@@ -14,7 +14,7 @@ import numpy as np
 from evidence import Evidence
 
 from softgeom.bottleneck.asking import ask, ask_experts
-from softgeom.bottleneck.asking.order import Order
+from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 
@@ -35,7 +35,6 @@ class Honest:
 
     layer: SoftmaxLayer
     content: bytes
-    undecided: bool = False  # `softgeom verify` tries such classes again, and finds them weakened
 
     @property
     def evidence(self) -> Evidence:
@@ -48,7 +47,7 @@ def layer(*, bias: bool, dtype: str = "f4") -> SoftmaxLayer:
     another.
     """
     rows = np.vstack([RING, RING.mean(axis=0), RING[:2] / 2, RING[2], RING[3]]).astype(dtype)
-    W = np.column_stack([rows, rows @ [0.5, -0.25]])
+    W = np.column_stack([rows, rows @ [0.5, -0.25]]).astype(dtype)
     b = np.array([0, 0.5, 0, 0.25, -0.5, -1, -0.25, 0.25, 0, -2], dtype)
     return SoftmaxLayer(W, b if bias else None)
 
@@ -96,11 +95,13 @@ def files() -> dict[str, Honest]:
     for claim in claims[4:6]:
         claim |= {"kinds": 4, "margins": 0.5, "radii": float("nan"), "reason": "out of time"}
     given_up.put(claims)
-    found["undecided"] = Honest(box.layer, given_up.bytes(), undecided=True)
+    found["undecided"] = Honest(box.layer, given_up.bytes())
     found["part"] = Honest(box.layer, _saved(scan(box.layer, [1, 5, 8], features=SETS["box"])))
     rng = np.random.default_rng(0)
     wide = SoftmaxLayer(rng.normal(size=(80, 3)).astype("f4"), rng.normal(size=80).astype("f4"))
     found["wide"] = Honest(wide, _saved(scan(wide, features=Box(2.0))))
+    tiny = SoftmaxLayer([[-1e160], [0.0]], [1e-300, 0.0])
+    found["tiny"] = Honest(tiny, _saved(scan(tiny, features=Unbounded())))
     one = SoftmaxLayer([[1.0, 2.0]])
     found["one class"] = Honest(one, _saved(scan(one)))
     ends = ([[0]], True), ([[1], [2]], False), ([[3], [2], [4, 6]], True), ([[5, 0], [8]], False)

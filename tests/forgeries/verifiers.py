@@ -105,8 +105,11 @@ def _scan_folder(content: bytes, honest: Honest, folder: Path) -> None:
     with contextlib.suppress(Exception):  # what cannot be read leaves the honest table
         claims = Evidence.read(content).claims()
         rows = [
-            (c["classes"], honest.layer.token(c["classes"]), VERDICTS.get(c["kinds"], "argmaxable"))
-            + (c["methods"], c["steps"], c["margins"], c["radii"])
+            (
+                *(c["classes"], honest.layer.token(c["classes"])),
+                *(VERDICTS.get(c["kinds"], "argmaxable"), c["methods"]),
+                *(c["steps"], c["margins"], c["radii"]),
+            )
             for c in claims
         ]
         names = ["class", "token", "verdict", "method", "steps", "margin", "radius"]

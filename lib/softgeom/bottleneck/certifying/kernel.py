@@ -261,6 +261,8 @@ def verify_expert(
             raise EvidenceError(
                 f"Expert {expert}: the point leaves {ahead} experts that may be ahead."
             )
+    if verdict == "undecided" and any(answer.verdict == "possible" for answer in answers):
+        raise EvidenceError(f"Expert {expert}: a point is no part of an open question.")
     if verdict == "impossible":
         # An order of one block demands nothing: it cannot be impossible.
         proven = all(answer.verdict == "impossible" for answer in answers)

@@ -1,0 +1,596 @@
+"""Forgeries, each made from an honest file by a small edit, with what is wrong about it. Every
+verifier must refuse every one of them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from evidence import POINTS, PROOFS, TWIN, Evidence
+from honest import files, text
+from judge import Judge
+
+Edit = Callable[[Evidence], Any]
+INF, NAN = float("inf"), float("nan")
+
+
+@dataclass(frozen=True)
+class Forgery:
+    """What is wrong, the honest file that it is made of, and the edit."""
+
+    wrong: str
+    of: str
+    edit: Edit
+
+    def content(self) -> bytes:
+        """The forged file."""
+        evidence = files()[self.of].evidence
+        self.edit(evidence)
+        return evidence.bytes()
+
+
+def first(kinds: int | tuple[int, ...], change: Callable[[dict[str, Any]], Any]) -> Edit:
+    """Change the first claim of these kinds."""
+
+    def edit(evidence: Evidence) -> None:
+        claims, wanted = evidence.claims(), kinds if isinstance(kinds, tuple) else (kinds,)
+        change(next(claim for claim in claims if claim["kinds"] in wanted))
+        evidence.put(claims)
+
+    return edit
+
+
+def said(of: int | tuple[int, ...], /, **fields: Any) -> Edit:
+    """Other fields of the first claim of these kinds."""
+    return first(of, lambda claim: claim.update(fields))
+
+
+def weight(change: Callable[[list[list[Any]]], Any], kind: int = 2) -> Edit:
+    """Change the proof, rows (ahead, behind, weight), of the first claim with weights."""
+    return first(kind, lambda claim: change(claim["proof"]))
+
+
+def put(row: int, column: int, value: Any, kind: int = 2) -> Edit:
+    """One entry of such a proof."""
+    return weight(lambda proof: proof[row].__setitem__(column, value), kind)
+
+
+def times(kind: int, name: str, factor: float) -> Edit:
+    """A number of the first claim of a kind, multiplied."""
+    return first(kind, lambda claim: claim.update({name: claim[name] * factor}))
+
+
+def swapped(kinds: tuple[int, ...], *fields: str) -> Edit:
+    """The first two claims of these kinds exchange some fields."""
+    return listed(lambda claims: swap(claims, kinds, *fields))
+
+
+def listed(change: Callable[[list[dict[str, Any]]], Any]) -> Edit:
+    """Change the list of claims."""
+
+    def edit(evidence: Evidence) -> None:
+        change(claims := evidence.claims())
+        evidence.put(claims)
+
+    return edit
+
+
+def entry(name: str, place: int, value: Any) -> Edit:
+    """One number of an array."""
+    return lambda evidence: evidence.arrays[name].__setitem__(place, value)
+
+
+def array(name: str, change: Callable[[Any], Any]) -> Edit:
+    """A whole array."""
+    return lambda evidence: evidence.arrays.update({name: change(evidence.arrays[name])})
+
+
+def head(**fields: Any) -> Edit:
+    """Fields of the head; None leaves one out."""
+
+    def edit(evidence: Evidence) -> None:
+        evidence.head.update(fields)
+        for name in [name for name, value in fields.items() if value is None]:
+            del evidence.head[name]
+
+    return edit
+
+
+def written(change: Callable[[str], str]) -> Edit:
+    """The text of the head."""
+    return lambda e: setattr(e, "text", change(json.dumps(e.head, sort_keys=True)))
+
+
+def within(name: str, **fields: Any) -> Edit:
+    """Fields of `layer` or `features`; None leaves one out."""
+
+    def edit(evidence: Evidence) -> None:
+        held = evidence.head[name] | fields
+        evidence.head[name] = {key: value for key, value in held.items() if value is not None}
+
+    return edit
+
+
+def features(**fields: Any) -> Edit:
+    """Fields of the feature set."""
+    return within("features", **fields)
+
+
+def member(name: str, change: Callable[[bytes], bytes]) -> Edit:
+    """The bytes of a member."""
+
+    def last(members: dict[str, bytes]) -> None:
+        members[f"{name}.npy"] = change(members.get(f"{name}.npy", b""))
+
+    return lambda evidence: evidence.last.append(last)
+
+
+def packed(change: Callable[[bytes], bytes]) -> Edit:
+    """The bytes of the file."""
+    return lambda evidence: evidence.packed.append(change)
+
+
+def both(*edits: Edit) -> Edit:
+    """One edit after the other."""
+    return lambda evidence: [edit(evidence) for edit in edits]
+
+
+def swap(claims: list[dict[str, Any]], kinds: tuple[int, ...], *fields: str) -> None:
+    """Two claims of these kinds exchange some fields."""
+    a, b, *_ = (claim for claim in claims if claim["kinds"] in kinds)
+    for name in fields:
+        a[name], b[name] = b[name], a[name]
+
+
+def repacked(content: bytes, compression: int = zipfile.ZIP_STORED, **more: bytes) -> bytes:
+    """The members packed again, with more of them."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {one.filename: archive.read(one) for one in archive.infolist()}
+    with io.BytesIO() as stream:
+        with zipfile.ZipFile(stream, "w", compression) as archive:
+            for name, held in [*members.items(), *more.items()]:
+                archive.writestr(name, held)
+        return stream.getvalue()
+
+
+def bomb(size: int) -> bytes:
+    """A .npy file of so many zero bytes."""
+    with io.BytesIO() as stream:
+        np.save(stream, np.zeros(size, np.int8))
+        return stream.getvalue()
+
+
+def file_outside(members: dict[str, bytes]) -> None:
+    """A member of a name that no array has."""
+    members["../margins.npy"] = members["margins.npy"]
+
+
+def grown(values: Any) -> Any:
+    """One entry more."""
+    return np.concatenate([values, values[-1:]])
+
+
+def moved(kind: int, place: int, value: float | str) -> Edit:
+    """One coordinate of a stored point; another kind of point where that is asked for."""
+
+    def change(claim: dict[str, Any]) -> None:
+        point = [float(v) for v in claim["point"]]
+        point[place] = value  # type: ignore[call-overload]
+        if kind == 5:
+            point = [v if isinstance(v, str) else text(v) for v in point]  # type: ignore[misc]
+        claim.update(kinds=kind, point=point, margins=5e-324, radii=0.0)
+
+    return first((0, 1), change)
+
+
+def one_ulp_above(evidence: Evidence) -> None:
+    """The first point's margin as it is, rounded up, and to the next float."""
+    claims = evidence.claims()
+    exact = Judge(files()["box"].layer, evidence.head["features"]).margin(claims[0])
+    claims[0]["margins"] = float(np.nextafter(float(exact), INF))
+    evidence.put(claims)
+
+
+def _expert(evidence: Evidence, blocks: list[list[int]], rest: int, pairs: list[Any]) -> None:
+    """Expert 0 "impossible" by one order, and what that order has for a proof."""
+    claims, counts = evidence.claims(), evidence.arrays["expert_counts"]
+    proof = next(claim for claim in claims if claim["kinds"] in PROOFS) | {"kinds": 2}
+    claims[: counts[0]] = [proof | {"order": blocks, "rest": rest, "proof": pairs, "margins": 0.0}]
+    evidence.put(claims)
+    counts[0], evidence.arrays["expert_verdicts"][0] = 1, 1
+
+
+def _one_prison(evidence: Evidence) -> None:
+    """Of expert 0's prisons the first alone."""
+    claims = evidence.claims()
+    del claims[1 : evidence.arrays["expert_counts"][0]]
+    evidence.put(claims)
+    evidence.arrays["expert_counts"][0] = 1
+
+
+def _other_expert(evidence: Evidence) -> None:
+    """Expert 0's prisons stand for expert 1 too."""
+    claims, counts = evidence.claims(), evidence.arrays["expert_counts"]
+    claims[counts[0] : counts[0] + counts[1]] = claims[: counts[0]]
+    evidence.put(claims)
+    counts[1], evidence.arrays["expert_verdicts"][1] = counts[0], 1
+
+
+HALVES = [[0, 5, 1.0], [0, 6, 1.0]]
+ULP = {name: float(np.nextafter(value, 9)) for name, value in {"5": 5.0, "-1": -1.0}.items()}
+
+
+def _scans() -> Iterator[Forgery]:
+    for wrong, edit in (
+        ("a margin 19,700 times as large", times(0, "margins", 19700)),
+        ("a margin one ulp above what the point reaches", one_ulp_above),
+        ("the largest margin", said(POINTS, margins=1.7e308)),
+        ("an infinite margin", said(POINTS, margins=INF)),
+        ("a margin that is no number", said(POINTS, margins=NAN)),
+        ("a margin of zero", said(POINTS, margins=0.0)),
+        ("a negative margin of a winner", said(POINTS, margins=-1.0)),
+        ("a radius a hundredth larger", times(0, "radii", 1.01)),
+        ("an infinite radius", said(POINTS, radii=INF)),
+        ("a negative radius", said(POINTS, radii=-1.0)),
+        ("no radius of a point", said(POINTS, radii=NAN)),
+        ("a radius of a captive", said(2, radii=0.0)),
+        ("a bound below what the weights prove", said(2, margins=-50.0)),
+        ("a bound a millionth lower", times(2, "margins", (1 + 1e-6))),
+        ("a positive bound", said(2, margins=1e-300)),
+        ("an infinite bound", said(2, margins=-INF)),
+        ("a bound that is no number", said(2, margins=NAN)),
+        ("a twin with a margin", said(TWIN, margins=-1e-300)),
+        ("a point above its box by one ulp", moved(1, 0, ULP["5"])),
+        ("a fraction above its box by 2^-200", moved(5, 0, f"{5 * 2**200 + 1:x}/{2**200:x}")),
+        ("a point that is no number", moved(1, 0, NAN)),
+        ("an infinite point", moved(0, 0, INF)),
+        ("two points exchanged", swapped((0,), "point")),
+        ("all points at the origin", array("points32", lambda p: p * 0)),
+        ("points far out", array("points32", lambda p: p * np.float32(1e6))),
+        ("a point filed under the other width", entry("kinds", 0, 1)),
+        ("two points' classes exchanged", swapped((0,), "classes")),
+        ("a captive's weights for a winner", swapped((0, 2), "classes")),
+        ("a weight of zero", put(0, 2, 0.0)),
+        ("a weight of minus zero", put(0, 2, -0.0)),
+        ("a negative weight", weight(lambda p: p[0].__setitem__(2, -p[0][2]))),
+        ("a weight that is no number", put(0, 2, NAN)),
+        ("an infinite weight", put(0, 2, INF)),
+        ("the class itself as a captor", weight(lambda p: p[0].__setitem__(1, p[0][0]))),
+        ("a captor that does not exist", put(-1, 1, 10)),
+        ("a captor below zero", put(0, 1, -1)),
+        ("a captor twice", weight(lambda p: p.insert(0, p[0]))),
+        ("captors in another order", weight(lambda p: p.reverse())),
+        ("captors of another captive", swapped((2,), "proof")),
+        ("no captors", weight(lambda p: p.clear())),
+        ("weights exchanged", first(2, lambda c: c.update(proof=_rotated(c["proof"])))),
+        ("a twin of itself", first(TWIN, lambda c: c.update(twin=c["classes"]))),
+        ("a twin with another bias", first(2, lambda c: c.update(kinds=TWIN, twin=0, margins=0.0))),
+        ("a twin that does not exist", said(TWIN, twin=10)),
+        ("a winner tied with another", said(0, kinds=TWIN, twin=9, margins=0.0, radii=NAN)),
+        (
+            "a lesser copy called a twin",
+            listed(lambda c: c[9].update(kinds=TWIN, twin=3, margins=0.0)),
+        ),
+        ("a twin's twin elsewhere", said(TWIN, twin=4)),
+        ("a kind that does not exist", entry("kinds", 0, 7)),
+        ("a kind below zero", entry("kinds", 0, -1)),
+        (
+            "a captive again, as a twin",
+            listed(lambda c: c.append(c[5] | {"kinds": TWIN, "twin": 0, "margins": 0.0})),
+        ),
+        ("a class twice", listed(lambda c: c.insert(1, c[0]))),
+        ("classes out of order", listed(lambda c: c.reverse())),
+        ("a class that does not exist", entry("classes", -1, 10)),
+        ("a class below zero", entry("classes", 0, -1)),
+        ("negative steps", entry("steps", 0, -1)),
+        ("a point too many", array("points32", grown)),
+        ("a weight too many", array("weights", grown)),
+        ("a captor too many", array("below", grown)),
+        ("a twin too many", array("twins", grown)),
+        ("a count too many", array("counts", grown)),
+        ("a count below zero", entry("counts", 0, -1)),
+        ("a count beyond all", entry("counts", 0, 2**40)),
+        ("a margin too few", array("margins", lambda v: v[:-1])),
+        ("a radius too many", array("radii", grown)),
+        ("a method too few", lambda e: e.head["methods"].pop()),
+        ("a method that is no text", lambda e: e.head["methods"].__setitem__(0, 1)),
+        ("a reason that nothing asks for", head(reasons=["tired"])),
+        ("a reason as text", head(reasons="")),
+        ("an exact point that nothing asks for", head(exact_points=[["1/1"] * 3])),
+        ("another format", head(format=3)),
+        ("a format as a float", head(format=4.0)),
+        ("a format as text", head(format="4")),
+        ("a format as a truth", both(head(format=True))),
+        (
+            "a format of ten thousand digits",
+            written(lambda t: t.replace('"format": 4', f'"format": {"4" * 10**4}')),
+        ),
+        ("no format", head(format=None)),
+        ("an unknown field", head(note="believe me")),
+        ("no sections", head(sections=None)),
+        ("an unknown section", head(sections=["ceilings"])),
+        ("orders that are none", head(holds="answers")),
+        ("a field twice", written(lambda t: '{"format": 4, ' + t[1:])),
+        ("blanks", written(lambda t: t + " ")),
+        (
+            "fields in another order",
+            written(lambda t: '{"sections": [], ' + t[1:].replace(', "sections": []', "")),
+        ),
+        ("a head without end", written(lambda t: t[:-1])),
+        ("a head nested deeply", written(lambda t: "[" * 10**5)),
+        ("a head that is a list", written(lambda t: f"[{t}]")),
+        ("a number that is none", written(lambda t: t.replace('"format": 4', '"format": NaN'))),
+        ("a layer of another shape", lambda e: e.head["layer"]["W"].update(shape=[10, 4])),
+        ("a shape of floats", lambda e: e.head["layer"]["W"].update(shape=[10.0, 3])),
+        ("a layer of another dtype", lambda e: e.head["layer"]["W"].update(dtype="<f8")),
+        (
+            "a hash in capitals",
+            lambda e: e.head["layer"]["W"].update(sha256=e.head["layer"]["W"]["sha256"].upper()),
+        ),
+        ("the hash of another layer", lambda e: e.head["layer"]["b"].update(sha256="0" * 64)),
+        ("a layer without its bias", lambda e: e.head["layer"].update(b=None)),
+        ("a layer with more", lambda e: e.head["layer"].update(c=None)),
+        ("no layer", head(layer=[])),
+        ("a wider box", features(high=(50.0).hex())),
+        ("a narrower box", features(high=(0.125).hex(), low=(-0.125).hex())),
+        ("swapped bounds", features(high=(-1.0).hex(), low=(5.0).hex())),
+        ("a box of one point", features(high=(-1.0).hex())),
+        ("a bound too many", features(high=[(5.0).hex()] * 4)),
+        ("a bound too few", features(high=[(5.0).hex()] * 2)),
+        ("bounds of no coordinates", features(high=[], low=[])),
+        (
+            "one box within another's numbers",
+            features(high=[(5.0).hex(), [(5.0).hex()], (5.0).hex()]),
+        ),
+        ("an infinite bound of the box", features(high="inf")),
+        ("a bound that is no number at all", features(high="nan")),
+        ("a bound as a number", features(high=5)),
+        ("a bound in decimal digits", features(high="5.0")),
+        ("a bound written otherwise", features(high="0x5p0")),
+        ("a bound in capitals", features(high=(5.0).hex().upper())),
+        ("no lower bound", features(low=None)),
+        ("a box with a radius", features(radius=(1.0).hex())),
+        ("a ball for the box", head(features={"set": "ball", "radius": (5.0).hex()})),
+        ("no bounds at all", head(features={"set": "unbounded"})),
+        ("an unknown set", head(features={"set": "everything"})),
+        (
+            "a set that is a list",
+            head(features={"set": ["box"], "low": "0x0.0p+0", "high": "0x1.0000000000000p+0"}),
+        ),
+        ("no set", head(features=[])),
+        ("classes as floats", array("classes", lambda v: v.astype(float))),
+        ("narrow integers", array("classes", lambda v: v.astype("<i4"))),
+        ("unsigned kinds", array("kinds", lambda v: v.astype("u1"))),
+        ("big-endian weights", array("weights", lambda v: v.astype(">f8"))),
+        ("weights as objects", array("weights", lambda v: v.astype(object))),
+        ("points column by column", array("points32", np.asfortranarray)),
+        (
+            "points of another dimension",
+            array("points32", lambda p: np.ascontiguousarray(p[:, :2])),
+        ),
+        ("margins in two dimensions", array("margins", lambda v: v[None])),
+        ("a margin alone", array("margins", lambda v: v[0])),
+        ("an array cut", member("weights", lambda b: b[:-4])),
+        ("an array with more behind it", member("weights", lambda b: b + bytes(8))),
+        (
+            "a shape beyond all",
+            member("weights", lambda b: b.replace(b"'shape': (", b"'shape': (9999999999, ", 1)),
+        ),
+        ("a negative shape", member("twins", lambda b: b.replace(b"(2,)", b"(-1,)"))),
+        ("another version of .npy", member("twins", lambda b: b[:6] + b"\x02" + b[7:])),
+        ("an empty member", member("twins", lambda b: b"")),
+        ("no twins", lambda e: e.arrays.pop("twins")),
+        ("an array of no name", lambda e: e.arrays.update(extra=np.zeros(3))),
+        ("a member elsewhere", lambda e: e.last.append(file_outside)),
+        ("a head of bytes", member("head", lambda b: bomb(40))),
+        ("a member compressed", packed(lambda c: repacked(c, zipfile.ZIP_DEFLATED))),
+        (
+            "an extra member of 30 MB",
+            packed(lambda c: repacked(c, zipfile.ZIP_DEFLATED, extra=bomb(3 * 10**7))),
+        ),
+        ("a file cut", packed(lambda c: c[:-200])),
+        ("an empty file", packed(lambda c: b"")),
+        ("text", packed(lambda c: b"proven, believe me\n" * 9)),
+        ("a flipped bit", packed(lambda c: c.replace(b"NUMPY", b"NUMPX", 1))),
+    ):
+        yield Forgery(wrong, "box", edit)
+
+
+def _rotated(proof: list[list[Any]]) -> list[list[Any]]:
+    """Each captor with the weight of the next."""
+    weights = [row[2] for row in proof]
+    return [[a, b, w] for (a, b, _), w in zip(proof, weights[1:] + weights[:1], strict=True)]
+
+
+def _others() -> Iterator[Forgery]:
+    for of, wrong, edit in (
+        ("box, no bias", "a bound below zero without a bias", said(PROOFS, margins=-1e-9)),
+        ("box, no bias", "a fraction a little larger", put(0, 2, "10001/10000", 6)),
+        ("rmsnorm, no bias", "a captor left out", weight(lambda p: p.pop())),
+        (
+            "rmsnorm, no bias",
+            "a weight a thousandth larger",
+            weight(lambda p: p[0].__setitem__(2, p[0][2] * 1.001)),
+        ),
+        ("fractions", "a zero denominator", put(0, 2, "1/0", 6)),
+        ("fractions", "a negative denominator", put(0, 2, "-1/-2", 6)),
+        ("fractions", "a negative fraction", put(0, 2, "-1/2", 6)),
+        ("fractions", "a weight of zero, exactly", put(0, 2, "0/1", 6)),
+        ("fractions", "a fraction not in lowest terms", put(0, 2, "2/4", 6)),
+        ("fractions", "a fraction with a prefix", put(0, 2, "0x1/2", 6)),
+        ("fractions", "a fraction in capitals", put(0, 2, "A/3", 6)),
+        ("fractions", "a fraction with blanks", put(0, 2, " 1/2", 6)),
+        ("fractions", "a fraction with an underscore", put(0, 2, "1_0/3", 6)),
+        ("fractions", "a whole number", put(0, 2, "1", 6)),
+        ("fractions", "a fraction of three parts", put(0, 2, "1/2/3", 6)),
+        ("fractions", "a fraction of a million digits", put(0, 2, f"1/1{'0' * 10**6}", 6)),
+        ("fractions", "a number for a fraction", put(0, 2, 1, 6)),
+        ("fractions", "a fraction missing", lambda e: e.head["exact_weights"][0].pop()),
+        ("fractions", "fractions missing", lambda e: e.head["exact_weights"].pop()),
+        ("fractions", "a coordinate too many", lambda e: e.head["exact_points"][0].append("0/1")),
+        ("fractions", "fractions exchanged", swapped((5,), "point")),
+        ("fractions", "a fraction's margin too large", times(5, "margins", 1.001)),
+        (
+            "ball",
+            "a point outside the ball by one ulp",
+            first(0, lambda c: c.update(kinds=1, point=[float(np.nextafter(2, 3)), 0, 0])),
+        ),
+        ("ball", "a ball of radius 0", features(radius=(0.0).hex())),
+        ("ball", "a negative radius of the ball", features(radius=(-2.0).hex())),
+        ("ball", "an infinite radius of the ball", features(radius="inf")),
+        ("ball", "a list of radii", features(radius=[(2.0).hex()])),
+        ("ball", "a larger ball", features(radius=(99.0).hex())),
+        ("ball", "a smaller ball", features(radius=(0.5).hex())),
+        ("intervals", "swapped intervals", features(low=[(4.0).hex()] * 3)),
+        (
+            "intervals",
+            "an interval too many",
+            features(low=[(-1.0).hex()] * 4, high=[(1.0).hex()] * 4),
+        ),
+        (
+            "intervals",
+            "an interval of one point",
+            features(low=[(3.0).hex(), (-4.0).hex(), (0.5).hex()]),
+        ),
+        ("layernorm", "a gain too many", lambda e: e.head["features"]["gain"].append((1.0).hex())),
+        ("layernorm", "a gain too few", lambda e: e.head["features"]["gain"].pop()),
+        ("layernorm", "one gain for all", features(gain=(1.0).hex())),
+        ("layernorm", "a shift too many", lambda e: e.head["features"]["bias"].append((1.0).hex())),
+        ("layernorm", "centred as a number", features(centred=1)),
+        ("layernorm", "no word on centred", features(centred=None)),
+        ("layernorm", "a normalisation that is not centred", features(centred=False)),
+        ("layernorm", "another shift", features(bias=[(9.0).hex()] * 3)),
+        ("layernorm", "larger gains", features(gain=[(8.0).hex(), (4.0).hex(), (16.0).hex()])),
+        ("layernorm", "a radius of zero of a normalisation", features(radius=(0.0).hex())),
+        (
+            "layernorm",
+            "an ulp outside the sphere",
+            first(0, lambda c: c.update(kinds=1, point=[float(np.nextafter(3**0.5, 2)), 0, 0])),
+        ),
+        ("rmsnorm", "a normalisation that is centred", features(centred=True)),
+        ("undecided", "an undecided margin that is no number", said(4, margins=NAN)),
+        ("undecided", "a radius of an undecided class", said(4, radii=0.0)),
+        ("undecided", "a reason that is no text", lambda e: e.head["reasons"].__setitem__(0, None)),
+        ("undecided", "a reason missing", lambda e: e.head["reasons"].pop()),
+        (
+            "one class",
+            "one class, beaten by itself",
+            said(0, kinds=2, proof=[[0, 0, 1.0]], margins=0.0, radii=NAN),
+        ),
+        (
+            "tiny",
+            "a point that float64 takes for another",
+            listed(
+                lambda c: c[0].update(kinds=5, point=[f"1/{2**1076:x}"], margins=5e-324, radii=0.0)
+            ),
+        ),
+        ("wide", "captors of another captive of many", swapped((2,), "proof")),
+        ("wide", "points of other winners of many", swapped((0,), "point")),
+        ("answers", "a class of an order that does not exist", entry("named", 0, 10)),
+        ("answers", "a class below zero in an order", entry("named", 0, -1)),
+        (
+            "answers",
+            "a class twice in an order",
+            lambda e: e.arrays["named"].__setitem__(1, e.arrays["named"][2]),
+        ),
+        ("answers", "an empty block", both(entry("sizes", 0, 0), array("named", lambda v: v[1:]))),
+        (
+            "answers",
+            "an order without blocks",
+            both(
+                entry("blocks", 0, 0),
+                array("sizes", lambda v: v[1:]),
+                array("named", lambda v: v[1:]),
+            ),
+        ),
+        ("answers", "a rest that is neither", entry("rest", 0, 2)),
+        ("answers", "a rest that does not follow", entry("rest", 4, 1)),
+        (
+            "answers",
+            "a point for the reverse order",
+            lambda e: e.put([c | {"order": c["order"][::-1]} for c in e.claims()]),
+        ),
+        (
+            "answers",
+            "an order that was turned",
+            first(PROOFS, lambda c: c.update(order=c["order"][::-1])),
+        ),
+        (
+            "answers",
+            "a comparison that is turned",
+            weight(lambda p: p[0].reverse() or p[0].append(p[0].pop(0))),
+        ),
+        ("answers", "an infinite margin of an order", said(0, margins=INF)),
+        ("answers", "a margin of an order twice as large", times(0, "margins", 2)),
+        ("answers", "an order with a twin", entry("kinds", 0, TWIN)),
+        ("answers", "two orders' points exchanged", swapped((0,), "point")),
+        ("answers", "experts that are none", head(holds="experts")),
+        (
+            "experts",
+            "the rest of an order ignored",
+            lambda e: _expert(e, [[0], [3]], 1, [[3, 0, 1.0]]),
+        ),
+        ("experts", "one block and its rest", lambda e: _expert(e, [[0]], 1, HALVES)),
+        (
+            "experts",
+            "three blocks",
+            lambda e: _expert(e, [[0], [1, 2, 3, 4, 5], [6]], 0, [[0, 1, 1.0]]),
+        ),
+        ("experts", "one prison where two are needed", _one_prison),
+        ("experts", "an impossible expert called possible", entry("expert_verdicts", 0, 0)),
+        ("experts", "a possible expert called impossible", entry("expert_verdicts", 1, 1)),
+        ("experts", "another expert's prisons", _other_expert),
+        ("experts", "a larger k", head(k=3)),
+        ("experts", "a smaller k", head(k=1)),
+        ("experts", "k of zero", head(k=0)),
+        ("experts", "k as a float", head(k=2.0)),
+        ("experts", "k as a truth", head(k=True)),
+        ("experts", "more than all experts", head(k=12)),
+        ("experts", "no k", head(k=None)),
+        ("experts", "an expert twice", entry("experts", 1, 0)),
+        ("experts", "experts out of order", array("experts", lambda v: v[::-1].copy())),
+        ("experts", "an expert that does not exist", entry("experts", -1, 11)),
+        ("experts", "a verdict that does not exist", entry("expert_verdicts", 0, 3)),
+        (
+            "experts",
+            "orders moved to the next expert",
+            lambda e: e.arrays["expert_counts"].__iadd__([-1, 1] + [0] * 9),
+        ),
+        (
+            "experts",
+            "an expert without orders",
+            both(entry("expert_counts", 1, 0), entry("expert_counts", 0, 3)),
+        ),
+        (
+            "experts",
+            "orders below zero",
+            lambda e: e.arrays["expert_counts"].__iadd__([-3, 3] + [0] * 9),
+        ),
+        (
+            "experts",
+            "an order of no expert",
+            lambda e: e.arrays["expert_counts"].__setitem__(-1, 0),
+        ),
+        ("experts", "a method of an expert missing", lambda e: e.head["expert_methods"].pop()),
+        (
+            "experts",
+            "an impossible expert without orders",
+            lambda e: (e.put(e.claims()[2:]), entry("expert_counts", 0, 0)(e)),
+        ),
+        ("experts", "a point filed as a reason to give up", entry("expert_verdicts", 1, 2)),
+        (
+            "experts, one",
+            "answers that forget their experts",
+            lambda e: [e.arrays.pop(n) for n in ("experts", "expert_verdicts", "expert_counts")],
+        ),
+    ):
+        yield Forgery(wrong, of, edit)
+
+
+CORPUS = {f"{forgery.of}: {forgery.wrong}": forgery for forgery in (*_scans(), *_others())}

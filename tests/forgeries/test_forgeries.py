@@ -1,0 +1,82 @@
+"""Every forgery is refused by everything that says "proven"; every honest file is accepted."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import sys
+
+import fuzz
+import numpy as np
+import pytest
+from corpus import CORPUS
+from honest import files
+from judge import falsehoods
+from verifiers import TOOL, VERIFIERS
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_every_verifier_refuses_a_forgery(name, tmp_path):
+    forgery = CORPUS[name]
+    content = forgery.content()
+    said = {of: verify(content, files()[forgery.of], tmp_path) for of, verify in VERIFIERS.items()}
+    accepted = [of for of, sentence in said.items() if sentence is None]
+    assert not accepted
+    assert all("\n" not in sentence for sentence in said.values())
+
+
+@pytest.mark.parametrize("name", files())
+def test_every_verifier_accepts_an_honest_file(name, tmp_path):
+    honest = files()[name]
+    again = honest.evidence
+    again.put(again.claims())
+    for content in {honest.content, again.bytes()}:
+        for verify in VERIFIERS.values():
+            assert verify(content, honest, tmp_path) is None
+        assert falsehoods(honest.evidence, honest.layer) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_forgeries_are_refused_or_true(seed):
+    """Thirty at a time; `make torture` makes thousands."""
+    results = [fuzz.attempt(10**12 + 30 * seed + n) for n in range(30)]
+    assert [wrong for *_, wrong in results if wrong] == []
+    assert sum(found["tried"] for _, found, _ in results) > 15
+
+
+@pytest.fixture
+def tool(tmp_path):
+    """`tool(name, *options)`: what the independent checker says about an honest file."""
+
+    def run(name: str, *options: str) -> subprocess.CompletedProcess:
+        layer = files()[name].layer
+        (tmp_path / "evidence.npz").write_bytes(files()[name].content)
+        np.savez(tmp_path / "layer.npz", W=layer.W, **({} if layer.b is None else {"b": layer.b}))
+        command = [sys.executable, "-I", "-O", str(TOOL), "evidence.npz", "layer.npz", *options]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def test_the_tool_says_what_it_looked_at(tool):
+    """No two layers and no two feature sets print alike; k is told."""
+    names = ("box", "ball", "unbounded", "intervals", "layernorm, no bias")
+    told = [tool(name) for name in names]
+    assert [one.returncode for one in told] == [0] * 5
+    lines = [one.stdout.splitlines() for one in told]
+    assert all(a[1] != b[1] for a, b in itertools.combinations(lines, 2))
+    assert "10 classes x 3 features" in lines[0][0]
+    assert "high 5.0 to 5.0, low -1.0 to -1.0" in lines[0][1]
+    assert "looked at 10 of 10" in lines[0][-1]
+    assert "top k = 2: 10 possible, 1 impossible" in tool("experts").stdout
+
+
+def test_a_sample_is_drawn_afresh_and_can_be_repeated(tool):
+    options = ("--sample", "3", "--only", "unargmaxable")
+    one, other = (tool("wide", *options).stdout.splitlines()[-1] for _ in range(2))
+    seeds = [
+        re.search(r"looked at 3 of 80 \(drawn with --seed (\d+)\)", s)[1] for s in (one, other)
+    ]
+    assert seeds[0] != seeds[1]
+    assert tool("wide", *options, "--seed", seeds[0]).stdout.splitlines()[-1] == one
