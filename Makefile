@@ -110,8 +110,9 @@ endef
 	@touch $@
 
 .venv/.stamp: pyproject.toml requirements.lock | .venv/.made
-	@echo 'setting up .venv (about two minutes, 2 GB with PyTorch) ...'
+	@echo 'setting up .venv, a minute or two, once, 2 GB: 1 of 2, the packages of the notebooks ...'
 	$(call install,$(READER))
+	@echo 'setting up .venv: 2 of 2, PyTorch ...'
 	@$(PY) $(PIP) --retries 2 --report .venv/torch.json $(TORCH_FLAGS) $(TORCH) || $(NO_PIP)
 	@touch $@
 
@@ -121,14 +122,17 @@ endef
 	@touch $@
 
 .venv/.report: pyproject.toml requirements.lock | .venv/.made
+	@echo 'setting up .venv: what builds the site ...'
 	$(call install,lessons notebooks report build)
 	@touch $@
 
 .venv/.test: pyproject.toml requirements.lock | .venv/.stamp
+	@echo 'setting up .venv: what the tests need ...'
 	$(call install,$(READER) dask report test)
 	@touch $@
 
 .venv/.lint: pyproject.toml requirements.lock | .venv/.stamp
+	@echo 'setting up .venv: what lint needs ...'
 	$(call install,$(READER) lint)
 	@touch $@
 
@@ -230,11 +234,14 @@ pointer: | $(STAMP)
 readme: | $(STAMP)
 	@$(PY) -m compendium render-readme
 
+# JupyterLab on one page and without questions (report/lab/overrides.json)
+LAB = -m jupyterlab --LabApp.app_settings_dir='$(CURDIR)/report/lab' --ServerApp.root_dir='$(CURDIR)' \
+  $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/notebooks
 lab: clean-diffs | $(if $(LIGHT),$(light-stamp),$(STAMP))
-	@$(PY) -m compendium.lab
+	@$(PY) $(LAB)/start.ipynb
 
 lessons: clean-diffs | $(light-stamp)
-	@$(PY) -m compendium.lab notebooks/lessons/1_rankings_and_regions.ipynb
+	@$(PY) $(LAB)/lessons/1_rankings_and_regions.ipynb
 
 site: | $(report-stamp)
 	@$(PY) -m compendium site
@@ -259,9 +266,13 @@ test-core:
 	build/uv/bin/uv pip install --quiet --python build/core/bin/python --resolution $(BOUNDS) . 'pytest>=8.3' 'pytest-xdist>=3.6' 'hypothesis>=6.112' 'pyyaml>=6.0'
 	cp -r tests pyproject.toml build/core/ && cd build/core && bin/python -m pytest -n 2 $(CORETESTS)
 
-# Known vulnerabilities of everything pinned, from the public database osv.dev: needs a network
+# Known vulnerabilities of every pinned package of Python: needs a network. GitHub's Dependabot
+# watches the actions and MathJax (.github/dependabot.yml).
+AUDIT := build/audit/bin/pip-audit --strict --disable-pip
 audit:
-	@PYTHONPATH=lib $(PYTHON) -m compendium.audit
+	$(PYTHON) -m venv build/audit && build/audit/bin/python $(PIP) pip-audit
+	$(AUDIT) --require-hashes -r requirements.lock
+	echo '$(TORCH)' > build/audit/torch.txt && $(AUDIT) --no-deps -r build/audit/torch.txt
 
 mutants: | $(test-stamp)
 	$(PY) tools/mutants.py $${EACH:+--each "$$EACH"} $${ONLY:+--only $$ONLY}

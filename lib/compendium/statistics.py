@@ -2,8 +2,8 @@
 
 A seed is the unit: what varies between windows, tokens or reviews of one trained model says nothing
 about the next model. Over few seeds the interval is Student's t, since a bootstrap over three
-values covers 74% where it says 95%; over ten or more it may be a bootstrap. Two methods that were
-run on the same seeds are compared by the differences of each pair.
+values covers 74% where it says 95%. Two methods that were run on the same seeds are compared by the
+differences of each pair.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
-
-BOOTSTRAP_FROM = 10  # seeds; below, a bootstrap's interval is far too short
-_RESAMPLES = 4000
 
 
 @dataclass(frozen=True)
@@ -70,28 +67,6 @@ def paired(ours: ArrayLike, theirs: ArrayLike, *, level: float = 0.95) -> Interv
     if len(a) != len(b):
         raise ValueError(f"pairs need as many seeds on both sides, not {len(a)} and {len(b)}")
     return over_seeds(a - b, level=level)
-
-
-def bootstrap_over_seeds(
-    values: ArrayLike, rng: np.random.Generator, *, level: float = 0.95
-) -> Interval:
-    """Mean and percentile bootstrap over seeds, for skewed values of at least `BOOTSTRAP_FROM`
-    seeds.
-
-    Raises
-    ------
-    ValueError
-        When there are fewer seeds: the message names `over_seeds`.
-    """
-    found = _per_seed(values)
-    if len(found) < BOOTSTRAP_FROM:
-        raise ValueError(
-            f"a bootstrap over {len(found)} seeds is too short an interval: use over_seeds "
-            f"below {BOOTSTRAP_FROM}"
-        )
-    means = found[rng.integers(0, len(found), (_RESAMPLES, len(found)))].mean(axis=1)
-    low, high = np.quantile(means, [0.5 - level / 2, 0.5 + level / 2])
-    return Interval(float(found.mean()), float(low), float(high), len(found))
 
 
 def seeds_that_agree(differences: Sequence[float] | np.ndarray) -> int:

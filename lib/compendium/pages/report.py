@@ -8,6 +8,7 @@ into `build/html`.
 
 from __future__ import annotations
 
+import filecmp
 import json
 import re
 import shutil
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from compendium import findings, paths, runs
-from compendium.pages import api_pages, article, assets, excerpts, notebook_pages, readme, registers
+from compendium.pages import api_pages, article, excerpts, notebook_pages, readme, registers
 from compendium.pages.notebook_pages import markdown_cell
 from compendium.runs import NotebookRun
 
@@ -82,9 +83,8 @@ def build_committed() -> Path:
 def _build(
     shown: Sequence[NotebookRun], notebooks: dict[str, Any], profile: str, told: str
 ) -> Path:
-    source = paths.root() / "build" / "report"
-    if source.exists():
-        shutil.rmtree(source)
+    source = paths.root() / "build" / "report.fresh"
+    shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(paths.root() / "report", source)
     _copy_files(shown, source)
     (source / "notebooks").mkdir()
@@ -125,7 +125,9 @@ def _build(
     ).items():
         _write(source / f"{name}.md", text)
     _fetch_mathjax(source / "_static")
-    return _sphinx(source, paths.root() / "build" / "html", _banner(shown, told))
+    place = paths.root() / "build"
+    gone = _update(source, place / "report")
+    return _sphinx(place / "report", place / "html", _banner(shown, told), anew=gone)
 
 
 def _rendered(page: str, shown: Sequence[NotebookRun]) -> str:
@@ -289,19 +291,42 @@ def _lessons(source: Path) -> list[str]:
 
 
 def _fetch_mathjax(static: Path) -> None:
-    """MathJax from npm into the site; without npm or network the formulas will need a network, and
-    the build says so.
+    """MathJax from npm, by the hash in `report/npm/package-lock.json`; without it formulas will need
+    a network, and the build says so.
     """
-    script = assets.fetch(assets.MATHJAX, paths.root() / "build" / "mathjax")
-    if script is None:
-        print("report: MathJax could not be had from npm; formulas in this build need a network")
-    else:
+    place = paths.root() / "build" / "npm"
+    script = place / "node_modules" / "mathjax" / "es5" / "tex-svg.js"
+    lock = paths.root() / "report" / "npm"
+    if not script.is_file() and lock.is_dir():
+        shutil.copytree(lock, place, dirs_exist_ok=True)
+        if npm := shutil.which("npm"):
+            subprocess.run([npm, "ci", "--silent", "--ignore-scripts"], cwd=place)
+    if script.is_file():
         shutil.copy(script, static / script.name)
+    else:
+        print("report: npm did not fetch MathJax; formulas in this build need a network")
 
 
-def _sphinx(source: Path, output: Path, banner: str) -> Path:
-    if output.exists():
-        shutil.rmtree(output)
+def _update(fresh: Path, source: Path) -> bool:
+    """Bring `source` to what `fresh` holds, and leave alone what says the same, which Sphinx then
+    does not read again; whether a file is gone.
+    """
+    new = {path.relative_to(fresh) for path in fresh.rglob("*") if path.is_file()}
+    gone = {path.relative_to(source) for path in source.rglob("*") if path.is_file()} - new
+    for path in gone:
+        (source / path).unlink()
+    for path in new:
+        there = source / path
+        if not there.is_file() or not filecmp.cmp(fresh / path, there, shallow=False):
+            there.parent.mkdir(parents=True, exist_ok=True)
+            (fresh / path).replace(there)
+    shutil.rmtree(fresh)
+    return bool(gone)
+
+
+def _sphinx(source: Path, output: Path, banner: str, *, anew: bool) -> Path:
+    if anew:
+        shutil.rmtree(output, ignore_errors=True)
     doctrees = str(output.parent / "doctrees")  # beside the site, not inside it
     command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-j", "2", "-d", doctrees]
     command += ["-D", f"html_theme_options.announcement={banner}"] if banner else []
