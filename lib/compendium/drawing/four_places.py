@@ -1,6 +1,4 @@
-"""The four sources together (notebook 90): where each looks at a softmax, and what each prints
-beside what was found here.
-"""
+"""The four sources together: where each looks at a softmax, and one finding (notebook 90)."""
 
 from __future__ import annotations
 
@@ -16,7 +14,6 @@ from compendium import style
 from softgeom.margins import scalar
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -36,17 +33,7 @@ _PLACES = {  # paper -> colour, where its row stands, what is asked there
     "003": (style.BLUE, 2.05, "Inside attention: where does it tear?"),
     "004": (style.ORANGE, 0.9, "In the cold limit: whom does it follow?"),
 }
-_SHOWN = {"001": "Table 3", "002": "formulas", "003": "Figure 7.5", "004": "accuracy"}
 _LINE = 74  # characters of a finding
-_KIND_OF_GOOD = {
-    "agree": style.GREEN,
-    "holds": style.GREEN,
-    "reproduced": style.GREEN,
-    "holds under its hypotheses": style.ORANGE,
-    "agree in medians": style.ORANGE,
-    "found": style.BLUE,
-    "not found": style.BLUE,
-}
 
 
 def draw_map(sentences: Mapping[str, str]) -> Figure:
@@ -185,128 +172,3 @@ _SKETCHES: dict[str, Callable[[Axes, float, float, str], None]] = {
     "003": _sketch_fold,
     "004": _sketch_leaders,
 }
-
-
-def draw_plates(
-    regions: pd.DataFrame,
-    formulas: Mapping[str, tuple[float, float]],
-    degradation: pd.DataFrame,
-    accuracy: pd.DataFrame,
-    verdicts: Mapping[str, str],
-) -> Figure:
-    """One plate a source: its printed numbers in grey, ours in colour on the same axes, the verdict
-    as a stamp.
-
-    Parameters
-    ----------
-    regions
-        classes, dimension, printed, ours: rankings of a layer with a bias (001, Table 3).
-    formulas
-        By name: largest relative error of a formula taken literally, and read with what the notes
-        introduce before it (002).
-    degradation
-        level, printed, ours: ratio of perplexities with the penalty over that without, under noise
-        (003, Figure 7.5).
-    accuracy
-        dimension, printed, ours: best test accuracy by embedding dimension (004, the authors'
-        histories).
-    verdicts
-        By paper, of the claim that the plate shows.
-    """
-    fig, axes = style.figure("page", height=6.0, nrows=2, ncols=2)
-    _plate_of_counts(axes[0, 0], regions)
-    _plate_of_formulas(axes[0, 1], formulas)
-    _plate_of_ratios(axes[1, 0], degradation)
-    _plate_of_accuracy(axes[1, 1], accuracy)
-    for ax, (paper, verdict) in zip(axes.flat, verdicts.items(), strict=True):
-        colour = style.legible(_KIND_OF_GOOD.get(verdict.rpartition(": ")[2], style.GREY))
-        stamp = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": colour, "lw": 1.8}
-        words = {
-            "color": colour,
-            "weight": "bold",
-            "fontsize": 9,
-            "ha": "right",
-            "va": "bottom",
-            "bbox": stamp,
-        }
-        ax.text(0.995, 1.06, verdict, transform=ax.transAxes, **words)
-        ax.text(
-            0.0,
-            1.06,
-            f"{paper}: {_SHOWN[paper]}",
-            transform=ax.transAxes,
-            color=style.INK,
-            va="bottom",
-        )
-    style.headline(
-        fig,
-        "Printed (grey) beside found here (colour): one plate a source, stamped with the verdict",
-    )
-    return fig
-
-
-def _pair_of(
-    ax: Axes, x: pd.Series, printed: pd.Series, ours: pd.Series, where: tuple[str, str]
-) -> None:
-    """Printed numbers as grey squares, ours as blue dots, each named at its last point."""
-    ax.plot(x, printed, "s-", color=style.GREY, ms=7)
-    ax.plot(x, ours, "o-", color=style.BLUE, ms=5)
-    for values, words, colour, side in (
-        (printed, "printed", style.GREY, where[0]),
-        (ours, "here", style.BLUE, where[1]),
-    ):
-        shift = (0, 8) if side == "above" else (0, -16)
-        beside = {"textcoords": "offset points", "ha": "right", "color": style.legible(colour)}
-        ax.annotate(words, (x.iloc[-1], values.iloc[-1]), shift, **beside)
-
-
-def _plate_of_counts(ax: Axes, regions: pd.DataFrame) -> None:
-    for C in (4, 6, 8, 10):
-        part = regions[regions["classes"] == C]
-        ax.plot(part["dimension"], part["printed"], "s", color=style.GREY, ms=7)
-        ax.plot(part["dimension"], part["ours"], "o-", color=style.BLUE, ms=3.5, lw=1)
-        end = {"textcoords": "offset points", "va": "center", "fontsize": 9}
-        ax.annotate(f"C = {C}", (part["dimension"].iloc[-1], part["ours"].iloc[-1]), (7, 0), **end)
-    ax.set(yscale="log", xlabel="features d", ylabel="rankings (Table 3)", xlim=(0.5, 12.4))
-
-
-def _plate_of_formulas(ax: Axes, formulas: Mapping[str, tuple[float, float]]) -> None:
-    for y, (name, (literal, read)) in enumerate(formulas.items()):
-        ax.plot([read, literal], [y, y], color="0.85", lw=1, zorder=0)
-        ax.plot(literal, y, "s", color=style.GREY, ms=8)
-        ax.plot(read, y, "o", color=style.BLUE, ms=7)
-        ax.text(1e-8, y - 0.17, name, ha="center", fontsize=9, color=style.INK)
-    ax.text(0.9, -0.62, "as printed", ha="right", color=style.legible(style.GREY), fontsize=9)
-    ax.text(1e-16, -0.62, "read as meant", color=style.legible(style.BLUE), fontsize=9)
-    ax.set(
-        xscale="log",
-        xlim=(3e-17, 8),
-        ylim=(len(formulas) - 0.5, -1.0),
-        yticks=[],
-        xlabel="largest relative error",
-    )
-    ax.spines["left"].set_visible(False)
-
-
-def _plate_of_ratios(ax: Axes, degradation: pd.DataFrame) -> None:
-    _pair_of(
-        ax, degradation["level"], degradation["printed"], degradation["ours"], ("below", "below")
-    )
-    ax.axhline(1, color=style.BLACK, lw=0.8)
-    ax.text(degradation["level"].max(), 1.015, "no help", fontsize=9, ha="right")
-    ax.set(
-        xlabel="noise level", ylabel="damage with the penalty\nover damage without", ylim=(0, 1.25)
-    )
-    ax.set_xticks(degradation["level"])
-
-
-def _plate_of_accuracy(ax: Axes, accuracy: pd.DataFrame) -> None:
-    _pair_of(ax, accuracy["dimension"], accuracy["printed"], accuracy["ours"], ("above", "below"))
-    ax.set(
-        xscale="log",
-        xlabel="embedding dimension",
-        ylabel="test accuracy, pooled split",
-        ylim=(0.77, 0.9),
-    )
-    ax.set_xticks(accuracy["dimension"], [str(d) for d in accuracy["dimension"]])
-    ax.minorticks_off()

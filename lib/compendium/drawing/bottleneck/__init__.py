@@ -2,16 +2,9 @@
 returns a figure with its headline.
 """
 
-from compendium.drawing.bottleneck.captives import (
-    draw_dimensions,
-    draw_freeing,
-    draw_poster,
-    draw_proof,
-    draw_read_shares,
-    draw_rows,
-)
-from compendium.drawing.bottleneck.counted import draw_costs, draw_fractions
-from compendium.drawing.bottleneck.growth import draw_cost, draw_iterations
+from compendium.drawing.bottleneck.captives import draw_poster, draw_proof, draw_read_shares
+from compendium.drawing.bottleneck.counted import draw_fractions
+from compendium.drawing.bottleneck.growth import draw_iterations
 from compendium.drawing.bottleneck.league import draw_league
 from compendium.drawing.bottleneck.planes import (
     draw_construction,
@@ -22,50 +15,34 @@ from compendium.drawing.bottleneck.questions import (
     draw_experts_and_rankings,
     draw_flocks,
     draw_label_sets,
-    draw_mask,
     draw_retrieval,
 )
-from compendium.drawing.bottleneck.ranges import draw_ranges
-from compendium.drawing.bottleneck.reachable import (
-    draw_letters,
-    draw_reach,
-    draw_signs,
-    draw_untrained,
-)
+from compendium.drawing.bottleneck.reachable import draw_letters, draw_reach, draw_signs
 from compendium.drawing.bottleneck.reflections import draw_reflection_step
 from compendium.drawing.bottleneck.slices import draw_slices
 from compendium.drawing.bottleneck.victims_drawn import draw_lost_tokens, draw_steps_by_rank
-from compendium.drawing.bottleneck.vocabularies import draw_search_flow, draw_vocabulary
+from compendium.drawing.bottleneck.vocabularies import draw_vocabulary
 
 __all__ = [
     "draw_construction",
-    "draw_cost",
-    "draw_costs",
-    "draw_dimensions",
     "draw_effect_of_bias",
     "draw_experts_and_rankings",
     "draw_flocks",
     "draw_fractions",
-    "draw_freeing",
     "draw_iterations",
     "draw_label_sets",
     "draw_league",
     "draw_letters",
     "draw_lost_tokens",
-    "draw_mask",
     "draw_poster",
     "draw_proof",
-    "draw_ranges",
     "draw_reach",
     "draw_read_shares",
     "draw_reflection_step",
     "draw_retrieval",
-    "draw_rows",
-    "draw_search_flow",
     "draw_signs",
     "draw_slices",
     "draw_steps_by_rank",
     "draw_unargmaxable_class",
-    "draw_untrained",
     "draw_vocabulary",
 ]

@@ -39,54 +39,6 @@ def draw_fractions(grid: pd.DataFrame, models: pd.DataFrame) -> Figure:
     return fig
 
 
-def draw_costs(costs: pd.DataFrame, ceiling: float, target: str) -> Figure:
-    """The least cross-entropy of a table of distributions above its entropy, against the features
-    of the layer, with and without a bias.
-
-    Parameters
-    ----------
-    costs
-        Columns bias, dimension, divergence (nats).
-    ceiling
-        Mutual information of context and class, in nats: the cost of a layer that is all bias.
-    target
-        What the table is, for the panel's title.
-    """
-    fig, ax = style.figure("column", 3.7)
-    for bias, colour, marker, label in (
-        (False, style.ORANGE, "s", "without a bias"),
-        (True, style.BLUE, "o", "with a bias"),
-    ):
-        part = costs[costs.bias == bias]
-        ax.plot(part.dimension, part.divergence, color=colour, marker=marker)
-        name = part.iloc[1]
-        place, side = ((8, 4), "left") if not bias else ((-2, -34), "center")
-        ax.annotate(
-            label,
-            (name.dimension, name.divergence),
-            place,
-            textcoords="offset points",
-            ha=side,
-            color=style.legible(colour),
-        )
-    ax.axhline(ceiling, color=style.GREY, linestyle=":", linewidth=1)
-    words = "what the context tells (mutual information)"
-    ax.text(
-        costs.dimension.max(), ceiling, words, color=style.INK, va="bottom", ha="right", fontsize=9
-    )
-    ax.set(
-        xlabel="features d",
-        ylabel="nats lost on each class predicted",
-        title=target,
-        ylim=(0, None),
-    )
-    enough = costs[costs.divergence < 1e-9].dimension.min()
-    style.headline(
-        fig, f"Each feature that a layer lacks costs likelihood; {enough:.0f} suffice here"
-    )
-    return fig
-
-
 def _draw_map(ax: Axes, grid: pd.DataFrame) -> None:
     fractions = grid.pivot(index="dimension", columns="classes", values="log10_fraction")
     C, d = np.meshgrid(fractions.columns, fractions.index)

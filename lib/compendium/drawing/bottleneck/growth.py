@@ -12,15 +12,9 @@ import numpy as np
 from compendium import style
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
-
-KINDS = {
-    "normal": (style.BLUE, "o", "standard normal rows"),
-    "hard": (style.RED, "s", "hard: a fifth of the rows squeezed\ntogether, some inside the hull"),
-}
 
 
 def draw_iterations(
@@ -87,56 +81,3 @@ def _draw_sorted(ax: Axes, steps: NDArray[np.intp], captive: NDArray[np.bool_]) 
     for chosen, colour in ((~captive, style.BLUE), (captive, style.RED)):
         there = chosen[order]
         ax.plot(share[there], steps[order][there], ".", ms=4, color=colour, rasterized=True)
-
-
-def draw_cost(cost: pd.DataFrame) -> Figure:
-    """The search's cost in units of the one product W W^T that any scan needs, against classes
-    (left) and features (right).
-
-    `cost` has columns layer ("normal" or "hard"), varied ("classes" or "features"), classes,
-    features, looks.
-    """
-    fig, axes = style.figure("page", 3.6, ncols=2, sharey=True)
-    fixed = {"classes": ("features", "d"), "features": ("classes", "C")}
-    for ax, varied, words in zip(
-        axes, ("classes", "features"), ("More classes", "More features"), strict=True
-    ):
-        here = cost[cost.varied == varied]
-        for kind, (colour, marker, _) in KINDS.items():
-            part = here[here.layer == kind]
-            ax.plot(part[varied], part.looks, marker=marker, color=colour)
-        ticks = sorted(here[varied].unique())
-        ax.set_xscale("log")
-        ax.minorticks_off()
-        ax.set_xticks(ticks, [f"{v:,}" for v in ticks])
-        other, letter = fixed[varied]
-        ax.set(xlabel=f"{varied} ({letter} = {here[other].iloc[0]:,})", title=words)
-        ax.axhline(1, color=style.BLACK, lw=1, ls=":")
-    axes[0].set(ylabel="products W Wᵀ that the search costs", ylim=(0, None))
-    axes[0].text(
-        cost.classes.min(),
-        0.9,
-        "floor of any scan: one W Wᵀ",
-        color=style.INK,
-        va="top",
-        fontsize=10,
-    )
-    for kind, y, lines in (("hard", 0.97, "top"), ("normal", 0.36, "bottom")):
-        colour, _, words = KINDS[kind]
-        axes[1].text(
-            0.98,
-            y,
-            words,
-            transform=axes[1].transAxes,
-            ha="right",
-            va=lines,
-            color=style.legible(colour),
-        )
-    widest = cost.features.max()
-    largest = cost[cost.varied == "features"].sort_values("features").groupby("layer").looks.last()
-    style.headline(
-        fig,
-        f"With {widest} features the search costs {largest['normal']:.1f} products W Wᵀ, the "
-        f"floor of any scan; where rows crowd, {largest['hard']:.1f}",
-    )
-    return fig

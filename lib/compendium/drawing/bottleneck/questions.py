@@ -11,64 +11,11 @@ import numpy as np
 from compendium import style
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-def draw_mask(lost: int, freed: int, sizes: Sequence[int], dimension: int) -> Figure:
-    """Left, lost readings among all outputs and among their character's own; right, how many rivals
-    a captive's minimal prison has.
-
-    Parameters
-    ----------
-    lost, freed : int
-        Readings that can never win among all outputs, and of these the ones that can among their
-        own.
-    sizes : sequence of int
-        Rivals of minimal prisons.
-    dimension : int
-        d: no minimal prison has more than d + 1.
-    """
-    fig, (left, right) = style.figure("page", 3.4, ncols=2, width_ratios=[1.15, 1])
-    for place, share in ((1, 0), (0, freed)):
-        left.barh(place, lost, color="#ececec", height=0.5)
-        left.barh(place, share, color=style.BLUE, height=0.5)
-        left.text(
-            0.5 * lost, place, f"{share:,} of {lost:,} can win", va="center", ha="center", color="white" if share > 0.6 * lost else style.INK,
-        )  # fmt: skip
-    left.set_yticks([1, 0], ["among all outputs", "among the readings\nof its own character"])
-    left.set(
-        xlabel="readings that cannot win among all outputs", ylim=(-0.5, 1.5), xlim=(0, 1.02 * lost)
-    )
-    left.tick_params(axis="y", length=0)
-    left.spines["left"].set_visible(False)
-    counts = np.bincount(np.asarray(sizes, dtype=int), minlength=dimension + 2)
-    right.bar(np.arange(len(counts)), counts, color=style.ORANGE)
-    right.axvline(dimension + 1.5, color=style.INK, linewidth=1, linestyle=":")
-    right.text(
-        dimension + 1.2,
-        counts.max() * 1.12,
-        f"no more than {dimension + 1} (Helly)",
-        ha="right",
-        fontsize=10,
-    )
-    right.set(
-        xlabel="rivals that together imprison it, none to spare",
-        ylabel="readings tried",
-        ylim=(0, counts.max() * 1.28 + 0.2),
-    )
-    right.set_xlim(0, dimension + 3)
-    right.yaxis.get_major_locator().set_params(integer=True)
-    style.headline(
-        fig,
-        f"Compared only with the readings of its own character, "
-        f"{'every' if freed == lost else f'{freed:,} of {lost:,}'} lost reading"
-        f"{'' if freed == lost else 's'} can win; unmasked, a few dozen rivals imprison it",
-    )
-    return fig
 
 
 def draw_label_sets(table: pd.DataFrame, k: int) -> Figure:

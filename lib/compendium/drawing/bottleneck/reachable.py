@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
 GREY = "#5f5f5f"
 _FEW = 5  # fewer letters than this make no bar
@@ -204,63 +203,6 @@ def draw_letters(readings: pd.DataFrame) -> Figure:
         f"{control['size']} others as rare and as dark, {control['sum']}",
     )
     return fig
-
-
-def draw_untrained(
-    tables: dict[str, pd.DataFrame], separations: dict[str, float], within: int
-) -> Figure:
-    """For each model, how far rows lie from the mean of the unreachable ones: unreachable rows and
-    all others.
-
-    Parameters
-    ----------
-    tables : dict of DataFrame
-        Model to a table with the columns distance and lost.
-    separations : dict of float
-        Model to how often an unreachable row lies nearer than another.
-    within : int
-        Rows that can win and lie nearer than the farthest unreachable one.
-    """
-    fig, axes = style.figure("page", 3.5, ncols=len(tables), squeeze=False, sharey=True)
-    for ax, (model, table) in zip(axes[0], tables.items(), strict=True):
-        _draw_distances(ax, table["distance"].to_numpy(), table["lost"].to_numpy(bool))
-        ax.set_title(model.split(" ")[0].rstrip(","))
-        ax.set_xlabel(
-            "distance to the mean\nof the unreachable rows\n(median of all = 1)", fontsize=9
-        )
-        nearer = f"unreachable nearer\nin {separations[model]:.2%} of pairs"
-        ax.text(0.97, 0.72, nearer, transform=ax.transAxes, ha="right", va="top", fontsize=9)
-    axes[0, 0].set_ylabel("share of rows")
-    style.headline(
-        fig,
-        f"Unreachable rows lie close to their mean, as untrained ones do; {within} rows that "
-        f"can win lie among them, so only a proof says never",
-    )
-    return fig
-
-
-def _draw_distances(ax: Axes, distance: NDArray[np.float64], lost: NDArray[np.bool_]) -> None:
-    bins = np.linspace(0, max(1.6, float(np.quantile(distance, 0.99))), 41)
-    for chosen, colour, words, height in (
-        (lost, style.RED, "unreachable", 0.93),
-        (~lost, style.BLUE, "others", 0.83),
-    ):
-        ax.hist(
-            distance[chosen],
-            bins,
-            weights=np.full(chosen.sum(), 1 / max(chosen.sum(), 1)),
-            color=colour,
-            alpha=0.65,
-        )
-        ax.text(
-            0.97,
-            height,
-            words,
-            transform=ax.transAxes,
-            ha="right",
-            fontsize=9,
-            color=style.legible(colour),
-        )
 
 
 def _wrapped(name: str) -> str:

@@ -5,7 +5,6 @@ stream is before, between and after the blocks.
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d import Axes3D
 
@@ -69,44 +68,3 @@ def _draw_globe(ax: Axes3D, plane: bool) -> None:
     ax.tick_params(pad=-3)
     ax.xaxis.labelpad = ax.yaxis.labelpad = ax.zaxis.labelpad = -8
     ax.view_init(elev=22, azim=-22)
-
-
-def draw_stream_lengths(lengths: pd.DataFrame) -> Figure:
-    """Mean length of the stream after each half block, by model: as trained (norm before each
-    block), and the same weights with the norm after each block.
-    """
-    names = list(dict.fromkeys(lengths["model"]))
-    fig, axes = style.figure("page", height=3.7, ncols=len(names), squeeze=False, sharey=True)
-    growth, least = [], lengths["mean length / sqrt(d)"].min()
-    for ax, name in zip(axes[0], names, strict=True):
-        last = lengths.loc[lengths["model"] == name, "half block"].max() / 2
-        for placement, colour, label in (
-            ("pre-norm", style.BLUE, "norm before each block\n(as trained)"),
-            ("post-norm", style.RED, "norm after each block\n(same weights, not trained so)"),
-        ):
-            part = lengths[(lengths["model"] == name) & (lengths["placement"] == placement)]
-            y = part["mean length / sqrt(d)"].to_numpy()
-            ax.plot(part["half block"] / 2, y, "o-", color=colour, lw=2)
-            at = len(y) // 2 if placement == "pre-norm" else -1
-            ax.annotate(
-                label,
-                (part["half block"].iloc[at] / 2, y[at]),
-                (0, -34 if placement == "pre-norm" else 8) if name != "GPT" else (0, -26 if placement != "pre-norm" else 8),
-                textcoords="offset points",
-                ha="right" if at == -1 else "center",
-                color=style.legible(colour),
-                fontsize=9,
-            )  # fmt: skip
-            growth += [f"{y[-1] / y[0]:.1f}-fold in the {name}"] if placement == "pre-norm" else []
-        ax.set(title=name, xlabel="block", yscale="log", xlim=(-0.1 * last, 1.1 * last))
-        ax.set_yticks([0.03, 0.1, 0.3, 1, 3], ["0.03", "0.1", "0.3", "1", "3"])
-        ax.set_ylim(0.6 * least, 3.5)
-        ax.minorticks_off()
-        ax.xaxis.get_major_locator().set_params(integer=True)
-    axes[0, 0].set_ylabel("mean length of the stream / $\\sqrt{d}$")
-    style.headline(
-        fig,
-        f"A norm before each block lets the stream grow ({', '.join(growth)}); after each "
-        f"block it is put back on a sphere at once",
-    )
-    return fig

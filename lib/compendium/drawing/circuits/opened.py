@@ -131,45 +131,6 @@ def draw_paths(paths: pd.DataFrame, table: pd.DataFrame, receiver: str, model: s
     return fig
 
 
-def draw_memories(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """By depth: how pure the triggers of the keys are, and how much the values promote what
-    follows; dashed lines are what chance gives.
-    """
-    fig, axes = style.figure("page", height=3.9, ncols=2)
-    colours = dict(zip(tables, (style.ORANGE, style.GREEN, style.BLUE), strict=False))
-    for ax, column, label in zip(
-        axes,
-        ("purity", "promotion"),
-        (
-            "share of a key's triggers with one token",
-            "promotion of what follows (standard deviations)",
-        ),
-        strict=True,
-    ):
-        for name, table in tables.items():
-            depth = (table["layer"] + 0.5) / len(table)
-            ax.plot(depth, table[column], marker="o", ms=4, color=colours[name])
-            ax.plot(depth, table[f"{column} by chance"], ls="--", lw=1, color=colours[name])
-            ax.text(
-                depth.iloc[-1] + 0.02,
-                table[column].iloc[-1],
-                name,
-                color=style.legible(colours[name]),
-                fontsize=9,
-                va="center",
-            )
-        ax.set(xlabel="depth (0 first block, 1 last)", title=label, xlim=(0, 1.22))
-        ax.set_xticks([0, 0.5, 1])
-    name, table = list(tables.items())[-1]
-    style.headline(
-        fig,
-        f"In {name} {table['detectors'].mean():.0%} of the keys fire on one token more than "
-        f"chance allows, and {table['answering'].mean():.0%} of the values "
-        f"promote what follows (by chance: 5%; dashed)",
-    )
-    return fig
-
-
 def draw_depths(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """By depth, what the unembedding would read from the stream: its loss on the next token, and
     how often its first choice is the model's own.

@@ -19,7 +19,6 @@ from compendium.drawing.hardmax.general import (
     draw_collapse,
     draw_metastability,
 )
-from compendium.drawing.hardmax.lengths import draw_review_lengths
 from compendium.drawing.hardmax.recipe import draw_equal_loss, draw_histories
 from compendium.drawing.hardmax.sentiment import (
     LAYERS,
@@ -48,7 +47,6 @@ __all__ = [
     "draw_histories",
     "draw_metastability",
     "draw_polytope",
-    "draw_review_lengths",
     "draw_two_reviews",
     "film_cases",
 ]
