@@ -60,6 +60,7 @@ ANSWERS = [
     Answer(Order([[1, 0], [2, 3]]), COMPARED, "lp", 2, -1.0),
     Answer(Order([[6]], rest=True), Witness(HALF), "", 0, np.inf),
     Answer(Order([[2], [1], [0]]), Unknown(0.5, "open"), "", 0, 0.5),
+    Answer(Order([[6], [5]]), Comparisons(np.array([6]), np.array([5]), np.ones(1)), "", 0, -0.25),
 ]
 
 
@@ -118,7 +119,7 @@ def test_answers_and_experts_come_back(tmp_path) -> None:
     features, found = load_answers(tmp_path / "a.npz", LAYER)
     assert features == SET
     assert [a.order for a in found] == [a.order for a in ANSWERS]
-    assert [a.margin for a in found] == [-1.0, np.inf, 0.5]
+    assert [a.margin for a in found] == [-1.0, np.inf, 0.5, -0.25]
     pairs = zip(found[0].evidence.above, found[0].evidence.below, strict=True)
     assert [*map(tuple, pairs)] == [(0, 2), (1, 2), (1, 3)]
     assert found[0].evidence.weights.tolist() == [3.0, 2.0, 1.0]
@@ -127,7 +128,7 @@ def test_answers_and_experts_come_back(tmp_path) -> None:
     features, k, again = load_groups(tmp_path / "e.npz", LAYER)
     assert (features, k) == (SET, 2)
     assert [group[:3] for group in again] == [(3, "possible", "n"), (5, "undecided", "m")]
-    assert [len(answers) for *_, answers in again] == [1, 2]
+    assert [len(answers) for *_, answers in again] == [2, 2]
     assert again[1][3][1].order == ANSWERS[1].order
     for load in (load_findings, load_groups):
         with pytest.raises(ValueError, match="holds 'answers'"):
@@ -288,10 +289,11 @@ def test_orders_and_experts_are_read_as_strictly(tmp_path) -> None:
     save_groups(path, LAYER, SET, 2, [])
     with pytest.raises(ValueError, match="names no expert"):
         load_groups(path, LAYER)
-    save_groups(path, LAYER, SET, 2, [(3, "possible", "n", ANSWERS[:1]), (5, "undecided", "", [])])
+    few = [(1, "impossible", "", []), (3, "possible", "", ANSWERS[:1]), (5, "undecided", "", [])]
+    save_groups(path, LAYER, SET, 2, few)
     for name, place, value in (
-        ("experts", 1, 3), ("experts", 0, -1), ("experts", 1, 7), ("expert_verdicts", 0, 3), ("expert_verdicts", 0, -1),
-        ("expert_counts", 0, 0), ("expert_counts", 1, 1), ("expert_counts", 1, -1),
+        ("experts", 1, 5), ("experts", 1, 1), ("experts", 0, -1), ("experts", 2, 7), ("expert_verdicts", 0, 3), ("expert_verdicts", 0, -1),
+        ("expert_counts", 1, 0), ("expert_counts", 2, 1), ("expert_counts", 2, -1),
     ):  # fmt: skip
         refused(path, lambda a, n=name, p=place, v=value: a[n].__setitem__(p, v), load_groups)
     for change in (
