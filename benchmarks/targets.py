@@ -5,8 +5,8 @@ Usage: `python benchmarks/targets.py [target ...]`; rows of targets that are not
 Start from a clean clone (`make clean`), since a target that is up to date costs nothing.
 `python3 benchmarks/targets.py --alarm target ...` records nothing: it runs the targets, as CI does,
 and holds their CPU minutes, which a busy machine hardly changes, against the committed ones.
-`python benchmarks/targets.py notebooks` only adds up what each notebook took when it last ran here,
-chapter by chapter.
+`python benchmarks/targets.py notebooks` only notes what each notebook took when it last ran here,
+one by one and chapter by chapter.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def main(targets: list[str]) -> int:
 
     if targets == ["notebooks"]:
         add_up().to_csv(TABLE.with_name("chapters.csv"), index=False, lineterminator="\n")
+        each().to_csv(TABLE.with_name("notebooks.csv"), index=False, lineterminator="\n")
         return 0
     rows = pd.read_csv(TABLE).to_dict("records") if TABLE.is_file() else []
     known = {row["target"]: row for row in rows}
@@ -119,6 +120,24 @@ def add_up() -> pd.DataFrame:
     ]
     total = {"chapter": "all", "notebooks": len(seconds), "seconds": round(sum(seconds.values()))}
     return pd.DataFrame([*rows, total])
+
+
+def each() -> pd.DataFrame:
+    """Wall and CPU seconds of each notebook in each profile, start included, as `make all` noted
+    them; rows of what has not run here are kept. The progress line counts with them.
+    """
+    import pandas as pd
+
+    path = TABLE.with_name("notebooks.csv")
+    rows = pd.read_csv(path).to_dict("records") if path.is_file() else []
+    known = {(row["profile"], row["notebook"]): row for row in rows}
+    for note in sorted((ROOT / "executed").glob("*/*.inputs.json")):
+        said, name = json.loads(note.read_text()), note.name.removesuffix(".inputs.json")
+        if said.get("seconds"):
+            took = {key: said[key] for key in ("seconds", "cpu_seconds")}
+            key = (note.parent.name, name)
+            known[key] = {"profile": key[0], "notebook": name} | took
+    return pd.DataFrame([known[key] for key in sorted(known)])
 
 
 def measure(target: str) -> dict[str, object]:

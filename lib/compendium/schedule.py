@@ -342,21 +342,17 @@ def _names(chosen: tuple[str, ...], profile: str, known: list[str]) -> list[str]
 
 
 def _expected(tasks: Iterable[Task]) -> dict[Task, float]:
-    """Seconds of each notebook on two idle cores, as committed; what has none takes as long as half
-    of the others.
+    """Seconds of each notebook on two idle cores, as committed for its profile, else for another; 20
+    where nothing is known.
     """
     path = paths.root() / _TIMES
-    known: dict[Task, float] = {}
+    seconds: dict[Task | str, float] = {}
     if path.is_file():
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
-                known[Task(row["profile"], row["notebook"])] = float(row["seconds"])
-    of_profile = {
-        profile: sorted(s for task, s in known.items() if task.profile == profile)
-        for profile in {task.profile for task in tasks}
-    }
-    middle = {p: some[len(some) // 2] if some else 20.0 for p, some in of_profile.items()}
-    return {task: known.get(task, middle[task.profile]) for task in tasks}
+                took = float(row["seconds"])
+                seconds |= {row["notebook"]: took, Task(row["profile"], row["notebook"]): took}
+    return {task: seconds.get(task, seconds.get(task.name, 20.0)) for task in tasks}
 
 
 def _ways_to_the_end(
