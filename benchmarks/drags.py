@@ -27,7 +27,10 @@ from softgeom.explorers import page
 
 TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "drags.csv"
 COMMANDS = {"chromium": ("chromium",), "firefox": ("firefox", "firefox-esr")}
-LAUNCH: dict[str, dict[str, Any]] = {"chromium": {"args": ["--no-sandbox", "--disable-gpu"]}, "firefox": {"channel": "moz-firefox"}}  # fmt: skip
+LAUNCH: dict[str, dict[str, Any]] = {
+    "chromium": {"args": ["--no-sandbox", "--disable-gpu"]},
+    "firefox": {"channel": "moz-firefox"},
+}
 # between Playwright and today's Firefox
 BRIDGE = TABLE.parents[2] / "tests" / "browser" / "firefox_bridge.py"
 MOVES = 30
@@ -45,7 +48,8 @@ DRAG = """async ([name, moves]) => {
   const times = [];
   for (let k = 0; k < moves; k++) {
     const begun = performance.now();
-    point.dispatchEvent(new KeyboardEvent("keydown", { key: k % 2 ? "ArrowLeft" : "ArrowRight", bubbles: true }));
+    const key = k % 2 ? "ArrowLeft" : "ArrowRight";
+    point.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
     await Promise.resolve();
     const script = performance.now() - begun;
     await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));

@@ -116,7 +116,8 @@ def _lab(clone: Path) -> subprocess.Popen[str]:
     """`make lessons`, until the address that it prints answers."""
     environment = {**os.environ, "BROWSER": "true"}  # the command, which opens nothing
     process = subprocess.Popen(
-        ["make", "lessons"], cwd=clone, env=environment, text=True, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, start_new_session=True
+        ["make", "lessons"], cwd=clone, env=environment, text=True, stderr=subprocess.STDOUT,
+        stdout=subprocess.PIPE, start_new_session=True
     )  # fmt: skip
     for line in process.stdout or ():
         if address := re.search(r"http://localhost:\d+/\S*", line):

@@ -366,9 +366,11 @@ for i in range(0, len(W), 4096):
 found = scan(SoftmaxLayer(W), np.linspace(0, {classes} - 1, {scanned}).astype(int))
 assert found.verify() and found.counts["undecided"] == 0, found.counts
 try:  # what getrusage tells may be what the parent held when it started this process
-    peak = 1024 * next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    lines = open("/proc/self/status")
+    peak = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 except OSError:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 print(peak / 1e9)
 """
 

@@ -141,8 +141,8 @@ def each() -> pd.DataFrame:
 
 
 def measure(target: str) -> dict[str, object]:
-    """Wall time, CPU time, largest resident memory of the whole process tree (sampled), and growth of the
-    clone on disk.
+    """Wall time, CPU time, largest resident memory of the whole process tree (sampled), and growth
+    of the clone on disk.
     """
     before, cpu, started = _disk(), _cpu_minutes(), time.monotonic()
     process = subprocess.Popen(["make", target], cwd=ROOT, stdout=subprocess.DEVNULL)

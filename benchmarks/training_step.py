@@ -88,7 +88,9 @@ def parse() -> argparse.Namespace:
 def compare(
     d: int, options: argparse.Namespace, device: torch.device
 ) -> dict[str, float | int | str]:
-    """Time the three kinds of step in turn, round by round, so that a slow moment hits all of them."""
+    """Time the three kinds of step in turn, round by round, so that a slow moment hits all of
+    them.
+    """
     heads = max(1, d // 64)
     sizes = GPTConfig(options.vocabulary, d, heads, options.blocks, 4 * d, options.context)
     model = GPT(sizes).to(device)

@@ -33,7 +33,8 @@ try:
 except ImportError:
     from softgeom.bottleneck.scan import scan
 arrays = np.load(sys.argv[1])
-found = scan(SoftmaxLayer(arrays["W"], arrays["b"] if "b" in arrays.files else None), features=Box(100.0))
+layer = SoftmaxLayer(arrays["W"], arrays["b"] if "b" in arrays.files else None)
+found = scan(layer, features=Box(100.0))
 seconds = []
 for _ in range(5):
     started = time.process_time()

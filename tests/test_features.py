@@ -90,8 +90,8 @@ def test_what_is_certainly_inside_is_inside(features, seed: int, power: int) -> 
 @given(seed=st.integers(0, 10**6), power=st.sampled_from([0, -300, -500, -560]))
 @settings(max_examples=20, deadline=None)
 def test_support_is_never_underrated(features, seed: int, power: int) -> None:
-    """`support <= bound` means that `support_nonpositive(v, -bound)`; products of tiny numbers must not
-    vanish from the bound.
+    """`support <= bound` means that `support_nonpositive(v, -bound)`; products of tiny numbers must
+    not vanish from the bound.
     """
     if power and features == SETS[10]:
         return

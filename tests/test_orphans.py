@@ -1,4 +1,6 @@
-"""Workers and shared memory of a parent that was ended, in whatever way, are gone within seconds."""
+"""Workers and shared memory of a parent that was ended, in whatever way, are gone within
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ PARENT = """
 import os, signal, sys, time
 from softgeom.parallel import run_blocks
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
+# a shell's background jobs inherit that it is ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if __name__ == "__main__":
     run_blocks(time.sleep, [(60,)] * 4, n_jobs=2)

@@ -18,7 +18,16 @@ from typing import Any
 
 TOP = Path(__file__).resolve().parent.parent
 AXE = "axe-core@4.14.1"
-THEMES = (".bd-sidebar-primary", ".bd-sidebar-secondary", ".bd-header-article", ".bd-header", ".bd-footer", ".prev-next-footer", "#pst-skip-link", "#pst-scroll-pixel-helper")  # fmt: skip
+THEMES = (
+    ".bd-sidebar-primary",
+    ".bd-sidebar-secondary",
+    ".bd-header-article",
+    ".bd-header",
+    ".bd-footer",
+    ".prev-next-footer",
+    "#pst-skip-link",
+    "#pst-scroll-pixel-helper",
+)
 _RUN = "(theme) => axe.run({exclude: theme.map((place) => [place])}, {resultTypes: ['violations']})"
 
 

@@ -180,7 +180,9 @@ def odds_of_exact_mean(layer, look, t, lost):
 
 
 def basis(layer, look, t):
-    """d heavy rivals with independent ``w_i - w_t``, by elimination in floats; None without them."""
+    """d heavy rivals with independent ``w_i - w_t``, by elimination in floats; None without
+    them.
+    """
     d = len(layer.rows[t])
     order = sorted(range(len(look.u)), key=look.u.__getitem__, reverse=True)
     rows = {}

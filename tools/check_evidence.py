@@ -507,9 +507,8 @@ def check(options):
     demand(json.dumps(head["layer"], sort_keys=True) == ours, "it belongs to another layer")
     features = Features(head["features"], W.shape[1])
     everything = list(claims(head, arrays, len(W), W.shape[1]))
-    print(
-        f"layer: {len(W)} classes x {W.shape[1]} features, {hashlib.sha256(ours.encode()).hexdigest()}"
-    )
+    digest = hashlib.sha256(ours.encode()).hexdigest()
+    print(f"layer: {len(W)} classes x {W.shape[1]} features, {digest}")
     print(f"feature set: {features}")
     if head["holds"] == "experts":
         print(check_experts(head, arrays, everything, len(W)))

@@ -1,8 +1,8 @@
 """Mutation testing of what every verdict stands on: break one expression, run its tests, list what
 no test noticed.
 
-    python tools/mutants.py --each 5 --seed 0 [--only hull]     draw mutants and try those that are new
-    python tools/mutants.py --again [--only hull]               try those again that survived without a reason
+    python tools/mutants.py --each 5 --seed 0 [--only hull]   draw mutants, try those that are new
+    python tools/mutants.py --again [--only hull]             try again what survived without reason
 
 A small runner of our own: mutmut and cosmic-ray mutate a whole package and run a whole suite for
 each, hours here; this one draws a sample per module, runs that module's tests alone and stops at

@@ -1,4 +1,6 @@
-"""What is read off a scan or laid beside it: captors, the paper's programme, Qhull, nearest rows."""
+"""What is read off a scan or laid beside it: captors, the paper's programme, Qhull, nearest
+rows.
+"""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ FINDINGS = [
     Finding(2, Twin(5), "twin", 0, 0.0, np.nan),
     Finding(3, Unknown(np.inf, "no time"), "lp", 1, np.inf, np.nan),
     Finding(4, Witness(HALF), "exact", 0, 5e-324, 0.0),
-    Finding(5, Captors(np.array([1, 3]), np.array([Fraction(1, 7), Fraction(2)])), "", 0, 0.0, np.nan),
+    Finding(5, Captors(np.array([1, 3]), np.array([Fraction(1, 7), Fraction(2)])), "", 0, 0.0,
+    np.nan),
     Finding(6, Witness(np.array([0.1, 0.2])), "ascent", 9, 1e300, 1.0),
 ]  # fmt: skip
 COMPARED = Comparisons(np.array([1, 1, 0]), np.array([3, 2, 2]), np.array([1.0, 2.0, 3.0]))
@@ -171,13 +172,20 @@ def test_every_array_has_one_dtype_and_one_size(saved) -> None:
 @pytest.mark.parametrize(
     ("name", "place", "value"),
     [
-        ("kinds", 0, 7), ("kinds", 0, -1), ("kinds", 0, 1), ("kinds", 2, 4), ("steps", 0, -1), ("classes", 1, 0),
-        ("classes", 0, -1), ("classes", 6, 7), ("classes", 2, 5), ("twins", 0, 7), ("twins", 0, -1), ("margins", 0, 0.0),
-        ("margins", 0, -1.0), ("margins", 0, np.nan), ("margins", 1, 1e-9), ("margins", 1, np.nan), ("margins", 1, -np.inf),
-        ("margins", 2, 1e-9), ("margins", 3, np.nan), ("radii", 0, -1e-9), ("radii", 0, np.nan), ("radii", 1, 0.0),
-        ("radii", 2, 0.0), ("radii", 3, 1.0), ("radii", 5, 0.0), ("points32", (0, 1), np.nan), ("points32", (0, 0), np.inf),
-        ("points64", (0, 1), -np.inf), ("counts", 0, 1), ("counts", 0, 0), ("counts", 0, -1), ("counts", 0, 3),
-        ("below", 0, 2), ("below", 1, 0), ("below", 1, 7), ("below", 0, -1), ("below", 3, 1), ("weights", 0, 0.0),
+        ("kinds", 0, 7), ("kinds", 0, -1), ("kinds", 0, 1), ("kinds", 2, 4), ("steps", 0, -1),
+        ("classes", 1, 0),
+        ("classes", 0, -1), ("classes", 6, 7), ("classes", 2, 5), ("twins", 0, 7), ("twins", 0, -1),
+        ("margins", 0, 0.0),
+        ("margins", 0, -1.0), ("margins", 0, np.nan), ("margins", 1, 1e-9), ("margins", 1, np.nan),
+        ("margins", 1, -np.inf),
+        ("margins", 2, 1e-9), ("margins", 3, np.nan), ("radii", 0, -1e-9), ("radii", 0, np.nan),
+        ("radii", 1, 0.0),
+        ("radii", 2, 0.0), ("radii", 3, 1.0), ("radii", 5, 0.0), ("points32", (0, 1), np.nan),
+        ("points32", (0, 0), np.inf),
+        ("points64", (0, 1), -np.inf), ("counts", 0, 1), ("counts", 0, 0), ("counts", 0, -1),
+        ("counts", 0, 3),
+        ("below", 0, 2), ("below", 1, 0), ("below", 1, 7), ("below", 0, -1), ("below", 3, 1),
+        ("weights", 0, 0.0),
         ("weights", 0, -1.0), ("weights", 1, np.nan), ("weights", 1, np.inf),
     ],
 )  # fmt: skip
@@ -186,21 +194,36 @@ def test_every_number_is_one_that_can_be(saved, name: str, place, value) -> None
 
 
 HEADS: list[Callable[[dict], object]] = [
-    *(lambda h, k=key: h.pop(k) for key in ("format", "holds", "layer", "features", "methods", "reasons", "exact_points", "exact_weights", "sections")),
-    lambda h: h.update(more=1), lambda h: h.update(format=3), lambda h: h.update(format=4.0), lambda h: h.update(format=True),
-    lambda h: h.update(holds="orders"), lambda h: h.update(holds=["scan"]), lambda h: h.update(holds="answers"),
-    lambda h: h.update(sections=["sets"]), lambda h: h.update(sections={}), lambda h: h.update(methods=h["methods"][1:]),
-    lambda h: h["methods"].append(""), lambda h: h["methods"].__setitem__(0, 1), lambda h: h.update(methods="abcdefg"),
-    lambda h: h.update(reasons=[]), lambda h: h["reasons"].append(""), lambda h: h.update(reasons=[None]),
-    lambda h: h["features"].update(more="0x1p0"), lambda h: h["features"].pop("low"), lambda h: h["features"].update(set="cube"),
-    lambda h: h["features"].update(high="0x1.0p1"), lambda h: h["features"].update(high="2.0"), lambda h: h["features"].update(high=2.0),
-    lambda h: h["features"].update(high="inf"), lambda h: h["features"].update(high="-0x1.0000000000000p+1"),
-    lambda h: h["features"]["low"].append("-0x1.0000000000000p+0"), lambda h: h["features"]["low"].pop(),
-    lambda h: h["exact_points"].append(["1/1", "1/1"]), lambda h: h.update(exact_points=[]), lambda h: h["exact_points"][0].append("1/1"),
-    lambda h: h["exact_points"][0].pop(), lambda h: h["exact_weights"].append(["1/1", "1/1"]), lambda h: h.update(exact_weights=[]),
-    *(lambda h, t=text: h["exact_points"][0].__setitem__(0, t) for text in ("2/4", "1/-2", "+1/2", "01/2", "0x1/2", "1", "1/0", "A/b", "1/2/3", " 1/2", "1_0/11", 1, None)),
-    lambda h: h["exact_weights"][0].__setitem__(0, "0/1"), lambda h: h["exact_weights"][0].__setitem__(0, "-1/7"),
-    lambda h: h["layer"].update(b=None), lambda h: h["layer"]["W"].update(sha256="0" * 64), lambda h: h["layer"].update(c=None),
+    *(lambda h, k=key: h.pop(k) for key in ("format", "holds", "layer", "features", "methods",
+    "reasons", "exact_points", "exact_weights", "sections")),
+    lambda h: h.update(more=1), lambda h: h.update(format=3), lambda h: h.update(format=4.0),
+    lambda h: h.update(format=True),
+    lambda h: h.update(holds="orders"), lambda h: h.update(holds=["scan"]),
+    lambda h: h.update(holds="answers"),
+    lambda h: h.update(sections=["sets"]), lambda h: h.update(sections={}),
+    lambda h: h.update(methods=h["methods"][1:]),
+    lambda h: h["methods"].append(""), lambda h: h["methods"].__setitem__(0, 1),
+    lambda h: h.update(methods="abcdefg"),
+    lambda h: h.update(reasons=[]), lambda h: h["reasons"].append(""),
+    lambda h: h.update(reasons=[None]),
+    lambda h: h["features"].update(more="0x1p0"), lambda h: h["features"].pop("low"),
+    lambda h: h["features"].update(set="cube"),
+    lambda h: h["features"].update(high="0x1.0p1"), lambda h: h["features"].update(high="2.0"),
+    lambda h: h["features"].update(high=2.0),
+    lambda h: h["features"].update(high="inf"),
+    lambda h: h["features"].update(high="-0x1.0000000000000p+1"),
+    lambda h: h["features"]["low"].append("-0x1.0000000000000p+0"),
+    lambda h: h["features"]["low"].pop(),
+    lambda h: h["exact_points"].append(["1/1", "1/1"]), lambda h: h.update(exact_points=[]),
+    lambda h: h["exact_points"][0].append("1/1"),
+    lambda h: h["exact_points"][0].pop(), lambda h: h["exact_weights"].append(["1/1", "1/1"]),
+    lambda h: h.update(exact_weights=[]),
+    *(lambda h, t=text: h["exact_points"][0].__setitem__(0, t) for text in ("2/4", "1/-2", "+1/2",
+    "01/2", "0x1/2", "1", "1/0", "A/b", "1/2/3", " 1/2", "1_0/11", 1, None)),
+    lambda h: h["exact_weights"][0].__setitem__(0, "0/1"),
+    lambda h: h["exact_weights"][0].__setitem__(0, "-1/7"),
+    lambda h: h["layer"].update(b=None), lambda h: h["layer"]["W"].update(sha256="0" * 64),
+    lambda h: h["layer"].update(c=None),
     lambda h: h["layer"]["W"].update(shape=[7.0, 2]), lambda h: h.update(layer=None),
 ]  # fmt: skip
 
@@ -245,7 +268,8 @@ def rewritten(path: Path, write: Callable[[zipfile.ZipFile, str, bytes], object]
         lambda a, n, d: a.writestr(n.replace("classes", "Classes"), d),
         lambda a, n, d: a.writestr(n, d + b"\0" * (n == "margins.npy")),
         lambda a, n, d: a.writestr(n, d[:-1] if n == "margins.npy" else d),
-        lambda a, n, d: a.writestr(n, d.replace(b"\x93NUMPY\x01", b"\x93NUMPY\x02", n == "radii.npy")),
+        lambda a, n, d: a.writestr(n,
+        d.replace(b"\x93NUMPY\x01", b"\x93NUMPY\x02", n == "radii.npy")),
         lambda a, n, d: a.writestr(n, d.replace(b"(7,)", b"(-7,)", n == "radii.npy")),
     ],
 )  # fmt: skip
@@ -280,8 +304,10 @@ def test_orders_and_experts_are_read_as_strictly(tmp_path) -> None:
     path = tmp_path / "answers.npz"
     save_answers(path, LAYER, SET, ANSWERS)
     for name, place, value in (
-        ("blocks", 0, 3), ("blocks", 1, 0), ("rest", 0, 2), ("rest", 0, -1), ("sizes", 0, 1), ("sizes", 0, 0), ("named", 0, 0),
-        ("named", 0, 7), ("named", 0, -1), ("named", 1, 3), ("above", 0, 7), ("above", 0, 2), ("below", 1, 4), ("kinds", 1, 3),
+        ("blocks", 0, 3), ("blocks", 1, 0), ("rest", 0, 2), ("rest", 0, -1), ("sizes", 0, 1),
+        ("sizes", 0, 0), ("named", 0, 0),
+        ("named", 0, 7), ("named", 0, -1), ("named", 1, 3), ("above", 0, 7), ("above", 0, 2),
+        ("below", 1, 4), ("kinds", 1, 3),
     ):  # fmt: skip
         refused(path, lambda a, n=name, p=place, v=value: a[n].__setitem__(p, v), load_answers)
     refused(path, lambda a: headed(a, lambda h: h.update(k=1)), load_answers)
@@ -292,12 +318,14 @@ def test_orders_and_experts_are_read_as_strictly(tmp_path) -> None:
     few = [(1, "impossible", "", []), (3, "possible", "", ANSWERS[:1]), (5, "undecided", "", [])]
     save_groups(path, LAYER, SET, 2, few)
     for name, place, value in (
-        ("experts", 1, 5), ("experts", 1, 1), ("experts", 0, -1), ("experts", 2, 7), ("expert_verdicts", 0, 3), ("expert_verdicts", 0, -1),
+        ("experts", 1, 5), ("experts", 1, 1), ("experts", 0, -1), ("experts", 2, 7),
+        ("expert_verdicts", 0, 3), ("expert_verdicts", 0, -1),
         ("expert_counts", 1, 0), ("expert_counts", 2, 1), ("expert_counts", 2, -1),
     ):  # fmt: skip
         refused(path, lambda a, n=name, p=place, v=value: a[n].__setitem__(p, v), load_groups)
     for change in (
-        lambda h: h.update(k=0), lambda h: h.update(k=8), lambda h: h.update(k=2.0), lambda h: h.update(k=True), lambda h: h.pop("k"),
+        lambda h: h.update(k=0), lambda h: h.update(k=8), lambda h: h.update(k=2.0),
+        lambda h: h.update(k=True), lambda h: h.pop("k"),
         lambda h: h["expert_methods"].append(""), lambda h: h.update(expert_methods=[1, 2]),
     ):  # fmt: skip
         refused(path, lambda a, c=change: headed(a, c), load_groups)

@@ -121,7 +121,9 @@ def test_a_point_proves_exactly_what_fractions_give(seed: int, d: int) -> None:
 
 
 def test_float64_alone_would_be_deceived() -> None:
-    """The near ties above have teeth: their float64 logits obey orders that the exact ones do not."""
+    """The near ties above have teeth: their float64 logits obey orders that the exact ones do
+    not.
+    """
     wrong = 0
     for seed in range(200):
         layer, x = near_ties(seed, 12)
@@ -326,7 +328,13 @@ def test_an_expert_is_out_when_whoever_leads_cannot_free_it() -> None:
     ):
         with pytest.raises(EvidenceError, match="may be enough"):
             verify_expert(SQUARE, DISK, 4, k, "impossible", answers)
-    for e, k, verdict in ((5, 1, "undecided"), (-1, 1, "undecided"), (4, 0, "undecided"), (4, 6, "undecided"), (4, 1, "certain")):  # fmt: skip
+    for e, k, verdict in (
+        (5, 1, "undecided"),
+        (-1, 1, "undecided"),
+        (4, 0, "undecided"),
+        (4, 6, "undecided"),
+        (4, 1, "certain"),
+    ):
         with pytest.raises(EvidenceError, match="is no verdict about an expert"):
             verify_expert(SQUARE, DISK, e, k, verdict, [])
 

@@ -180,7 +180,9 @@ def test_no_near_tie_deceives_the_checkers(seed: int) -> None:
 
 
 def test_without_rounding_bounds_the_attack_succeeds() -> None:
-    """The attack has teeth: with every bound set to zero it finds false proofs and false witnesses."""
+    """The attack has teeth: with every bound set to zero it finds false proofs and false
+    witnesses.
+    """
     with without_bounds():
         assert false_proofs(150, 0) > 0
         assert false_witnesses(200, 0) > 0

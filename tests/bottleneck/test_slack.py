@@ -117,9 +117,12 @@ def test_what_is_no_proof_and_what_has_no_room_is_left_open() -> None:
     two = np.array([1, 2])
     half = np.array([Fraction(1, 2)] * 2, dtype=object)
     bad = [
-        Captors(two, np.array([-1.0, 2.0])), Captors(two, np.array([np.nan, 1.0])), Captors(two, np.array([np.inf, 1.0])),
-        Captors(two, np.zeros(2)), Captors(np.arange(3), np.ones(3)), Captors(np.array([1, 3]), np.ones(2)),
-        Captors(np.array([-1, 1]), np.ones(2)), Captors(np.zeros(0, np.intp), np.zeros(0)), Captors(two, half),
+        Captors(two, np.array([-1.0, 2.0])), Captors(two, np.array([np.nan, 1.0])),
+        Captors(two, np.array([np.inf, 1.0])),
+        Captors(two, np.zeros(2)), Captors(np.arange(3), np.ones(3)),
+        Captors(np.array([1, 3]), np.ones(2)),
+        Captors(np.array([-1, 1]), np.ones(2)), Captors(np.zeros(0, np.intp), np.zeros(0)),
+        Captors(two, half),
     ]  # fmt: skip
     assert (slack_bounds(layer, Box(5.0), [0] * len(bad), bad) == np.inf).all()
     good = Captors(two, np.ones(2))

@@ -86,7 +86,9 @@ def test_ellipsoid_margin_is_below_the_exact_one(centred: bool) -> None:
 
 
 def test_near_tie_is_decided_in_fractions() -> None:
-    """The rival is one unit in the last place behind: float64 products cannot tell, fractions can."""
+    """The rival is one unit in the last place behind: float64 products cannot tell, fractions
+    can.
+    """
     w = np.array([0.1, 0.2, 0.3])
     layer = SoftmaxLayer(np.array([w, np.nextafter(w, -1)]))
     margins = Checker(layer, Box(1.0)).certify(np.ones((2, 3)), np.arange(2))

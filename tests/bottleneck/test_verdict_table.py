@@ -20,8 +20,10 @@ from softgeom.bottleneck.verdict_table import (
 from softgeom.layer import SoftmaxLayer
 
 HARD = [
-    "", " ", "NA", "null", "nan", "None", "-1", "1e5", "\r", "\n", "\r\n", "\t", "\x1b[31m", '"', '""', "'", ",", ";", "=1+1", "=cmd|' /C calc'!A0",
-    "+", "-", "@", "\\", "\\n", "\\x41", "\x00", "\u2028", "\ufeff", "\u200b", "\ud800", "👩‍🚀", "<script>", "&amp;", "true", "inf", "#N/A", " a ", "a\\",
+    "", " ", "NA", "null", "nan", "None", "-1", "1e5", "\r", "\n", "\r\n", "\t", "\x1b[31m", '"',
+    '""', "'", ",", ";", "=1+1", "=cmd|' /C calc'!A0",
+    "+", "-", "@", "\\", "\\n", "\\x41", "\x00", "\u2028", "\ufeff", "\u200b", "\ud800", "👩‍🚀",
+    "<script>", "&amp;", "true", "inf", "#N/A", " a ", "a\\",
 ]  # fmt: skip
 
 

@@ -63,7 +63,9 @@ async def main(command: list[str]) -> int:
         return firefox.wait() or 1
     threading.Thread(target=firefox.stderr.read, daemon=True).start()  # a full pipe would stop it
     sockets = bind_sockets(0, "127.0.0.1")
-    HTTPServer(Application([("/session", Bridge, {"address": found[2]})], websocket_max_message_size=2**30)).add_sockets(sockets)  # fmt: skip
+    HTTPServer(
+        Application([("/session", Bridge, {"address": found[2]})], websocket_max_message_size=2**30)
+    ).add_sockets(sockets)
     print(f"{found[1]}ws://127.0.0.1:{sockets[0].getsockname()[1]}", file=sys.stderr, flush=True)
     return await asyncio.to_thread(firefox.wait)
 

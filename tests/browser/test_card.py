@@ -14,11 +14,15 @@ pytestmark = pytest.mark.browser
 
 TOKENS = ["<script>alert(1)</script>", "日", "Ж", "ẞ", "=1+1", "\u202e", "a" * 200, ""]
 CONTRAST = """() => {
-  const light = (text) => { const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const linear = (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = (text) => {
+    const [r, g, b] = text.match(/[\\d.]+/g).map((v) => linear(Number(v) / 255));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-  const card = document.querySelector(".softgeom-card"), paper = light(getComputedStyle(card).backgroundColor);
+  const card = document.querySelector(".softgeom-card");
+  const paper = light(getComputedStyle(card).backgroundColor);
   return [...card.querySelectorAll("h1, p, td, th, svg text")].map((element) => {
-    const style = getComputedStyle(element), ink = light(element.closest("svg") ? style.fill : style.color);
+    const style = getComputedStyle(element);
+    const ink = light(element.closest("svg") ? style.fill : style.color);
     return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
   });
 }"""

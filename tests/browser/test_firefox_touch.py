@@ -20,13 +20,19 @@ from softgeom.explorers import page
 
 pytestmark = pytest.mark.browser
 
-PREFERENCES = {"dom.w3c_touch_events.enabled": 1, "browser.shell.checkDefaultBrowser": False, "app.update.disabledForTesting": True}  # fmt: skip
+PREFERENCES = {
+    "dom.w3c_touch_events.enabled": 1,
+    "browser.shell.checkDefaultBrowser": False,
+    "app.update.disabledForTesting": True,
+}
 LIVE = "document.querySelector('[aria-live=polite]').textContent"
 
 
 @pytest.fixture
 def firefox(tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """`firefox(method, **parameters)` sends one command of WebDriver BiDi and returns its result."""
+    """`firefox(method, **parameters)` sends one command of WebDriver BiDi and returns its
+    result.
+    """
     if os.environ.get("SOFTGEOM_BROWSER") != "firefox":
         pytest.skip("a test for Firefox (make test-firefox)")
     program = shutil.which("firefox") or shutil.which("firefox-esr")
@@ -91,8 +97,10 @@ def test_a_finger_drags_in_firefox(firefox, tmp_path):
         return json.loads(answer["result"]["value"])
 
     x, y = value(
-        """(() => { const mark = document.querySelector('[data-name="class-3"] .sg-mark'); mark.scrollIntoView({block: "center"});
-        const box = mark.getBoundingClientRect(); return JSON.stringify([box.x + box.width / 2, box.y + box.height / 2]); })()"""
+        """(() => { const mark = document.querySelector('[data-name="class-3"] .sg-mark');
+        mark.scrollIntoView({block: "center"});
+        const box = mark.getBoundingClientRect();
+        return JSON.stringify([box.x + box.width / 2, box.y + box.height / 2]); })()"""
     )
     before, scrolled = value(f"JSON.stringify([{LIVE}, scrollY])")
     assert before == "c₄ can never win."
@@ -100,7 +108,12 @@ def test_a_finger_drags_in_firefox(firefox, tmp_path):
     moves = [
         {"type": "pointerMove", "x": x, "y": y + 10 * step, "duration": 20} for step in range(1, 14)
     ]
-    actions = [{"type": "pointerMove", "x": x, "y": y}, {"type": "pointerDown", "button": 0}, *moves, {"type": "pointerUp", "button": 0}]  # fmt: skip
+    actions = [
+        {"type": "pointerMove", "x": x, "y": y},
+        {"type": "pointerDown", "button": 0},
+        *moves,
+        {"type": "pointerUp", "button": 0},
+    ]
     finger = {
         "type": "pointer",
         "id": "finger",

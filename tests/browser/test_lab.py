@@ -1,4 +1,6 @@
-"""The softmax explorer in JupyterLab: shown by a notebook, dragged by a mouse, read back by Python."""
+"""The softmax explorer in JupyterLab: shown by a notebook, dragged by a mouse, read back by
+Python.
+"""
 
 from __future__ import annotations
 

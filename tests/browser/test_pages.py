@@ -22,7 +22,9 @@ PHONE = {
 
 @pytest.fixture
 def open_page(tmp_path, open_tab):
-    """`open_page(name, state=None, **options)` writes the page to a folder and opens it from there."""
+    """`open_page(name, state=None, **options)` writes the page to a folder and opens it from
+    there.
+    """
 
     def open_(name, state=None, **options):
         path = tmp_path / f"{name}.html"
@@ -234,7 +236,8 @@ DRAGGED = """async () => {
     await Promise.resolve();
   }
   const coarse = length();
-  for (let k = 0; k < 100 && length() < 0.9 * fine; k++) await new Promise((done) => setTimeout(done, 50));
+  for (let k = 0; k < 100 && length() < 0.9 * fine; k++)
+    await new Promise((done) => setTimeout(done, 50));
   return [fine, coarse, length()];
 }"""
 

@@ -77,9 +77,12 @@ def _as_transformers(model: Llama):
     transformers = pytest.importorskip("transformers")
     c = model.config
     config = transformers.LlamaConfig(
-        vocab_size=c.d_vocab, hidden_size=c.d_model, intermediate_size=c.d_mlp, num_hidden_layers=c.n_layers,
-        num_attention_heads=c.n_heads, num_key_value_heads=c.n_kv_heads, max_position_embeddings=c.n_ctx,
-        rms_norm_eps=c.rms_norm_eps, tie_word_embeddings=c.tie_embeddings, attn_implementation="eager",
+        vocab_size=c.d_vocab, hidden_size=c.d_model, intermediate_size=c.d_mlp,
+        num_hidden_layers=c.n_layers,
+        num_attention_heads=c.n_heads, num_key_value_heads=c.n_kv_heads,
+        max_position_embeddings=c.n_ctx,
+        rms_norm_eps=c.rms_norm_eps, tie_word_embeddings=c.tie_embeddings,
+        attn_implementation="eager",
         rope_parameters={"rope_type": "default", "rope_theta": c.rotary_base},
     )  # fmt: skip
     theirs = transformers.LlamaForCausalLM(config).to(model.W_E.dtype).eval()

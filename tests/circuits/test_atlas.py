@@ -57,7 +57,9 @@ def test_scores_are_means_over_the_patterns(anatomy):
 
 
 def test_a_head_that_looks_one_back_and_one_that_looks_for_its_own_token_are_told_apart(anatomy):
-    """Two hand-made heads: one whose score depends on the distance alone, one that matches tokens."""
+    """Two hand-made heads: one whose score depends on the distance alone, one that matches
+    tokens.
+    """
     block, V = anatomy.blocks[0], 9
     H, D, K = block.W_Q.shape
     one_hot = torch.eye(D, dtype=torch.float64)[:V] * 5
@@ -72,7 +74,8 @@ def test_a_head_that_looks_one_back_and_one_that_looks_for_its_own_token_are_tol
     ).double() * 20  # fmt: skip
     made = replace(
         anatomy, W_E=one_hot, W_U=one_hot, b_U=one_hot.new_zeros(V), rotary_base=1e9,
-        blocks=(replace(block, W_Q=W_Q, W_K=W_K, b_Q=b_Q, b_K=b_K, ln1=replace(block.ln1, gamma=one_hot.new_ones(D), beta=one_hot.new_zeros(D))),),
+        blocks=(replace(block, W_Q=W_Q, W_K=W_K, b_Q=b_Q, b_K=b_K,
+        ln1=replace(block.ln1, gamma=one_hot.new_ones(D), beta=one_hot.new_zeros(D))),),
     )  # fmt: skip
     tokens = repeated_tokens(V, 2, 6, torch.Generator().manual_seed(0))
     table = head_scores(made, tokens, 6)

@@ -18,7 +18,14 @@ from classroom import leaders, masks, pairs, rankings, recorded, tearing, trusti
 from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
 from softgeom.hardmax import check_theorem
 
-FILES = {"rankings": "1_rankings_and_regions", "winning": "2_who_can_win", "tearing": "3_where_attention_tears", "leaders": "4_leaders", "trusting": "5_trust_but_verify", "asking": "6_ask_more"}  # fmt: skip
+FILES = {
+    "rankings": "1_rankings_and_regions",
+    "winning": "2_who_can_win",
+    "tearing": "3_where_attention_tears",
+    "leaders": "4_leaders",
+    "trusting": "5_trust_but_verify",
+    "asking": "6_ask_more",
+}
 PICTURE = "a picture"  # what an output counts as that shows one
 
 

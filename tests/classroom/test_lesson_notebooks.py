@@ -21,7 +21,11 @@ def test_a_lesson_runs_unanswered_and_its_solutions_are_right(
     notebook = lesson(name)
     numbers = list(classroom.LESSONS[name].EXERCISES)
     solutions = ", ".join(f"{number}: solution_{number}" for number in numbers)
-    notebook.cells.append(nbformat.v4.new_code_cell(f"{{k: classroom.check(f'{name}-{{k}}', v) for k, v in {{{solutions}}}.items()}}"))  # fmt: skip
+    notebook.cells.append(
+        nbformat.v4.new_code_cell(
+            f"{{k: classroom.check(f'{name}-{{k}}', v) for k, v in {{{solutions}}}.items()}}"
+        )
+    )
     notebook.cells.append(nbformat.v4.new_code_cell("import sys; 'torch' in sys.modules"))
     started = time.monotonic()
     texts = execute(notebook)

@@ -115,7 +115,11 @@ def _replies(notebook, text_of):
 
 def test_every_question_is_answered_here():
     """With the answers that the tests of each lesson give to the desk, and no question left out."""
-    assert set(ANSWERS) == {f"{name}-{key}" for name, lesson in classroom.LESSONS.items() for key in (*lesson.EXERCISES, *lesson.PREDICTIONS)}  # fmt: skip
+    assert set(ANSWERS) == {
+        f"{name}-{key}"
+        for name, lesson in classroom.LESSONS.items()
+        for key in (*lesson.EXERCISES, *lesson.PREDICTIONS)
+    }
 
 
 @pytest.mark.parametrize("name", classroom.LESSONS)

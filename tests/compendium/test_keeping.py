@@ -240,7 +240,9 @@ def test_descriptions_tell_values_apart():
 
 @pytest.mark.torture
 def test_a_sign_flipped_in_the_training_loop_trains_again(repository, tmp_path):
-    """The whole way: the model that notebook 01 trains, at its smallest, in a copy of the library."""
+    """The whole way: the model that notebook 01 trains, at its smallest, in a copy of the
+    library.
+    """
     lib = tmp_path / "lib"
     for house in ("softgeom", "compendium"):
         shutil.copytree(
@@ -253,9 +255,12 @@ from compendium import corpora
 from compendium.models import load_encoded, trained_gpt
 from softgeom.language_model import GPTConfig, TrainingConfig
 text = "the cat sat on the mat. " * 60
-encoded = load_encoded("imdb", 260, text=corpora.Text(text, text, text, corpora.Source("a text", "local")))
+parts = corpora.Text(text, text, text, corpora.Source("a text", "local"))
+encoded = load_encoded("imdb", 260, text=parts)
 gpt = GPTConfig(d_vocab=len(encoded.tokenizer), d_model=8, n_heads=1, n_layers=1, d_mlp=8, n_ctx=8)
-config = TrainingConfig(steps=8, batch_size=4, warmup_steps=1, evaluate_every=8, evaluation_windows=4)
+config = TrainingConfig(
+    steps=8, batch_size=4, warmup_steps=1, evaluate_every=8, evaluation_windows=4
+)
 print("loss", trained_gpt("gpt", "smoke", encoded, gpt, config).about["losses"][-1])
 """
 

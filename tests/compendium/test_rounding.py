@@ -1,4 +1,6 @@
-"""Reruns that differ by rounding leave files alone; anything that a reader could see rewrites them."""
+"""Reruns that differ by rounding leave files alone; anything that a reader could see rewrites
+them.
+"""
 
 from __future__ import annotations
 

@@ -47,8 +47,11 @@ def test_the_drawn_curve_is_where_the_function_vanishes(javascript):
     """
     body = """
     const field = m.sampleField((x) => x[0] * x[0] + x[1] * x[1] - 1, 2);
-    const area = (p) => p.reduce((sum, [x, y], k) => sum + (x * p[(k + 1) % p.length][1] - y * p[(k + 1) % p.length][0]) / 2, 0);
-    return {points: m.contour(field, 0).flat(), area: m.regionBelow(field, 0).reduce((sum, p) => sum + area(p), 0)};"""
+    const next = (p, k) => p[(k + 1) % p.length];
+    const area = (p) =>
+      p.reduce((sum, [x, y], k) => sum + (x * next(p, k)[1] - y * next(p, k)[0]) / 2, 0);
+    return {points: m.contour(field, 0).flat(),
+            area: m.regionBelow(field, 0).reduce((sum, p) => sum + area(p), 0)};"""
     seen = javascript("field", body)
     points = np.array(seen["points"])
     np.testing.assert_allclose(np.hypot(*points.T), 1, atol=1e-3)
@@ -155,7 +158,8 @@ def test_hardmax_layers_and_leaders_agree(javascript):
 def test_warm_layers_agree_and_cool_down_to_hardmax(javascript):
     body = """
     return argument.map(({Z, alpha, ratio, angle, temperature}) =>
-      m.trajectory(Z, m.scoreMatrix(ratio, angle), alpha, 6, temperature).map((state) => state.Z));"""
+      m.trajectory(Z, m.scoreMatrix(ratio, angle), alpha, 6, temperature)
+        .map((state) => state.Z));"""
     cases = [
         case | {"temperature": T}
         for case, T in zip(_starts()[:20], np.geomspace(0.05, 3, 20), strict=True)

@@ -248,7 +248,8 @@ def test_guards_are_no_prisoners_where_corners_suffice(javascript):
 PAIRS = """
 return argument.map(({W, half}) => {
   const layer = m.makeLayer(W, null);
-  return m.pairsTogether(layer).map(({pair, why}) => ({pair, why, corners: m.pairCell(layer, pair, half).length}));
+  const corners = (pair) => m.pairCell(layer, pair, half).length;
+  return m.pairsTogether(layer).map(({pair, why}) => ({pair, why, corners: corners(pair)}));
 });
 """
 

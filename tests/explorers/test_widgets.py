@@ -70,7 +70,9 @@ def test_a_bad_layer_is_refused_in_one_sentence_and_the_state_kept(change, told)
 
 
 def test_the_browser_s_messages_pass_the_same_gate():
-    """`set_state` is what a message of the browser ends in; weights and biases may change together."""
+    """`set_state` is what a message of the browser ends in; weights and biases may change
+    together.
+    """
     explorer = SoftmaxExplorer(TRIANGLE)
     explorer.set_state({"W": [*TRIANGLE, [0, 0.5]], "b": [0, 0, 0, 1]})
     assert explorer.W.shape == (4, 2)

@@ -56,8 +56,10 @@ def test_it_is_transformers_llama(llama):
     transformers = pytest.importorskip("transformers")
     config = transformers.LlamaConfig(
         vocab_size=SIZES.d_vocab, hidden_size=SIZES.d_model, intermediate_size=SIZES.d_mlp,
-        num_hidden_layers=SIZES.n_layers, num_attention_heads=SIZES.n_heads, num_key_value_heads=SIZES.n_kv_heads,
-        max_position_embeddings=SIZES.n_ctx, rms_norm_eps=SIZES.rms_norm_eps, tie_word_embeddings=False,
+        num_hidden_layers=SIZES.n_layers, num_attention_heads=SIZES.n_heads,
+        num_key_value_heads=SIZES.n_kv_heads,
+        max_position_embeddings=SIZES.n_ctx, rms_norm_eps=SIZES.rms_norm_eps,
+        tie_word_embeddings=False,
         attn_implementation="eager",
     )  # fmt: skip
     theirs = transformers.LlamaForCausalLM(config).double().eval()
@@ -174,7 +176,9 @@ def test_pieces_merge_by_score_and_unknown_characters_become_bytes():
 
 
 def test_words_merge_apart_where_no_piece_reaches_over_a_blank():
-    """The same ids as merging the whole text at once, also where a piece does reach over a blank."""
+    """The same ids as merging the whole text at once, also where a piece does reach over a
+    blank.
+    """
     text = "abb ab  b a  abb"
     for pieces in (PIECES, (*PIECES, b"b a")):
         tokenizer = PieceTokenizer(pieces, tuple(-float(i % 7) for i in range(len(pieces))))

@@ -71,7 +71,8 @@ def test_heads_add_up_inside_the_determinant(method):
 
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(
-    seed=st.integers(0, 2**31), T=st.integers(1, 6), d=st.integers(1, 4), r=st.integers(1, 5), H=st.integers(1, 3),
+    seed=st.integers(0, 2**31), T=st.integers(1, 6), d=st.integers(1, 4), r=st.integers(1, 5),
+    H=st.integers(1, 3),
     values=st.booleans(), size=st.sampled_from([0.1, 1.0, 3.0]),
 )  # fmt: skip
 def test_exact_methods_agree_in_value_sign_and_gradient_on_either_side_of_the_boundary(
@@ -131,7 +132,9 @@ def test_positions_select_rows():
 
 
 def _on_the_line(variance: float, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Position 3 of (-u, u, 0) has weights 1/2 and variance u^2, so that J = 1 - c u^2 with c = 1."""
+    """Position 3 of (-u, u, 0) has weights 1/2 and variance u^2, so that J = 1 - c u^2 with c =
+    1.
+    """
     u = variance**0.5
     return torch.tensor([[-u], [u], [0.0]], dtype=dtype), torch.ones(1, 1, dtype=dtype)
 

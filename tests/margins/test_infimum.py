@@ -1,4 +1,6 @@
-"""Limits and bounds of the penalty: each theorem on random embeddings, and its hypothesis dropped."""
+"""Limits and bounds of the penalty: each theorem on random embeddings, and its hypothesis
+dropped.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The closed forms of Appendices A and B against automatic differentiation and against hand counts."""
+"""The closed forms of Appendices A and B against automatic differentiation and against hand
+counts.
+"""
 
 from __future__ import annotations
 

@@ -108,7 +108,9 @@ def _least(D: Integers, c: Integers, region: Region, unit: int = 1) -> list[Frac
 def _smallest_of_each(
     classes: NDArray[np.intp], value: Integers, total: Integers
 ) -> NDArray[np.intp]:
-    """Places that may hold the least ``value / total`` of their class: those within rounding of it."""
+    """Places that may hold the least ``value / total`` of their class: those within rounding of
+    it.
+    """
     small = value.dtype != object
     rough = (
         value / total

@@ -39,7 +39,9 @@ class WideLayer:
 
 
 def padded(rng: np.random.Generator, tiny: TinyLayer, classes: int) -> WideLayer | None:
-    """The tiny layer with others, up to so many classes in all, shuffled; None where too few fit."""
+    """The tiny layer with others, up to so many classes in all, shuffled; None where too few
+    fit.
+    """
     rows, bias = _exact(tiny.layer.W), None
     if tiny.layer.b is not None:
         bias = [row[0] for row in _exact(tiny.layer.b[:, None])]

@@ -132,7 +132,6 @@ def _replace_all(content: bytes, old: bytes, new: bytes) -> bytes:
 
 
 # ---- npz
-# -------------------------------------------------------------------------------------------------------------------
 
 
 def _npz() -> Iterator[Case]:
@@ -383,7 +382,6 @@ def _weights() -> Iterator[Case]:
 
 
 # ---- safetensors
-# -----------------------------------------------------------------------------------------------------------
 
 
 def _safetensors_bytes(header: Any, data: bytes, length: int | None = None) -> bytes:
@@ -489,7 +487,6 @@ def _safetensors() -> Iterator[Case]:
 
 
 # ---- ONNX
-# ------------------------------------------------------------------------------------------------------------------
 
 
 # bytes that a node of a graph takes as Python's objects: the file names no tensor for it
@@ -657,7 +654,6 @@ def _onnx() -> Iterator[Case]:
 
 
 # ---- PyTorch and pickles
-# ---------------------------------------------------------------------------------------------------
 
 
 def _torch() -> Iterator[Case]:
@@ -737,7 +733,6 @@ def _pickles() -> Iterator[Case]:
 
 
 # ---- Folders of a model
-# ----------------------------------------------------------------------------------------------------
 
 
 def _folders() -> Iterator[Case]:

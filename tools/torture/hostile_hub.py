@@ -115,7 +115,6 @@ def cases() -> Iterator[Case]:
 
 
 # ---- Ways to misbehave
-# -----------------------------------------------------------------------------------------------------
 
 
 def _http(status: str, headers: dict[str, str], body: bytes = b"") -> bytes:
@@ -242,7 +241,6 @@ _RANGES: dict[str, Callable[[socket.socket, Request], None]] = {
 
 
 # ---- The server
-# ------------------------------------------------------------------------------------------------------------
 
 
 @contextmanager

@@ -54,7 +54,8 @@ from softgeom.language_model.saved import save_model
 tokens = (np.cumsum(np.random.default_rng(5).integers(1, 4, 20000)) % 29).astype(np.int32)
 torch.manual_seed(0)
 model = GPT(GPTConfig(d_vocab=29, d_model=16, n_heads=2, n_layers=2, d_mlp=32, n_ctx=32))
-config = TrainingConfig(steps=400, batch_size=8, learning_rate=1e-2, warmup_steps=2, evaluate_every=40, evaluation_windows=5, seed=3)
+config = TrainingConfig(steps=400, batch_size=8, learning_rate=1e-2, warmup_steps=2,
+                        evaluate_every=40, evaluation_windows=5, seed=3)
 
 def log(evaluation):
     with open("steps.log", "a") as file:
@@ -68,7 +69,9 @@ _NOTEBOOKS = ("10_braid_counts", "12_first_scan")  # two at a time; one of them 
 
 @dataclass(frozen=True)
 class Work:
-    """A command, the files that it must leave, and those that are final as soon as they are there."""
+    """A command, the files that it must leave, and those that are final as soon as they are
+    there.
+    """
 
     command: list[str]
     results: tuple[str, ...]
@@ -261,7 +264,9 @@ def _members(session: int) -> list[int]:
 
 
 def _finished(work: Work, folder: Path) -> dict[str, Any]:
-    """What is final: files by inode and time, the log of a training by how often it has each step."""
+    """What is final: files by inode and time, the log of a training by how often it has each
+    step.
+    """
     found: dict[str, Any] = {}
     for path in (path for pattern in work.finished for path in folder.glob(pattern)):
         if path.suffix == ".log":

@@ -7,8 +7,10 @@ is the second route beside the model's own forward pass. With rows as states, D 
 K = d_head, F = d_mlp, V = d_vocab, one block is (002, "Attention Block" and "Feedforward Network
 Block", with the norms that the block equations there leave out)
 
-    x_mid = x + sum_h softmax(q_h k_h^T / sqrt(K)) v_h W_O_h + b_O,    q_h, k_h, v_h = N1(x) W_h + b_h, q and k turned,
-    x'    = x_mid + a W_out + b_out,    a = g(y W_in + b_in)  or  g(y W_gate + b_gate) * (y W_in + b_in),
+    x_mid = x + sum_h softmax(q_h k_h^T / sqrt(K)) v_h W_O_h + b_O,
+        q_h, k_h, v_h = N1(x) W_h + b_h, q and k turned,
+    x'    = x_mid + a W_out + b_out,
+        a = g(y W_in + b_in)  or  g(y W_gate + b_gate) * (y W_in + b_in),
 
 with y = N2(x_mid), and the logits are N_final(x) W_U^T + b_U. Biases that a model lacks are zero;
 folding fills them. Key and value heads that query heads share are repeated, so that head h always

@@ -5,9 +5,9 @@ Random tokens, read twice, leave a head nothing to go by but positions and repet
 2021; Olsson et al. 2022). With a start token, n random ones, and the same n again, the weight that
 a head gives from position i
 
-    to i - 1            is its previous-token score (all positions),
-    to i - n            its duplicate-token score   (second half),
-    to i - n + 1        its induction score         (second half): the token that followed last time,
+    to i - 1      is its previous-token score (all positions),
+    to i - n      its duplicate-token score   (second half),
+    to i - n + 1  its induction score         (second half): the token that followed last time,
 
 each a mean over positions and texts; a head that spreads its attention evenly has the mean of 1 /
 (i + 1). Composition asks, of weights alone, how much of what head 1 writes is read by head 2 (row

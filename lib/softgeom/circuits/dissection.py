@@ -44,9 +44,9 @@ def dissect(
     ----------
     model : torch.nn.Module
         A GPT or Llama of `softgeom.language_model`, or a GPT-2, Llama, Qwen2 or Gemma (1) of
-        Transformers. Ours are read by the names of their parameters: a norm without ``b`` is an RMSNorm, an MLP
-        with ``W_gate`` is gated, and fewer key heads than query heads are shared. Transformers' are
-        read from configuration and state dict, see `dissect_weights`.
+        Transformers. Ours are read by the names of their parameters: a norm without ``b`` is an
+        RMSNorm, an MLP with ``W_gate`` is gated, and fewer key heads than query heads are shared.
+        Transformers' are read from configuration and state dict, see `dissect_weights`.
     name : str
         For tables and figures.
     dtype : torch.dtype

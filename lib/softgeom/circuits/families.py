@@ -4,11 +4,13 @@ Qwen2, Gemma 1.
 Nothing of a model runs and Transformers need not be installed: a configuration is a mapping, a
 state dict a mapping of tensors. The four families are one block with other parts:
 
-    GPT-2     LayerNorm, learned positions, biases everywhere (also b_O), two-matrix network with the tanh form of GELU,
-              matrices stored as x W and queries, keys, values side by side in one of them;
+    GPT-2     LayerNorm, learned positions, biases everywhere (also b_O), two-matrix network with
+              the tanh form of GELU, matrices stored as x W and queries, keys, values side by side
+              in one of them;
     Llama     RMSNorm, rotary positions, heads that share keys, gated network;
     Qwen2     the same with biases of queries, keys and values;
-    Gemma 1   the same without, with gains stored as 1 + w, embeddings multiplied by sqrt(D), gates through GELU.
+    Gemma 1   the same without, with gains stored as 1 + w, embeddings multiplied by sqrt(D), gates
+              through GELU.
 
 Their rotary positions turn coordinate p with p + K/2, ours adjacent ones, so the columns of W_Q and
 W_K are reordered. Every tensor of the state dict must have found its place, so that a variant with
@@ -168,17 +170,20 @@ def _gpt2(facts: Mapping[str, Any], weights: _Weights, name: str) -> Anatomy:
         b_Q, b_K, b_V = (part.view(H, K) for part in shifts.split(D))
         return BlockAnatomy(
             ln1=norm(f"{at}.ln_1"), W_Q=W_Q, b_Q=b_Q, W_K=W_K, b_K=b_K, W_V=W_V, b_V=b_V,
-            W_O=weights(f"{at}.attn.c_proj.weight", D, D).view(H, K, D), b_O=weights(f"{at}.attn.c_proj.bias", D),
+            W_O=weights(f"{at}.attn.c_proj.weight", D, D).view(H, K, D),
+            b_O=weights(f"{at}.attn.c_proj.bias", D),
             ln2=norm(f"{at}.ln_2"), W_gate=None, b_gate=None,
             W_in=weights(f"{at}.mlp.c_fc.weight", D, F_), b_in=weights(f"{at}.mlp.c_fc.bias", F_),
-            W_out=weights(f"{at}.mlp.c_proj.weight", F_, D), b_out=weights(f"{at}.mlp.c_proj.bias", D),
+            W_out=weights(f"{at}.mlp.c_proj.weight", F_, D),
+            b_out=weights(f"{at}.mlp.c_proj.bias", D),
             activation=_activation(facts.get("activation_function", "gelu_new")),
         )  # fmt: skip
 
     return Anatomy(
         name=name, W_E=W_E, blocks=tuple(block(f"h.{i}") for i in range(L)), ln_final=norm("ln_f"),
         W_U=weights("lm_head.weight", V, D) if "lm_head.weight" in weights else W_E.clone(),
-        b_U=W_E.new_zeros(V), rotary_base=None, n_ctx=T, tied=bool(facts.get("tie_word_embeddings", True)),
+        b_U=W_E.new_zeros(V), rotary_base=None, n_ctx=T,
+        tied=bool(facts.get("tie_word_embeddings", True)),
         W_pos=weights("wpe.weight", T, D),
     )  # fmt: skip
 
@@ -244,19 +249,25 @@ def _gated(
         return BlockAnatomy(
             ln1=norm(f"{at}.input_layernorm"), W_Q=W_Q, b_Q=b_Q, W_K=W_K, b_K=b_K, W_V=W_V, b_V=b_V,
             W_O=weights(f"{at}.self_attn.o_proj.weight", D, H * K).T.reshape(H, K, D),
-            b_O=weights.bias(f"{at}.self_attn.o_proj.bias", D), ln2=norm(f"{at}.post_attention_layernorm"),
-            W_gate=weights(f"{at}.mlp.gate_proj.weight", F_, D).T.contiguous(), b_gate=weights.bias(f"{at}.mlp.gate_proj.bias", F_),
-            W_in=weights(f"{at}.mlp.up_proj.weight", F_, D).T.contiguous(), b_in=weights.bias(f"{at}.mlp.up_proj.bias", F_),
-            W_out=weights(f"{at}.mlp.down_proj.weight", D, F_).T.contiguous(), b_out=weights.bias(f"{at}.mlp.down_proj.bias", D),
+            b_O=weights.bias(f"{at}.self_attn.o_proj.bias", D),
+            ln2=norm(f"{at}.post_attention_layernorm"),
+            W_gate=weights(f"{at}.mlp.gate_proj.weight", F_, D).T.contiguous(),
+            b_gate=weights.bias(f"{at}.mlp.gate_proj.bias", F_),
+            W_in=weights(f"{at}.mlp.up_proj.weight", F_, D).T.contiguous(),
+            b_in=weights.bias(f"{at}.mlp.up_proj.bias", F_),
+            W_out=weights(f"{at}.mlp.down_proj.weight", D, F_).T.contiguous(),
+            b_out=weights.bias(f"{at}.mlp.down_proj.bias", D),
             activation=activation,
         )  # fmt: skip
 
     W_E = weights("embed_tokens.weight", V, D)
     W_U = weights("lm_head.weight", V, D) if "lm_head.weight" in weights else W_E
     return Anatomy(
-        name=name, W_E=W_E * stretch if stretch != 1 else W_E, blocks=tuple(block(f"layers.{i}") for i in range(L)),
+        name=name, W_E=W_E * stretch if stretch != 1 else W_E,
+        blocks=tuple(block(f"layers.{i}") for i in range(L)),
         ln_final=norm("norm"), W_U=W_U, b_U=W_E.new_zeros(V), rotary_base=_rotary_base(facts),
-        n_ctx=int(facts["max_position_embeddings"]), group=H // G, tied=bool(facts.get("tie_word_embeddings", False)),
+        n_ctx=int(facts["max_position_embeddings"]), group=H // G,
+        tied=bool(facts.get("tie_word_embeddings", False)),
     )  # fmt: skip
 
 

@@ -3,7 +3,8 @@ copies (OV).
 
 With row states x (D), a head's write and its attention logits are
 
-    sum_j a_ij x_j W_OV,  W_OV = W_V W_O (D, D);      l_ij = x_i W_QK x_j^T / sqrt(K),  W_QK = W_Q W_K^T (D, D),
+    sum_j a_ij x_j W_OV,            W_OV = W_V W_O (D, D);
+    l_ij = x_i W_QK x_j^T / sqrt(K),  W_QK = W_Q W_K^T (D, D),
 
 both of rank at most K = d_head, so they are kept as two factors. (The notes write W_QK = W_Q W_K,
 which lacks the transpose.) Rotary positions turn the query of position i by R(i) and the key of

@@ -5,7 +5,8 @@ A state z is a row of d coordinates; mu(z) its mean, sigma(z) its standard devia
 - 1). With P = I - 1 1^T / d, the projection on the hyperplane orthogonal to (1, ..., 1), and eps >
 0 that keeps the division finite,
 
-    LayerNorm(z) = z P / sqrt(sigma(z)^2 + eps) * gamma + beta,    RMSNorm(z) = z / sqrt(mean(z^2) + eps) * gamma.
+    LayerNorm(z) = z P / sqrt(sigma(z)^2 + eps) * gamma + beta,
+    RMSNorm(z) = z / sqrt(mean(z^2) + eps) * gamma.
 
 As |z P| = sqrt(d) sigma(z), what stands before gamma lies on a sphere of radius sqrt(d) sigma /
 sqrt(sigma^2 + eps), just inside sqrt(d). For a fixed sigma(z) the map is affine, z L + beta with L
@@ -51,7 +52,9 @@ class Normalisation:
 
 @dataclass(frozen=True)
 class Division:
-    """What is left of a norm after folding: the division by the scale, which depends on the state."""
+    """What is left of a norm after folding: the division by the scale, which depends on the
+    state.
+    """
 
     eps: float
     centred: bool

@@ -1,7 +1,7 @@
 """The feed-forward network as a key-value memory (002, "Feedforward Network Block").
 
-    FFN(y) = g(y W_in) W_out + b_out = sum_f a_f(y) v_f + b_out,    key k_f = column f of W_in (D), value v_f = row f
-    of W_out (D).
+    FFN(y) = g(y W_in) W_out + b_out = sum_f a_f(y) v_f + b_out,
+    key k_f = column f of W_in (D), value v_f = row f of W_out (D).
 
 (The notes give W_out the shape (D, F); rows as values need (F, D).) A key fires on inputs y, its
 value row is read by the unembedding: v_f u_t / s is what one unit of activation adds to the logit

@@ -7,8 +7,9 @@ weights are the model's, nothing is linearised.
 
     ablation            z_h <- zero or mean; everything behind it is computed again
     activation patching z_h <- that of another prompt; everything behind it is computed again
-    path patching       the receiver alone reads a stream in which the sender's write is the donor's; every other
-                        component between them keeps what it had (Wang et al. 2023)
+    path patching       the receiver alone reads a stream in which the sender's write is the
+                        donor's; every other component between them keeps what it had (Wang et al.
+                        2023)
 
 A direct share (`stream.logit_shares`) says what is *in* a logit; an intervention says what happens
 *without* a writer: later blocks read it too, may make up for its loss, and the last norm divides by

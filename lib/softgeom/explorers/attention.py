@@ -2,10 +2,10 @@
 singular (003, Theorem 1).
 
     explorer = AttentionExplorer()
-    explorer                          # show it; drag the token x
-    explorer.X, explorer.M            # tokens (T, 2), the last one being x, and the coupling matrix W_K^T W_Q (2, 2)
-    explorer.weights                  # the attention of x on its past
-    explorer.determinants             # det J_i of every position; the support token has the smallest
+    explorer                  # show it; drag the token x
+    explorer.X, explorer.M    # tokens (T, 2), the last one being x, and coupling W_K^T W_Q (2, 2)
+    explorer.weights          # the attention of x on its past
+    explorer.determinants     # det J_i of every position; the support token has the smallest
 
 The numbers come from `softgeom.margins.jacobian` with strict-causal attention, W_K = I and W_Q = M.
 """

@@ -17,10 +17,12 @@ _TRIANGLE = [[0.0, 2.0], [-1.75, -1.0], [1.75, -1.0], [0.25, 0.0]]
 # A hexagon with some 64ths added at random: regular ones are in special position, and their
 # rankings fewer.
 _RING = [
-    [1.734375, 0.0625], [0.84375, 1.515625], [-0.828125, 1.453125], [-1.8125, 0.171875], [-0.875, -1.4375], [0.859375, -1.640625],
+    [1.734375, 0.0625], [0.84375, 1.515625], [-0.828125, 1.453125], [-1.8125, 0.171875],
+    [-0.875, -1.4375], [0.859375, -1.640625],
 ]  # fmt: skip
 _INSIDE = [
-    [0.484375, 0.296875], [-0.546875, 0.796875], [0.296875, -0.765625], [-0.625, -0.359375], [1.15625, 0.5], [0.03125, 1.296875],
+    [0.484375, 0.296875], [-0.546875, 0.796875], [0.296875, -0.765625], [-0.625, -0.359375],
+    [1.15625, 0.5], [0.03125, 1.296875],
 ]  # fmt: skip
 
 SOFTMAX_PRESETS: list[State] = [
@@ -155,7 +157,7 @@ ATTENTION_PRESETS: list[State] = [
         "X": [*_PAST, [0.5, -0.25]],
         "coupling": 0.9375,
         "turn": 0.0,
-        "note": "Between the tokens the weights change quickly with x: there the margin is used up.",
+        "note": "Between the tokens the weights change quickly with x, and use the margin up.",
     },
     {
         "name": "Two tokens: a fold",
@@ -202,7 +204,7 @@ FOLD_PRESETS: list[State] = [
         "past": [-1.0, 1.0],
         "coupling": 0.5,
         "level": 0.125,
-        "note": "Turn c up: the slope at the middle is 1 − c, for there both tokens weigh the same.",
+        "note": "Turn c up: the slope at the middle is 1 − c, as both tokens weigh the same there.",
     },
     {
         "name": "A fold: three tokens, one residual",
@@ -243,7 +245,8 @@ HARDMAX_PRESETS: list[State] = [
     {
         "name": "Three leaders",
         "Z": [
-            [2.0, 0.5], [-1.5, 1.5], [-0.5, -2.0], [0.75, 0.5], [-0.5, 0.75], [0.25, -0.75], [-0.75, -0.25], [1.0, -0.5],
+            [2.0, 0.5], [-1.5, 1.5], [-0.5, -2.0], [0.75, 0.5], [-0.5, 0.75], [0.25, -0.75],
+            [-0.75, -0.25], [1.0, -0.5],
         ],
         "alpha": 0.5,
         "ratio": 1.0,
@@ -252,7 +255,8 @@ HARDMAX_PRESETS: list[State] = [
     },
     {
         "name": "A square: four leaders",
-        "Z": [[1.5, 1.5], [-1.5, 1.5], [-1.5, -1.5], [1.5, -1.5], [0.5, 0.25], [-0.25, 0.75], [-0.5, -0.5]],
+        "Z": [[1.5, 1.5], [-1.5, 1.5], [-1.5, -1.5], [1.5, -1.5], [0.5, 0.25], [-0.25, 0.75],
+        [-0.5, -0.5]],
         "alpha": 1.0,
         "ratio": 1.0,
         "angle": 0.0,
@@ -264,7 +268,10 @@ HARDMAX_PRESETS: list[State] = [
         "alpha": 1.0,
         "ratio": 1.0,
         "angle": 0.0,
-        "note": ("z₄ and z₅ score two leaders alike, so they end between them: the projection of the " "origin on the edge."),
+        "note": (
+            "z₄ and z₅ score two leaders alike, so they end between them: the projection of the "
+            "origin on the edge."
+        ),
     },
     {
         "name": "An emerging leader",
@@ -272,17 +279,24 @@ HARDMAX_PRESETS: list[State] = [
         "alpha": 0.5,
         "ratio": 1.0,
         "angle": 0.0,
-        "note": ("Nobody leads on the left at first. The tokens there pull on each other until one is " "alone in front."),
+        "note": (
+            "Nobody leads on the left at first. The tokens there pull on each other until one is "
+            "alone in front."
+        ),
     },
     {
         "name": "A stretched A changes the leaders",
         "Z": [
-            [2.0, 0.5], [-1.5, 1.5], [-0.5, -2.0], [0.75, 0.5], [-0.5, 0.75], [0.25, -0.75], [-0.75, -0.25], [1.0, -0.5],
+            [2.0, 0.5], [-1.5, 1.5], [-0.5, -2.0], [0.75, 0.5], [-0.5, 0.75], [0.25, -0.75],
+            [-0.75, -0.25], [1.0, -0.5],
         ],
         "alpha": 0.5,
         "ratio": 16.0,
         "angle": 30.0,
-        "note": ("Questions A z bend towards the long axis of A: now z₂ finds z₃ farther than itself, " "and follows."),
+        "note": (
+            "Questions A z bend towards the long axis of A: now z₂ finds z₃ farther than itself, "
+            "and follows."
+        ),
     },
 ]  # fmt: skip
 

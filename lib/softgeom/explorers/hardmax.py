@@ -90,7 +90,9 @@ class HardmaxExplorer(Explorer):
 
     @property
     def leaders(self) -> np.ndarray:
-        """Which tokens lead at some layer up to `layers`, (n,) booleans; none above temperature 0."""
+        """Which tokens lead at some layer up to `layers`, (n,) booleans; none above temperature
+        0.
+        """
         if self.temperature > 0:
             return np.zeros(len(self.Z), bool)
         return np.asarray(leader_history(self.states, self.A).any(axis=0))

@@ -44,7 +44,11 @@ class FeedForward:
     p: Token
 
     def __call__(self, tokens: Sequence[Token]) -> list[Token]:
-        return [_moved(z, self.p, sum((c * max(Fraction(0), _dot(a, z) + b) for a, b, c in self.neurons), Fraction(0))) for z in tokens]  # fmt: skip
+        def added(z: Token) -> Fraction:
+            terms = (c * max(Fraction(0), _dot(a, z) + b) for a, b, c in self.neurons)
+            return sum(terms, Fraction(0))
+
+        return [_moved(z, self.p, added(z)) for z in tokens]
 
     @property
     def parameters(self) -> int:
@@ -101,7 +105,9 @@ class ExactClassifier:
 
     @property
     def blocks(self) -> int:
-        """Attention layers with the feed-forward layers around them, and the first and last layer."""
+        """Attention layers with the feed-forward layers around them, and the first and last
+        layer.
+        """
         return len(self.tests) + 2
 
     @property
@@ -147,7 +153,9 @@ def classify_exactly(
     minus = tuple(-x for x in s)
     one = _exact([0] * d)
     # -w + 1 of a token: max(0, -w) - max(0, w), and a neuron that is always 1.
-    layers: list[FeedForward | Attention] = [FeedForward(((minus, Fraction(0), Fraction(1)), (s, Fraction(0), Fraction(-1)), (one, Fraction(1), Fraction(1))), p)]  # fmt: skip
+    zero, unit = Fraction(0), Fraction(1)
+    first = FeedForward(((minus, zero, unit), (s, zero, -unit), (one, unit, unit)), p)
+    layers: list[FeedForward | Attention] = [first]
     for k, test in enumerate(tests):
         height, place = Fraction(2) ** k / share, _dot(u, test)
         layers.append(FeedForward(_hat(u, place, width, height), p))

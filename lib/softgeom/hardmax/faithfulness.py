@@ -139,7 +139,9 @@ class Convergence:
 
 @torch.no_grad()
 def compare_with_limit(model: Classifier, bags: Bags, *, max_layers: int = 3000) -> Convergence:
-    """Run reviews on to the limit of the dynamics and compare: the test of "8 layers are enough"."""
+    """Run reviews on to the limit of the dynamics and compare: the test of "8 layers are
+    enough".
+    """
     twin = in_double(model)
     start = end = 0.0
     same: list[np.ndarray] = []

@@ -24,7 +24,9 @@ _compiled = njit(cache=True, error_model="numpy")
 
 @_compiled
 def _gather(E, words, counts, Z, share, word):
-    """The words that are there: tokens into Z (d, n), their shares and numbers; returns how many."""
+    """The words that are there: tokens into Z (d, n), their shares and numbers; returns how
+    many.
+    """
     n, total = 0, counts[0] * 0
     for i in range(len(words)):
         if counts[i] > 0:

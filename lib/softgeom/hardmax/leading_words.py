@@ -132,7 +132,9 @@ def context_area(anatomy: Anatomy, bags: Bags, labels: np.ndarray, neutral: np.n
 
 @dataclass(frozen=True)
 class Repetition:
-    """Reviews with repeated words under the theorem's definition, which asks for distinct tokens."""
+    """Reviews with repeated words under the theorem's definition, which asks for distinct
+    tokens.
+    """
 
     repeating: float  # share of reviews that repeat a word
     # share of the leaders, words merged, that are repeated: C_i = {i} cannot hold for a token that

@@ -2,7 +2,8 @@
 
 Source 004, "Computational contribution" (d = 2, K = 8, A = identity):
 
-    y = sigmoid( <w, mean_i z_i^K> + v ),   z_i^0 = E[word i],   the mean weighted by the words' counts.
+    y = sigmoid( <w, mean_i z_i^K> + v ),   z_i^0 = E[word i],
+    the mean weighted by the words' counts.
 
 Each argmax is held fixed in the gradient, the exact derivative almost everywhere;
 `attention="softmax"` is the source authors' surrogate at a temperature instead. Symbols: B reviews
@@ -138,7 +139,9 @@ def _step_of(alpha: float, recipe: Recipe) -> float:
 
 
 def random_start(size: int, recipe: Recipe) -> Tensor:
-    """Normal embeddings (W, d) of standard deviation `scale`: nothing about the words is built in."""
+    """Normal embeddings (W, d) of standard deviation `scale`: nothing about the words is built
+    in.
+    """
     generator = torch.Generator().manual_seed(recipe.seed)
     return recipe.scale * torch.randn(size, recipe.dimension, generator=generator)
 

@@ -76,7 +76,9 @@ def configuration_hash(*parts: Any) -> str:
 
 
 def draw_batch(tokens: Tokens, config: TrainingConfig, length: int, step: int) -> Tensor:
-    """The windows of one step, (batch_size, length + 1): a function of corpus, seed and step alone."""
+    """The windows of one step, (batch_size, length + 1): a function of corpus, seed and step
+    alone.
+    """
     starts = np.random.default_rng([config.seed, step]).integers(
         0, len(tokens) - length, config.batch_size
     )
@@ -84,7 +86,9 @@ def draw_batch(tokens: Tokens, config: TrainingConfig, length: int, step: int) -
 
 
 def learning_rate(config: TrainingConfig, step: int) -> float:
-    """Linear rise over the warm-up, then half a cosine down to ``final_fraction`` at the last step."""
+    """Linear rise over the warm-up, then half a cosine down to ``final_fraction`` at the last
+    step.
+    """
     if step < config.warmup_steps:
         return config.learning_rate * (step + 1) / config.warmup_steps
     progress = (step - config.warmup_steps) / max(1, config.steps - 1 - config.warmup_steps)

@@ -4,7 +4,8 @@ Same residual stream as `gpt.py`, other parts: RMSNorm (no centring, no bias), q
 share key and value heads in groups, and a gated feed-forward network (SwiGLU). With rows as states
 and TransformerLens's names,
 
-    x <- x + sum_h softmax(q_h k_g(h)^T / sqrt(d_head)) v_g(h) W_O_h,   x <- x + (silu(y W_gate) * (y W_in)) W_out,
+    x <- x + sum_h softmax(q_h k_g(h)^T / sqrt(d_head)) v_g(h) W_O_h,
+    x <- x + (silu(y W_gate) * (y W_in)) W_out,
     logits = RMS(x) W_U^T,
 
 where g(h) = h // (n_heads / n_kv_heads) and rotary positions turn adjacent pairs of coordinates.

@@ -65,7 +65,9 @@ class BytePairTokenizer:
         )
 
     def decode(self, tokens: Sequence[int] | Tokens) -> str:
-        """The text of a sequence of ids; bytes that are no UTF-8 become the replacement character."""
+        """The text of a sequence of ids; bytes that are no UTF-8 become the replacement
+        character.
+        """
         return self._inner.decode([int(token) for token in tokens], skip_special_tokens=False)
 
     def strings(self) -> list[str]:

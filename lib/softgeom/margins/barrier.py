@@ -4,7 +4,7 @@
 For tokens x_1..x_T with logits l_ij = (W_Q x_i).(W_K x_j), weights a_ij = softmax over j < i and
 covariance S_i = sum_j a_ij (x_j - xbar_i)(x_j - xbar_i)^T the barrier score of a position is
 
-    beta_i = -log |det J_i|,    J_i = I - S_i M,    M = W_K^T W_Q                                   (Theorem 1)
+    beta_i = -log |det J_i|,    J_i = I - S_i M,    M = W_K^T W_Q                    (Theorem 1)
 
 and with H heads, head h carrying the value map W_V^h, J_i = I - sum_h W_V^h S_i^h M_h.  Three exact
 routes:

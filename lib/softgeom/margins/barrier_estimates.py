@@ -11,11 +11,11 @@ With A_i = sum_h W_V^h S_i^h M_h and spectral radius rho(A_i) < 1,
   applied without being formed.
 
 Truncation error.  In the basis of the tokens A_i has the non-zero eigenvalues of N = P^(1/2) G
-P^(1/2), so
-|tr(A_i^k)| <= phi^k for k >= 2, phi = Frobenius norm of N, and for phi < 1 the neglected terms are at most
-phi^(order+1) / ((order+1)(1 - phi)).  For phi >= 1 no error is guaranteed (inf) and for rho >= 1
-the series diverges: use an exact method there.  The stochastic estimate adds a standard error over
-its probes, itself an estimate: with few probes it understates rare large deviations.
+P^(1/2), so |tr(A_i^k)| <= phi^k for k >= 2, phi = Frobenius norm of N, and for phi < 1 the
+neglected terms are at most phi^(order+1) / ((order+1)(1 - phi)).  For phi >= 1 no error is
+guaranteed (inf) and for rho >= 1 the series diverges: use an exact method there.  The stochastic
+estimate adds a standard error over its probes, itself an estimate: with few probes it understates
+rare large deviations.
 """
 
 from __future__ import annotations

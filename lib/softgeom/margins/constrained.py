@@ -4,12 +4,12 @@
 The past x_1..x_n is given, the tail y = (x_{n+1}, ..., x_T) is free.  With residuals e_i and
 margins m_i = 1 - c Var_i,
 
-    minimise  1/2 sum e_i(y)^2   subject to   m_i(y) >= level for every i in the tail                       (22)
+    minimise  1/2 sum e_i(y)^2   subject to   m_i(y) >= level for every i in the tail          (22)
 
-is relaxed to  1/2 sum e_i^2 - t sum log(m_i - level), whose minimisers for t -> 0 form the central path.  At t = s^2 and
-level = 0 the relaxation is s^2 times the negative log-density of the model (19, 21).  The margins
-are not concave in y: the feasible set may fall into pieces, and each piece has its own path and its
-own local optimum.
+is relaxed to  1/2 sum e_i^2 - t sum log(m_i - level), whose minimisers for t -> 0 form the central
+path.  At t = s^2 and level = 0 the relaxation is s^2 times the negative log-density of the model
+(19, 21).  The margins are not concave in y: the feasible set may fall into pieces, and each piece
+has its own path and its own local optimum.
 
 Shapes: past (n,), tail (k,), margins and multipliers (k,).
 """

@@ -24,7 +24,9 @@ from torch import Tensor
 
 
 class SignedLogDet(NamedTuple):
-    """log |det J|, sign of det J (-1, +1) and how many pivots were replaced; each of shape (...)."""
+    """log |det J|, sign of det J (-1, +1) and how many pivots were replaced; each of shape
+    (...).
+    """
 
     logabsdet: Tensor
     sign: Tensor

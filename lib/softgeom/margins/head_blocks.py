@@ -10,13 +10,15 @@ A token enters its own write as query, as key and as value. With ybar_i = sum_j 
 ybar_i, and kappa_ij = W_Q^T R_i^T R_j W_K y_j / sqrt(r), of mean kappabar_i, the derivative of the
 write by x_i is W_O C_i D_i with
 
-    C_i = a_ii W_V (I + u (W_K^T W_Q y_i)^T / sqrt(r)) + W_V sum_j a_ij (y_j - ybar_i)(kappa_ij - kappabar_i)^T,    (r, d)
-    D_i = dN/dx_i = diag(gamma) (P - n n^T / d) / s,   n = (x_i P) / s,                                             (d, d)
+    C_i = a_ii W_V (I + u (W_K^T W_Q y_i)^T / sqrt(r))
+          + W_V sum_j a_ij (y_j - ybar_i)(kappa_ij - kappabar_i)^T,                       (r, d)
+    D_i = dN/dx_i = diag(gamma) (P - n n^T / d) / s,   n = (x_i P) / s,                   (d, d)
 
 since R_i^T R_i = I in the term through the own key. Two maps are of interest, with the block of one
 position
 
-    residual map  e = x - attention(N(x)):  J = I_d - W_O C D,      stream map  x + attention(N(x)):  J = I_d + W_O C D,
+    residual map  e = x - attention(N(x)):  J = I_d - W_O C D,
+    stream map        x + attention(N(x)):  J = I_d + W_O C D,
 
 and det(I_d -+ W_O C D) = det(I_r -+ C D W_O): everything is read off the r x r matrix B = C D W_O,
 whose eigenvalues are those of W_O C D that may differ from zero. The residual map folds where an

@@ -70,7 +70,9 @@ class AttentionHeads:
 def prepare_heads(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor | None, positions: Tensor | None
 ) -> AttentionHeads:
-    """Check shapes, add the missing head axis, lift half precision to float32, flatten the batch."""
+    """Check shapes, add the missing head axis, lift half precision to float32, flatten the
+    batch.
+    """
     if X.ndim < 2 or X.shape[-2] == 0:
         raise ValueError(
             f"X must be (..., T, d) with T >= 1, got {tuple(X.shape)}: pass one sequence of "

@@ -105,12 +105,16 @@ def unseen_direction(X: Array, i: int) -> tuple[Array, float]:
 
 
 def lower_bound(X: Array, norm: float) -> float:
-    """-d log(1 + |M| R^2): no beta_i is below it for couplings of spectral norm at most ``norm``."""
+    """-d log(1 + |M| R^2): no beta_i is below it for couplings of spectral norm at most
+    ``norm``.
+    """
     return float(-X.shape[1] * np.log1p(norm * np.square(X).sum(axis=1).max()))
 
 
 def repaired(X: Array, M: Array, gamma: float) -> float:
-    """The mean of beta_i with gamma/2 |M|^2 added (Frobenius norm): bounded below, with a minimum."""
+    """The mean of beta_i with gamma/2 |M|^2 added (Frobenius norm): bounded below, with a
+    minimum.
+    """
     return float(barrier_scores(X, M).mean() + 0.5 * gamma * np.square(M).sum())
 
 

@@ -3,13 +3,14 @@ A and B).
 
 A layer of one head sends tokens x_1..x_T to residuals e_i = x_i - mu_i, with
 
-    logits   l_ij = (W_Q x_i).(W_K x_j),    weights a_ij = softmax of l_i. over j < i ("strict") or j <= i ("inclusive"),
+    logits   l_ij = (W_Q x_i).(W_K x_j),
+    weights  a_ij = softmax of l_i. over j < i ("strict") or j <= i ("inclusive"),
     summary  mu_i = sum_j a_ij W_V x_j,     mean xbar_i = sum_j a_ij x_j,
     covariance S_i = sum_j a_ij (x_j - xbar_i)(x_j - xbar_i)^T,     coupling M = W_K^T W_Q.
 
-A token enters mu_i in up to two ways.  As the query:  W_V S_i M.  As key and value j:  a_ij W_V (I + (x_j - xbar_i)(M x_i)^T).
-Hence de_i/dx_i = I - W_V S_i M in strict attention (Theorem 1), where a token is never its own key,
-and
+A token enters mu_i in up to two ways.  As the query:  W_V S_i M.  As key and value j:
+a_ij W_V (I + (x_j - xbar_i)(M x_i)^T).  Hence de_i/dx_i = I - W_V S_i M in strict
+attention (Theorem 1), where a token is never its own key, and
 
     de_i/dx_i = I - W_V S_i M - a_ii W_V (I + (x_i - xbar_i)(M x_i)^T)
 

@@ -4,8 +4,8 @@
 Given the past x_1..x_n the next token is x with residual e(x) = x - mu(x), mu(x) = sum_j a_j x_j, a
 = softmax(c x x_j). Then mu'(x) = c Var(x), with Var the variance of the past under a, so that
 
-    e'(x) = 1 - c Var(x)                         (Proposition 1; eqs. 8, 9: the margin of the position)
-    p(x | past) = N(e(x); 0, s^2) |e'(x)|         (eq. 11).
+    e'(x) = 1 - c Var(x)                    (Proposition 1; eqs. 8, 9: the margin of the position)
+    p(x | past) = N(e(x); 0, s^2) |e'(x)|   (eq. 11).
 
 Mass.  Substituting e on the intervals between critical points (zeros of e') shows that p integrates
 to the expected number of preimages E #{x : e(x) = e}, e ~ N(0, s^2).  Because mu is bounded, e is
@@ -83,7 +83,9 @@ def sequence_moments(sequences: Array, c: float) -> Moments:
 
 
 def sequence_log_density(sequences: Array, c: float, s: float) -> Array:
-    """Compute sum_i log N(e_i; 0, s^2) + log |1 - c Var_i| (eqs. 11, 12), (N, T) -> (N,); mu_1 = 0."""
+    """Compute sum_i log N(e_i; 0, s^2) + log |1 - c Var_i| (eqs. 11, 12), (N, T) -> (N,); mu_1 =
+    0.
+    """
     mean, variance = sequence_moments(sequences, c)
     return (norm.logpdf(sequences - mean, scale=s) + np.log(np.abs(1.0 - c * variance))).sum(axis=1)
 

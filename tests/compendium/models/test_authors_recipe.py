@@ -24,7 +24,18 @@ def data():
 
 def test_words_are_cleaned_as_the_authors_script_does():
     text = "The BEST<br />movie... soooo good!! see https://x.y/z, 10/10 don't café_au_lait"
-    assert published_bags.split_as_published(text) == ["The", "BESTmovie", "soo", "good", "see", "don", "t", "caf", "au", "lait"]  # fmt: skip
+    assert published_bags.split_as_published(text) == [
+        "The",
+        "BESTmovie",
+        "soo",
+        "good",
+        "see",
+        "don",
+        "t",
+        "caf",
+        "au",
+        "lait",
+    ]
 
 
 def test_plurals_go_to_a_singular_that_the_corpus_knows():
@@ -43,7 +54,8 @@ def test_plurals_go_to_a_singular_that_the_corpus_knows():
         "wolves",
     ]
     assert published_bags.singulars(words) == [
-        "movie", "movie", "box", "box", "story", "story", "woman", "woman", "thi", "thi", "glass", "wolves",
+        "movie", "movie", "box", "box", "story", "story", "woman", "woman", "thi", "thi", "glass",
+        "wolves",
     ]  # fmt: skip
 
 
@@ -93,7 +105,18 @@ def test_the_authors_recipe_trains_alpha_as_it_is_and_in_softmax(data):
 
 def curve(losses, tests, **more):
     epochs = np.arange(1, len(losses) + 1)
-    return pd.DataFrame({"epoch": epochs, "training_loss": losses, "test": tests, "alpha": 1.0, "seed": 0, "dimension": 2, "repeats": "counted"} | more)  # fmt: skip
+    return pd.DataFrame(
+        {
+            "epoch": epochs,
+            "training_loss": losses,
+            "test": tests,
+            "alpha": 1.0,
+            "seed": 0,
+            "dimension": 2,
+            "repeats": "counted",
+        }
+        | more
+    )
 
 
 def test_accuracies_are_compared_at_the_lowest_loss_that_both_reach():

@@ -1,4 +1,6 @@
-"""Tables of notebook 35 on small models: right sizes, right names, and nulls beside every number."""
+"""Tables of notebook 35 on small models: right sizes, right names, and nulls beside every
+number.
+"""
 
 from __future__ import annotations
 

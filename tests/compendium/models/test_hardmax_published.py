@@ -18,7 +18,8 @@ def folder(tmp_path, monkeypatch):
 
 def write(folder, **changes):
     arrays = {
-        "embedding": np.ones((5, 2)), "alpha": np.array([2.353]), "decoder_weight": np.array([[1.0, -1.0]]),
+        "embedding": np.ones((5, 2)), "alpha": np.array([2.353]),
+        "decoder_weight": np.array([[1.0, -1.0]]),
         "decoder_bias": np.array([0.5]), "layers": np.array(8), "temperature": np.array(0.001),
     } | changes  # fmt: skip
     np.savez(

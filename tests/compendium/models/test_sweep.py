@@ -195,8 +195,10 @@ def test_the_cost_is_told_before_anything_is_trained(monkeypatch) -> None:
 
 def test_a_sweep_is_described_by_its_notebook_s_parameters() -> None:
     told = {
-        "d_model": 8, "n_heads": 2, "n_layers": 1, "n_ctx": 8, "steps": 6, "epochs": 0.0, "batch_size": 4, "evaluate_every": 3,
-        "evaluation_windows": 4, "patience": 0, "precision": "float32", "compile_model": False, "rank": 2, "learning_rates": [0.01, 0.02],
+        "d_model": 8, "n_heads": 2, "n_layers": 1, "n_ctx": 8, "steps": 6, "epochs": 0.0,
+        "batch_size": 4, "evaluate_every": 3,
+        "evaluation_windows": 4, "patience": 0, "precision": "float32", "compile_model": False,
+        "rank": 2, "learning_rates": [0.01, 0.02],
     }  # fmt: skip
     text = SimpleNamespace(tokenizer=range(23), train=TOKENS, key="corpus")
     found = sweep.base_experiment(told, text)
