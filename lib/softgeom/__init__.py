@@ -13,33 +13,63 @@ shared leaves (`features`, `layer`, `checkpoints`, `language_model`) and never i
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING
 
-try:
-    __version__ = version("softgeom")
-except PackageNotFoundError:  # imported from a source folder that was never installed
-    __version__ = "0+unknown"
+if TYPE_CHECKING:  # what editors and type checkers see; looked up below when first used
+    from softgeom.bottleneck.scan_result import Scan as Scan
+    from softgeom.bottleneck.verdict_table import read_verdicts as read_verdicts
+    from softgeom.checkpoints.loading import load_head as load
+    from softgeom.commands.scan import scan_model as scan
+    from softgeom.layer import Ball as Ball
+    from softgeom.layer import Box as Box
+    from softgeom.layer import Ellipsoid as Ellipsoid
+    from softgeom.layer import SoftmaxLayer as SoftmaxLayer
+    from softgeom.layer import Unbounded as Unbounded
 
-# Looked up when first used: `import softgeom` alone stays instant.
+    __version__: str
+
 _LAZY = {
     "scan": ("softgeom.commands.scan", "scan_model"),
-    "load": ("softgeom.checkpoints", "load_head"),
+    "load": ("softgeom.checkpoints.loading", "load_head"),
     "read_verdicts": ("softgeom.bottleneck.verdict_table", "read_verdicts"),
-    "Scan": ("softgeom.bottleneck", "Scan"),
+    "Scan": ("softgeom.bottleneck.scan_result", "Scan"),
     **{
         name: ("softgeom.layer", name)
         for name in ("SoftmaxLayer", "Box", "Ball", "Unbounded", "Ellipsoid")
     },
 }
+__all__ = [
+    "Ball",
+    "Box",
+    "Ellipsoid",
+    "Scan",
+    "SoftmaxLayer",
+    "Unbounded",
+    "load",
+    "read_verdicts",
+    "scan",
+]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'softgeom' has no attribute {name!r}")
-    module, attribute = _LAZY[name]
-    return getattr(import_module(module), attribute)
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name == "__version__":
+            return _version()
+        if name not in _LAZY:
+            raise AttributeError(f"module 'softgeom' has no attribute {name!r}")
+        module, attribute = _LAZY[name]
+        return getattr(import_module(module), attribute)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY])
+    return sorted([*__all__, "__version__"])
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("softgeom")
+    except PackageNotFoundError:  # imported from a source folder that was never installed
+        return "0+unknown"

@@ -22,7 +22,7 @@ from softgeom.bottleneck.pruning import rounding_errors
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import escape_token, unescape_token
 from softgeom.cli import main
-from softgeom.commands import boundary
+from softgeom.commands import VERBS, boundary, completion
 from softgeom.commands.options import parse_classes
 from softgeom.commands.results import load_scan
 from softgeom.layer import Ball, Box, SoftmaxLayer
@@ -302,23 +302,48 @@ def test_a_survey_on_a_cluster_of_two_workers_gives_the_verdicts_of_one_process(
         assert load_scan(Path(row["folder"]), model).verify()
 
 
-def test_completion_knows_every_verb(capsys):
+def test_the_completion_script_is_what_the_commands_say(capsys):
+    """It is a file; `python -c "from softgeom.commands import completion as c;
+    c.FILE.write_text(c.script())"` writes it anew.
+    """
+    assert completion.FILE.read_text(encoding="utf-8") == completion.script()
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
-    assert all(
-        verb in script
-        for verb in (
-            "inspect",
-            "scan",
-            "verify",
-            "explain",
-            "ask",
-            "diff",
-            "prune",
-            "repair",
-            "survey",
-        )
+    assert all(f"{verb}) local options=" in script for verb in VERBS)
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            f"{script}COMP_WORDS=(softgeom scan --lo); COMP_CWORD=2; _softgeom; "
+            "echo ${COMPREPLY[@]}",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
     )
+    assert done.stdout.split() == ["--low"]
+    assert main(["completion", "zsh"]) == 0
+    assert capsys.readouterr().out.startswith("autoload")
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["completion", "bash"], ["scann"]])
+def test_what_needs_no_model_imports_no_numerics(words):
+    code = (
+        "import sys; from softgeom.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'pandas', 'scipy', 'highspy', 'joblib', 'huggingface_hub', 'torch'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_import_softgeom_is_light_and_names_what_it_has():
+    code = "import sys, softgeom; print('numpy' in sys.modules, *dir(softgeom))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", *sorted([*sg.__all__, "__version__"])]
+    assert all(hasattr(sg, name) for name in dir(sg))
 
 
 @pytest.mark.parametrize(

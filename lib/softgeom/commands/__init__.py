@@ -1,17 +1,5 @@
 """The command line: one file a verb.
 
-==========  ==================================================================================================
-inspect     which layers a file holds, their names, biases and activations, as commands to copy
-scan        which outputs the model can never produce, each verdict proven
-verify      every proof of a folder of results again, without a solver
-explain     why a class can never win, or an input at which it does
-ask         candidates, rankings, sets of documents or labels, experts: which are possible, each proven
-diff        what changed between two scans
-prune       the same model without outputs that can never be the answer
-repair      a layer in which every class can win
-survey      several models in one table
-==========  ==================================================================================================
-
 Results go to standard output, progress and errors to standard error; `boundary.py` lists the exit
 codes.
 """
@@ -21,10 +9,24 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from importlib import import_module
 from typing import NoReturn
 
 from softgeom.commands.boundary import WRONG, guarded, one_line, open_streams
+
+VERBS = {
+    "inspect": "list what a file holds that could be a softmax layer, as commands to copy",
+    "scan": "find the outputs that a model can never produce, each proven",
+    "verify": "re-check every proof of a folder of results, without a solver",
+    "explain": "why a class can never win, or an input at which it does",
+    "ask": "more questions: candidates, rankings, sets of documents or labels, experts",
+    "diff": "what changed between two scans",
+    "prune": "the same model without outputs that can never be the answer",
+    "repair": "a layer in which every class can win",
+    "survey": "several models in one table",
+    "completion": 'print a completion script: eval "$(softgeom completion bash)"',
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """What a command line asks for; SystemExit with one sentence where it is wrong."""
-    return _parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    return parser_for(words[:1]).parse_args(words)
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -72,20 +75,11 @@ class _Parser(argparse.ArgumentParser):
         )
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser_for(verbs: Collection[str]) -> argparse.ArgumentParser:
+    """The parser, with the options of these verbs alone: what a verb needs is imported for it, so
+    that ``--help``, ``--version`` and a mistyped verb cost nothing.
+    """
     from softgeom import __version__
-    from softgeom.commands import (
-        ask,
-        completion,
-        diff,
-        explain,
-        inspect,
-        prune,
-        repair,
-        scan,
-        survey,
-        verify,
-    )
 
     parser = _Parser(
         prog="softgeom",
@@ -94,6 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"softgeom {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for module in (inspect, scan, verify, explain, ask, diff, prune, repair, survey, completion):
-        module.add(commands)
+    for verb, about in VERBS.items():
+        options = commands.add_parser(verb, help=about)
+        if verb in verbs:
+            import_module(f"softgeom.commands.{verb}").add(options)
     return parser

@@ -46,11 +46,8 @@ from softgeom.writing import alone
 _QUESTIONS = ("order", "together", "on", "experts", "jailers")
 
 
-def add(commands: Any) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser = commands.add_parser(
-        "ask", help="more questions: candidates, rankings, sets of documents or labels, experts"
-    )
     asked.add_model(parser)
     names: dict[str, Any] = {"nargs": "*", "metavar": "CLASS"}
     question = parser.add_argument_group(

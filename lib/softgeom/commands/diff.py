@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -16,9 +15,8 @@ from softgeom.commands.boundary import DONE
 _SHOWN = 40
 
 
-def add(commands: Any) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser = commands.add_parser("diff", help="what changed between two scans")
     parser.add_argument("a", type=Path, help="folder of results")
     parser.add_argument("b", type=Path, help="folder of results")
     parser.add_argument("--json", action="store_true", help="print as JSON, with all tokens")

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import Any
 
 import numpy as np
 
@@ -23,11 +22,8 @@ from softgeom.layer import Box, Ellipsoid, SoftmaxLayer
 _SHOWN = 12  # captors and rivals by name
 
 
-def add(commands: Any) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser = commands.add_parser(
-        "explain", help="why a class can never win, or an input at which it does"
-    )
     asked.add_model(parser)
     parser.add_argument("class_", metavar="CLASS", help="its token, or its number")
     asked.add_features(parser)

@@ -8,7 +8,6 @@ import argparse
 import json
 import shlex
 from pathlib import Path
-from typing import Any
 
 from softgeom.checkpoints import load_head
 from softgeom.checkpoints.listing import list_candidates
@@ -18,11 +17,8 @@ from softgeom.commands.boundary import DONE
 _LISTED = 8  # other candidates on the terminal: a transformer has hundreds of matrices
 
 
-def add(commands: Any) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser = commands.add_parser(
-        "inspect", help="list what a file holds that could be a softmax layer"
-    )
     parser.add_argument("model", help="a file, folder, hub id or released model")
     parser.add_argument(
         "--all",

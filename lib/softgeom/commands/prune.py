@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from softgeom.bottleneck.pruning import Cut, cut, pruned
 from softgeom.bottleneck.scan_result import Scan
@@ -26,11 +25,8 @@ from softgeom.commands.results import EVIDENCE, folder_for, load_scan
 from softgeom.writing import alone, write_text
 
 
-def add(commands: Any) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser = commands.add_parser(
-        "prune", help="the same model without outputs that can never be the answer"
-    )
     asked.add_model(parser)
     asked.add_features(parser)
     asked.add_work(parser)

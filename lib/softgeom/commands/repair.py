@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,9 +20,8 @@ from softgeom.commands.prune import model_file
 from softgeom.layer import SoftmaxLayer
 
 
-def add(commands: Any) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser = commands.add_parser("repair", help="a layer in which every class can win")
     asked.add_model(parser)
     parser.add_argument(
         "--method", choices=["bias", "unit-norm"], default="bias", help="default: bias"

@@ -36,11 +36,8 @@ _EXAMPLES = 20
 _FAIL_ON = re.compile(r"(unargmaxable|tied|undecided)(?:=([0-9]{1,18}))?")
 
 
-def add(commands: Any) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser = commands.add_parser(
-        "scan", help="find the outputs that a model can never produce, each proven"
-    )
     asked.add_model(parser)
     asked.add_features(parser)
     asked.add_classes(parser)

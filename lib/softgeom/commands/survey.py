@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -32,9 +31,8 @@ _COUNTS = (
 )  # whole, also in a column with gaps
 
 
-def add(commands: Any) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser = commands.add_parser("survey", help="several models in one table")
     parser.add_argument(
         "models",
         nargs="+",

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from softgeom.bottleneck.asking import Router
 from softgeom.bottleneck.certifying.evidence_file import fingerprint, load_findings
@@ -19,11 +18,8 @@ from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.layer import SoftmaxLayer
 
 
-def add(commands: Any) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser = commands.add_parser(
-        "verify", help="re-check every proof of a folder of results, without a solver"
-    )
     parser.add_argument("folder", type=Path, help="where softgeom scan or softgeom ask wrote")
     asked.add_model(parser)
     parser.set_defaults(run=run)
