@@ -177,7 +177,14 @@ def _attended_fault(answer: frozenset[int]) -> str | None:
             "That is the nearest token. What counts is the largest dot product, not the distance."
         )
     best = max(scores[i - 1] for i in answer)
-    return (f"The best score among those you name is {best:.4g}; compute all eight, a larger one is " f"there.") if not right <= answer else "Those include the right one, but only the largest score counts."  # fmt: skip
+    return (
+        (
+            f"The best score among those you name is {best:.4g}; compute all eight, a larger one is "
+            f"there."
+        )
+        if not right <= answer
+        else "Those include the right one, but only the largest score counts."
+    )
 
 
 def _step_fault(z: np.ndarray) -> str | None:

@@ -71,7 +71,9 @@ def largest_with(name: str) -> int:
 
 
 def best_mask(name: str) -> frozenset[str]:
-    """A largest candidate set of `VOCABULARY` that holds a class, and of which everybody can win."""
+    """A largest candidate set of `VOCABULARY` that holds a class, and of which everybody can
+    win.
+    """
     others = sorted(frozenset(VOCABULARY.tokens or ()) - {name})
     candidates = (frozenset({name, *some}) for some in combinations(others, largest_with(name) - 1))
     return next(some for some in candidates if not losers(some))

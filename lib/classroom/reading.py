@@ -275,7 +275,19 @@ def _scalar(answer: Any) -> float | None:
 
 
 def _describe(answer: Any) -> str:
-    names = {"str": "a text", "list": "a list", "tuple": "a tuple", "dict": "a dictionary", "set": "a set", "bool": "a truth value", "ndarray": "an array", "float": "a number", "int": "a number", "function": "a function", "complex": "a complex number"}  # fmt: skip
+    names = {
+        "str": "a text",
+        "list": "a list",
+        "tuple": "a tuple",
+        "dict": "a dictionary",
+        "set": "a set",
+        "bool": "a truth value",
+        "ndarray": "an array",
+        "float": "a number",
+        "int": "a number",
+        "function": "a function",
+        "complex": "a complex number",
+    }
     return names.get(type(answer).__name__, f"of type {type(answer).__name__}")
 
 

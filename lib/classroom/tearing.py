@@ -78,7 +78,8 @@ def _answer_fold(guess: float) -> str:
         )
     for thought, says in (
         (1 / width**2, ("The thought is to put the tokens' whole distance, squared, for the variance; each " "lies only half of it from the mean.")),
-        (1 / float(np.var(PAIR, ddof=1)), ("The thought is a variance of two, with a division by one less than the number of " "tokens; the weights sum to one.")),
+        (1 / float(np.var(PAIR, ddof=1)),
+        ("The thought is a variance of two, with a division by one less than the number of " "tokens; the weights sum to one.")),
         (width, ("The thought is that the coupling must reach the distance of the tokens; what counts " "is the coupling times their variance.")),
         (width**2, ("The thought is that the coupling must reach the squared distance; but a larger " "distance makes folding *easier*.")),
     ):  # fmt: skip

@@ -35,7 +35,9 @@ def veil(explorer: Explorer, until: str) -> Explorer:
 
 
 def after(name: str, show: Callable[[], Any]) -> Any:
-    """What `show` returns, once the prediction `name` was made; an invitation to guess until then."""
+    """What `show` returns, once the prediction `name` was made; an invitation to guess until
+    then.
+    """
     if name in _answered:
         return show()
     ask = (

@@ -309,7 +309,9 @@ def load_sources(name: str, profile: str) -> list[Source]:
 
 
 def _plain(value: Any) -> Any:
-    """A JSON-serialisable equal of a number, text or flat container; non-finite floats become text."""
+    """A JSON-serialisable equal of a number, text or flat container; non-finite floats become
+    text.
+    """
     if hasattr(value, "item") and getattr(value, "size", 1) == 1:
         value = value.item()
     if isinstance(value, float):

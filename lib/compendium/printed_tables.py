@@ -109,7 +109,9 @@ def repeated_numbers(
     perplexity: pd.DataFrame,
     concentration: pd.DataFrame,
 ) -> pd.DataFrame:
-    """Numbers that the source prints in two places: degradation, support size and clean perplexity."""
+    """Numbers that the source prints in two places: degradation, support size and clean
+    perplexity.
+    """
     table = selection.set_index(["dataset", "margin_penalty"])
     weights = {"cross-entropy": 0.0, "margin-regularized": 0.05}
     ends = degradation[(degradation["perturbation"] == "noise") & (degradation["level"] == 5)]
@@ -163,7 +165,9 @@ def largest_support_size(top5: float, positions: int) -> float:
 
 
 def smallest_context(top5: float, size: float) -> int:
-    """Fewest positions for which a top-5 share and an effective support size are possible together."""
+    """Fewest positions for which a top-5 share and an effective support size are possible
+    together.
+    """
     positions = 6
     while largest_support_size(top5, positions) < size:
         positions += 1

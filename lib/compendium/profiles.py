@@ -55,7 +55,9 @@ def lineage(profile: str) -> tuple[str, ...]:
 
 
 def below(profile: str) -> str:
-    """The profile in which a notebook's own inputs are made: `models` asks what `default` trained."""
+    """The profile in which a notebook's own inputs are made: `models` asks what `default`
+    trained.
+    """
     return "default" if profile == MODELS else profile
 
 

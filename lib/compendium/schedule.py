@@ -1,5 +1,5 @@
-"""Run notebooks, each after those whose results it reads, several at a time, and say in one line how
-far that is.
+"""Run notebooks, each after those whose results it reads, several at a time, and say in one line
+how far that is.
 
 What is up to date does not run again (`compendium.why`). Of what could start, the notebook with the
 longest way to the end starts first, by the times in `results/bench/notebooks.csv`, so that no long
@@ -315,7 +315,9 @@ class Line:
 
 
 def draw() -> str:
-    """The notebooks and what each needs as a Mermaid graph, which Markdown pages show as a picture."""
+    """The notebooks and what each needs as a Mermaid graph, which Markdown pages show as a
+    picture.
+    """
     from compendium import edges
 
     lines = ["graph LR"]
@@ -342,8 +344,8 @@ def _names(chosen: tuple[str, ...], profile: str, known: list[str]) -> list[str]
 
 
 def _expected(tasks: Iterable[Task]) -> dict[Task, float]:
-    """Seconds of each notebook on two idle cores, as committed for its profile, else for another; 20
-    where nothing is known.
+    """Seconds of each notebook on two idle cores, as committed for its profile, else for another;
+    20 where nothing is known.
     """
     path = paths.root() / _TIMES
     seconds: dict[Task | str, float] = {}

@@ -20,13 +20,17 @@ INFLATE = 1 + 1e-9
 
 
 def gamma(n: int, dtype: Any = np.float64) -> float:
-    """``n u / (1 - n u)`` for the dtype's unit roundoff u, inflated; infinite when n u reaches 1/2."""
+    """``n u / (1 - n u)`` for the dtype's unit roundoff u, inflated; infinite when n u reaches
+    1/2.
+    """
     nu = n * float(np.finfo(dtype).eps) / 2
     return nu / (1 - nu) * INFLATE if nu < 0.5 else float("inf")
 
 
 def underflow(n: int, dtype: Any = np.float64) -> float:
-    """What n operations can lose below the normal range, even where subnormals are flushed to zero."""
+    """What n operations can lose below the normal range, even where subnormals are flushed to
+    zero.
+    """
     return 4.0 * n * float(np.finfo(dtype).tiny)
 
 
@@ -45,7 +49,9 @@ def shrink(values: ArrayLike, power: int) -> NDArray[np.float64]:
 
 
 def norm_up(V: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Upper bounds on the 2-norms of V (..., n) at any scale: squares neither overflow nor vanish."""
+    """Upper bounds on the 2-norms of V (..., n) at any scale: squares neither overflow nor
+    vanish.
+    """
     largest = np.abs(V).max(axis=-1, initial=0.0)
     power = np.frexp(np.where(np.isfinite(largest), largest, 0.0))[1]
     # exact, or off by an underflow that the last term covers

@@ -29,7 +29,9 @@ def sha256(path: Path) -> str:
 
 
 def facts(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file of a folder that has just been filled, as facts for `ORIGIN.json`."""
+    """The SHA-256 of every file of a folder that has just been filled, as facts for
+    `ORIGIN.json`.
+    """
     return {PREFIX + path.name: sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
 
 

@@ -36,12 +36,24 @@ _FRAGMENTS = frozenset(
 )
 # Endings of plurals and what stands for them in the singular, tried in this order (Fellbaum,
 # "WordNet", 1998: the rules of detachment for nouns).
-_DETACHED = (("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y"))  # fmt: skip
+_DETACHED = (
+    ("s", ""),
+    ("ses", "s"),
+    ("ves", "f"),
+    ("xes", "x"),
+    ("zes", "z"),
+    ("ches", "ch"),
+    ("shes", "sh"),
+    ("men", "man"),
+    ("ies", "y"),
+)
 
 
 @dataclass(frozen=True)
 class PublishedBags:
-    """All labelled reviews, train before test, as bags over one vocabulary; word 0 is the padding."""
+    """All labelled reviews, train before test, as bags over one vocabulary; word 0 is the
+    padding.
+    """
 
     bags: Bags
     labels: np.ndarray  # (N,) 0 or 1

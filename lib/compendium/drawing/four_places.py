@@ -87,7 +87,9 @@ def draw_map(sentences: Mapping[str, str]) -> Figure:
 
 
 def _draw_stack(ax: Axes) -> None:
-    """The boxes of a transformer, those that a source looks at in its colour and joined to its row."""
+    """The boxes of a transformer, those that a source looks at in its colour and joined to its
+    row.
+    """
     ax.add_patch(
         FancyBboxPatch(
             (0.1, 0.9), 2.2, 2.45, boxstyle="round,pad=0.05", fc="#f3f4f6", ec=style.GREY, lw=0.8

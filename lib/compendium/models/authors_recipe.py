@@ -88,8 +88,10 @@ def authors_recipe(d: int, epochs: int, attention: str, seed: int) -> Recipe:
     """Their recipe at dimension d."""
     alpha = float(np.random.default_rng(seed).random())
     return Recipe(
-        dimension=d, alpha=alpha, train_alpha=True, plain_alpha=True, attention=attention, temperature=1e-3, scale=1.0,
-        decoder_start="uniform", epochs=epochs, batch=64, learning_rate=1e-3, falling=False, decoder_rate=1.0, clip=5.0, pool=1, seed=seed,
+        dimension=d, alpha=alpha, train_alpha=True, plain_alpha=True, attention=attention,
+        temperature=1e-3, scale=1.0,
+        decoder_start="uniform", epochs=epochs, batch=64, learning_rate=1e-3, falling=False,
+        decoder_rate=1.0, clip=5.0, pool=1, seed=seed,
     )  # fmt: skip
 
 
@@ -98,7 +100,8 @@ def our_recipe(d: int, epochs: int, alpha: float, seed: int) -> Recipe:
     random, a learning rate that falls.
     """
     return Recipe(
-        dimension=d, alpha=alpha, anneal_from=0.01, epochs=epochs, batch=128, learning_rate=0.01, word_dropout=0.3, seed=seed
+        dimension=d, alpha=alpha, anneal_from=0.01, epochs=epochs, batch=128, learning_rate=0.01,
+        word_dropout=0.3, seed=seed
     )  # fmt: skip
 
 
@@ -149,7 +152,9 @@ def watch(
 
 
 def watch_all(jobs: Sequence[tuple[Any, ...]]) -> list[Watched]:
-    """`watch` for argument tuples, on all cores; what is kept in `data/processed/hardmax` is read."""
+    """`watch` for argument tuples, on all cores; what is kept in `data/processed/hardmax` is
+    read.
+    """
     return parallel.run_blocks(
         _watch_one, [(paths.processed_dir(), *job) for job in jobs], description="training"
     )

@@ -50,7 +50,9 @@ def blocks_of(
     *,
     together: bool = False,
 ) -> Tensor:
-    """B at positions of one text of a pass: (H, P, r, r), or (P, H r, H r) of all heads together."""
+    """B at positions of one text of a pass: (H, P, r, r), or (P, H r, H r) of all heads
+    together.
+    """
     y, n, s = (t[text].double() for t in (layer.attn_in, layer.ln1_normalized, layer.ln1_scale))
     return head_blocks(heads, y, n, s[:, 0], positions, together=together)
 

@@ -106,7 +106,9 @@ def gate(scale: pd.DataFrame) -> dict[str, float | int]:
 
 
 def chosen_rate(trials: pd.DataFrame) -> float:
-    """The learning rate of the short run with the lowest loss on the text that nothing else reads."""
+    """The learning rate of the short run with the lowest loss on the text that nothing else
+    reads.
+    """
     return float(trials.sort_values("validation")["learning_rate"].iloc[0])
 
 

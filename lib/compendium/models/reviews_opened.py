@@ -173,7 +173,9 @@ def probe_models(
 
 
 def count_heads(models: Sequence[Opened], bags: Bags) -> pd.DataFrame:
-    """One row a model: where tokens end by decision, and how often the head count alone gives it."""
+    """One row a model: where tokens end by decision, and how often the head count alone gives
+    it.
+    """
     return pd.DataFrame(
         {**o.key, **leading_words.head_count(o.anatomy, bags, o.logits)} for o in models
     )

@@ -25,7 +25,8 @@ from softgeom.hardmax.training import Trained
 Named = tuple[str, Trained]
 TEMPERATURES = (0.001, 0.01, 0.1)  # the authors', and two that are warmer
 _OF_ATTENTION = [
-    "without_attention", "alpha", "leaders", "leader_share", "leaders_at_start", "clusters", "distance_to_limit", "same_decision_in_limit",
+    "without_attention", "alpha", "leaders", "leader_share", "leaders_at_start", "clusters",
+    "distance_to_limit", "same_decision_in_limit",
 ]  # fmt: skip
 _DEPTH = ["model", "published", "alpha", "clusters", "distance_to_limit", "same_decision_in_limit"]
 

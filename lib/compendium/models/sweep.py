@@ -111,7 +111,9 @@ def base_experiment(
 def penalty_grid(
     base: Experiment, weights: Sequence[float], seeds: Sequence[int]
 ) -> list[Experiment]:
-    """Every lambda with every seed, the seeds outermost: a sweep that is cut short has whole seeds."""
+    """Every lambda with every seed, the seeds outermost: a sweep that is cut short has whole
+    seeds.
+    """
     return [
         replace(
             base, group="sweep", training=replace(base.training, penalty_weight=weight, seed=seed)

@@ -37,7 +37,9 @@ def train_gpt(
     *,
     checkpoint: Path | None,
 ) -> Trained:
-    """Train a GPT whose weights at the start come from the training's seed; prints each evaluation."""
+    """Train a GPT whose weights at the start come from the training's seed; prints each
+    evaluation.
+    """
     model = GPT(gpt, seed=config.seed)
     result = train(
         model,

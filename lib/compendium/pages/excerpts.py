@@ -18,7 +18,9 @@ _VOID = {"br", "hr", "img", "input", "link", "meta", "source", "wbr"}
 
 
 def script(site: Path) -> str:
-    """JavaScript that sets `softgeomExcerpts`: name of a page, as the search knows it, to its text."""
+    """JavaScript that sets `softgeomExcerpts`: name of a page, as the search knows it, to its
+    text.
+    """
     pages = {}
     for path in sorted(site.rglob("*.html")):
         name = path.relative_to(site).with_suffix("").as_posix()

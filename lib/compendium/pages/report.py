@@ -291,8 +291,8 @@ def _lessons(source: Path) -> list[str]:
 
 
 def _fetch_mathjax(static: Path) -> None:
-    """MathJax from npm, by the hash in `report/npm/package-lock.json`; without it formulas will need
-    a network, and the build says so.
+    """MathJax from npm, by the hash in `report/npm/package-lock.json`; without it formulas will
+    need a network, and the build says so.
     """
     place = paths.root() / "build" / "npm"
     script = place / "node_modules" / "mathjax" / "es5" / "tex-svg.js"

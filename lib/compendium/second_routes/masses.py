@@ -1,4 +1,6 @@
-"""What the conditional density of Corollary 3.1 integrates to, by three routes (003, Section 3.3)."""
+"""What the conditional density of Corollary 3.1 integrates to, by three routes (003, Section
+3.3).
+"""
 
 from __future__ import annotations
 

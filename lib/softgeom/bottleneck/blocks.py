@@ -20,7 +20,9 @@ from softgeom.layer import FeatureSet, SoftmaxLayer
 
 @functools.cache
 def code() -> str:
-    """SHA-256 of the source that finds and proves verdicts: a block of other code is computed anew."""
+    """SHA-256 of the source that finds and proves verdicts: a block of other code is computed
+    anew.
+    """
     package = Path(__file__).parents[1]
     decides = [
         *(package / "bottleneck").rglob("*.py"),

@@ -34,7 +34,9 @@ BLOCK_BYTES = 64 * 2**20  # rows that are converted are converted at most this m
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """``W' z + b'`` over a box (``low``, ``high``) or a ball (``radius``); see the module's table."""
+    """``W' z + b'`` over a box (``low``, ``high``) or a ball (``radius``); see the module's
+    table.
+    """
 
     layer: SoftmaxLayer
     features: FeatureSet

@@ -121,8 +121,8 @@ class Scan:
         return chebyshev_radius(self.layer.W, self.layer.b, int(index), low, high)[0]
 
     def verify(self) -> bool:
-        """Re-check every verdict, margin and radius from the layer and the evidence alone, without a
-        solver.
+        """Re-check every verdict, margin and radius from the layer and the evidence alone, without
+        a solver.
 
         Raises
         ------

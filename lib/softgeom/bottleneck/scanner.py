@@ -225,7 +225,9 @@ class _Task:
 
 
 def search_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
-    """Twins and witnesses of one block of classes (n,); a class without either is filed as unknown."""
+    """Twins and witnesses of one block of classes (n,); a class without either is filed as
+    unknown.
+    """
     with np.errstate(**QUIET):
         return _kept(task, "search", classes, lambda: _search(task, classes))
 

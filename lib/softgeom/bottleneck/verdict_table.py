@@ -5,8 +5,8 @@ Vocabularies hold everything: line breaks, quotes, ``NA``, the empty string, esc
 ``=1+1``. In ``verdicts.csv`` a token stands as it is, except that control characters, line
 separators, unpaired surrogates and backslashes are written as backslash escapes (``\\\\n``,
 ``\\\\x1b``, ``\\\\u2028``, ``\\\\\\\\``), and so is a first character that a spreadsheet would take
-for a formula (``=``, ``+``, ``-``, ``@`` and their full-width forms). `read_verdicts` undoes this and takes no word for a
-missing value.
+for a formula (``=``, ``+``, ``-``, ``@`` and their full-width forms). `read_verdicts` undoes this
+and takes no word for a missing value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ _NUMBERS = {"class": "int64", "steps": "int64", "margin": "float64", "radius": "
 
 
 def escape_token(token: str) -> str:
-    """The token as the table and the terminal show it: one line, no control characters, no formula."""
+    """The token as the table and the terminal show it: one line, no control characters, no
+    formula.
+    """
     first, rest = token[:1], token[1:]
     return (_code(first) if first and first in _FORMULAS else _plain(first)) + _plain(rest)
 
@@ -68,7 +70,9 @@ def count_verdicts(findings: Sequence[Finding]) -> dict[str, int]:
 
 
 def write_verdicts(table: pd.DataFrame, path: str | Path) -> None:
-    """Write ``Scan.table``; beside it ``.parquet`` with the raw tokens, where pyarrow is installed."""
+    """Write ``Scan.table``; beside it ``.parquet`` with the raw tokens, where pyarrow is
+    installed.
+    """
     path = Path(path)
     escaped = table.assign(
         token=pd.Series(

@@ -54,8 +54,10 @@ _BY_OPERATOR = {
 # Operators that only move numbers, pick some, or average them: an interval before is an interval
 # after.
 _KEEPS_INTERVAL = {
-    "Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Dropout", "Slice", "Gather", "GlobalAveragePool",
-    "GlobalMaxPool", "ReduceMean", "ReduceMax", "MaxPool", "DynamicQuantizeLinear", "QuantizeLinear", "DequantizeLinear",
+    "Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Dropout",
+    "Slice", "Gather", "GlobalAveragePool",
+    "GlobalMaxPool", "ReduceMean", "ReduceMax", "MaxPool", "DynamicQuantizeLinear",
+    "QuantizeLinear", "DequantizeLinear",
 }  # fmt: skip
 _NORMS = {
     "LayerNormalization": True,

@@ -21,7 +21,8 @@ logger = logging.getLogger("softgeom")
 
 # llama2.c's name of each weight -> GGUF's
 _OF_BLOCK = {
-    "attention_norm": "attn_norm", "wq": "attn_q", "wk": "attn_k", "wv": "attn_v", "wo": "attn_output",
+    "attention_norm": "attn_norm", "wq": "attn_q", "wk": "attn_k", "wv": "attn_v",
+    "wo": "attn_output",
     "ffn_norm": "ffn_norm", "w1": "ffn_gate", "w2": "ffn_down", "w3": "ffn_up",
 }  # fmt: skip
 _OF_MODEL = {"tok_embeddings": "token_embd", "norm": "output_norm", "output": "output"}

@@ -142,7 +142,9 @@ class NpzStore:
         return entries
 
     def _compare_headers(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
-        """A member is described twice, in front of it and at the end of the file: both must agree."""
+        """A member is described twice, in front of it and at the end of the file: both must
+        agree.
+        """
         assert archive.fp is not None
         archive.fp.seek(info.header_offset)
         fields = struct.unpack("<4sHHHHHIIIHH", archive.fp.read(30))

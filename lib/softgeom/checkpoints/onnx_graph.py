@@ -115,7 +115,9 @@ class OnnxGraph:
         return value
 
     def shape_of(self, name: str) -> tuple[int, ...] | None:
-        """The declared shape of a stored constant, before any rewriting; None where there is none."""
+        """The declared shape of a stored constant, before any rewriting; None where there is
+        none.
+        """
         tensor = self._tensors.get(self.root(name))
         return None if tensor is None else tuple(int(n) for n in tensor.dims)
 
@@ -209,7 +211,9 @@ class OnnxGraph:
 
 
 def dequantise(codes: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int) -> np.ndarray:
-    """``(codes - zero) * scale`` in float32, scale and zero point one number, or one along an axis."""
+    """``(codes - zero) * scale`` in float32, scale and zero point one number, or one along an
+    axis.
+    """
 
     def along(value: np.ndarray) -> np.ndarray:
         value = np.asarray(value)

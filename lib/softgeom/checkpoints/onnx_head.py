@@ -27,9 +27,12 @@ from softgeom.checkpoints.tensors import plain
 # Operators through which the order of the classes at one position is unchanged, or that only
 # compute what is subtracted or divided by.
 _ORDER_KEEPING = {
-    "Softmax", "LogSoftmax", "Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Dropout", "ArgMax",
-    "TopK", "Slice", "Gather", "Exp", "Log", "Div", "Sub", "ReduceMax", "ReduceSum", "ReduceLogSumExp", "Sigmoid", "Softplus",
-    "Max", "Clip", "QuantizeLinear", "DequantizeLinear", "Mul", "Add", "Neg", "Expand", "Softcap", "Sum",
+    "Softmax", "LogSoftmax", "Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze",
+    "Flatten", "Dropout", "ArgMax",
+    "TopK", "Slice", "Gather", "Exp", "Log", "Div", "Sub", "ReduceMax", "ReduceSum",
+    "ReduceLogSumExp", "Sigmoid", "Softplus",
+    "Max", "Clip", "QuantizeLinear", "DequantizeLinear", "Mul", "Add", "Neg", "Expand", "Softcap",
+    "Sum",
 }  # fmt: skip
 _NONLINEAR = {
     "Softmax",
@@ -44,7 +47,8 @@ _NONLINEAR = {
     "Max",
 }
 _PRODUCTS = {
-    "MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInteger", "QLinearMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
+    "MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInteger", "QLinearMatMul",
+    "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
 }  # fmt: skip
 
 

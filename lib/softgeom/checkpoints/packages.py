@@ -61,7 +61,9 @@ class Member:
 
 
 def cache_folder() -> Path:
-    """Where fetched files are kept: `$SOFTGEOM_CACHE`, else `softgeom` in the user's cache folder."""
+    """Where fetched files are kept: `$SOFTGEOM_CACHE`, else `softgeom` in the user's cache
+    folder.
+    """
     if chosen := os.environ.get("SOFTGEOM_CACHE"):
         return Path(chosen).expanduser()
     home = Path("~/Library/Caches" if sys.platform == "darwin" else "~/.cache").expanduser()

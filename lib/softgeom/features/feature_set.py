@@ -52,7 +52,9 @@ class FeatureSet(ABC):
 
     @abstractmethod
     def fields(self) -> dict[str, Any]:
-        """The numbers that make the set, each as ``float.hex`` writes it, so that none is rounded."""
+        """The numbers that make the set, each as ``float.hex`` writes it, so that none is
+        rounded.
+        """
 
     @classmethod
     @abstractmethod

@@ -75,7 +75,8 @@ def _name_layers(ax: Axes, drawn: Mapping[str, tuple[pd.Series, pd.Series, str]]
     for name, (size, share, colour) in drawn.items():
         at, offset, ha, va = places[name]
         ax.annotate(
-            name, (at, float(np.interp(at, size, share))), offset, textcoords="offset points", ha=ha, va=va,
+            name, (at, float(np.interp(at, size, share))), offset, textcoords="offset points",
+            ha=ha, va=va,
             color=style.legible(colour), path_effects=style.halo(),
         )  # fmt: skip
 
@@ -156,7 +157,8 @@ def draw_retrieval(table: pd.DataFrame) -> Figure:
         # the one line above the other: right of the upper, left of the lower
         middle = len(table) // 2
         ax.annotate(
-            text, (d.iloc[middle], share.iloc[middle]), beside, textcoords="offset points", color=style.legible(colour),
+            text, (d.iloc[middle], share.iloc[middle]), beside, textcoords="offset points",
+            color=style.legible(colour),
             ha="left" if beside[0] > 0 else "right", va="bottom" if beside[1] > 0 else "top",
         )  # fmt: skip
     ax.set(xscale="log", xlabel="dimensions of the index", ylabel="impossible (%)", ylim=(-4, 108))

@@ -191,6 +191,7 @@ def _name_points(ax: Axes, rows: pd.DataFrame, x: str, y: str) -> None:
     for _, row in rows.iterrows():
         left = row[x] > middle
         ax.annotate(
-            row["name"], (row[x], row[y]), xytext=(-5 if left else 5, 0), textcoords="offset points",
+            row["name"], (row[x], row[y]), xytext=(-5 if left else 5, 0),
+            textcoords="offset points",
             ha="right" if left else "left", va="center", fontsize=9, path_effects=style.halo(),
         )  # fmt: skip

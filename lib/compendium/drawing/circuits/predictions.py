@@ -29,8 +29,10 @@ def draw_losses(
     ):
         early = evaluations.iloc[len(evaluations) // 4]
         left.annotate(
-            {"training": "training", "validation": "held out"}[column], (early["step"], early[column]), place,
-            textcoords="offset points", color=style.legible(colour), ha="center", path_effects=style.halo(),
+            {"training": "training", "validation": "held out"}[column],
+            (early["step"], early[column]), place,
+            textcoords="offset points", color=style.legible(colour), ha="center",
+            path_effects=style.halo(),
         )  # fmt: skip
     for (name, loss), dash in zip(tables.items(), ("--", ":"), strict=True):
         left.axhline(loss, color=style.INK, lw=1, ls=dash)

@@ -133,7 +133,8 @@ def draw_cells(
         if name == "1/(t + 1)":  # the line falls under its end: the name goes below
             offset = (-6, -20)
         curves.annotate(
-            f"$g_t$ = {written}", (place, values[place]), offset, textcoords="offset points", ha=side, color=style.legible(colour), fontsize=10,
+            f"$g_t$ = {written}", (place, values[place]), offset, textcoords="offset points",
+            ha=side, color=style.legible(colour), fontsize=10,
         )  # fmt: skip
     curves.set(
         xlabel="layer",
@@ -163,8 +164,10 @@ def draw_metastability(waits: pd.DataFrame, gap: float) -> Figure:
         ax.semilogy(beta, waits[name], "o-", color=colour, ms=5)
         place = 1 if name == "arrival" else len(beta) // 2
         ax.annotate(
-            label, (beta[place], waits[name].iloc[place]), {"departure": (-6, 8), "collapse": (8, -9), "arrival": (0, -17)}[name],
-            textcoords="offset points", ha="right" if name == "departure" else "left", color=style.legible(colour),
+            label, (beta[place], waits[name].iloc[place]),
+            {"departure": (-6, 8), "collapse": (8, -9), "arrival": (0, -17)}[name],
+            textcoords="offset points", ha="right" if name == "departure" else "left",
+            color=style.legible(colour),
         )  # fmt: skip
     ax.semilogy(beta, waits["expected"], ":", color=style.INK)
     ax.set(

@@ -1,4 +1,6 @@
-"""The authors' recipe beside their histories, and attention at equal training loss (notebook 44)."""
+"""The authors' recipe beside their histories, and attention at equal training loss (notebook
+44).
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,8 @@ def draw_histories(curves: pd.DataFrame, histories: pd.DataFrame | None) -> Figu
         ]
         for line, (colour, told) in enumerate(reversed(lines)):
             ax.text(
-                0.98, 0.03 + 0.075 * line, told, transform=ax.transAxes, ha="right", fontsize=9, color=style.legible(colour),
+                0.98, 0.03 + 0.075 * line, told, transform=ax.transAxes, ha="right", fontsize=9,
+                color=style.legible(colour),
                 path_effects=style.halo(),
             )  # fmt: skip
         ax.set_xscale("log")
@@ -169,5 +172,6 @@ def _label_paths(
             above = min(above - line, place["test"])
             ax.annotate(
                 names[alpha], (place["training_loss"], above), (6 if ends else -6, 0),
-                textcoords="offset points", ha="left" if ends else "right", va="center", fontsize=9, color=style.legible(colours[alpha]),
+                textcoords="offset points", ha="left" if ends else "right", va="center", fontsize=9,
+                color=style.legible(colours[alpha]),
             )  # fmt: skip

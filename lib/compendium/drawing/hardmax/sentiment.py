@@ -1,4 +1,6 @@
-"""The sentiment model (notebooks 42 and 43): how accurate, how deep, who leads, and what decides."""
+"""The sentiment model (notebooks 42 and 43): how accurate, how deep, who leads, and what
+decides.
+"""
 
 from __future__ import annotations
 

@@ -126,6 +126,14 @@ def draw_margin_and_noise(table: pd.DataFrame, model: str, correlation: float) -
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_locator(NullLocator())
-    style.headline(fig, (f"A small margin and a large gain of noise go together in {model}: rank correlation " f"{correlation:+.2f} over {len(table)} heads") if correlation < -0.3 else
-                   f"In {model} the margin of a head says little about its noise: rank " f"correlation {correlation:+.2f} over {len(table)} heads")  # fmt: skip
+    style.headline(
+        fig,
+        (
+            f"A small margin and a large gain of noise go together in {model}: rank correlation "
+            f"{correlation:+.2f} over {len(table)} heads"
+        )
+        if correlation < -0.3
+        else f"In {model} the margin of a head says little about its noise: rank "
+        f"correlation {correlation:+.2f} over {len(table)} heads",
+    )
     return fig

@@ -19,7 +19,9 @@ _BINS = np.linspace(-4, 4, 65)
 
 
 def draw_draws(drawn: Mapping[float, Any], past: Any, s: float) -> Figure:
-    """Histograms of tokens drawn from the generator against eq. (16), one panel for each coupling."""
+    """Histograms of tokens drawn from the generator against eq. (16), one panel for each
+    coupling.
+    """
     fig, axes = style.figure("page", height=3.8, ncols=len(drawn))
     x = np.linspace(-4, 4, 401)
     masses = {}

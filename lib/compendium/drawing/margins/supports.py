@@ -293,7 +293,8 @@ def draw_selection(ours: pd.DataFrame, paper: pd.DataFrame) -> Figure:
             table[f"degradation_{end}"].iloc[-1] / table["degradation_ratio"].iloc[0],
         )
         named.annotate(
-            words, place, (10, offset), textcoords="offset points", ha="right", va=side, color=style.legible(colour),
+            words, place, (10, offset), textcoords="offset points", ha="right", va=side,
+            color=style.legible(colour),
             weight="bold",
         )  # fmt: skip
     bottom, top = named.get_ylim()

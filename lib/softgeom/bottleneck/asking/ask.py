@@ -95,7 +95,8 @@ class Answers:
         )
 
     def verify(self) -> bool:
-        """Re-check every verdict and margin from the layer and the evidence alone, without a solver.
+        """Re-check every verdict and margin from the layer and the evidence alone, without a
+        solver.
 
         Raises
         ------
@@ -167,7 +168,9 @@ def ask(
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What every block of questions shares: the given problem, and the same in units of order one."""
+    """What every block of questions shares: the given problem, and the same in units of order
+    one.
+    """
 
     layer: SoftmaxLayer
     features: FeatureSet

@@ -133,7 +133,9 @@ class Prison:
         return self.escapes.counts["possible"] == len(self.rivals)
 
     def verify(self) -> bool:
-        """Check the proof and every escape without a solver; EvidenceError at the first that fails."""
+        """Check the proof and every escape without a solver; EvidenceError at the first that
+        fails.
+        """
         verify_answers(self.escapes.layer, self.escapes.features, [self.proof])
         return self.escapes.verify()
 

@@ -184,7 +184,9 @@ class Checker:
             return shrink(radii, self._units.points)
 
     def proves_radius(self, t: int, radius: float, margin: Fraction) -> bool:
-        """Whether a margin of at least ``margin`` > 0 makes ``radius`` true, in exact arithmetic."""
+        """Whether a margin of at least ``margin`` > 0 makes ``radius`` true, in exact
+        arithmetic.
+        """
         own = float(norm_up(self._layer.W[t].astype(np.float64)))
         if not np.isfinite(own + self._norms[0]):
             return radius == 0
@@ -195,7 +197,9 @@ class Checker:
         return 0 <= radius < np.inf and Fraction(radius) * span <= margin * (1 + Fraction(1, 2**31))
 
     def rounding_slack(self, point: NDArray[Any]) -> float:
-        """How far apart two float64 logits at one point (d,) must be to be certainly in that order."""
+        """How far apart two float64 logits at one point (d,) must be to be certainly in that
+        order.
+        """
         return float(self._doubt(np.asarray(point)[None])[0])
 
     def look_error(self, points: NDArray[Any]) -> NDArray[np.float64] | None:

@@ -220,7 +220,9 @@ class _System:
         below: NDArray[np.intp],
         weights: NDArray[Any],
     ) -> _System:
-        """The system of any finite weights >= 0 that are not all zero, at most one after scaling."""
+        """The system of any finite weights >= 0 that are not all zero, at most one after
+        scaling.
+        """
         weights = weights.astype(np.float64)
         weights, kept = np.ldexp(weights, -exponent(float(weights.max()))), weights > 0
         return cls(layer, features, above[kept], below[kept], weights[kept])
@@ -359,7 +361,9 @@ class _System:
 
 
 def divide_up(right: float, total: float, rounding: float = LOOSE) -> float:
-    """``right / s`` rounded up, when s is within rounding of ``total``; of what is not finite, inf."""
+    """``right / s`` rounded up, when s is within rounding of ``total``; of what is not finite,
+    inf.
+    """
     if not right <= 0:
         # never 0: that would be a proof
         return max(right / total * INFLATE, 5e-324) if np.isfinite(right) else np.inf

@@ -200,7 +200,9 @@ def _complain(checker: Checker, f: Finding, name: str) -> None:
 
 
 def verify_answers(layer: SoftmaxLayer, features: FeatureSet, answers: Iterable[Answer]) -> None:
-    """Check every verdict and margin about orders; EvidenceError at the first that is not proven."""
+    """Check every verdict and margin about orders; EvidenceError at the first that is not
+    proven.
+    """
     checker = Checker(layer, features)
     for answer in answers:
         order, evidence, claimed = answer.order, answer.evidence, answer.margin

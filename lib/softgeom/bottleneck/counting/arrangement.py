@@ -96,8 +96,8 @@ def count_arrangement_regions(hyperplanes: Sequence[Hyperplane]) -> int:
     --------
     Three lines of the plane, in general position and through one point:
 
-    >>> count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, -1)]), count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, 0)])
-    (7, 6)
+    >>> count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, -1)]),
+    count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, 0)]) (7, 6)
     """
     return 1 + sum(
         count_arrangement_regions(_restrict(hyperplanes[:k], h)) for k, h in enumerate(hyperplanes)

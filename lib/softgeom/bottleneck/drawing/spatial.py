@@ -122,7 +122,9 @@ def disc(plane: Plane, radius: float, corners: int = 96) -> Vector:
 
 
 def cut_pieces(pieces: Sequence[Piece], planes: Sequence[Plane]) -> list[Piece]:
-    """Return the pieces after cutting each along every plane that has corners of it on both sides."""
+    """Return the pieces after cutting each along every plane that has corners of it on both
+    sides.
+    """
     for plane in planes:
         pieces = [part for piece in pieces for part in _cut(piece, plane)]
     return list(pieces)

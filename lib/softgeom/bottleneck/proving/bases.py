@@ -268,7 +268,9 @@ class Bases:
         return Vertex(float(dual @ target) + bias, basic[kept].copy(), x[kept], dual[: self.D])
 
     def invert(self, basic: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Inverse of a basis (D + 1, D + 1) and the reduced costs (k + 2 D,) in it, computed anew."""
+        """Inverse of a basis (D + 1, D + 1) and the reduced costs (k + 2 D,) in it, computed
+        anew.
+        """
         inverse = np.ascontiguousarray(np.linalg.inv(self.columns[basic].T))
         dual = self.cost[basic] @ inverse
         reduced = self.cost - self.columns @ dual

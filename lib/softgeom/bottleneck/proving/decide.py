@@ -138,7 +138,9 @@ def weights_worth_checking(
     programme: MarginProgramme | NearestPointProgramme,
     weights: NDArray[np.float64],
 ) -> Iterator[Captors]:
-    """The dual's weights and, in the homogeneous form, those that leave the most room in the bias."""
+    """The dual's weights and, in the homogeneous form, those that leave the most room in the
+    bias.
+    """
     if problem.homogeneous and isinstance(programme, MarginProgramme):
         try:
             roomy = programme.solve_at_one()

@@ -131,7 +131,9 @@ class MarginProgramme:
     def add(
         self, rivals: NDArray[np.intp], rows: NDArray[np.float64], bias: NDArray[np.float64]
     ) -> None:
-        """Add rivals (n,) with their rows (n, D) and biases (n,); those already there are left out."""
+        """Add rivals (n,) with their rows (n, D) and biases (n,); those already there are left
+        out.
+        """
         fresh = ~np.isin(rivals, self.rivals)
         if not fresh.any():
             return

@@ -37,7 +37,9 @@ class NearestPointProgramme:
     def add(
         self, rivals: NDArray[np.intp], rows: NDArray[np.float64], bias: NDArray[np.float64]
     ) -> None:
-        """Add rivals (n,) with their rows (n, D) and biases (n,); those already there are left out."""
+        """Add rivals (n,) with their rows (n, D) and biases (n,); those already there are left
+        out.
+        """
         fresh = ~np.isin(rivals, self.rivals)
         self.rivals = np.concatenate([self.rivals, rivals[fresh]])
         self._D = np.concatenate([self._D, self.own - rows[fresh]])

@@ -80,7 +80,9 @@ def look(
 def _tiles(
     problem: Problem, Z: NDArray[Any], bias: NDArray[Any], dtype: Any
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield (slice of classes, logits (n, width)) over all classes; every tile may be overwritten."""
+    """Yield (slice of classes, logits (n, width)) over all classes; every tile may be
+    overwritten.
+    """
     width = max(256, TILE_BYTES // (max(1, len(Z)) * np.dtype(dtype).itemsize))
     for block in problem.row_blocks(dtype):
         rows = problem.rows(block, dtype)
