@@ -74,18 +74,16 @@ def _scanned() -> dict[str, bytes]:
 
     with tempfile.TemporaryDirectory() as place:
         write_folder(Path(place) / "out", scan(SoftmaxLayer(**_layer())))
-        return {
-            name: (Path(place) / "out" / name).read_bytes() for name in (SUMMARY, TABLE, EVIDENCE)
-        }
+        return {path.name: path.read_bytes() for path in (Path(place) / "out").iterdir()}
 
 
 def _folder(place: Path, **changed: bytes | None) -> Path:
     """The honest folder with some files changed (`summary`, `table`, `evidence`), or left out."""
     out = place / "out"
     out.mkdir()
-    names = {"summary": SUMMARY, "table": TABLE, "evidence": EVIDENCE}
-    for key, name in names.items():
-        content = changed.get(key, _scanned()[name])
+    names = {SUMMARY: "summary", TABLE: "table", EVIDENCE: "evidence"}
+    for name, honest in _scanned().items():
+        content = changed.get(names.get(name, ""), honest)
         if content is not None:
             (out / name).write_bytes(content)
     return out
@@ -209,8 +207,8 @@ def _evidence() -> Iterator[Case]:
         ("of classes below zero", {"classes": arrays["classes"] - 5}),
         ("of kinds that do not exist", {"kinds": arrays["kinds"] + np.int8(90)}),
         ("of kinds below zero", {"kinds": -arrays["kinds"] - np.int8(1)}),
-        ("of captors elsewhere", {"captors": arrays["captors"] + 10**12}),
-        ("of captors too many", {"captor_counts": arrays["captor_counts"] + 2**40}),
+        ("of captors elsewhere", {"below": arrays["below"] + 10**12}),
+        ("of captors too many", {"counts": arrays["counts"] + 2**40}),
         ("of weights below zero", {"weights": -arrays["weights"]}),
         ("of better margins", {"margins": arrays["margins"] + 1.0}),
         ("of larger radii", {"radii": arrays["radii"] * 100}),

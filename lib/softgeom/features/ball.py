@@ -68,7 +68,7 @@ class Ball(FeatureSet):
 
     def support_nonpositive(self, v: Sequence[Fraction], c: Fraction) -> bool:
         """``radius ||v|| <= -c``, squared."""
-        return ball_holds_down(self.radius, v, c)
+        return ball_support_nonpositive(self.radius, v, c)
 
     def region(self, dimension: int, has_bias: bool) -> Region:
         """The ball itself."""
@@ -111,7 +111,7 @@ def inside_ball(Z: NDArray[np.float64], radius: float) -> NDArray[np.bool_]:
         )
 
 
-def ball_holds_down(radius: float, v: Sequence[Fraction], c: Fraction) -> bool:
+def ball_support_nonpositive(radius: float, v: Sequence[Fraction], c: Fraction) -> bool:
     """Whether ``radius ||v|| + c <= 0``, comparing squares."""
     return (
         c <= 0 and Fraction(radius) ** 2 * sum((value * value for value in v), Fraction(0)) <= c * c

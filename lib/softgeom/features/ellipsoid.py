@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softgeom.features.ball import ball_holds_down, inside_ball, positive_radius
+from softgeom.features.ball import ball_support_nonpositive, inside_ball, positive_radius
 from softgeom.features.feature_set import FeatureSet, Region, hexed, scale_exactly, unhexed
 from softgeom.rounding import INFLATE, as_floats, exponent, gamma, norm_up, underflow
 
@@ -172,7 +172,7 @@ class Ellipsoid(FeatureSet):
 
     def support_nonpositive(self, v: Sequence[Fraction], c: Fraction) -> bool:
         """``radius ||v|| <= -c`` for effective v, squared."""
-        return ball_holds_down(self.radius, v, c)
+        return ball_support_nonpositive(self.radius, v, c)
 
     def equalities(
         self, D: NDArray[np.float64], c: NDArray[np.float64]
