@@ -5,6 +5,8 @@ its folder passes both checkers.
 from __future__ import annotations
 
 import base64
+import contextlib
+import importlib
 import io
 import json
 import subprocess
@@ -335,3 +337,72 @@ def test_bounds_leave_alone_what_rounding_may_have_made(javascript):
     assert near == [None, None]
     assert -1e-6 <= far[0] < -0.9e-6
     assert 0.9e-6 < far[1] < 1e-6
+
+
+def test_its_bounds_accept_no_forgery(javascript, repository, monkeypatch):
+    """Of every forged point and weight of the corpus the page certifies only what is true, with the
+    bound that it computes itself; and nearly all that is honest.
+    """
+    monkeypatch.syspath_prepend(str(repository / "tests" / "forgeries"))
+    corpus, honest, judge = (importlib.import_module(n) for n in ("corpus", "honest", "judge"))
+    cases, asked = [], []
+    for name in ("box", "ball", "unbounded", "layernorm", "rmsnorm, no bias", "wide"):
+        file, claims = honest.files()[name], {}
+        for forgery in [None, *(f for f in corpus.CORPUS.values() if f.of == name)]:
+            # the page reads no evidence: only what can be decoded is asked about
+            with contextlib.suppress(Exception):
+                content = file.content if forgery is None else forgery.content()
+                for claim in judge.Evidence.read(content).claims():
+                    if claim["kinds"] in (0, 1, 2) and sendable(claim, file.layer):
+                        claims.setdefault(repr(claim), (claim, forgery is None))
+        features = FeatureSet.from_json(file.evidence.head["features"])
+        numbers = stated(features)
+        if isinstance(features, Ellipsoid):
+            numbers |= {"kind": "ellipsoid", "radius": features.radius}
+            numbers |= {"gain": features.gain.tolist(), "shift": features.bias.tolist()}
+        case = {"W": file.layer.W.astype(float).ravel().tolist(), "d": file.layer.dimension}
+        case |= {"b": None if file.layer.b is None else file.layer.b.astype(float).tolist()}
+        keys = ("classes", "point", "proof")
+        sent = [{key: one[key] for key in keys if key in one} for one, _ in claims.values()]
+        cases.append({**case, "set": numbers, "claims": sent})
+        asked.append((judge.Judge(file.layer, features.to_json()), claims.values()))
+    bounds = javascript("scan_decide", CERTIFY, {"cases": cases, "folder": scripts.FOLDER.as_uri()})
+    certified, refused = 0, 0
+    for (judged, claims), found in zip(asked, bounds, strict=True):
+        for (claim, honestly), bound in zip(claims, found, strict=True):
+            assert bound is None or judged.is_true(claim | {"margins": bound, "radii": 0.0}), claim
+            certified += honestly and bound is not None
+            refused += bound is None
+    assert certified >= 90
+    assert refused >= 30
+
+
+def sendable(claim: dict, layer: SoftmaxLayer) -> bool:
+    """Whether a claim is about classes of the layer, in finite numbers."""
+    named = [claim["classes"], *(b for _, b, _ in claim.get("proof", ()))]
+    numbers = [*claim.get("point", ()), *(w for *_, w in claim.get("proof", ()))]
+    inside = all(type(t) is int and 0 <= t < layer.classes for t in named)
+    return inside and bool(np.isfinite(numbers).all())
+
+
+CERTIFY = """
+const [layers, norms, captors, search] = await Promise.all(["layer", "norm", "captors", "search"].map((n) => import(`${argument.folder}/scan_${n}.js`)));
+return argument.cases.map(({ W, b, d, set, claims }) => {
+  const make = set.kind === "ellipsoid" ? norms.makeNormLayer : layers.makeScanLayer;
+  const layer = make(Float64Array.from(W), b && Float64Array.from(b), W.length / d, d, set);
+  return claims.map(({ classes: t, point, proof }) => {
+    let bound;
+    if (point) {
+      const z = Float64Array.from(point, (x) => x * layer.unit);
+      bound = search.certifiedMargin(layer, z, search.look(layer, t, z).margin);
+      if (!(bound > 0)) bound = null;
+    } else {
+      const largest = Math.max(...proof.map((row) => row[2]));
+      const scaled = proof.map((row) => row[2] / 2 ** layers.exponent(largest));
+      bound = largest > 0 ? captors.certifyCaptors(layer, t, proof.map((row) => row[1]), scaled) : null;
+      if (!(bound <= 0)) bound = null;
+    }
+    return Number.isFinite(bound) ? bound : null;
+  });
+});
+"""

@@ -12,9 +12,11 @@ import argparse
 import collections
 import csv
 import json
+import math
 import multiprocessing
 import random
 import tempfile
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -289,12 +291,13 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="end after so many")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     files()
     table: dict[str, Row] = collections.defaultdict(Row)
     failed = 0
-    start = options.seed * 10**9
+    start, end = options.seed * 10**9, time.monotonic() + 60 * options.minutes
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
         for kind, found, wrong in pool.imap_unordered(
             attempt, range(start, start + options.cases), chunksize=50
@@ -303,6 +306,8 @@ def main() -> int:
             failed += bool(wrong)
             if wrong:
                 print(*wrong, sep="\n", flush=True)
+            if time.monotonic() > end:
+                break
     names = ["tried", "accepted falsehoods"]
     names += [
         f"{what} {one}" for one in VERIFIERS for what in ("refused by", "true for", "crashes of")

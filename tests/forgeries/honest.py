@@ -36,6 +36,11 @@ class Honest:
     layer: SoftmaxLayer
     content: bytes
 
+    @functools.cached_property
+    def holds(self) -> str:
+        """A scan, answers, or experts."""
+        return str(self.evidence.head["holds"])
+
     @property
     def evidence(self) -> Evidence:
         """To be edited."""

@@ -43,13 +43,13 @@ def load(content: bytes, honest: Honest, place: Path) -> str | None:
     """`Scan.load(...).verify()`, and the same for answers and experts."""
     path = place / "evidence.npz"
     path.write_bytes(content)
-    reader = READERS[honest.evidence.head["holds"]]
+    reader = READERS[honest.holds]
     return _sentence(lambda: reader.load(path, honest.layer).verify())
 
 
 def verify(content: bytes, honest: Honest, place: Path) -> str | None:
     """`softgeom verify`: a folder around the file whose tables and hashes a forger has made fit."""
-    if honest.evidence.scan:
+    if honest.holds == "scan":
         _scan_folder(content, honest, place / "scan")
         return _sentence(lambda: verify_folder(place / "scan", honest.layer))
     _answers_folder(content, honest, place / "answers")
@@ -130,7 +130,7 @@ def _answers_folder(content: bytes, honest: Honest, folder: Path) -> None:
     """The honest table, or the one of the forged file where softgeom reads that."""
     path = folder.parent / "honest.npz"
     path.write_bytes(honest.content)
-    reader = READERS[honest.evidence.head["holds"]]
+    reader = READERS[honest.holds]
 
     def write(source: Path) -> None:
         write_answers(folder, reader.load(source, honest.layer), with_layer=False)
