@@ -84,6 +84,9 @@ def test_the_page_counts_what_the_tables_hold(tmp_path):
         "work,seed,round,kills,of workers,orphans,done twice,same bytes\n"
         "scan,0,0,3,0,0,0,True\nscan,0,1,1,0,1,0,True\n"
     )
+    (tmp_path / "results/torture/forgeries.csv").write_text(
+        "kind,tried,accepted falsehoods,refused by a,crashes of a\nraw,5,1,3,1\nhead,2,0,2,0\n"
+    )
     (tmp_path / "results/bench/oracle.csv").write_text(
         "feature_set,classes,false_verdicts\nbox,2,0\nball,1,1\n"
     )
@@ -97,8 +100,8 @@ def test_the_page_counts_what_the_tables_hold(tmp_path):
     )
     table = fuzzers.summary(tmp_path).set_index("fuzzer")
     tried = table[["tried", "wrong"]].to_numpy().tolist()
-    assert tried == [[2, 1], [4, 1], [3, 1], [10, 1], [4, 1]]
-    assert "it wins 3)" in table.index[3]
+    assert tried == [[2, 1], [4, 1], [7, 2], [3, 1], [10, 1], [4, 1]]
+    assert "it wins 3)" in table.index[4]
     assert fuzzers.mutants(tmp_path).to_numpy().tolist() == [["a", 3, 3, 2, 1], ["b", 1, 0, 0, 0]]
     assert table.loc["hostile hubs", "slowest (s)"] == 20.1
     assert fuzzers.kills(tmp_path).to_numpy().tolist() == [["scan", 2, 4, 0, 0, 0, 1]]

@@ -383,6 +383,8 @@ def _scans() -> Iterator[Forgery]:
             member("weights", lambda b: b.replace(b"'shape': (", b"'shape': (9999999999, ", 1)),
         ),
         ("a negative shape", member("twins", lambda b: b.replace(b"(2,)", b"(-1,)"))),
+        ("a header that ends nowhere", member("twins", lambda b: b.replace(b"(2,)", b"\xb32,)"))),
+        ("a header of Python 2", member("twins", lambda b: b.replace(b"(2,), }", b"(2L,),}"))),
         ("another version of .npy", member("twins", lambda b: b[:6] + b"\x02" + b[7:])),
         ("an empty member", member("twins", lambda b: b"")),
         ("no twins", lambda e: e.arrays.pop("twins")),

@@ -48,12 +48,17 @@ def load(content: bytes, honest: Honest, place: Path) -> str | None:
 
 
 def verify(content: bytes, honest: Honest, place: Path) -> str | None:
-    """`softgeom verify`: a folder around the file whose tables and hashes a forger has made fit."""
-    if honest.holds == "scan":
-        _scan_folder(content, honest, place / "scan")
-        return _sentence(lambda: verify_folder(place / "scan", honest.layer))
-    _answers_folder(content, honest, place / "answers")
-    return _sentence(lambda: verify_answers(place / "answers", honest.layer))
+    """`softgeom verify`."""
+    check = verify_folder if honest.holds == "scan" else verify_answers
+    out = folder(content, honest, place)
+    return _sentence(lambda: check(out, honest.layer))
+
+
+def folder(content: bytes, honest: Honest, place: Path) -> Path:
+    """A folder around the file whose tables and hashes a forger has made fit."""
+    make = _scan_folder if honest.holds == "scan" else _answers_folder
+    make(content, honest, place / "out")
+    return place / "out"
 
 
 def sceptic(content: bytes, honest: Honest, place: Path) -> str | None:

@@ -294,6 +294,7 @@ def _npy_headers() -> Iterator[Case]:
     yield archive(
         "negative", "{'descr': '<f4', 'fortran_order': False, 'shape': (-12, 4), }", W.tobytes()
     )
+    yield archive("unclosed", "{'descr': '<f4', 'fortran_order': False, 'shape': \xb312, 4), }")
     yield archive("no rows", "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4), }")
     yield archive("no columns", "{'descr': '<f4', 'fortran_order': False, 'shape': (12, 0), }")
     yield archive(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import io
 import json
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +22,10 @@ import numpy as np
 
 from torture import hostile_files
 from torture.trial import ERROR, OK
+
+sys.path.append(str(Path(__file__).parents[2] / "tests" / "forgeries"))
+import corpus
+import verifiers
 
 SUMMARY, TABLE, EVIDENCE = "summary.json", "verdicts.csv", "evidence.npz"
 
@@ -171,8 +175,6 @@ def _tables() -> Iterator[Case]:
 
 def _evidence() -> Iterator[Case]:
     honest = _scanned()[EVIDENCE]
-    with np.load(io.BytesIO(honest)) as file:
-        arrays = {name: file[name] for name in file.files}
     yield _verify("without evidence", evidence=None)
     for name, content in (
         ("cut", honest[: len(honest) // 2]),
@@ -181,55 +183,16 @@ def _evidence() -> Iterator[Case]:
         ("of text", b"proven, believe me\n" * 20),
     ):
         yield _sealed(f"evidence {name}", evidence=content)
-    head = json.loads(str(arrays["head"]))
-    for name, change in (
-        (
-            "without points",
-            {"points32": arrays["points32"][:0], "points64": arrays["points64"][:0]},
-        ),
-        (
-            "of other points",
-            {"points32": arrays["points32"] * 0, "points64": arrays["points64"] * 0},
-        ),
-        (
-            "of points that are no numbers",
-            {"points32": arrays["points32"] * np.nan, "points64": arrays["points64"] * np.nan},
-        ),
-        (
-            "of points outside",
-            {"points32": arrays["points32"] * 1e6, "points64": arrays["points64"] * 1e6},
-        ),
-        (
-            "of points in other dimensions",
-            {"points32": np.zeros((len(arrays["points32"]), 9), np.float32)},
-        ),
-        ("of classes twice", {"classes": arrays["classes"] * 0}),
-        ("of classes below zero", {"classes": arrays["classes"] - 5}),
-        ("of kinds that do not exist", {"kinds": arrays["kinds"] + np.int8(90)}),
-        ("of kinds below zero", {"kinds": -arrays["kinds"] - np.int8(1)}),
-        ("of captors elsewhere", {"below": arrays["below"] + 10**12}),
-        ("of captors too many", {"counts": arrays["counts"] + 2**40}),
-        ("of weights below zero", {"weights": -arrays["weights"]}),
-        ("of better margins", {"margins": arrays["margins"] + 1.0}),
-        ("of larger radii", {"radii": arrays["radii"] * 100}),
-        ("of another type", {"classes": arrays["classes"].astype(float)}),
-        ("of another format", {"head": np.array(json.dumps(head | {"format": "\x1b[31m9"}))}),
-        ("of a head that is no JSON", {"head": np.array("{")}),
-        ("of a head nested too deeply", {"head": np.array("[" * 50_000)}),
-        ("of methods too few", {"head": np.array(json.dumps(head | {"methods": []}))}),
-        (
-            "of another feature set",
-            {"head": np.array(json.dumps(head | {"features": {"set": "nowhere"}}))},
-        ),
-        ("of no feature set", {"head": np.array(json.dumps(head | {"features": None}))}),
-        (
-            "of endless fractions",
-            {"head": np.array(json.dumps(head | {"exact_points": [["1/0"] * 4]}))},
-        ),
-    ):
-        buffer = io.BytesIO()
-        np.savez(buffer, **(arrays | change))
-        yield _sealed(f"evidence {name}", evidence=buffer.getvalue())
+    for name, forgery in corpus.CORPUS.items():
+        yield Case("verify", f"forged {name}", ERROR, functools.partial(_forged, forgery))
+
+
+def _forged(forgery: corpus.Forgery, place: Path) -> list[str]:
+    """A folder around a forgery, with every hash computed anew, and the layer."""
+    honest = corpus.files()[forgery.of]
+    b = {} if honest.layer.b is None else {"b": honest.layer.b}
+    np.savez(place / "a.npz", W=honest.layer.W, **b)
+    return ["verify", str(verifiers.folder(forgery.content(), honest, place)), str(place / "a.npz")]
 
 
 def _places() -> Iterator[Case]:

@@ -31,6 +31,7 @@ def summary(root: Path) -> pd.DataFrame:
     if len(killed := kills(root)):
         wrong = killed["rounds with other bytes"] + killed["done twice"] + killed["left after 5 s"]
         rows.append({"fuzzer": "kills", "tried": killed["kills"].sum(), "wrong": wrong.sum()})
+    rows.append(_forgeries(root / "results" / "torture" / "forgeries.csv"))
     rows.append(_oracle(root / "results" / "bench" / "oracle.csv"))
     rows += _near_ties(root / "results" / "bench" / "near_ties.csv")
     rows.append(_mutants(root / "results" / "bench" / "mutants.csv"))
@@ -99,6 +100,16 @@ def _family(path: Path, title: str) -> dict[str, Any]:
         "slowest (s)": table["seconds"].max(),
         _MEMORY: table["megabytes"].max(),
     }
+
+
+def _forgeries(path: Path) -> dict[str, Any]:
+    """Random edits of honest evidence: falsehoods accepted, and crashes, by any verifier."""
+    if not path.is_file():
+        return {}
+    table = pd.read_csv(path)
+    wrong = table.filter(regex="^accepted falsehoods|^crashes of").to_numpy().sum()
+    title = "random forgeries, under fresh hashes, against three verifiers"
+    return {"fuzzer": title, "tried": table["tried"].sum(), "wrong": wrong}
 
 
 def _oracle(path: Path) -> dict[str, Any]:

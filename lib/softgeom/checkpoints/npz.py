@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import struct
+import tokenize
 import warnings
 import zipfile
 import zlib
@@ -51,6 +52,7 @@ _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
+    tokenize.TokenError,
 )
 
 

@@ -8,6 +8,7 @@ import argparse
 import math
 import re
 import sys
+import tokenize
 import warnings
 from pathlib import Path
 from typing import Any
@@ -213,7 +214,7 @@ def read_inputs(path: Path, dimension: int) -> dict[str, float]:
         ):  # a header may claim more rows than there are numbers for
             warnings.simplefilter("ignore", RuntimeWarning)
             X = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    except (ValueError, EOFError, OSError, tokenize.TokenError) as error:
         raise ValueError(f"--inputs {path} is no .npy file ({error}).") from error
     if (
         not isinstance(X, np.ndarray)

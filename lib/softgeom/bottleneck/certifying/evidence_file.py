@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import tokenize
 import warnings
 import zipfile
 import zlib
@@ -65,7 +66,7 @@ MORE = {
 DAMAGE = (
     KeyError, IndexError, TypeError, ValueError, OSError, EOFError, StopIteration, ArithmeticError,
     AttributeError, RuntimeError, MemoryError, SyntaxError, zipfile.BadZipFile,
-    zipfile.LargeZipFile, zlib.error,
+    zipfile.LargeZipFile, zlib.error, tokenize.TokenError, Warning,
 )  # fmt: skip
 
 Group = tuple[int, str, str, list[Answer]]  # an expert, its verdict, the method, and its evidence
