@@ -4,8 +4,6 @@ returns a figure with its headline.
 
 from compendium.drawing.bottleneck.captives import draw_poster, draw_proof, draw_read_shares
 from compendium.drawing.bottleneck.counted import draw_fractions
-from compendium.drawing.bottleneck.growth import draw_iterations
-from compendium.drawing.bottleneck.league import draw_league
 from compendium.drawing.bottleneck.planes import (
     draw_construction,
     draw_effect_of_bias,
@@ -21,7 +19,6 @@ from compendium.drawing.bottleneck.reachable import draw_letters, draw_reach, dr
 from compendium.drawing.bottleneck.reflections import draw_reflection_step
 from compendium.drawing.bottleneck.slices import draw_slices
 from compendium.drawing.bottleneck.victims_drawn import draw_lost_tokens, draw_steps_by_rank
-from compendium.drawing.bottleneck.vocabularies import draw_vocabulary
 
 __all__ = [
     "draw_construction",
@@ -29,9 +26,7 @@ __all__ = [
     "draw_experts_and_rankings",
     "draw_flocks",
     "draw_fractions",
-    "draw_iterations",
     "draw_label_sets",
-    "draw_league",
     "draw_letters",
     "draw_lost_tokens",
     "draw_poster",
@@ -44,5 +39,4 @@ __all__ = [
     "draw_slices",
     "draw_steps_by_rank",
     "draw_unargmaxable_class",
-    "draw_vocabulary",
 ]

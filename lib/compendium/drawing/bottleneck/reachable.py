@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from compendium import style
-from compendium.drawing.bottleneck.vocabularies import PALE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GREY = "#5f5f5f"
+PALE = "#dfe4e8"
 _FEW = 5  # fewer letters than this make no bar
 
 

@@ -4,8 +4,6 @@ finding as headline.
 
 from __future__ import annotations
 
-from compendium.drawing.circuits.heads import draw_offset_profiles
-from compendium.drawing.circuits.norms import draw_sphere
 from compendium.drawing.circuits.opened import draw_atlas, draw_depths, draw_localising, draw_paths
 from compendium.drawing.circuits.predictions import draw_losses
 from compendium.drawing.circuits.writers import draw_lens, draw_writers
@@ -16,8 +14,6 @@ __all__ = [
     "draw_lens",
     "draw_localising",
     "draw_losses",
-    "draw_offset_profiles",
     "draw_paths",
-    "draw_sphere",
     "draw_writers",
 ]
