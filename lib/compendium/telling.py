@@ -16,7 +16,7 @@ _LABELS = 12  # characters
 
 
 def render(chosen: Sequence[str] = ()) -> str:
-    """The chosen claims, all of them when none is named.
+    """The chosen claims in words, all of them when none is named.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def _chosen(register: Register, words: Sequence[str]) -> Iterable[Claim]:
                 sorted({claim.notebook for claim in register.values()}),
             )
             raise ValueError(
-                f"{word!r} is no claim, paper ({', '.join(papers)}) or notebook with claims "
+                f"{word!r} is not a claim, paper ({', '.join(papers)}) or notebook with claims "
                 f"({', '.join(notebooks)})"
             )
     return [c for c in register.values() if not words or {c.id, c.paper, c.notebook} & set(words)]

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
@@ -85,12 +85,13 @@ class Provisioner(LocalProvisioner):
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
         if Provisioner.waiting is None:
             return await super().launch_kernel(cmd, **kwargs)
-        self.process, pipe = Provisioner.waiting
+        kernel, pipe = Provisioner.waiting
+        self.process = cast(Any, kernel)
         Provisioner.waiting = None
         order = {"arguments": cmd[cmd.index("-f") :], "environment": kwargs["env"]}
         with os.fdopen(pipe, "w") as file:
             json.dump(order | {"folder": str(kwargs.get("cwd") or os.getcwd())}, file)
-        self.pid = self.pgid = self.process.pid
+        self.pid = self.pgid = kernel.pid
         self.cwd = kwargs.get("cwd")
         return self.connection_info
 

@@ -318,6 +318,6 @@ def test_claims_are_told_with_source_rule_and_result(
     assert telling.told(["001"]) == telling.told(["10_demo"]) == telling.told()
     assert command_line.main(["claims", "007"]) == 1
     assert (
-        "'007' is no claim, paper (001) or notebook with claims (10_demo)"
+        "'007' is not a claim, paper (001) or notebook with claims (10_demo)"
         in capsys.readouterr().err
     )

@@ -93,7 +93,7 @@ def _evaluate(node: ast.expr, evidence: Mapping[str, Any], text: str) -> Any:
         if not isinstance(value, bool | int | float):
             raise ValueError(
                 f"the condition {text!r} calculates with {ast.unparse(part)} = {value!r}, "
-                f"which is no number"
+                f"which is not a number"
             )
         return value
 

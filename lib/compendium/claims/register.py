@@ -114,7 +114,7 @@ def read(folder: Path) -> tuple[Register, list[str]]:
         faults += [f"{path.name}: {fault}" for fault in found]
         if not found:
             faults += [
-                f"{path.name}: the root {name} stands in two files"
+                f"{path.name}: duplicate root {name}, in two files"
                 for name in content["roots"]
                 if name in roots
             ]
@@ -128,7 +128,7 @@ def read(folder: Path) -> tuple[Register, list[str]]:
         claim, found = _read_claim(entry, paper, roots)
         name = entry.get("id", "a claim without id") if isinstance(entry, dict) else "an entry"
         if claim is not None and claim.id in claims:
-            found = ["its id stands twice"]
+            found = ["duplicate id"]
         faults += [f"{file}, {name}: {fault}" for fault in found]
         if claim is not None and not found:
             claims[claim.id] = claim
@@ -154,7 +154,7 @@ def _read_file(path: Path) -> tuple[dict[str, Any], list[str]]:
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
     except yaml.YAMLError as error:
-        return {}, [f"is no YAML ({' '.join(str(error).split())})"]
+        return {}, [f"is not valid YAML ({' '.join(str(error).split())})"]
     if not isinstance(content, dict):
         return {}, ["must hold the fields paper, title, roots and claims"]
     faults = [f"unknown field {name}" for name in sorted(map(str, set(content) - _FILE))]
@@ -172,7 +172,7 @@ def _read_file(path: Path) -> tuple[dict[str, Any], list[str]]:
 
 def _read_claim(entry: Any, paper: str, roots: Mapping[str, str]) -> tuple[Claim | None, list[str]]:
     if not isinstance(entry, dict):
-        return None, [f"{entry!r} is no claim"]
+        return None, [f"{entry!r} is not a claim"]
     faults = [
         f"unknown field {name}" for name in sorted(map(str, set(entry) - _REQUIRED - _OPTIONAL))
     ]
@@ -269,7 +269,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _StrictLoader(_Loader):
-    """YAML in which a key that stands twice is an error, not a silent replacement."""
+    """YAML in which a duplicate key is an error, not a silent replacement."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         # "<<" takes in another mapping and is no key of this one: rows that need the same scale
@@ -278,6 +278,6 @@ class _StrictLoader(_Loader):
         keys = [self.construct_object(key, deep=deep) for key in own]
         if twice := [key for key, count in Counter(map(str, keys)).items() if count > 1]:
             raise yaml.constructor.ConstructorError(
-                None, None, f"the key {twice[0]!r} stands twice", node.start_mark
+                None, None, f"duplicate key {twice[0]!r}", node.start_mark
             )
         return dict(super().construct_mapping(node, deep=deep))

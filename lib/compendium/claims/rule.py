@@ -172,7 +172,9 @@ def read_rule(kind: str, entry: Any) -> tuple[Rule | None, list[str]]:
         ]
     evidence = {str(name): str(meaning) for name, meaning in entry["evidence"].items()}
     faults += [
-        f"its evidence {name!r} is no Python name" for name in evidence if not name.isidentifier()
+        f"its evidence {name!r} is not a Python name"
+        for name in evidence
+        if not name.isidentifier()
     ]
     conditions: list[tuple[str, Condition | None]] = []
     known = VERDICTS[kind]
@@ -233,7 +235,7 @@ def _faults_of_telling(says: str, evidence: Mapping[str, str]) -> list[str]:
     try:
         fields = [name for _, name, _, _ in string.Formatter().parse(says) if name is not None]
     except ValueError as error:
-        return [f"its `says` is no format string ({error})"]
+        return [f"its `says` is not a format string ({error})"]
     return [
         f"its `says` names {name!r}, which is not among its evidence"
         for name in fields

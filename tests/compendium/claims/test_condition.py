@@ -68,7 +68,7 @@ def test_names_are_those_that_must_be_passed():
     [
         ("a + 1", {"a": 1.0}, "neither True nor False"),
         ("a and b", {"a": 1, "b": True}, "asks whether a = 1 is true"),
-        ("a < 2", {"a": "text"}, "which is no number"),
+        ("a < 2", {"a": "text"}, "which is not a number"),
         ("a < 2", {}, "needs a, which was not passed"),
         ("1 / a > 0", {"a": 0}, "cannot be calculated: division by zero"),
     ],

@@ -71,7 +71,7 @@ def test_every_fault_of_a_claim_is_one_sentence(entry, write, change, message):
         ({"paper": 3}, '003.yaml: its paper must be "003" as the file is named, in quotes, not 3'),
         ({"author": "x"}, "003.yaml: unknown field author"),
         ({"claims": {}}, "003.yaml: roots must be a mapping and claims a list"),
-        ({"claims": ["text"]}, "003.yaml, an entry: 'text' is no claim"),
+        ({"claims": ["text"]}, "003.yaml, an entry: 'text' is not a claim"),
         ({"roots": {"fold": "A fold.", "scale": "Scale."}}, "the root scale is named by no claim"),
     ],
 )
@@ -80,7 +80,7 @@ def test_every_fault_of_a_file_is_one_sentence(entry, write, fields, message):
 
 
 def test_an_id_stands_once(entry, write):
-    assert claims.read(write(entry, entry))[1] == ["003.yaml, 003-figure-1: its id stands twice"]
+    assert claims.read(write(entry, entry))[1] == ["003.yaml, 003-figure-1: duplicate id"]
 
 
 def test_a_key_stands_once(entry, write):
@@ -89,12 +89,12 @@ def test_a_key_stands_once(entry, write):
         path.read_text(encoding="utf-8").replace("  place:", "  kind: ours\n  place:"),
         encoding="utf-8",
     )
-    assert "the key 'kind' stands twice" in claims.read(path.parent)[1][0]
+    assert "duplicate key 'kind'" in claims.read(path.parent)[1][0]
 
 
 def test_what_is_no_yaml_is_named(tmp_path):
     (tmp_path / "003.yaml").write_text("claims: [", encoding="utf-8")
-    assert claims.read(tmp_path)[1][0].startswith("003.yaml: is no YAML")
+    assert claims.read(tmp_path)[1][0].startswith("003.yaml: is not valid YAML")
 
 
 def test_an_unknown_claim_is_answered_with_those_near_it(entry, write):

@@ -80,7 +80,7 @@ def test_the_finding_is_written_from_evidence(rule):
         ({"high": np.zeros(2)}, "not ndarray"),
         (
             {"high": "0"},
-            "claim x: the condition 'high < 0' calculates with high = '0', which is no number",
+            "claim x: the condition 'high < 0' calculates with high = '0', which is not a number",
         ),
         ({"gain": "much"}, "claim x: `says` cannot be written from this evidence"),
     ],
@@ -133,10 +133,10 @@ def test_missing_evidence_is_named(rule):
         ("adequate", ["scale > 2", ["size > 2"]], "names size, which is not among its evidence"),
         ("says", "{gian}", "its `says` names 'gian', which is not among its evidence"),
         ("says", "{gain.__class__}", "its `says` names 'gain.__class__'"),
-        ("says", "{gain", "its `says` is no format string"),
+        ("says", "{gain", "its `says` is not a format string"),
         ("why", "", "its rule lacks why"),
         ("reason", "x", "its rule has the unknown field reason"),
-        ("evidence", {"not a name": "x"}, "is no Python name"),
+        ("evidence", {"not a name": "x"}, "is not a Python name"),
     ],
 )
 def test_every_fault_of_a_rule_is_named(entry, field, value, message):
