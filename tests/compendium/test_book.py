@@ -5,6 +5,9 @@ are refused.
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 
 import numpy as np
 import pandas as pd
@@ -193,3 +196,24 @@ def test_values_that_json_lacks_become_text(start):
     run.value("infinite", float("inf"))
     folder = run.save()
     assert json.loads((folder / "record.json").read_text())["values"]["infinite"]["value"] == "inf"
+
+
+def test_asking_for_the_commit_starts_no_filter(start, compendium):
+    """The filter that strips notebooks is a Python process for each of them."""
+
+    def git(*arguments):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@y", *arguments],
+                       cwd=compendium, check=True, capture_output=True)  # fmt: skip
+
+    ran = compendium / "ran"
+    (compendium / ".gitattributes").write_text("*.ipynb filter=nbstripout\n")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "start")
+    git("config", "filter.nbstripout.clean", f"cat; touch '{ran}'")
+    # A new time of change makes git look into the file.
+    os.utime(next(compendium.rglob("*.ipynb")), (1, 1))
+    _fill(start(REAL))
+    execution = json.loads((compendium / "executed/smoke/10_demo.json").read_text())
+    assert re.fullmatch("[0-9a-f]{7,}(-dirty)?", execution["commit"])
+    assert not ran.exists()
