@@ -109,8 +109,9 @@ def test_a_scan_on_a_full_disk_names_the_file_and_goes_on_later(
 
 LIMITED = """
 import resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, ({bytes}, {bytes}))
+from softgeom import bottleneck, checkpoints  # where bytecode cannot be kept, imports take long
 from softgeom.commands import main
+resource.setrlimit(resource.RLIMIT_FSIZE, ({bytes}, {bytes}))
 sys.exit(main(sys.argv[1:]))
 """
 

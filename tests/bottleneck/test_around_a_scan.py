@@ -7,12 +7,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compendium.second_routes.hull import winners_by_hull
-from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
+from softgeom.bottleneck import SoftmaxLayer, scan
 from softgeom.bottleneck.centres import compare_with_programme
 from softgeom.bottleneck.crowding import nearest_row
 from softgeom.bottleneck.cut import cut_features
-from softgeom.bottleneck.examples import normal_layer, uniform_layer
+from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.freeing import smallest_shift
 from softgeom.bottleneck.jailers import captive_table, heaviest_captors
 
@@ -44,14 +43,6 @@ def test_the_papers_programme_says_what_is_certified(scanned):
     assert table.agree.all()
     assert table.bounded.all()
     assert (table.chebyshev[table.verdict == "unargmaxable"] <= 0).all()
-
-
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_qhull_and_scan_name_the_same_winners(d, bias):
-    layer = normal_layer(40, d, bias=bias, seed=d)
-    table = scan(layer, features=Unbounded()).table
-    assert set(table["class"][table.verdict == "argmaxable"]) == winners_by_hull(layer)
 
 
 def test_nearest_rows_are_those_of_all_pairs():

@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 
-from compendium.second_routes.hull import winners_by_hull
 from softgeom.bottleneck.asking.ask import ask
 from softgeom.bottleneck.asking.retrieval import (
     QUERIES,
@@ -25,9 +25,8 @@ def test_documents_inside_the_hull_are_never_first() -> None:
     W = np.random.default_rng(0).normal(size=(40, 3))
     found = never_first(make_index(W))
     assert found.verify()
-    assert {
-        f.index for f in found.findings if f.evidence.verdict == "argmaxable"
-    } == winners_by_hull(SoftmaxLayer(W))
+    won = {f.index for f in found.findings if f.evidence.verdict == "argmaxable"}
+    assert won == set(ConvexHull(W).vertices.tolist())
     unit = W / np.linalg.norm(W, axis=1, keepdims=True)
     assert never_first(make_index(unit)).counts["argmaxable"] == 40
 
