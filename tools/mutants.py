@@ -58,7 +58,7 @@ TESTS = {
     f"{HOME}/scanner.py": (
         "test_folder.py",
         "test_scan.py",
-        "test_together.py",
+        "test_shared_basis.py",
         "test_scale.py",
         "test_oracle.py",
     ),

@@ -27,7 +27,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.layer import FeatureSet, SoftmaxLayer
+
+# of classes: captors and the bound <= 0 that they certify; points (D,) at which they seem to win
+Proofs = dict[int, tuple[Captors, float]]
+Points = dict[int, NDArray[Any]]
 
 BLOCK_BYTES = 64 * 2**20  # rows that are converted are converted at most this much at a time
 

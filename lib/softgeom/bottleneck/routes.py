@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.verdict import Finding, Unknown, Witness
-from softgeom.bottleneck.problem import Problem
-from softgeom.bottleneck.proving.cutting import Points, Proofs
+from softgeom.bottleneck.problem import Points, Problem, Proofs
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.proving.interior_point import walk_each
+from softgeom.bottleneck.proving.shared_basis import prove_together, shares
 from softgeom.bottleneck.proving.surround import surround
-from softgeom.bottleneck.proving.together import prove_together, shares
 from softgeom.bottleneck.searching.ascent import Candidates, climb
 from softgeom.bottleneck.searching.device import Device
 

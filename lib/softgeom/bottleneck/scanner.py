@@ -32,7 +32,7 @@ from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Unknown, Witness
 from softgeom.bottleneck.problem import Problem, make_problem
 from softgeom.bottleneck.proving.refine import refine
-from softgeom.bottleneck.proving.together import shares
+from softgeom.bottleneck.proving.shared_basis import shares
 from softgeom.bottleneck.routes import FEW, ROUTES, Open, decide_open, surviving
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.scan_result import Scan

@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.slack import certify_captives
 from softgeom.bottleneck.certifying.verdict import Captors
-from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.problem import Points, Problem, Proofs
 from softgeom.bottleneck.proving.caratheodory import thin
-from softgeom.bottleneck.proving.cutting import Points, Proofs
 from softgeom.bottleneck.searching.look import look
 
 TOGETHER = 64  # classes that look together: each holds its rivals' rows, a few megabytes

@@ -1,0 +1,137 @@
+"""Classes proven from a shared basis: every vertex against a linear programme of its own."""
+
+import numpy as np
+import pytest
+
+from softgeom.bottleneck.certifying.hull import certify_captivity
+from softgeom.bottleneck.problem import make_problem
+from softgeom.bottleneck.proving import dual_simplex, shared_basis
+from softgeom.bottleneck.proving.dual_simplex import SharedProgramme, solve_batch
+from softgeom.bottleneck.proving.lp import MarginProgramme
+from softgeom.bottleneck.proving.shared_basis import prove_together
+from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
+
+
+def head(d: int = 10, seed: int = 0) -> tuple[SoftmaxLayer, np.ndarray]:
+    """300 outer classes, 60 copies of a dead row up to rounding, 60 mixtures; all of the latter
+    have a low bias.
+    """
+    rng = np.random.default_rng(seed)
+    outer = rng.normal(size=(300, d))
+    dead = np.zeros((60, d)) + rng.normal(scale=1e-8, size=(60, d))
+    mixtures = rng.dirichlet(np.ones(40), 60) @ outer[:40]
+    b = np.concatenate([rng.normal(scale=0.02, size=300), np.full(60, -0.2), np.full(60, -0.3)])
+    return SoftmaxLayer(
+        np.concatenate([outer, dead, mixtures]).astype(np.float32), b.astype(np.float32)
+    ), np.arange(300, 420)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-100.0, 100.0), (-0.28, 100.0), (0.0, 3.0)])
+@pytest.mark.parametrize("group", [3, 64])
+def test_vertices_are_those_of_programmes_of_their_own(
+    low: float, high: float, group: int, monkeypatch
+) -> None:
+    """Some classes are among the shared rivals, against which they do not compete; bases are
+    inverted anew on the way.
+    """
+    monkeypatch.setattr(dual_simplex, "GROUP", group)
+    monkeypatch.setattr(dual_simplex, "REFRESH", 5)
+    rng = np.random.default_rng(1)
+    rows, bias = rng.normal(size=(90, 6)), rng.normal(scale=0.3, size=90)
+    rows[7] *= 4  # far out: it wins, unless it has to beat itself
+    corners = np.full(6, low), np.full(6, high)
+    own, b = rng.normal(size=(40, 6)) * rng.uniform(0, 1.5, (40, 1)), np.full(40, -0.1)
+    itself = np.full(40, -1)
+    for n, place in enumerate([7, 30]):
+        own[n], b[n], itself[n] = rows[place], bias[place], place
+    shared = SharedProgramme(rows, bias, *corners)
+    middle = dict(solve_batch(shared, rows.mean(axis=0)[None], -np.ones(1), -np.ones(1, int)))[0]
+    signs = set()
+    for first in (None, middle.basic):
+        found = dict(solve_batch(shared, own, b, itself, first))
+        assert sorted(found) == list(range(40))
+        for n, vertex in found.items():
+            basis = shared.first if first is None else first
+            assert (vertex is None) == (itself[n] in basis)
+            if vertex is None:
+                continue
+            rivals = np.delete(np.arange(90), itself[n]) if itself[n] >= 0 else np.arange(90)
+            programme = MarginProgramme(own[n], b[n], *corners)
+            programme.add(rivals, rows[rivals], bias[rivals])
+            value = programme.solve()[1]
+            signs.add(value > 0)
+            assert set(vertex.positions) <= set(rivals)
+            if value > 0:  # left at the first point that shows it
+                margin = (own[n] - rows[rivals]) @ vertex.z + b[n] - bias[rivals]
+                assert 0 < vertex.value <= value + 1e-7
+                assert margin.min() == pytest.approx(vertex.value, abs=1e-7)
+            else:
+                assert vertex.value == pytest.approx(value, abs=1e-7)
+                assert len(vertex.weights) <= 7
+                assert vertex.weights.min() >= -1e-9
+    assert signs == {True, False}
+
+
+@pytest.mark.parametrize("features", [Box(100.0), Box(5.0, low=0.0), Ball(20.0)])
+def test_a_shared_basis_proves_the_dead_and_the_mixtures_with_few_captors(features) -> None:
+    layer, classes = head()
+    problem = make_problem(layer, features)
+    proven, points = prove_together(problem, classes)
+    assert set(proven) == set(classes.tolist())
+    assert not points
+    for t, (captors, bound) in proven.items():
+        assert len(captors.rivals) <= layer.dimension + 1
+        assert bound == pytest.approx(
+            certify_captivity(layer, features, t, captors.rivals, captors.weights), rel=1e-6
+        )
+        assert bound <= 0
+
+
+def test_no_class_that_can_win_is_proven(monkeypatch) -> None:
+    # the median of all classes lies among those that win; these are to be rivals, too
+    monkeypatch.setattr(shared_basis, "NEAREST", 0.1)
+    monkeypatch.setattr(shared_basis, "TRIED", 200)
+    layer, _ = head()
+    problem = make_problem(layer, Box(100.0))
+    proven, points = prove_together(problem, np.arange(420))
+    rows, corners = layer.W.astype(np.float64), (np.full(10, -100.0), np.full(10, 100.0))
+    assert proven
+    assert points
+    assert set(points) <= set(range(300))
+    for t in list(proven)[::4]:
+        programme, others = (
+            MarginProgramme(rows[t], problem.b[t], *corners),
+            np.delete(np.arange(420), t),
+        )
+        programme.add(others, rows[others], problem.b[others])
+        assert programme.solve()[1] <= 1e-9
+
+
+def test_few_classes_wide_layers_and_homogeneous_problems_are_left_alone(monkeypatch) -> None:
+    layer, classes = head()
+    assert prove_together(make_problem(layer, Box(100.0)), classes[: shared_basis.FEWEST - 1]) == (
+        {},
+        {},
+    )
+    assert prove_together(make_problem(layer, Unbounded()), classes) == ({}, {})
+    monkeypatch.setattr(shared_basis, "MOST_FEATURES", 9)
+    assert prove_together(make_problem(layer, Box(100.0)), classes) == ({}, {})
+
+
+@pytest.mark.parametrize("flaw", ["equal rows", "dead columns", "no bias", "two classes"])
+def test_degenerate_layers_stop_nothing(flaw: str) -> None:
+    layer, classes = head()
+    W, b = layer.W.copy(), layer.bias.copy()
+    if flaw == "equal rows":
+        W[300:] = 0
+    elif flaw == "dead columns":
+        W[:, 3:6] = 1.0
+    elif flaw == "no bias":
+        b[:] = 0
+    else:
+        W, b, classes = W[:2], b[:2], np.arange(2)
+    proven, _ = prove_together(
+        make_problem(SoftmaxLayer(W, b), Box(100.0)),
+        np.resize(classes, 32) if len(W) < 9 else classes,
+    )
+    assert all(bound <= 0 for _, bound in proven.values())
