@@ -64,14 +64,16 @@ suppress_warnings = [
     "misc.highlighting_failure",
 ]
 
-# MathJax 3 lies in _static when the build could get it from npm; else formulas are typeset only with a network.
+# MathJax 3 lies in _static when the build could get it from npm; else formulas are typeset only
+# with a network.
 if os.path.exists(os.path.join(os.path.dirname(__file__), "_static", "tex-svg.js")):
     mathjax_path = "tex-svg.js"
 mathjax3_config = {"svg": {"fontCache": "local"}, "options": {"enableMenu": False}}
 
 
 def _plain_docstring(app, what, name, obj, options, lines):
-    """Our docstrings are plain text with code in backticks: reST would read `x` as a reference, |x| as a substitution, and run an
+    """Our docstrings are plain text with code in backticks: reST would read `x` as a reference, |x|
+    as a substitution, and run an
     indented formula or example together as a quotation."""
     if what == "module":
         _mark_displays(lines)
@@ -79,9 +81,12 @@ def _plain_docstring(app, what, name, obj, options, lines):
         if what == "module" and line.startswith("    "):
             continue  # a display, literal already
         line = re.sub(r"(:\w+:`[^`]+`|``[^`]+``)|`([^`]+)`", lambda m: m[1] or f"``{m[2]}``", line)
-        pieces = re.split(r"(``[^`]*``)", line)  # literal text keeps its bars and stars, and a bullet its star
+        pieces = re.split(
+            r"(``[^`]*``)", line
+        )  # literal text keeps its bars and stars, and a bullet its star
         lines[position] = "".join(
-            p if p.startswith("``") else re.sub(r"(?<!\\)(\||(?<!^)\*|^\*(?! ))", r"\\\1", p) for p in pieces
+            p if p.startswith("``") else re.sub(r"(?<!\\)(\||(?<!^)\*|^\*(?! ))", r"\\\1", p)
+            for p in pieces
         )
 
 
@@ -90,7 +95,9 @@ def _mark_displays(lines):
     for position in range(len(lines) - 1, 1, -1):
         before = [line for line in lines[:position] if line.strip()]
         opens = (
-            lines[position].startswith("    ") and not lines[position - 1].strip() and not before[-1].startswith(" ")
+            lines[position].startswith("    ")
+            and not lines[position - 1].strip()
+            and not before[-1].startswith(" ")
         )
         if opens and not before[-1].endswith("::"):
             lines[position:position] = ["::", ""]
@@ -111,19 +118,26 @@ def _skip_noise(app, what, name, obj, skip, options):
     """Traits and fields of named tuples are explained where their class is; here each would get a sentence about its type."""
     from traitlets import TraitType
 
-    noise = isinstance(obj, TraitType) or (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
+    noise = isinstance(obj, TraitType) or (getattr(obj, "__doc__", None) or "").startswith(
+        "Alias for field number"
+    )
     return True if noise else None
 
 
 def _readable_aloud(app, page, template, context, doctree):
-    """Two things that a screen reader stumbles over. Sphinx writes a signature of several lines as a list of definitions that defines nothing: it becomes
+    """Two things that a screen reader stumbles over. Sphinx writes a signature of several lines as
+    a list of definitions that defines nothing: it becomes
     lines. MyST-NB names every button that unfolds a cell alike, over the words on it: they stay."""
 
     def lines(found):
         return found[1].replace("<dd>", '<span class="sig-line">').replace("</dd>", "</span>")
 
-    body = context.get("body", "").replace('<summary aria-label="Toggle hidden content">', "<summary>")
-    context["body"] = re.sub(r'<dl>\n(<dd><em class="sig-param.*?)</dl>', lines, body, flags=re.DOTALL)
+    body = context.get("body", "").replace(
+        '<summary aria-label="Toggle hidden content">', "<summary>"
+    )
+    context["body"] = re.sub(
+        r'<dl>\n(<dd><em class="sig-param.*?)</dl>', lines, body, flags=re.DOTALL
+    )
 
 
 def setup(app):

@@ -303,7 +303,7 @@ def test_claims_are_told_with_source_rule_and_result(
         _entry("001-b", kind="theorem", root="fold"),
     )
     record(a=-1)
-    told = telling.told(["001-a"])
+    told = telling.render(["001-a"])
     for line in (
         "001-a  [experiment]  Figure 1",
         "  source      It gains, always.",
@@ -314,8 +314,8 @@ def test_claims_are_told_with_source_rule_and_result(
         "  from        10_demo, profile default",
     ):
         assert line in told.splitlines()
-    assert "  result      none committed: make 10_demo" in telling.told(["001-b"])
-    assert telling.told(["001"]) == telling.told(["10_demo"]) == telling.told()
+    assert "  result      none committed: make 10_demo" in telling.render(["001-b"])
+    assert telling.render(["001"]) == telling.render(["10_demo"]) == telling.render()
     assert command_line.main(["claims", "007"]) == 1
     assert (
         "'007' is not a claim, paper (001) or notebook with claims (10_demo)"

@@ -34,22 +34,32 @@ _CHAPTERS = {
 # sections of the README that are for those who run things
 _PRACTICAL = {"Three readers", "What it costs"}
 _ELSEWHERE = {"More"}  # sections that the site's own navigation replaces
-_LINKS = """Each claim leads to its notebook, figures and numbers in the [register of claims](claims.md). See also the
-[corrections and negative results](corrections.md), the [papers' tables beside ours](comparisons.md), the
-[provenance of every figure](provenance.md), how to [run it yourself](running.md), or drag the figures of the
-[softmax](explorers/softmax.md), [fold](explorers/fold.md), [attention](explorers/attention.md) and [hardmax](explorers/hardmax.md) explorers.
+_LINKS = """Each claim leads to its notebook, figures and numbers in the [register of
+claims](claims.md). See also the
+[corrections and negative results](corrections.md), the [papers' tables beside
+ours](comparisons.md), the
+[provenance of every figure](provenance.md), how to [run it yourself](running.md), or drag the
+figures of the
+[softmax](explorers/softmax.md), [fold](explorers/fold.md), [attention](explorers/attention.md) and
+[hardmax](explorers/hardmax.md) explorers.
 """
-_LIVE = """<iframe class="explorer" src="_static/explorers/softmax.html" title="Softmax explorer: drag the rows of a layer"></iframe>
+_LIVE = """<iframe class="explorer" src="_static/explorers/softmax.html" title="Softmax explorer:
+drag the rows of a layer"></iframe>
 
-Drag a point: which classes can still win? The [explorers](explorers/softmax.md) run without a kernel. Or guess your way through
-<a href="_static/one_softmax.html">One softmax, four places</a>, from a triangle to GPT-2. Or [**scan your own head here**](scan.md): drop a file of weights, see
+Drag a point: which classes can still win? The [explorers](explorers/softmax.md) run without a
+kernel. Or guess your way through
+<a href="_static/one_softmax.html">One softmax, four places</a>, from a triangle to GPT-2. Or
+[**scan your own head here**](scan.md): drop a file of weights, see
 its dead outputs, take the proofs home; nothing leaves the page.
 """
 # no table of contents: the figure takes its place
 _WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"
 _HOW_TO = """:::{note}
-Here the lesson can be read. To work through it, with live figures and exercises that answer, run `make lab`. The
-[softmax](../explorers/softmax.md), [fold](../explorers/fold.md), [attention](../explorers/attention.md) and [hardmax](../explorers/hardmax.md) explorers also work on this site.
+Here the lesson can be read. To work through it, with live figures and exercises that answer, run
+`make lab`. The
+[softmax](../explorers/softmax.md), [fold](../explorers/fold.md),
+[attention](../explorers/attention.md) and [hardmax](../explorers/hardmax.md) explorers also work on
+this site.
 :::"""
 
 
