@@ -81,9 +81,8 @@ def _plain_docstring(app, what, name, obj, options, lines):
         if what == "module" and line.startswith("    "):
             continue  # a display, literal already
         line = re.sub(r"(:\w+:`[^`]+`|``[^`]+``)|`([^`]+)`", lambda m: m[1] or f"``{m[2]}``", line)
-        pieces = re.split(
-            r"(``[^`]*``)", line
-        )  # literal text keeps its bars and stars, and a bullet its star
+        # literal text keeps its bars and stars, and a bullet its star
+        pieces = re.split(r"(``[^`]*``)", line)
         lines[position] = "".join(
             p if p.startswith("``") else re.sub(r"(?<!\\)(\||(?<!^)\*|^\*(?! ))", r"\\\1", p)
             for p in pieces
