@@ -7,7 +7,7 @@ For class t and any weights l >= 0, sum 1, on its rivals, every x of the feature
     1 / p_t - 1 = sum exp(y_i - y_t) >= exp(A),  A = H(l) + sum l_i b_i - b_t - s_X(r),
 
 r = w_t - sum l_i w_i (Jensen's inequality; s_X is the support function). The weights are chosen
-here: integers u_i below 2^96 exp(-n_i / 2^32), n_i near 2^32 times how far the logit of class i at
+here: integers u_i below 2^160 exp(-n_i / 2^64), n_i near 2^64 times how far the logit of class i at
 the stored point is below the highest. So log u_i is bounded by n_i, and all else is exact. Over
 unbounded features r has to vanish: d of the weights move to make it so, each by a proven bound.
 """
@@ -25,30 +25,25 @@ from operator import mul
 import numpy as np
 from check_evidence import Features, identity_errors, inverse, whole
 
-BITS, GRID = 96, 32  # u is in units of 2^-96, logarithms are in units of 2^-32
+BITS, GRID = 160, 64  # u is in units of 2^-160, logarithms are in units of 2^-64
 ONE = 1 << BITS
 
 
 def small_exponentials():
-    """Lower bounds of ``2^96 exp(-j 2^(-8 k))``, j < 256, for k = -1 ... 4: bytes of -log u."""
+    """Lower bounds of ``2^160 exp(-j 256^-k)``, j < 256, for k = 0 ... 8: the bytes of -log u."""
     extra, tables = 64, []
-    for k in range(-1, 5):
-        step = Fraction(1, 256**k) if k >= 0 else Fraction(256)
-        # exp(-step) by its series, in integers with 64 more bits; each division rounds down
+    for k in range(9):
+        # exp(256^-k) by its series, in integers with 64 more bits; each division rounds down
         term = total = 1 << (BITS + extra)
-        for n in range(1, 2000):
-            term = term * step.numerator // (step.denominator * n)
+        for n in range(1, 500):
+            term //= n << (8 * k)
             total += term
-            if not term:
-                break
-        growth = (
-            total + 2000
-        )  # above exp(step): what the divisions lost, and the rest of the series
+        growth = total + 1000  # above: what the divisions lost, and the rest of the series
         lower = (1 << 2 * (BITS + extra)) // growth
         powers = [1 << (BITS + extra)]
         for _ in range(255):
             powers.append(powers[-1] * lower >> (BITS + extra))
-        tables.append([p >> extra for p in powers])
+        tables.append([power >> extra for power in powers])
     return tables
 
 
@@ -56,35 +51,33 @@ TABLES = small_exponentials()
 
 
 def exp_down(n):
-    """A lower bound of ``2^96 exp(-n / 2^32)`` for an integer n >= 0."""
-    value = ONE
+    """A lower bound of ``2^160 exp(-n / 2^64)`` for an integer n >= 0."""
+    value = ONE if n < 256 << GRID else 0
     for k, table in enumerate(TABLES):
-        byte = (n >> (8 * (5 - k))) & 255 if k else n >> 40
-        if byte >= 256:
-            return 0
-        if byte:
+        if byte := n >> (GRID - 8 * k) & 255:
             value = value * table[byte] >> BITS
     return value
 
 
 def exp_up(n):
-    """An upper bound of ``2^96 exp(-n / 2^32)``: six products of tables lose less than 2^-80."""
-    low = exp_down(n)
-    return low + (low >> 80) + 1024
+    """An upper bound: nine tables and products are each off by less than two units."""
+    return exp_down(n) + 64
 
 
 def log_down(value):
     """A rational below ``log(value)`` for a rational value > 0, proven by its exponential."""
-    guess = (math.log(value.numerator) - math.log(value.denominator)) * 2**GRID
-    n = math.floor(guess) - 8
-    if n < 0:
-        holds = Fraction(exp_up(-n), ONE) <= value
-    else:
-        low = exp_down(n)
-        holds = low > 0 and Fraction(ONE, low) <= value
+    power = value.numerator.bit_length() - value.denominator.bit_length()
+    part = value / Fraction(2) ** power  # between 1/2 and 2
+    n = math.floor((math.log(part) - 1e-15) * 2**GRID)
+    holds = exp_up(-n) <= part * ONE if n < 0 else part * exp_down(n) >= ONE
     if not holds:
         raise ValueError("a logarithm could not be bounded")
-    return Fraction(n, 1 << GRID)
+    return Fraction(n, 1 << GRID) + power * (LOG_2 if power > 0 else LOG_2 + Fraction(1, 1 << 48))
+
+
+LOG_2 = Fraction(math.floor((math.log(2) - 1e-15) * 2**GRID), 1 << GRID)
+# log 2 lies between LOG_2 and LOG_2 + 2^-48
+assert 2 * exp_down(int(LOG_2 * 2**GRID)) >= ONE >= 2 * exp_up(int(LOG_2 * 2**GRID) + (1 << 16))
 
 
 def support(features, v):
@@ -256,6 +249,9 @@ def main():
         sys.exit("the arrays do not fit each other or the layer")
     if not (np.isfinite(points).all() and at.min() >= 0 and at.max() < len(points)):
         sys.exit("a point is missing or is no number")
+    probabilities = np.concatenate([ceilings, reached])
+    if not (probabilities >= 0).all() or not (probabilities <= 1).all():
+        sys.exit("a ceiling is no probability")
     seed = random.SystemRandom().randrange(2**32) if options.seed is None else options.seed
     few = (
         range(n)

@@ -16,9 +16,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what editors and type checkers see; looked up below when first used
+    from softgeom.bottleneck.ceilings.ceilings import Ceilings as Ceilings
     from softgeom.bottleneck.scan_result import Scan as Scan
     from softgeom.bottleneck.verdict_table import read_verdicts as read_verdicts
     from softgeom.checkpoints.loading import load_head as load
+    from softgeom.commands.ceiling import ceilings_of_model as ceilings
+    from softgeom.commands.ceiling import floors_of_model as floor
     from softgeom.commands.scan import scan_model as scan
     from softgeom.layer import Ball as Ball
     from softgeom.layer import Box as Box
@@ -30,6 +33,9 @@ if TYPE_CHECKING:  # what editors and type checkers see; looked up below when fi
 
 _LAZY = {
     "scan": ("softgeom.commands.scan", "scan_model"),
+    "ceilings": ("softgeom.commands.ceiling", "ceilings_of_model"),
+    "floor": ("softgeom.commands.ceiling", "floors_of_model"),
+    "Ceilings": ("softgeom.bottleneck.ceilings.ceilings", "Ceilings"),
     "load": ("softgeom.checkpoints.loading", "load_head"),
     "read_verdicts": ("softgeom.bottleneck.verdict_table", "read_verdicts"),
     "Scan": ("softgeom.bottleneck.scan_result", "Scan"),

@@ -20,6 +20,7 @@ VERBS = {
     "scan": "find the outputs that a model can never produce, each proven",
     "verify": "re-check every proof of a folder of results, without a solver",
     "explain": "why a class can never win, or an input at which it does",
+    "ceiling": "how probable an output can ever become, whatever the input",
     "ask": "more questions: candidates, rankings, sets of documents or labels, experts",
     "diff": "what changed between two scans",
     "prune": "the same model without outputs that can never be the answer",

@@ -29,6 +29,7 @@ from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
 from softgeom.commands.explain import find_class
 from softgeom.commands.results import EVIDENCE, folder_for, summarise, write_results
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.writing import alone
 
 # classes that can never win are named on the terminal up to here; verdicts.csv has them all
@@ -235,12 +236,33 @@ def scan_model(
     ValueError
         When the model, a class or a feature set cannot be used as asked.
     """
-    from softgeom.checkpoints import load_head
-    from softgeom.layer import Box
-
-    head = load_head(
-        model, weight=weight, bias=bias, tokens=tokens, revision=revision, without_bias=without_bias
+    names = {"weight": weight, "bias": bias, "tokens": tokens, "revision": revision}
+    layer, chosen, where = asked_of(
+        model, classes, features, bound, without_bias=without_bias, **names
     )
+    return scan(layer, chosen, features=where, **options)
+
+
+def asked_of(
+    model: Any, classes: Any, features: Any, bound: float | None, **names: Any
+) -> tuple[SoftmaxLayer, Any, FeatureSet]:
+    """The layer, the classes by number (None for all) and the feature set of a question.
+
+    Parameters
+    ----------
+    model, classes, features, bound
+        As for ``scan_model``.
+    **names
+        weight, bias, tokens, revision, without_bias: as for `load_head`.
+
+    Raises
+    ------
+    ValueError
+        When the model, a class or a feature set cannot be used as asked.
+    """
+    from softgeom.checkpoints import load_head
+
+    head = load_head(model, **names)
     if isinstance(features, str):
         if features not in ("box", "auto"):
             raise ValueError(f"features must be 'box', 'auto' or a feature set, not {features!r}.")
@@ -253,8 +275,8 @@ def scan_model(
         and not isinstance(classes, np.ndarray)
         and any(isinstance(c, str) for c in classes)
     ):
-        names = {token: t for t, token in reversed(list(enumerate(head.layer.tokens or ())))}
-        if unknown := [c for c in classes if isinstance(c, str) and c not in names]:
+        known = {token: t for t, token in reversed(list(enumerate(head.layer.tokens or ())))}
+        if unknown := [c for c in classes if isinstance(c, str) and c not in known]:
             raise ValueError(f"the model has no class {unknown[0]!r}.")
-        classes = [names[c] if isinstance(c, str) else c for c in classes]
-    return scan(head.layer, classes, features=features, **options)
+        classes = [known[c] if isinstance(c, str) else c for c in classes]
+    return head.layer, classes, features

@@ -12,6 +12,7 @@ from softgeom.bottleneck.certifying.evidence_file import fingerprint, load_findi
 from softgeom.bottleneck.certifying.folder import EVIDENCE, Report, verify_folder
 from softgeom.bottleneck.certifying.verdict import Unknown
 from softgeom.bottleneck.scanner import scan
+from softgeom.commands import ceiling
 from softgeom.commands import options as asked
 from softgeom.commands.answers_folder import ANSWERS, verify_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
@@ -37,6 +38,11 @@ def run(options: argparse.Namespace) -> int:
             f"solver: {_listed(counts)}"
         )
         return UNDECIDED if counts["undecided"] else DONE
+    if (options.folder / ceiling.CEILINGS).is_file():
+        bounds = ceiling.verify(options.folder, layer)
+        print(f"layer {fingerprint(layer)}; {bounds.features.describe()}")
+        print(f"{len(bounds):,} ceilings of probability re-checked without a solver")
+        return DONE
     report = verify_folder(options.folder, layer)
     _try_again(options.folder, layer, report)
     proven = report.scanned - report.counts["undecided"]

@@ -29,6 +29,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from softgeom.bottleneck.ceilings import ceilings_file
 from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.descent import Descent, Program, descend, make_program
 from softgeom.bottleneck.ceilings.polish import polish
@@ -117,6 +118,30 @@ class Ceilings:
                     f"{abs(claimed[wrong[0]])!r}, only {abs(ours[wrong[0]])!r}."
                 )
         return True
+
+    def save(self, path: str | Path) -> None:
+        """Write points and bounds to one ``.npz`` (not the layer, but its fingerprint)."""
+        used, at = np.unique(self.at, return_inverse=True)
+        arrays = {"classes": self.classes, "points": self.points[used], "at": at}
+        bounds = {"ceilings": self.ceiling, "reached": self.reached}
+        ceilings_file.save(path, self.layer, self.features, arrays | bounds)
+
+    @classmethod
+    def load(cls, path: str | Path, layer: SoftmaxLayer) -> Ceilings:
+        """Read what ``save`` wrote, and verify it.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, about another layer, or proves less than it claims.
+        """
+        features, arrays = ceilings_file.load(path, layer)
+        classes, at = (arrays[name].astype(np.intp) for name in ("classes", "at"))
+        bounds = (arrays["ceilings"], arrays["reached"])
+        looks = np.zeros(len(classes), np.intp)
+        found = cls(layer, features, classes, arrays["points"], at, *bounds, looks)
+        found.verify()
+        return found
 
 
 def ceilings(

@@ -333,7 +333,7 @@ def _lists(stored: Any) -> list[list[str]]:
 def _head(path: Path) -> dict[str, Any]:
     """The head, canonical, with the keys of its kind of file."""
     with zipfile.ZipFile(path) as archive:
-        text = str(_member(archive, "head"))
+        text = str(read_member(archive, "head"))
     head = json.loads(text)
     _require(type(head) is dict, "its head is no object")
     if type(head.get("format")) is not int or head["format"] != FORMAT:
@@ -358,13 +358,13 @@ def _content(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         )
         size = sum(member.file_size for member in members)
         _require(size <= path.stat().st_size, "its arrays are larger than the file")
-        arrays = {name: _member(archive, name) for name in dtypes}
+        arrays = {name: read_member(archive, name) for name in dtypes}
     for name, dtype in dtypes.items():
         _require(arrays[name].dtype.str == dtype, f"{name} is {arrays[name].dtype}, not {dtype}")
     return head, arrays
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+def read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     """One array; stored, not compressed, so that none is larger than the file, and whole."""
     info = archive.getinfo(f"{name}.npy")
     plain = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1

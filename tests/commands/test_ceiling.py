@@ -1,0 +1,97 @@
+"""``softgeom ceiling``: what it prints, writes and refuses; its folder is verified, and the checker
+in integers says the same.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import softgeom as sg
+from softgeom.cli import main
+from softgeom.commands import boundary
+
+CHECKER = Path(__file__).parents[2] / "tools" / "check_ceilings.py"
+
+
+@pytest.fixture
+def bounded(npz, tmp_path):
+    """A finished folder of ceilings."""
+    assert main(["ceiling", str(npz), "--out", str(tmp_path / "out")]) == 0
+    return tmp_path / "out"
+
+
+def check(folder, npz, layer, *more):
+    np.savez(folder.parent / "layer.npz", W=layer.W, b=layer.b)
+    command = [sys.executable, CHECKER, folder / "ceilings.npz", folder.parent / "layer.npz", *more]
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+
+
+def test_a_folder_is_verified_by_both_programs(bounded, npz, layer, capsys):
+    assert main(["verify", str(bounded), str(npz)]) == 0
+    assert "40 ceilings" in capsys.readouterr().out
+    checked = check(bounded, npz, layer)
+    assert checked.returncode == 0, checked.stderr
+    assert "proven: 40" in checked.stdout
+
+
+@pytest.mark.parametrize("features", [["--features", "unbounded"], ["--features", "ball"]])
+def test_other_feature_sets_pass_the_checker_too(features, npz, layer, tmp_path):
+    out = tmp_path / "other"
+    assert main(["ceiling", str(npz), *features, "--out", str(out)]) == 0
+    assert main(["verify", str(out), str(npz)]) == 0
+    checked = check(out, npz, layer, "--sample", "12")
+    assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("ceilings", lambda a: a * 0.98),
+        ("reached", lambda a: np.minimum(1, a * 1.02 + 1e-6)),
+        ("points", lambda a: a + 1.0),
+        ("points", lambda a: a * 3),
+        ("classes", lambda a: a[::-1]),
+        ("at", lambda a: a[::-1]),
+        ("ceilings", lambda a: a.astype("<f4")),
+        ("ceilings", lambda a: np.full_like(a, np.nan)),
+        ("points", lambda a: np.vstack([a, a[:1]])),
+    ],
+)
+def test_what_was_changed_is_refused(name, change, bounded, npz, layer, capsys):
+    with np.load(bounded / "ceilings.npz") as file:
+        arrays = dict(file)
+    arrays[name] = change(arrays[name])
+    np.savez(bounded / "ceilings.npz", **arrays)
+    assert main(["verify", str(bounded), str(npz)]) == boundary.REFUSED
+    assert capsys.readouterr().err.count("\n") == 1
+    checked = check(bounded, npz, layer)
+    # what only breaks a rule of form, the checker in integers may prove all the same
+    assert checked.returncode != 0 or name in ("points", "ceilings")
+    assert "Traceback" not in checked.stderr
+
+
+def test_the_table_is_compared_with_the_proofs(bounded, npz):
+    table = bounded / "ceilings.csv"
+    table.write_text(table.read_text().replace("\n7,", "\n8,"))
+    assert main(["verify", str(bounded), str(npz)]) == boundary.REFUSED
+
+
+def test_the_library_says_what_the_command_says(npz, layer, capsys):
+    assert main(["ceiling", str(npz), "t3", "5", "--at", "0.5"]) == 0
+    out = capsys.readouterr().out
+    found = sg.ceilings(layer.W, ["t3", 5], bias=layer.b, tokens=list(layer.tokens))
+    assert f"{found.counts(0.5)['reach']} of 2 can reach 50%" in out
+    assert sg.floor(layer, [["t3", "t5"], {"t3": 1.0}]).alternatives.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--at", "0"], ["--at", "1.5"], ["no such class"], ["--features", "norm"]]
+)
+def test_bad_input_gets_one_sentence(wrong, npz, capsys):
+    assert main(["ceiling", str(npz), *wrong]) == boundary.REFUSED
+    assert capsys.readouterr().err.count("\n") == 1
