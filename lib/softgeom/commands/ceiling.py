@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+from contextlib import nullcontext
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from softgeom.commands.boundary import DONE
 from softgeom.commands.explain import find_class
 from softgeom.commands.scan import asked_of
 from softgeom.layer import SoftmaxLayer
-from softgeom.writing import whole
+from softgeom.writing import alone, whole
 
 CEILINGS, TABLE = "ceilings.npz", "ceilings.csv"
 SHOWN = 20  # classes by name
@@ -58,20 +59,21 @@ def run(options: argparse.Namespace) -> int:
     features, _ = asked.read_features(options, head)
     named = {find_class(head.layer, name) for name in options.classes}
     chosen = np.array(sorted(named)) if options.classes else None
-    found = ceilings(
-        head.layer,
-        chosen,
-        features=features,
-        n_jobs=options.jobs,
-        seed=options.seed,
-        checkpoint=None if options.out is None else options.out / "blocks",
-        progress=True,
-    )
-    found.verify()
-    print("\n".join(lines(found, options.at)))
-    if options.out is not None:
-        write(options.out, found)
-        print(f"written: {options.out / TABLE}, {options.out / CEILINGS}")
+    with nullcontext() if options.out is None else alone(options.out):
+        found = ceilings(
+            head.layer,
+            chosen,
+            features=features,
+            n_jobs=options.jobs,
+            seed=options.seed,
+            checkpoint=None if options.out is None else options.out / "blocks",
+            progress=True,
+        )
+        found.verify()
+        print("\n".join(lines(found, options.at)))
+        if options.out is not None:
+            write(options.out, found)
+            print(f"written: {options.out / TABLE}, {options.out / CEILINGS}")
     return DONE
 
 
