@@ -47,10 +47,13 @@ _LAZY = {
 __all__ = [
     "Ball",
     "Box",
+    "Ceilings",
     "Ellipsoid",
     "Scan",
     "SoftmaxLayer",
     "Unbounded",
+    "ceilings",
+    "floor",
     "load",
     "read_verdicts",
     "scan",
