@@ -16,6 +16,7 @@ import json
 import math
 import random
 import sys
+import warnings
 import zipfile
 from fractions import Fraction
 from itertools import islice
@@ -82,7 +83,9 @@ def array(content, name, dtype):
     """The numbers of a .npy file: of this dtype, row by row, to the last byte. Text is `<U`."""
     stream = io.BytesIO(content)
     demand(np.lib.format.read_magic(stream) == (1, 0), f"{name} is of another version")
-    shape, fortran, found = np.lib.format.read_array_header_1_0(stream)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of headers written otherwise
+        shape, fortran, found = np.lib.format.read_array_header_1_0(stream)
     told = found.str.rstrip("0123456789") if dtype == "<U" else found.str
     demand(told == dtype and not fortran, f"{name} is {found.str}, not {dtype}, or by columns")
     size = math.prod(shape) * found.itemsize
