@@ -115,7 +115,7 @@ class SharedProgramme:
         target: NDArray[np.float64],
         bias: float,
     ) -> Vertex:
-        """The vertex of a basis with its inverse, for a class with right side ``target`` (D + 1,)."""
+        """The vertex of a basis with its inverse, for a class with right side ``target``."""
         x = inverse @ target
         # one step of refinement: the inverse has been updated many times
         x = x + inverse @ (target - x @ self.columns[basic])
