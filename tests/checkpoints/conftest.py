@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from softgeom.source import hub_reachable
+
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -119,8 +121,6 @@ class FakeHub:
 @pytest.fixture
 def hub(monkeypatch, tmp_path_factory):
     """A hub at 127.0.0.1 with the repository `someone/model`."""
-    corpora = pytest.importorskip("compendium.corpora")
-
     hub = FakeHub("")
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(hub))
     hub.url = f"http://127.0.0.1:{server.server_address[1]}"
@@ -139,13 +139,13 @@ def hub(monkeypatch, tmp_path_factory):
     # The client reads HF_HUB_OFFLINE once, at its import, which another test of the session may
     # have done offline.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    corpora.hub_reachable.cache_clear()
+    hub_reachable.cache_clear()
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield hub
     server.shutdown()
     server.server_close()
-    corpora.hub_reachable.cache_clear()
+    hub_reachable.cache_clear()
 
 
 def _handler(hub: FakeHub):

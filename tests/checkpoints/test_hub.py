@@ -5,12 +5,14 @@ something fails.
 from __future__ import annotations
 
 import json
+import shutil
 import time
 
 import numpy as np
 import pytest
 
 from softgeom.checkpoints import load_head, load_softmax_layer, transfer
+from softgeom.source import hub_reachable
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -71,19 +73,40 @@ def test_an_unknown_model_is_told(hub):
 
 
 def test_without_network_it_says_so_within_two_seconds(monkeypatch):
-    corpora = pytest.importorskip("compendium.corpora")
-
     for name in ("HTTPS_PROXY", "https_proxy"):
         monkeypatch.delenv(name, raising=False)
     # TEST-NET-1: packets to it are dropped everywhere
     monkeypatch.setenv("HF_ENDPOINT", "http://192.0.2.1:9")
     monkeypatch.setenv("HF_HUB_OFFLINE", "")
-    corpora.hub_reachable.cache_clear()
+    hub_reachable.cache_clear()
     started = time.monotonic()
     with pytest.raises(ValueError, match="hub cannot be reached"):
         load_softmax_layer("someone/model")
     assert time.monotonic() - started < 2
-    corpora.hub_reachable.cache_clear()
+    hub_reachable.cache_clear()
+
+
+@pytest.mark.parametrize("family", ["marian", "sharded"])
+def test_offline_a_model_in_the_clients_own_cache_is_found(
+    monkeypatch, model_folders, tmp_path, family
+):
+    folder, W, b = model_folders[family]
+    cached = tmp_path / "models--someone--model"
+    shutil.copytree(folder, cached / "snapshots" / COMMIT)
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text(COMMIT)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    hub_reachable.cache_clear()
+    head = load_head("someone/model")
+    np.testing.assert_array_equal(head.layer.W, W)
+    assert b is None or np.array_equal(head.layer.b, b)
+    assert (head.source.kind, head.source.revision) == ("hub", COMMIT)
+    with pytest.raises(ValueError, match="hub cannot be reached"):
+        load_head("someone/else")
+    with pytest.raises(ValueError, match="hub cannot be reached"):
+        load_head("someone/model", revision="v2")
+    hub_reachable.cache_clear()
 
 
 def test_a_hub_that_breaks_off_is_told(hub, monkeypatch):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -233,6 +234,19 @@ class HubModel:
     def _json(self, name: str) -> dict[str, Any]:
         content = parse_json(self._whole(name, _MAX_JSON), f"{self.repo_id}/{name}")
         return content if isinstance(content, dict) else {}
+
+
+def cached_snapshot(repo_id: str, revision: str | None) -> Path | None:
+    """The folder of a model in the hub client's own cache (`HF_HOME`), named by its commit; None
+    where the client never fetched it.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(repo_id, revision=revision, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError):
+        return None
 
 
 def _no_such_model(repo_id: str) -> str:

@@ -35,7 +35,7 @@ from softgeom.checkpoints.activation import Activation, named_activation
 from softgeom.checkpoints.choosing import choose
 from softgeom.checkpoints.folder import find_token_file, open_folder
 from softgeom.checkpoints.gguf_file import GgufStore
-from softgeom.checkpoints.hub import HubModel
+from softgeom.checkpoints.hub import HubModel, cached_snapshot
 from softgeom.checkpoints.labels import (
     LabelsError,
     fit_labels,
@@ -54,7 +54,7 @@ from softgeom.checkpoints.tensors import TensorStore, plain, weights_of
 from softgeom.checkpoints.tflite_file import TfliteStore
 from softgeom.foreseen import foreseen
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
-from softgeom.source import Source
+from softgeom.source import Source, hub_reachable
 
 Tokens = str | Path | Sequence[str] | None
 
@@ -248,6 +248,11 @@ def _load(path: Path, model: str, asked: _Asked, revision: str | None, cache: Pa
             "owner/name, released ones "
             f"{', '.join(RELEASED)}."
         )
+    if not hub_reachable() and (folder := cached_snapshot(model, revision)) is not None:
+        store, config = open_folder(folder)
+        kind = store.provenance.get("format", "safetensors")
+        source = Source(model, "hub", kind, revision=folder.name)
+        return _assemble(store, config, asked, source, vocabulary=find_token_file(folder))
     return _load_from_hub(HubModel(model, revision), asked)
 
 
