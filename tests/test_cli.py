@@ -72,7 +72,7 @@ def test_feature_sets_of_the_command_line(model, tmp_path, options) -> None:
         (["--low", "200"], "low < high"),
         (["--low", "0", "--features", "ball"], "--low has no meaning with --features ball"),
         (["--bound", "3", "--features", "unbounded"], "--bound has no meaning"),
-        (["--classes", "3-x"], "no class number"),
+        (["--classes", "3-x"], "class number"),
         (["--classes", "40"], "between 0 and 39"),
         (["--fail-on", "nonsense"], "--fail-on"),
         (["--out", ""], "--out is empty"),

@@ -81,7 +81,7 @@ def best_mask(name: str) -> frozenset[str]:
 
 def imprison(rivals: Iterable[str]) -> bool:
     """Whether these imprison D, and none of them can be spared."""
-    return _jailers_fault(frozenset(rivals)) is None
+    return _blocking_fault(frozenset(rivals)) is None
 
 
 def _compare_left_out(guess: int) -> str:
@@ -154,9 +154,9 @@ PREDICTIONS = {
 }
 
 
-def _jailers_fault(answer: frozenset[str]) -> str | None:
+def _blocking_fault(answer: frozenset[str]) -> str | None:
     if CAPTIVE in answer:
-        return "D cannot be its own jailer: name rivals."
+        return "D cannot block itself: name rivals."
     if not answer or wins(CAPTIVE, answer):
         return "Against these alone D wins for some features: they do not surround it."
     spare = sorted(name for name in answer if not wins(CAPTIVE, answer - {name}))
@@ -167,11 +167,11 @@ def _jailers_fault(answer: frozenset[str]) -> str | None:
     )
 
 
-def _jailers_remark(answer: frozenset[str]) -> str:
+def _blocking_remark(answer: frozenset[str]) -> str:
     others = [
         set(some)
         for some in combinations("ABCE", 3)
-        if set(some) != answer and _jailers_fault(frozenset(some)) is None
+        if set(some) != answer and _blocking_fault(frozenset(some)) is None
     ]
     also = f" It is not the only one: there are {len(others)} more." if others else ""
     return (
@@ -195,8 +195,8 @@ def _mask_fault(answer: frozenset[str]) -> str | None:
 EXERCISES = {
     "1": Exercise(
         reading.members("ABCDE"),
-        _jailers_fault,
-        _jailers_remark,
+        _blocking_fault,
+        _blocking_remark,
         (
             "Which triangles of rivals hold D inside?",
             "If no corner of the triangle can be left out, you have one.",

@@ -177,6 +177,6 @@ def test_a_listing_nested_too_deeply_is_one_sentence(hub):
     hub.files["config.json"] = b"[" * 200_000
     hub.files["model.safetensors"] = b""
     with pytest.raises(
-        ValueError, match=r"config\.json is no usable JSON file: it is nested too deeply"
+        ValueError, match=r"config\.json .*nested too deeply"
     ):
         load_softmax_layer("someone/model")

@@ -63,7 +63,7 @@ def test_json_and_pickles_of_names(tmp_path, content):
 )
 def test_what_holds_no_names_is_told(tmp_path, content):
     (tmp_path / "vocab.json").write_text(content)
-    with pytest.raises(ValueError, match="is no vocabulary"):
+    with pytest.raises(ValueError, match="vocabulary"):
         read_labels(tmp_path / "vocab.json", 3)
 
 
@@ -116,7 +116,7 @@ def test_a_list_in_a_python_file_is_parsed_and_not_run(tmp_path):
     with pytest.raises(ValueError, match="FEW has 1 names for 5 classes"):
         read_labels(f"{source}:FEW", 5)
     source.write_text("x = " + "(" * 100_000)
-    with pytest.raises(ValueError, match="is no Python file"):
+    with pytest.raises(ValueError, match="Python file"):
         read_labels(source, 5)
     source.write_text("x = 1")
     with pytest.raises(ValueError, match="these lists of strings: none"):

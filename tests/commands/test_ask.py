@@ -68,14 +68,14 @@ def test_among_fewer_rivals_a_captive_wins(square, tmp_path, capsys):
     ]
 
 
-def test_jailers_are_named_and_none_can_be_spared(square, capsys):
-    assert main(["ask", square, "--jailers", "inside"]) == 0
+def test_the_blocking_classes_are_named_and_none_can_be_spared(square, capsys):
+    assert main(["ask", square, "--blocked-by", "inside"]) == 0
     assert (
         "inside cannot win against these 3, and none of them can be spared: a, b, "
         in capsys.readouterr().out
     )
-    assert main(["ask", square, "--jailers", "inside", "--among", "a", "c", "d"]) == 0
-    assert "nobody jails it" in capsys.readouterr().out
+    assert main(["ask", square, "--blocked-by", "inside", "--among", "a", "c", "d"]) == 0
+    assert "nothing blocks it" in capsys.readouterr().out
 
 
 def test_orders_among_everybody_and_among_candidates(square, tmp_path, capsys):
@@ -122,7 +122,7 @@ def test_experts_by_token(tmp_path, capsys):
     "question",
     [
         ["--among", "a", "b", "c", "d", "inside"],
-        ["--jailers", "inside"],
+        ["--blocked-by", "inside"],
         ["--order", "--sample", "12"],
         ["--together", "a", "d", "--together", "a", "b"],
         ["--on", "a", "d", "--on"],
@@ -186,15 +186,15 @@ def test_a_forged_margin_is_noticed(square, tmp_path, capsys):
     [
         ([], "nothing is asked"),
         (["--among"], "--among names no class"),
-        (["--among", "a", "a"], "--among names 'a' twice"),
+        (["--among", "a", "a"], "duplicate: 'a'"),
         (
             ["--among", "a", "nobody"],
             "no class 'nobody': pass a token of its vocabulary or a number below 5",
         ),
         (["--among", "a", "5"], "no class '5'"),
         (["--order"], "--order names no class"),
-        (["--jailers", "@list"], "no class '@list'"),
-        (["--order", "a", "a"], "--order names 'a' twice"),
+        (["--blocked-by", "@list"], "no class '@list'"),
+        (["--order", "a", "a"], "duplicate: 'a'"),
         (["--order", "a", "--together", "b"], "are two questions"),
         (
             ["--order", "--sample", "3", "--size", "6"],

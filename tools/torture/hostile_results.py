@@ -272,7 +272,7 @@ def _questions() -> Iterator[Case]:
         "by queries of length zero", "--together", "0", "1", "--features", "ball", "--bound", "0"
     )
     for class_ in ("14", "-1", "", "1.5", "\x1b[31mred", "\u0663", "9" * 5000, "nan"):
-        yield of(f"for class {class_!r:.20}", "--jailers", class_)
+        yield of(f"for class {class_!r:.20}", "--blocked-by", class_)
 
     def written(name: str, out: str, expect: str = ERROR) -> Case:
         return Case(

@@ -93,7 +93,7 @@ def read_verdicts(path: str | Path) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        When the file is no table of verdicts.
+        When the file is not a table of verdicts.
     """
     try:
         table = pd.read_csv(
@@ -107,7 +107,7 @@ def read_verdicts(path: str | Path) -> pd.DataFrame:
             [unescape_token(token) for token in table["token"]], dtype=object
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no table of verdicts ({error}).") from error
+        raise ValueError(f"{path} is not a table of verdicts ({error}).") from error
     return table
 
 

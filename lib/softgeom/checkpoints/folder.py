@@ -57,7 +57,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON file ({error}).") from error
+        raise ValueError(f"{path} is not a valid JSON file ({error}).") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path} holds no JSON object.")
     return content

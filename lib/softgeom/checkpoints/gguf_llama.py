@@ -96,7 +96,7 @@ def _config(store: GgufStore, make: Any) -> Any:
     def number(key: str, default: float | None = None) -> float:
         found = store.fact(f"llama.{key}", default)
         if found is None:
-            raise ValueError(f"{store.label} does not say llama.{key}: it is no whole model.")
+            raise ValueError(f"{store.label} does not say llama.{key}: it is not a whole model.")
         return found
 
     heads = int(number("attention.head_count"))

@@ -12,12 +12,12 @@ def parse_json(content: bytes | str, label: str) -> Any:
     Raises
     ------
     ValueError
-        When it is no JSON text, or is nested more deeply than Python parses; the message names the
+        When it is not a valid JSON text, or is nested more deeply than Python parses; the message names the
         file by `label`.
     """
     try:
         return json.loads(content)
     except RecursionError:
-        raise ValueError(f"{label} is no usable JSON file: it is nested too deeply.") from None
+        raise ValueError(f"{label} is not a usable JSON file: it is nested too deeply.") from None
     except ValueError as error:
-        raise ValueError(f"{label} is no JSON file ({error}).") from error
+        raise ValueError(f"{label} is not a valid JSON file ({error}).") from error

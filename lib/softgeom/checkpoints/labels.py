@@ -57,7 +57,7 @@ def read_labels(
     """
     path, _, variable = _split(str(path))
     if not path.is_file():
-        raise ValueError(f"there is no vocabulary file {str(path)!r}.")
+        raise ValueError(f"there is not a vocabulary file {str(path)!r}.")
     if path.suffix == ".py":
         name, listed = _literal_list(path, variable, classes)
         fitted, how = fit_labels(listed, classes, f"{path}:{name}", confirmed=confirmed)
@@ -155,7 +155,7 @@ def _parsed(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
         RecursionError,
     ) as error:
         raise ValueError(
-            f"{path} is no vocabulary ({plain(error)}): pass tokenizer.json, vocab.json or "
+            f"{path} is not a vocabulary ({plain(error)}): pass tokenizer.json, vocab.json or "
             "one token a line."
         ) from error
 
@@ -177,7 +177,7 @@ def _literal_list(path: Path, variable: str, classes: int) -> tuple[str, list[st
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{path} is no Python file ({plain(error)}).") from error
+        raise ValueError(f"{path} is not a valid Python file ({plain(error)}).") from error
     found: dict[str, list[str]] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.Tuple):
@@ -206,7 +206,7 @@ def _by_number(
 ) -> tuple[str, ...]:
     """Ids are written down: what has none is a padding row."""
     if any(index < 0 for index in names):
-        raise ValueError(f"{path} is no vocabulary: it numbers a class {min(names)}.")
+        raise ValueError(f"{path} is not a vocabulary: it numbers a class {min(names)}.")
     beyond = [index for index in names if index >= classes]
     if beyond and not confirmed:
         raise LabelsError(

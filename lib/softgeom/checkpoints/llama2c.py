@@ -166,7 +166,7 @@ def _config(header: bytes, path: Path) -> Llama2cConfig:
     if impossible:
         listed = ", ".join(f"{name}={value}" for name, value in values.items())
         raise ValueError(
-            f"{path} is no llama2.c model: its header has impossible numbers ({listed})."
+            f"{path} is not a llama2.c model: its header has impossible numbers ({listed})."
         )
     return Llama2cConfig(**values, tied=tied)
 

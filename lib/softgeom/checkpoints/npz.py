@@ -77,7 +77,7 @@ class NpzStore:
     Raises
     ------
     ValueError
-        When the file is no `.npz`, is cut short, declares more than it holds, or holds anything but
+        When the file is not an `.npz`, is cut short, declares more than it holds, or holds anything but
         plain arrays.
     """
 
@@ -136,9 +136,9 @@ class NpzStore:
                     "cannot hold"
                 )
             if name == info.filename:
-                raise ValueError(f"{plain(name)!r} is no array")
+                raise ValueError(f"{plain(name)!r} is not an array")
             if name in entries:
-                raise ValueError(f"{plain(name)!r} occurs twice")
+                raise ValueError(f"duplicate array {plain(name)!r}")
             self._compare_headers(archive, info)
             entries[name] = self._header(archive, info)
         return entries
@@ -214,7 +214,7 @@ def stored_tokens(store: NpzStore) -> tuple[str, ...] | None:
     Raises
     ------
     ValueError
-        When the array is no list of strings.
+        When the array is not a list of strings.
     """
     if "tokens" not in store.names():
         return None

@@ -45,7 +45,7 @@ class OnnxGraph:
     Raises
     ------
     ValueError
-        When the file is no ONNX graph.
+        When the file is not an ONNX graph.
     """
 
     def __init__(self, path: Path):
@@ -100,11 +100,11 @@ class OnnxGraph:
         Raises
         ------
         ValueError
-            When it is no constant or cannot be decoded.
+            When it is not a constant or cannot be decoded.
         """
         root = self._root(name)
         if root is None:
-            raise ValueError(f"{self.path}: {plain(name)!r} is no constant.")
+            raise ValueError(f"{self.path}: {plain(name)!r} is not a constant.")
         rewriting = []
         while name != root:
             rewriting.append(self.producer[name])

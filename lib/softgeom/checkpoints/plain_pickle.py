@@ -36,7 +36,7 @@ def read_plain_pickle(path: Path) -> Any:
     Raises
     ------
     ValueError
-        When the file is no pickle, is cut short, or asks for anything but plain data; the global
+        When the file is not a pickle, is cut short, or asks for anything but plain data; the global
         that it asks for is named and was not called.
     """
     data = path.read_bytes()
@@ -45,7 +45,7 @@ def read_plain_pickle(path: Path) -> Any:
         return _finished(_PlainUnpickler(io.BytesIO(data)).load(), {})
     except _ForbiddenError as error:
         raise ValueError(
-            f"{path} asks for {error}, which is no plain data; nothing of it was executed. "
+            f"{path} asks for {error}, which is not plain data; nothing of it was executed. "
             "Save the weights as .npz or safetensors."
         ) from None
     # a damaged programme can fail in any of the unpickler's instructions
@@ -91,7 +91,7 @@ class _Dtype:
     def __setstate__(self, state: Any) -> None:
         self.order = str(state[1])
         if any(part not in (None, -1, 0) for part in state[2:]):
-            raise ValueError("records are no plain numbers")
+            raise ValueError("records are not plain numbers")
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -65,7 +65,7 @@ class SafetensorsStore:
     Raises
     ------
     ValueError
-        When the header is no safetensors header, or the file ends before its last tensor (the first
+        When the header is not a safetensors header, or the file ends before its last tensor (the first
         one that is incomplete is named, with the number of bytes missing).
     """
 
@@ -114,7 +114,7 @@ def _parse_header(read_range: ReadRange, size: int, label: str) -> dict[str, Ent
     length = int.from_bytes(read_range(0, 8), "little") if size >= 8 else -1
     if not 2 <= length <= MAX_HEADER:
         raise ValueError(
-            f"{label} is not a safetensors file: its first eight bytes are no plausible "
+            f"{label} is not a safetensors file: its first eight bytes are not a plausible "
             "header length."
         )
     if size < 8 + length:
@@ -161,14 +161,14 @@ def _parse_header(read_range: ReadRange, size: int, label: str) -> dict[str, Ent
 
 def _whole(number: Any) -> int:
     if type(number) is not int:
-        raise ValueError(f"{number!r} is no whole number")
+        raise ValueError(f"{number!r} is not a whole number")
     return number
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name occurs twice")
+        raise ValueError("duplicate name")
     return found
 
 

@@ -31,7 +31,7 @@ def open_state_dict(path: Path) -> ArrayStore:
     Raises
     ------
     ValueError
-        When PyTorch is not installed, the file is no PyTorch file, or it holds more than tensors
+        When PyTorch is not installed, the file is not a PyTorch file, or it holds more than tensors
         (nothing of it was executed).
     """
     try:

@@ -86,7 +86,7 @@ class TfliteStore:
         with path.open("rb") as file:
             if file.read(8)[4:] != b"TFL3":
                 raise ValueError(
-                    f"{path} is no TFLite file: TFL3 does not stand at its fifth byte."
+                    f"{path} is not a TFLite file: TFL3 does not stand at its fifth byte."
                 )
             self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         try:
@@ -147,7 +147,7 @@ class TfliteStore:
         Raises
         ------
         ValueError
-            If there is none before another step, or its matrix is no constant.
+            If there is none before another step, or its matrix is not a constant.
         """
         try:
             return self._head()
@@ -180,7 +180,7 @@ class TfliteStore:
                 else -1
             )
         if weight not in names:
-            raise ValueError(f"{self.label}: the matrix of the last layer is no constant.")
+            raise ValueError(f"{self.label}: the matrix of the last layer is not a constant.")
         return TfliteHead(names[weight], names.get(bias[0]) if bias else None, self._activation(x))
 
     def _activation(self, x: int) -> Activation | None:

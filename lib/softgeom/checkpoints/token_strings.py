@@ -83,7 +83,7 @@ def vocabulary_of(content: Any) -> dict[int, str]:
         strings = {index: decode_bytes(token) for index, token in strings.items()}
     strings |= {int(added["id"]): added["content"] for added in content.get("added_tokens") or []}
     if odd := [index for index in strings if not 0 <= index < _MOST_TOKENS]:
-        raise ValueError(f"id {odd[0]} of {strings[odd[0]]!r:.60} is no index of a class")
+        raise ValueError(f"id {odd[0]} of {strings[odd[0]]!r:.60} is not the index of a class")
     return strings
 
 

@@ -2,7 +2,7 @@
 (docs/beyond.md).
 
 --among A B C            can each of these win when only these compete?
---jailers T              which few rivals keep T from winning?
+--blocked-by T              which few rivals keep T from winning?
 --order A B              can this be the top of everybody, in this order?
 --together A B           can these be the top, in any order? (documents that one query returns)
 --on A B                 can exactly these labels of a sigmoid layer be on? (nothing after it: none)
@@ -43,7 +43,7 @@ from softgeom.layer import Ball, FeatureSet, SoftmaxLayer
 from softgeom.writing import alone
 
 # at most one of them; --among alone is one, too
-_QUESTIONS = ("order", "together", "on", "experts", "jailers")
+_QUESTIONS = ("order", "together", "on", "experts", "blocked_by")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--among", **names, help="only these compete; alone: can each of them win?"
     )
     question.add_argument(
-        "--jailers", metavar="CLASS", help="which few rivals keep this class from winning?"
+        "--blocked-by", metavar="CLASS", help="which few rivals keep this class from winning?"
     )
     question.add_argument(
         "--order", action="append", **names, help="can this be the top, in this order? (repeatable)"
@@ -149,16 +149,20 @@ def _kind(options: argparse.Namespace) -> str:
     """
     given = [name for name in _QUESTIONS if getattr(options, name) is not None]
     if len(given) > 1:
-        raise ValueError(f"--{given[0]} and --{given[1]} are two questions: ask one at a time.")
+        one, two = (name.replace("_", "-") for name in given[:2])
+        raise ValueError(f"--{one} and --{two} are two questions: ask one at a time.")
     if not given and options.among is None:
         raise ValueError(
-            "nothing is asked: pass --among, --jailers, --order, --together, --on or --experts."
+            "nothing is asked: pass --among, --blocked-by, --order, --together, --on or --experts."
         )
     kind = given[0] if given else "among"
     if kind in ("on", "experts") and options.among is not None:
         raise ValueError(f"--among has no meaning with --{kind}: leave one of them out.")
     if options.sample is not None and kind not in ("order", "together", "on"):
-        raise ValueError(f"--sample draws sets for --order, --together or --on, not for --{kind}.")
+        raise ValueError(
+            f"--sample draws sets for --order, --together or --on, not for "
+            f"--{kind.replace('_', '-')}."
+        )
     if options.size is not None and options.sample is None:
         raise ValueError("--size is the size of random sets: pass --sample, too.")
     return kind
@@ -188,8 +192,8 @@ def _reply(
     if kind == "experts":
         router = ask_experts(layer, options.experts, features=features)
         return _Reply(router, about_experts(router))
-    if kind == "jailers":
-        t = names.find(options.jailers, "--jailers")
+    if kind == "blocked_by":
+        t = names.find(options.blocked_by, "--blocked-by")
         prison = find_prison(layer, t, competing, features=features)
         if prison is not None:
             return _Reply(
@@ -199,7 +203,7 @@ def _reply(
         free = Order([[t]], rest=True) if competing is None else first_of(t, competing)
         return _Reply(
             found := ask(layer, [free], features=features),
-            ["nobody jails it", *about_answers(found)],
+            ["nothing blocks it", *about_answers(found)],
         )
     if kind == "among":
         assert competing is not None
@@ -254,7 +258,7 @@ def _as_json(options: argparse.Namespace, kind: str, reply: _Reply) -> dict[str,
     rows = reply.found.table.to_dict("records")
     return {
         "model": str(options.model),
-        "question": kind,
+        "question": kind.replace("_", "-"),
         "feature_set": reply.found.features.describe(),
         "counts": reply.found.counts,
         "answers": [{str(key): _finite(value) for key, value in row.items()} for row in rows],

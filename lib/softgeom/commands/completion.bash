@@ -7,7 +7,7 @@ _softgeom() {
     verify) local options="--bias --help --labels --labels-anyway --no-bias --revision --tokens --weight" ;;
     explain) local options="--bias --bound --features --help --inputs --labels --labels-anyway --low --no-bias --revision --tokens --weight" ;;
     ceiling) local options="--at --bias --bound --features --help --inputs --jobs --labels --labels-anyway --low --no-bias --out --revision --seed --tokens --weight" ;;
-    ask) local options="--among --bias --bound --experts --features --help --inputs --jailers --jobs --json --labels --labels-anyway --low --no-bias --on --order --out --revision --sample --seed --size --together --tokens --weight --with-layer" ;;
+    ask) local options="--among --bias --blocked-by --bound --experts --features --help --inputs --jobs --json --labels --labels-anyway --low --no-bias --on --order --out --revision --sample --seed --size --together --tokens --weight --with-layer" ;;
     diff) local options="--help --json" ;;
     prune) local options="--backend --bias --block --bound --close-too --device --features --help --inputs --jobs --labels --labels-anyway --longest --low --no-bias --out --results --revision --scheduler --seed --tokens --weight" ;;
     repair) local options="--bias --help --labels --labels-anyway --method --no-bias --out --revision --tokens --weight" ;;

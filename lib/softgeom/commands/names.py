@@ -50,7 +50,7 @@ class Names:
         seen: set[int] = set()
         for i, name in zip(found, named, strict=True):
             if i in seen:
-                raise ValueError(f"{option} names {name!r:.80} twice.")
+                raise ValueError(f"{option} has a duplicate: {name!r:.80}.")
             seen.add(i)
         return found
 
@@ -73,4 +73,6 @@ def _lines(word: str, option: str) -> list[list[str]]:
     try:
         return [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
     except UnicodeDecodeError:
-        raise ValueError(f"{option} {word}: the file is no text; write one name a line.") from None
+        raise ValueError(
+            f"{option} {word}: the file is not a text; write one name a line."
+        ) from None

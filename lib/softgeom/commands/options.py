@@ -182,13 +182,13 @@ def read_classes(options: argparse.Namespace, head: Head) -> np.ndarray | None:
 
 
 def parse_classes(text: str, classes: int) -> np.ndarray:
-    """``0-3,17`` as [0, 1, 2, 3, 17]; ValueError when a part is no number or no class."""
+    """``0-3,17`` as [0, 1, 2, 3, 17]; ValueError when a part is not a number or no class."""
     chosen: set[int] = set()
     for part in text.replace(" ", "").split(","):
         match = _RANGE.fullmatch(part)
         if match is None:
             raise ValueError(
-                f"--classes {text!r}: {part!r} is no class number and no range such as 0-99."
+                f"--classes {text!r}: {part!r} is neither a class number nor a range such as 0-99."
             )
         first, last = int(match[1]), int(match[2] or match[1])
         if not first <= last < classes:
@@ -205,7 +205,7 @@ def read_inputs(path: Path, dimension: int) -> dict[str, float]:
     Raises
     ------
     ValueError
-        When the file is none, or its rows are no features of this layer.
+        When the file is none, or its rows are not features of this layer.
     """
     try:
         with (
@@ -215,7 +215,7 @@ def read_inputs(path: Path, dimension: int) -> dict[str, float]:
             warnings.simplefilter("ignore", RuntimeWarning)
             X = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError, tokenize.TokenError) as error:
-        raise ValueError(f"--inputs {path} is no .npy file ({error}).") from error
+        raise ValueError(f"--inputs {path} is not an .npy file ({error}).") from error
     if (
         not isinstance(X, np.ndarray)
         or X.ndim < 2
@@ -245,9 +245,9 @@ def _number(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
     if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is no finite number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
     return value
 
 
@@ -264,11 +264,11 @@ def _positive(text: str) -> float:
 
 def seed(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise argparse.ArgumentTypeError(f"{text!r:.40} is no whole number of 0 or more")
+        raise argparse.ArgumentTypeError(f"{text!r:.40} is not a whole number of 0 or more")
     return int(text)
 
 
 def count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
     return int(text)

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     head = asked.read_head(options)
     source = model_file(str(options.model))
     if options.out.suffix == ".onnx" and (source is None or source.suffix != ".onnx"):
-        raise ValueError(f"{options.model} is no ONNX model: write .safetensors.")
+        raise ValueError(f"{options.model} is not an ONNX model: write .safetensors.")
     chosen = cut(_scan(options, head), longest=options.longest, close_too=options.close_too)
     if not len(chosen.dropped):
         print(

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out.suffix == ".onnx":
         source = model_file(str(options.model))
         if source is None or source.suffix != ".onnx":
-            raise ValueError(f"{options.model} is no ONNX model: write .safetensors.")
+            raise ValueError(f"{options.model} is not an ONNX model: write .safetensors.")
         if layer.b is None and head.layer.b is not None:
             layer = SoftmaxLayer(layer.W, np.zeros(layer.classes, dtype), layer.tokens)
         write_onnx(source, options.out, layer, options.weight)

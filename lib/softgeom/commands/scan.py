@@ -190,7 +190,7 @@ def _expected(path: Path | None) -> set[str]:
     try:
         return set(path.read_text(encoding="utf-8").split("\n")) - {""}
     except UnicodeDecodeError:
-        raise ValueError(f"--expected {path} is no text: write one class a line.") from None
+        raise ValueError(f"--expected {path} is not a text: write one class a line.") from None
 
 
 def _counted(found: Scan, verdict: str, expected: set[str]) -> int:

@@ -102,7 +102,7 @@ def listed(entries: Sequence[str]) -> list[str]:
     Raises
     ------
     ValueError
-        When such a file is no text, or names none.
+        When such a file is not a text, or names none.
     """
     models: list[str] = []
     for entry in entries:
@@ -112,7 +112,7 @@ def listed(entries: Sequence[str]) -> list[str]:
         try:
             lines = Path(entry).read_text(encoding="utf-8").splitlines()
         except UnicodeDecodeError:
-            raise ValueError(f"{entry} is no text: write one model a line.") from None
+            raise ValueError(f"{entry} is not a text: write one model a line.") from None
         named = [name for line in lines if (name := line.partition("#")[0].strip())]
         if not named:
             raise ValueError(f"{entry} names no model: write one a line.")
