@@ -176,7 +176,5 @@ def test_a_vocabulary_of_fifty_gigabytes_is_not_fetched(hub, model_folders):
 def test_a_listing_nested_too_deeply_is_one_sentence(hub):
     hub.files["config.json"] = b"[" * 200_000
     hub.files["model.safetensors"] = b""
-    with pytest.raises(
-        ValueError, match=r"config\.json .*nested too deeply"
-    ):
+    with pytest.raises(ValueError, match=r"config\.json .*nested too deeply"):
         load_softmax_layer("someone/model")
