@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from compendium import statistics
 from compendium.models.sweep import measure_losses
 from softgeom import parallel, progress
 from softgeom.language_model import Tokens
@@ -26,8 +25,6 @@ from softgeom.margins.intervals import median_interval
 from softgeom.margins.perturb import SCALES, Perturbation, degradation_ratios
 
 Losses = dict[str, NDArray[np.float64]]
-
-_CONDITION = ["family", "scale", "level"]
 
 
 def perturbation_grid(
@@ -129,51 +126,9 @@ def gains_by_seed(
     return pd.DataFrame(rows)
 
 
-def gain_table(gains: pd.DataFrame) -> pd.DataFrame:
-    """Mean over seeds of the extra loss, its 95% interval (t over seeds), and in how many seeds the
-    sign is the mean's.
-    """
-    rows = []
-    for key, part in gains.groupby(["group", "penalty_weight", *_CONDITION, "sigma"], sort=False):
-        interval = statistics.over_seeds(part["extra_nats"])
-        rows.append(
-            dict(zip(["group", "penalty_weight", *_CONDITION, "sigma"], key, strict=True))
-            | {
-                "extra_nats": interval.mean,
-                "low": interval.low,
-                "high": interval.high,
-                "seeds": interval.seeds,
-            }
-            | {"seeds_that_agree": statistics.seeds_that_agree(part["extra_nats"].to_numpy())}
-        )
-    return pd.DataFrame(rows)
-
-
 def strongest(table: pd.DataFrame, family: str, scale: str, group: str = "sweep") -> pd.DataFrame:
     """Rows of one group under the strongest perturbation of a family, on one ruler."""
     part = table[
         (table["group"] == group) & (table["family"] == family) & (table["scale"] == scale)
     ]
     return part[part["level"] == part["level"].max()]
-
-
-def compare_weights(
-    gains: pd.DataFrame, family: str = "noise", scale: str = "absolute"
-) -> tuple[pd.DataFrame, int]:
-    """Gains of every lambda under the strongest perturbation, and how many of the larger ones gain
-    more than the first nonzero one.
-
-    "More" is a paired difference over seeds that lies below zero with its whole 95% interval.
-    """
-    by_seed = strongest(gains, family, scale).pivot(
-        index="seed", columns="penalty_weight", values="extra_nats"
-    )
-    first, *larger = sorted(by_seed.columns)
-    intervals = pd.DataFrame(
-        [
-            {"penalty_weight": weight} | vars(statistics.over_seeds(by_seed[weight]))
-            for weight in by_seed.columns
-        ]
-    ).set_index("penalty_weight")
-    better = sum(statistics.paired(by_seed[weight], by_seed[first]).high < 0 for weight in larger)
-    return intervals, better
