@@ -12,8 +12,8 @@ def parse_json(content: bytes | str, label: str) -> Any:
     Raises
     ------
     ValueError
-        When it is not a valid JSON text, or is nested more deeply than Python parses; the message names the
-        file by `label`.
+        When it is not a valid JSON text, or is nested more deeply than Python parses; the message
+        names the file by `label`.
     """
     try:
         return json.loads(content)

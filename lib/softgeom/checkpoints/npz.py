@@ -77,8 +77,8 @@ class NpzStore:
     Raises
     ------
     ValueError
-        When the file is not an `.npz`, is cut short, declares more than it holds, or holds anything but
-        plain arrays.
+        When the file is not an `.npz`, is cut short, declares more than it holds, or holds
+        anything but plain arrays.
     """
 
     def __init__(self, path: Path):

@@ -94,8 +94,8 @@ def read_onnx_head(path: Path, weight: str | None = None) -> OnnxHead:
     Raises
     ------
     ValueError
-        When the file is not an ONNX graph or has no such product: its constant matrices are listed with
-        their shapes.
+        When the file is not an ONNX graph or has no such product: its constant matrices are listed
+        with their shapes.
     """
     graph = OnnxGraph(path)
     return _head(graph, *_found(graph, weight))

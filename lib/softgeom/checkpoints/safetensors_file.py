@@ -65,8 +65,8 @@ class SafetensorsStore:
     Raises
     ------
     ValueError
-        When the header is not a safetensors header, or the file ends before its last tensor (the first
-        one that is incomplete is named, with the number of bytes missing).
+        When the header is not a safetensors header, or the file ends before its last tensor (the
+        first one that is incomplete is named, with the number of bytes missing).
     """
 
     def __init__(
