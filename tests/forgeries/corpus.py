@@ -148,6 +148,11 @@ def swap(claims: list[dict[str, Any]], kinds: tuple[int, ...], *fields: str) -> 
         a[name], b[name] = b[name], a[name]
 
 
+def doubled(fraction: str) -> str:
+    """The same number, written otherwise."""
+    return "/".join(f"{2 * int(part, 16):x}" for part in fraction.split("/"))
+
+
 def repacked(content: bytes, compression: int = zipfile.ZIP_STORED, **more: bytes) -> bytes:
     """The members packed again, with more of them."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -424,9 +429,13 @@ def _others() -> Iterator[Forgery]:
         ("fractions", "a negative denominator", put(0, 2, "-1/-2", 6)),
         ("fractions", "a negative fraction", put(0, 2, "-1/2", 6)),
         ("fractions", "a weight of zero, exactly", put(0, 2, "0/1", 6)),
-        ("fractions", "a fraction not in lowest terms", put(0, 2, "2/4", 6)),
+        (
+            "fractions",
+            "a fraction not in lowest terms",
+            weight(lambda p: p[0].__setitem__(2, doubled(p[0][2])), 6),
+        ),
         ("fractions", "a fraction with a prefix", put(0, 2, "0x1/2", 6)),
-        ("fractions", "a fraction in capitals", put(0, 2, "A/3", 6)),
+        ("fractions", "a leading zero", weight(lambda p: p[0].__setitem__(2, f"0{p[0][2]}"), 6)),
         ("fractions", "a fraction with blanks", put(0, 2, " 1/2", 6)),
         ("fractions", "a fraction with an underscore", put(0, 2, "1_0/3", 6)),
         ("fractions", "a whole number", put(0, 2, "1", 6)),
