@@ -145,8 +145,9 @@ def surviving(
     except Exception as fault:
         text = f"{route} failed ({type(fault).__name__}: {fault})"
         logger.warning("%s for %d classes: others try", text, len(classes))
-        for t in classes if faults is not None else ():
-            faults.setdefault(t, []).append(text)
+        for t in classes:
+            if faults is not None:
+                faults.setdefault(t, []).append(text)
 
 
 def _without(classes: NDArray[np.intp], findings: dict[int, Finding]) -> NDArray[np.intp]:

@@ -281,13 +281,16 @@ def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
             captors = Captors(np.array([task.dominated[t]]), np.ones(1))
             bound = certify_evidence(task.layer, task.features, t, captors)
             findings[t] = Finding(t, captors, "twin", 0, bound, np.nan)
-    searches = [partial(_won_by_search, device=task.device)]
+    searches: list[Callable[[_Task, NDArray[np.intp]], dict[int, Finding]]] = [
+        _won_by_part,
+        partial(_won_by_search, device=task.device),
+    ]
     if task.device is not None:  # a device may fail: then the host searches
         searches.append(partial(_won_by_search, device=None))
-    for search in (_won_by_part, *searches):
+    for search in searches:
         left = _without(classes, findings)
         if len(left):
-            with surviving("the search", left):
+            with surviving("the search", left.tolist()):
                 findings |= search(task, left)
     missed = Unknown(np.inf, "not found by search")
     return [

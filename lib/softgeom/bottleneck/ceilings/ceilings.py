@@ -333,7 +333,7 @@ def _search(
         pool.close(batch, found)
     points, at = pool.points()
     if isinstance(task.features, Unbounded):
-        points, at = polish(task.layer, classes, points, at)
+        return *polish(task.layer, classes, points, at), looks
     return points, at, looks
 
 

@@ -482,7 +482,7 @@ def _save(
         "steps": [f.steps for f in found],
         "margins": [
             e.bound if isinstance(e, Unknown) else f.margin
-            for e, f in zip(evidence, found, strict=True)
+            for e, f in zip(evidence, list[Finding | Answer](found), strict=True)
         ],
         "points32": _stacked((p for p in points if p.dtype not in (object, np.float64)), d),
         "points64": _stacked((p for p in points if p.dtype == np.float64), d),

@@ -119,7 +119,7 @@ def verify_findings(layer: SoftmaxLayer, features: FeatureSet, findings: Sequenc
             said = "occurs twice" if f.index in seen else "is none of the layer's"
             raise EvidenceError(f"Class {f.index} {said}.")
         seen.add(f.index)
-    margins, radii = _proven_weights(checker, findings), set()
+    margins, radii = _proven_weights(checker, findings), set[int]()
     for start in range(0, len(findings), TOGETHER):
         some, near = _proven_points(checker, findings[start : start + TOGETHER])
         margins, radii = margins | some, radii | near
@@ -289,7 +289,8 @@ def hitting_set(sets: Sequence[set[int]], size: int, most: int = BRANCHES) -> se
             return None
         if next(left, None) is None:
             raise EvidenceError(f"Which experts suffice is open after {most} branches.")
-        for member in sorted(min(sets, key=len)):
+        smallest = min((len(some), n) for n, some in enumerate(sets))[1]
+        for member in sorted(sets[smallest]):
             found = meet([other for other in sets if member not in other], size - 1)
             if found is not None:
                 return {member} | found

@@ -71,8 +71,9 @@ def prove_together(
     programme = SharedProgramme(problem.rows(shared, np.float64), problem.b[shared], *problem.box)
     itself = np.full(problem.classes, -1)
     itself[shared] = np.arange(len(shared))
-    near = dict(solve_batch(programme, rows[:TRIED], bias[:TRIED], itself[classes[:TRIED]]))
-    bases = [near[n].basic for n in sorted(near) if near[n] is not None and near[n].value <= 0]
+    solved = dict(solve_batch(programme, rows[:TRIED], bias[:TRIED], itself[classes[:TRIED]]))
+    near = [vertex for _, vertex in sorted(solved.items()) if vertex is not None]
+    bases = [vertex.basic for vertex in near if vertex.value <= 0]
     if not bases or programme.weights(bases[0], rows)[0].mean() < ALIKE:
         return {}, {}
     captors: dict[int, Captors] = {}
