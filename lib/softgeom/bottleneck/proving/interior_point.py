@@ -7,9 +7,9 @@ Over some rivals i the best lead that they must have over class t is the linear 
 
 with multipliers l_i of the rivals, which sum to one, and v+, v- of the box: ``sum_i l_i (w'_i -
 w'_t) + v+ - v- = 0``. Mehrotra's predictor and corrector (1992) walk between both: all slacks and
-multipliers stay positive, and each step brings their products down. Newton's ascent (newton.py)
-ends where hundreds of rivals lie within a temperature of each other; here a step weighs every rival
-by l_i / s_i, and ten or twenty steps separate those that matter from the rest.
+multipliers stay positive, and each step brings their products down. A step weighs every rival by
+l_i / s_i, so that ten or twenty steps separate those that matter from the rest, also where hundreds
+of them nearly tie and first-order steps (ascent.py) creep.
 
 Only the sign of the optimum is asked for. A point that beats the rivals ends the walk: everybody is
 looked at, and the strongest join. So do multipliers whose value is positive, once they are made
