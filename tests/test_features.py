@@ -163,3 +163,13 @@ def test_conversions_that_change_nothing_are_made() -> None:
     assert as_floats(Fraction(1, 4), "x") == 0.25
     with pytest.raises(ValueError, match="not complex"):
         as_floats(1j, "x")
+
+
+def test_a_product_of_gain_and_error_that_vanishes_is_not_taken_for_zero() -> None:
+    """``gain * v`` may be 1e-336, which no float holds: the support is above 0 all the same."""
+    features = Ellipsoid([1.0, 1e-320], radius=1.0)
+    most, size = features.support_bound(np.zeros(2), np.array([0.0, 1e-16]))
+    assert most > 0
+    assert size > 0
+    # where nothing moves there is nothing to lose
+    assert features.support_bound(np.zeros(2), np.zeros(2)) == (0.0, 0.0)

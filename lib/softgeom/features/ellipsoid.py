@@ -155,9 +155,8 @@ class Ellipsoid(FeatureSet):
         """``bias.v + radius ||gain * v||`` (the product centred), every term rounded up."""
         gain, d = np.abs(self.gain), len(v)
         scaled = self.gain * v
-        lost = np.where(
-            scaled.any() | (gain * (np.abs(v) + error)).any() | bool(v.any()), underflow(3), 0.0
-        )
+        # not by the products, which may vanish where their factors do not
+        lost = underflow(3) if np.any((gain > 0) & (np.abs(v) + error > 0)) else 0.0
         slip = (
             gain * error * INFLATE + gamma(d + 4) * (np.abs(scaled) + np.abs(scaled).mean()) + lost
         )
