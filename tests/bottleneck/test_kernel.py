@@ -43,6 +43,7 @@ from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
 
 TRUSTED = (
+    "softgeom.bottleneck.ceilings.bound",
     "softgeom.bottleneck.certifying",
     "softgeom.bottleneck.scaling",
     "softgeom.bottleneck.verdict_table",
