@@ -259,14 +259,16 @@ def floor(
     entropies = np.array([t.entropy[0] for t in asked])
     start = np.zeros((len(asked), layer.dimension), np.float32)
     # a KL divergence within the gap of zero is done, whatever its bound
-    parts = [
-        descend(
-            program, means[n].astype(np.float32)[None], shifts[n : n + 1], start[n : n + 1],
-            gap=gap, least=entropies[n] + gap, steps=steps,
-        )
-        for n in range(len(asked))
-    ]  # fmt: skip
-    points = np.concatenate([part.Z for part in parts]).astype(np.float64)
+    found = descend(
+        program,
+        means.astype(np.float32),
+        shifts,
+        start,
+        gap=gap,
+        least=entropies + gap,
+        steps=steps,
+    )
+    points = found.Z.astype(np.float64)
     certifier = Certifier(layer, features)
     proven, attained = certifier.floors(points, asked, np.arange(len(asked)))
     return pd.DataFrame(

@@ -146,7 +146,7 @@ def descend(
     start: Array32,
     *,
     gap: float = 0.02,
-    least: float = 0.0,
+    least: float | Array64 = 0.0,
     steps: int = 200,
 ) -> Descent:
     """Lower the losses of n targets from ``start`` (n, d).
@@ -163,12 +163,13 @@ def descend(
         First points; they are projected.
     gap : float
         A target is done when its duality gap, in nats, is at most this,
-    least : float
+    least : float or (n,) array
         or its loss is at most this.
     steps : int
         At most so many steps.
     """
     run = _Run(program, means, shifts, program.region.project(start.astype(np.float32)))
+    least = np.broadcast_to(least, len(means))
     for step in range(steps):
         run.close(gap, least)
         if not len(run.open):
@@ -192,10 +193,10 @@ class _Run:
         self.inverse = np.zeros((MEMORY, n))  # 1 / (step . change); 0 where it is not positive
         self.scale = np.full(n, np.nan)
 
-    def close(self, gap: float, least: float) -> None:
+    def close(self, gap: float, least: Array64) -> None:
         rows = self.open
         left = self.program.judged.gap(self.Z[rows], self.G[rows])
-        self.open = rows[(left > gap) & (self.loss[rows] > least)]
+        self.open = rows[(left > gap) & (self.loss[rows] > least[rows])]
 
     def step(self, count: int) -> None:
         rows = self.open
