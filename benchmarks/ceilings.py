@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from softgeom.bottleneck import scan
 from softgeom.bottleneck.ceilings import ceilings
 from softgeom.checkpoints import load_head
-from softgeom.commands.ceiling import down, up
+from softgeom.bottleneck.verdict_table import down, up
 from softgeom.layer import Box, Unbounded
 
 OUT = Path(__file__).parents[1] / "results" / "bench"

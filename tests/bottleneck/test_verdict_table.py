@@ -71,7 +71,8 @@ def test_parquet_holds_the_raw_tokens(tmp_path):
 def test_a_card_shows_tokens_and_runs_none():
     table = _table([*HARD, "<img src=x onerror=alert(1)>"])
     counts = {"argmaxable": 20, "tied": 0, "unargmaxable": 20, "undecided": 0}
-    page = card(table, counts, "<b>model</b>", ["<i>fact</i>"])
+    page = card(table, counts, "<b>model</b>", ["<i>fact</i>"], ceiling=lambda t: 0.01234)
+    assert "<td>1.24%</td>" in page
     assert "<script>" not in page
     assert "<img" not in page
     assert "&lt;b&gt;model" in page

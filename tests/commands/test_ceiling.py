@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import softgeom as sg
+from softgeom.bottleneck.verdict_table import escape_token, up
 from softgeom.cli import main
 from softgeom.commands import boundary
 
@@ -87,6 +88,40 @@ def test_the_library_says_what_the_command_says(npz, layer, capsys):
     found = sg.ceilings(layer.W, ["t3", 5], bias=layer.b, tokens=list(layer.tokens))
     assert f"{found.counts(0.5)['reach']} of 2 can reach 50%" in out
     assert sg.floor(layer, [["t3", "t5"], {"t3": 1.0}]).alternatives.tolist() == [2, 1]
+
+
+def test_a_stored_scan_gives_ceilings_of_its_captives_at_once(npz, layer, tmp_path, capsys):
+    folder = tmp_path / "scan"
+    assert main(["scan", str(npz), "--out", str(folder), "--quiet"]) == 0
+    assert main(["ceiling", str(npz), "--from-scan", str(folder), "--at", "0.5"]) == 0
+    out = capsys.readouterr().out
+    found = sg.scan(layer)
+    least = sg.ceilings(layer)
+    held = found.table["class"][found.table["verdict"] == "unargmaxable"].tolist()
+    assert held
+    for t in held:
+        # the captors' own bound is above what some point reaches, and captives never reach one half
+        assert least.reached[t] <= found.ceiling(t) < 0.5 + 1e-9
+    lowest = min(held, key=found.ceiling)
+    assert (
+        f"{escape_token(layer.token(lowest))}: never more than {up(100 * found.ceiling(lowest))}%"
+        in out
+    )
+    free = found.table["class"][found.table["verdict"] == "argmaxable"].iloc[0]
+    assert found.ceiling(free) == 1
+    assert f"{sum(found.ceiling(t) < 0.5 for t in held)} of 40 never reach 50%" in out
+    assert main(["ceiling", str(npz), "t3", "--from-scan", str(folder)]) == boundary.REFUSED
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_explain_says_how_probable_a_class_can_become(npz, layer, capsys):
+    table = sg.scan(layer).table
+    for verdict, sentence in (("unargmaxable", "never exceeds"), ("argmaxable", "is at least")):
+        t = table["class"][table["verdict"] == verdict].iloc[0]
+        assert main(["explain", str(npz), str(t)]) == 0
+        assert f"probability {'there ' if verdict == 'argmaxable' else ''}{sentence}" in (
+            capsys.readouterr().out
+        )
 
 
 @pytest.mark.parametrize(

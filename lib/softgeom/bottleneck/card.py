@@ -8,12 +8,12 @@ import html
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.verdict_table import escape_token
+from softgeom.bottleneck.verdict_table import escape_token, up
 
 COLOURS = {  # of each verdict, on white and on a dark page
     "argmaxable": ("#0b5394", "#7fb2e5"),
@@ -72,6 +72,7 @@ def card(
     title: str,
     facts: Sequence[str] = (),
     *,
+    ceiling: Callable[[int], float],
     whole: bool = True,
 ) -> str:
     """HTML of a scan.
@@ -86,6 +87,8 @@ def card(
         The model's name.
     facts : sequence of str
         Sentences under the title: the feature set, where the layer was found, how to verify.
+    ceiling : callable
+        ``Scan.ceiling``, asked of the classes that are listed by name.
     whole : bool
         A document of its own, rather than a piece for a notebook.
     """
@@ -101,14 +104,15 @@ def card(
         parts.append(_scripts(table))
         worst = lost.head(_WORST)
         rows = "".join(
-            f"<tr><td>{_name(token)}</td><td>{t}</td><td>{margin:.4g}</td></tr>"
+            f"<tr><td>{_name(token)}</td><td>{t}</td><td>{margin:.4g}</td>"
+            f"<td>{up(100 * ceiling(t))}%</td></tr>"
             for t, token, margin in zip(
                 worst["class"], worst["token"], worst["margin"], strict=True
             )
         )
         parts.append(
             "<h2>Deepest inside</h2><table><tr><th>token</th><th>class</th><th>margin at "
-            f"most</th></tr>{rows}</table>"
+            f"most</th><th>probability at most</th></tr>{rows}</table>"
         )
         roll = " ".join(_name(token) for token in lost["token"][:_MANY])
         more = f" and {len(lost) - _MANY:,} more" if len(lost) > _MANY else ""

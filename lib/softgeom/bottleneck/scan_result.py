@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import pandas as pd
 
+from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.certifying.evidence_file import load_findings, save_findings
 from softgeom.bottleneck.certifying.kernel import certify_evidence, verify_findings
-from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Finding
+from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Finding, Twin
 from softgeom.bottleneck.proving.lp import chebyshev_radius
 from softgeom.bottleneck.proving.refine import make_exact
 from softgeom.bottleneck.verdict_table import count_verdicts, verdict_table
@@ -58,7 +61,14 @@ class Scan:
                 f"{self.features.describe()}."
             )
         ]
-        return card(self.table, self.counts, "Which outputs can be the answer?", facts, whole=False)
+        return card(
+            self.table,
+            self.counts,
+            "Which outputs can be the answer?",
+            facts,
+            ceiling=self.ceiling,
+            whole=False,
+        )
 
     def __len__(self) -> int:
         """Number of classes that were asked about."""
@@ -104,6 +114,26 @@ class Scan:
                 f"Class {index} is not among the {len(self.findings)} scanned classes."
             )
         return self.findings[self._position[int(index)]].evidence
+
+    def ceiling(self, index: int) -> float:
+        """A probability that the class never exceeds, by its captors alone; 1 where it has none.
+
+        ``1 / (1 + exp A)`` of ``ceilings/bound.py``: no solver, valid, and often far above the
+        least ceiling, since captors are chosen for their margin.
+        """
+        evidence = self.evidence(index)
+        if isinstance(evidence, Twin):
+            # the same logit wherever it is
+            return 0.5
+        if not isinstance(evidence, Captors):
+            return 1.0
+        weights = evidence.weights.astype(np.float64)
+        held = weights > 0
+        return self._certifier.ceiling_of_captors(index, evidence.rivals[held], weights[held])
+
+    @cached_property
+    def _certifier(self) -> Certifier:
+        return Certifier(self.layer, self.features)
 
     def chebyshev_radius(self, index: int) -> float:
         """The radius of the largest ball in a class's region, by the paper's programme (eqs. 5-6)

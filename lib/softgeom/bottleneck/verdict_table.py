@@ -16,6 +16,7 @@ import importlib.util
 import re
 import unicodedata
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 
 import pandas as pd
@@ -128,3 +129,13 @@ def _code(character: str) -> str:
         if point < 0x10000
         else f"\\U{point:08x}"
     )
+
+
+def up(value: float) -> str:
+    """Three digits, not below the value."""
+    return f"{Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(value)):f}"
+
+
+def down(value: float) -> str:
+    """Three digits, not above the value."""
+    return f"{Context(prec=3, rounding=ROUND_FLOOR).create_decimal(Decimal(value)):f}"

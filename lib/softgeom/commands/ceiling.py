@@ -4,6 +4,8 @@ OUT/ceilings.csv   one row per class: the proven ceiling (rounded up), what its 
 OUT/ceilings.npz   the points that prove them; ``softgeom verify OUT MODEL`` and
                    tools/check_ceilings.py re-check them
 OUT/blocks         points of finished blocks, so that a run that was stopped goes on where it was
+
+``--from-scan FOLDER`` searches nothing: the captors of a stored scan bound what they hold.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from __future__ import annotations
 import argparse
 import csv
 from contextlib import nullcontext
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ import numpy as np
 import pandas as pd
 
 from softgeom.bottleneck.ceilings import Ceilings, ceilings, floor
-from softgeom.bottleneck.verdict_table import escape_token
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.verdict_table import down, escape_token, up
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.commands.explain import find_class
+from softgeom.commands.results import load_scan
 from softgeom.commands.scan import asked_of
 from softgeom.layer import SoftmaxLayer
 from softgeom.writing import alone, whole
@@ -48,6 +51,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=asked.count, default=1, help="parallel workers (default: 1)")
     parser.add_argument("--seed", type=asked.seed, default=0, help="seed of every random choice")
     parser.add_argument("--out", type=Path, help="folder for the table and the proofs")
+    parser.add_argument(
+        "--from-scan",
+        type=Path,
+        metavar="FOLDER",
+        help="only what a stored scan's captors prove, at once: valid, often loose",
+    )
     parser.set_defaults(run=run)
 
 
@@ -56,6 +65,14 @@ def run(options: argparse.Namespace) -> int:
     if options.at is not None and not 0 < options.at <= 1:
         raise ValueError(f"--at {options.at:g}: a probability lies above 0 and is at most 1.")
     head = asked.read_head(options)
+    if options.from_scan is not None:
+        if options.out is not None or options.classes:
+            raise ValueError(
+                "--from-scan prints what a scan's own proofs say of its captives: leave out CLASS "
+                "and --out."
+            )
+        print("\n".join(lines_of_captors(load_scan(options.from_scan, head.layer), options.at)))
+        return DONE
     features, _ = asked.read_features(options, head)
     named = {find_class(head.layer, name) for name in options.classes}
     chosen = np.array(sorted(named)) if options.classes else None
@@ -166,6 +183,26 @@ def lines(found: Ceilings, at: float | None) -> list[str]:
     return [f"on {found.features.describe()}:", *told]
 
 
+def lines_of_captors(found: Scan, at: float | None) -> list[str]:
+    """What a scan's captors say: the lowest ceilings by name, and how many are below each level."""
+    found.verify()
+    held = [f.index for f in found.findings if f.evidence.verdict in ("unargmaxable", "tied")]
+    ceiling = np.array([found.ceiling(t) for t in held])
+    order = np.argsort(ceiling, kind="stable")[:SHOWN].tolist()
+    told = [
+        f"{escape_token(found.layer.token(held[n]))}: never more than {up(100 * ceiling[n])}%"
+        for n in order
+    ]
+    if len(held) > SHOWN:
+        told.append(f"... and {len(held) - SHOWN:,} more")
+    for level in LEVELS if at is None else (at,):
+        told.append(
+            f"{int((ceiling < level).sum()):,} of {len(found):,} never reach {100 * level:g}% "
+            "by their captors alone"
+        )
+    return [f"on {found.features.describe()}:", *told]
+
+
 def write(folder: Path, found: Ceilings) -> None:
     """The table first, the proofs last: a folder with proofs is whole."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -204,13 +241,3 @@ def rows(found: Ceilings) -> list[list[str]]:
         )
     ]
     return [["class", "token", "ceiling", "reached"], *table]
-
-
-def up(value: float) -> str:
-    """Three digits, not below the value."""
-    return f"{Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(value)):f}"
-
-
-def down(value: float) -> str:
-    """Three digits, not above the value."""
-    return f"{Context(prec=3, rounding=ROUND_FLOOR).create_decimal(Decimal(value)):f}"

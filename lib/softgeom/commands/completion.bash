@@ -6,7 +6,7 @@ _softgeom() {
     scan) local options="--backend --bias --block --bound --classes --device --exact --expected --fail-on --features --help --inputs --jobs --json --labels --labels-anyway --low --no-bias --out --quiet --revision --scheduler --script --seed --tokens --weight" ;;
     verify) local options="--bias --help --labels --labels-anyway --no-bias --revision --tokens --weight" ;;
     explain) local options="--bias --bound --features --help --inputs --labels --labels-anyway --low --no-bias --revision --tokens --weight" ;;
-    ceiling) local options="--at --bias --bound --features --help --inputs --jobs --labels --labels-anyway --low --no-bias --out --revision --seed --tokens --weight" ;;
+    ceiling) local options="--at --bias --bound --features --from-scan --help --inputs --jobs --labels --labels-anyway --low --no-bias --out --revision --seed --tokens --weight" ;;
     ask) local options="--among --bias --blocked-by --bound --experts --features --help --inputs --jobs --json --labels --labels-anyway --low --no-bias --on --order --out --revision --sample --seed --size --together --tokens --weight --with-layer" ;;
     diff) local options="--help --json" ;;
     prune) local options="--backend --bias --block --bound --close-too --device --features --help --inputs --jobs --labels --labels-anyway --longest --low --no-bias --out --results --revision --scheduler --seed --tokens --weight" ;;

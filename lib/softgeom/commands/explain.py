@@ -9,12 +9,13 @@ import re
 
 import numpy as np
 
+from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.certifying.verdict import Captors, Twin, Witness
 from softgeom.bottleneck.freeing import smallest_shift
 from softgeom.bottleneck.ranks import bound_rank
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
-from softgeom.bottleneck.verdict_table import escape_token
+from softgeom.bottleneck.verdict_table import down, escape_token, up
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.layer import Box, Ellipsoid, SoftmaxLayer
@@ -74,11 +75,15 @@ def explanation(found: Scan, t: int) -> list[str]:
             f"least its own: {listed}"
         )
         lines.append(f"  so some captor always leads it by at least {-finding.margin:.4g}")
+        lines.append(
+            f"  and its probability never exceeds {up(100 * found.ceiling(t))}% "
+            "(by these captors; softgeom ceiling finds the least such bound)"
+        )
         lines.extend(_way_out(found, t))
     elif isinstance(evidence, Twin):
         lines.append(
             f"  class {evidence.twin} ({escape_token(layer.token(evidence.twin))!r}) has the "
-            "same row and bias: they always tie"
+            "same row and bias: they always tie, at one half of the probability at most"
         )
     elif isinstance(evidence, Witness):
         point = np.asarray(evidence.point, float)
@@ -94,6 +99,9 @@ def explanation(found: Scan, t: int) -> list[str]:
             f"  it wins by {finding.margin:.4g} at an input of norm {np.linalg.norm(x):.4g}; "
             f"next come {listed}"
         )
+        certifier = Certifier(layer, found.features)
+        _, reached = certifier.ceilings(point[None], np.array([t]), np.array([0]))
+        lines.append(f"  its probability there is at least {down(100 * reached[0])}%")
         lines.append(f"  it still wins anywhere within {finding.radius:.4g} of that input")
     W = layer.W.astype(float)
     norms = np.linalg.norm(W, axis=1)

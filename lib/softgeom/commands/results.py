@@ -111,5 +111,5 @@ def write_results(folder: Path, found: Scan, summary: dict[str, Any]) -> Scan:
         *(f"{note[:1].upper()}{note[1:]}." for note in summary["notes"]),
         f"To check every proof without a solver: softgeom verify {folder} {summary['model']}",
     ]
-    page = card(found.table, found.counts, str(summary["model"]), facts)
+    page = card(found.table, found.counts, str(summary["model"]), facts, ceiling=found.ceiling)
     return write_folder(folder, found, summary, page)
