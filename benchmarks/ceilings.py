@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from softgeom.bottleneck import scan
 from softgeom.bottleneck.ceilings import ceilings
-from softgeom.checkpoints import load_head
 from softgeom.bottleneck.verdict_table import down, up
+from softgeom.checkpoints import load_head
 from softgeom.layer import Box, Unbounded
 
 OUT = Path(__file__).parents[1] / "results" / "bench"
