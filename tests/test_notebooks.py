@@ -47,8 +47,16 @@ def test_opens_with_a_title_and_closes_with_a_record(path):
     assert first["cell_type"] == "markdown"
     assert _source(first).startswith("# ")
     code = _cells(path, "code")
-    assert ".save()" in _source(code[-1])
+    assert re.search(r"book\.(save|conclude)\(", _source(code[-1]))
     assert f'"{path.stem}"' in "".join(map(_source, code)), "open_book must name its own notebook"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_with_claims_says_what_is_seen(path):
+    sources = [_source(cell) for cell in _cells(path, "code")]
+    headings = "\n".join(map(_source, _cells(path, "markdown")))
+    if any("book.claim(" in source for source in sources):
+        assert "book.conclude(" in sources[-1] or "\n## What we see\n" in f"\n{headings}\n"
 
 
 def test_parameter_files_fit():

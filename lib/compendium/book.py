@@ -178,9 +178,9 @@ class Run:
         self._values[name] = {key: item for key, item in entry.items() if item not in (None, "")}
         return value
 
-    def claim(self, id: str, **evidence: Any) -> Judgement:
+    def claim(self, id: str, **evidence: Any) -> None:
         """Judge a claim of the register by its rule from the evidence; record verdict, evidence and
-        finding, and return them.
+        finding, and show verdict and finding, wherever in a cell the call stands.
 
         Parameters
         ----------
@@ -197,10 +197,26 @@ class Run:
         """
         judgement = claims.load()[id].rule.judge(id, evidence, stand_in=self.stand_in)
         self._claims[id] = judgement
-        return judgement
+        _show(judgement.markdown)
 
-    def save(self) -> Path:
-        """Write `record.json` and the note on this execution; return the folder of the results."""
+    def verdict(self, id: str) -> str:
+        """The verdict on a claim that was judged before, for the prose that closes a notebook."""
+        return self._claims[id].verdict
+
+    def conclude(self, seen: str) -> None:
+        """Write the record, and show what was seen as the notebook's last words.
+
+        Parameters
+        ----------
+        seen
+            Markdown, its numbers and verdicts filled in by the caller, so that it is true of this
+            run, whatever data it read.
+        """
+        self.save()
+        _show(f"## What we see\n\n{seen.strip()}")
+
+    def save(self) -> None:
+        """Write `record.json` and the note on this execution; on a stand-in, say so."""
         self.results.mkdir(parents=True, exist_ok=True)
         record = {
             "notebook": self.name,
@@ -227,7 +243,21 @@ class Run:
             "reads": reads.of((paths.root() / "results", paths.root() / "data" / "reference")),
         }
         write_text(paths.executed_dir(self.profile) / f"{self.name}.json", _json(execution))
-        return self.results
+        if self.stand_in:
+            names = ", ".join(source.name for source in self.sources if source.stand_in)
+            _show(
+                f"**This run read a stand-in ({names}):** where prose describes real data, its "
+                f"numbers are not those of this run, and no experiment is judged."
+            )
+
+
+def _show(markdown: str) -> None:
+    """Show Markdown as an output of the running cell; nothing outside a notebook."""
+    from IPython.core.getipython import get_ipython
+    from IPython.display import Markdown, display
+
+    if get_ipython() is not None:
+        display(Markdown(markdown))
 
 
 def _absent(name: str, profile: str, sources: tuple[Source, ...]) -> list[str]:

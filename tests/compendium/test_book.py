@@ -34,7 +34,8 @@ def start(compendium, write_notebook):
 def _fill(run):
     run.table("numbers", pd.DataFrame({"x": [1, 2], "y": [0.1, 1 / 3]}), caption="two numbers")
     run.value("fraction", np.float64(1 / 3), about="a third", low=0.3, high=0.4)
-    return run.save()
+    run.save()
+    return run.results
 
 
 def test_everything_is_written_with_its_parameters(start, compendium):
@@ -150,10 +151,10 @@ def ruled(start, compendium):
 
 def test_a_notebook_passes_evidence_and_the_rule_decides(ruled):
     run = ruled(REAL)
-    shown = run.claim("001-figure-1", gain=np.float64(-0.25), seeds=np.int64(3))
-    assert str(shown) == "reproduced: -0.2 nats over 3 seeds"
-    assert shown._repr_markdown_() == "`001-figure-1` **reproduced**. -0.2 nats over 3 seeds"
-    written = json.loads((run.save() / "record.json").read_text())["claims"]
+    assert run.claim("001-figure-1", gain=np.float64(-0.25), seeds=np.int64(3)) is None
+    assert run.verdict("001-figure-1") == "reproduced"
+    run.save()
+    written = json.loads((run.results / "record.json").read_text())["claims"]
     assert written == [
         {
             "id": "001-figure-1",
@@ -166,8 +167,23 @@ def test_a_notebook_passes_evidence_and_the_rule_decides(ruled):
 
 
 def test_on_a_stand_in_no_experiment_is_judged(ruled):
-    shown = ruled(REAL, STAND_IN).claim("001-figure-1", gain=-0.25, seeds=3)
-    assert str(shown) == "not testable at this scale (on stand-in data): -0.2 nats over 3 seeds"
+    run = ruled(REAL, STAND_IN)
+    run.claim("001-figure-1", gain=-0.25, seeds=3)
+    assert run.verdict("001-figure-1") == "not testable at this scale"
+
+
+def test_what_a_notebook_finds_shows_itself(ruled, monkeypatch):
+    """A cell displays its last expression alone: most claims stand before it."""
+    shown = []
+    monkeypatch.setattr(book, "_show", shown.append)
+    run = ruled(REAL, STAND_IN)
+    run.claim("001-figure-1", gain=-0.25, seeds=3)
+    run.conclude("A gain of -0.2 nats.\n")
+    assert shown[0] == (
+        "`001-figure-1` **not testable at this scale** (on stand-in data). -0.2 nats over 3 seeds"
+    )
+    assert shown[1].startswith(f"**This run read a stand-in ({STAND_IN.name}):**")
+    assert shown[2] == "## What we see\n\nA gain of -0.2 nats."
 
 
 @pytest.mark.parametrize(
@@ -194,8 +210,8 @@ def test_evidence_that_does_not_fit_the_rule_is_refused(ruled, id, evidence, mes
 def test_values_that_json_lacks_become_text(start):
     run = start(REAL)
     run.value("infinite", float("inf"))
-    folder = run.save()
-    assert json.loads((folder / "record.json").read_text())["values"]["infinite"]["value"] == "inf"
+    run.save()
+    assert json.loads((run.results / "record.json").read_text())["values"]["infinite"]["value"] == "inf"
 
 
 def test_asking_for_the_commit_starts_no_filter(start, compendium):

@@ -68,7 +68,8 @@ def _run(write_notebook, x=1 / 3, colour="tab:blue", label="1.23", alt="a line",
     ax.set_title(label)
     run.figure("line", fig, caption="A line.", alt=f"{alt} from {x:.15f}")
     plt.close(fig)
-    return run.save()
+    run.save()
+    return run.results
 
 
 @pytest.fixture

@@ -33,8 +33,6 @@ _FIELDS = {"evidence", "verdicts", "why", "says", "adequate"}
 class Judgement:
     """What became of a claim: verdict, the evidence that decided, the finding in words, and why it
     could not be judged, if so.
-
-    A notebook's cell that ends in it shows verdict and finding.
     """
 
     id: str
@@ -43,13 +41,11 @@ class Judgement:
     says: str
     note: str = ""
 
-    def __str__(self) -> str:
-        return f"{self.verdict}{f' ({self.note})' if self.note else ''}: {self.says}"
-
-    def _repr_markdown_(self) -> str:
-        return (
-            f"`{self.id}` **{self.verdict}**{f' ({self.note})' if self.note else ''}. {self.says}"
-        )
+    @property
+    def markdown(self) -> str:
+        """Verdict and finding as a notebook shows them."""
+        note = f" ({self.note})" if self.note else ""
+        return f"`{self.id}` **{self.verdict}**{note}. {self.says}"
 
 
 @dataclass(frozen=True)
