@@ -161,12 +161,17 @@ def _pointer(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from compendium import check, findings
+    from compendium import check, findings, runs
 
     rows = check.compare(options.profile)
     print(check.render(rows))
     changes, counts = findings.changes(options.profile)
     print("\n".join(["", *changes, counts]))
+    if not runs.ran(options.profile):
+        print(
+            f"nothing has run here in profile {options.profile}: these are the committed results "
+            f"themselves; `make all` makes them again"
+        )
     return int(any(row.verdict == "DIFFERENT" for row in rows) or bool(changes))
 
 

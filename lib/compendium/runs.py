@@ -65,6 +65,12 @@ def notebooks() -> list[str]:
     return sorted(path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb"))
 
 
+def ran(profile: str) -> list[str]:
+    """Names of the notebooks that were executed here in a profile."""
+    folder = paths.executed_dir(profile)
+    return [name for name in notebooks() if (folder / f"{name}.json").is_file()]
+
+
 def committed(name: str, profiles: tuple[str, ...] = SHOWN) -> NotebookRun:
     """The committed run of a notebook.
 

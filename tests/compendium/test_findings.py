@@ -242,6 +242,12 @@ def test_the_check_names_every_verdict_that_moved(register, record, compendium, 
     (compendium / "results" / "default" / "verdicts.csv").write_text(text, encoding="utf-8")
     (compendium / "data" / "reference" / "comparisons.yaml").write_text("[]", encoding="utf-8")
     assert command_line.main(["check"]) == 0
+    assert "nothing has run here in profile default" in capsys.readouterr().out
+    execution = compendium / "executed" / "default" / "10_demo.json"
+    execution.parent.mkdir(parents=True)
+    execution.write_text('{"results": "results/default/10_demo"}', encoding="utf-8")
+    assert command_line.main(["check"]) == 0
+    assert "nothing has run here" not in capsys.readouterr().out
     record(a=1, b=-1, d=-1)
     changed, counts = findings.changes("default")
     assert changed == [
