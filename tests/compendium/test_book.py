@@ -211,7 +211,10 @@ def test_values_that_json_lacks_become_text(start):
     run = start(REAL)
     run.value("infinite", float("inf"))
     run.save()
-    assert json.loads((run.results / "record.json").read_text())["values"]["infinite"]["value"] == "inf"
+    assert (
+        json.loads((run.results / "record.json").read_text())["values"]["infinite"]["value"]
+        == "inf"
+    )
 
 
 def test_asking_for_the_commit_starts_no_filter(start, compendium):
