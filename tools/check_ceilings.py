@@ -13,17 +13,25 @@ unbounded features r has to vanish: d of the weights move to make it so, each by
 """
 
 import argparse
-import hashlib
 import json
 import math
 import random
-import sys
 from collections import defaultdict
 from fractions import Fraction
 from operator import mul
 
 import numpy as np
-from check_evidence import Features, identity_errors, inverse, whole
+from check_evidence import (
+    Features,
+    array,
+    demand,
+    end,
+    identity_errors,
+    inverse,
+    members,
+    read_layer,
+    whole,
+)
 
 BITS, GRID = 160, 64  # u is in units of 2^-160, logarithms are in units of 2^-64
 ONE = 1 << BITS
@@ -70,14 +78,14 @@ def log_down(value):
     part = value / Fraction(2) ** power  # between 1/2 and 2
     n = math.floor((math.log(part) - 1e-15) * 2**GRID)
     holds = exp_up(-n) <= part * ONE if n < 0 else part * exp_down(n) >= ONE
-    if not holds:
-        raise ValueError("a logarithm could not be bounded")
+    demand(holds, "a logarithm could not be bounded")
     return Fraction(n, 1 << GRID) + power * (LOG_2 if power > 0 else LOG_2 + Fraction(1, 1 << 48))
 
 
 LOG_2 = Fraction(math.floor((math.log(2) - 1e-15) * 2**GRID), 1 << GRID)
-# log 2 lies between LOG_2 and LOG_2 + 2^-48
-assert 2 * exp_down(int(LOG_2 * 2**GRID)) >= ONE >= 2 * exp_up(int(LOG_2 * 2**GRID) + (1 << 16))
+ABOVE = int(LOG_2 * 2**GRID) + (1 << 16)
+if not 2 * exp_down(int(LOG_2 * 2**GRID)) >= ONE >= 2 * exp_up(ABOVE):
+    raise ArithmeticError("log 2 does not lie between LOG_2 and LOG_2 + 2^-48")
 
 
 def support(features, v):
@@ -221,6 +229,63 @@ def proves_reached(look, t, reached):
     return reached == 0 or (low > 0 and Fraction(high, low) <= 1 / Fraction(reached))
 
 
+ARRAYS = {"classes": "<i8", "points": "<f8", "at": "<i8", "ceilings": "<f8", "reached": "<f8"}
+
+
+def read(path, identity, classes, d):
+    """The feature set as the head has it, and the arrays."""
+    held = members(path)
+    written = array(held.pop("head"), "head", "<U")
+    head = json.loads(written)
+    demand(json.dumps(head, sort_keys=True) == written, "its head is no canonical JSON")
+    demand(type(head["format"]) is int and head["format"] == 4, "it is not of format 4")
+    known = head.keys() == {"format", "holds", "layer", "features"} and head["holds"] == "ceilings"
+    demand(known, "its head is not that of ceilings")
+    ours = json.dumps(identity, sort_keys=True)
+    demand(json.dumps(head["layer"], sort_keys=True) == ours, "it belongs to another layer")
+    demand(held.keys() == ARRAYS.keys(), "it has other arrays")
+    arrays = [array(held[name], name, dtype) for name, dtype in ARRAYS.items()]
+    named, points, at, *probabilities = arrays
+    n = len(named)
+    demand(all(a.shape == (n,) for a in (named, at, *probabilities)), "its arrays do not fit")
+    demand(points.shape == (len(points), d) and np.isfinite(points).all(), "a point is none")
+    rises = (named[1:] > named[:-1]).all() and named[0] >= 0 and named[-1] < classes
+    demand(rises, "a class is none of the layer's, occurs twice, or out of order")
+    demand(set(at.tolist()) == set(range(len(points))), "a point is not there, or not used")
+    demand(all(0 <= p <= 1 for some in probabilities for p in some), "a ceiling is no probability")
+    demand(min(probabilities[0]) > 0, "a ceiling is no probability")
+    return head["features"], arrays
+
+
+def check(options):
+    """Check a file and print what is proven."""
+    W, b, identity = read_layer(options.layer)
+    stored, arrays = read(options.ceilings, identity, *W.shape)
+    classes, points, at, ceilings, reached = (values.tolist() for values in arrays)
+    layer, features, n = Layer(W, b), Features(stored, W.shape[1]), len(classes)
+    few = range(n)
+    if options.sample is not None:
+        few = random.Random(options.seed).sample(few, min(n, options.sample))
+    groups = defaultdict(list)
+    for k in few:
+        groups[at[k]].append(k)
+    failed = []
+    for point, members_ in groups.items():
+        z = [*map(Fraction, points[point])]
+        x = features.x(z)
+        look = Look(layer, z if x is None else x)  # any point proves a ceiling
+        for k in members_:
+            good = proves_ceiling(odds(layer, features, look, classes[k]), ceilings[k])
+            inside = reached[k] == 0 or x is not None
+            if not (good and inside and proves_reached(look, classes[k], reached[k])):
+                failed.append(classes[k])
+    print(f"feature set: {features}")
+    drawn = "" if options.sample is None else f" (drawn with --seed {options.seed})"
+    print(f"looked at {len(few)} of {n} classes of {len(W)} x {W.shape[1]}{drawn}")
+    print(f"proven: {len(few) - len(failed)}")
+    demand(not failed, f"NOT proven: {len(failed)} classes, the first {sorted(failed)[:20]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("ceilings")
@@ -228,59 +293,7 @@ def main():
     parser.add_argument("--sample", type=int, help="so many classes, drawn at random; default all")
     parser.add_argument("--seed", type=int, help="repeats a sample; default a fresh one, printed")
     options = parser.parse_args()
-    try:
-        file, stored = (
-            np.load(path, allow_pickle=False) for path in (options.ceilings, options.layer)
-        )
-        head, W = json.loads(str(file["head"])), stored["W"]
-        b = stored["b"] if "b" in stored.files else None
-        arrays = [file[name] for name in ("classes", "points", "at", "ceilings", "reached")]
-    except (OSError, ValueError, KeyError) as error:
-        sys.exit(f"one of the files cannot be read: {str(error)[:200]}")
-    digests = [None if a is None else hashlib.sha256(a.tobytes()).hexdigest() for a in (W, b)]
-    if [(head["layer"][name] or {}).get("sha256") for name in "Wb"] != digests:
-        sys.exit("the ceilings belong to another layer: the SHA-256 of W or b differs")
-    classes, points, at, ceilings, reached = arrays
-    n, d = len(classes), W.shape[1]
-    fits = (
-        points.ndim == 2 and points.shape[1] == d and len(at) == len(ceilings) == len(reached) == n
-    )
-    if not fits or not ((np.diff(classes) > 0).all() and classes[0] >= 0 and classes[-1] < len(W)):
-        sys.exit("the arrays do not fit each other or the layer")
-    if not (np.isfinite(points).all() and at.min() >= 0 and at.max() < len(points)):
-        sys.exit("a point is missing or is no number")
-    probabilities = np.concatenate([ceilings, reached])
-    if not (probabilities >= 0).all() or not (probabilities <= 1).all():
-        sys.exit("a ceiling is no probability")
-    seed = random.SystemRandom().randrange(2**32) if options.seed is None else options.seed
-    few = (
-        range(n)
-        if options.sample is None
-        else sorted(random.Random(seed).sample(range(n), min(n, options.sample)))
-    )
-    print(f"feature set {json.dumps(head['features'])[:200]}")
-    print(
-        f"{len(few)} of {n} classes of {len(W)} x {d}"
-        + (f", seed {seed}" if options.sample else "")
-    )
-    layer, features = Layer(W, b), Features(head["features"], d)
-    groups = defaultdict(list)
-    for k in few:
-        groups[int(at[k])].append(k)
-    failed = []
-    for point, members in groups.items():
-        z = [Fraction(v) for v in points[point].tolist()]
-        x = features.x(z)
-        look = Look(layer, x if x is not None else z)
-        for k in members:
-            t = int(classes[k])
-            good = proves_ceiling(odds(layer, features, look, t), float(ceilings[k]))
-            good = good and (reached[k] == 0 or x is not None)
-            if not (good and proves_reached(look, t, float(reached[k]))):
-                failed.append(t)
-    print(f"proven: {len(few) - len(failed)}")
-    if failed:
-        sys.exit(f"NOT proven: {len(failed)} classes, the first {sorted(failed)[:20]}")
+    end(check, options, options.ceilings)
 
 
 if __name__ == "__main__":

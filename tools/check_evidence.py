@@ -71,8 +71,12 @@ def members(path):
     """The bytes of each array: stored as they are, so that together they fit into the file."""
     with zipfile.ZipFile(path) as archive:
         listed = archive.infolist()
-        plain = all(one.compress_type == zipfile.ZIP_STORED for one in listed)
-        demand(plain, "a member is compressed")
+        plain = all(
+            one.compress_type == zipfile.ZIP_STORED and one.file_size == one.compress_size
+            for one in listed
+        )
+        demand(plain, "a member is not stored as it is")
+        # members may overlap: Python has looked for that since 3.11.8 alone
         size = sum(one.file_size for one in listed)
         demand(size <= Path(path).stat().st_size, "its members are longer than the file")
         demand(len({one.filename for one in listed}) == len(listed), "a member occurs twice")
@@ -547,15 +551,22 @@ def main():
     parser.add_argument("--sample", type=int, default=sys.maxsize, help="so many of each verdict")
     parser.add_argument("--seed", type=int, help="repeats a sample; each prints its own")
     options = parser.parse_args()
+    end(check, options, options.evidence)
+
+
+def end(check, options, path):
+    """Check a file with a fresh seed unless one is given; what is wrong with it, as the last
+    words.
+    """
     if options.seed is None:
         options.seed = random.SystemRandom().randrange(2**64)
     try:
         check(options)
     except RefusedError as error:
-        sys.exit(f"{options.evidence}: {error}.")
+        sys.exit(f"{path}: {error}.")
     except Exception as error:  # whatever a damaged file makes of a reader
         told = " ".join(str(error).split())[:100]
-        sys.exit(f"{options.evidence} or the layer is damaged ({type(error).__name__}: {told}).")
+        sys.exit(f"{path} or the layer is damaged ({type(error).__name__}: {told}).")
 
 
 if __name__ == "__main__":

@@ -418,4 +418,13 @@ def test_the_spread_of_rows_that_nearly_agree_is_rounded_down() -> None:
         (look,) = certifier._look(np.zeros((1, 1)))
         exact = [Decimal(float(v)) for v in W[:, 0]]
         mean = sum(exact) / 5
-        assert Decimal(certifier._spread(look)) <= sum((v - mean) ** 2 for v in exact)
+        least = Decimal(certifier._spread(look)) * Decimal(4) ** certifier.power
+        assert least <= sum((v - mean) ** 2 for v in exact)
+
+
+def test_sums_that_overflow_prove_nothing() -> None:
+    layer = SoftmaxLayer(np.zeros((100, 2)), np.full(100, 0.8e308))
+    certifier, at = Certifier(layer, Box(1.0)), np.zeros(1, int)
+    assert certifier.ceilings(np.zeros((1, 2)), at, at)[0].tolist() == [1.0]
+    target = Target(np.arange(100), np.ones(100))
+    assert certifier.floors(np.zeros((1, 2)), [target], at)[0].tolist() == [0.0]

@@ -42,10 +42,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softgeom.layer import FeatureSet, SoftmaxLayer
-from softgeom.rounding import gamma, norm_up, underflow
+from softgeom.rounding import exponent, gamma, norm_up, underflow
 
 LIBRARY = 2.0**-48  # relative error of exp and log: sixteen units in the last place
 LEAST_EXPONENT = -700.0  # below, u would come near the end of float64's normal range
+# rows below 2^-900 or above 2^900 have no exact mean: what underflow takes would count beside them
+LARGEST_POWER = 900
 TILE_BYTES = 2**24  # logits held at once
 # eps that the spread of another point may leave: its cost, in nats, is a few times as much
 SMALL_ENOUGH = 1e-6
@@ -79,6 +81,7 @@ class Certifier:
         self.b = layer.bias.astype(np.float64)
         self.columns = np.abs(self.W).max(axis=0)  # (d,)
         self.norm = float(norm_up(self.W).max())
+        self.power = exponent(self.norm)
         self.most_bias = float(np.abs(self.b).max())
         # unnormalised softmaxes, and the least spread of the rows under each
         self._spreads: list[tuple[Array64, float]] = []
@@ -125,7 +128,7 @@ class Certifier:
         for look, group in self._looks(Z, at):
             for n in group.tolist():
                 proven = self._floor(look, targets[n])
-                floor[n] = max(0.0, proven) if not math.isnan(proven) else 0.0
+                floor[n] = max(0.0, proven) if math.isfinite(proven) else 0.0
                 attained[n] = self._attained(look, targets[n])
         return floor, attained
 
@@ -204,7 +207,7 @@ class Certifier:
         # what was summed with class t and taken off again is off by its share of the whole
         whole = look.total / total
         r = (look.total * self.W[t] - look.mean) / total
-        r_error = n * 4 * whole * self.columns + underflow(self.layer.classes)
+        r_error = n * 4 * whole * self.columns + whole * underflow(self.layer.classes)
         reach, size = self.features.support_bound(r, r_error)
         reach += gamma(len(r) + 8) * size
         if math.isinf(reach):
@@ -216,15 +219,21 @@ class Certifier:
         return value - float(self.b[t]) - reach - slack
 
     def _odds_of_exact_mean(self, look: _Look, t: int) -> float:
-        """A(l), rounded down, of weights near the look's with exactly the mean row w_t."""
+        """A(l), rounded down, of weights near the look's with exactly the mean row w_t; rows in
+        units of their largest norm, whose squares neither overflow nor vanish.
+        """
+        if abs(self.power) > LARGEST_POWER:
+            return -math.inf
         C, n = self.layer.classes, gamma(2 * self.layer.classes + 24)
         own = float(look.u[t])
         total = look.total - own
         # sum u_i D_i, to which class t adds nothing, and its rounding
         r = np.abs(look.mean - look.total * self.W[t])
-        r_norm = float(norm_up(r + n * 2 * self.columns * look.total + underflow(C)))
+        r += n * 2 * self.columns * look.total + underflow(C)
+        r_norm = float(norm_up(np.ldexp(r, -self.power)))
         least = self._least_spread(look, r_norm)
-        eps = 2 * self.norm * r_norm / least * (1 + 1e-9) if least > 0 else math.inf
+        # |D_i| is at most twice the largest norm, and that is below 1 in these units
+        eps = 2 * r_norm / least * (1 + 1e-9) if least > 0 else math.inf
         if not eps < 0.25:
             return -math.inf
         # sum over rivals of u' T, T = -log u' + b_i - b_t, with u' = u (1 + at most eps)
@@ -247,7 +256,7 @@ class Certifier:
         for u, least in reversed(self._spreads):
             there = u > 0
             share = float((look.u[there] / u[there]).min()) * (1 - gamma(2))
-            if least > 0 and share * least * SMALL_ENOUGH >= 2 * self.norm * r_norm:
+            if least > 0 and share * least * SMALL_ENOUGH >= 2 * r_norm:
                 return share * least
         least = self._spread(look)
         self._spreads = [*self._spreads[1 - REMEMBERED :], (look.u, least)]
@@ -261,13 +270,14 @@ class Certifier:
         step = max(1, TILE_BYTES // (8 * d))
         for start in range(0, len(there), step):
             part = there[start : start + step]
-            D = self.W[part] - centre
+            D = np.ldexp(self.W[part] - centre, -self.power)
             M += D.T @ (look.u[part, None] * D)
         # each entry is a sum of C products of a few roundings, of at most u |D_i| |D_j|
         trace = float(np.trace(M)) * (1 + gamma(C + 8))
-        off = gamma(C + 8) * (trace + 4 * look.total * self.norm**2)
+        off = gamma(C + 8) * (trace + 4 * look.total)
         # about the true mean the matrix is smaller, by total times the squared error of the centre
-        off += look.total * (gamma(2 * C + 8) * 2 * float(norm_up(self.columns))) ** 2
+        columns = float(norm_up(np.ldexp(self.columns, -self.power)))
+        off += look.total * (gamma(2 * C + 8) * 2 * columns) ** 2
         return least_eigenvalue(M, trace) - off
 
     def _floor(self, look: _Look, target: Target) -> float:
@@ -318,8 +328,8 @@ class _Look:
 
 
 def odds_to_ceiling(A: float) -> float:
-    """``1 / (1 + exp A)``, rounded up; 1 for a bound that is none."""
-    if math.isnan(A) or A < LEAST_EXPONENT:
+    """``1 / (1 + exp A)``, rounded up; 1 for a bound that is none, as of sums that overflow."""
+    if not math.isfinite(A) or A < LEAST_EXPONENT:
         return 1.0
     return min(1.0, 1 / (1 + math.exp(min(A, 700.0)) * (1 - LIBRARY)) * (1 + LIBRARY))
 

@@ -73,7 +73,7 @@ def load(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, dict[str, N
     except DAMAGE as error:
         reason = " ".join(str(error).split())[:120] or type(error).__name__
         raise ValueError(f"{path} is not a valid file of ceilings ({reason}).") from None
-    if head["layer"] != identity(layer):
+    if json.dumps(head["layer"], sort_keys=True) != json.dumps(identity(layer), sort_keys=True):
         raise ValueError(f"{path} belongs to another layer: its fingerprint differs.")
     return features, arrays
 
