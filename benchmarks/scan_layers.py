@@ -53,11 +53,11 @@ from threadpoolctl import threadpool_info
 
 from softgeom.bottleneck import scan
 from softgeom.bottleneck.examples import hard_layer, normal_layer
+from softgeom.bottleneck.paper001 import PATIENCE, braid_reflect, reflect_step
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.proving.lp import MarginProgramme, SolverError, chebyshev_radius
 from softgeom.bottleneck.searching.ascent import climb
 from softgeom.bottleneck.searching.look import look
-from softgeom.bottleneck.searching.reflect import PATIENCE, braid_reflect, reflect_step
 from softgeom.layer import Box, SoftmaxLayer
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "bench"

@@ -44,7 +44,7 @@ TESTS = {
     f"{HOME}/certifying/folder.py": ("test_folder.py",),
     f"{HOME}/searching/partial.py": ("test_partial.py",),
     f"{HOME}/asking/experts.py": ("test_experts.py", "test_kernel.py"),
-    f"{HOME}/asking/settle.py": ("test_order.py", "test_label_sets.py", "test_candidates.py"),
+    f"{HOME}/proving/decide.py": ("test_order.py", "test_label_sets.py", "test_candidates.py"),
     f"{HOME}/blocks.py": ("test_folder.py", "test_evidence_file.py"),
     "softgeom/features/ball.py": ("../test_features.py", *KERNEL),
     "softgeom/features/box.py": ("../test_features.py", *KERNEL),

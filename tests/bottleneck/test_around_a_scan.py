@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from softgeom.bottleneck import SoftmaxLayer, scan
-from softgeom.bottleneck.centres import compare_with_programme
-from softgeom.bottleneck.crowding import nearest_row
-from softgeom.bottleneck.cut import cut_features
+from softgeom.bottleneck.captives import captive_table, heaviest_captors, smallest_shift
 from softgeom.bottleneck.examples import uniform_layer
-from softgeom.bottleneck.freeing import smallest_shift
-from softgeom.bottleneck.jailers import captive_table, heaviest_captors
+from softgeom.bottleneck.paper001 import compare_with_programme
+from softgeom.bottleneck.rows import cut_features, nearest_rows
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +49,13 @@ def test_nearest_rows_are_those_of_all_pairs():
     W[3] = W[4] + np.float32(1e-6)
     distances = np.linalg.norm(W[:, None].astype(float) - W[None].astype(float), axis=2)
     np.fill_diagonal(distances, np.inf)
-    np.testing.assert_allclose(nearest_row(W), distances.min(axis=1), rtol=1e-12)
-    np.testing.assert_allclose(nearest_row(W, [3, 9]), distances.min(axis=1)[[3, 9]], rtol=1e-12)
-    assert nearest_row(SoftmaxLayer(np.eye(2)).W)[0] == pytest.approx(np.sqrt(2))
+    np.testing.assert_allclose(nearest_rows(W)[1], distances.min(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        nearest_rows(W, [3, 9])[1], distances.min(axis=1)[[3, 9]], rtol=1e-12
+    )
+    assert nearest_rows(SoftmaxLayer(np.eye(2)).W)[1][0] == pytest.approx(np.sqrt(2))
     with pytest.raises(ValueError, match="two classes"):
-        nearest_row(W[:1])
+        nearest_rows(W[:1])
 
 
 def test_the_smallest_shift_frees_a_class_and_less_does_not(scanned):
@@ -70,7 +70,7 @@ def test_the_smallest_shift_frees_a_class_and_less_does_not(scanned):
                 == verdict
             )
     winner = int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
-    with pytest.raises(ValueError, match="only an imprisoned class"):
+    with pytest.raises(ValueError, match="only an unargmaxable class"):
         smallest_shift(scanned, winner)
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from softgeom.bottleneck.arithmetic import round_to, survives
+from softgeom.bottleneck.captives import bound_rank
 from softgeom.bottleneck.certifying.verdict import Captors, Witness
 from softgeom.bottleneck.examples import normal_layer, uniform_layer
+from softgeom.bottleneck.paper001 import declare_on_hull, quality
 from softgeom.bottleneck.prevention import power, repair
-from softgeom.bottleneck.ranks import bound_rank
 from softgeom.bottleneck.scanner import scan
-from softgeom.bottleneck.searching.interior import declare_on_hull, quality
 from softgeom.layer import Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 NESTED = np.array(

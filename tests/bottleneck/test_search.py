@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
+from softgeom.bottleneck.paper001 import braid_reflect, reflect_step
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.proving.lp import MarginProgramme, SolverError, chebyshev_radius
 from softgeom.bottleneck.proving.nearest import NearestPointProgramme
@@ -22,7 +23,6 @@ from softgeom.bottleneck.proving.surround import (
 )
 from softgeom.bottleneck.searching.ascent import climb
 from softgeom.bottleneck.searching.look import _largest, look
-from softgeom.bottleneck.searching.reflect import braid_reflect, reflect_step
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 surrounding = importlib.import_module("softgeom.bottleneck.proving.surround")

@@ -15,10 +15,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.checker import Checker
+from softgeom.bottleneck.certifying.checker import Checker, wins
 from softgeom.bottleneck.certifying.hull import certify_captivity, exact_row
 from softgeom.bottleneck.certifying.slack import slack_bounds
-from softgeom.bottleneck.certifying.verdict import Captors
+from softgeom.bottleneck.certifying.verdict import Captors, Witness
 from softgeom.bottleneck.proving.exact import decide_exactly
 from softgeom.bottleneck.proving.simplex import TooLargeError
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
@@ -62,7 +62,9 @@ def false_proofs(attempts: int, seed: int) -> int:
         )
         if min(bounds) <= 0:
             with suppress(TooLargeError):  # without bounds its own checker is deceived
-                wrong += decide_exactly(layer, features, t, rivals).verdict != "unargmaxable"
+                checker = Checker(layer, features)
+                evidence, _ = decide_exactly(checker, wins(t), t * layer.classes + rivals)
+                wrong += isinstance(evidence, Witness)
     return wrong
 
 

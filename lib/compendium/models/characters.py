@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from compendium.proportions import wilson
 from softgeom.bottleneck import Box, Scan, scan
-from softgeom.bottleneck.cut import cut_features
-from softgeom.bottleneck.freeing import smallest_shift
-from softgeom.bottleneck.jailers import heaviest_captors
+from softgeom.bottleneck.captives import heaviest_captors, smallest_shift
+from softgeom.bottleneck.rows import cut_features
 from softgeom.checkpoints import glyphs, ppocr
 from softgeom.layer import SoftmaxLayer
 from softgeom.progress import track

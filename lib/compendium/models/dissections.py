@@ -14,7 +14,7 @@ from torch import Tensor
 
 from compendium.models.prompts import Prompts
 from softgeom import circuits
-from softgeom.bottleneck.crowding import nearest_row
+from softgeom.bottleneck.rows import nearest_rows
 from softgeom.circuits import Anatomy
 
 
@@ -189,7 +189,7 @@ def at_the_unembedding(anatomy: Anatomy, windows: Tensor) -> pd.DataFrame:
             "relative margin": decided.margin / state.norm(dim=-1),
             "rank": rank,
             "rows apart": between / np.linalg.norm(W[winners], axis=1),
-            "twins": between <= nearest_row(W, winners) * 1.001,
+            "twins": between <= nearest_rows(W, winners)[1] * 1.001,
         }
     )
 

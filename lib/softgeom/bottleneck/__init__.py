@@ -3,6 +3,7 @@ each.
 """
 
 from softgeom.bottleneck.arithmetic import survives
+from softgeom.bottleneck.captives import RankBounds, bound_rank, smallest_shift
 from softgeom.bottleneck.certifying.verdict import (
     Captors,
     Evidence,
@@ -13,12 +14,10 @@ from softgeom.bottleneck.certifying.verdict import (
     Witness,
 )
 from softgeom.bottleneck.counting.regions import count_regions, log10_regions
-from softgeom.bottleneck.freeing import smallest_shift
+from softgeom.bottleneck.paper001 import braid_reflect
 from softgeom.bottleneck.prevention import repair
-from softgeom.bottleneck.ranks import RankBounds, bound_rank
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
-from softgeom.bottleneck.searching.reflect import braid_reflect
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 __all__ = [

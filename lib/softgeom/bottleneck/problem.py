@@ -105,6 +105,12 @@ class Problem:
             slice(start, min(start + size, self.classes)) for start in range(0, self.classes, size)
         ]
 
+    def logits(self, Z: NDArray[Any], dtype: Any = np.float32) -> NDArray[Any]:
+        """``W' z + b'`` (n, C) at points Z (n, D), in ``dtype``."""
+        Z, bias = Z.astype(dtype, copy=False), self.b.astype(dtype)
+        blocks = self.row_blocks(dtype)
+        return np.concatenate([Z @ self.rows(k, dtype).T + bias[k] for k in blocks], axis=1)
+
     @cached_property
     def mean(self) -> NDArray[np.float64]:
         """The mean row of W' (D,): classes far from it win easily."""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.verdict import Finding, Unknown, Witness
 from softgeom.bottleneck.problem import Points, Problem, Proofs
-from softgeom.bottleneck.proving.decide import decide
+from softgeom.bottleneck.proving.decide import decide_class
 from softgeom.bottleneck.proving.interior_point import walk_each
 from softgeom.bottleneck.proving.shared_basis import prove_together, shares
 from softgeom.bottleneck.proving.surround import surround
@@ -214,7 +214,7 @@ def _programme(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
     findings = {}
     for t, z, few in zip(classes.tolist(), *_starts(open_, classes), strict=True):
         with surviving("programme", [t], open_.faults):
-            evidence, margin, rounds = decide(open_.problem, open_.checker, t, z, few)
+            evidence, margin, rounds = decide_class(open_.problem, open_.checker, t, z, few)
             radius = (
                 float(open_.checker.radius(np.array([t]), np.array([margin]))[0])
                 if isinstance(evidence, Witness)

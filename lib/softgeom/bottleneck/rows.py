@@ -1,13 +1,15 @@
 """What the rows of a layer look like before anything is proven: norms, near-copies, distance to the
-rows that nobody trained.
+rows that nobody trained; and the layer that is left when some features are held fixed.
 
 Tokens that training never showed keep the row that initialisation, weight decay and the softmax's
 pull left them: short, and close to one another (Land and Bartolo 2024 find under-trained tokens by
 the distance of a row to the mean of known untrained ones). Being trained and being *argmaxable* are
-two things: an untrained row can win somewhere, and a trained one can be imprisoned.
+two things: an untrained row can win somewhere, and a trained one can be unargmaxable.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,8 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from softgeom.layer import SoftmaxLayer
 
-_BLOCK = 512  # rows compared with all others at a time
-NEAR = 1e-3  # of the larger norm: two rows closer than this differ by less than float16 can tell
+BLOCK = 512  # rows compared with all others at a time
+# rows that are looked at again: the expansion of a square cancels, so the nearest may come second
+# or third
+CANDIDATES = 8
 
 
 def row_table(
@@ -29,7 +33,7 @@ def row_table(
     layer : SoftmaxLayer
         (C, d).
     reference : integers, optional
-        Classes known to be untrained, such as the imprisoned ones: `distance` is ``||w_t - mean of
+        Classes known to be untrained, such as the unargmaxable ones: `distance` is ``||w_t - mean of
         their rows||``, over the median of that over all classes; NaN without a reference.
     copies : bool
         Look for each row's nearest other row: `copy` is its class and `copy_distance` their
@@ -42,11 +46,11 @@ def row_table(
     if len(chosen):
         away = np.linalg.norm(W - W[chosen].mean(axis=0), axis=1)
         distance = away / max(float(np.median(away)), float(np.finfo(np.float32).tiny))
-    nearest, gap = (
-        _nearest(W, norms)
-        if copies and layer.classes > 1
-        else (np.full(layer.classes, -1), np.full(len(W), np.nan))
-    )
+    nearest, gap = np.full(layer.classes, -1), np.full(layer.classes, np.nan)
+    if copies and layer.classes > 1:
+        nearest, gap = nearest_rows(layer.W)
+        larger = np.maximum(norms, norms[nearest])
+        gap /= np.where(larger > 0, larger, 1)
     return pd.DataFrame(
         {
             "class": np.arange(layer.classes),
@@ -60,17 +64,63 @@ def row_table(
     )
 
 
-def _nearest(
-    W: NDArray[np.float32], norms: NDArray[np.float32]
+def nearest_rows(
+    W: NDArray[Any], classes: ArrayLike | None = None
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    nearest = np.empty(len(W), dtype=np.intp)
-    gap = np.empty(len(W))
-    for start in range(0, len(W), _BLOCK):
-        rows = slice(start, min(start + _BLOCK, len(W)))
-        squares = norms**2 - 2 * (W[rows] @ W.T)
-        squares[np.arange(rows.stop - start), np.arange(start, rows.stop)] = np.inf
-        nearest[rows] = squares.argmin(axis=1)
-        # from the difference: squares cancel
-        gap[rows] = np.linalg.norm(W[rows] - W[nearest[rows]], axis=1)
-    larger = np.maximum(norms, norms[nearest])
-    return nearest, gap / np.where(larger > 0, larger, 1)
+    """The nearest other row of W (C, d) to each of the chosen rows, default all, and its distance:
+    (n,) each.
+
+    Rows that training told apart are far from each other; a copy of another up to rounding was,
+    most likely, never asked for. ValueError when there is no other row.
+    """
+    rows = np.asarray(W, dtype=np.float64)
+    if len(rows) < 2:
+        raise ValueError("a nearest other row needs two classes at least.")
+    chosen = np.arange(len(rows)) if classes is None else np.asarray(classes, dtype=np.intp)
+    squares = np.einsum("cd,cd->c", rows, rows)
+    count = min(CANDIDATES, len(rows) - 1)
+    nearest, distance = np.empty(len(chosen), dtype=np.intp), np.empty(len(chosen))
+    for start in range(0, len(chosen), BLOCK):
+        block = chosen[start : start + BLOCK]
+        near = squares - 2 * rows[block] @ rows.T  # (n, C), up to a constant of each row
+        near[np.arange(len(block)), block] = np.inf
+        candidates = np.argpartition(near, count - 1, axis=1)[:, :count]
+        exact = np.linalg.norm(rows[candidates] - rows[block][:, None], axis=2)
+        best = exact.argmin(axis=1)[:, None]
+        nearest[start : start + BLOCK] = np.take_along_axis(candidates, best, axis=1)[:, 0]
+        distance[start : start + BLOCK] = np.take_along_axis(exact, best, axis=1)[:, 0]
+    return nearest, distance
+
+
+def cut_features(layer: SoftmaxLayer, keep: ArrayLike, at: NDArray[Any]) -> SoftmaxLayer:
+    """The layer (C, k) of the kept features when all others stay at the values `at` (d,): what they
+    contribute joins the bias.
+
+    The features that remain possible are a slice of the set that the layer had. So a class that is
+    unargmaxable over a box stays so in every such cut at values inside the box, and with fewer
+    features kept.
+
+    Raises
+    ------
+    ValueError
+        When features to keep are named twice or are out of range, or `at` has another length than
+        the features.
+    """
+    kept = np.asarray(keep, dtype=np.intp)
+    fixed = np.ones(layer.dimension, dtype=bool)
+    if len(np.unique(kept)) != len(kept) or (
+        len(kept) and not 0 <= kept.min() <= kept.max() < layer.dimension
+    ):
+        raise ValueError(
+            f"the features to keep must be different numbers from 0 to {layer.dimension - 1}."
+        )
+    if np.shape(at) != (layer.dimension,):
+        raise ValueError(
+            f"`at` must have one value for each of the {layer.dimension} features, not shape "
+            f"{np.shape(at)}."
+        )
+    fixed[kept] = False
+    W = layer.W.astype(np.float64)
+    return SoftmaxLayer(
+        W[:, kept], layer.bias + W[:, fixed] @ np.asarray(at, dtype=np.float64)[fixed], layer.tokens
+    )

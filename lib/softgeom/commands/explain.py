@@ -9,10 +9,9 @@ import re
 
 import numpy as np
 
+from softgeom.bottleneck.captives import bound_rank, smallest_shift
 from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.certifying.verdict import Captors, Twin, Witness
-from softgeom.bottleneck.freeing import smallest_shift
-from softgeom.bottleneck.ranks import bound_rank
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up

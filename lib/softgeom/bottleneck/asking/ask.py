@@ -19,13 +19,13 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from softgeom.bottleneck.asking.seek import Sought, seek
-from softgeom.bottleneck.asking.settle import settle
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.evidence_file import load_answers, save_answers
 from softgeom.bottleneck.certifying.kernel import certify_answer, verify_answers
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Answer, Comparisons, Proof, Unknown, Witness
 from softgeom.bottleneck.problem import Problem, make_problem
+from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import run_blocks
@@ -214,7 +214,7 @@ def _answer(task: _Task, order: Order, found: Sought) -> Answer:
         evidence: Proof = Witness(point)
         method, steps = "search", found.steps
     else:
-        evidence, _, steps = settle(task.problem, task.inner, order, found.z)
+        evidence, _, steps = decide(task.problem, task.inner, order, found.z)
         method = "programme"
     if isinstance(evidence, Witness):
         evidence = Witness(task.units.point_back(evidence.point))

@@ -52,7 +52,7 @@ def seek(
     best, working = Z.copy(), [_NONE] * len(orders)
     left = np.arange(len(orders))
     for turn in range(rounds + 1):
-        Y = _logits(problem, Z[left])
+        Y = problem.logits(Z[left])
         open_ = []
         for n, y in zip(left.tolist(), Y, strict=True):
             here = orders[n].margin(y)
@@ -87,13 +87,6 @@ def _lean(problem: Problem, order: Order) -> NDArray[np.float64]:
         way = upper - lower
         direction += way / max(float(np.linalg.norm(way)), 1e-30)
     return direction
-
-
-def _logits(problem: Problem, Z: NDArray[np.float32]) -> NDArray[np.float32]:
-    bias = problem.b.astype(np.float32)
-    return np.concatenate(
-        [Z @ problem.rows(block).T + bias[block] for block in problem.row_blocks()], axis=1
-    )
 
 
 def _joined(old: Pairs, new: Pairs, classes: int) -> Pairs:

@@ -1,11 +1,11 @@
-"""A class decided in exact arithmetic, where floating point cannot: every verdict is rational, over
+"""An order decided in exact arithmetic, where floating point cannot: every verdict is rational, over
 every feature set.
 
 Rows, biases, boxes and squared radii are rational. Over a box (and the cone of unbounded features)
-the best margin is a linear programme (simplex.py). Over a ball: if no z in the box around it wins,
+the best margin is a linear programme (simplex.py). Over a ball: if no z in the box around it obeys,
 those weights are the proof; otherwise the set ``D z + c >= 0`` has interior and a rational nearest
-point z* (least_distance.py), and the class wins in the ball iff ``||z*|| < r``, near z*. A working
-set of rivals grows by those that a candidate does not beat, as in decide.py.
+point z* (least_distance.py), and the order is possible in the ball iff ``||z*|| < r``, near z*. A
+working set of comparisons grows by those that a candidate breaks, as in decide.py.
 """
 
 from __future__ import annotations
@@ -17,90 +17,92 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.checker import Checker, wins
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.hull import exact_row
-from softgeom.bottleneck.certifying.verdict import Captors, Witness
+from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.certifying.verdict import Comparisons, Witness
 from softgeom.bottleneck.proving.least_distance import nearest_point
 from softgeom.bottleneck.proving.simplex import TooLargeError, best_margin
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
-MOST_FEATURES = 32  # seconds a class there; entries of the tableau grow with the dimension
-MOST_RIVALS = 400  # in the working set
+MOST_FEATURES = 32  # seconds an order there; entries of the tableau grow with the dimension
+MOST_COMPARISONS = 400  # in the working set
+GROWTH = 64  # comparisons that join it at a time
 SECONDS = 30.0
 
 Row = list[Fraction]
 
 
 def decide_exactly(
-    layer: SoftmaxLayer,
-    features: FeatureSet,
-    t: int,
-    rivals: NDArray[np.intp],
-    *,
-    seconds: float = SECONDS,
-) -> Witness | Captors:
-    """A witness or captors of class t, whose points or weights are fractions where floats do not
-    do.
+    checker: Checker, order: Order, known: NDArray[np.intp]
+) -> tuple[Witness | Comparisons, float]:
+    """A witness of an order, or comparisons that make it impossible, and what they certify: points
+    or weights are fractions where floats do not do.
 
-    Parameters
-    ----------
-    layer, features
-        The layer (C, d) and where x may lie.
-    t : int
-        The class.
-    rivals : (k,) integer array
-        The first working set; others join as needed.
-    seconds : float
-        Time that it may take.
+    The first working set is ``known`` (k,), comparisons as ``above * C + below``.
 
     Raises
     ------
     TooLargeError
-        If there are too many features or rivals, or the time is over.
+        If there are too many features or comparisons, or it takes longer than ``SECONDS``.
     """
+    layer, features, C = checker.layer, checker.features, checker.layer.classes
     if layer.dimension > MOST_FEATURES:
         raise TooLargeError(
             f"{layer.dimension} features are too many for exact arithmetic (at most "
             f"{MOST_FEATURES})"
         )
-    deadline = time.monotonic() + seconds
-    checker = Checker(layer, features)
-    own, bias = features.reduce_exactly(*exact_row(layer, t))
-    working = [int(i) for i in rivals if i != t] or [0 if t else 1]
-    D, c = [], []  # type: ignore[var-annotated]
+    deadline = time.monotonic() + SECONDS
+    working: list[int] = known.tolist()
+    rows: dict[int, tuple[Row, Fraction]] = {}
+    D: list[Row] = []
+    c: Row = []
     while True:
-        for i in working[len(D) :]:
-            row, b = features.reduce_exactly(*exact_row(layer, i))
+        for code in working[len(D) :]:
+            for i in divmod(code, C):
+                if i not in rows:
+                    rows[i] = features.reduce_exactly(*exact_row(layer, i))
+            (own, bias), (row, b) = rows[code // C], rows[code % C]
             D.append([p - q for p, q in zip(own, row, strict=True)])
             c.append(bias - b)
         z, weights = decide_region(layer, features, D, c, deadline - time.monotonic())
         if z is None:
             used = [n for n, weight in enumerate(weights) if weight]
-            return Captors(
-                np.array([working[n] for n in used]),
-                np.array([weights[n] for n in used], dtype=object),
-            )
-        for point in shorter(z):
-            if features.contains_exactly(_fractions(point)) and _wins(D, c, _fractions(point)):
-                break
-        if checker.margin(wins(t), point) > 0:
-            return Witness(point)
-        exact = np.array(_fractions(point), dtype=object)
-        if checker.margin(wins(t), exact) > 0:  # products of the floats overflow
-            return Witness(exact)
-        fresh = [int(i) for i in checker.not_beaten(t, exact) if int(i) not in set(working)][:64]
-        if not fresh or len(working) + len(fresh) > MOST_RIVALS:
+            pairs = split(np.array([working[n] for n in used], dtype=np.intp), C)
+            evidence = Comparisons(*pairs, np.array([weights[n] for n in used], dtype=object))
+            return evidence, checker.bound(order, evidence)
+        for point in _ever_longer(z):
+            margin = checker.margin(order, point)
+            if margin > 0:
+                return Witness(point), margin
+        x = np.array([float(value) for value in features.features_exactly(z)])
+        broken = closest_pairs(order, checker.logits(x)).tolist()
+        fresh = [code for code in broken if code not in set(working)]
+        if not fresh or len(working) + len(fresh) > MOST_COMPARISONS:
             raise TooLargeError(
-                f"{len(working) + len(fresh)} rivals are too many for exact arithmetic (at "
-                f"most {MOST_RIVALS})"
+                f"{len(working) + len(fresh)} comparisons are too many for exact arithmetic (at "
+                f"most {MOST_COMPARISONS})"
             )
         working += fresh
+
+
+def closest_pairs(order: Order, logits: NDArray[np.floating]) -> NDArray[np.intp]:
+    """The comparisons of an order that logits (C,) come closest to breaking, or break, as ``above *
+    C + below``.
+    """
+    above, below = order.closest(logits, GROWTH)
+    return above * len(logits) + below
+
+
+def split(codes: NDArray[np.intp], classes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The upper and the lower classes of comparisons."""
+    return codes // classes, codes % classes
 
 
 def decide_region(
     layer: SoftmaxLayer, features: FeatureSet, D: list[Row], c: Row, seconds: float
 ) -> tuple[Row | None, Row]:
-    """A z that wins against the working set, or None and the weights that say why there is none."""
+    """A z at which the working set holds, or None and the weights that say why there is none."""
     has_bias = layer.b is not None
     region, homogeneous = (
         features.region(layer.dimension, has_bias),
@@ -153,14 +155,7 @@ def _square(z: Row) -> Fraction:
     return sum((value * value for value in z), Fraction(0))
 
 
-def _wins(D: list[Row], c: Row, z: Row) -> bool:
-    return all(
-        sum((a * b for a, b in zip(row, z, strict=True) if a), value) > 0
-        for row, value in zip(D, c, strict=True)
-    )
-
-
-def shorter(z: Row) -> list[NDArray[np.generic]]:
+def _ever_longer(z: Row) -> list[NDArray[np.generic]]:
     """The point as floats, as fractions of ever more bits, as it is: the first that still wins will
     do.
     """
@@ -174,7 +169,3 @@ def shorter(z: Row) -> list[NDArray[np.generic]]:
         points.append(np.array([round(value / unit) * unit for value in z], dtype=object))
     points = [point for point in points if point.dtype == object or np.isfinite(point).all()]
     return [*points, np.array(z, dtype=object)]
-
-
-def _fractions(point: NDArray[np.generic]) -> Row:
-    return [value if isinstance(value, Fraction) else Fraction(float(value)) for value in point]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.searching.reflect import braid_reflect, reflect_step
+from softgeom.bottleneck.paper001 import braid_reflect, reflect_step
 from softgeom.layer import SoftmaxLayer
 
 __all__ = ["Search", "example_search", "follow_search", "leads", "mirror_error"]

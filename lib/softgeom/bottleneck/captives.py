@@ -1,0 +1,182 @@
+"""What is known about a class that can never win: who holds it, what would free it, and how high it
+can be ranked.
+
+*Captors* i with weights l_i >= 0 prove that at every x of the set some captor scores at least as
+high as the class, since their weighted mean does. A proof need not be the only one.
+
+*The least raise of its bias.* A shift s of b_t raises every margin of class t by s, so that the
+class is argmaxable from s > -g_t on, with its best margin g_t = max over the box of min over i of
+(w_t - w_i).x + b_t - b_i (001, Section 3.3). Captors bound that margin from above, and need not
+reach it; here the margin itself is solved for.
+
+*Its best rank.* Take the captors away and scan the class again: a second, disjoint set of captors
+proves a second class ahead of it, and k disjoint sets give rank >= k + 1. Once the class wins in
+the remaining layer, its witness shows the rank that it has there among all classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.certifying.checker import Checker
+from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Witness
+from softgeom.bottleneck.problem import make_problem
+from softgeom.bottleneck.proving.decide import decide_class
+from softgeom.bottleneck.proving.lp import MarginProgramme
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.searching.ascent import climb
+from softgeom.bottleneck.searching.twins import find_twins
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer
+
+_ROUNDS = 60  # of the working set; captors are a good start, so that a few suffice
+_FRESH = 128  # rivals that join at a time
+_CLOSED = 1e-9  # the working set is complete when no rival cuts the margin by more
+
+
+def heaviest_captors(
+    scan: Scan, index: int, count: int | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The captors of a class by falling weight, at most `count` of them: class numbers (n,) and
+    shares (n,) of the whole weight.
+
+    Raises
+    ------
+    ValueError
+        When the class was not scanned or is not held by captors.
+    """
+    evidence = scan.evidence(index)
+    if not isinstance(evidence, Captors):
+        raise ValueError(f"Class {index} is {evidence.verdict}: it has no captors.")
+    # stored as fractions where an equality must hold to the last bit
+    weights = evidence.weights.astype(float)
+    order = np.argsort(-weights, kind="stable")[:count]
+    return evidence.rivals[order], weights[order] / weights.sum()
+
+
+def captive_table(scan: Scan, named: int = 3) -> pd.DataFrame:
+    """One row per unargmaxable class, the deepest first: class, token, certified_margin, captors
+    (their number), heaviest (names and shares).
+    """
+    verdicts = scan.table
+    captive = verdicts[verdicts.verdict == "unargmaxable"].sort_values("margin")
+    rows = []
+    for index, token, margin in zip(captive["class"], captive.token, captive.margin, strict=True):
+        rivals, shares = heaviest_captors(scan, index, named)
+        held = ", ".join(
+            f"{scan.layer.token(int(r))} {s:.0%}" for r, s in zip(rivals, shares, strict=True)
+        )
+        rows.append((index, token, margin, len(scan.evidence(index).rivals), held))  # type: ignore[union-attr]
+    return pd.DataFrame(rows, columns=["class", "token", "certified_margin", "captors", "heaviest"])
+
+
+def smallest_shift(scan: Scan, index: int) -> float:
+    """``-g_t`` of an unargmaxable class of a scan over a box: a larger raise of its bias frees it, a
+    smaller one does not.
+
+    Raises
+    ------
+    ValueError
+        If the class is not unargmaxable in this scan, or its features are no box.
+    RuntimeError
+        If the working set does not close.
+    """
+    evidence = scan.evidence(index)
+    if not isinstance(evidence, Captors):
+        raise ValueError(
+            f"Class {index} is {evidence.verdict}: only an unargmaxable class can be freed."
+        )
+    if not isinstance(scan.features, Box):
+        raise ValueError(
+            "The smallest shift is solved for over a box; this scan's features are another set."
+        )
+    W, b = scan.layer.W.astype(np.float64), scan.layer.bias.astype(np.float64)
+    low, high = scan.features.bounds(scan.layer.dimension)
+    programme = MarginProgramme(W[index], float(b[index]), low, high)
+    fresh = evidence.rivals
+    for _ in range(_ROUNDS):
+        programme.add(fresh, W[fresh], b[fresh])
+        x, margin, _ = programme.solve()
+        gap = (W[index] - W) @ x + b[index] - b
+        gap[index] = np.inf
+        if gap.min() >= margin - _CLOSED:
+            return -float(margin)
+        fresh = np.argsort(gap)[:_FRESH]
+    raise RuntimeError(f"class {index}: the working set did not close in {_ROUNDS} rounds.")
+
+
+@dataclass(frozen=True, eq=False)
+class RankBounds:
+    """The best rank of a class (1 = wins) lies between ``at_least`` and ``at_most``; ``point``
+    shows the latter.
+    """
+
+    at_least: int
+    at_most: int
+    point: NDArray[np.floating] | None
+
+
+def bound_rank(
+    layer: SoftmaxLayer,
+    t: int,
+    features: FeatureSet = Box(100.0),  # noqa: B008 - frozen
+) -> RankBounds:
+    """Bound the best rank of class t over the feature set.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        The layer, (C, d).
+    t : int
+        The class.
+    features : FeatureSet
+        Where x may lie.
+
+    Notes
+    -----
+    The rank counts classes with a logit that is not certainly smaller. Undecided classes end with
+    the trivial bound C.
+    """
+    kept, ahead = np.arange(layer.classes), 0
+    while True:
+        rest = SoftmaxLayer(layer.W[kept], None if layer.b is None else layer.b[kept])
+        here = int(np.searchsorted(kept, t))
+        evidence = _sparse_evidence(rest, here, features)
+        if isinstance(evidence, Witness):
+            return RankBounds(
+                ahead + 1, _rank_at(layer, features, t, evidence.point), evidence.point
+            )
+        if isinstance(evidence, Captors):
+            gone = evidence.rivals[evidence.weights > 0]
+        else:
+            return RankBounds(ahead + 1, layer.classes, None)
+        kept, ahead = np.delete(kept, gone), ahead + 1
+
+
+def _sparse_evidence(layer: SoftmaxLayer, t: int, features: FeatureSet) -> Evidence:
+    """Evidence by a programme, whose captors are few: each set that is taken away should be as
+    small as possible.
+    """
+    tied, dominated = find_twins(layer, features)
+    if t in tied or t in dominated:
+        return Captors(np.array([{**tied, **dominated}[t]]), np.ones(1))
+    problem, checker = make_problem(layer, features), Checker(layer, features)
+    found = climb(problem, np.array([t]))
+    witness = Witness(problem.lift(found.Z[0], max(float(found.margin[0]), 0.0)))
+    if found.margin[0] > 0 and checker.certify(witness.point[None], np.array([t]))[0] > 0:
+        return witness
+    return decide_class(problem, checker, t, found.Z[0], found.rivals[0])[0]
+
+
+def _rank_at(layer: SoftmaxLayer, features: FeatureSet, t: int, point: NDArray[np.floating]) -> int:
+    """One more than the number of rivals that float64 with its rounding bounds does not put below
+    t.
+    """
+    checker = Checker(layer, features)
+    x = features.features_at(np.asarray(point, dtype=np.float64)[None])[0][0]
+    logits = layer.logits(x)
+    slack = checker.rounding_slack(point)
+    return 1 + int((np.delete(logits, t) > logits[t] - slack).sum())

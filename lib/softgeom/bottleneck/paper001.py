@@ -1,0 +1,184 @@
+"""The methods of paper 001 beside certified verdicts, kept as baselines: Braid Reflect, the Chebyshev
+programme, and the approximate test of Demeter, Kimmel and Downey (2020).
+
+*Braid Reflect* (Algorithms 1 and 2). From ``x = w_t`` on, as long as some class i beats t, x is
+reflected across the hyperplane on which the two tie:
+
+    w = w_t - w_i,   b = b_t - b_i,   x <- x - 2 (w.x + b) / ||w||^2  w,      i = argmax(W x + b).
+
+Without a bias the reflection is a Householder transformation. A win proves that t is argmaxable,
+running out of patience proves nothing. As in the authors' experiments a win outside the box does
+not count. ``scan`` searches otherwise (searching/ascent.py).
+
+*Chebyshev programme* (Section 3.3.1, equations 5 and 6):
+
+    maximise r   subject to   (w_i - w_t).x + r ||w_i - w_t|| <= b_t - b_i  for all i != t,   -100 <= x <= 100.
+
+A class is argmaxable when r > 0 (the authors' code asks for 1e-8 at least), and r bounds the size
+of its region from below; the ball itself may leave the box.
+
+*Interior classes.* In a layer without bias, if ``w_t = sum_i l_i w_i`` with convex weights l, then
+for every x the logit of t is at most the largest of its captors'; softmax is monotone, hence at
+every x some class on the hull is at least as probable as an interior one. Of the test for them
+paper 001 reports only that it is approximate, with "a precision approaching 100% but 68% recall"
+against Qhull on ten dimensions. The one here is a reconstruction with that one-sided error: a class
+is declared to be on the hull when it wins in one of a fixed list of directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.layer import SoftmaxLayer
+
+PATIENCE = 2500  # Section 4 of the paper
+CODE_THRESHOLD = 1e-8  # of r, in the authors' code
+_TOLERANCE = 1e-6  # relative, of the solver's radii
+
+
+@dataclass(frozen=True, eq=False)
+class Reflections:
+    """The outcome of Braid Reflect for n classes."""
+
+    x: NDArray[Any]  # (n, d) the last point
+    won: NDArray[np.bool_]  # (n,) whether the class is the argmax there
+    inside: NDArray[np.bool_]  # (n,) whether the point lies in the box
+    steps: NDArray[np.intp]  # (n,) reflections made
+
+
+def reflect_step(
+    x: NDArray[Any], w_t: NDArray[Any], w_i: NDArray[Any], b_t: NDArray[Any], b_i: NDArray[Any]
+) -> NDArray[Any]:
+    """Reflect points x (n, d) across the hyperplanes on which class t and class i tie (Algorithm
+    1).
+
+    Parameters
+    ----------
+    x : (n, d) array
+        Points.
+    w_t, w_i : (n, d) arrays
+        Rows of the class sought and of the class that wins at x.
+    b_t, b_i : (n,) arrays
+        Their biases.
+
+    Notes
+    -----
+    Where the rows are equal there is no hyperplane and x stays.
+    """
+    w = w_t - w_i
+    square = np.einsum("nd,nd->n", w, w)
+    lead = np.einsum("nd,nd->n", w, x) + (b_t - b_i)
+    return x - 2 * np.divide(lead, square, out=np.zeros_like(lead), where=square > 0)[:, None] * w
+
+
+def braid_reflect(
+    layer: SoftmaxLayer,
+    classes: NDArray[np.intp] | None = None,
+    *,
+    patience: int = PATIENCE,
+    bound: float = 100.0,
+    dtype: Any = None,
+) -> Reflections:
+    """Run Braid Reflect (Algorithm 2) for ``classes`` (n,), all of them in one matrix product per
+    step.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        The layer, (C, d).
+    classes : (n,) integer array, optional
+        Default all.
+    patience : int
+        Reflections before giving up; 2,500 in the paper.
+    bound : float
+        The box that a win must lie in, 100 in the paper.
+    dtype : optional
+        Arithmetic; default that of W, at least float32.
+    """
+    classes = np.arange(layer.classes) if classes is None else np.asarray(classes, dtype=np.intp)
+    dtype = dtype or np.result_type(layer.W.dtype, np.float32)
+    W, b = layer.W.astype(dtype, copy=False), layer.bias.astype(dtype, copy=False)
+    x = W[classes].copy()
+    won, steps = np.zeros(len(classes), dtype=bool), np.zeros(len(classes), dtype=np.intp)
+    left = np.arange(len(classes))
+    for step in range(patience + 1):
+        best = _argmax(W, b, x[left])
+        won[left] = best == classes[left]
+        losing = best != classes[left]
+        left, best = left[losing], best[losing]
+        if not len(left) or step == patience:
+            break
+        t = classes[left]
+        x[left] = reflect_step(x[left], W[t], W[best], b[t], b[best])
+        steps[left] += 1
+    return Reflections(x, won, np.abs(x).max(axis=1) <= bound, steps)
+
+
+def _argmax(
+    W: NDArray[Any], b: NDArray[Any], x: NDArray[Any], tile: int = 1024
+) -> NDArray[np.intp]:
+    parts = [(x[i : i + tile] @ W.T + b).argmax(axis=1) for i in range(0, len(x), tile)]
+    return np.concatenate(parts) if parts else np.zeros(0, np.intp)
+
+
+def compare_with_programme(scan: Scan, classes: Iterable[int]) -> pd.DataFrame:
+    """Solve the programme for some classes of a scan over a box.
+
+    Returns
+    -------
+    DataFrame
+        class, verdict (certified), radius (certified lower bound, NaN without a witness), chebyshev
+        (the programme's r), agree (whether r > 0 says what the verdict says), bounded (whether the
+        certified radius stays below r, as it must).
+    """
+    verdicts = scan.table.set_index("class")
+    rows = []
+    for index in classes:
+        verdict, certified = verdicts.verdict[index], float(verdicts.radius[index])
+        r = scan.chebyshev_radius(int(index))
+        bounded = not certified > r * (1 + _TOLERANCE) + _TOLERANCE
+        rows.append((index, verdict, certified, r, (r > 0) == (verdict == "argmaxable"), bounded))
+    return pd.DataFrame(
+        rows, columns=["class", "verdict", "radius", "chebyshev", "agree", "bounded"]
+    )
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Agreement of a test with the truth: shares in [0, 1], NaN where there is nothing to count."""
+
+    precision: float
+    recall: float
+
+
+def declare_on_hull(
+    layer: SoftmaxLayer, directions: int = 1000, *, seed: int = 0
+) -> NDArray[np.bool_]:
+    """Whether each class (C,) wins in its own direction from the mean row or in one of
+    ``directions`` random ones.
+    """
+    W = layer.W.astype(np.float64)
+    declared = np.zeros(layer.classes, dtype=bool)
+    own = W - W.mean(axis=0)
+    for start in range(0, layer.classes, 1024):
+        block = np.arange(start, min(start + 1024, layer.classes))
+        declared[block] |= (own[block] @ W.T).argmax(axis=1) == block
+    X = np.random.default_rng(seed).normal(size=(directions, layer.dimension))
+    declared[np.unique((X @ W.T).argmax(axis=1))] = True
+    return declared
+
+
+def quality(declared: NDArray[np.bool_], truth: NDArray[np.bool_]) -> Quality:
+    """Precision and recall of a declared set against the true one, both (C,) boolean."""
+    hits = int((declared & truth).sum())
+    claimed, present = int(declared.sum()), int(truth.sum())
+    return Quality(
+        hits / claimed if claimed else float("nan"), hits / present if present else float("nan")
+    )
