@@ -88,9 +88,7 @@ class SoftmaxLayer:
         return str(index) if self.tokens is None else self.tokens[index]
 
     def logits(self, X: ArrayLike) -> NDArray[np.float64]:
-        """``X W^T + b`` in float64 for features X (..., d): (..., C). For small layers and for
-        tests.
-        """
+        """``X W^T + b`` in float64 for features X (..., d): (..., C)."""
         return np.asarray(X, float) @ self.W.astype(float).T + self.bias.astype(float)
 
 

@@ -75,9 +75,7 @@ def _is_there(parent: int, first: int | None) -> bool:
 
 
 def sweep_shared_memory() -> list[Path]:
-    """Remove joblib's shared-memory folders of this user whose processes are gone; return what was
-    removed.
-    """
+    """Remove joblib's shared-memory folders of dead processes; return their names."""
     removed = []
     for place in dict.fromkeys((Path("/dev/shm"), Path(tempfile.gettempdir()))):
         for folder in place.glob("joblib_memmapping_folder_*"):

@@ -21,9 +21,7 @@ Backend = Literal["loky", "dask", "threading"]
 
 
 class LostWorkerError(MemoryError):
-    """A worker process was killed from outside: where nobody did that, the system did, because
-    memory ran out.
-    """
+    """A worker process was killed from outside, perhaps because memory ran out."""
 
     def __init__(self) -> None:
         super().__init__(

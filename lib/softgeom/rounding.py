@@ -20,17 +20,13 @@ INFLATE = 1 + 1e-9
 
 
 def gamma(n: int, dtype: Any = np.float64) -> float:
-    """``n u / (1 - n u)`` for the dtype's unit roundoff u, inflated; infinite when n u reaches
-    1/2.
-    """
+    """``n u / (1 - n u)`` for the dtype's unit roundoff u, inflated; inf from n u = 1/2 on."""
     nu = n * float(np.finfo(dtype).eps) / 2
     return nu / (1 - nu) * INFLATE if nu < 0.5 else float("inf")
 
 
 def underflow(n: int, dtype: Any = np.float64) -> float:
-    """What n operations can lose below the normal range, even where subnormals are flushed to
-    zero.
-    """
+    """What n operations can lose below the normal range, flushed to zero or not."""
     return 4.0 * n * float(np.finfo(dtype).tiny)
 
 
@@ -49,9 +45,7 @@ def shrink(values: ArrayLike, power: int) -> NDArray[np.float64]:
 
 
 def norm_up(V: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Upper bounds on the 2-norms of V (..., n) at any scale: squares neither overflow nor
-    vanish.
-    """
+    """Upper bounds on the 2-norms of V (..., n): squares neither overflow nor vanish."""
     largest = np.abs(V).max(axis=-1, initial=0.0)
     power = np.frexp(np.where(np.isfinite(largest), largest, 0.0))[1]
     # exact, or off by an underflow that the last term covers
@@ -91,9 +85,7 @@ def as_floats(given: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def _may_change(array: NDArray[Any], floats: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Entries whose conversion to float64 may have changed them (all that are looked at one by
-    one).
-    """
+    """Entries whose conversion to float64 may have changed them."""
     if array.dtype.kind in "iu":
         return np.asarray(np.abs(floats) >= 2.0**53)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:

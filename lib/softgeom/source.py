@@ -79,17 +79,13 @@ def sha256_of(content: bytes) -> str:
 
 
 def read_origin(folder: Path) -> dict[str, str]:
-    """What is known about the files of a local folder that was filled from a hub; empty when
-    nothing is.
-    """
+    """What is known about a local folder that was filled from a hub; empty if nothing."""
     path = folder / _ORIGIN_FILE
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def write_origin(folder: Path, **facts: str) -> None:
-    """Note beside fetched files where they came from: the next run finds them locally and must
-    still be able to say so.
-    """
+    """Note beside fetched files where they came from, for runs that find them locally."""
     write_text(folder / _ORIGIN_FILE, json.dumps(facts, indent=2, sort_keys=True) + "\n")
 
 
@@ -124,9 +120,7 @@ def hub_reachable() -> bool:
 
 
 def fetched(name: str, download: Callable[[], None]) -> bool:
-    """Fetch something from the hub; False when the hub does not answer, or breaks off (said in the
-    log).
-    """
+    """Fetch from the hub; False when it does not answer or breaks off (said in the log)."""
     if not hub_reachable():
         return False
     try:

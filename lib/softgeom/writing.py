@@ -94,9 +94,7 @@ def sync(path: Path) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a damaged file (or whatever stands in its place) to `NAME.damaged`, over one that was
-    set aside before.
-    """
+    """Rename what is damaged to `NAME.damaged`, over an earlier one."""
     aside = path.with_name(f"{path.name}.damaged")
     if aside.is_dir():
         shutil.rmtree(aside)

@@ -20,9 +20,7 @@ from softgeom.layer import FeatureSet, SoftmaxLayer
 
 @functools.cache
 def code() -> str:
-    """SHA-256 of the source that finds and proves verdicts: a block of other code is computed
-    anew.
-    """
+    """SHA-256 of the source that finds and proves verdicts: other code computes blocks anew."""
     package = Path(__file__).parents[1]
     decides = [
         *(package / "bottleneck").rglob("*.py"),
@@ -42,9 +40,7 @@ def block_path(
     features: FeatureSet,
     classes: NDArray[np.intp],
 ) -> Path:
-    """The file of one block of a scan: its name says which layer (by identity), options, features,
-    classes and code it belongs to.
-    """
+    """The file of a scan's block, named by layer, options, features, classes and code."""
     key = [fingerprint_of(layer), options, features.to_json(), FORMAT, code()]
     digest = hashlib.sha256(json.dumps(key).encode())
     digest.update(np.asarray(classes, dtype="<i8").tobytes())

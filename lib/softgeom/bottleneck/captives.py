@@ -58,9 +58,7 @@ def heaviest_captors(
 
 
 def captive_table(scan: Scan, named: int = 3) -> pd.DataFrame:
-    """One row per unargmaxable class, the deepest first: class, token, certified_margin, captors
-    (their number), heaviest (names and shares).
-    """
+    """One row per unargmaxable class, deepest first; captors counted, the heaviest named."""
     verdicts = scan.table
     captive = verdicts[verdicts.verdict == "unargmaxable"].sort_values("margin")
     rows = []
@@ -110,9 +108,7 @@ def smallest_shift(scan: Scan, index: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RankBounds:
-    """The best rank of a class (1 = wins) lies between ``at_least`` and ``at_most``; ``point``
-    shows the latter.
-    """
+    """Bounds on the best rank of a class (1 = wins); ``point`` shows ``at_most``."""
 
     at_least: int
     at_most: int
@@ -157,9 +153,7 @@ def bound_rank(
 
 
 def _sparse_evidence(layer: SoftmaxLayer, t: int, features: FeatureSet) -> Evidence:
-    """Evidence by a programme, whose captors are few: each set that is taken away should be as
-    small as possible.
-    """
+    """Evidence by a programme, whose captors are few: a small set is taken away."""
     tied, dominated = find_twins(layer, features)
     if t in tied or t in dominated:
         return Captors(np.array([{**tied, **dominated}[t]]), np.ones(1))
@@ -172,9 +166,7 @@ def _sparse_evidence(layer: SoftmaxLayer, t: int, features: FeatureSet) -> Evide
 
 
 def _rank_at(layer: SoftmaxLayer, features: FeatureSet, t: int, point: NDArray[np.floating]) -> int:
-    """One more than the number of rivals that float64 with its rounding bounds does not put below
-    t.
-    """
+    """One more than the rivals that float64 with its rounding bounds does not put below t."""
     checker = Checker(layer, features)
     x = features.features_at(np.asarray(point, dtype=np.float64)[None])[0][0]
     logits = layer.logits(x)

@@ -48,9 +48,7 @@ _PAGE = "html{background:#fff}@media (prefers-color-scheme:dark){html{background
 
 
 def script_of(token: str) -> str:
-    """The script of a token's first letter, by the first word of its Unicode name; `other` without
-    a letter.
-    """
+    """The script of a token's first letter, by its Unicode name; `other` without a letter."""
     letter = next((c for c in token if c.isalpha()), None)
     name = unicodedata.name(letter, "OTHER").split()[0] if letter else "OTHER"
     return {"CJK": "Han", "IDEOGRAPHIC": "Han"}.get(name, name.capitalize())
@@ -162,9 +160,7 @@ def _scripts(table: pd.DataFrame) -> str:
 
 
 def _picture(table: pd.DataFrame) -> str:
-    """Certified margins on a logarithmic axis: those that can never win to the left, those that can
-    to the right.
-    """
+    """Certified margins on a logarithmic axis: what can never win to the left."""
     margins = table["margin"].to_numpy(float)
     sides = {
         "unargmaxable": -margins[table["verdict"] == "unargmaxable"],

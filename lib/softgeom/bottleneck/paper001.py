@@ -161,9 +161,7 @@ class Quality:
 def declare_on_hull(
     layer: SoftmaxLayer, directions: int = 1000, *, seed: int = 0
 ) -> NDArray[np.bool_]:
-    """Whether each class (C,) wins in its own direction from the mean row or in one of
-    ``directions`` random ones.
-    """
+    """Which classes (C,) win in their direction from the mean row or a random one."""
     W = layer.W.astype(np.float64)
     declared = np.zeros(layer.classes, dtype=bool)
     own = W - W.mean(axis=0)

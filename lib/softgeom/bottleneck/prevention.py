@@ -22,9 +22,7 @@ from softgeom.layer import SoftmaxLayer
 
 
 def power(layer: SoftmaxLayer) -> NDArray[np.float64]:
-    """``2 b_i + ||w_i||^2`` (C,): classes with more of it than their neighbours take room from
-    them.
-    """
+    """``2 b_i + ||w_i||^2`` (C,): the more, the more room a class takes from its neighbours."""
     W = layer.W.astype(np.float64)
     return 2 * layer.bias.astype(np.float64) + np.einsum("cd,cd->c", W, W)
 

@@ -39,9 +39,7 @@ BLOCK_BYTES = 64 * 2**20  # rows that are converted are converted at most this m
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """``W' z + b'`` over a box (``low``, ``high``) or a ball (``radius``); see the module's
-    table.
-    """
+    """``W' z + b'`` over a box (``low``, ``high``) or a ball (``radius``)."""
 
     layer: SoftmaxLayer
     features: FeatureSet
@@ -93,9 +91,7 @@ class Problem:
         return self.features.effective_rows(rows, dtype)
 
     def row_blocks(self, dtype: Any = np.float32) -> list[slice]:
-        """Slices that cut the C rows so that a converted block stays small; a single one when
-        nothing is converted.
-        """
+        """Slices of the C rows that stay small when converted; one when nothing is."""
         size = (
             self.classes
             if self.plain and self.layer.W.dtype == dtype
@@ -132,16 +128,12 @@ class Problem:
 
     @property
     def inner_radius(self) -> float:
-        """The ball's radius less room for rounding, so that the checker finds projected points
-        inside.
-        """
+        """The ball's radius less room for rounding: projected points are inside."""
         assert self.radius is not None
         return self.radius * (1 - 1e-6)
 
     def corners(self, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The box's corners (D,) in ``dtype``, rounded inwards so that no clipped point lies
-        outside by rounding.
-        """
+        """The box's corners (D,) in ``dtype``, rounded inwards."""
         return self._corners32 if dtype == np.float32 else self._round_inwards(dtype)
 
     @cached_property
@@ -156,9 +148,7 @@ class Problem:
         return low, np.where(high > self.high, np.nextafter(high, np.asarray(-np.inf, dtype)), high)
 
     def reach(self, directions: NDArray[Any]) -> NDArray[Any]:
-        """Points of the region far out along directions (..., D), clipped where the region is
-        lopsided.
-        """
+        """Points of the region far out along directions (..., D), clipped where lopsided."""
         if not self.is_box:
             assert self.radius is not None
             norms = np.linalg.norm(directions, axis=-1, keepdims=True)
@@ -177,18 +167,14 @@ class Problem:
 
     @property
     def box(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower and upper corner (D,) of the box, or of the one around the ball: who cannot win in
-        it cannot win in the region.
-        """
+        """Lower and upper corner (D,) of the box, or of the one around the ball."""
         if self.low is not None and self.high is not None:
             return self.low, self.high
         radius = self.scale * np.ones(self.dimension)
         return -radius, radius
 
     def support(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``max of v.z over the region`` for V (..., D), in plain float64 (verdict.py does it
-        rigorously).
-        """
+        """``max of v.z over the region`` for V (..., D), in plain float64: not certified."""
         if self.low is not None and self.high is not None:
             return np.maximum(V * self.low, V * self.high).sum(axis=-1)
         assert self.radius is not None

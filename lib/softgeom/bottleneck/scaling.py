@@ -47,9 +47,7 @@ class Scaled:
             return moved, np.asarray((np.ldexp(moved, self.coordinates) == Z).all(axis=1))
 
     def margin_back(self, margin: float) -> float:
-        """A lower bound > 0, or an upper bound <= 0, in the given units: the sign is kept, and no
-        bound gets better.
-        """
+        """A bound in the given units: its sign is kept, and it gets no better."""
         if not self.margins or not np.isfinite(margin) or not margin:
             return margin
         back = float(shrink(margin, self.margins))

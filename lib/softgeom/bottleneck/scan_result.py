@@ -188,9 +188,7 @@ class Scan:
         return Finding(found.index, captors, found.method, found.steps, bound, found.radius)
 
     def save(self, path: str | Path) -> None:
-        """Write verdicts and evidence to one ``.npz`` (the layer itself is not stored, its
-        fingerprint is).
-        """
+        """Write verdicts and evidence to one ``.npz``, with the layer's fingerprint."""
         save_findings(path, self.layer, self.features, self.findings)
 
     @classmethod

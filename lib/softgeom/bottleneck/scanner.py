@@ -213,9 +213,7 @@ class _Task:
 
     @cached_property
     def partial_look(self) -> PartialLook | None:
-        """What shows the winners among far points from a part of each product, where that is asked
-        for and pays.
-        """
+        """What shows winners from a part of each product, where asked for and of use."""
         if not self.verdicts_only or self.problem.homogeneous:
             return None
         classes = np.linspace(0, self.layer.classes - 1, min(self.layer.classes, PARTIAL)).astype(
@@ -225,9 +223,7 @@ class _Task:
 
 
 def search_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
-    """Twins and witnesses of one block of classes (n,); a class without either is filed as
-    unknown.
-    """
+    """Twins and witnesses of one block of classes (n,); others are filed as unknown."""
     with np.errstate(**QUIET):
         return _kept(task, "search", classes, lambda: _search(task, classes))
 
@@ -249,9 +245,7 @@ def _blas() -> ThreadpoolController:
 def _kept(
     task: _Task, stage: str, classes: NDArray[np.intp], work: Callable[[], list[Finding]]
 ) -> list[Finding]:
-    """The findings of a block: from the checkpoint folder if it is there, else computed and written
-    there.
-    """
+    """A block's findings: from the checkpoint folder, else computed and written there."""
     if task.checkpoint is None or task.key is None:
         return work()
     options = f"{stage} {task.seed}" + " verdicts only" * task.verdicts_only
@@ -370,9 +364,7 @@ def _without(classes: NDArray[np.intp], findings: dict[int, Finding]) -> NDArray
 
 
 def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:
-    """The findings with weights that anyone can check, where the first ones only hold up to a
-    residual.
-    """
+    """The findings with weights that anyone can check, where those hold up to a residual."""
     captives = [n for n, found in enumerate(findings) if isinstance(found.evidence, Captors)]
     classes, captors = (
         [findings[n].index for n in captives],

@@ -36,9 +36,7 @@ _NUMBERS = {"class": "int64", "steps": "int64", "margin": "float64", "radius": "
 
 
 def escape_token(token: str) -> str:
-    """The token as the table and the terminal show it: one line, no control characters, no
-    formula.
-    """
+    """The token on one line, without control characters, and no formula."""
     first, rest = token[:1], token[1:]
     return (_code(first) if first and first in _FORMULAS else _plain(first)) + _plain(rest)
 
@@ -71,9 +69,7 @@ def count_verdicts(findings: Sequence[Finding]) -> dict[str, int]:
 
 
 def write_verdicts(table: pd.DataFrame, path: str | Path) -> None:
-    """Write ``Scan.table``; beside it ``.parquet`` with the raw tokens, where pyarrow is
-    installed.
-    """
+    """Write ``Scan.table``; with pyarrow, ``.parquet`` with the raw tokens beside it."""
     path = Path(path)
     escaped = table.assign(
         token=pd.Series(

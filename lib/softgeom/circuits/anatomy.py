@@ -68,8 +68,8 @@ class BlockAnatomy:
     activation: str  # a name of `ACTIVATIONS`
 
     def activations(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """What the activation function reads, and the coefficient of each value row: (..., D) -> 2
-        of (..., F).
+        """Input of the activation function, and each value row's coefficient: (..., D) -> 2 (...,
+        F)
         """
         g = ACTIVATIONS[self.activation]
         linear = y @ self.W_in + self.b_in
@@ -183,9 +183,7 @@ def run_block(block: BlockAnatomy, x: Tensor, rotary_base: float | None) -> Laye
 
 
 def attend(block: BlockAnatomy, attn_in: Tensor, rotary_base: float | None) -> dict[str, Tensor]:
-    """All heads on what the norm hands them (B, T, D): queries, keys, values, scores, pattern,
-    mixed values, writes.
-    """
+    """All heads on the norm's output (B, T, D): queries, keys, values, scores, pattern, writes."""
     q, k, v = (
         torch.einsum("btd,hdk->bhtk", attn_in, W) + b[:, None]
         for W, b in ((block.W_Q, block.b_Q), (block.W_K, block.b_K), (block.W_V, block.b_V))

@@ -211,9 +211,7 @@ def _gated(
     offset: float = 0.0,
     stretch: float = 1.0,
 ) -> Anatomy:
-    """RMSNorms of gain offset + w, rotary heads that share keys, gated network, embeddings times
-    `stretch`.
-    """
+    """RMSNorms of gain offset + w, rotary heads that share keys, gated network."""
     V, D, H, L, F_ = (
         int(facts[key])
         for key in (

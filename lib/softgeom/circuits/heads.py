@@ -26,9 +26,7 @@ from softgeom.language_model import rotate
 
 @dataclass(frozen=True)
 class FactoredMatrix:
-    """A B kept as its factors A (m, r) and B (r, n) with r small, so that spectra cost O((m + n)
-    r^2).
-    """
+    """A B kept as factors A (m, r), B (r, n): with r small, spectra cost O((m + n) r^2)."""
 
     A: Tensor
     B: Tensor
@@ -46,9 +44,7 @@ class FactoredMatrix:
         return self.A @ self.B
 
     def singular_values(self) -> Tensor:
-        """The r largest singular values, descending: those of R_A R_B^T, where A = Q_A R_A and B^T
-        = Q_B R_B.
-        """
+        """The r largest, descending: those of R_A R_B^T, where A = Q_A R_A and B^T = Q_B R_B."""
         return torch.linalg.svdvals(torch.linalg.qr(self.A).R @ torch.linalg.qr(self.B.T).R.T)
 
     def rank(self, tolerance: float = 1e-10) -> int:
@@ -57,9 +53,7 @@ class FactoredMatrix:
         return int((values > tolerance * values[0]).sum())
 
     def eigenvalues(self) -> Tensor:
-        """The r eigenvalues of a square A B that may differ from zero: those of the small B A,
-        complex (r).
-        """
+        """The r eigenvalues of a square A B that may not be zero: those of B A, complex (r)."""
         if self.A.shape[0] != self.B.shape[1]:
             raise ValueError(
                 f"a matrix of shape {(self.A.shape[0], self.B.shape[1])} has no eigenvalues."
@@ -67,9 +61,7 @@ class FactoredMatrix:
         return torch.linalg.eigvals(self.B @ self.A)
 
     def copying(self) -> float:
-        """Sum of eigenvalues over sum of their moduli, in [-1, 1]: 1 when every direction comes
-        back with its sign.
-        """
+        """Sum of eigenvalues over sum of their moduli: 1 when each direction keeps its sign."""
         eigenvalues = self.eigenvalues()
         return float(eigenvalues.sum().real / eigenvalues.abs().sum())
 
@@ -93,9 +85,7 @@ def token_ov_circuit(anatomy: Anatomy, layer: int, head: int) -> FactoredMatrix:
 def qk_circuit(
     block: BlockAnatomy, head: int, offset: int = 0, rotary_base: float | None = 10_000.0
 ) -> FactoredMatrix:
-    """W_QK(offset) = W_Q R(offset) W_K^T: the bilinear form that scores a query `offset` positions
-    after a key.
-    """
+    """W_Q R(offset) W_K^T: the bilinear form that scores a query `offset` positions after a key."""
     W_Q = block.W_Q[head]
     if rotary_base is not None:
         W_Q = W_Q @ rotation(offset, W_Q.shape[-1], rotary_base, W_Q.dtype)
@@ -103,9 +93,7 @@ def qk_circuit(
 
 
 def rotation(offset: int, d_head: int, base: float, dtype: torch.dtype = torch.float64) -> Tensor:
-    """R(offset), (K, K): row vectors x R(offset) are x turned as at that position; R(i) R(j)^T =
-    R(i - j).
-    """
+    """R(offset), (K, K): x R(offset) is x turned as at that position; R(i) R(j)^T = R(i - j)."""
     turned = rotate(torch.eye(d_head, dtype=dtype)[:, None], base, offset=abs(offset))[
         :, 0
     ]  # each basis row at one position

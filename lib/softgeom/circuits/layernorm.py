@@ -30,9 +30,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Normalisation:
-    """One norm of a model: gain `gamma` (d), shift `beta` (d), `eps`, and whether it subtracts the
-    mean (LayerNorm).
-    """
+    """One norm of a model: gain `gamma` (d), shift `beta` (d), `eps`; centred if LayerNorm."""
 
     gamma: Tensor
     beta: Tensor
@@ -40,9 +38,7 @@ class Normalisation:
     centred: bool
 
     def __call__(self, z: Tensor) -> Tensor:
-        """The norm of states z (..., d), through its geometry: project, put on the sphere, stretch,
-        shift.
-        """
+        """The norm of states z (..., d) by its geometry: project, onto the sphere, stretch, shift."""
         return on_sphere(z, self.eps, self.centred) * self.gamma + self.beta
 
     def matrix(self, z: Tensor) -> Tensor:
@@ -52,17 +48,13 @@ class Normalisation:
 
 @dataclass(frozen=True)
 class Division:
-    """What is left of a norm after folding: the division by the scale, which depends on the
-    state.
-    """
+    """What is left of a norm after folding: the division by the state's own scale."""
 
     eps: float
     centred: bool
 
     def __call__(self, z: Tensor) -> Tensor:
-        """States (..., d) over their scale; the mean is not subtracted, since the reader's matrix
-        does it.
-        """
+        """States (..., d) over their scale; the reader's matrix subtracts the mean."""
         return z / scale(z, self.eps, self.centred)
 
 
@@ -72,32 +64,26 @@ def centring(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
 
 
 def scale(z: Tensor, eps: float, centred: bool) -> Tensor:
-    """sqrt(sigma(z)^2 + eps), or sqrt(mean(z^2) + eps) without centring: what each state is divided
-    by, (..., 1).
-    """
+    """sqrt(sigma(z)^2 + eps), or sqrt(mean(z^2) + eps) without centring: (..., 1)."""
     return torch.sqrt(_mean_square(z, centred) + eps)
 
 
 def on_sphere(z: Tensor, eps: float, centred: bool) -> Tensor:
-    """States projected (if `centred`) and divided by their scale: the point before gain and shift,
-    (..., d).
-    """
+    """States projected (if `centred`) and divided by their scale, before gain and shift: (..., d)."""
     projected = z - z.mean(-1, keepdim=True) if centred else z
     return projected / scale(z, eps, centred)
 
 
 def radius(z: Tensor, eps: float, centred: bool) -> Tensor:
-    """sqrt(d) sigma / sqrt(sigma^2 + eps): the norm of `on_sphere(z)`, computed from the spread
-    alone, (...).
+    """sqrt(d) sigma / sqrt(sigma^2 + eps): the norm of `on_sphere(z)`, from the spread alone,
+    (...).
     """
     mean_square = _mean_square(z, centred)[..., 0]
     return torch.sqrt(z.shape[-1] * mean_square / (mean_square + eps))
 
 
 def reader(norm: Normalisation) -> Tensor:
-    """P diag(gamma) (or diag(gamma)): the part of the norm that a following matrix can absorb, (d,
-    d).
-    """
+    """P diag(gamma) (or diag(gamma)): what a following matrix can absorb of the norm, (d, d)."""
     d = norm.gamma.shape[0]
     return (
         centring(d, norm.gamma.dtype) if norm.centred else torch.eye(d, dtype=norm.gamma.dtype)

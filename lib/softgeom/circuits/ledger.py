@@ -11,17 +11,13 @@ from softgeom.circuits.anatomy import relative_error
 
 
 class Ledger:
-    """Errors max |found - expected| / max |expected| by identity and model; only the largest
-    counts.
-    """
+    """Errors max |found - expected| / max |expected| by identity and model: the largest of each."""
 
     def __init__(self) -> None:
         self._errors: dict[tuple[str, str], float] = {}
 
     def note(self, identity: str, model: str, found: Tensor, expected: Tensor) -> float:
-        """Compare two tensors of one shape, keep the error if it is the largest so far, and return
-        it.
-        """
+        """Compare two tensors of one shape; the error, kept if it is the largest so far."""
         error = relative_error(found, expected)
         key = identity, model
         self._errors[key] = max(error, self._errors.get(key, 0.0))
@@ -48,9 +44,7 @@ class Ledger:
         )
 
     def table(self) -> pd.DataFrame:
-        """One row per identity, one column per model; empty where an identity does not apply to a
-        model.
-        """
+        """One row per identity, one column per model; empty where one does not apply."""
         rows = [
             {"identity": i, "model": m, "max relative error": error}
             for (i, m), error in self._errors.items()

@@ -18,9 +18,7 @@ from softgeom.language_model import Internals
 
 
 def sum_over_neurons(block: BlockAnatomy, activations: Tensor) -> Tensor:
-    """Every neuron's write a_f v_f, (..., F) -> (..., F, D): their sum and b_out are the network's
-    write.
-    """
+    """Every neuron's write a_f v_f, (..., F) -> (..., F, D): with b_out the network's write."""
     return activations[..., None] * block.W_out
 
 
@@ -75,25 +73,19 @@ def promoted_tokens(
 
 
 def participation(activations: Tensor, block: BlockAnatomy) -> Tensor:
-    """How many neurons share a write, (sum c)^2 / sum c^2 with c_f = |a_f| |v_f|: from 1 to F,
-    (..., F) -> (...).
-    """
+    """Neurons that share a write, (sum c)^2 / sum c^2 with c_f = |a_f| |v_f|: (..., F) -> (...)."""
     sizes = activations.abs() * block.W_out.norm(dim=-1)
     return sizes.sum(-1).square() / sizes.square().sum(-1)
 
 
 def share_of_active(activations: Tensor, threshold: float) -> Tensor:
-    """Fraction of neurons with |a_f| above `threshold` times the largest of that state: (..., F) ->
-    (...).
-    """
+    """Fraction of neurons with |a_f| above `threshold` times the largest: (..., F) -> (...)."""
     sizes = activations.abs()
     return (sizes > threshold * sizes.amax(-1, keepdim=True)).to(sizes.dtype).mean(-1)
 
 
 def fewest_neurons(activations: Tensor, block: BlockAnatomy, share: float) -> Tensor:
-    """Neurons, largest |a_f| |v_f| first, that hold `share` of the total size: (..., F) -> (...)
-    integers.
-    """
+    """Neurons, largest |a_f| |v_f| first, that hold `share` of the total: (..., F) -> (...)."""
     sizes = (activations.abs() * block.W_out.norm(dim=-1)).sort(-1, descending=True).values
     held = sizes.cumsum(-1) / sizes.sum(-1, keepdim=True)
     return (held < share).sum(-1) + 1
@@ -155,9 +147,7 @@ def share_of_detectors(
 
 
 def busiest_neurons(anatomy: Anatomy, internals: Internals, count: int) -> list[tuple[int, int]]:
-    """(layer, neuron) with the largest single write |a_f| |v_f| on the given texts, the layers
-    taking turns.
-    """
+    """(layer, neuron) with the largest single write |a_f| |v_f|, the layers taking turns."""
     by_layer = [
         (layer.mlp_post.abs().flatten(0, 1) * block.W_out.norm(dim=-1))
         .amax(0)
@@ -171,9 +161,7 @@ def busiest_neurons(anatomy: Anatomy, internals: Internals, count: int) -> list[
 
 
 def matched_keys(block: BlockAnatomy, mlp_in: Tensor, neuron: int) -> Tensor:
-    """Inner products of states with a neuron's key or, in a gated network, its two keys: (..., D)
-    -> (..., 1 or 2).
-    """
+    """Products of states with a neuron's key or, gated, its two keys: (..., D) -> (..., 1 or 2)."""
     keys = (
         [block.W_in[:, neuron]]
         if block.W_gate is None

@@ -49,9 +49,7 @@ def mixed_values(anatomy: Anatomy, tokens: Tensor) -> tuple[list[Tensor], list[T
 
 
 def mean_donor(mixed: Sequence[Tensor]) -> list[Tensor]:
-    """Each head's mean over the prompts, by position: (1, H, T, K) for each block. Keeps what all
-    prompts share.
-    """
+    """Each head's mean over the prompts, by position: (1, H, T, K) for each block."""
     return [z.mean(0, keepdim=True) for z in mixed]
 
 
@@ -120,9 +118,7 @@ def effects_of_heads(
 def direct_effects(
     anatomy: Anatomy, tokens: Tensor, donor: Sequence[Tensor] | None, readout: Readout
 ) -> Tensor:
-    """The same with nothing behind the head computed again: only its write into the final stream is
-    the donor's, (L, H, B).
-    """
+    """The same with only the head's write into the final stream replaced, (L, H, B)."""
     streams, mixed = mixed_values(anatomy, tokens)
     before, effects = readout(streams[-1]), []
     for depth, (block, z) in enumerate(zip(anatomy.blocks, mixed, strict=True)):

@@ -35,9 +35,7 @@ def norms_with_inputs(
 
 
 def run_post_norm(anatomy: Anatomy, tokens: Tensor) -> list[Tensor]:
-    """Streams of the post-norm variant, x <- N1(x + attention(x)), x <- N2(x + FFN(x)): 2 L + 1
-    states (B, T, D).
-    """
+    """Streams of x <- N1(x + attention(x)), x <- N2(x + FFN(x)): 2 L + 1 states (B, T, D)."""
     anatomy.check_tokens(tokens)
     states = [anatomy.embed(tokens)]
     for block in anatomy.blocks:
@@ -48,9 +46,7 @@ def run_post_norm(anatomy: Anatomy, tokens: Tensor) -> list[Tensor]:
 
 
 def run_without_norms(anatomy: Anatomy, tokens: Tensor) -> Tensor:
-    """Logits (B, T, V) of the block equations taken literally: x <- x + attention(x), x <- x +
-    FFN(x), x W_U^T, no norm anywhere.
-    """
+    """Logits (B, T, V) of the block equations taken literally, with no norm anywhere."""
     anatomy.check_tokens(tokens)
     x = anatomy.embed(tokens)
     for block in anatomy.blocks:
@@ -73,9 +69,7 @@ def mean_lengths(states: list[Tensor]) -> list[float]:
 
 
 def off_the_sphere(anatomy: Anatomy, states: list[Tensor]) -> float:
-    """Largest relative distance of the last post-norm state, gain and shift undone, from the radius
-    of its sphere.
-    """
+    """Largest relative distance of the last post-norm state from its sphere, gain undone."""
     norm = _there(anatomy.blocks[-1].ln2)
     before = states[-2] + anatomy.blocks[-1].feed_forward(states[-2])[2]
     length = ((states[-1] - norm.beta) / norm.gamma).norm(dim=-1)

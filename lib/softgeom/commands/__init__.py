@@ -43,9 +43,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Run what was parsed; the exit code. A scan leaves the folder of its results in
-    `parsed.folder`.
-    """
+    """Run what was parsed: the exit code. A scan leaves its folder in `parsed.folder`."""
     return guarded(lambda: _run(parsed))
 
 
@@ -66,9 +64,7 @@ class _OneLine(logging.Formatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one sentence, as all others are: what is wrong, and where help
-    is.
-    """
+    """A parser whose complaints are one sentence: what is wrong, and where help is."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(

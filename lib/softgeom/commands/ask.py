@@ -144,9 +144,7 @@ class _Reply:
 
 
 def _kind(options: argparse.Namespace) -> str:
-    """Which question is asked; ValueError when none is, or two are, or an option has no meaning
-    with it.
-    """
+    """Which question is asked; ValueError when none, two, or an option without meaning is."""
     given = [name for name in _QUESTIONS if getattr(options, name) is not None]
     if len(given) > 1:
         one, two = (name.replace("_", "-") for name in given[:2])
@@ -169,9 +167,7 @@ def _kind(options: argparse.Namespace) -> str:
 
 
 def _features(options: argparse.Namespace, head: Any, kind: str) -> FeatureSet:
-    """As for a scan; the queries of an index without bias fill a ball, for their length changes no
-    ranking.
-    """
+    """As for a scan; queries of an index without bias fill a ball: length changes no ranking."""
     if options.features is None:
         if (
             kind == "together"

@@ -49,9 +49,7 @@ _FOLDER = "SOFTGEOM_TRACEBACKS"
 
 
 def open_streams(name: str = "softgeom") -> int | None:
-    """Make standard output and error bear every character; the exit code where nothing can be told
-    because output is closed.
-    """
+    """Make the standard streams bear every character; the exit code if output is closed."""
     absent = [stream for stream in ("stdout", "stderr") if getattr(sys, stream) is None]
     for stream in absent:  # or the next file that is opened would get the number of the stream
         setattr(sys, stream, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
@@ -82,9 +80,7 @@ def guarded(work: Callable[[], int], name: str = "softgeom") -> int:
 
 
 def explain(error: Exception) -> tuple[str, int]:
-    """What to tell about a failure, and its exit code; the traceback goes to a file where it is a
-    fault of ours, or is asked for.
-    """
+    """What to say of a failure, and its exit code; a fault of ours leaves its traceback in a file."""
     sentence, code = _told(error)
     if code == FAULT:
         return f"{sentence} (a fault of softgeom; traceback in {_traceback_file(error)}).", code
@@ -94,9 +90,7 @@ def explain(error: Exception) -> tuple[str, int]:
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks and control characters, which a file's names could send to the
-    terminal.
-    """
+    """The text without line breaks and control characters, which a file's names may hold."""
     shown = "".join(
         c if c.isprintable() else " " if c in "\n\r\t" else c.encode("unicode_escape").decode()
         for c in text

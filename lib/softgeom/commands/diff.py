@@ -39,9 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def compare(a: pd.DataFrame, b: pd.DataFrame) -> dict[str, list[str]]:
-    """Tokens by what happened to them; a token that names several classes counts as lost when all
-    of them are.
-    """
+    """Tokens by what happened to them; one of several classes is lost when all of them are."""
     before, after = (_lost(table) for table in (a, b))
     both = [token for token in before if token in after]
     return {

@@ -42,9 +42,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def find_class(layer: SoftmaxLayer, name: str) -> int:
-    """A class by its token (as the table writes it, too), else by its number; ValueError when there
-    is none.
-    """
+    """A class by its token (or as the table writes it), else by number; ValueError if none."""
     tokens = layer.tokens or ()
     matches = [t for t, token in enumerate(tokens) if name in (token, escape_token(token))]
     if matches:
@@ -119,9 +117,7 @@ def explanation(found: Scan, t: int) -> list[str]:
 
 
 def _way_out(found: Scan, t: int) -> list[str]:
-    """How near a captive class comes to winning: its best rank, and the least raise of its bias
-    that frees it.
-    """
+    """How near a captive class comes to winning: best rank, and least raise of its bias."""
     rank = bound_rank(found.layer, t, found.features)
     lines = [
         f"  the best rank that it reaches is {rank.at_least}"

@@ -40,9 +40,7 @@ class Names:
         )
 
     def read(self, words: Sequence[str], option: str) -> list[int]:
-        """One set of classes from words, of which ``@FILE`` stands for the lines of that file; each
-        class once.
-        """
+        """One set of classes from words, each once; ``@FILE`` stands for that file's lines."""
         named = [name for word in words for line in _lines(word, option) for name in line]
         found = [self.find(name, option) for name in named]
         if not found:
@@ -55,18 +53,14 @@ class Names:
         return found
 
     def read_sets(self, words: Sequence[str], option: str, *, empty: bool) -> list[list[int]]:
-        """Sets of classes: the words are one, and each line of an ``@FILE`` is one; ``empty`` says
-        whether one may be empty.
-        """
+        """Sets of classes: the words, and each line of an ``@FILE``; may one be ``empty``?"""
         if len(words) == 1 and words[0][:1] == "@" and Path(words[0][1:]).is_file():
             return [self.read(line, option) for line in _lines(words[0], option)]
         return [[]] if empty and not words else [self.read(words, option)]
 
 
 def _lines(word: str, option: str) -> list[list[str]]:
-    """The names on each line of ``@FILE``, with tabs between; a word that names no file is a name
-    itself.
-    """
+    """The names on each line of ``@FILE``, between tabs; a word without such a file is a name."""
     path = Path(word[1:])
     if word[:1] != "@" or not word[1:] or not path.is_file():
         return [[word]]

@@ -55,9 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _try_again(folder: Path, layer: SoftmaxLayer, report: Report) -> None:
-    """Nobody can prove that a class is undecidable; but one that this version decides was weakened,
-    or is old.
-    """
+    """A class that this version decides, yet the folder calls undecided, was weakened or is old."""
     if report.undecided:
         features = load_findings(folder / EVIDENCE, layer)[0]
         for f in scan(layer, list(report.undecided), features=features).findings:

@@ -90,9 +90,7 @@ class HardmaxExplorer(Explorer):
 
     @property
     def leaders(self) -> np.ndarray:
-        """Which tokens lead at some layer up to `layers`, (n,) booleans; none above temperature
-        0.
-        """
+        """Which tokens (n,) lead at some layer up to `layers`; none when warm."""
         if self.temperature > 0:
             return np.zeros(len(self.Z), bool)
         return np.asarray(leader_history(self.states, self.A).any(axis=0))

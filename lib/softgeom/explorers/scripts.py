@@ -21,9 +21,7 @@ _EXPORT = re.compile(r"^export (?=async function|function|class|const|let)", re.
 
 @cache
 def module(name: str) -> str:
-    """The explorer `name` as one ES module whose default export has `render({model, el})`, as
-    anywidget asks.
-    """
+    """The explorer `name` as one ES module that exports `render({model, el})`, for anywidget."""
     return _join(f"{name}.js")
 
 
@@ -49,9 +47,7 @@ def stylesheet() -> str:
 
 
 def plain_script(name: str) -> str:
-    """The module `static/name.js` with all that it imports, as one script without imports and
-    exports.
-    """
+    """`static/name.js` with all that it imports as one script, without imports and exports."""
     return _join(f"{name}.js")
 
 

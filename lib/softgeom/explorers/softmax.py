@@ -99,9 +99,7 @@ class SoftmaxExplorer(Explorer):
 
     @property
     def verdicts(self) -> pd.DataFrame:
-        """The table of `softgeom.bottleneck.scanner` for the layer of the candidates as it stands,
-        the whole plane being its features.
-        """
+        """The table of a scan of the candidates' layer, over the whole plane."""
         from softgeom.bottleneck import scan
 
         who, layer = self.candidates, self.layer
@@ -114,9 +112,7 @@ class SoftmaxExplorer(Explorer):
 
     @property
     def pairs(self) -> pd.DataFrame:
-        """Which pairs of candidates some x puts before all others, with proofs: the table of
-        `softgeom.bottleneck.asking.ask`.
-        """
+        """Which pairs of candidates some x puts before all others, with proofs."""
         from softgeom.bottleneck.asking import Order, ask
 
         who = self.candidates
@@ -128,9 +124,7 @@ class SoftmaxExplorer(Explorer):
 
     @property
     def rankings(self) -> int:
-        """The number of rankings that the layer realises, counted exactly whatever the position of
-        its weights.
-        """
+        """The number of rankings that the layer realises, counted exactly."""
         lines = braid_arrangement(self.W, self.b)
         return 0 if lines is None else count_arrangement_regions(lines)
 

@@ -11,9 +11,7 @@ import traitlets
 
 
 class Numbers(traitlets.TraitType[Any, Any]):
-    """An array of finite float64, read-only: assign a new one, since a change in place could not be
-    seen.
-    """
+    """A read-only array of finite float64: assign a new one, as no change in place is seen."""
 
     info_text = "an array of finite numbers"
 
@@ -59,9 +57,7 @@ def _freeze(value: Any) -> np.ndarray:
 
 
 def check_points(name: str, points: np.ndarray, *, at_least: int, at_most: int) -> np.ndarray:
-    """The points, if they are a suitable number of points of the plane; else a ValueError of one
-    sentence.
-    """
+    """The points, if so many points of the plane; else a ValueError of one sentence."""
     if points.ndim != 2 or points.shape[1] != 2:
         raise ValueError(
             f"{name} must be an (n, 2) matrix, one point of the plane a row, not of shape "

@@ -113,9 +113,7 @@ class Box(FeatureSet):
     def support_bound(
         self, v: NDArray[np.float64], error: NDArray[np.float64]
     ) -> tuple[float, float]:
-        """The largest of the four corner products of ``[low, high]`` and ``[v - error, v +
-        error]``, summed.
-        """
+        """The largest corner products of ``[low, high]`` and ``[v - error, v + error]``, summed."""
         low, high = self.bounds(len(v))
         least, most = v - error, v + error
         terms = np.maximum.reduce([low * least, low * most, high * least, high * most])

@@ -176,9 +176,7 @@ class Ellipsoid(FeatureSet):
     def equalities(
         self, D: NDArray[np.float64], c: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """``gain * D`` must vanish, or be the same in every coordinate when centred; ``bias.D``
-        joins the constants.
-        """
+        """``gain * D`` vanishes, or is constant when centred; ``bias.D`` joins the constants."""
         E = D * self.gain
         moves = D.any(axis=0) & (self.gain != 0)
         error = gamma(1) * np.abs(E) + np.where(moves, underflow(1), 0.0)
@@ -233,9 +231,7 @@ class Ellipsoid(FeatureSet):
             return float(np.abs(self.bias).max() + np.abs(self.gain).max() * self.radius)
 
     def scaled(self, power: int) -> Ellipsoid:
-        """bias, gain and radius such that x is in units of ``2^power`` and u has a radius of order
-        one.
-        """
+        """bias, gain, radius with x in units of ``2^power`` and a radius of order one."""
         bias, inner = scale_exactly(self.bias, power), self.coordinate_power(power)
         gain, radius = (
             scale_exactly(self.gain, power - inner),

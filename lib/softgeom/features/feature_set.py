@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """The region of z (D,): the box from ``low`` to ``high``, or the ball of ``radius`` around the
-    origin.
-    """
+    """The region of z (D,): the box ``low`` to ``high``, or the ball of ``radius``."""
 
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
@@ -33,9 +31,7 @@ class Region:
 
 
 class FeatureSet(ABC):
-    """A set of features x; subclasses register themselves under their ``kind`` and are compared by
-    their numbers.
-    """
+    """A set of features x; subclasses are known by their ``kind`` and equal by their numbers."""
 
     kind: ClassVar[str]
     kinds: ClassVar[dict[str, type[FeatureSet]]] = {}
@@ -52,9 +48,7 @@ class FeatureSet(ABC):
 
     @abstractmethod
     def fields(self) -> dict[str, Any]:
-        """The numbers that make the set, each as ``float.hex`` writes it, so that none is
-        rounded.
-        """
+        """The numbers that make the set, as ``float.hex`` writes them: none is rounded."""
 
     @classmethod
     @abstractmethod
@@ -89,9 +83,7 @@ class FeatureSet(ABC):
             ) from None
 
     def digest(self) -> str:
-        """Twelve hexadecimal digits of the SHA-256 of ``to_json``: tells sets with too many numbers
-        to print apart.
-        """
+        """Twelve hexadecimal digits of the SHA-256 of ``to_json``, for long sets."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:12]
 
     def __eq__(self, other: object) -> bool:
@@ -148,9 +140,7 @@ class FeatureSet(ABC):
 
     @abstractmethod
     def support_nonpositive(self, v: Sequence[Fraction], c: Fraction) -> bool:
-        """Whether ``max of v.z + c <= 0`` over the region of z, for effective v (d,): exactly,
-        comparing squares.
-        """
+        """Whether ``max of v.z + c <= 0`` over z, for effective v (d,), exactly."""
 
     def equalities(
         self, D: NDArray[np.float64], c: NDArray[np.float64]

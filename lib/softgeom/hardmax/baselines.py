@@ -37,9 +37,7 @@ class BagOfWords:
 def fit_bag_of_words(
     bags: Bags, labels: np.ndarray, size: int, strength: float = 100.0
 ) -> BagOfWords:
-    """Fit on (N, n) bags over `size` words; `strength` is the inverse of the L2 penalty
-    (scikit-learn's C).
-    """
+    """Fit on (N, n) bags over `size` words; `strength` is scikit-learn's C."""
     from sklearn.linear_model import LogisticRegression
 
     # else the last digits, and what is trained from them, depend on the number of threads
@@ -63,9 +61,7 @@ class Teacher:
 
 
 def fit_teacher(tokens: Tokens, labels: np.ndarray, words: int, strength: float = 30.0) -> Teacher:
-    """Fit the full-text classifier; `words` is the size of the lexicon, `strength` scikit-learn's
-    C.
-    """
+    """Fit the full-text classifier over `words` words; `strength` is scikit-learn's C."""
     from sklearn.linear_model import LogisticRegression
 
     there = _phrases(tokens, words)
@@ -83,9 +79,7 @@ def _means(bags: Bags, size: int) -> Any:
 
 
 def _phrases(tokens: Tokens, words: int) -> Any:
-    """Which words and runs of up to LONGEST neighbours a review holds, (N, 2^HASH_BITS) zeros and
-    ones, by a multiplicative hash.
-    """
+    """Which words and runs of up to LONGEST words a review holds, hashed: (N, 2^HASH_BITS) 0 or 1."""
     digits, base = tokens.ids.astype(np.uint64) + np.uint64(1), np.uint64(words + 1)
     review = tokens.review.astype(np.int32)
     key, rows, columns = np.zeros_like(digits), [], []

@@ -57,9 +57,7 @@ class FeedForward:
 
 @dataclass(frozen=True)
 class Attention:
-    """A hardmax layer with A = s s^T and the value matrix p s^T: z <- z + alpha / (1 + alpha) * p *
-    <s, mean over C(z) of (z' - z)>.
-    """
+    """Hardmax with A = s s^T, V = p s^T: z + alpha / (1 + alpha) p <s, mean over C(z) of (z' - z)>."""
 
     s: Token
     p: Token
@@ -82,9 +80,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class ExactClassifier:
-    """Layers that were written down for given sequences; the label of a sequence is the second
-    coordinate of each of its tokens at the end.
-    """
+    """Layers written down for given sequences; the label is each token's last second coordinate."""
 
     layers: tuple[FeedForward | Attention, ...]
     u: Token  # positions are <u, z>
@@ -98,16 +94,12 @@ class ExactClassifier:
         return states
 
     def label(self, sequence: Sequence[Sequence[int | Fraction]]) -> Fraction:
-        """The label on which all tokens agree, those of a new sequence too: lifted by x_i, every
-        token of a block ends g max x higher, wherever it stood.
-        """
+        """The label on which all tokens agree, those of a new sequence too."""
         return self.states(sequence)[-1][0][1]
 
     @property
     def blocks(self) -> int:
-        """Attention layers with the feed-forward layers around them, and the first and last
-        layer.
-        """
+        """Attention layers with the feed-forward layers around them."""
         return len(self.tests) + 2
 
     @property
@@ -170,9 +162,7 @@ def classify_exactly(
 
 
 def telling_elements(sets: Sequence[frozenset[Token]]) -> list[Token]:
-    """At most N - 1 elements whose presence tells N distinct sets apart (Bondy 1972): each one
-    splits a group that the others leave together.
-    """
+    """At most N - 1 elements whose presence tells N distinct sets apart (Bondy 1972)."""
     groups, chosen = [list(sets)], []
     while crowd := next((group for group in groups if len(group) > 1), None):
         element = min(crowd[0] ^ crowd[1])
@@ -187,8 +177,8 @@ def telling_elements(sets: Sequence[frozenset[Token]]) -> list[Token]:
 
 
 def _telling_direction(tokens: Sequence[Token]) -> Token:
-    """The first u = (1, k, k^2, ...) under which all tokens have different positions: two tokens
-    agree for at most d - 1 values of k.
+    """The first u = (1, k, k^2, ...) that tells all tokens apart: at most d - 1 values of k tie
+    two.
     """
     k = 1
     while True:
@@ -207,9 +197,7 @@ def _hat(
 
 
 def _interpolation(s: Token, codes: dict[int, int]) -> list[tuple[Token, Fraction, Fraction]]:
-    """N neurons whose sum at w = code is label - code: continuous, linear between codes; a constant
-    one for the first.
-    """
+    """N neurons, linear between codes, whose sum at w = code is label - code."""
     ordered = sorted(codes)
     needs = [Fraction(codes[code] - code) for code in ordered]
     neurons, slope = [(_exact(0 for _ in s), Fraction(1), needs[0])], Fraction(0)

@@ -145,9 +145,7 @@ def trajectory(
 
 @dataclass(frozen=True)
 class Limit:
-    """Where the tokens end: the state that further layers move by less than the tolerance asked
-    for.
-    """
+    """Where the tokens end: further layers move the state by less than the tolerance."""
 
     points: Array  # (..., n, d)
     layers: int  # layers run
@@ -212,25 +210,19 @@ def limit(
 def attention(
     Z: Array, A: Array, *, counts: Array | None = None, tol: float = TIE_TOLERANCE
 ) -> Array:
-    """The row-stochastic matrix P (..., n, n) of a layer, Z' = Z + alpha/(1+alpha) (P Z - Z): P_ij
-    = counts_j / (total count of C_i) on C_i.
-    """
+    """The matrix P (..., n, n) of a layer: P_ij = counts_j / (total count of C_i) on C_i."""
     keys, key_counts = present(Z, counts)
     weights = ties(Z, A, keys, key_counts, tol) * key_counts[..., None, :]
     return weights / weights.sum(-1)[..., None]
 
 
 def ties(Z: Array, A: Array, keys: Array, key_counts: Array, tol: float = TIE_TOLERANCE) -> Array:
-    """Equation (1b): for each token the indicator of C_i among the keys (..., m, d) whose count
-    (..., m) is positive, as numbers (..., n, m) of Z's type.
-    """
+    """Equation (1b): each token's C_i among the keys that are there, as numbers (..., n, m)."""
     return namespace(Z).swapaxes(_tied(Z, A, keys, key_counts, tol), -1, -2)
 
 
 def _tied(Z: Array, A: Array, keys: Array, key_counts: Array, tol: float) -> Array:
-    """`ties` transposed, (..., m, n): with the tokens last, reductions and products run along
-    contiguous memory, three times faster.
-    """
+    """`ties` transposed, (..., m, n): along contiguous memory, three times faster."""
     xp = namespace(Z)
     Z, keys = constant(Z), constant(keys)
     looks_for = Z @ A.T  # (..., n, d), the vectors A z_i
@@ -243,9 +235,7 @@ def _tied(Z: Array, A: Array, keys: Array, key_counts: Array, tol: float) -> Arr
 
 
 def present(Z: Array, counts: Array | None) -> tuple[Array, Array]:
-    """The tokens as keys (..., n, d) with counts (..., n): a token with count 0 stands in the place
-    of one that is there, and weighs nothing.
-    """
+    """The tokens as keys (..., n, d) with counts (..., n); one with count 0 weighs nothing."""
     xp = namespace(Z)
     if counts is None:
         return Z, xp.ones_like(constant(Z[..., 0]))
@@ -253,9 +243,7 @@ def present(Z: Array, counts: Array | None) -> tuple[Array, Array]:
 
 
 def _keys(Z: Array, counts: Array | None, tol: float, method: str) -> tuple[Array, Array]:
-    """The tokens among which all C_i lie, (..., m, d), and their counts (..., m): all of them, or
-    those near the hull.
-    """
+    """The tokens among which all C_i lie, (..., m, d), and their counts (..., m)."""
     if method not in ("auto", "general", "hull"):
         raise ValueError(f"Unknown method {method!r}: choose auto, general or hull.")
     if method == "hull" and Z.shape[-1] != 2:
@@ -278,17 +266,13 @@ def _keys(Z: Array, counts: Array | None, tol: float, method: str) -> tuple[Arra
 
 
 def _replace(keys: Array, there: Array) -> Array:
-    """Put keys that are not `there` (..., m) in the place of one that is, so that no number in them
-    matters.
-    """
+    """Put keys that are not `there` (..., m) in the place of one that is: no number matters."""
     xp = namespace(keys)
     return xp.where(there[..., None], keys, take(keys, xp.argmax(there * 1, -1)[..., None]))
 
 
 def _with_aimless(mean: Array, Z: Array, A: Array, counts: Array | None) -> Array:
-    """Let tokens with A z_i = 0 look to the mean of all tokens, which tie for them: those inside
-    the hull too, which the hull path leaves out.
-    """
+    """Let tokens with A z_i = 0 look to the mean of all tokens, which tie for them."""
     xp = namespace(Z)
     aimless = (Z @ A.T == 0).all(-1)  # (..., n)
     if not bool(aimless.any()):

@@ -40,9 +40,7 @@ def definite_matrix(rng: np.random.Generator, d: int) -> np.ndarray:
 def random_sets(
     rng: np.random.Generator, d: int, batches: int, sets: int, largest: int
 ) -> Iterator[Batch]:
-    """Batches of normal token sets, each batch with its own number of tokens (2 to `largest`),
-    matrix and step size.
-    """
+    """Batches of normal token sets of 2 to `largest` tokens, each with its matrix and step size."""
     for _ in range(batches):
         yield (
             rng.normal(size=(sets, int(rng.integers(2, largest + 1)), d)),
@@ -54,9 +52,7 @@ def random_sets(
 def symmetric_sets(
     rng: np.random.Generator, d: int, signs: int, batches: int, sets: int
 ) -> Iterator[Batch]:
-    """Batches of token sets that are their own mirror images in the first `signs` coordinates, and
-    matrices that commute with the mirrors.
-    """
+    """Batches of sets that mirror themselves in the first `signs` coordinates, matrices too."""
     for _ in range(batches):
         Z = rng.normal(size=(sets, int(rng.integers(2, 8)), d))
         Z[:, ::3, :signs] = 0.0
@@ -76,9 +72,7 @@ def symmetric_sets(
 
 @dataclass(frozen=True)
 class Trial:
-    """One token set: the check at the usual tie tolerance, and whether the tolerance alone made it
-    fail.
-    """
+    """One token set: its check, and whether the tie tolerance alone made it fail."""
 
     check: TheoremCheck
     shaken: bool
@@ -106,9 +100,7 @@ def try_theorem(batches: Iterator[Batch]) -> list[Trial]:
 
 
 def summarise(trials: list[Trial]) -> dict[str, float]:
-    """What was met and what failed, over the trials that are not shaken; each failure is counted
-    under the statement that it breaks.
-    """
+    """What was met and what failed, by statement, over the trials that are not shaken."""
     judged = [trial.check for trial in trials if not trial.shaken]
     return {
         "inputs": len(trials),
@@ -138,9 +130,7 @@ def summarise(trials: list[Trial]) -> dict[str, float]:
 def step_by_loops(
     Z: np.ndarray, A: np.ndarray, alpha: float, tol: float = TIE_TOLERANCE
 ) -> tuple[np.ndarray, float]:
-    """Equations (1a) and (1b) word by word, Z (n, d): the next state, and the largest shortfall of
-    a member of a C_i from the largest score, relative.
-    """
+    """Equations (1a), (1b) word by word: the next state, the largest shortfall of scores in a C_i."""
     following, shortfall = np.empty_like(Z), 0.0
     reach = np.linalg.norm(Z, axis=1).max()
     for i, z in enumerate(Z):
@@ -155,9 +145,7 @@ def step_by_loops(
 
 
 def compare_steps(rng: np.random.Generator, batches: int = 20) -> tuple[float, float]:
-    """Largest relative difference between `hardmax_step` and `step_by_loops` on random and on tied
-    tokens, and the largest shortfall.
-    """
+    """Largest relative difference of `hardmax_step` and `step_by_loops`, and largest shortfall."""
     worst = shortfall = 0.0
     for Z, A, alpha in (
         *random_sets(rng, 3, batches, 1, 20),
@@ -175,9 +163,7 @@ def compare_steps(rng: np.random.Generator, batches: int = 20) -> tuple[float, f
 def approach(
     rng: np.random.Generator, alpha: float, sets: int = 20, tokens: int = 40, layers: int = 60
 ) -> np.ndarray:
-    """Largest distance of a token from its limit after each layer, over that at the start: (layers
-    + 1, sets); normal tokens in the plane, A = I.
-    """
+    """Largest distance from the limit after each layer, relative: (layers + 1, sets); A = I."""
     Z = rng.normal(size=(sets, tokens, 2))
     states = trajectory(Z, np.eye(2), alpha, layers)
     distance = np.linalg.norm(states - limit(Z, np.eye(2), alpha).points, axis=-1).max(-1)
@@ -185,9 +171,7 @@ def approach(
 
 
 def pace_of_followers(rng: np.random.Generator, alpha: float, layers: int = 12) -> float:
-    """Largest relative error of the factor 1 / (1 + alpha) by which followers of a standing leader
-    near it in a layer; normal tokens in the plane.
-    """
+    """Largest relative error of the factor 1 / (1 + alpha) at which followers come near."""
     Z = rng.normal(size=(20, 40, 2))
     worst = 0.0
     states = trajectory(Z, np.eye(2), alpha, layers)
@@ -207,9 +191,7 @@ def pace_of_followers(rng: np.random.Generator, alpha: float, layers: int = 12) 
 def count_leaders(
     rng: np.random.Generator, n: int, d: int, alpha: float, sets: int
 ) -> dict[str, float]:
-    """Means over normal token sets (A = I) of leaders at the start, leaders in all and clusters,
-    and the spread of the leaders.
-    """
+    """Means over normal token sets (A = I) of leaders, clusters, and the leaders' spread."""
     checks = check_theorem_on_batch(rng.normal(size=(sets, n, d)), np.eye(d), alpha)
     led = [int(check.leaders.sum()) for check in checks]
     return {
@@ -224,9 +206,7 @@ def count_leaders(
 
 
 def other_matrices(rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """One random 3 x 3 matrix of each kind that the theorem leaves out, and a definite one to
-    compare with.
-    """
+    """One random 3 x 3 matrix of each kind that the theorem leaves out, and a definite one."""
     M = rng.normal(size=(3, 3))
     Q = np.linalg.qr(M)[0]
     return {
@@ -243,9 +223,7 @@ def other_matrices(rng: np.random.Generator) -> dict[str, np.ndarray]:
 def run_outside(
     rng: np.random.Generator, A: np.ndarray, tokens: int = 20, layers: int = 300
 ) -> tuple[bool, int, int]:
-    """Normal tokens under any 3 x 3 matrix at alpha = 1: did they stop, how many places are left,
-    how many tokens ever led.
-    """
+    """Normal tokens under any 3 x 3 matrix, alpha = 1: did they stop, places left, leaders."""
     state = rng.normal(size=(tokens, 3))
     scale, ever = np.abs(state).max(), leaders(state, A)
     moved = np.inf

@@ -56,9 +56,7 @@ class Anatomy:
 
 
 def in_double(model: Classifier) -> Classifier:
-    """A copy of the model in double precision under the hard dynamics: the one all statements are
-    about.
-    """
+    """A copy of the model in double precision under the hard dynamics."""
     twin = copy.deepcopy(model).double()
     twin.recipe = replace(model.recipe, attention="hard")
     return twin.requires_grad_(False)
@@ -139,9 +137,7 @@ class Convergence:
 
 @torch.no_grad()
 def compare_with_limit(model: Classifier, bags: Bags, *, max_layers: int = 3000) -> Convergence:
-    """Run reviews on to the limit of the dynamics and compare: the test of "8 layers are
-    enough".
-    """
+    """Run reviews on to the limit and compare: the test of "8 layers are enough"."""
     twin = in_double(model)
     start = end = 0.0
     same: list[np.ndarray] = []
@@ -180,9 +176,7 @@ def compare_with_limit(model: Classifier, bags: Bags, *, max_layers: int = 3000)
 
 
 def choose(scores: np.ndarray, number: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Mark in each review the `number` (N,) words with the largest scores (N, n), padding never:
-    booleans (N, n).
-    """
+    """Mark the `number` (N,) words of largest score (N, n) in each review: booleans (N, n)."""
     order = np.argsort(np.where(counts > 0, -scores, np.inf), axis=1, kind="stable")
     rank = np.empty_like(order)
     np.put_along_axis(rank, order, np.arange(order.shape[1])[None, :].repeat(len(order), 0), axis=1)
@@ -191,9 +185,7 @@ def choose(scores: np.ndarray, number: np.ndarray, counts: np.ndarray) -> np.nda
 
 @torch.no_grad()
 def reflected_logits(model: Classifier, bags: Bags, marked: np.ndarray) -> np.ndarray:
-    """Logits (N,) when the marked words' embeddings are mirrored at the decision line <w, z> + v =
-    0: leaders change poles, followers stay.
-    """
+    """Logits (N,) with the marked words mirrored at the decision line <w, z> + v = 0."""
     twin = in_double(model)
     out = np.empty(len(bags))
     for rows in _chunks(bags):

@@ -77,9 +77,7 @@ def mean_after_layers(Z: Tensor, counts: Tensor, alpha: Tensor, layers: int) -> 
 
 
 def _farthest(state: Tensor, barred: Tensor) -> Tensor:
-    """argmax_j <z_i, z_j> for each token over those not `barred` (B, 1, n), (B, n, d) -> (B, n).
-    NumPy's argmax uses wide registers, PyTorch's on CPU does not.
-    """
+    """argmax_j <z_i, z_j> over tokens not `barred`: (B, n, d) -> (B, n). NumPy's is the faster."""
     filled = F.pad(state, (0, max(0, _COMFORTABLE - state.shape[-1])))
     scores = (filled @ filled.mT).masked_fill_(barred, -torch.inf)
     return (

@@ -24,9 +24,7 @@ _compiled = njit(cache=True, error_model="numpy")
 
 @_compiled
 def _gather(E, words, counts, Z, share, word):
-    """The words that are there: tokens into Z (d, n), their shares and numbers; returns how
-    many.
-    """
+    """The words that are there into Z (d, n), with shares and numbers; returns how many."""
     n, total = 0, counts[0] * 0
     for i in range(len(words)):
         if counts[i] > 0:
@@ -79,9 +77,7 @@ def _farthest(Z, n, scores, best, chosen):
 
 @_compiled
 def hard_gradients(E, w, v, c, words, counts, goals, layers, dE, dw):
-    """Add the gradient of the mean cross-entropy to dE and dw; returns the loss and the gradients
-    in v and c. The argmax is held fixed.
-    """
+    """Add the mean cross-entropy's gradient, argmax held, to dE and dw; loss, those in v and c."""
     B, width = words.shape
     d = E.shape[1]
     Z, scores, best = (
@@ -134,9 +130,7 @@ def hard_gradients(E, w, v, c, words, counts, goals, layers, dE, dw):
 
 @_compiled
 def soft_gradients(E, w, v, c, temperature, cut, words, counts, goals, layers, dE, dw):
-    """The same through softmax attention; weights below exp(-cut) of the largest, less than
-    rounding, are left out.
-    """
+    """The same through softmax attention; weights below exp(-cut) of the largest left out."""
     B, width = words.shape
     d = E.shape[1]
     states, means = np.empty((layers + 1, d, width), E.dtype), np.empty((layers, d, width), E.dtype)
@@ -224,9 +218,7 @@ def _cross_entropy_slope(logit, goal):
 
 @_compiled
 def _means(E, c, words, counts, layers, tol):
-    """The mean token (B, d) after the layers by the definition: tokens that tie share the pull by
-    their counts.
-    """
+    """The mean token (B, d) after the layers: tokens that tie share the pull by counts."""
     B, width = words.shape
     d = E.shape[1]
     Z, goal = np.empty((d, width), E.dtype), np.empty((d, width), E.dtype)
@@ -268,9 +260,7 @@ def _means(E, c, words, counts, layers, tol):
 
 @_compiled
 def _two_farthest(Z, n, scores, best, second, chosen):
-    """`_farthest`, and the largest score among the other tokens: where it is clearly smaller,
-    nothing ties.
-    """
+    """`_farthest`, and the next largest score: where that is clearly smaller, nothing ties."""
     _score(Z, 0, n, best)
     chosen[:n] = 0
     second[:n] = -np.inf
@@ -286,9 +276,7 @@ def _two_farthest(Z, n, scores, best, second, chosen):
 
 @_compiled
 def _share_pull(Z, i, n, least, share, goal):
-    """The mean of the tokens whose score with token i is at least so large, weighted by their
-    counts, into goal[:, i].
-    """
+    """The mean of the tokens whose score with i is so large, by counts, into goal[:, i]."""
     total = share[0] * 0
     for k in range(Z.shape[0]):
         goal[k, i] = 0
@@ -307,8 +295,6 @@ def _share_pull(Z, i, n, least, share, goal):
 def mean_tokens(
     E: np.ndarray, alpha: float, words: np.ndarray, counts: np.ndarray, layers: int, tol: float
 ) -> np.ndarray:
-    """The mean (B, d) of the tokens after `layers` hardmax layers, ties decided as in
-    `hardmax_step`; words and counts (B, n).
-    """
+    """The mean (B, d) of the tokens after `layers` layers, ties as in `hardmax_step`."""
     c = E.dtype.type(alpha / (1 + alpha))
     return _means(E, c, words, counts.astype(E.dtype, copy=False), layers, E.dtype.type(tol))

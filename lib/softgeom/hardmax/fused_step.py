@@ -89,9 +89,7 @@ class FusedStep:
 
 @njit(cache=True, error_model="numpy")
 def _adam(p, g, mean, square, rate, stretch, take, memory_of_squares, take_squares, least):
-    """One step of Adam on flat arrays, all constants in their precision; the gradient is left zero.
-    A weight that no gradient reaches stays.
-    """
+    """One step of Adam on flat arrays in their precision; the gradient is left zero."""
     for i in range(len(p)):
         if g[i] == 0 and mean[i] == 0:
             square[i] *= memory_of_squares

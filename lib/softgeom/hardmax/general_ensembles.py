@@ -32,9 +32,7 @@ Kind = tuple[str, int, float, int]  # matrix, dimension, shift of the tokens fro
 
 
 def negative_kinds(sets: int) -> list[Kind]:
-    """Minus the identity, negative definite and singular matrices, tokens around the origin and
-    away from it.
-    """
+    """Minus the identity, negative definite and singular matrices, and where tokens lie."""
     named = [
         ("minus identity", 2),
         ("negative definite", 3),
@@ -63,9 +61,7 @@ def collapse_row(
     constant: Sequence[float],
     falling: Sequence[float],
 ) -> dict[str, float | str]:
-    """What sets of 12 tokens of one kind do: collapse and its factor a layer under constant shares,
-    the energy's rate under falling ones.
-    """
+    """What 12 tokens do: collapse and its factor a layer, the energy's rate under falling shares."""
     short, rates, factors, distances, outside = 0, [], [], [], []
     for _ in range(sets):
         A, Z = negative_matrix(rng, kind, d), rng.normal(size=(12, d)) + shift * np.eye(d)[0]
@@ -92,9 +88,7 @@ def collapse_row(
 def standing_attractors(
     rng: np.random.Generator, sets: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-    """Dimension, shift, negative definite matrix and 12 attractors: the setting of Frank and
-    Wolfe's bound.
-    """
+    """Dimension, shift, negative definite matrix, 12 attractors: Frank and Wolfe's bound."""
     for _ in range(sets):
         for d in (2, 3):
             yield d, 2.0 * np.eye(d)[0], -definite_matrix(rng, d), rng.normal(size=(12, d))
@@ -103,9 +97,7 @@ def standing_attractors(
 def standing_vertices(
     rng: np.random.Generator, d: int, m: int, rank: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A positive semidefinite matrix (d, d) and m vertices of norm 1 under it; with a smaller rank
-    their parts in the kernel are free.
-    """
+    """A semidefinite matrix (d, d) and m vertices of norm 1 that no layer moves."""
     M = rng.normal(size=(d, rank or d))
     A = M @ M.T
     unit = rng.normal(size=(m, rank or d))
@@ -119,9 +111,7 @@ def standing_vertices(
 def journey_row(
     rng: np.random.Generator, name: str, shares: Sequence[float], sets: int
 ) -> dict[str, float | str]:
-    """Tokens drawn inside the hulls of standing vertices, in d = 2, 3, 5 and with singular matrices
-    in d = 3: how they travel.
-    """
+    """Tokens drawn inside hulls of standing vertices, d = 2, 3, 5: how they travel."""
     trips, tokens = [], 0
     for d, rank in ((2, 2), (3, 3), (5, 5), (3, 2)):
         for _ in range(sets):
@@ -141,9 +131,7 @@ def journey_row(
 
 
 def share_of_standing_corners(rng: np.random.Generator, sets: int) -> float:
-    """Of the corners of the hulls of 12 normal tokens in the plane, the share that A = I leaves
-    standing.
-    """
+    """Share of the corners of hulls of 12 normal tokens that A = I leaves standing."""
     still = corners = 0
     for _ in range(sets):
         Z = rng.normal(size=(12, 2))
@@ -154,9 +142,7 @@ def share_of_standing_corners(rng: np.random.Generator, sets: int) -> float:
 
 
 def picture_of_cells(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A definite matrix in the plane, six vertices of norm 1 under it at irregular angles, and 60
-    tokens in their hull.
-    """
+    """A definite matrix in the plane, six vertices of norm 1, 60 tokens in their hull."""
     M = np.array([[1.0, 0.15], [0.15, 0.75]])
     angles = np.array([0.1, 1.2, 2.0, 3.3, 4.3, 5.4])
     V = np.stack([np.cos(angles), np.sin(angles)], 1) @ np.linalg.inv(M)
@@ -198,9 +184,7 @@ def _arrival(
     near: float = 0.25,
     most: int = 1000,
 ) -> int:
-    """Layers of softmax attention (alpha = 1) until the inner tokens are near some vertex as it
-    then stands.
-    """
+    """Layers of softmax attention (alpha = 1) until the inner tokens are near some vertex."""
     Z = np.concatenate([V, inner])
     for layer in range(most):
         distance = np.linalg.norm(Z[len(V) :, None] - Z[: len(V)], axis=-1).min(1)
@@ -213,9 +197,7 @@ def _arrival(
 def sequences_with_one_hull(
     rng: np.random.Generator, number: int
 ) -> tuple[list[list[tuple[int, ...]]], list[int]]:
-    """Sequences of the plane on a grid with one triangle as hull, told apart by what lies inside,
-    the last by a missing corner; labels 0 and 1.
-    """
+    """Sequences of the plane on a grid with one hull, told apart by what lies inside."""
     corners, inner = [(-6, -4), (6, -3), (0, 6)], [(0, 0), (-2, -1), (2, -1), (1, 2), (-1, 1)]
     sequences = [
         [*corners, *(inner[i] for i in sorted(rng.choice(5, 3, replace=False)))] for _ in range(50)
@@ -226,9 +208,7 @@ def sequences_with_one_hull(
 
 
 def written_row(rng: np.random.Generator, number: int, d: int, tasks: int) -> dict[str, float]:
-    """Tasks of sequences drawn from few tokens, so that hulls and maxima agree: errors, blocks and
-    parameters of the classifiers written for them.
-    """
+    """Tasks of sequences from few tokens: errors, blocks, parameters of their classifiers."""
     wrong = sequences = 0
     blocks, parameters = [], []
     for _ in range(tasks):

@@ -42,9 +42,7 @@ def states(Z: np.ndarray, A: np.ndarray, shares: Sequence[float]) -> Iterator[np
 
 @dataclass(frozen=True)
 class Collapse:
-    """What became of one set of tokens; one entry of the arrays for each layer run, the start
-    included.
-    """
+    """What became of one set of tokens; one entry for each layer, the start included."""
 
     diameter: np.ndarray  # largest distance of two tokens, over that at the start
     energy: np.ndarray  # mean energy of the tokens
@@ -54,9 +52,7 @@ class Collapse:
     excess: float  # its energy above the least one in that hull
 
     def rate(self, start: int, end: int) -> float:
-        """Slope of log (energy - energy at the end) against log layer, between two layers: -1 for
-        O(1/t).
-        """
+        """Slope of log (energy - last energy) against log layer: -1 for O(1/t)."""
         t = np.unique(np.geomspace(start, end, 30).astype(int))
         return float(np.polyfit(np.log(t), np.log(self.energy[t] - self.energy[-1]), 1)[0])
 
@@ -75,9 +71,7 @@ def collapse(Z: np.ndarray, A: np.ndarray, shares: Sequence[float]) -> Collapse:
 
 
 def least_energy(V: np.ndarray, A: np.ndarray) -> float:
-    """The least energy in the hull of points V (m, d) when A is negative semidefinite: least
-    squares over convex weights.
-    """
+    """Least energy in the hull of V (m, d), A negative semidefinite: least squares."""
     values, vectors = np.linalg.eigh(-A)
     if values[0] < -1e-10 * max(values[-1], 1e-300):
         raise ValueError(
@@ -110,9 +104,7 @@ def frank_wolfe_excess(X: np.ndarray, V: np.ndarray, A: np.ndarray, layers: int)
 
 
 def stand_still(V: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """Which points of V (m, d) are their own farthest, <A v, v> > <A v, v'> for all others: the
-    vertices that no layer moves. Booleans (m,).
-    """
+    """Which points of V (m, d) no layer moves: <A v, v> > <A v, v'> for all others, (m,)."""
     scores = V @ A.T @ V.T
     others = np.where(np.eye(len(V), dtype=bool), -np.inf, scores)
     return scores.diagonal() > others.max(1)
@@ -184,18 +176,14 @@ def ode_gap(X: np.ndarray, V: np.ndarray, A: np.ndarray, share: float, time: flo
 
 
 def gap(V: np.ndarray, A: np.ndarray) -> float:
-    """The smallest <A v, v> - <A v, v'> over vertices v and others v': what a vertex must be worth
-    less to let a token go.
-    """
+    """The smallest <A v, v> - <A v, v'> over vertices v and others v'."""
     scores = V @ A.T @ V.T
     others = np.where(np.eye(len(V), dtype=bool), -np.inf, scores)
     return float((scores.diagonal() - others.max(1)).min())
 
 
 def collapse_time(Z: np.ndarray, A: np.ndarray, share: float, temperature: float, most: int) -> int:
-    """Layers of softmax attention until two tokens (n, d) are nowhere farther apart than half the
-    initial diameter; `most` when they are then.
-    """
+    """Layers of softmax attention until two tokens (n, d) are within half the first diameter."""
     wide = _diameter(Z)
     for layer in range(most):
         if _diameter(Z) <= 0.5 * wide:

@@ -39,8 +39,8 @@ def near_hull(Z: Array, counts: Array | None = None, tol: float = 1e-12) -> Arra
 
 
 def _inside(Z: Array, across: Array, kept: Array, m: int, depth: Array) -> Array:
-    """Whether each token lies deeper than `depth` inside the polygon of the kept tokens farthest in
-    m directions, (..., n).
+    """Whether tokens lie deeper than `depth` in the polygon of the farthest in m directions, (...,
+    n).
     """
     xp = namespace(Z)
     angles = np.arange(m) * (2 * np.pi / m)

@@ -14,9 +14,7 @@ from softgeom.hardmax.arrays import Array, namespace
 
 
 class HypothesisWarning(UserWarning):
-    """The input breaks a hypothesis of the clustering theorem; the dynamics is computed all the
-    same.
-    """
+    """A hypothesis of the clustering theorem is broken; the dynamics is computed all the same."""
 
 
 def check_arguments(Z: Array, A: Array, alpha: float | Array, counts: Array | None = None) -> None:
@@ -51,9 +49,7 @@ def check_arguments(Z: Array, A: Array, alpha: float | Array, counts: Array | No
 
 
 def check_matrix(A: Array, d: int) -> None:
-    """Raise a ValueError unless A (d, d) is symmetric positive definite; the message names the
-    entry or the eigenvalue that offends.
-    """
+    """Raise a ValueError, which names the fault, unless A (d, d) is symmetric positive definite."""
     A = (
         np.asarray(A, dtype=float)
         if isinstance(A, np.ndarray | list | tuple)
@@ -81,9 +77,7 @@ def check_matrix(A: Array, d: int) -> None:
 
 
 def violated_hypotheses(Z: Array, counts: Array | None = None) -> list[str]:
-    """Which hypotheses of the clustering theorem the initial tokens break, in words; empty when all
-    hold (A and alpha are checked elsewhere).
-    """
+    """Which hypotheses of the clustering theorem the tokens break, in words; A is not asked."""
     Z = np.asarray(Z) if isinstance(Z, np.ndarray) else Z.detach().cpu().numpy()
     sets = Z.reshape(-1, *Z.shape[-2:])
     present = (

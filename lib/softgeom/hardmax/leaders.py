@@ -61,16 +61,12 @@ def leaders(
 def leader_history(
     states: Array, A: Array, *, counts: Array | None = None, tol: float = TIE_TOLERANCE
 ) -> np.ndarray:
-    """Leaders layer by layer: (layers + 1, ..., n) booleans for the states of `trajectory`;
-    `.any(0)` marks the leaders of the definition.
-    """
+    """Leaders of each state of a `trajectory`: (layers + 1, ..., n); `.any(0)` has them all."""
     return np.stack([np.asarray(leaders(Z, A, counts=counts, tol=tol)) for Z in states])
 
 
 def clusters(Z: np.ndarray, within: float = MERGED) -> np.ndarray:
-    """Label the groups of tokens (n, d) linked by distances up to `within` times the largest norm:
-    (n,) labels 0, 1, ... in order of appearance.
-    """
+    """Labels (n,) of the groups linked by distances up to `within` times the largest norm."""
     radius = within * (np.linalg.norm(Z, axis=1).max() or 1.0)
     parent = np.arange(len(Z))
     for i, j in sorted(cKDTree(Z).query_pairs(radius)):
@@ -81,9 +77,7 @@ def clusters(Z: np.ndarray, within: float = MERGED) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TheoremCheck:
-    """The statements of the clustering theorem on one input; each field is what was measured,
-    `holds` the verdict.
-    """
+    """The clustering theorem's statements on one input, as measured; `holds` is the verdict."""
 
     leaders: np.ndarray  # (n,) booleans, over all layers watched
     first_layer: np.ndarray  # (n,) layer at which each leader became one, -1 for the others
@@ -104,9 +98,7 @@ class TheoremCheck:
 
     @cached_property
     def extremeness(self) -> np.ndarray:
-        """(m,) distance of each site from the hull of all other sites, relative: 0 for a site that
-        is no vertex of the polytope.
-        """
+        """(m,) relative distance of each site from the hull of the others: 0 inside it."""
         scale = np.linalg.norm(self.sites, axis=1).max() or 1.0
         if len(self.sites) == 1:
             return np.array([np.inf])
@@ -126,9 +118,7 @@ class TheoremCheck:
 
     @property
     def leaders_are_extreme(self) -> bool:
-        """Every leader ends at an extreme point of the polytope: outside the hull of all other
-        limits.
-        """
+        """Every leader ends outside the hull of all other limits."""
         return bool((self.extremeness[self.is_vertex] > TOUCHING).all())
 
     @property
@@ -152,9 +142,7 @@ class TheoremCheck:
 def check_theorem(
     Z: np.ndarray, A: np.ndarray, alpha: float, *, tol: float = TIE_TOLERANCE
 ) -> TheoremCheck:
-    """Run tokens (n, d) to their limit and measure every statement of the clustering theorem on the
-    way.
-    """
+    """Run tokens (n, d) to their limit; measure every statement of the clustering theorem."""
     return check_theorem_on_batch(Z[None], A, alpha, tol=tol)[0]
 
 
@@ -187,9 +175,7 @@ def check_theorem_on_batch(
 def _judge(
     end: Limit, first: np.ndarray, position: np.ndarray, gap: float, A: np.ndarray
 ) -> TheoremCheck:
-    """Measure the statements on one set: its limit, when its leaders appeared (n,), and where (n,
-    d).
-    """
+    """Measure the statements on one set, with its limit and its leaders' first layers (n,)."""
     led = first >= 0
     labels = clusters(end.points)
     sites = np.stack([end.points[labels == c].mean(0) for c in range(labels.max() + 1)])
@@ -241,9 +227,7 @@ def _faces(sites: np.ndarray, is_vertex: np.ndarray, A: np.ndarray) -> tuple[flo
 
 
 def distance_to_hull(s: np.ndarray, vertices: np.ndarray) -> float:
-    """Distance of s (d,) from the convex hull of the vertices (m, d): least squares over convex
-    weights, their sum held by a heavy row.
-    """
+    """Distance of s (d,) from the hull of V (m, d): least squares over convex weights."""
     heavy = 1e3 * max(np.abs(vertices).max(), 1e-300)
     system = np.vstack([vertices.T, np.full(len(vertices), heavy)])
     weights = nnls(system, np.append(s, heavy))[0]

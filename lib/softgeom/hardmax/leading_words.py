@@ -51,9 +51,7 @@ def judge_leaders(anatomy: Anatomy, bags: Bags, valence: np.ndarray) -> dict[str
 def judge_named(
     model: Classifier, bags: Bags, valence: np.ndarray, vocabulary: np.ndarray, named: Sequence[str]
 ) -> dict[str, float]:
-    """`judge_leaders` of a model, with the height of some named words over the decision line; NaN
-    for a word that the vocabulary lacks.
-    """
+    """`judge_leaders`, and the height of named words over the decision line; NaN if unknown."""
     heights = {word: heights_of(model, np.flatnonzero(vocabulary == word)) for word in named}
     judged = judge_leaders(dissect(model, bags), bags, valence)
     del judged["leaders"]
@@ -132,9 +130,7 @@ def context_area(anatomy: Anatomy, bags: Bags, labels: np.ndarray, neutral: np.n
 
 @dataclass(frozen=True)
 class Repetition:
-    """Reviews with repeated words under the theorem's definition, which asks for distinct
-    tokens.
-    """
+    """Reviews with repeated words under the theorem's definition: distinct tokens."""
 
     repeating: float  # share of reviews that repeat a word
     # share of the leaders, words merged, that are repeated: C_i = {i} cannot hold for a token that
@@ -148,9 +144,7 @@ class Repetition:
 def compare_with_repeats(
     model: Classifier, bags: Bags, anatomy: Anatomy, reviews: int = 20
 ) -> Repetition:
-    """Measure what merging repeated words changes: leaders by name, and nothing else. The dynamics
-    is compared on the first `reviews` that repeat.
-    """
+    """What merging repeated words changes, on the first `reviews` that repeat: leaders by name."""
     repeats = bags.counts > 1
     embedding, alpha = model.embedding.detach().double().numpy(), model.alpha.item()
     worst = 0.0
@@ -169,8 +163,6 @@ def compare_with_repeats(
 
 
 def heights_of(model: Classifier, words: np.ndarray) -> np.ndarray:
-    """Heights <w, z> + v of some words' own embeddings over the decision line, and so the side on
-    which they stand.
-    """
+    """Heights <w, z> + v of words' own embeddings over the decision line."""
     with torch.no_grad():
         return (model.embedding[torch.from_numpy(words)] @ model.w + model.v).numpy()

@@ -28,9 +28,7 @@ _APOSTROPHES = str.maketrans("", "", "'’`´")
 
 
 def clean(text: str) -> list[str]:
-    """The words of a review: lower case, without HTML tags, URLs, apostrophes, punctuation, numbers
-    and single letters.
-    """
+    """The words of a review, without tags, URLs, punctuation, numbers and single letters."""
     return _WORD.findall(_MARKUP.sub(" ", text).lower().translate(_APOSTROPHES))
 
 
@@ -43,9 +41,7 @@ def stop_words() -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Cleaned reviews as one long row of word numbers: review r is `ids[offsets[r]:offsets[r +
-    1]]`, stop words included.
-    """
+    """Cleaned reviews as one row: review r is `ids[offsets[r]:offsets[r + 1]]`, stop words kept."""
 
     ids: np.ndarray  # (total,) int32 numbers into a lexicon shared by all the splits
     offsets: np.ndarray  # (N + 1,)
@@ -92,15 +88,11 @@ class Bags:
 
     @property
     def empty(self) -> np.ndarray:
-        """Reviews in which cleaning left no known word, (N,): they have no dynamics and must be
-        dropped.
-        """
+        """Reviews in which cleaning left no known word, (N,): they have no dynamics."""
         return np.asarray(~(self.counts > 0).any(1))
 
     def without(self, marked: np.ndarray) -> Bags:
-        """The reviews with the marked words (N, n) deleted; a review that would become empty keeps
-        them all.
-        """
+        """The reviews without the marked words (N, n); one that would become empty stays."""
         counts = np.where(marked, 0, self.counts).astype(self.counts.dtype)
         gone = ~(counts > 0).any(1)
         counts[gone] = self.counts[gone]
@@ -121,9 +113,7 @@ class Bags:
 def tokenise(
     texts: Iterable[str], lexicon: dict[str, int], split: Callable[[str], list[str]] = clean
 ) -> Tokens:
-    """Split each text into words and number them; new words are added to `lexicon` (word ->
-    number).
-    """
+    """Split texts into words and number them; new words join `lexicon` (word -> number)."""
     ids: list[int] = []
     offsets = [0]
     for text in texts:
@@ -182,8 +172,8 @@ def build_vocabulary(
 
 
 def bag(tokens: Tokens, numbers: np.ndarray, length: int = WORDS_PER_REVIEW) -> Bags:
-    """Distinct words with counts among the first `length` known words of each review; `numbers`
-    comes from `build_vocabulary`.
+    """Distinct words with counts among the first `length` words that `numbers` knows of each
+    review.
     """
     words = numbers[tokens.ids]
     known = words >= 0
@@ -209,9 +199,7 @@ def bag(tokens: Tokens, numbers: np.ndarray, length: int = WORDS_PER_REVIEW) -> 
 
 
 def check_labels(reviews: pd.DataFrame, name: str = "training") -> np.ndarray:
-    """The labels as an integer array, (N,); ValueError when a column is missing, a label is neither
-    0 nor 1, or one class is absent.
-    """
+    """Labels (N,) as integers; ValueError unless there is a column of 0 and 1, both present."""
     for column in ("text", "label"):
         if column not in reviews:
             raise ValueError(
@@ -235,9 +223,7 @@ def check_labels(reviews: pd.DataFrame, name: str = "training") -> np.ndarray:
 
 
 def drop_texts_of(reviews: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
-    """`reviews` without the rows whose text also occurs in `other` (the test part), so that nothing
-    is learnt by heart.
-    """
+    """`reviews` without texts that `other`, the test part, holds too."""
     return reviews[~reviews["text"].isin(set(other["text"]))].reset_index(drop=True)
 
 

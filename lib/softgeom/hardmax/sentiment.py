@@ -139,9 +139,7 @@ def _step_of(alpha: float, recipe: Recipe) -> float:
 
 
 def random_start(size: int, recipe: Recipe) -> Tensor:
-    """Normal embeddings (W, d) of standard deviation `scale`: nothing about the words is built
-    in.
-    """
+    """Normal embeddings (W, d) of deviation `scale`: nothing about the words is built in."""
     generator = torch.Generator().manual_seed(recipe.seed)
     return recipe.scale * torch.randn(size, recipe.dimension, generator=generator)
 
@@ -207,9 +205,7 @@ def _tol(Z: Any) -> float:
 
 
 def in_softmax(model: Classifier, temperature: float) -> Classifier:
-    """A copy of the model whose attention is softmax at a temperature: the surrogate on the same
-    weights.
-    """
+    """A copy with softmax attention at a temperature: the surrogate on the same weights."""
     twin = copy.deepcopy(model)
     twin.recipe = replace(model.recipe, attention="softmax", temperature=temperature)
     return twin

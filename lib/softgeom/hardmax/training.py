@@ -143,9 +143,7 @@ def train(
     polarity: np.ndarray | None = None,
     held_out: tuple[Bags, np.ndarray] | None = None,
 ) -> Trained:
-    """Build the recipe's start over `size` words (from the words' `polarity` (W,), if it asks for
-    that), fit, return arrays.
-    """
+    """Build the recipe's start over `size` words (from their `polarity` (W,)?), fit, return arrays."""
     if recipe.start == "polarity":
         if polarity is None:
             raise ValueError("A polarity start needs a weight for each word: pass `polarity`.")
@@ -180,9 +178,7 @@ def _anneal(model: Classifier, progress: float) -> None:
 
 
 def _batches(bags: Bags, size: int, pool: int, generator: np.random.Generator) -> list[np.ndarray]:
-    """A random partition into batches of similar lengths: rows are shuffled, then sorted by length
-    within pools of so many batches.
-    """
+    """A random partition into batches of similar lengths: shuffled, then sorted within pools."""
     lengths = (bags.counts > 0).sum(1)
     order = generator.permutation(len(bags))
     batches = []
@@ -194,9 +190,7 @@ def _batches(bags: Bags, size: int, pool: int, generator: np.random.Generator) -
 
 
 def _thinned(bags: Bags, share: float, generator: np.random.Generator) -> Bags:
-    """The reviews with a random share of their words left out, so that no review is learnt by
-    heart.
-    """
+    """The reviews without a random share of their words: none is learnt by heart."""
     return bags.without(generator.random(bags.counts.shape) < share) if share > 0 else bags
 
 

@@ -61,9 +61,7 @@ class TrainingConfig:
 
 
 def configuration_hash(*parts: Any) -> str:
-    """Twelve hexadecimal digits that name configurations: equal for equal dataclasses,
-    dictionaries, texts and arrays.
-    """
+    """Twelve hexadecimal digits of dataclasses, dictionaries, texts and arrays."""
     digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):
@@ -76,9 +74,7 @@ def configuration_hash(*parts: Any) -> str:
 
 
 def draw_batch(tokens: Tokens, config: TrainingConfig, length: int, step: int) -> Tensor:
-    """The windows of one step, (batch_size, length + 1): a function of corpus, seed and step
-    alone.
-    """
+    """The windows of one step, (batch_size, length + 1), from corpus, seed and step alone."""
     starts = np.random.default_rng([config.seed, step]).integers(
         0, len(tokens) - length, config.batch_size
     )
@@ -86,9 +82,7 @@ def draw_batch(tokens: Tokens, config: TrainingConfig, length: int, step: int) -
 
 
 def learning_rate(config: TrainingConfig, step: int) -> float:
-    """Linear rise over the warm-up, then half a cosine down to ``final_fraction`` at the last
-    step.
-    """
+    """Linear warm-up, then half a cosine down to ``final_fraction`` at the last step."""
     if step < config.warmup_steps:
         return config.learning_rate * (step + 1) / config.warmup_steps
     progress = (step - config.warmup_steps) / max(1, config.steps - 1 - config.warmup_steps)

@@ -84,9 +84,7 @@ class Continuation:
 
 
 def can_continue(model: Any) -> bool:
-    """Whether a `Continuation` can be made: one of this package's models, on the CPU, in single or
-    double precision.
-    """
+    """Whether a `Continuation` can be made: a model of this package on the CPU, no half floats."""
     return (
         isinstance(model, Decoder)
         and model.W_E.device.type == "cpu"

@@ -197,9 +197,7 @@ def mix_heads(q: Tensor, k: Tensor, v: Tensor, W_O: Tensor) -> dict[str, Tensor]
 
 
 class MLP(nn.Module):
-    """``gelu(x W_in + b_in) W_out + b_out``: a sum over neurons of activation times value row, plus
-    a constant.
-    """
+    """``gelu(x W_in + b_in) W_out + b_out``: activations times value rows, plus a constant."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -212,9 +210,7 @@ class MLP(nn.Module):
         return self.explain(x)[2]
 
     def explain(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """In steps: (what the activation function reads, the coefficient of each value row,
-        output).
-        """
+        """In steps: (input of the activation function, coefficients of value rows, output)."""
         pre = F.linear(x, self.W_in.T, self.b_in)
         post = F.gelu(pre)
         return pre, post, F.linear(post, self.W_out.T, self.b_out)

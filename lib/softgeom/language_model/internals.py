@@ -18,8 +18,8 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class LayerInternals:
-    """One pre-norm block: ``resid_mid = resid_pre + sum_h head_out_h + attn_bias`` and ``resid_post
-    = resid_mid + mlp_out``.
+    """``resid_mid = resid_pre + sum_h head_out_h + attn_bias``, ``resid_post = resid_mid +
+    mlp_out``.
     """
 
     resid_pre: Tensor  # (B, T, D) residual stream that enters the block

@@ -82,9 +82,7 @@ class RMSNorm(nn.Module):
 
 
 class GatedMLP(nn.Module):
-    """``(silu(x W_gate) * (x W_in)) W_out``: each neuron has two keys, and their product is its
-    activation.
-    """
+    """``(silu(x W_gate) * (x W_in)) W_out``: the product of a neuron's two keys is its activation."""
 
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
@@ -96,9 +94,7 @@ class GatedMLP(nn.Module):
         return self.explain(x)[2]
 
     def explain(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """In steps: (what the gate's activation function reads, the coefficient of each value row,
-        output).
-        """
+        """In steps: (input of the gate's activation, coefficients of value rows, output)."""
         pre = x @ self.W_gate
         post = F.silu(pre) * (x @ self.W_in)
         return pre, post, post @ self.W_out

@@ -17,9 +17,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class PieceTokenizer:
-    """Pieces and scores of a vocabulary; ids 0, 1, 2 are unknown, beginning, end, and ids 3 to 258
-    the 256 bytes.
-    """
+    """Pieces and scores; ids 0, 1, 2 are unknown, beginning, end, and 3 to 258 the bytes."""
 
     pieces: tuple[bytes, ...]
     scores: tuple[float, ...]
@@ -32,9 +30,7 @@ class PieceTokenizer:
         return len(self.pieces)
 
     def encode(self, text: str, beginning: bool = True) -> list[int]:
-        """Ids of a text, after the mark of beginning; a space is put before the text, as these
-        models were trained.
-        """
+        """Ids of a text after the mark of beginning and, as in training, a space."""
         marked = (" " + text) if text else ""
         # A union that no piece is cannot happen: where no piece reaches over a blank, words merge
         # apart, and each only once.
@@ -96,9 +92,7 @@ class PieceTokenizer:
         return b"".join(shown).decode(errors="replace")
 
     def strings(self) -> list[str]:
-        """Each token as readable text, in order of id; lone bytes show under their name in the
-        file, like ``<0x0A>``.
-        """
+        """Each token as readable text, by id; lone bytes by their name, like ``<0x0A>``."""
         return [piece.decode(errors="backslashreplace") for piece in self.pieces]
 
     def _bytes(self, i: int) -> bytes:

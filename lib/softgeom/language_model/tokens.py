@@ -65,15 +65,11 @@ class BytePairTokenizer:
         )
 
     def decode(self, tokens: Sequence[int] | Tokens) -> str:
-        """The text of a sequence of ids; bytes that are no UTF-8 become the replacement
-        character.
-        """
+        """The text of ids; bytes that are not UTF-8 become the replacement character."""
         return self._inner.decode([int(token) for token in tokens], skip_special_tokens=False)
 
     def strings(self) -> list[str]:
-        """Each token as text, by id (a lone byte of a longer character shows as the replacement
-        character).
-        """
+        """Each token as text, by id; a lone byte shows as the replacement character."""
         return [self.decode([token]) for token in range(len(self))]
 
     def fingerprint(self) -> str:

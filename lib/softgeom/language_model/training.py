@@ -72,9 +72,7 @@ class Training:
 
 
 class DivergedError(FloatingPointError):
-    """The loss or its gradient is no longer a number; ``step`` says when, ``checkpoint`` where the
-    last good state is.
-    """
+    """Loss or gradient is not finite: at ``step``; ``checkpoint`` has the last good state."""
 
     def __init__(self, step: int, what: str, checkpoint: Path | None) -> None:
         kept = (
@@ -279,9 +277,7 @@ class _Run:
         return F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten()), penalty
 
     def evaluate(self) -> None:
-        """Append training loss since the last evaluation, validation loss and size of the
-        embeddings.
-        """
+        """Append training loss since the last time, validation loss, size of embeddings."""
         since = int(self.result.evaluations[-1]["step"]) if self.result.evaluations else 0
         row = {
             "step": self.step,
@@ -344,9 +340,7 @@ class _Run:
             setattr(self.result, name, state[name])
 
     def _kept(self) -> dict[str, Any] | None:
-        """What the checkpoint holds; None when it is damaged: then it is set aside, and the run
-        starts again.
-        """
+        """What the checkpoint holds; None when it is damaged: it is set aside."""
         assert self.checkpoint is not None
         # a file that cannot be read is not a damaged one
         content = io.BytesIO(self.checkpoint.read_bytes())

@@ -43,9 +43,7 @@ EXACT_METHODS = ("dense", "low_rank", "dual")
 
 
 class SignedBarrier(NamedTuple):
-    """beta (..., T), sign of det J_i (-1 beyond the boundary) and number of replaced pivots, all
-    (..., T).
-    """
+    """beta, sign of det J_i (-1 beyond the boundary), replaced pivots: (..., T) each."""
 
     beta: Tensor
     sign: Tensor
@@ -83,9 +81,7 @@ def _dual_matrices(heads: AttentionHeads) -> Tensor:
 
 
 def cheapest_exact_method(tokens: int, rank: int, dimension: int) -> str:
-    """Name the exact method with the smallest determinant; ``rank`` counts all heads together (H
-    r).
-    """
+    """The exact method with the smallest determinant; ``rank`` is H r, of all heads."""
     return min(
         (("low_rank", rank), ("dense", dimension), ("dual", tokens)), key=lambda choice: choice[1]
     )[0]

@@ -30,9 +30,7 @@ from softgeom.margins.sylvester import sylvester_matrices
 
 
 class BarrierEstimate(NamedTuple):
-    """beta, a bound on the terms left out, and the standard error of the probes (zero for the
-    series); all (..., T).
-    """
+    """beta, a bound on the omitted terms, the probes' standard error (0 for the series): (..., T)."""
 
     beta: Tensor
     remainder: Tensor
@@ -123,9 +121,7 @@ def stochastic_log_barrier(
 
 
 def _first_traces(heads: AttentionHeads) -> tuple[list[Tensor], Tensor]:
-    """[tr A_i, tr A_i^2] and phi, each (N, P), from a and G alone; P_h = diag(a^h) - a^h a^h^T
-    throughout.
-    """
+    """[tr A_i, tr A_i^2] and phi, each (N, P), from a and G alone; P_h = diag(a^h) - a^h a^h^T."""
     a, G = heads.weights(), heads.gram()  # (N, H, P, T), (N, g, h, T, T)
     own = torch.diagonal(G, dim1=1, dim2=2)  # (N, T, T, H)
     first = torch.einsum("nhpt,ntth->np", a, own) - torch.einsum("nhps,nsth,nhpt->np", a, own, a)

@@ -28,9 +28,7 @@ Array = NDArray[np.float64]
 
 
 class Point(NamedTuple):
-    """A minimiser: tail y, squared error 1/2 sum e^2, margins, Lagrange multipliers of m_i >=
-    level, weight t (0: exact).
-    """
+    """A minimiser: tail y, 1/2 sum e^2, margins, multipliers of m_i >= level, weight t (0: exact)."""
 
     tail: Array
     error: float
@@ -39,9 +37,7 @@ class Point(NamedTuple):
     weight: float
 
     def row(self, first: int = 1) -> dict[str, float]:
-        """The point as a row of a table: weight, squared error, and for each position of the tail,
-        numbered from ``first``, token, margin and multiplier.
-        """
+        """As a row: weight, squared error; token, margin, multiplier by position from ``first``."""
         columns = {"x": self.tail, "margin_": self.margins, "multiplier_": self.multipliers}
         parts = {
             f"{name}{i}": value

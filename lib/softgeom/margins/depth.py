@@ -67,9 +67,7 @@ def prior_residuals(X: Tensor, W_Q: Tensor, W_K: Tensor) -> Tensor:
 
 
 def block_output(previous: Tensor, current: Tensor, block: Block) -> Tensor:
-    """f(x^{l-1}), or f(x^{l-1}; x^l) for an implicit block, in which ``current`` forms the queries:
-    (T, d).
-    """
+    """f(x^{l-1}), or f(x^{l-1}; x^l) with queries from ``current`` if implicit: (T, d)."""
     normed = torch.nn.functional.layer_norm(previous, previous.shape[-1:])
     queries = current if block.implicit else normed
     a = attention_weights(queries @ block.W_Q.T, normed @ block.W_K.T, inclusive=True)
@@ -92,9 +90,7 @@ def stack_residuals(X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Block]
 
 
 def stack_jacobian(X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Block]) -> Tensor:
-    """The full Jacobian by automatic differentiation, rows and columns ordered by (layer, position,
-    coordinate).
-    """
+    """The full Jacobian by automatic differentiation, by (layer, position, coordinate)."""
     full = torch.autograd.functional.jacobian(lambda Z: stack_residuals(Z, prior, blocks), X)
     return full.reshape(X.numel(), X.numel())
 
@@ -112,9 +108,7 @@ def implicit_blocks(previous: Tensor, current: Tensor, block: Block) -> Tensor:
 def conditional_log_density(
     candidates: Tensor, previous: Tensor, block: Block, *, s: float
 ) -> Tensor:
-    """log p(x_i^l | x_1^{l-1}, ..., x_i^{l-1}) at candidates (n, d), previous (i, d): (n,), one
-    factor of eq. (37).
-    """
+    """log p(x_i^l | x_1^{l-1}, ..., x_i^{l-1}) at candidates (n, d), a factor of eq. (37): (n,)."""
     context = previous.expand(len(candidates), *previous.shape)
     if not block.implicit:
         mean = block_output(previous, previous, block)[-1]

@@ -24,9 +24,7 @@ from torch import Tensor
 
 
 class SignedLogDet(NamedTuple):
-    """log |det J|, sign of det J (-1, +1) and how many pivots were replaced; each of shape
-    (...).
-    """
+    """log |det J|, sign of det J (-1, +1), number of replaced pivots: (...) each."""
 
     logabsdet: Tensor
     sign: Tensor
@@ -34,9 +32,7 @@ class SignedLogDet(NamedTuple):
 
 
 class _InverseTranspose(torch.autograd.Function):
-    """X = J^{-T} from the factors of the logarithm; dX = -X dJ^T X, so that <G, dX> = <-X G^T X,
-    dJ>.
-    """
+    """X = J^{-T} from the logarithm's factors: dX = -X dJ^T X, <G, dX> = <-X G^T X, dJ>."""
 
     generate_vmap_rule = True
 
@@ -56,9 +52,7 @@ class _InverseTranspose(torch.autograd.Function):
 
 
 class _PivotedLogDet(torch.autograd.Function):
-    """d log |det J| = <J^{-T}, dJ>, from the factors that the value was computed with; the factors
-    themselves are given back for that.
-    """
+    """d log |det J| = <J^{-T}, dJ>, from the value's own factors, which are given back."""
 
     generate_vmap_rule = True
 

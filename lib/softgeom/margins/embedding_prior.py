@@ -119,9 +119,7 @@ class EmbeddingPrior(nn.Module):
         return (heads.X - mean).reshape(X.shape)
 
     def forward(self, X: Tensor) -> Tensor:
-        """The penalty of a batch of embeddings: mean over sequences and positions of beta (plus the
-        quadratic term).
-        """
+        """Mean of beta over sequences and positions (plus the quadratic term)."""
         stride = self.config.stride
         # The last position of each stretch: the first positions have no past and no score, and
         # would bias the mean.

@@ -181,9 +181,7 @@ def _turn_back(moments: Tensor, positions: Tensor, base: float) -> Tensor:
 
 
 def _rotate_by(x: Tensor, position: int, base: float) -> Tensor:
-    """Rows (N, 1, r) turned by one position, which may be negative: the mirror image turned the
-    other way.
-    """
+    """Rows (N, 1, r) turned by one position, which may be negative."""
     if position >= 0:
         return rotate(x, base, offset=position)
     mirror = torch.ones(x.shape[-1], dtype=x.dtype)

@@ -20,9 +20,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class AttentionHeads:
-    """Checked operands in one layout: X (N, T, d), Q and K (H, r, d), V (H, d, d) or None for I /
-    H.
-    """
+    """Checked operands: X (N, T, d), Q and K (H, r, d), V (H, d, d) or None for I / H."""
 
     X: Tensor
     Q: Tensor
@@ -43,9 +41,7 @@ class AttentionHeads:
         return self.X.unsqueeze(1) @ self.K.mT
 
     def weights(self) -> Tensor:
-        """Strict-causal attention weights a_ij: (N, H, P, T); the row of position 1 is zero, it has
-        no past.
-        """
+        """Strict-causal weights a_ij: (N, H, P, T); position 1 has no past, hence zeros."""
         rows = (
             torch.arange(self.X.shape[1], device=self.X.device)
             if self.positions is None
@@ -70,9 +66,7 @@ class AttentionHeads:
 def prepare_heads(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor | None, positions: Tensor | None
 ) -> AttentionHeads:
-    """Check shapes, add the missing head axis, lift half precision to float32, flatten the
-    batch.
-    """
+    """Check shapes, add a missing head axis, lift half precision, flatten the batch."""
     if X.ndim < 2 or X.shape[-2] == 0:
         raise ValueError(
             f"X must be (..., T, d) with T >= 1, got {tuple(X.shape)}: pass one sequence of "

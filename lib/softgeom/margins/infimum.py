@@ -64,9 +64,7 @@ def barrier_scores(X: Array, M: Array) -> Array:
 
 
 def saturation_bound(X: Array, M: Array, c: float) -> Array:
-    """Bound on |beta_i(c M)| from the gap between the two largest logits: (T,), inf where it says
-    nothing.
-    """
+    """Bound (T,) on |beta_i(c M)| from the gap of the two largest logits; inf without one."""
     T, d = X.shape
     bound = np.full(T, np.inf)
     bound[: min(T, 2)] = 0.0  # a past of one token has no covariance
@@ -105,23 +103,17 @@ def unseen_direction(X: Array, i: int) -> tuple[Array, float]:
 
 
 def lower_bound(X: Array, norm: float) -> float:
-    """-d log(1 + |M| R^2): no beta_i is below it for couplings of spectral norm at most
-    ``norm``.
-    """
+    """-d log(1 + |M| R^2): below every beta_i of couplings of spectral norm up to ``norm``."""
     return float(-X.shape[1] * np.log1p(norm * np.square(X).sum(axis=1).max()))
 
 
 def repaired(X: Array, M: Array, gamma: float) -> float:
-    """The mean of beta_i with gamma/2 |M|^2 added (Frobenius norm): bounded below, with a
-    minimum.
-    """
+    """The mean of beta_i plus gamma/2 |M|^2 (Frobenius): bounded below, with a minimum."""
     return float(barrier_scores(X, M).mean() + 0.5 * gamma * np.square(M).sum())
 
 
 def descend_repaired(X: Array, M: Array, gamma: float) -> OptimizeResult:
-    """A local minimum of the repaired penalty from the start M, by BFGS with difference quotients;
-    its ``x`` is M as a vector (d * d,).
-    """
+    """A local minimum of the repaired penalty from M, by BFGS; its ``x`` is M, (d * d,)."""
     return minimize(
         lambda flat: repaired(X, flat.reshape(M.shape), gamma), M.ravel(), method="BFGS"
     )

@@ -41,16 +41,12 @@ class Attention(NamedTuple):
 
 
 def softmax_jacobian(a: Array) -> Array:
-    """Differentiate softmax at its value ``a``: da/dl = diag(a) - a a^T, (..., n) -> (..., n, n)
-    (Lemma B.1).
-    """
+    """da/dl = diag(a) - a a^T at softmax's value ``a``: (..., n) -> (..., n, n) (Lemma B.1)."""
     return a[..., :, None] * (np.eye(a.shape[-1]) - a[..., None, :])
 
 
 def weighted_covariance(points: Array, a: Array) -> Array:
-    """Compute sum_j a_j (u_j - ubar)(u_j - ubar)^T for points (..., n, d) and weights (..., n):
-    (..., d, d) (Lemma B.2).
-    """
+    """sum_j a_j (u_j - ubar)(u_j - ubar)^T of (..., n, d), a (..., n): (..., d, d) (Lemma B.2)."""
     centred = points - np.einsum("...n,...nd->...d", a, points)[..., None, :]
     return np.einsum("...n,...nd,...ne->...de", a, centred, centred)
 
@@ -128,9 +124,7 @@ def attention_jacobian_blocks(
 
 
 def appendix_a_blocks(X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None) -> Array:
-    """Compute the blocks as eq. (53) prints them, I - a_ii W_V - W_V S_i M: for comparison, they
-    lack the key term.
-    """
+    """The blocks as eq. (53) prints them, I - a_ii W_V - W_V S_i M: without the key term."""
     d = X.shape[1]
     V = _value_map(W_V, d)
     a, _, S = attend(X, W_Q, W_K, causal="inclusive")

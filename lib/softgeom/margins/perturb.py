@@ -50,9 +50,7 @@ class Perturbation:
 
 
 def add_noise(X: Tensor, sigma: float, generator: torch.Generator) -> Tensor:
-    """Add independent Gaussian noise of standard deviation ``sigma`` to every coordinate of X (B,
-    T, d).
-    """
+    """Add independent Gaussian noise of deviation ``sigma`` to every coordinate of X (B, T, d)."""
     return X + sigma * _normal(X.shape, generator).to(X)
 
 

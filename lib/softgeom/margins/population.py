@@ -50,9 +50,7 @@ def largest_variance(sequences: Array, c: float, reading: str = "any position") 
 
 
 def excluded_shares(sequences: Array, scales: Array, reading: str = "any position") -> Array:
-    """Share of the sequences that is excluded at coupling 1 when they are scaled by each of the
-    scales (k,): (k,).
-    """
+    """Share of sequences excluded at coupling 1, scaled by each of the scales: (k,)."""
     return np.array([float(excluded(t * sequences, 1.0, reading).mean()) for t in scales])
 
 
@@ -73,9 +71,7 @@ def scale_excluding(
 
 
 def summarise(sequences: Array, c: float) -> dict[str, float]:
-    """How many sequences are excluded, the smallest margin of all, and the largest variance among
-    those that are left.
-    """
+    """Sequences excluded, smallest margin of all, largest variance among those left."""
     out = excluded(sequences, c)
     return {
         "sequences": len(sequences),
@@ -115,9 +111,7 @@ def density_association(
 
 
 def dominance(sequences: Array, c: float) -> NDArray[np.bool_]:
-    """Whether the position of smallest margin is the one with the largest barrier term -log |1 - c
-    Var_i|.
-    """
+    """Whether the smallest margin's position has the largest barrier term -log |1 - c Var_i|."""
     m = margins(sequences, c)
     smallest = np.take_along_axis(m, m.argmin(axis=1)[:, None], 1)[:, 0]
     return np.asarray(np.abs(smallest) == np.abs(m).min(axis=1))

@@ -122,9 +122,7 @@ def draw_token(e: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None 
 def sample_sequence(
     rng: np.random.Generator, T: int, W_Q: Array, W_K: Array, W_V: Array | None = None, *, s: float
 ) -> Array:
-    """Draw x_1, ..., x_T in turn, x_i = mu_i(x_i) + e_i with e_i ~ N(0, s^2 I): (T, d) (eqs. 3 and
-    17).
-    """
+    """Draw x_i = mu_i(x_i) + e_i, e_i ~ N(0, s^2 I), in turn: (T, d) (eqs. 3 and 17)."""
     _check_scale(s)
     X = np.empty((0, W_Q.shape[1]))
     for _ in range(T):
@@ -143,9 +141,7 @@ def find_solutions(
     starts: Array,
     apart: float = 1e-6,
 ) -> Array:
-    """Collect the distinct solutions of x = mu(x) + e reached from ``starts`` (m, d): (k, d), a
-    lower bound on their number.
-    """
+    """Distinct solutions of x = mu(x) + e reached from ``starts`` (m, d): (k, d)."""
     found: list[Array] = []
     for start in starts:
         try:

@@ -37,9 +37,7 @@ Mode = Literal["causal", "anticausal", "bidirectional"]
 
 @dataclass(frozen=True)
 class TokenModel:
-    """One attention head with scalar embeddings: x_w, u_w (one number per token), coupling c, and
-    the exponential.
-    """
+    """A head with scalar embeddings: x_w, u_w for each token, coupling c, the exponential."""
 
     embeddings: Sequence[Any]
     outputs: Sequence[Any]
@@ -47,9 +45,7 @@ class TokenModel:
     exp: Callable[[Any], Any] = math.exp
 
     def conditional(self, context: Sequence[int], query: int | None) -> list[Any]:
-        """Compute the law of a missing token from the ``context`` it may see; ``query`` is the
-        token that asks.
-        """
+        """The law of a missing token from its ``context``; ``query`` is the token that asks."""
         h: Any = 0
         if query is not None:
             x = [self.embeddings[w] for w in context]
@@ -99,17 +95,13 @@ def marginalise(law: Mapping[Word, Any]) -> Law:
 
 
 def consistency_gaps(shorter: Mapping[Word, Any], longer: Mapping[Word, Any]) -> Law:
-    """Compute sum_w p_{T+1}(word, w) - p_T(word) for every word: all zero iff the two lengths are
-    consistent (eq. 32).
-    """
+    """sum_w p_{T+1}(word, w) - p_T(word) for every word: zero iff consistent (eq. 32)."""
     marginal = marginalise(longer)
     return {word: marginal[word] - p for word, p in shorter.items()}
 
 
 def cylinder_probability(laws: Mapping[int, Mapping[Word, Any]], fixed: Mapping[int, int]) -> Any:
-    """Compute P(W_i = w for every (i, w) in ``fixed``), positions from 1, from the law as long as
-    the last one (eq. 33).
-    """
+    """P(W_i = w for every (i, w) in ``fixed``), positions from 1 (eq. 33)."""
     return sum(
         p for word, p in laws[max(fixed)].items() if all(word[i - 1] == w for i, w in fixed.items())
     )

@@ -61,17 +61,13 @@ def margin(x: Array | float, past: Array, c: float) -> Array:
 
 
 def conditional_density(x: Array | float, past: Array, c: float, s: float) -> Array:
-    """Compute N(e(x); 0, s^2) |e'(x)|, the density of the next token that eq. (11) assigns; see
-    :func:`mass`.
-    """
+    """N(e(x); 0, s^2) |e'(x)|, the next token's density by eq. (11); see :func:`mass`."""
     mean, variance = attention_moments(x, past, c)
     return norm.pdf(x - mean, scale=s) * np.abs(1.0 - c * variance)
 
 
 def sequence_moments(sequences: Array, c: float) -> Moments:
-    """Compute mu_i and Var_i at every position of many sequences, (N, T) -> two (N, T); zero where
-    there is no past.
-    """
+    """mu_i and Var_i at every position, (N, T) -> two (N, T); zero without a past."""
     past = np.tri(sequences.shape[1], k=-1, dtype=bool)
     logits = np.where(past, c * sequences[:, :, None] * sequences[:, None, :], -np.inf)
     a = np.exp(logits - np.max(logits, axis=-1, keepdims=True, initial=np.finfo(float).min))
@@ -83,17 +79,13 @@ def sequence_moments(sequences: Array, c: float) -> Moments:
 
 
 def sequence_log_density(sequences: Array, c: float, s: float) -> Array:
-    """Compute sum_i log N(e_i; 0, s^2) + log |1 - c Var_i| (eqs. 11, 12), (N, T) -> (N,); mu_1 =
-    0.
-    """
+    """sum_i log N(e_i; 0, s^2) + log |1 - c Var_i| (eqs. 11, 12), (N, T) -> (N,); mu_1 = 0."""
     mean, variance = sequence_moments(sequences, c)
     return (norm.logpdf(sequences - mean, scale=s) + np.log(np.abs(1.0 - c * variance))).sum(axis=1)
 
 
 def critical_points(past: Array, c: float) -> Array:
-    """Find the zeros of e' in increasing order, where the line folds: empty iff e is monotone (up
-    to the grid's step).
-    """
+    """The zeros of e', increasing, where the line folds: none iff e is monotone (on the grid)."""
     spread = float(np.ptp(past))
     if c <= 0.0 or c * spread**2 <= 4.0:  # Popoviciu: Var <= spread^2 / 4, so that e' >= 0
         return np.empty(0)
@@ -132,16 +124,14 @@ def mass(past: Array, c: float, s: float) -> float:
 
 
 def oriented_mass(past: Array, c: float, s: float) -> float:
-    """Integrate N(e; 0, s^2) e' without the absolute value: the degree of e, one for every past and
-    coupling.
-    """
+    """The integral of N(e; 0, s^2) e': the degree of e, one for every past and coupling."""
     levels = np.concatenate([[-np.inf], residual(critical_points(past, c), past, c), [np.inf]])
     return float(np.diff(norm.cdf(levels, scale=s)).sum())
 
 
 def positive_mass(past: Array, c: float, s: float) -> float:
-    """Integrate the conditional density over next tokens with a positive margin only: (mass + 1) /
-    2, since orientations sum to one.
+    """The density's integral where the margin is positive: (mass + 1) / 2, as orientations sum to
+    1.
     """
     levels = np.concatenate([[-np.inf], residual(critical_points(past, c), past, c), [np.inf]])
     return float(np.diff(norm.cdf(levels, scale=s)).clip(min=0.0).sum())

@@ -54,9 +54,7 @@ MARGINS = {
 
 
 def judge_conditions(blocks: Array) -> list[dict[str, int | str]]:
-    """How the conditions of Lemma B.4 and of its remark fare on blocks (n, d, d): where each holds,
-    and where it and det J > 0 disagree.
-    """
+    """Where Lemma B.4's conditions hold on blocks (n, d, d), and where they and det J > 0 differ."""
     determinant = np.linalg.det(blocks)
     conditions = {
         "1 - rho > 0": spectral_radius_margin(blocks) > 0,

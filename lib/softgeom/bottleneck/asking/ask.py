@@ -74,9 +74,7 @@ class Answers:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per order: order (by token), verdict, method, steps, margin (a proven bound),
-        comparisons (in the proof).
-        """
+        """One row per order: order (by token), verdict, method, steps, margin, comparisons."""
         rows = [
             {
                 "order": a.order.describe(self.layer),
@@ -107,16 +105,12 @@ class Answers:
         return True
 
     def save(self, path: str | Path) -> None:
-        """Write orders and evidence to one ``.npz`` (docs/certificates.md); the layer is not
-        stored, its SHA-256 is.
-        """
+        """Write orders and evidence to one ``.npz`` (docs/certificates.md), without the layer."""
         save_answers(path, self.layer, self.features, self.answers)
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Answers:
-        """Read what ``save`` wrote; call ``verify`` to trust it. ValueError if it is damaged or of
-        another layer.
-        """
+        """Read what ``save`` wrote, to ``verify``; ValueError if damaged or of another layer."""
         return cls(layer, *load_answers(path, layer))
 
 
@@ -168,9 +162,7 @@ def ask(
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What every block of questions shares: the given problem, and the same in units of order
-    one.
-    """
+    """What every block of questions shares: the problem, also in units of order one."""
 
     layer: SoftmaxLayer
     features: FeatureSet

@@ -103,9 +103,7 @@ def ask_among(
 
 
 def first_of(t: int, candidates: Sequence[int]) -> Order:
-    """The order ``{t} > the other candidates``; an order without comparisons where there is no
-    other.
-    """
+    """The order ``{t} > the other candidates``; without comparisons where there is no other."""
     others = [i for i in candidates if i != t]
     return Order([[t], others] if others else [[t]])
 
@@ -133,9 +131,7 @@ class Prison:
         return self.escapes.counts["possible"] == len(self.rivals)
 
     def verify(self) -> bool:
-        """Check the proof and every escape without a solver; EvidenceError at the first that
-        fails.
-        """
+        """Check the proof and every escape without a solver; EvidenceError if one fails."""
         verify_answers(self.escapes.layer, self.escapes.features, [self.proof])
         return self.escapes.verify()
 

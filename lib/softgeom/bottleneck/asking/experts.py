@@ -159,9 +159,7 @@ class _Search:
         self.checker = Checker(layer, features)
 
     def ask(self, ahead: set[int]) -> Answer | None:
-        """``{e} > all but those ahead``: a point at which at most k - 1 are ahead, or None and, if
-        proven, one more prison.
-        """
+        """``{e} > all but those ahead``: a point with at most k - 1 ahead, or None and a prison."""
         self.left -= 1
         others = [i for i in range(self.layer.classes) if i != self.e and i not in ahead]
         answer = ask(
@@ -191,9 +189,7 @@ class _Search:
         return about(self.checker, answer, order) if won else None
 
     def disjoint(self) -> Iterator[Answer | None]:
-        """Answers with the members of all former prisons ahead, while there are k - 1 or fewer of
-        those prisons.
-        """
+        """Answers with all former prisons' members ahead, while those are k - 1 or fewer."""
         for _ in range(self.k):
             found = len(self.prisons)
             yield self.ask({i for prison in self.prisons for i in prison.order.blocks[1]})

@@ -57,9 +57,7 @@ def ask_rankings(
 def ask_order_among(
     layer: SoftmaxLayer, rankings: Iterable[Sequence[int | str]], *, features: FeatureSet = BOX
 ) -> Answers:
-    """For each ranking, whether its classes can take that order among themselves, whatever the
-    others do.
-    """
+    """Whether the classes of each ranking can take that order among themselves."""
     return ask(
         layer,
         [Order([[i] for i in _ranked(layer, ranking)]) for ranking in rankings],

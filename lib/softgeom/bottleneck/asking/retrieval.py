@@ -92,18 +92,14 @@ def sides_that_meet(index: SoftmaxLayer, documents: Iterable[int | str]) -> Orde
 
 
 def largest_safe_set(dimension: int) -> int:
-    """The largest k for which an index of any size can return every set of k documents:
-    ``floor(d/2)``.
-    """
+    """The largest k of which any index can return every set of k documents: ``floor(d/2)``."""
     if dimension < 1:
         raise ValueError(f"An index has at least one dimension, not {dimension}.")
     return dimension // 2
 
 
 def moment_index(documents: int, dimension: int) -> SoftmaxLayer:
-    """Unit vectors in an even number of dimensions of which every set of d / 2 is returned by some
-    query.
-    """
+    """Unit vectors of even dimension of which every set of d / 2 is returned by some query."""
     if dimension < 2 or dimension % 2:
         raise ValueError(
             "The trigonometric moment curve lives in an even number of dimensions, not "

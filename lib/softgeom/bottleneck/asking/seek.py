@@ -73,9 +73,7 @@ _NONE: Pairs = (np.zeros(0, np.intp), np.zeros(0, np.intp))
 
 
 def _lean(problem: Problem, order: Order) -> NDArray[np.float64]:
-    """From the mean row of each block's lower neighbour to its own, summed over the steps, each of
-    length one.
-    """
+    """The sum of unit steps from each block's lower neighbour's mean row to its own."""
     direction = np.zeros(problem.dimension)
     blocks = [
         problem.rows(np.array(block, dtype=np.intp), np.float64).mean(axis=0)

@@ -150,9 +150,7 @@ def _pivot(h: Hyperplane) -> int:
 
 
 def _restrict(hyperplanes: Iterable[Hyperplane], h: Hyperplane) -> list[Hyperplane]:
-    """The arrangement inside h, in the coordinates other than the pivot; parallels of h do not meet
-    it.
-    """
+    """The arrangement inside h, in coordinates other than the pivot, without h's parallels."""
     p = _pivot(h)
     inside: dict[Hyperplane, None] = {}
     for g in hyperplanes:
@@ -180,9 +178,7 @@ def _signs(hyperplanes: Sequence[Hyperplane], p: Point) -> tuple[bool, ...]:
 
 
 def _safe_step(hyperplanes: Sequence[Hyperplane], q: Point, h: Hyperplane) -> Fraction:
-    """A step along the normal of h that crosses none of the others; 1 / integer keeps the
-    denominators short.
-    """
+    """A step along h's normal that crosses no other; 1 / integer keeps denominators short."""
     speeds = [
         (abs(sum(a * n for a, n in zip(g[:-1], h, strict=False))), abs(_evaluate(g, q)))
         for g in hyperplanes

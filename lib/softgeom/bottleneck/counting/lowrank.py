@@ -66,9 +66,7 @@ class LowRankFit:
 
 
 def log_probabilities(X: Matrix, W: Matrix, b: Matrix | None = None) -> Matrix:
-    """Return the table A (N, C) of log-probabilities that features X (N, d) get from the layer W
-    (C, d), b (C,).
-    """
+    """Log-probabilities A (N, C) of features X (N, d) under W (C, d), b (C,)."""
     logits = X @ W.T
     return log_softmax(logits if b is None else logits + b, axis=1)
 
@@ -222,9 +220,7 @@ def _centred_logarithms(P: Matrix, bias: bool) -> Matrix:
 
 
 def _spectral_start(P: Matrix, dimension: int, bias: bool) -> tuple[Matrix, Matrix, Matrix]:
-    """The d leading singular triplets of the centred log P: already the answer when d is
-    sufficient.
-    """
+    """The d leading singular triplets of the centred log P: exact when d is sufficient."""
     L = _centred_logarithms(P, bias)
     U, values, Vt = np.linalg.svd(L, full_matrices=False)
     kept = min(dimension, len(values))

@@ -74,9 +74,7 @@ class RankingVerdict:
     weights: Point | None = None
 
     def verify(self, W: Any, b: Any = None) -> bool:
-        """Return whether the evidence proves the verdict for this layer, in exact arithmetic and
-        without a solver.
-        """
+        """Whether the evidence proves the verdict, in exact arithmetic without a solver."""
         normals, offsets = _steps(self.ranking, *exact_layer(W, b))
         if self.feasible:
             return self.x is not None and all(
@@ -222,9 +220,7 @@ def effective_shape(W: Any, b: Any = None) -> tuple[int, bool]:
 
 
 def _steps(ranking: Ranking, rows: Sequence[Point], bias: Point) -> tuple[list[Point], Point]:
-    """Normals (C - 1, d) and offsets (C - 1,) of the half-spaces whose intersection realises the
-    ranking.
-    """
+    """Normals (C - 1, d) and offsets (C - 1,) of the half-spaces that realise the ranking."""
     pairs = list(pairwise(ranking))
     normals = [tuple(q - p for p, q in zip(rows[i], rows[j], strict=True)) for i, j in pairs]
     return normals, tuple(bias[j] - bias[i] for i, j in pairs)
@@ -237,9 +233,7 @@ def _dot(a: Sequence[Fraction], x: Sequence[Fraction]) -> Fraction:
 def _largest_smallest_step(
     normals: np.ndarray, offsets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Maximise t <= 1 with normals x + offsets >= t; return x (d,) and the dual weights of the
-    steps (C - 1,).
-    """
+    """Maximise t <= 1 with normals x + offsets >= t: x (d,), dual weights (C - 1,)."""
     # Steps are scaled to unit length first: the sign of a step does not depend on it, the solver's
     # tolerances do.
     scale = np.linalg.norm(np.column_stack([normals, offsets]), axis=1)
@@ -261,9 +255,7 @@ def _largest_smallest_step(
 
 
 def _exact_weights(normals: Sequence[Point], duals: np.ndarray) -> Point | None:
-    """The exact weights on the support of the duals: the one relation between the normals there, or
-    None if it is not unique.
-    """
+    """The one relation between the normals on the duals' support; None if not unique."""
     support = [k for k, weight in enumerate(duals) if weight > SUPPORT * duals.sum()]
     if not support:
         return None

@@ -71,9 +71,7 @@ def area(polygon: Sequence[Point2]) -> Fraction:
 
 
 def centroid(polygon: Sequence[Point2]) -> Point2:
-    """Return the centre of mass of a polygon with area: a point inside it, and a good place for its
-    label.
-    """
+    """The centre of mass of a polygon with area: a good place for its label."""
     x = y = Fraction(0)
     for p, q in zip(polygon, (*polygon[1:], *polygon[:1]), strict=True):
         turn = p[0] * q[1] - q[0] * p[1]

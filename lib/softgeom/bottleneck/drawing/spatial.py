@@ -58,9 +58,7 @@ class Piece:
 
 
 def ranking_basis(classes: int) -> Vector:
-    """Return B (C - 1, C): orthonormal rows, all orthogonal to the all-ones vector (Helmert's
-    matrix).
-    """
+    """Helmert's matrix B (C - 1, C): orthonormal rows, orthogonal to the all-ones vector."""
     B = np.zeros((classes - 1, classes))
     for k in range(1, classes):
         B[k - 1, :k], B[k - 1, k] = 1.0, -k
@@ -68,9 +66,7 @@ def ranking_basis(classes: int) -> Vector:
 
 
 def braid_normals(basis: Vector) -> dict[tuple[int, int], Vector]:
-    """Return the normals B (e_i - e_j) of the hyperplanes y_i = y_j, i < j, in the coordinates of a
-    basis B (3, C).
-    """
+    """The normals B (e_i - e_j) of y_i = y_j, i < j, in the coordinates of B (3, C)."""
     return {(i, j): basis[:, i] - basis[:, j] for i, j in combinations(range(basis.shape[1]), 2)}
 
 
@@ -122,9 +118,7 @@ def disc(plane: Plane, radius: float, corners: int = 96) -> Vector:
 
 
 def cut_pieces(pieces: Sequence[Piece], planes: Sequence[Plane]) -> list[Piece]:
-    """Return the pieces after cutting each along every plane that has corners of it on both
-    sides.
-    """
+    """The pieces after cutting each along every plane that has corners of it on both sides."""
     for plane in planes:
         pieces = [part for piece in pieces for part in _cut(piece, plane)]
     return list(pieces)

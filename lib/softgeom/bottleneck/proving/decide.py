@@ -42,9 +42,7 @@ LEAST = 1e-3  # size of rows that are hardly there
 def decide_class(
     problem: Problem, checker: Checker, t: int, z: NDArray[np.floating], rivals: NDArray[np.intp]
 ) -> tuple[Evidence, float, int]:
-    """Decide class t as the order ``{t} > rest``, starting from a candidate ``z`` (D,) and a
-    working set ``rivals``: as `decide`.
-    """
+    """`decide` for class t: from ``z`` (D,) and a working set of ``rivals`` (k,)."""
     known = t * problem.classes + rivals
     evidence, bound, step = decide(problem, checker, wins(t), z, known)
     if isinstance(evidence, Comparisons):
@@ -166,9 +164,7 @@ def _worth_checking(
     programme: MarginProgramme | NearestPointProgramme,
     weights: NDArray[np.float64],
 ) -> Iterator[NDArray[np.float64]]:
-    """The dual's weights and, in the homogeneous form, those that leave the most room in the
-    bias.
-    """
+    """The dual's weights and, if homogeneous, those that leave the bias most room."""
     if problem.homogeneous and isinstance(programme, MarginProgramme):
         # outside the hull of these rows there are none: the dual's weights remain
         with contextlib.suppress(SolverError):

@@ -42,9 +42,7 @@ GROUP = 32  # classes in step: their inverses stay in the cache, and one call se
 
 @dataclass(frozen=True, eq=False)
 class Vertex:
-    """Where the method ended for one class: at its optimum, or at the first point where it beats
-    the shared rivals.
-    """
+    """Where a class ended: at its optimum, or where it first beats the shared rivals."""
 
     # margin against the shared rivals, in the solver's arithmetic: the best one if it is not
     # positive
@@ -91,9 +89,7 @@ class SharedProgramme:
         self.first = np.append(np.where(corner == high, k, k + D) + np.arange(D), winner)
 
     def invert(self, basic: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Inverse of a basis (D + 1, D + 1) and the reduced costs (k + 2 D,) in it; those of basic
-        columns are infinite, so that none enters again.
-        """
+        """Inverse of a basis and the reduced costs (k + 2 D,), infinite for basic columns."""
         inverse = np.ascontiguousarray(np.linalg.inv(self.columns[basic].T))
         reduced = self.cost - self.columns @ (self.cost[basic] @ inverse)
         reduced[basic] = np.inf
@@ -102,9 +98,7 @@ class SharedProgramme:
     def weights(
         self, basic: NDArray[np.intp], own: NDArray[np.floating]
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """For which classes with rows ``own`` (n, D) a basis is optimal, and the weights of all (n,
-        D + 1) in it.
-        """
+        """For which rows ``own`` (n, D) a basis is optimal, and all weights (n, D + 1)."""
         x = _targets(own) @ self.invert(basic)[0].T
         return x.min(axis=1) >= -TOLERANCE, x
 
@@ -216,9 +210,7 @@ class _Group:
                 self._replace(np.flatnonzero(ended))
 
     def _leaving(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Which basic variable of each class leaves, by dual steepest edge, and which classes have
-        ended instead.
-        """
+        """Each class's leaving variable by dual steepest edge, and which have ended."""
         below = np.minimum(self.x, 0.0)
         r = (below**2 / self.edge).argmax(axis=1)
         optimal = below[np.arange(len(r)), r] >= -TOLERANCE
@@ -226,9 +218,7 @@ class _Group:
         return r, optimal | (np.einsum("gm,gm->g", cost, self.x) + self.bias[self.which] > 0)
 
     def _pivot(self, r: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Exchange the r-th basic variable of each class; for which of them that was possible (the
-        others are spoilt).
-        """
+        """Exchange each class's r-th basic variable; where it failed, spoilt."""
         each, g = np.arange(len(r)), len(r)
         row = self.inverse[each, r]  # (g, D + 1)
         q, change = self._entering(row)
@@ -261,9 +251,7 @@ class _Group:
         return possible
 
     def _entering(self, row: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """The first column of each class whose reduced cost would turn negative, and the change of
-        the leaving one's (updates all others).
-        """
+        """Each class's first column to turn negative, and the leaving one's change."""
         g, each = len(row), np.arange(len(row))
         alpha, gain, ratio = self.alpha[:g], self.gain[:g], self.ratio[:g]
         np.matmul(row.astype(np.float32), self.programme.columns32, out=alpha)
@@ -285,9 +273,7 @@ class _Group:
         return q, change
 
     def _replace(self, places: NDArray[np.intp]) -> None:
-        """The next classes at the first basis, where others have ended; without a next one the
-        group shrinks.
-        """
+        """The next classes at the first basis for those that ended, or a smaller group."""
         fresh = np.arange(self.next, min(self.next + len(places), len(self.targets)))
         self.next += len(fresh)
         filled, empty = places[: len(fresh)], places[len(fresh) :]

@@ -87,9 +87,7 @@ def decide_exactly(
 
 
 def closest_pairs(order: Order, logits: NDArray[np.floating]) -> NDArray[np.intp]:
-    """The comparisons of an order that logits (C,) come closest to breaking, or break, as ``above *
-    C + below``.
-    """
+    """The comparisons that logits (C,) break or nearly break, as ``above * C + below``."""
     above, below = order.closest(logits, GROWTH)
     return above * len(logits) + below
 
@@ -156,9 +154,7 @@ def _square(z: Row) -> Fraction:
 
 
 def _ever_longer(z: Row) -> list[NDArray[np.generic]]:
-    """The point as floats, as fractions of ever more bits, as it is: the first that still wins will
-    do.
-    """
+    """The point as floats, as fractions of ever more bits, as it is."""
     points = []
     with np.errstate(over="ignore"), contextlib.suppress(OverflowError):
         points.append(np.array([float(value) for value in z]))

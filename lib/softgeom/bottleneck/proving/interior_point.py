@@ -129,9 +129,7 @@ def _least_lead(problem: Problem, walks: list[_Walk]) -> NDArray[np.float64]:
 
 
 class _Walk:
-    """The programme of one class. Slacks and multipliers are (k + 2 D,): of the k rivals, of the
-    upper and of the lower faces of the box.
-    """
+    """One class; slacks, multipliers (k + 2 D,): of rivals, upper and lower faces of the box."""
 
     def __init__(
         self, problem: Problem, t: int, z: NDArray[np.floating], rivals: NDArray[np.intp]
@@ -194,9 +192,7 @@ class _Walk:
         residual, lacking = self._back(self.y), 1 - float(self.y[: self.k].sum())
 
         def direction(target: NDArray[np.float64] | float) -> tuple[NDArray[np.float64], ...]:
-            """Changes of z, slacks and multipliers that bring slack times multiplier to ``target``,
-            to first order.
-            """
+            """First-order changes that bring slack times multiplier to ``target``."""
             a = target / self.slack - self.y
             missing = lacking - float(a[: self.k].sum())
             dz = self._solve(-(residual + self._back(a)) - self.mean * missing)

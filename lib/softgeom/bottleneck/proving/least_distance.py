@@ -88,9 +88,7 @@ def _dot(p: Sequence[Fraction], q: Sequence[Fraction]) -> Fraction:
 
 
 def _least_squares(columns: Sequence[Sequence[Fraction]]) -> list[Fraction]:
-    """``argmin_s || sum_i s_i column_i - (0, ..., 0, 1) ||`` for independent columns, by their Gram
-    matrix.
-    """
+    """``argmin_s || sum_i s_i column_i - (0, ..., 0, 1) ||``, columns independent."""
     n = len(columns)
     rows = [[_dot(p, q) for q in columns] + [p[-1]] for p in columns]
     for r in range(n):

@@ -90,9 +90,7 @@ def _reconstruct(residues: list[Any], modulus: int, most: int) -> list[Fraction]
 
 
 def _rational(residue: int, modulus: int, most: int) -> Fraction:
-    """The fraction with numerator up to ``most`` and a small denominator: Euclid's algorithm,
-    stopped half-way.
-    """
+    """Numerator up to ``most`` over a small denominator: Euclid, stopped half-way."""
     a, b, p, q = modulus, residue, 0, 1
     while b > most:
         quotient = a // b

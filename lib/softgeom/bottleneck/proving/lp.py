@@ -27,9 +27,7 @@ class SolverError(RuntimeError):
 
 
 class _Programme:
-    """Maximise the last of D + 1 columns under rows that may be added; columns are divided by
-    ``scale``.
-    """
+    """Maximise the last of D + 1 columns, which are divided by ``scale``, under rows."""
 
     def __init__(
         self,
@@ -131,9 +129,7 @@ class MarginProgramme:
     def add(
         self, rivals: NDArray[np.intp], rows: NDArray[np.float64], bias: NDArray[np.float64]
     ) -> None:
-        """Add rivals (n,) with their rows (n, D) and biases (n,); those already there are left
-        out.
-        """
+        """Add rivals (n,) with rows (n, D) and biases (n,), but those already there."""
         fresh = ~np.isin(rivals, self.rivals)
         if not fresh.any():
             return

@@ -24,9 +24,7 @@ STRICT = 1e-7
 
 
 class NearestPointProgramme:
-    """The least-norm z at which one class wins against a growing working set of rivals (same calls
-    as MarginProgramme).
-    """
+    """The least-norm z of a class against its rivals (calls as in MarginProgramme)."""
 
     def __init__(self, own: NDArray[np.float64], bias: float, radius: float) -> None:
         self.own, self.bias, self.radius = own, bias, radius
@@ -37,9 +35,7 @@ class NearestPointProgramme:
     def add(
         self, rivals: NDArray[np.intp], rows: NDArray[np.float64], bias: NDArray[np.float64]
     ) -> None:
-        """Add rivals (n,) with their rows (n, D) and biases (n,); those already there are left
-        out.
-        """
+        """Add rivals (n,) with rows (n, D) and biases (n,), but those already there."""
         fresh = ~np.isin(rivals, self.rivals)
         self.rivals = np.concatenate([self.rivals, rivals[fresh]])
         self._D = np.concatenate([self._D, self.own - rows[fresh]])

@@ -102,9 +102,7 @@ def shares(problem: Problem) -> bool:
 def _surrounding(
     problem: Problem, others: NDArray[np.intp], median: NDArray[np.float32], seed: int
 ) -> NDArray[np.intp]:
-    """Rows of others (n,) that surround a point: a sample by the flattened weights of largest
-    entropy.
-    """
+    """Rows of others (n,) around a point: drawn by flattened weights of largest entropy."""
     bias = problem.b[others]
     spread = float(np.subtract(*np.quantile(bias, [0.75, 0.25]))) / 1.35
     prior = np.clip((bias - np.median(bias)) / spread, -4, 4) if spread else np.zeros(len(bias))

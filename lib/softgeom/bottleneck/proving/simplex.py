@@ -29,9 +29,7 @@ class TooLargeError(RuntimeError):
 
 @dataclass(frozen=True)
 class Optimum:
-    """Value of the programme, weights l (k,) that attain it, and the z (d,) of the dual; z is None
-    after an early stop.
-    """
+    """Value, weights l (k,), and the dual's z (d,), which is None after an early stop."""
 
     value: Fraction
     weights: list[Fraction]
@@ -81,9 +79,7 @@ def best_margin(
 
 
 class _Table:
-    """The tableau: d + 1 rows and a row of reduced costs, over l (k columns), p (d), n (d) and the
-    right side.
-    """
+    """d + 1 rows and reduced costs, over l (k columns), p (d), n (d) and the right side."""
 
     def __init__(
         self,
@@ -133,9 +129,7 @@ class _Table:
         return next((j for j, value in enumerate(costs) if value < 0), None)
 
     def leaving(self, column: int) -> int:
-        """The row of least ratio; ties go to the smallest basic column (Bland). The programme is
-        bounded: one exists.
-        """
+        """The row of least ratio, ties to the smallest basic column (Bland): one exists."""
         best, best_ratio = -1, Fraction(0)
         for r, row in enumerate(self.rows):
             if row[column] > 0:

@@ -105,9 +105,7 @@ def _proven_together(
     classes: NDArray[np.intp],
     precision: NDArray[np.float32],
 ) -> dict[int, tuple[Captors, float]]:
-    """Proofs with room to spare, of those ``classes`` (n,) whose weights p (n, k) polishing
-    together makes hold.
-    """
+    """Proofs with room, of ``classes`` (n,) whose weights p (n, k) polishing makes hold."""
     if not len(classes):
         return {}
 
@@ -174,9 +172,7 @@ def _corrections(
     precision: NDArray[np.float32],
     r: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Changes ``p A mu`` (n, k) of weights that take residuals r (n, d) away, by preconditioned
-    conjugate gradients.
-    """
+    """Changes ``p A mu`` (n, k) that take residuals r (n, d) away, by conjugate gradients."""
 
     def lengths(X: NDArray[np.float32]) -> NDArray[np.float32]:
         """p (A x) of each class (n, k)."""
@@ -204,9 +200,7 @@ def _polish(
     rivals: NDArray[np.intp],
     p: NDArray[np.float32],
 ) -> Captors:
-    """One Newton step: weights ``p (1 + A^T mu)`` with ``A = [w_i - w_t ; 1]`` and mu such that v
-    vanishes.
-    """
+    """Newton's step: ``p (1 + A^T mu)``, ``A = [w_i - w_t ; 1]``, mu such that v vanishes."""
     kept = p > FORGET * p.max()
     A = np.column_stack([W[kept] - own, np.ones(int(kept.sum()), np.float32)])  # (k, d + 1)
     weights = p[kept].astype(np.float64)
@@ -241,9 +235,7 @@ def _minimise(
     b: NDArray[np.float32],
     precision: NDArray[np.float32],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Weights (n, k) after preconditioned descent on F at T = 1 (z is scaled by T), and |grad F|
-    beside its start (n,).
-    """
+    """Weights (n, k) after descent on F at T = 1 (z over T), and relative |grad F| (n,)."""
 
     def state(z: NDArray[np.float32]) -> tuple[NDArray[np.float32], ...]:
         lead = z @ W.T + b

@@ -130,9 +130,7 @@ def climb(
 
 
 def far_points(problem: Problem, classes: NDArray[np.intp]) -> NDArray[np.float32]:
-    """The far points of the region (n, D) in the directions from the mean row to those of classes
-    (n,).
-    """
+    """The region's far points (n, D) from the mean row towards those of classes (n,)."""
     return problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
 
 
@@ -145,9 +143,7 @@ def _climb_groups(
     steps: int,
     temperature: float,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Climb for all classes, those with working sets of similar size together: points (n, D), leads
-    of the best rival (n,).
-    """
+    """Climb with working sets of like size together: points (n, D), best rivals' leads (n,)."""
     sizes = np.array([len(rivals) for rivals in working])
     order, result, start = np.argsort(sizes, kind="stable"), Z.copy(), 0
     lead = np.full(len(Z), np.inf, np.float32)

@@ -31,9 +31,7 @@ TILE_BYTES = 256 * 2**20  # logits held at once: a device wants larger products 
 
 
 class Device:
-    """W' and b' of a problem, held on a device; ``look`` and ``ascend`` as in look.py and
-    ascent.py.
-    """
+    """W' and b' of a problem on a device; ``look`` and ``ascend`` as in look.py, ascent.py."""
 
     group_bytes = 256 * 2**20
 
@@ -54,9 +52,7 @@ class Device:
         return self.place.type in SINGLE
 
     def look(self, Z: NDArray[Any], classes: NDArray[np.intp], *, strongest: int) -> Look:
-        """Margins of ``classes`` (n,) at candidates ``Z`` (n, D), and the strongest rivals of those
-        that lose.
-        """
+        """Margins of ``classes`` (n,) at ``Z`` (n, D), and the losers' strongest rivals."""
         torch, C = self.torch, self.problem.classes
         X, t = self._put(Z), self._put(classes)
         each = torch.arange(len(Z), device=self.place)

@@ -80,9 +80,7 @@ def look(
 def _tiles(
     problem: Problem, Z: NDArray[Any], bias: NDArray[Any], dtype: Any
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield (slice of classes, logits (n, width)) over all classes; every tile may be
-    overwritten.
-    """
+    """Yield (slice of classes, logits (n, width)), which may be overwritten, over all classes."""
     width = max(256, TILE_BYTES // (max(1, len(Z)) * np.dtype(dtype).itemsize))
     for block in problem.row_blocks(dtype):
         rows = problem.rows(block, dtype)
@@ -102,9 +100,7 @@ def _merge(
     k: int,
     behind: NDArray[np.bool_],
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Keep the k largest logits seen so far of the candidates that are behind; the others' pools
-    stay unused.
-    """
+    """Keep the k largest logits so far of the candidates that are behind, in their pools."""
     width = min(k, Y.shape[1])
     fresh_logit = np.full((len(Y), width), -np.inf, Y.dtype)
     fresh_index = np.zeros((len(Y), width), np.intp)

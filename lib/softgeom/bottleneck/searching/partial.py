@@ -123,18 +123,14 @@ class PartialLook:
 def certify_by(
     checker: Checker, look: PartialLook, points: NDArray[np.float32], classes: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Certified lower bounds (n,) on the margins of classes (n,) at points (n, d), -inf outside the
-    set; below those of ``Checker.certify``.
-    """
+    """Certified lower bounds (n,) on margins at points (n, d), -inf outside the set."""
     return np.where(checker.contains(points), look.margins(points, classes), -np.inf)
 
 
 def partial_look(
     checker: Checker, points: Sequence[NDArray[Any]], classes: NDArray[np.intp]
 ) -> PartialLook | None:
-    """The partial look that costs least for classes (n,) at points (d,) like these, as far as a
-    sample of them tells; None where a full one does, or only that is valid.
-    """
+    """The cheapest partial look at such points (d,), by a sample; None where a full one is."""
     layer = checker.layer
     C, d = layer.W.shape
     if not all(checker.is_narrow(point) for point in points):

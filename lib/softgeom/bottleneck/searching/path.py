@@ -30,9 +30,7 @@ class Search:
 
 
 def follow_search(W: Array, b: Array, index: int, steps: int) -> Search:
-    """Follow the search for one class of a layer W (C, d), b (C,) until it wins or `steps`
-    reflections are made.
-    """
+    """Follow the search in W (C, d), b (C,) until the class wins or for `steps` steps."""
     x = W[index]
     points, winners = [x], list[int]()
     while len(winners) < steps and (i := int(np.argmax(W @ x + b))) != index:

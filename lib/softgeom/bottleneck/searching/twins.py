@@ -61,9 +61,7 @@ def _groups_of_equal_rows(layer: SoftmaxLayer) -> list[tuple[list[int], list[Bia
 
 
 def _near_groups(layer: SoftmaxLayer, features: FeatureSet) -> list[tuple[list[int], list[Bias]]]:
-    """Two or more equal effective rows with their effective biases: neighbours in one direction,
-    compared as fractions.
-    """
+    """Equal effective rows with biases: neighbours in one direction, compared exactly."""
     direction = np.random.default_rng(0).normal(size=layer.dimension)
     place, size = np.zeros(layer.classes), 0.0
     # what leaves float64 is not apart: compared exactly
