@@ -23,7 +23,7 @@ def test_a_linear_a_sequential_and_a_matrix():
     for given in (linear.weight, W):
         assert load_head(given).layer.b is None
     layer = SoftmaxLayer(W, b)
-    assert load_head(layer).layer is layer
+    assert load_head(layer).layer.W is layer.W
     assert load_head(layer, tokens=list("abcdefg")).layer.tokens == tuple("abcdefg")
 
 

@@ -4,9 +4,15 @@ built by hand here.
 
 from __future__ import annotations
 
+import os
+import pickle
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+import scipy.sparse
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softgeom as sg
@@ -34,61 +40,110 @@ MODULE = TwoHeads()
 STATE = {name: tensor.numpy() for name, tensor in MODULE.state_dict().items()}
 
 
+W, B = STATE[HEAD], STATE["lm_head.bias"]
+NAMES = list("abcdef")
+UNNAMED = ("layer", "array", "list", "tensor", "sparse", "frame", "pair", "estimator")
+NAMED = ("module", "state", "npz", "safetensors", "pt", "pkl")
+
+
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """The same two layers as each kind of model; a matrix and a layer hold one of them."""
+    """The same two layers as each kind of model; what has no names holds one of them."""
     from safetensors.numpy import save_file
 
     folder = tmp_path_factory.mktemp("models")
     np.savez(folder / "a.npz", **STATE)
     save_file(STATE, folder / "a.safetensors")
     torch.save(MODULE.state_dict(), folder / "a.pt")
-    W, b = STATE[HEAD], STATE["lm_head.bias"]
+    (folder / "a.pkl").write_bytes(pickle.dumps(STATE))
+    estimator = SimpleNamespace(coef_=W, intercept_=B, classes_=np.array(NAMES), fit=None)
     return {
-        "layer": sg.SoftmaxLayer(W, b),
+        "layer": sg.SoftmaxLayer(W, B),
         "array": W,
+        "list": W.tolist(),
         "tensor": torch.from_numpy(W),
+        "sparse": scipy.sparse.csr_array(W),
+        "frame": pd.DataFrame(W, index=NAMES),
+        "pair": (pd.DataFrame(W), torch.from_numpy(B)),
+        "estimator": estimator,
         "module": MODULE,
-        **{suffix: folder / f"a.{suffix}" for suffix in ("npz", "safetensors", "pt")},
+        "state": {"state_dict": MODULE.state_dict(), "epoch": 3},
+        **{suffix: folder / f"a.{suffix}" for suffix in ("npz", "safetensors", "pt", "pkl")},
     }
 
 
-def expected(kind, weight, bias, without_bias):
-    """(W, b) that the options mean, None where they cannot be meant."""
+def expected(kind, weight, bias, tokens, without_bias, labels_confirmed):
+    """The layer that the options mean, built by hand; None where they cannot be meant."""
     if bias is not None and without_bias:
         return None
-    if kind in ("layer", "array", "tensor"):
-        fits = bias is None or (kind != "layer" and isinstance(bias, np.ndarray))
-        if weight is not None or not fits:
+    chosen, b = HEAD, None
+    if kind in UNNAMED:
+        if weight is not None or isinstance(bias, str):
             return None
-        own = STATE["lm_head.bias"] if kind == "layer" and not without_bias else None
-        return STATE[HEAD], own if bias is None else bias
-    if isinstance(bias, np.ndarray) or weight == "no.such" or bias == "no.such":
+        has_bias = kind in ("layer", "pair", "estimator")
+        b = B if has_bias and not without_bias else None
+    else:
+        chosen = {None: VALUE if kind == "module" else HEAD}.get(weight, weight)
+        if chosen == "lm_head":
+            if kind != "module":
+                return None
+            chosen = HEAD
+        if chosen not in STATE or (isinstance(bias, str) and bias not in STATE):
+            return None
+        named = bias if isinstance(bias, str) else chosen.replace("weight", "bias")
+        b = None if without_bias else STATE[named]
+    if isinstance(bias, np.ndarray):
+        b = bias
+    classes = len(STATE[chosen])
+    if b is not None and len(b) != classes:
         return None
-    chosen = weight or (VALUE if kind == "module" else HEAD)
-    b = None if without_bias else STATE[bias or chosen.replace("weight", "bias")]
-    return None if b is not None and len(b) != len(STATE[chosen]) else (STATE[chosen], b)
+    names = NAMES if kind in ("frame", "estimator") else None
+    if isinstance(tokens, dict):
+        if classes < len(tokens) and not labels_confirmed:
+            return None
+        names = [{i: t for t, i in tokens.items()}.get(i) for i in range(classes)]
+    elif tokens is not None:
+        names = fitted(list(tokens), classes, labels_confirmed)
+        if names is None:
+            return None
+    return sg.SoftmaxLayer(STATE[chosen], b, names)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def fitted(names, classes, confirmed):
+    """A list of names as a network that reads text lines has them; None where it does not fit."""
+    missing = classes - len(names)
+    if missing in (0, 1, 2):
+        return ["<blank>"] * (missing > 0) + names + [" "] * (missing == 2)
+    return (names + [f"<unused {i}>" for i in range(len(names), classes)])[
+        :classes
+    ] * confirmed or None
+
+
+@settings(max_examples=int(os.environ.get("DRAWN_CALLS", "300")), deadline=None)
 @given(
-    kind=st.sampled_from(["layer", "array", "tensor", "module", "npz", "safetensors", "pt"]),
-    weight=st.sampled_from([None, HEAD, VALUE, "no.such"]),
-    bias=st.sampled_from([None, "spare", "value.bias", "no.such", VECTOR]),
+    kind=st.sampled_from(UNNAMED + NAMED),
+    weight=st.sampled_from([None, None, HEAD, VALUE, "lm_head", "no.such"]),
+    bias=st.sampled_from([None, None, "spare", "value.bias", "no.such", VECTOR, VECTOR[:OTHER]]),
+    tokens=st.sampled_from(
+        [None, NAMES, NAMES[:OTHER], "ab", pd.Index(NAMES), {t: i for i, t in enumerate(NAMES)}]
+    ),
     without_bias=st.booleans(),
-    revision=st.sampled_from([None, None, "main"]),
+    labels_confirmed=st.booleans(),
+    revision=st.sampled_from([None, None, None, "main"]),
 )
-def test_an_option_acts_or_is_refused(models, kind, weight, bias, without_bias, revision):
-    options = {"weight": weight, "bias": bias, "without_bias": without_bias, "revision": revision}
-    meant = expected(kind, weight, bias, without_bias)
+def test_an_option_acts_or_is_refused(models, kind, revision, tokens, **options):
+    tokens = list(tokens) if isinstance(tokens, str) else tokens
+    options["tokens"] = tokens
+    meant = expected(kind, **options)
     if meant is None or revision is not None:
         with pytest.raises(ValueError, match=r"\.$"):
-            load_head(models[kind], **options)
+            load_head(models[kind], revision=revision, **options)
         return
     layer = load_softmax_layer(models[kind], **options)
-    np.testing.assert_array_equal(layer.W, meant[0])
-    assert (layer.b is None) == (meant[1] is None)
-    assert layer.b is None or np.array_equal(layer.b, meant[1])
+    np.testing.assert_array_equal(layer.W, meant.W)
+    assert (layer.b is None) == (meant.b is None)
+    assert layer.b is None or np.array_equal(layer.b, meant.b)
+    assert layer.tokens == meant.tokens
 
 
 def test_verdicts_with_a_bias_are_those_of_the_layer_with_it():
@@ -118,15 +173,62 @@ def test_a_bound_beside_a_feature_set_is_refused(bound):
         sg.scan(np.eye(3), features=sg.Ball(1.0), bound=bound)
 
 
-@pytest.mark.parametrize("model", [[[1.0, 2.0]], {"W": np.eye(2)}, 3, None])
-def test_what_is_no_model_is_one_sentence(model):
-    with pytest.raises(ValueError, match=f"a {type(model).__name__} is not a model"):
-        sg.scan(model)
+@pytest.mark.parametrize(
+    ("model", "point"),
+    [
+        (3, "a int is not a model"),
+        (None, "a NoneType is not a model"),
+        ({"epoch": 3}, "without tensors is not a model"),
+        ([[1.0, 2.0]], "1 class has nothing to choose from"),
+        ([[1.0], [1.0, 2.0]], "W is not an array of numbers"),
+        (pd.DataFrame({"a": ["x", "y"]}), "W must be an array of real numbers"),
+        (SimpleNamespace(fit=None), "pass the fitted linear model itself"),
+        (SimpleNamespace(coef_=np.eye(3), support_vectors_=0), "between pairs of classes"),
+        (SimpleNamespace(coef_=np.ones(3), intercept_=0.0), "not one row a class"),
+    ],
+)
+def test_what_is_no_model_is_one_sentence(model, point):
+    with pytest.raises(ValueError, match=point):
+        sg.load(model)
+
+
+def test_names_that_give_no_order_are_refused():
+    for tokens in ({"a", "b", "c"}, 3, {"a": "b"}):
+        with pytest.raises(ValueError, match="tokens"):
+            sg.load(np.eye(3), tokens=tokens)
+
+
+def test_a_bias_is_not_read_against_the_names_of_the_classes():
+    frame, b = pd.DataFrame(np.eye(3), index=list("abc")), pd.Series([1.0, 2, 3], list("cab"))
+    for model, bias in (((frame, b), None), (frame, b)):
+        with pytest.raises(ValueError, match="index of the bias"):
+            sg.load(model, bias=bias)
+    np.testing.assert_array_equal(sg.load(frame, bias=b[list("abc")]).layer.b, [2, 3, 1])
+
+
+def test_linear_models_of_scikit_learn_decide_as_their_layer_does():
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    for classes in (2, 5):
+        y = np.array(list("vwxyz"))[np.argmax(X @ rng.standard_normal((3, classes)), 1)]
+        model = linear_model.LogisticRegression().fit(X, y)
+        layer = sg.load(model).layer
+        assert [layer.tokens[t] for t in layer.logits(X).argmax(1)] == model.predict(X).tolist()
+    with pytest.raises(ValueError, match="SVC decides between pairs"):
+        sg.load(pytest.importorskip("sklearn.svm").SVC(kernel="linear").fit(X, y))
+
+
+def test_a_weight_norm_gives_the_matrix_that_is_multiplied_with():
+    linear = torch.nn.Linear(2, 5)
+    model = torch.nn.Sequential(torch.nn.utils.parametrizations.weight_norm(linear))
+    for options in ({}, {"weight": "0"}, {"weight": "0.weight"}):
+        np.testing.assert_array_equal(sg.load(model, **options).layer.W, linear.weight.detach())
 
 
 def test_hidden_entries_of_a_masked_array_are_not_read():
     hidden = np.ma.masked_array(np.eye(3), mask=np.eye(3))
     with pytest.raises(ValueError, match="W is a masked array"):
         sg.scan(hidden)
-    with pytest.raises(ValueError, match="b is a masked array"):
+    with pytest.raises(ValueError, match="bias is a masked array"):
         sg.scan(np.eye(3), bias=np.ma.masked_equal([1.0, 2.0, 3.0], 2))

@@ -155,17 +155,17 @@ def _bias_of(
     """The bias, whether it shows that the matrix is stored as (d, C), and why."""
     rows, columns = store.shape(weight)
     sibling = _sibling(store, weight)
+    transposed = sibling is not None and _size(store, sibling) == columns != rows
     if without_bias:
         return (
             None,
-            False,
+            transposed,
             ((f"its bias {plain(sibling)} is left out, as asked",) if sibling else ()),
         )
     if bias is not None:
         require(store, bias, (1, 2))
         return bias, False, (f"with the bias {plain(bias)}, as named",)
     if sibling is not None:
-        transposed = _size(store, sibling) == columns != rows
         note = (
             ", whose length says that the matrix is stored as (features, classes)"
             if transposed

@@ -14,10 +14,24 @@ from typing import Any
 
 import numpy as np
 
+from softgeom.checkpoints.opened import Opened
 from softgeom.checkpoints.token_strings import decode_bytes
+from softgeom.source import Source
 
 _FLOATS = {"F64", "F32", "F16", "BF16"}
 _LARGEST = 2**34  # numbers of one matrix: 128 GB in float64, which no vocabulary has
+
+
+def open_gguf(path: Path) -> Opened:
+    """One file, with the vocabulary that it carries."""
+    store = GgufStore(path)
+
+    def names(classes: int, confirmed: bool) -> tuple[tuple[str, ...] | None, str | None]:
+        if store.tokens is None or len(store.tokens) != classes:
+            return None, None
+        return store.tokens, "names from the file's own vocabulary"
+
+    return Opened(store, Source(path.name, "local", "gguf"), names=names, notes=store.notes)
 
 
 class GgufStore:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,71 @@ _DEEPEST = 6  # levels of a JSON file that are searched for names
 
 class LabelsError(ValueError):
     """Names that do not fit the classes."""
+
+
+def choose_names(
+    tokens: Any,
+    classes: int,
+    own: Callable[[int, bool], tuple[Sequence[str] | None, str | None]] | None,
+    beside: Path | None,
+    *,
+    confirmed: bool = False,
+) -> tuple[Sequence[str] | None, list[str]]:
+    """The names of C classes, None where there are none, and how they were found: those that the
+    caller gives, else the model's own, else those of the one file beside it that fits.
+
+    Parameters
+    ----------
+    tokens : path, sequence of str, mapping or None
+        A file of names, C names, or a vocabulary (token to number, or number to token).
+    classes : int
+        C.
+    own : callable or None
+        As in `opened.Opened`.
+    beside : Path or None
+        The model's file.
+    confirmed : bool
+        Take names of another number too.
+
+    Raises
+    ------
+    ValueError
+        When names that are given, or the model's own, do not fit.
+    """
+    if tokens is not None:
+        named, how = _given(tokens, classes, confirmed)
+        return named, [how]
+    notes = []
+    if own is not None:
+        found, note = own(classes, confirmed)
+        notes = [note] if note else []
+        if found is not None:
+            return found, notes
+    near = labels_beside(beside, classes) if beside is not None else None
+    return (None, notes) if near is None else (near[0], [*notes, near[1]])
+
+
+def _given(tokens: Any, classes: int, confirmed: bool) -> tuple[Sequence[str], str]:
+    if isinstance(tokens, str | Path):
+        return read_labels(tokens, classes, confirmed=confirmed)
+    if isinstance(tokens, Mapping):
+        numbered = next(_lists_of_names(_plain_keys(tokens), 0), None)
+        if not isinstance(numbered, dict):
+            raise ValueError("tokens is a mapping, but neither from token to number nor back.")
+        return _by_number(numbered, classes, "tokens", confirmed=confirmed), "names as given"
+    if isinstance(tokens, Set) or not isinstance(tokens, Iterable):
+        raise ValueError(
+            f"tokens is a {type(tokens).__name__}, which gives no order of classes: pass a "
+            "file, a list of strings, or a mapping from token to number."
+        )
+    listed = [str(token) for token in tokens]
+    fitted, how = fit_labels(listed, classes, "tokens", confirmed=confirmed)
+    return fitted, f"names as given{how}"
+
+
+def _plain_keys(tokens: Mapping[Any, Any]) -> dict[str, Any]:
+    """As JSON has it: keys are strings, whole numbers are int."""
+    return {str(k): v if isinstance(v, str) else int(v) for k, v in tokens.items()}
 
 
 def read_labels(
@@ -202,7 +267,7 @@ def _literal_list(path: Path, variable: str, classes: int) -> tuple[str, list[st
 
 
 def _by_number(
-    names: dict[int, str], classes: int, path: Path, *, confirmed: bool
+    names: dict[int, str], classes: int, path: Path | str, *, confirmed: bool
 ) -> tuple[str, ...]:
     """Ids are written down: what has none is a padding row."""
     if any(index < 0 for index in names):

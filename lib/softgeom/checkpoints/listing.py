@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from softgeom.checkpoints.choosing import candidates
-from softgeom.checkpoints.loading import open_store
-from softgeom.checkpoints.onnx_graph import OnnxGraph
+from softgeom.checkpoints.formats import open_model
 
 Candidate = tuple[str, tuple[int, ...], str | None]
 
@@ -19,10 +18,4 @@ def list_candidates(path: Path) -> list[Candidate]:
     ValueError
         When the file cannot be read.
     """
-    if path.suffix == ".onnx":
-        return [
-            (name, shape, None)
-            for name, shape in OnnxGraph(path).matrices().items()
-            if min(shape) > 1
-        ]
-    return candidates(open_store(path))
+    return candidates(open_model(str(path)).store)

@@ -16,6 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from softgeom.checkpoints.choosing import Choice
+from softgeom.checkpoints.opened import Asked, Opened, Shown
+from softgeom.checkpoints.tensors import ArrayStore
+from softgeom.layer import Ellipsoid
+from softgeom.source import Source
+
 _FIELDS = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "seq_len")
 _HEADER_BYTES = 4 * len(_FIELDS)
 _LARGEST = 2**24  # no size of a model in this format comes near; a header beyond it is not a header
@@ -136,6 +142,24 @@ def load_llama2c(model: str | Path, tokenizer: str | Path) -> Any:
     config, weights = read_llama2c(model)
     tokens, scores = read_llama2c_tokenizer(tokenizer, config.vocab_size)
     return llama.from_llama2c(config, weights, tokens, scores)
+
+
+def open_llama2c(path: Path) -> Opened:
+    """The last matrix of a llama2.c file, behind its last normalisation."""
+    config, weights = read_llama2c(path)
+    store = ArrayStore(weights, str(path))
+    weight = "tok_embeddings" if config.tied else "output"
+
+    def show(asked: Asked) -> Shown:
+        if asked.weight is not None or asked.bias is not None:
+            raise ValueError(
+                f"{path} is a llama2.c file, whose tensors have no names to choose from."
+            )
+        return Shown(
+            store, Choice(weight, None, False, ()), features=Ellipsoid.rms_norm(weights["norm"])
+        )
+
+    return Opened(store, Source(path.name, "local", "llama2.c"), show=show)
 
 
 def looks_like_llama2c(path: Path) -> bool:

@@ -12,6 +12,7 @@ anything is allocated.
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 import tokenize
@@ -25,7 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
+from softgeom.checkpoints.choosing import Choice, choose
+from softgeom.checkpoints.conventions import require
+from softgeom.checkpoints.labels import fit_labels
+from softgeom.checkpoints.opened import Asked, Opened, Shown
 from softgeom.checkpoints.tensors import plain
+from softgeom.source import Source
 
 # (weight, whether it is stored as (d, C), bias): the untied output first, since an embedding stands
 # beside it unused.
@@ -187,37 +193,38 @@ class NpzStore:
         )
 
 
-def find_names(store: NpzStore) -> tuple[str, bool, str | None] | None:
-    """The names of the layer in a store.
-
-    Parameters
-    ----------
-    store : NpzStore
-        An opened file.
-
-    Returns
-    -------
-    (weight, transposed, bias) or None
-        `transposed` tells that the weight is stored as (d, C); the bias is None where the file has
-        none.
+def open_npz(path: Path) -> Opened:
+    """One file, with the layer that its names show, and the names of classes in its array
+    ``tokens``.
     """
+    store = NpzStore(path)
+    known = any(weight in store.names() for weight, _, _ in CONVENTIONS)
+    return Opened(
+        store,
+        Source(path.name, "local", "npz"),
+        show=functools.partial(_show, store) if known else None,
+        names=functools.partial(_names, store) if "tokens" in store.names() else None,
+    )
+
+
+def _show(store: NpzStore, asked: Asked) -> Shown:
+    if asked.weight is not None:
+        choice = choose(store, {}, asked.weight, asked.bias, without_bias=asked.without_bias)
+        return Shown(store, choice)
     present = set(store.names())
-    for weight, transposed, bias in CONVENTIONS:
-        if weight in present:
-            return weight, transposed, bias if bias in present else None
-    return None
+    weight, transposed, bias = next(row for row in CONVENTIONS if row[0] in present)
+    known = asked.bias or (bias if bias in present else None)
+    kept = None if asked.without_bias or known is None else require(store, known, (1, 2))
+    return Shown(store, Choice(require(store, weight, (2,)), kept, transposed, ()))
 
 
-def stored_tokens(store: NpzStore) -> tuple[str, ...] | None:
-    """Token strings from an array named ``tokens`` beside the weights; None where there is none.
+def _names(store: NpzStore, classes: int, confirmed: bool) -> tuple[tuple[str, ...], str]:
+    fitted, how = fit_labels(_stored_tokens(store), classes, "tokens", confirmed=confirmed)
+    return fitted, f"names as given{how}"
 
-    Raises
-    ------
-    ValueError
-        When the array is not a list of strings.
-    """
-    if "tokens" not in store.names():
-        return None
+
+def _stored_tokens(store: NpzStore) -> tuple[str, ...]:
+    """Token strings from the array ``tokens``; ValueError when it is not a list of strings."""
     shape, array = store.shape("tokens"), store.read("tokens")
     if len(shape) != 1 or array.dtype.kind not in "US":
         raise ValueError(

@@ -13,6 +13,7 @@ What stands in front of the layer says where its inputs lie (`activation.py`). M
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +22,15 @@ from typing import Any
 import numpy as np
 
 from softgeom.checkpoints.activation import Activation, activation_of
+from softgeom.checkpoints.choosing import Choice
+from softgeom.checkpoints.labels import LabelsError, fit_labels
 from softgeom.checkpoints.onnx_graph import OnnxGraph, attributes, dequantise, inputs
-from softgeom.checkpoints.tensors import plain
+from softgeom.checkpoints.opened import Asked, Opened, Shown
+from softgeom.checkpoints.tensors import ArrayStore, plain
+from softgeom.source import Source
+
+# what a graph adds to the product has no name of its own
+_BIAS = "what the graph adds"
 
 # Operators through which the order of the classes at one position is unchanged, or that only
 # compute what is subtracted or divided by.
@@ -60,8 +68,6 @@ class OnnxHead:
     ----------
     W : ndarray (C, d)
     b : ndarray (C,) or None
-    tokens : tuple of str or None
-        The raw lines of the metadata entry `character`, where there is one.
     weight_name : str
         The constant that W is.
     activation : Activation or None
@@ -74,7 +80,6 @@ class OnnxHead:
 
     W: np.ndarray
     b: np.ndarray | None
-    tokens: tuple[str, ...] | None
     weight_name: str
     activation: Activation | None = None
     notes: tuple[str, ...] = ()
@@ -99,6 +104,68 @@ def read_onnx_head(path: Path, weight: str | None = None) -> OnnxHead:
     """
     graph = OnnxGraph(path)
     return _head(graph, *_found(graph, weight))
+
+
+def open_onnx(path: Path) -> Opened:
+    """A graph, with the layer before its output (or the product that is named)."""
+    graph = OnnxGraph(path)
+    found = functools.cache(lambda weight: _head(graph, *_found(graph, weight)))
+    # the names of classes belong to the file, not to one of its products
+    written = graph.metadata.get("character")
+    return Opened(
+        _Constants(graph, str(path)),
+        Source(path.name, "local", "onnx"),
+        show=lambda asked: _show(found(asked.weight), asked, str(path)),
+        names=None if written is None else functools.partial(_names, written),
+    )
+
+
+class _Constants(ArrayStore):
+    """The matrices of a graph, for a reader to choose from."""
+
+    def __init__(self, graph: OnnxGraph, label: str) -> None:
+        super().__init__({}, label, {"format": "onnx"})
+        self._graph = graph
+
+    def names(self) -> list[str]:
+        return [name for name, shape in self._graph.matrices().items() if min(shape) > 1]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._graph.matrices()[name]
+
+    def read(self, name: str) -> np.ndarray:
+        return self._graph.constant(name)
+
+
+def _show(found: OnnxHead, asked: Asked, label: str) -> Shown:
+    if asked.bias is not None:
+        raise ValueError(
+            "an ONNX graph shows its bias itself: leave --bias out (--no-bias ignores the bias)."
+        )
+    name = plain(found.weight_name)
+    left_out = found.b is not None and asked.without_bias
+    b = None if asked.without_bias else found.b
+    notes = [*found.notes, f"W is {name}, {'with' if b is not None else 'without'} bias"]
+    tensors = {name: found.W} | ({} if b is None else {_BIAS: b})
+    return Shown(
+        ArrayStore(tensors, label),
+        Choice(
+            name,
+            None if b is None else _BIAS,
+            False,
+            (*notes, *(["its bias is left out, as asked"] if left_out else [])),
+        ),
+        found.activation,
+    )
+
+
+def _names(lines: str, classes: int, confirmed: bool) -> tuple[tuple[str, ...] | None, str | None]:
+    label = "the metadata entry 'character'"
+    try:
+        fitted, how = fit_labels(lines.split("\n"), classes, label, confirmed=confirmed)
+    except LabelsError as error:
+        return None, f"no names: {error}"
+    return fitted, f"names from {label}{how}"
 
 
 def last_product(graph: OnnxGraph, weight: str | None = None) -> Any:
@@ -376,16 +443,8 @@ def _head(graph: OnnxGraph, node: Any, after: _After) -> OnnxHead:
             f"{'the output' if graph.outputs else 'the end'}: {node.op_type}"
         ),
     )
-    characters = graph.metadata.get("character")
-    lines = None if characters is None else tuple(characters.split("\n"))
     return OnnxHead(
-        np.ascontiguousarray(W),
-        b,
-        lines,
-        graph.root(name),
-        activation_of(graph, x),
-        tuple(notes),
-        x,
+        np.ascontiguousarray(W), b, graph.root(name), activation_of(graph, x), tuple(notes), x
     )
 
 

@@ -46,7 +46,7 @@ class ArrayStore:
     Parameters
     ----------
     arrays : mapping
-        Name to array-like with `shape`; converted by `to_numpy` only when it is read.
+        Name to array-like with `shape`; converted only when it is read.
     label : str
         Where they came from, for messages.
     provenance : mapping, optional
@@ -67,7 +67,7 @@ class ArrayStore:
         return tuple(int(n) for n in self._arrays[name].shape)
 
     def read(self, name: str) -> np.ndarray:
-        return np.asarray(self._arrays[name])
+        return np.asanyarray(self._arrays[name])  # a masked array stays one: its mask is refused
 
 
 class MergedStore:

@@ -9,14 +9,18 @@ reshapes and dequantisation behind the layer change no order of its outputs. Mat
 
 from __future__ import annotations
 
+import functools
 import mmap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from softgeom.checkpoints.activation import Activation, named_activation
+from softgeom.checkpoints.choosing import choose
 from softgeom.checkpoints.flatbuffer import DAMAGE, Table
+from softgeom.checkpoints.opened import Asked, Opened, Shown
+from softgeom.source import Source
 
 _ADD, _AVERAGE_POOL, _CONV, _DEPTHWISE, _DEQUANTIZE, _FULLY_CONNECTED, _LOGISTIC = (
     0,
@@ -61,6 +65,26 @@ _FUSED = {1: "ReLU", 3: "ReLU", 4: "tanh"}
 _MONOTONE = {0, 4}  # nothing fused to the last layer, or tanh; a ReLU there would tie what it clips
 _FLOATS = {0: "<f4", 1: "<f2", 10: "<f8"}
 _STEPS = 1000  # of a walk: a graph that is damaged may have circles
+
+
+def open_tflite(path: Path) -> Opened:
+    """One file, with the layer before its output, unless another matrix is named."""
+    store = TfliteStore(path)
+    return Opened(store, Source(path.name, "local", "tflite"), show=functools.partial(_show, store))
+
+
+def _show(store: TfliteStore, asked: Asked) -> Shown:
+    weight, bias, activation, how = asked.weight, asked.bias, None, ()
+    without_bias = asked.without_bias
+    if weight is None:
+        found = store.head()
+        weight, activation = found.weight, found.activation
+        bias = None if asked.without_bias else asked.bias or found.bias
+        # the graph shows that there is none: no name is taken for one
+        without_bias = bias is None
+        how = ("the fully connected layer before the output",)
+    choice = choose(store, {}, weight, bias, without_bias=without_bias)
+    return Shown(store, replace(choice, why=(*how, *choice.why)), activation)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,149 @@
+"""From what a model is called to its tensors: the file, folder, released model or hub model behind
+a name, opened by the table of formats.
+
+A new format is one row of `FORMATS`: a suffix, and a callable from the path to a `TensorStore`, or
+to an `Opened` where the format says more than names and shapes.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from softgeom.checkpoints.activation import named_activation
+from softgeom.checkpoints.folder import find_token_file, open_folder
+from softgeom.checkpoints.gguf_file import open_gguf
+from softgeom.checkpoints.hub import HubModel, cached_snapshot
+from softgeom.checkpoints.labels import read_labels, read_tokens
+from softgeom.checkpoints.llama2c import looks_like_llama2c, open_llama2c
+from softgeom.checkpoints.npz import open_npz
+from softgeom.checkpoints.onnx_head import open_onnx
+from softgeom.checkpoints.opened import NamesOf, Opened
+from softgeom.checkpoints.plain_pickle import open_plain_pickle
+from softgeom.checkpoints.released import RELEASED
+from softgeom.checkpoints.safetensors_file import open_safetensors
+from softgeom.checkpoints.state_dict import open_state_dict
+from softgeom.checkpoints.tensors import TensorStore, plain
+from softgeom.checkpoints.tflite_file import open_tflite
+from softgeom.source import Source, hub_reachable
+
+_HUB_ID = re.compile(r"[\w][\w.-]*(?:/[\w.-]+)?")
+
+
+def _open_bin(path: Path) -> Opened | TensorStore:
+    return open_llama2c(path) if looks_like_llama2c(path) else open_state_dict(path)
+
+
+FORMATS: dict[str, Callable[[Path], TensorStore | Opened]] = {
+    ".npz": open_npz,
+    ".onnx": open_onnx,
+    ".safetensors": open_safetensors,
+    ".gguf": open_gguf,
+    ".tflite": open_tflite,
+    ".pkl": open_plain_pickle,
+    ".bin": _open_bin,
+    ".ckpt": open_state_dict,
+    ".pt": open_state_dict,
+    ".pth": open_state_dict,
+}
+
+
+def open_model(model: str, revision: str | None = None) -> Opened:
+    """The model of this name: a file or folder here before a released model before one on the hub.
+
+    Raises
+    ------
+    ValueError
+        When there is none of the name, its format is unknown or its file damaged, or a revision is
+        given that has no meaning with it.
+    """
+    path = Path(model)
+    if path.exists() or model in RELEASED:
+        refuse_revision(revision, f"{plain(model)}, which is not read from the hub")
+    if path.is_dir():
+        return _open_folder(path)
+    if path.is_file():
+        return open_file(path)
+    if model in RELEASED:
+        return _open_released(model)
+    if not _HUB_ID.fullmatch(model) or path.suffix in FORMATS:
+        raise ValueError(
+            f"there is no file or folder {plain(model)!r}; a model on the hub is called "
+            f"owner/name, released ones {', '.join(RELEASED)}."
+        )
+    if not hub_reachable() and (folder := cached_snapshot(model, revision)) is not None:
+        opened = _open_folder(folder)
+        return replace(opened, source=Source(model, "hub", opened.source.detail, folder.name))
+    return _open_on_hub(HubModel(model, revision))
+
+
+def open_file(path: Path) -> Opened:
+    """A local file, by its suffix."""
+    if not path.stat().st_size:
+        raise ValueError(f"{path} is empty: fetch or write the file again.")
+    if path.suffix not in FORMATS:
+        raise ValueError(
+            f"{path} has no known format: {', '.join(FORMATS)}, a model folder, or a hub id."
+        )
+    opened = FORMATS[path.suffix](path)
+    if isinstance(opened, Opened):
+        return replace(opened, beside=path)
+    return Opened(opened, Source(path.name, "local", _kind(opened)), beside=path)
+
+
+def refuse_revision(revision: str | None, what: str) -> None:
+    """ValueError when a revision is given."""
+    if revision is not None:
+        raise ValueError(f"a revision ({plain(revision)}) has no meaning for {what}.")
+
+
+def _kind(store: TensorStore) -> str:
+    return store.provenance.get("format", "model folder")
+
+
+def _open_folder(folder: Path) -> Opened:
+    store, config = open_folder(folder)
+    vocabulary = find_token_file(folder)
+    names = None if vocabulary is None else functools.partial(_vocabulary, vocabulary)
+    return Opened(store, Source(folder.name, "local", _kind(store)), config, names=names)
+
+
+def _vocabulary(file: Path, classes: int, confirmed: bool) -> tuple[tuple[str, ...], str]:
+    return read_tokens(file, classes, confirmed=confirmed), f"names from {file.name}"
+
+
+def _open_released(name: str) -> Opened:
+    released = RELEASED[name]
+    path, labels = released.fetch()
+    opened = open_file(path)
+    names: NamesOf | None = opened.names
+    if labels is not None:
+        names = lambda C, confirmed: read_labels(labels, C, confirmed=confirmed)  # noqa: E731
+    step = named_activation(released.activation) if released.activation else None
+    return replace(opened, source=released.source, names=names, activation=step)
+
+
+def _open_on_hub(model: HubModel) -> Opened:
+    store, config = model.open()
+    kind = store.provenance.get("format", "safetensors")
+
+    def names(classes: int, confirmed: bool) -> tuple[tuple[str, ...] | None, str | None]:
+        vocabulary = model.token_file()
+        if vocabulary is None:
+            return None, None
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / vocabulary[0]
+            file.write_bytes(vocabulary[1])
+            try:
+                return _vocabulary(file, classes, confirmed)
+            except ValueError as error:  # told of the hub's file, not of the copy here
+                raise ValueError(
+                    str(error).replace(str(file), f"{model.repo_id}/{file.name}")
+                ) from error
+
+    source = Source(model.repo_id, "hub", kind, revision=model.commit)
+    return Opened(store, source, config, names=names)

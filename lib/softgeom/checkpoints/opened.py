@@ -1,0 +1,88 @@
+"""A model that is open: its tensors by name, before any number of them is read, and what its kind
+says of the last layer by itself.
+
+Most formats hold named tensors and nothing else; `choosing` then finds the layer by the names. A
+graph (ONNX, TFLite), a file with names of its own (`.npz`) and an object in memory show more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from softgeom.checkpoints.activation import Activation
+from softgeom.checkpoints.choosing import Choice
+from softgeom.checkpoints.tensors import TensorStore
+from softgeom.layer import Ellipsoid
+from softgeom.source import Source
+
+# names of C classes that the model holds itself, and a sentence about them; asked with C and
+# whether names of another number are to be taken
+NamesOf = Callable[[int, bool], tuple[Sequence[str] | None, str | None]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the caller says about the layer: names of its tensors, and whether its bias counts."""
+
+    weight: str | None = None
+    bias: str | None = None
+    without_bias: bool = False
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The layer that a format shows.
+
+    Attributes
+    ----------
+    store : TensorStore
+        Holds the tensors that were chosen.
+    choice : Choice
+        Which they are, and why.
+    activation : Activation or None
+        The step in front of them.
+    features : Ellipsoid or None
+        Where that step lets the features lie, when no name in the store tells it.
+    """
+
+    store: TensorStore
+    choice: Choice
+    activation: Activation | None = None
+    features: Ellipsoid | None = None
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model of any format.
+
+    Attributes
+    ----------
+    store : TensorStore
+        Its tensors.
+    source : Source
+        Where they are from.
+    config : mapping
+        `config.json`, empty where there is none.
+    show : callable or None
+        The layer that the format itself shows, for what is asked; None where names decide.
+    names : callable or None
+        Class names that the model itself holds.
+    beside : Path or None
+        The file in whose folder class names may lie.
+    activation : Activation or None
+        The step in front of the layer, where it is known from elsewhere than the tensors.
+    notes : list of str
+        What happened to tensors as they were read.
+    """
+
+    store: TensorStore
+    source: Source
+    config: Mapping[str, Any] = field(default_factory=dict)
+    show: Callable[[Asked], Shown] | None = None
+    names: NamesOf | None = None
+    beside: Path | None = None
+    activation: Activation | None = None
+    notes: Sequence[str] = ()
