@@ -57,13 +57,8 @@ def norm_up(V: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def as_floats(given: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Numbers as float64 where each is one exactly.
-
-    Raises
-    ------
-    ValueError
-        If an entry is no real number, or would change: int64 2^53 + 1, most longdoubles,
-        Fraction(1, 3).
+    """Numbers as float64 where each is one exactly. ValueError if an entry is no real number, or
+    would change: int64 2^53 + 1, most longdoubles, Fraction(1, 3).
     """
     array = np.asarray(given)
     if array.dtype.kind == "c":

@@ -22,12 +22,8 @@ except ImportError:  # Windows has no locks of this kind
 @contextmanager
 def alone(folder: str | Path) -> Iterator[None]:
     """Nobody else works into the folder while the block runs: a lock of the system's on the folder
-    itself, which leaves no file behind and ends with its process, however that ends.
-
-    Raises
-    ------
-    ValueError
-        When another process is at work in the folder.
+    itself, which leaves no file behind and ends with its process, however that ends. ValueError if
+    another process is at work in the folder.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -52,13 +48,8 @@ def alone(folder: str | Path) -> Iterator[None]:
 @contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
     """The name of a fresh file to write, which takes the place of `path` when the block has ended
-    without an error.
-
-    Raises
-    ------
-    OSError
-        When the disk is full or the folder cannot be written to: it names `path`, where the old
-        content, if any, still stands.
+    without an error. OSError if the disk is full or the folder cannot be written to: it names
+    `path`, where the old content, if any, still stands.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")

@@ -54,12 +54,8 @@ def load_block(
     classes: NDArray[np.intp],
     known: Mapping[str, Any],
 ) -> list[Finding]:
-    """The findings of a finished block, proven again, in the order of its classes (n,).
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged or was edited, or is about something else.
+    """The findings of a finished block, proven again, in the order of its classes (n,). ValueError
+    if the file is damaged or was edited, or is about something else.
     """
     stored, findings = load_findings(path, layer, known)
     by_class = {f.index: f for f in findings}

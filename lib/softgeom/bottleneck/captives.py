@@ -41,12 +41,8 @@ def heaviest_captors(
     scan: Scan, index: int, count: int | None = None
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """The captors of a class by falling weight, at most `count` of them: class numbers (n,) and
-    shares (n,) of the whole weight.
-
-    Raises
-    ------
-    ValueError
-        When the class was not scanned or is not held by captors.
+    shares (n,) of the whole weight. ValueError if the class was not scanned or is not held by
+    captors.
     """
     evidence = scan.evidence(index)
     if not isinstance(evidence, Captors):
@@ -72,15 +68,9 @@ def captive_table(scan: Scan, named: int = 3) -> pd.DataFrame:
 
 
 def smallest_shift(scan: Scan, index: int) -> float:
-    """``-g_t`` of an unargmaxable class of a scan over a box: a larger raise of its bias frees it, a
-    smaller one does not.
-
-    Raises
-    ------
-    ValueError
-        If the class is not unargmaxable in this scan, or its features are no box.
-    RuntimeError
-        If the working set does not close.
+    """``-g_t`` of an unargmaxable class of a scan over a box: a larger raise of its bias frees it,
+    a smaller one does not. ValueError if the class is not unargmaxable in this scan, or its
+    features are no box. RuntimeError if the working set does not close.
     """
     evidence = scan.evidence(index)
     if not isinstance(evidence, Captors):

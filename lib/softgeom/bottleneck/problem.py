@@ -195,12 +195,8 @@ class Problem:
 
 
 def make_problem(layer: SoftmaxLayer, features: FeatureSet) -> Problem:
-    """Bring a layer and its feature set to the form ``W' z + b'`` over a box or a ball.
-
-    Raises
-    ------
-    ValueError
-        If the feature set has another dimension than the layer.
+    """Bring a layer and its feature set to the form ``W' z + b'`` over a box or a ball. ValueError
+    if the feature set has another dimension than the layer.
     """
     features.check(layer.dimension)
     has_bias = layer.b is not None

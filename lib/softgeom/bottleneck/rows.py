@@ -98,13 +98,8 @@ def cut_features(layer: SoftmaxLayer, keep: ArrayLike, at: NDArray[Any]) -> Soft
 
     The features that remain possible are a slice of the set that the layer had. So a class that is
     unargmaxable over a box stays so in every such cut at values inside the box, and with fewer
-    features kept.
-
-    Raises
-    ------
-    ValueError
-        When features to keep are named twice or are out of range, or `at` has another length than
-        the features.
+    features kept. ValueError if features to keep are named twice or are out of range, or `at` has
+    another length than the features.
     """
     kept = np.asarray(keep, dtype=np.intp)
     fixed = np.ones(layer.dimension, dtype=bool)

@@ -102,13 +102,7 @@ class Scan:
         return count_verdicts(self.findings)
 
     def evidence(self, index: int) -> Evidence:
-        """The evidence for a class.
-
-        Raises
-        ------
-        ValueError
-            If the class was not scanned.
-        """
+        """The evidence for a class. ValueError if the class was not scanned."""
         if int(index) not in self._position:
             raise ValueError(
                 f"Class {index} is not among the {len(self.findings)} scanned classes."
@@ -140,37 +134,23 @@ class Scan:
         with all rows.
 
         Negative when the region is empty by that much. One solve takes from milliseconds to
-        minutes.
-
-        Raises
-        ------
-        ValueError
-            If the features are no box: the programme is stated for a box.
+        minutes. ValueError if the features are no box: the programme is stated for a box.
         """
         low, high = self.features.bounds(self.layer.dimension)
         return chebyshev_radius(self.layer.W, self.layer.b, int(index), low, high)[0]
 
     def verify(self) -> bool:
         """Re-check every verdict, margin and radius from the layer and the evidence alone, without
-        a solver.
-
-        Raises
-        ------
-        EvidenceError
-            At the first class whose evidence does not prove its verdict; the message names it.
+        a solver. EvidenceError at the first class whose evidence does not prove its verdict; the
+        message names it.
         """
         verify_findings(self.layer, self.features, self.findings)
         return True
 
     def with_exact_weights(self, classes: Iterable[int]) -> Scan:
         """The same scan, with rational weights for these classes: who checks them needs nothing but
-        multiplication.
-
-        Raises
-        ------
-        ValueError
-            If one of the classes can win or is undecided, or its captors have no rational weights
-            (see ``make_exact``).
+        multiplication. ValueError if one of the classes can win or is undecided, or its captors
+        have no rational weights (see ``make_exact``).
         """
         exact = dict.fromkeys(int(t) for t in classes)
         for t in exact:
@@ -193,12 +173,8 @@ class Scan:
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Scan:
-        """Read what ``save`` wrote; call ``verify`` to trust it.
-
-        Raises
-        ------
-        ValueError
-            If the file is no saved scan, is damaged, or belongs to another layer.
+        """Read what ``save`` wrote; call ``verify`` to trust it. ValueError if the file is no saved
+        scan, is damaged, or belongs to another layer.
         """
         features, findings = load_findings(path, layer)
         return cls(layer, features, findings)

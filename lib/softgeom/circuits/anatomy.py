@@ -133,12 +133,8 @@ class Anatomy:
 
 def run(anatomy: Anatomy, tokens: Tensor) -> Internals:
     """Every intermediate value of a pass over tokens (B, T), in the records that the models
-    themselves return.
-
-    Raises
-    ------
-    ValueError
-        If the sequence is longer than the context or a token lies outside the vocabulary.
+    themselves return. ValueError if the sequence is longer than the context or a token lies outside
+    the vocabulary.
     """
     layers = tuple(walk(anatomy, tokens))
     x = layers[-1].resid_post
@@ -156,12 +152,7 @@ def run(anatomy: Anatomy, tokens: Tensor) -> Internals:
 
 def walk(anatomy: Anatomy, tokens: Tensor) -> Iterator[LayerInternals]:
     """The records of one block after the other; a caller that drops each before the next keeps one
-    in memory.
-
-    Raises
-    ------
-    ValueError
-        As `run`, before the first block.
+    in memory. ValueError: As `run`, before the first block.
     """
     anatomy.check_tokens(tokens)
     x = anatomy.embed(tokens)
@@ -204,12 +195,8 @@ def normalise(norm: Normalisation | Division, x: Tensor) -> tuple[Tensor, Tensor
 
 def relative_error(found: Tensor, expected: Tensor) -> float:
     """Largest difference over the largest entry, max |found - expected| / max |expected|; equal
-    infinities agree.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ: broadcasting would compare what does not belong together.
+    infinities agree. ValueError if the shapes differ: broadcasting would compare what does not
+    belong together.
     """
     if found.shape != expected.shape:
         raise ValueError(

@@ -34,12 +34,7 @@ def repeated_tokens(
     vocabulary: int, texts: int, length: int, generator: torch.Generator, start: int | None = None
 ) -> Tensor:
     """Random tokens read twice, (texts, [1 +] 2 length), after the start token where there is one;
-    no token occurs twice in a half.
-
-    Raises
-    ------
-    ValueError
-        When the vocabulary is smaller than a half.
+    no token occurs twice in a half. ValueError if the vocabulary is smaller than a half.
     """
     if length > vocabulary:
         raise ValueError(

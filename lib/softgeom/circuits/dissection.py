@@ -84,11 +84,7 @@ def dissect(
 @torch.no_grad()
 def check_identities(anatomy: Anatomy, model: Any = None) -> dict[str, float]:
     """Relative errors of the identities of a dissection, in the order in which they are tried.
-
-    Raises
-    ------
-    ValueError
-        With the first identity that fails.
+    ValueError: With the first identity that fails.
     """
     exact, V, T = _EXACT[anatomy.W_E.dtype], len(anatomy.W_E), min(_TRIED, anatomy.n_ctx)
     tokens = torch.randint(V, (2, T), generator=torch.Generator().manual_seed(0))

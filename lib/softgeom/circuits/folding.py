@@ -37,13 +37,8 @@ def fold_norms(anatomy: Anatomy) -> Anatomy:
 
 def centre_writers(anatomy: Anatomy) -> Anatomy:
     """The same logits with every write centred and every LayerNorm replaced by an RMSNorm of the
-    same gain and shift.
-
-    Raises
-    ------
-    ValueError
-        If the model's norms do not subtract the mean: centring its writers would change what it
-        computes.
+    same gain and shift. ValueError if the model's norms do not subtract the mean: centring its
+    writers would change what it computes.
     """
     if not anatomy.ln_final.centred:
         raise ValueError(

@@ -25,11 +25,7 @@ class Ledger:
 
     def worst(self, *identities: str) -> float:
         """The largest error of these identities over all models; of everything when none is named.
-
-        Raises
-        ------
-        KeyError
-            When an identity was never noted: a claim must not rest on a test that did not run.
+        KeyError if an identity was never noted: a claim must not rest on a test that did not run.
         """
         known = {identity for identity, _ in self._errors}
         if missing := [identity for identity in identities if identity not in known]:

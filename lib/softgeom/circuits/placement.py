@@ -21,12 +21,8 @@ def norms_with_inputs(
     anatomy: Anatomy, internals: Internals
 ) -> Iterator[tuple[Normalisation, Tensor, Tensor]]:
     """Each norm of the model in the order of the pass, the states (B, T, D) that it reads, and a
-    matrix (D, k) that reads its output.
-
-    Raises
-    ------
-    ValueError
-        When the norms are folded: there is nothing left to look at.
+    matrix (D, k) that reads its output. ValueError if the norms are folded: there is nothing left
+    to look at.
     """
     for block, layer in zip(anatomy.blocks, internals.layers, strict=True):
         yield _there(block.ln1), layer.resid_pre, block.W_Q[0]

@@ -28,11 +28,7 @@ ANSWERS, TABLE, LAYER = "answers.npz", "answers.csv", "layer.npz"
 
 def check_place(out: str) -> Path:
     """The folder for answers: a new one, an empty one, or one of answers, which are replaced.
-
-    Raises
-    ------
-    ValueError
-        When it is a file, or holds anything else.
+    ValueError if it is a file, or holds anything else.
     """
     if not out.strip():
         raise ValueError("--out is empty: name a folder for the answers.")
@@ -67,12 +63,7 @@ def write_answers(folder: Path, found: Answers | Router, *, with_layer: bool) ->
 
 def verify_answers(folder: Path, layer: SoftmaxLayer) -> tuple[Answers | Router, dict[str, int]]:
     """Check every answer against the layer, and the table against the evidence: the answers, and
-    their number of each verdict.
-
-    Raises
-    ------
-    ValueError
-        One sentence: what is wrong, and where.
+    their number of each verdict. ValueError: One sentence: what is wrong, and where.
     """
     if (folder / SUMMARY).exists():
         raise ValueError(f"{folder} holds a scan and answers: keep them in folders of their own.")
@@ -116,12 +107,7 @@ def _check_layer(path: Path, layer: SoftmaxLayer) -> None:
 
 def read_answers(path: Path, layer: SoftmaxLayer) -> Answers | Router:
     """Saved answers of any question to this layer; label sets are about the layer with its
-    threshold.
-
-    Raises
-    ------
-    ValueError
-        If the file is missing, damaged, or of another layer.
+    threshold. ValueError if the file is missing, damaged, or of another layer.
     """
     head = read_head(path)
     both = (layer, with_threshold(layer))

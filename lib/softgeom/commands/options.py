@@ -135,12 +135,8 @@ def read_head(options: argparse.Namespace, model: str | None = None) -> Head:
 
 
 def read_features(options: argparse.Namespace, head: Head) -> tuple[FeatureSet, str | None]:
-    """The feature set that the options ask for, and why, where the model decided it.
-
-    Raises
-    ------
-    ValueError
-        When an option is given that the chosen set has no use for: it would be dropped silently.
+    """The feature set that the options ask for, and why, where the model decided it. ValueError if
+    an option is given that the chosen set has no use for: it would be dropped silently.
     """
     kind, bound = options.features, options.bound
     for name, given, fits in (
@@ -200,12 +196,8 @@ def parse_classes(text: str, classes: int) -> np.ndarray:
 
 
 def read_inputs(path: Path, dimension: int) -> dict[str, float]:
-    """Extremes of real features (n, d) from an .npy file, read piece by piece.
-
-    Raises
-    ------
-    ValueError
-        When the file is none, or its rows are not features of this layer.
+    """Extremes of real features (n, d) from an .npy file, read piece by piece. ValueError if the
+    file is none, or its rows are not features of this layer.
     """
     try:
         with (

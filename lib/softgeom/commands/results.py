@@ -22,12 +22,7 @@ _DEFAULT = Path("scans")
 
 def folder_for(out: str | None, model: str, layer: SoftmaxLayer) -> Path:
     """The folder for a layer's results: the one that was asked for, else one named after the model
-    and its fingerprint.
-
-    Raises
-    ------
-    ValueError
-        When that is a file, or holds the results of another layer.
+    and its fingerprint. ValueError if that is a file, or holds the results of another layer.
     """
     key = fingerprint(layer)
     if out is None:

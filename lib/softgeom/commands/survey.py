@@ -97,12 +97,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def listed(entries: Sequence[str]) -> list[str]:
-    """The models that are meant: a ``.txt`` file stands for the models that it names.
-
-    Raises
-    ------
-    ValueError
-        When such a file is not a text, or names none.
+    """The models that are meant: a ``.txt`` file stands for the models that it names. ValueError if
+    such a file is not a text, or names none.
     """
     models: list[str] = []
     for entry in entries:

@@ -23,12 +23,8 @@ from softgeom.rounding import as_floats, exponent, gamma, norm_up, underflow
 
 @dataclass(frozen=True, eq=False)
 class Ball(FeatureSet):
-    """``||x||_2 <= radius``.
-
-    Raises
-    ------
-    ValueError
-        If the radius is not positive and finite, or float64 would change it.
+    """``||x||_2 <= radius``. ValueError if the radius is not positive and finite, or float64 would
+    change it.
     """
 
     kind = "ball"
@@ -85,12 +81,8 @@ class Ball(FeatureSet):
 
 
 def positive_radius(radius: float, of: str) -> float:
-    """The radius as a float.
-
-    Raises
-    ------
-    ValueError
-        If it is not positive and finite, or float64 would change it.
+    """The radius as a float. ValueError if it is not positive and finite, or float64 would change
+    it.
     """
     value = as_floats(radius, f"The radius of {of}")
     if value.ndim or not np.isfinite(value) or value <= 0:

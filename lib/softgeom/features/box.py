@@ -29,12 +29,8 @@ class Box(FeatureSet):
     ``-high``.
 
     ``Box(100.0)`` is the paper's set; ``Box(100.0, low=-0.2785)`` suits features that come out of a
-    Swish.
-
-    Raises
-    ------
-    ValueError
-        If a bound is not finite, float64 would change it, or low < high fails in some coordinate.
+    Swish. ValueError if a bound is not finite, float64 would change it, or low < high fails in some
+    coordinate.
     """
 
     kind = "box"

@@ -61,12 +61,8 @@ class FeatureSet(ABC):
 
     @staticmethod
     def from_json(stored: dict[str, Any]) -> FeatureSet:
-        """What ``to_json`` gave.
-
-        Raises
-        ------
-        ValueError
-            If the kind is unknown or a field is missing or no number.
+        """What ``to_json`` gave. ValueError if the kind is unknown or a field is missing or no
+        number.
         """
         kind = stored.get("set") if isinstance(stored, dict) else None
         if not isinstance(kind, str) or kind not in FeatureSet.kinds:
@@ -114,12 +110,8 @@ class FeatureSet(ABC):
         return list(z)
 
     def bounds(self, dimension: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The lower and the upper corner (d,) of a box.
-
-        Raises
-        ------
-        ValueError
-            If the set is no box, or one of another dimension.
+        """The lower and the upper corner (d,) of a box. ValueError if the set is no box, or one of
+        another dimension.
         """
         raise ValueError(f"This is stated for a box; {self.describe()} is another set.")
 
@@ -187,12 +179,7 @@ class FeatureSet(ABC):
     @abstractmethod
     def scaled(self, power: int) -> FeatureSet:
         """The set in units of ``2^power``: ``x = 2^power x'``, and ``z = 2^q z'`` with q =
-        ``coordinate_power(power)``.
-
-        Raises
-        ------
-        ValueError
-            If a number of the set would underflow or overflow.
+        ``coordinate_power(power)``. ValueError if a number of the set would underflow or overflow.
         """
 
     def coordinate_power(self, power: int) -> int:
@@ -201,13 +188,7 @@ class FeatureSet(ABC):
 
 
 def scale_exactly(values: NDArray[np.float64] | float, power: int) -> NDArray[np.float64]:
-    """``values / 2^power``.
-
-    Raises
-    ------
-    ValueError
-        If a value would underflow or overflow.
-    """
+    """``values / 2^power``. ValueError if a value would underflow or overflow."""
     with np.errstate(over="ignore", under="ignore"):
         result = np.ldexp(np.asarray(values, dtype=np.float64), -power)
         if not np.array_equal(np.ldexp(result, power), values):

@@ -129,12 +129,7 @@ def travel(X: np.ndarray, V: np.ndarray, A: np.ndarray, shares: Sequence[float])
     A cell {x : <A x, v> >= <A x, v'> for all v'} is a convex cone that contains its own vertex v,
     so that a step towards v stays in it: the path is straight, and each layer leaves the share 1 -
     g_t of the way. With vertices of one norm under A the cells are those of the Voronoi diagram in
-    that norm.
-
-    Raises
-    ------
-    ValueError
-        When a vertex is not its own farthest: it would move itself.
+    that norm. ValueError if a vertex is not its own farthest: it would move itself.
     """
     if not stand_still(V, A).all():
         raise ValueError("A vertex looks to another one: it moves, and the cells with it.")

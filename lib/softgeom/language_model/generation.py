@@ -63,12 +63,8 @@ class Continuation:
         return self._read
 
     def read(self, tokens: Tensor) -> Tensor:
-        """Read (T,) tokens after what was read before; logits (V,) of what follows them.
-
-        Raises
-        ------
-        ValueError
-            When there is no token, or no room for as many.
+        """Read (T,) tokens after what was read before; logits (V,) of what follows them. ValueError
+        if there is no token, or no room for as many.
         """
         start, stop = self._read, self._read + len(tokens)
         if not start < stop <= self._room:

@@ -73,12 +73,7 @@ class PieceTokenizer:
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
         """The text of a sequence of ids, without marks of beginning and end; bytes that are no
-        UTF-8 become U+FFFD.
-
-        Raises
-        ------
-        ValueError
-            If an id is outside the vocabulary.
+        UTF-8 become U+FFFD. ValueError if an id is outside the vocabulary.
         """
         shown = []
         for i in map(int, ids):

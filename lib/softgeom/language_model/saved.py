@@ -28,12 +28,8 @@ def save_model(folder: Path, model: GPT) -> None:
 
 
 def load_model(folder: Path) -> GPT:
-    """Read what :func:`save_model` wrote.
-
-    Raises
-    ------
-    ValueError
-        If the weights are not those of the configuration beside them.
+    """Read what :func:`save_model` wrote. ValueError if the weights are not those of the
+    configuration beside them.
     """
     model = GPT(GPTConfig(**json.loads((folder / "config.json").read_text(encoding="utf-8"))))
     tensors = load_file(folder / "model.safetensors")

@@ -42,12 +42,8 @@ class BytePairTokenizer:
 
     @property
     def end(self) -> int:
-        """Id of the end-of-document token, ours or that of GPT-2 and its descendants.
-
-        Raises
-        ------
-        ValueError
-            If the vocabulary has neither.
+        """Id of the end-of-document token, ours or that of GPT-2 and its descendants. ValueError if
+        the vocabulary has neither.
         """
         for mark in (END, "<|endoftext|>"):
             if (found := self._inner.token_to_id(mark)) is not None:
@@ -120,12 +116,8 @@ class BytePairTokenizer:
 
 
 def train_tokenizer(text: str, d_vocab: int) -> BytePairTokenizer:
-    """Learn a byte-level BPE of at most ``d_vocab`` tokens from a text.
-
-    Raises
-    ------
-    ValueError
-        If ``d_vocab`` leaves no room for the 256 bytes and the end token, or the text is empty.
+    """Learn a byte-level BPE of at most ``d_vocab`` tokens from a text. ValueError if ``d_vocab``
+    leaves no room for the 256 bytes and the end token, or the text is empty.
     """
     if d_vocab < 257:
         raise ValueError(

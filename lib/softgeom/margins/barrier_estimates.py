@@ -47,12 +47,7 @@ def series_log_barrier(
     positions: Tensor | None = None,
 ) -> BarrierEstimate:
     """Sum the first ``order`` terms tr(A_i^k) / k of the barrier; operands as in
-    :func:`~softgeom.margins.log_barrier`.
-
-    Raises
-    ------
-    ValueError
-        ``order`` < 1, or shapes that do not fit.
+    :func:`~softgeom.margins.log_barrier`. ValueError: ``order`` < 1, or shapes that do not fit.
     """
     if order < 1:
         raise ValueError(
@@ -86,11 +81,8 @@ def stochastic_log_barrier(
 
     Cost O(order * probes * T^2 * H r) instead of O(T^2 (Hr)^2 + T (Hr)^3): worth it for large Hr.
     Unbiased for the truncated series; ``standard_error`` is that of the mean over ``probes`` >= 2.
-
-    Raises
-    ------
-    ValueError
-        ``order`` < 3 (the series is exact there), ``probes`` < 2, or shapes that do not fit.
+    ValueError: ``order`` < 3 (the series is exact there), ``probes`` < 2, or shapes that do not
+    fit.
     """
     if order < 3 or probes < 2:
         raise ValueError(

@@ -63,11 +63,7 @@ def barrier_path(start: Array, past: Array, c: float, level: float, weights: Arr
     feasible ``start``.
 
     The multipliers are t / (m_i - level), those of the barrier's stationarity condition.
-
-    Raises
-    ------
-    ValueError
-        ``start`` violates a margin: an interior-point path starts inside.
+    ValueError: ``start`` violates a margin: an interior-point path starts inside.
     """
     if np.any(tail_margins(start, past, c) <= level):
         raise ValueError(
@@ -84,12 +80,7 @@ def barrier_path(start: Array, past: Array, c: float, level: float, weights: Arr
 
 def constrained_optimum(start: Array, past: Array, c: float, level: float) -> Point:
     """Solve (22) itself by sequential quadratic programming from ``start``: a local optimum, by a
-    route without barrier.
-
-    Raises
-    ------
-    ValueError
-        The solver did not converge.
+    route without barrier. ValueError: The solver did not converge.
     """
     constraint = {"type": "ineq", "fun": lambda y: tail_margins(y, past, c) - level}
     solution = minimize(

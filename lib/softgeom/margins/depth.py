@@ -132,12 +132,7 @@ def stack_log_densities(
     X: Tensor, prior: tuple[Tensor, Tensor], blocks: list[Block], *, s: float
 ) -> Tensor:
     """Logarithm of every factor of eq. (38), (L + 1, T): their sum is the log-density of the
-    stack's variables X (eq. 78).
-
-    Raises
-    ------
-    ValueError
-        When the noise scale s is not positive.
+    stack's variables X (eq. 78). ValueError if the noise scale s is not positive.
     """
     if not s > 0:
         raise ValueError(

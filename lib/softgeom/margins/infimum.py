@@ -81,13 +81,8 @@ def saturation_bound(X: Array, M: Array, c: float) -> Array:
 
 def unseen_direction(X: Array, i: int) -> tuple[Array, float]:
     """Unit v orthogonal to x_i along which the past of position i varies most, and that variance
-    under uniform weights, v^T S_i v.
-
-    Raises
-    ------
-    ValueError
-        When the past does not vary off the line of x_i: the penalty is bounded along every such
-        ray.
+    under uniform weights, v^T S_i v. ValueError if the past does not vary off the line of x_i: the
+    penalty is bounded along every such ray.
     """
     x = X[i]
     length = np.linalg.norm(x)

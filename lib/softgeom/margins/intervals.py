@@ -34,12 +34,7 @@ def median_interval(values: ArrayLike) -> Interval:
 
 def draw_subsamples(windows: int, subsamples: int, size: int, seed: int) -> NDArray[np.int64]:
     """Indices of ``subsamples`` draws of ``size`` different windows out of ``windows``:
-    (subsamples, size).
-
-    Raises
-    ------
-    ValueError
-        If there are fewer windows than one subsample takes.
+    (subsamples, size). ValueError if there are fewer windows than one subsample takes.
     """
     if size > windows:
         raise ValueError(

@@ -55,11 +55,7 @@ def attend(X: Array, W_Q: Array, W_K: Array, *, causal: Causal = "strict") -> At
     """Compute the attention weights and the first two moments of the attended tokens.
 
     Position 1 of strict attention has no past: its weights, mean and covariance are zero.
-
-    Raises
-    ------
-    ValueError
-        Shapes that do not fit, numbers that are not finite, or an unknown ``causal``.
+    ValueError: Shapes that do not fit, numbers that are not finite, or an unknown ``causal``.
     """
     _check(X, W_Q, W_K, causal)
     T = len(X)

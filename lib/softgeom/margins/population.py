@@ -57,12 +57,8 @@ def excluded_shares(sequences: Array, scales: Array, reading: str = "any positio
 def scale_excluding(
     share: float, sequences: Array, reading: str = "any position", tol: float = 1e-3
 ) -> float:
-    """The scale in [0.3, 1.9] at which the given share is excluded at coupling 1.
-
-    Raises
-    ------
-    ValueError
-        No such scale lies there.
+    """The scale in [0.3, 1.9] at which the given share is excluded at coupling 1. ValueError: No
+    such scale lies there.
     """
     found = brentq(
         lambda t: excluded(t * sequences, 1.0, reading).mean() - share, 0.3, 1.9, xtol=tol
@@ -88,12 +84,7 @@ def density_association(
     excluded.
 
     The interval is Fisher's, with the variance 1.06 / (n - 3) of a rank correlation (Fieller,
-    Hartley and Pearson 1957).
-
-    Raises
-    ------
-    ValueError
-        Fewer than four sequences are left.
+    Hartley and Pearson 1957). ValueError: Fewer than four sequences are left.
     """
     valid = sequences[~excluded(sequences, c)]
     if len(valid) < 4:

@@ -41,12 +41,8 @@ class JointTerms(NamedTuple):
 def joint_terms(
     X: Tensor, tokens: Tensor, U: Tensor, W_Q: Tensor, W_K: Tensor, *, s: float
 ) -> JointTerms:
-    """Every summand of -log p(w, x) of one sequence.
-
-    Raises
-    ------
-    ValueError
-        When the noise scale s is not positive.
+    """Every summand of -log p(w, x) of one sequence. ValueError if the noise scale s is not
+    positive.
     """
     if not s > 0:
         raise ValueError(

@@ -33,11 +33,8 @@ _RESIDUAL = 1e-11
 
 def log_density(X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, *, s: float) -> float:
     """Compute sum_i log N(e_i; 0, s^2 I) + log |det J_i| (Corollary 3.1, eqs. 16 and 18).
-
-    Raises
-    ------
-    ValueError
-        A noise scale that is not positive, or what :func:`attention_jacobian_blocks` refuses.
+    ValueError: A noise scale that is not positive, or what :func:`attention_jacobian_blocks`
+    refuses.
     """
     _check_scale(s)
     e = residual_map(X, W_Q, W_K, W_V)
@@ -69,13 +66,8 @@ def solve_token(
     start: Array | None = None,
 ) -> Array:
     """Solve x - mu(x) = e by Newton's method with step halving, from ``start`` (default: e + mean
-    of W_V past).
-
-    Raises
-    ------
-    ValueError
-        No convergence: the iteration stalled at a fold of the map (det J = 0), where another start
-        may succeed.
+    of W_V past). ValueError: No convergence: the iteration stalled at a fold of the map (det J =
+    0), where another start may succeed.
     """
     if len(past) == 0:
         return e.copy()
@@ -101,12 +93,7 @@ def solve_token(
 
 def draw_token(e: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None = None) -> Array:
     """Select one solution of x = mu(x) + e: the first that Newton reaches from the past's mean,
-    then from each past value.
-
-    Raises
-    ------
-    ValueError
-        No start converged, although a solution exists.
+    then from each past value. ValueError: No start converged, although a solution exists.
     """
     values = past if W_V is None else past @ W_V.T
     for start in [None, *(e + values)]:

@@ -59,11 +59,7 @@ class TokenModel:
 
 def token_law(model: TokenModel, T: int, mode: Mode = "causal") -> Law:
     """Enumerate p_T on all words of length T: {word: probability}, summing to one in every mode.
-
-    Raises
-    ------
-    ValueError
-        T < 1 or an unknown mode.
+    ValueError: T < 1 or an unknown mode.
     """
     if T < 1 or mode not in ("causal", "anticausal", "bidirectional"):
         raise ValueError(
@@ -123,12 +119,8 @@ def latent_token_law(
     (the mass has a kink where the line begins to fold, which Gauss rules resolve badly), x_3 on
     ``cells`` cells whose weights are differences of the Gaussian distribution function, so that its
     mass is exact and only the smooth factor p(w_3 | x_3) is approximated. ``one_sheet`` keeps, for
-    each e_3, the smallest solution x_3 only: a density by construction, whatever c is.
-
-    Raises
-    ------
-    ValueError
-        T is neither 2 nor 3, or s is not positive.
+    each e_3, the smallest solution x_3 only: a density by construction, whatever c is. ValueError:
+    T is neither 2 nor 3, or s is not positive.
     """
     if T not in (2, 3):
         raise ValueError(

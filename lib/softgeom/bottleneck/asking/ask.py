@@ -94,12 +94,7 @@ class Answers:
 
     def verify(self) -> bool:
         """Re-check every verdict and margin from the layer and the evidence alone, without a
-        solver.
-
-        Raises
-        ------
-        EvidenceError
-            At the first order whose evidence does not prove its verdict.
+        solver. EvidenceError at the first order whose evidence does not prove its verdict.
         """
         verify_answers(self.layer, self.features, self.answers)
         return True

@@ -31,13 +31,8 @@ BOX = Box(100.0)
 
 
 def chosen(layer: SoftmaxLayer, names: Iterable[int | str], what: str = "candidates") -> list[int]:
-    """Classes by number or by token, each once, in the given order.
-
-    Raises
-    ------
-    ValueError
-        If there are none, one repeats, or the layer has no such class; a token that several classes
-        have is refused.
+    """Classes by number or by token, each once, in the given order. ValueError if there are none,
+    one repeats, or the layer has no such class; a token that several classes have is refused.
     """
     if isinstance(names, str):
         raise ValueError(
@@ -144,12 +139,7 @@ def find_prison(
     features: FeatureSet = BOX,
 ) -> Prison | None:
     """An inclusion-minimal set of rivals that imprisons class t, or None if it can win among the
-    candidates (default all).
-
-    Raises
-    ------
-    ValueError
-        If the question is undecided, or a class does not exist.
+    candidates (default all). ValueError if the question is undecided, or a class does not exist.
     """
     (t,) = chosen(layer, [t], "classes")
     order = Order([[t]], rest=True) if among is None else first_of(t, chosen(layer, among))

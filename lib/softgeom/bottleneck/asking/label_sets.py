@@ -70,11 +70,7 @@ def ask_label_sets(
 
 def count_label_sets(labels: int, dimension: int, bias: bool) -> int:
     """How many label sets a layer in general position can predict, over unbounded features.
-
-    Raises
-    ------
-    ValueError
-        If there is no label or no feature.
+    ValueError if there is no label or no feature.
     """
     if labels < 1 or dimension < 1:
         raise ValueError(

@@ -44,12 +44,7 @@ def survives_mixing(order: Order) -> bool:
 
 def mixture(layer: SoftmaxLayer, X: ArrayLike, priors: ArrayLike) -> NDArray[np.float64]:
     """``sum_m pi_m softmax(W x_m + b)`` for components X (..., m, d) and priors (..., m):
-    probabilities (..., C).
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit, or priors are no probabilities.
+    probabilities (..., C). ValueError if the shapes do not fit, or priors are no probabilities.
     """
     components, weights = np.asarray(X, dtype=float), np.asarray(priors, dtype=float)
     if (

@@ -68,12 +68,8 @@ def ask_order_among(
 def draw_rankings(
     layer: SoftmaxLayer, k: int, count: int, rng: np.random.Generator
 ) -> list[list[int]]:
-    """``count`` rankings of k different classes, uniform and independent.
-
-    Raises
-    ------
-    ValueError
-        If k is not between 1 and the number of classes.
+    """``count`` rankings of k different classes, uniform and independent. ValueError if k is not
+    between 1 and the number of classes.
     """
     _check_length(layer, k)
     return [rng.choice(layer.classes, k, replace=False).tolist() for _ in range(count)]

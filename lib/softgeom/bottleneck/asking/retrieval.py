@@ -53,12 +53,8 @@ def ask_together(
     index: SoftmaxLayer, sets: Iterable[Iterable[int | str]], *, n_jobs: int = 1
 ) -> Answers:
     """For each set of documents, whether some query ranks exactly these before all others, in any
-    order.
-
-    Raises
-    ------
-    ValueError
-        If a set is empty, names a document twice, or one that the index does not have.
+    order. ValueError if a set is empty, names a document twice, or one that the index does not
+    have.
     """
     orders = [
         Order([chosen(index, documents, "documents of a set")], rest=True) for documents in sets
@@ -68,12 +64,7 @@ def ask_together(
 
 def sides_that_meet(index: SoftmaxLayer, documents: Iterable[int | str]) -> Order:
     """Radon's partition of d + 2 documents: the order "smaller side above larger side", which no
-    query obeys.
-
-    Raises
-    ------
-    ValueError
-        If there are not d + 2 documents.
+    query obeys. ValueError if there are not d + 2 documents.
     """
     few = chosen(index, documents, "documents")
     if len(few) != index.dimension + 2:

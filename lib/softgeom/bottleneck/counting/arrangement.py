@@ -36,13 +36,8 @@ def exact_layer(W: Any, b: Any = None) -> tuple[list[Point], Point]:
     """Return the rows of W (C, d) and the bias (C,) as fractions; no bias becomes zeros.
 
     Integers, floats (each one a dyadic fraction) and `Fraction` entries are all taken at their
-    exact values.
-
-    Raises
-    ------
-    ValueError
-        When W is not a non-empty matrix, b does not have one entry a class, or an entry is not
-        finite.
+    exact values. ValueError if W is not a non-empty matrix, b does not have one entry a class, or
+    an entry is not finite.
     """
     weights = np.array(W, dtype=object)
     if weights.ndim != 2 or 0 in weights.shape:

@@ -39,12 +39,8 @@ def decide_exactly(
     """A witness of an order, or comparisons that make it impossible, and what they certify: points
     or weights are fractions where floats do not do.
 
-    The first working set is ``known`` (k,), comparisons as ``above * C + below``.
-
-    Raises
-    ------
-    TooLargeError
-        If there are too many features or comparisons, or it takes longer than ``SECONDS``.
+    The first working set is ``known`` (k,), comparisons as ``above * C + below``. TooLargeError if
+    there are too many features or comparisons, or it takes longer than ``SECONDS``.
     """
     layer, features, C = checker.layer, checker.features, checker.layer.classes
     if layer.dimension > MOST_FEATURES:

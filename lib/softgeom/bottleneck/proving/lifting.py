@@ -21,12 +21,8 @@ PRIME = 2**26 - 5  # sums of 512 products of residues fit into 64 bits
 
 
 def solve_by_lifting(A: Sequence[Sequence[Fraction]], y: Sequence[Fraction]) -> list[Fraction]:
-    """Solve ``A x = y`` exactly, A (n, n), n <= 512.
-
-    Raises
-    ------
-    ValueError
-        If A is singular (or its determinant is a multiple of the prime).
+    """Solve ``A x = y`` exactly, A (n, n), n <= 512. ValueError if A is singular (or its
+    determinant is a multiple of the prime).
     """
     n = len(A)
     if n > 512 or any(len(row) != n for row in A):

@@ -61,12 +61,8 @@ class _Programme:
         self.h.changeColCost(self.columns - 1, 1.0)
 
     def add(self, rows: NDArray[np.float64], lower: NDArray[np.float64]) -> None:
-        """Add ``rows . columns >= lower``, rows (n, D + 1) dense.
-
-        Raises
-        ------
-        SolverError
-            If HiGHS takes no coefficients of this size.
+        """Add ``rows . columns >= lower``, rows (n, D + 1) dense. SolverError if HiGHS takes no
+        coefficients of this size.
         """
         n = len(rows)
         starts = np.arange(0, n * self.columns, self.columns, dtype=np.int32)
@@ -140,12 +136,7 @@ class MarginProgramme:
 
     def solve(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
         """The best z (D,), its margin against the working set, and the weights (working set,) of
-        the dual.
-
-        Raises
-        ------
-        SolverError
-            If HiGHS does not report an optimum.
+        the dual. SolverError if HiGHS does not report an optimum.
         """
         columns, dual = self._programme.solve()
         scale = self._programme.scale
@@ -157,13 +148,8 @@ class MarginProgramme:
 
         In the homogeneous form the best margin of a captive class is 0 and its dual vertex may
         waste the room that the bias leaves. At tau = 1 the objective is that room: the weights have
-        ``v = 0`` and the least ``c``.
-
-        Raises
-        ------
-        SolverError
-            If HiGHS does not report an optimum (the class lies outside the hull of its rivals'
-            rows).
+        ``v = 0`` and the least ``c``. SolverError if HiGHS does not report an optimum (the class
+        lies outside the hull of its rivals' rows).
         """
         h, D = self._programme.h, len(self.own)
         infinity = highspy.kHighsInf

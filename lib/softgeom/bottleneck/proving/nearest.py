@@ -43,12 +43,7 @@ class NearestPointProgramme:
 
     def solve(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
         """A point z (D,) of the ball, its margin against the working set, and weights (working
-        set,).
-
-        Raises
-        ------
-        SolverError
-            If the least-squares solver does not converge.
+        set,). SolverError if the least-squares solver does not converge.
         """
         size = float(np.linalg.norm(self._D, axis=1).max()) * self.radius
         if not size:

@@ -71,12 +71,8 @@ def make_exact(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Capto
     """The same captors with rational weights that hold the equality to the last bit.
 
     A class with d captors needs about ``d (24 + log2 d)`` bits for each numerator from a float32
-    layer: some 200 kilobytes a class for d = 256.
-
-    Raises
-    ------
-    ValueError
-        If the captors' rows are dependent, or some rational weight is negative.
+    layer: some 200 kilobytes a class for d = 256. ValueError if the captors' rows are dependent, or
+    some rational weight is negative.
     """
     if captors.weights.dtype == object:
         return captors

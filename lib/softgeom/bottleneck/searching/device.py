@@ -135,12 +135,8 @@ class Device:
 
 
 def open_device(name: str) -> tuple[Any, Any]:
-    """PyTorch and the device of that name.
-
-    Raises
-    ------
-    ValueError
-        If PyTorch is not installed, or sees no such device.
+    """PyTorch and the device of that name. ValueError if PyTorch is not installed, or sees no such
+    device.
     """
     try:
         import torch

@@ -42,12 +42,7 @@ def follow_search(W: Array, b: Array, index: int, steps: int) -> Search:
 
 def example_search(rng: np.random.Generator, classes: int = 6, steps: int = 10) -> Search:
     """The longest successful search of the first random layer of two features in which some class
-    needs more than one reflection.
-
-    Raises
-    ------
-    RuntimeError
-        When a thousand layers have none.
+    needs more than one reflection. RuntimeError if a thousand layers have none.
     """
     for _ in range(1000):
         W, b = rng.uniform(-1, 1, (classes, 2)), rng.uniform(-1, 1, classes) / 2
