@@ -32,8 +32,7 @@ _CHAPTERS = {
     "Summary": "9",
 }
 # sections of the README that are for those who run things
-_PRACTICAL = {"Three readers", "What it costs"}
-_ELSEWHERE = {"More"}  # sections that the site's own navigation replaces
+_PRACTICAL = {"See it in a minute"}
 _LINKS = """Each claim leads to its notebook, figures and numbers in the [register of
 claims](claims.md). See also the
 [corrections and negative results](corrections.md), the [papers' tables beside
@@ -110,7 +109,7 @@ def _build(
     }
     proofs = {
         name: _for_the_site(_rendered(f"docs/{name}.md", shown))
-        for name in ("verdicts", "certificates")
+        for name in ("answers", "verdicts", "certificates", "trust")
     }
     explorers, lessons = _explorers(source), _lessons(source)
     pages["scan"] = _scan_page(source)
@@ -169,8 +168,9 @@ def _copy_files(shown: Sequence[NotebookRun], source: Path) -> None:
     for path in (root / "results" / "torture").glob("*.csv"):
         _copy(path, source / "_extra" / path.relative_to(root))
     # of a run that is not shown
-    for picture in re.findall(r"\]\((figures/[^)]+)\)", _rendered("README.md", shown)):
-        _copy(root / picture, source / picture)
+    for page in ("README.md", "docs/answers.md"):
+        for picture in re.findall(r"\]\((figures/[^)]+)\)", _rendered(page, shown)):
+            _copy(root / picture, source / picture)
 
 
 def split_readme(readme_text: str, reproducing: str = "") -> tuple[str, str]:
@@ -184,7 +184,7 @@ def split_readme(readme_text: str, reproducing: str = "") -> tuple[str, str]:
     kept = [
         part
         for part in sections
-        if part.splitlines()[0].removeprefix("## ") not in _PRACTICAL | _ELSEWHERE
+        if part.splitlines()[0].removeprefix("## ") not in _PRACTICAL
     ]
     front = "\n".join([head, _LIVE, *kept, _LINKS])
     more = re.sub(r"(?m)^# .*\n", "", _for_the_site(reproducing))
@@ -195,6 +195,8 @@ _SITE_PAGES = {
     "data/README.md": "data.md",
     "torture.md": "torture.md",
     "docs/gallery/README.md": "claims.md",
+    "gallery/README.md": "claims.md",
+    "docs/answers.md": "answers.md",
     "docs/reproducing.md": "running.md",
     "docs/verdicts.md": "verdicts.md",
     "docs/trust.md": "trust.md",
@@ -213,7 +215,7 @@ def _for_the_site(text: str) -> str:
             return f"[{label}](scan.md)"
         if re.match(r"[a-z]+:|figures/|#", address):
             return match[0]
-        if claim := re.fullmatch(r"docs/gallery/\d+\.md#(.+)", address):
+        if claim := re.fullmatch(r"(?:docs/)?gallery/\d+\.md#(.+)", address):
             return f'<a href="claims.html#{claim[1]}">{label}</a>'
         if address.startswith("notebooks/lessons/"):
             return f"[{label}]({address.removeprefix('notebooks/')})"

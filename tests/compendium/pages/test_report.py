@@ -139,11 +139,11 @@ def test_readers_see_the_parameters_that_ran_and_long_code_folded():
 def test_the_readme_becomes_two_pages_and_leads_nowhere_outside():
     text = (
         "# Title\n\n<!-- value: a/b -->7<!-- /value --> [start](notebooks/start.ipynb)\n\n## "
-        "Three readers\n\nrun\n\n## Four questions\n\n"
+        "See it in a minute\n\nrun\n\n## Four questions\n\n"
         "see [data](data/README.md), [teaching](notebooks/lessons/TEACHING.md), "
         "[web](https://x.org), [row](docs/gallery/003.md#003-a), ![a [b] "
         "c](figures/default/a.png)\n\n"
-        "## What it costs\n\nminutes [cite](CITATION.cff)\n\n## More\n\nlinks\n"
+        "minutes [cite](CITATION.cff)\n"
     )
     front, running = report.split_readme(text, "# Reproducing\n\n[data](../data/README.md)\n")
     assert front.startswith("# Title\n\n7 start\n")
@@ -152,10 +152,10 @@ def test_the_readme_becomes_two_pages_and_leads_nowhere_outside():
         'href="claims.html#003-a">row</a>, ![a [b] c](figures/default/a.png)'
     ) in front
     assert '<iframe class="explorer"' in front.partition("## Four questions")[0]
-    assert "links" not in front
+    assert front.rstrip().count("minutes cite") == 1
     assert (
         " ".join(running.split())
-        == "# Running it ## Three readers run ## What it costs minutes cite [data](data.md)"
+        == "# Running it ## See it in a minute run [data](data.md)"
     )
 
 
