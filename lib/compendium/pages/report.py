@@ -181,11 +181,7 @@ def split_readme(readme_text: str, reproducing: str = "") -> tuple[str, str]:
     practical = [
         part for part in sections if part.splitlines()[0].removeprefix("## ") in _PRACTICAL
     ]
-    kept = [
-        part
-        for part in sections
-        if part.splitlines()[0].removeprefix("## ") not in _PRACTICAL
-    ]
+    kept = [part for part in sections if part.splitlines()[0].removeprefix("## ") not in _PRACTICAL]
     front = "\n".join([head, _LIVE, *kept, _LINKS])
     more = re.sub(r"(?m)^# .*\n", "", _for_the_site(reproducing))
     return front, "# Running it\n\n" + "\n".join([*practical, more])

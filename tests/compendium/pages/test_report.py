@@ -153,10 +153,7 @@ def test_the_readme_becomes_two_pages_and_leads_nowhere_outside():
     ) in front
     assert '<iframe class="explorer"' in front.partition("## Four questions")[0]
     assert front.rstrip().count("minutes cite") == 1
-    assert (
-        " ".join(running.split())
-        == "# Running it ## See it in a minute run [data](data.md)"
-    )
+    assert " ".join(running.split()) == "# Running it ## See it in a minute run [data](data.md)"
 
 
 @pytest.mark.parametrize(
