@@ -35,6 +35,7 @@ VERDICTS = {
 EXPERT_VERDICTS = ("possible", "impossible", "undecided")
 HEAD = {"format", "holds", "layer", "features", "methods", "reasons", "exact_points"}
 HEAD |= {"exact_weights", "sections"}
+SECTION = {"features", "methods", "reasons", "exact_points", "exact_weights"}
 EVERY = {"kinds": "|i1", "steps": "<i8", "margins": "<f8", "points32": "<f4", "points64": "<f8"}
 EVERY |= {"counts": "<i8", "below": "<i8", "weights": "<f8"}
 ORDERS = {"blocks": "<i8", "rest": "|i1", "sizes": "<i8", "named": "<i8", "above": "<i8"}
@@ -101,7 +102,7 @@ def array(content, name, dtype):
 
 
 def read(path, d):
-    """The head of a file and its arrays."""
+    """The heads of a file and of its sections, and the arrays of each."""
     held = members(path)
     demand("head" in held, "it has no head")
     written = array(held.pop("head"), "head", "<U")
@@ -112,15 +113,21 @@ def read(path, d):
     demand(holds in ARRAYS, "it holds nothing that is known")
     more = {"k", "expert_methods"} if holds == "experts" else set()
     demand(head.keys() == HEAD | more, "its head has other fields")
-    demand(head["sections"] == [], "it has a section that is not known")
-    demand(held.keys() == ARRAYS[holds].keys(), "it has other arrays")
-    arrays = {name: array(held[name], name, dtype) for name, dtype in ARRAYS[holds].items()}
+    sections = head["sections"]
+    demand(type(sections) is list and (holds == "scan" or not sections), "its sections are none")
+    demand(all(type(one) is dict and one.keys() == SECTION for one in sections), "of no kind")
+    before = ["", *(f"section{n}_" for n in range(1, len(sections) + 1))]
+    expected = {start + name: dtype for start in before for name, dtype in ARRAYS[holds].items()}
+    demand(held.keys() == expected.keys(), "it has other arrays")
+    arrays = {name: array(held[name], name, dtype) for name, dtype in expected.items()}
     for name, values in arrays.items():
-        shape = (len(values), d) if name.startswith("points") else (values.size,)
+        shape = (len(values), d) if "points" in name else (values.size,)
         demand(values.shape == shape, f"{name} has the shape {values.shape}")
-        finite = name in ("margins", "radii") or np.isfinite(values).all()
+        finite = name.endswith(("margins", "radii")) or np.isfinite(values).all()
         demand(finite, f"{name} holds a number that is not finite")
-    return head, arrays
+    heads = [head, *(one | {"holds": "scan"} for one in sections)]
+    columns = [{name: arrays[start + name] for name in ARRAYS[holds]} for start in before]
+    return [*zip(heads, columns, strict=True)]
 
 
 class Supply:
@@ -509,13 +516,28 @@ def read_layer(path):
 def check(options):
     """Check a file and print what is proven."""
     W, b, identity = read_layer(options.layer)
-    head, arrays = read(options.evidence, W.shape[1])
+    (head, arrays), *sections = read(options.evidence, W.shape[1])
     ours = json.dumps(identity, sort_keys=True)
     demand(json.dumps(head["layer"], sort_keys=True) == ours, "it belongs to another layer")
-    features = Features(head["features"], W.shape[1])
-    everything = list(claims(head, arrays, len(W), W.shape[1]))
     digest = hashlib.sha256(ours.encode()).hexdigest()
     print(f"layer: {len(W)} classes x {W.shape[1]} features, {digest}")
+    everything, sets = check_part(options, W, b, head, arrays), [head["features"]]
+    lost = [claim.name for claim in everything if claim.way == "weights"]
+    lost = set(lost if sections else ())
+    for part, columns in sections:
+        again = part["features"] in sets
+        demand(not again and columns["kinds"].size, "a section says nothing new")
+        sets.append(part["features"])
+        print("whose unargmaxable classes are so over another set, too:")
+        found = check_part(options, W, b, part, columns)
+        useful = all(claim.way == "weights" and claim.name in lost for claim in found)
+        demand(useful, "a section is not about unargmaxable classes of the scan")
+
+
+def check_part(options, W, b, head, arrays):
+    """Check the claims over one feature set, say what is proven, and return them."""
+    features = Features(head["features"], W.shape[1])
+    everything = list(claims(head, arrays, len(W), W.shape[1]))
     print(f"feature set: {features}")
     if head["holds"] == "experts":
         print(check_experts(head, arrays, everything, len(W)))
@@ -540,6 +562,7 @@ def check(options):
     drawn = f" (drawn with --seed {options.seed})" if len(chosen) < len(everything) else ""
     print(f"looked at {len(chosen)} of {len(everything)}{drawn}, proven by: {ways}")
     demand(not failed, f"NOT proven: {len(failed)}, the first {failed[:20]}")
+    return everything
 
 
 def main():

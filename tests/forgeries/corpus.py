@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from evidence import POINTS, PROOFS, TWIN, Evidence
+from evidence import POINTS, PROOFS, TWIN, UNDECIDED, Evidence
 from honest import files, text
 from judge import Judge
 
@@ -225,6 +225,48 @@ def _other_expert(evidence: Evidence) -> None:
     claims[counts[0] : counts[0] + counts[1]] = claims[: counts[0]]
     evidence.put(claims)
     counts[1], evidence.arrays["expert_verdicts"][1] = counts[0], 1
+
+
+EVERYWHERE = {"set": "unbounded"}
+OWN = {"set": "box", "low": (-0.0625).hex(), "high": (0.0625).hex()}
+FAR = {"set": "box", "low": (-9.0).hex(), "high": (9.0).hex()}
+NOTHING: dict[str, Any] = {"exact_points": [], "exact_weights": [], "methods": [], "reasons": []}
+NOTHING["features"] = EVERYWHERE
+
+
+def section(n: int, **fields: Any) -> Edit:
+    """Fields of a section; None leaves one out."""
+
+    def edit(evidence: Evidence) -> None:
+        held = evidence.head["sections"][n] | fields
+        evidence.head["sections"][n] = {k: v for k, v in held.items() if v is not None}
+
+    return edit
+
+
+def _copied(evidence: Evidence) -> None:
+    """The second captor of the first class that has two as its first."""
+    counts = evidence.arrays["section1_counts"]
+    n = int((counts > 1).argmax())
+    start = int(counts[:n].sum())
+    evidence.arrays["section1_below"][start + 1] = evidence.arrays["section1_below"][start]
+
+
+def _given_up(evidence: Evidence) -> None:
+    """The first class of the first section without its proof."""
+    arrays = evidence.arrays
+    size = int(arrays["section1_counts"][0])
+    arrays["section1_kinds"][0] = UNDECIDED
+    evidence.head["sections"][0]["reasons"] = ["too far"]
+    for name, cut in (("counts", 1), ("below", size), ("weights", size)):
+        arrays[f"section1_{name}"] = arrays[f"section1_{name}"][cut:]
+
+
+def _emptied(evidence: Evidence) -> None:
+    """The first section without any class."""
+    evidence.head["sections"][0] |= {"methods": []}
+    for name in [name for name in evidence.arrays if name.startswith("section1_")]:
+        evidence.arrays[name] = evidence.arrays[name][:0]
 
 
 HALVES = [[0, 5, 1.0], [0, 6, 1.0]]
@@ -501,6 +543,31 @@ def _others() -> Iterator[Forgery]:
                 lambda c: c[0].update(kinds=5, point=[f"1/{2**1076:x}"], margins=5e-324, radii=0.0)
             ),
         ),
+        ("wider", "a section over a set that frees its classes", section(0, features=FAR)),
+        ("wider", "a section over the scan's own set", section(0, features=OWN)),
+        ("wider", "a set twice", section(0, features={"set": "ball", "radius": (0.0625).hex()})),
+        ("wider", "a section's box without end", section(0, features=OWN | {"high": "inf"})),
+        ("wider", "a section of an unknown set", section(0, features={"set": "everything"})),
+        ("wider", "a section with a name", section(0, name="trust me")),
+        ("wider", "a section without methods", section(0, methods=None)),
+        ("wider", "sections exchanged", lambda e: e.head["sections"].reverse()),
+        ("wider", "a section left out", lambda e: e.head["sections"].pop()),
+        ("wider", "a section without arrays", lambda e: e.head["sections"].append(NOTHING)),
+        ("wider", "a winner filed as lost elsewhere", entry("section1_classes", 0, 1)),
+        ("wider", "a class of a section twice", entry("section1_classes", 1, 0)),
+        (
+            "wider",
+            "a section's bound lower than proven",
+            array("section1_margins", lambda m: m - 1),
+        ),
+        ("wider", "a section's weights as a point", entry("section1_kinds", 0, 1)),
+        ("wider", "a section's class given up", _given_up),
+        ("wider", "a section about nothing", _emptied),
+        ("wider", "captors missing from a section", array("section1_below", lambda b: b[:-1])),
+        ("wider", "a section's captor twice", _copied),
+        ("wider", "weights of a section that vary", array("section1_weights", lambda w: w[::-1])),
+        ("wider", "a radius in a section", array("section1_radii", np.ones_like)),
+        ("answers", "a section among orders", head(sections=[NOTHING])),
         ("wide", "captors of another captive of many", swapped((2,), "proof")),
         ("wide", "points of other winners of many", swapped((0,), "point")),
         ("answers", "a class of an order that does not exist", entry("named", 0, 10)),

@@ -16,6 +16,7 @@ from evidence import Evidence
 from softgeom.bottleneck.asking import ask, ask_experts
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.scanner import scan
+from softgeom.bottleneck.widening import widen
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 
 RING = np.array([[1, 0], [0.25, 1], [-0.75, 0.75], [-1, -0.5], [0.5, -1]])
@@ -101,6 +102,9 @@ def files() -> dict[str, Honest]:
         claim |= {"kinds": 4, "margins": 0.5, "radii": float("nan"), "reason": "out of time"}
     given_up.put(claims)
     found["undecided"] = Honest(box.layer, given_up.bytes())
+    sets = Box(0.125), Ball(0.0625), Unbounded()
+    lost = scan(box.layer, features=Box(0.0625))
+    found["wider"] = Honest(box.layer, _saved(widen(lost, sets)))
     found["part"] = Honest(box.layer, _saved(scan(box.layer, [1, 5, 8], features=SETS["box"])))
     rng = np.random.default_rng(0)
     wide = SoftmaxLayer(rng.normal(size=(80, 3)).astype("f4"), rng.normal(size=80).astype("f4"))

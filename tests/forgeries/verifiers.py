@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from evidence import Evidence
+from evidence import PROOFS, Evidence
 from honest import Honest
 
 from softgeom.bottleneck.asking import Answers, Router
@@ -23,6 +23,7 @@ from softgeom.bottleneck.certifying.folder import verify_folder, write_folder
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import write_verdicts
 from softgeom.commands.answers_folder import ANSWERS, verify_answers, write_answers
+from softgeom.layer import FeatureSet, Unbounded
 
 TOOL = Path(__file__).parents[2] / "tools" / "check_evidence.py"
 READERS = {"scan": Scan, "answers": Answers, "experts": Router}
@@ -119,6 +120,8 @@ def _scan_folder(content: bytes, honest: Honest, folder: Path) -> None:
         ]
         names = ["class", "token", "verdict", "method", "steps", "margin", "radius"]
         table = pd.DataFrame(rows, columns=names)
+        if said := _holds(Evidence.read(content)):
+            table["holds"] = [said.get(c["classes"], "") for c in claims]
         write_verdicts(table, folder / "verdicts.csv")
         classes = np.array([c["classes"] for c in claims], "<i8").tobytes()
         summary["scope"] = {"count": len(rows), "sha256": hashlib.sha256(classes).hexdigest()}
@@ -129,6 +132,20 @@ def _scan_folder(content: bytes, honest: Honest, folder: Path) -> None:
     text = json.dumps(summary, sort_keys=True).encode()
     summary["digest"] = hashlib.sha256(text).hexdigest()
     (folder / "summary.json").write_text(json.dumps(summary))
+
+
+def _holds(evidence: Evidence) -> dict[int, str]:
+    """What the table says of each class that a section is about."""
+    said: dict[int, list[str]] = {}
+    for n, one in enumerate([evidence.head, *evidence.head["sections"]]):
+        words = FeatureSet.from_json(one["features"]).condition()
+        start = f"section{n}_" * bool(n)
+        kinds = evidence.arrays[f"{start}kinds"].tolist()
+        for t, kind in zip(evidence.arrays[f"{start}classes"].tolist(), kinds, strict=True):
+            said.setdefault(t, []).extend([words] * (kind in PROOFS))
+    alone = Unbounded().condition()
+    sections = bool(evidence.head["sections"])
+    return {t: alone if alone in s else "; ".join(s) for t, s in said.items() if sections}
 
 
 def _answers_folder(content: bytes, honest: Honest, folder: Path) -> None:

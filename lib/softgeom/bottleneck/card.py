@@ -99,7 +99,7 @@ def card(
         _picture(table),
     ]
     if len(lost):
-        parts.append(_scripts(table))
+        parts += [_conditions(lost), _scripts(table)]
         worst = lost.head(_WORST)
         rows = "".join(
             f"<tr><td>{_name(token)}</td><td>{t}</td><td>{margin:.4g}</td>"
@@ -143,6 +143,14 @@ def _counts(counts: Mapping[str, int]) -> str:
         for name, number in counts.items()
     )
     return f"<table>{rows}</table>"
+
+
+def _conditions(lost: pd.DataFrame) -> str:
+    """Under which condition on the features how many are lost, where the scan asked."""
+    if "holds" not in lost:
+        return ""
+    counted = (f"{n:,} {_text(where)}" for where, n in Counter(lost["holds"]).most_common())
+    return f"<p>Proven: {'; '.join(counted)}.</p>"
 
 
 def _scripts(table: pd.DataFrame) -> str:

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 from softgeom.bottleneck.ceilings.bound import Certifier
-from softgeom.bottleneck.certifying.evidence_file import load_findings, save_findings
-from softgeom.bottleneck.certifying.kernel import certify_evidence, verify_findings
+from softgeom.bottleneck.certifying.evidence_file import load_parts, save_findings
+from softgeom.bottleneck.certifying.kernel import certify_evidence, verify_parts
 from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Finding, Twin
 from softgeom.bottleneck.proving.lp import chebyshev_radius
 from softgeom.bottleneck.proving.refine import make_exact
@@ -29,11 +29,14 @@ from softgeom.layer import FeatureSet, SoftmaxLayer
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """The verdicts on some or all classes of a layer over a feature set."""
+    """The verdicts on some or all classes of a layer over a feature set; ``wider``: proofs for some
+    of its unargmaxable classes over others, a scan each (widening.py).
+    """
 
     layer: SoftmaxLayer
     features: FeatureSet
     findings: list[Finding]
+    wider: tuple[Scan, ...] = ()
     _position: dict[int, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -87,14 +90,21 @@ class Scan:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per class: class, token, verdict, method, steps, margin, radius.
+        """One row per class: class, token, verdict, method, steps, margin, radius, and where some
+        proofs need less than this feature set, holds.
 
         * margin: certified lower bound on the witness's margin; certified upper bound (<= 0) on the
           best margin of an unargmaxable class; 0 for a tied one.
         * radius: certified lower bound on ``min_i margin_i / ||w_t - w_i||`` at the witness; NaN
           without one.
+        * holds: of an unargmaxable class, where that is proven: "whatever the features", or every
+          set in which it is, such as "up to 100".
         """
-        return verdict_table(self.layer, self.findings)
+        return verdict_table(self.layer, self.features, self.findings, self._parts)
+
+    @property
+    def _parts(self) -> list[tuple[FeatureSet, list[Finding]]]:
+        return [(part.features, part.findings) for part in self.wider]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -144,7 +154,7 @@ class Scan:
         a solver. EvidenceError at the first class whose evidence does not prove its verdict; the
         message names it.
         """
-        verify_findings(self.layer, self.features, self.findings)
+        verify_parts(self.layer, self.features, self.findings, self._parts)
         return True
 
     def with_exact_weights(self, classes: Iterable[int]) -> Scan:
@@ -160,7 +170,7 @@ class Scan:
                     f"Class {t} ({self.layer.token(t)}) is {verdict}: only captives have weights."
                 )
         findings = [self._made_exact(f) if f.index in exact else f for f in self.findings]
-        return Scan(self.layer, self.features, findings)
+        return Scan(self.layer, self.features, findings, self.wider)
 
     def _made_exact(self, found: Finding) -> Finding:
         captors = make_exact(self.layer, self.features, found.index, cast(Captors, found.evidence))
@@ -169,12 +179,13 @@ class Scan:
 
     def save(self, path: str | Path) -> None:
         """Write verdicts and evidence to one ``.npz``, with the layer's fingerprint."""
-        save_findings(path, self.layer, self.features, self.findings)
+        save_findings(path, self.layer, self.features, self.findings, wider=self._parts)
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Scan:
         """Read what ``save`` wrote; call ``verify`` to trust it. ValueError if the file is no saved
         scan, is damaged, or belongs to another layer.
         """
-        features, findings = load_findings(path, layer)
-        return cls(layer, features, findings)
+        (features, findings), *more = load_parts(path, layer)
+        wider = tuple(cls(layer, others, list(some)) for others, some in more)
+        return cls(layer, features, list(findings), wider)

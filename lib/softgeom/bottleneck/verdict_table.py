@@ -15,14 +15,14 @@ import csv
 import importlib.util
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 
 import pandas as pd
 
 from softgeom.bottleneck.certifying.verdict import Finding
-from softgeom.layer import SoftmaxLayer
+from softgeom.layer import FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.writing import whole
 
 VERDICTS = ("argmaxable", "tied", "unargmaxable", "undecided")
@@ -46,8 +46,16 @@ def unescape_token(text: str) -> str:
     return _ESCAPE.sub(lambda match: "\\" if match[1] == "\\" else chr(int(match[1][1:], 16)), text)
 
 
-def verdict_table(layer: SoftmaxLayer, findings: Sequence[Finding]) -> pd.DataFrame:
-    """``Scan.table``: one row per class, with its token, verdict, method, steps, margin, radius."""
+def verdict_table(
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    findings: Sequence[Finding],
+    wider: Iterable[tuple[FeatureSet, Sequence[Finding]]] = (),
+) -> pd.DataFrame:
+    """``Scan.table``: one row per class, with its token, verdict, method, steps, margin, radius; and
+    where proofs are there over ``wider`` sets, the conditions under which each lost class is lost.
+    """
+    wider = list(wider)
     columns = {
         "class": [f.index for f in findings],
         # As objects: a byte-level vocabulary may hold unpaired surrogates, which a column of
@@ -59,7 +67,27 @@ def verdict_table(layer: SoftmaxLayer, findings: Sequence[Finding]) -> pd.DataFr
         "margin": [f.margin for f in findings],
         "radius": [f.radius for f in findings],
     }
+    if wider:
+        columns["holds"] = pd.Series(_conditions(features, findings, wider), dtype=object)
     return pd.DataFrame(columns)
+
+
+def _conditions(
+    features: FeatureSet,
+    findings: Sequence[Finding],
+    wider: Sequence[tuple[FeatureSet, Sequence[Finding]]],
+) -> list[str]:
+    """Of each unargmaxable class every set in which that is proven; all of R^d says it alone."""
+    also: dict[int, list[FeatureSet]] = {}
+    for others, more in wider:
+        for f in more:
+            also.setdefault(f.index, []).append(others)
+    found = []
+    for f in findings:
+        sets = [features, *also.get(f.index, [])] if f.evidence.verdict == "unargmaxable" else []
+        everywhere = [one for one in sets if isinstance(one, Unbounded)]
+        found.append("; ".join(one.condition() for one in everywhere or sets))
+    return found
 
 
 def count_verdicts(findings: Sequence[Finding]) -> dict[str, int]:
@@ -93,7 +121,7 @@ def read_verdicts(path: str | Path) -> pd.DataFrame:
             path,
             keep_default_na=False,
             na_values={"margin": [""], "radius": [""]},
-            dtype={"token": str},
+            dtype={"token": str, "holds": str},
         )
         table = table.astype({name: kind for name, kind in _NUMBERS.items() if name in table})
         table["token"] = pd.Series(

@@ -15,6 +15,7 @@ from softgeom.bottleneck.certifying.verdict import Captors, Twin, Witness
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up
+from softgeom.bottleneck.widening import widen
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.layer import Box, Ellipsoid, SoftmaxLayer
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     head = asked.read_head(options)
     features, _ = asked.read_features(options, head)
     t = find_class(head.layer, options.class_)
-    found = scan(head.layer, [t], features=features)
+    found = widen(scan(head.layer, [t], features=features), asked.wider_sets(head))
     found.verify()
     print("\n".join(explanation(found, t)))
     return DONE
@@ -68,9 +69,10 @@ def explanation(found: Scan, t: int) -> list[str]:
             f"{escape_token(layer.token(int(evidence.rivals[n])))} {share[n]:.1%}" for n in order
         )
         lines.append(
-            f"  whatever the features, a weighted mean of {len(share)} other logits is at "
+            f"  {found.features.condition()}, a weighted mean of {len(share)} other logits is at "
             f"least its own: {listed}"
         )
+        lines += [f"  it never wins {one.features.condition()}, proven too" for one in found.wider]
         lines.append(f"  so some captor always leads it by at least {-finding.margin:.4g}")
         lines.append(
             f"  and its probability never exceeds {up(100 * found.ceiling(t))}% "

@@ -162,6 +162,14 @@ def read_features(options: argparse.Namespace, head: Head) -> tuple[FeatureSet, 
     return (Unbounded() if kind == "unbounded" else Box(bound, low=options.low)), None
 
 
+def wider_sets(head: Head) -> list[FeatureSet]:
+    """What each unargmaxable class is asked beside the scan's own set: is it so without a bound,
+    and over the set that the model shows, where that is no part of a box?
+    """
+    shown = head.feature_set()[0]
+    return [Unbounded()] if isinstance(shown, Box) else [Unbounded(), shown]
+
+
 def read_classes(options: argparse.Namespace, head: Head) -> np.ndarray | None:
     """The classes that the options ask about; None for all."""
     if options.classes and options.script:

@@ -24,6 +24,7 @@ from softgeom.bottleneck.certifying.evidence_file import text_size
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import escape_token
+from softgeom.bottleneck.widening import widen
 from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
@@ -34,6 +35,7 @@ from softgeom.writing import alone
 
 # classes that can never win are named on the terminal up to here; verdicts.csv has them all
 _EXAMPLES = 20
+WORK = {"seed", "n_jobs", "backend", "address", "device"}
 _FAIL_ON = re.compile(r"(unargmaxable|tied|undecided)(?:=([0-9]{1,18}))?")
 
 
@@ -97,6 +99,7 @@ def run(options: argparse.Namespace) -> int:
             progress=not options.quiet,
         )
         found = found.with_exact_weights(exact) if exact else found
+        found = widen(found, asked.wider_sets(head), **asked.read_work(options))
         summary = summarise(
             found, head, str(options.model), why=why, seed=options.seed, inputs=inputs
         )
@@ -156,6 +159,8 @@ def _tell(found: Scan, folder: Path, seconds: float) -> None:
         print(f"{verdict:>13}: {count:,}")
     if found.counts["unargmaxable"]:
         print(f"never an output: {_examples(found)}")
+        for part in found.wider:
+            print(f"  {len(part):,} of these {part.features.condition()}")
     claimed = (
         "every verdict" if not found.counts["undecided"] else "every verdict but the undecided"
     )
@@ -240,7 +245,8 @@ def scan_model(
     layer, chosen, where = asked_of(
         model, classes, features, bound, without_bias=without_bias, **names
     )
-    return scan(layer, chosen, features=where, **options)
+    found = scan(layer, chosen, features=where, **options)
+    return widen(found, **{name: options[name] for name in WORK & options.keys()})
 
 
 def asked_of(

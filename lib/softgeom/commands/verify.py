@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 
 from softgeom.bottleneck.asking import Router
-from softgeom.bottleneck.certifying.evidence_file import fingerprint, load_findings
+from softgeom.bottleneck.certifying.evidence_file import fingerprint, load_parts
 from softgeom.bottleneck.certifying.folder import EVIDENCE, Report, verify_folder
 from softgeom.bottleneck.certifying.verdict import Unknown
 from softgeom.bottleneck.scanner import scan
@@ -49,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
     share = "" if report.scanned == report.classes else f" of a layer of {report.classes:,} classes"
     print(f"layer {report.fingerprint}; {report.features}")
     print(f"{proven:,} verdicts re-checked without a solver{share}: {_listed(report.counts)}")
+    for condition, count in report.wider.items():
+        print(f"{count:,} of them unargmaxable {condition}, re-checked too")
     if report.unchecked:
         print(f"not checked beyond its hash, or not at all: {', '.join(report.unchecked)}")
     return UNDECIDED if report.counts["undecided"] else DONE
@@ -57,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 def _try_again(folder: Path, layer: SoftmaxLayer, report: Report) -> None:
     """A class that this version decides, yet the folder calls undecided, was weakened or is old."""
     if report.undecided:
-        features = load_findings(folder / EVIDENCE, layer)[0]
+        features = load_parts(folder / EVIDENCE, layer)[0][0]
         for f in scan(layer, list(report.undecided), features=features).findings:
             if not isinstance(f.evidence, Unknown):
                 raise ValueError(

@@ -79,6 +79,14 @@ class Box(FeatureSet):
             return f"|x| <= {plain_number(float(high))}"
         return f"{plain_number(float(low))} <= x <= {plain_number(float(high))}"
 
+    def condition(self) -> str:
+        """The bound, where it is one."""
+        low, high = np.asarray(self.low, float), np.asarray(self.high, float)
+        if low.ndim or high.ndim:
+            return super().condition()
+        most = plain_number(float(high))
+        return f"up to {most}" if low == -high else f"from {plain_number(float(low))} to {most}"
+
     def fields(self) -> dict[str, Any]:
         """``low`` and ``high``, each a number or a list."""
         return {

@@ -78,6 +78,10 @@ class FeatureSet(ABC):
                 f"The stored feature set {kind!r} is incomplete or no set of numbers ({error})."
             ) from None
 
+    def condition(self) -> str:
+        """What a proof over this set supposes, in the words of a table."""
+        return f"over {self.describe()}"
+
     def digest(self) -> str:
         """Twelve hexadecimal digits of the SHA-256 of ``to_json``, for long sets."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:12]

@@ -28,6 +28,10 @@ class Unbounded(FeatureSet):
         """The one word."""
         return "unbounded"
 
+    def condition(self) -> str:
+        """Nothing."""
+        return "whatever the features"
+
     def fields(self) -> dict[str, Any]:
         """None."""
         return {}

@@ -47,6 +47,8 @@ LONGEST = 10**6  # characters of a fraction: reducing one to lowest terms takes 
 VERDICTS = ("possible", "impossible", "undecided")  # on experts, by their number
 HEAD = {"exact_points", "exact_weights", "features", "format", "holds", "layer", "methods"}
 HEAD |= {"reasons", "sections"}
+# of a section: the same classes, proven over one more feature set
+SECTION = {"exact_points", "exact_weights", "features", "methods", "reasons"}
 ARRAYS = {
     "kinds": "|i1",
     "steps": "<i8",
@@ -69,6 +71,8 @@ DAMAGE = (
     zipfile.LargeZipFile, zlib.error, tokenize.TokenError, Warning,
 )  # fmt: skip
 
+# findings over a feature set
+Part = tuple[FeatureSet, Sequence[Finding]]
 Group = tuple[int, str, str, list[Answer]]  # an expert, its verdict, the method, and its evidence
 
 
@@ -106,7 +110,20 @@ def _digest(array: NDArray[Any]) -> dict[str, Any]:
 def load_findings(
     path: str | Path, layer: SoftmaxLayer, known: Mapping[str, Any] | None = None
 ) -> tuple[FeatureSet, list[Finding]]:
-    """The feature set and the findings of a saved scan of this layer, in the order of the classes.
+    """The feature set and the findings of a saved scan of this layer that has no sections, in the
+    order of the classes; as ``load_parts``.
+    """
+    (features, findings), *more = load_parts(path, layer, known)
+    if more:
+        raise ValueError(f"{path} has sections where none belong.")
+    return features, list(findings)
+
+
+def load_parts(
+    path: str | Path, layer: SoftmaxLayer, known: Mapping[str, Any] | None = None
+) -> list[Part]:
+    """The feature set and the findings of a saved scan of this layer, in the order of the classes,
+    and the same of each of its sections.
 
     ``known`` is the layer's identity where that was computed already.
 
@@ -117,25 +134,34 @@ def load_findings(
         layer. Nothing is proven yet: kernel.py does that.
     """
     with _reading(path):
-        file = _File(Path(path), "scan", layer, known)
-        kinds, classes = file.kinds, file.integers("classes", len(file.kinds), 0, layer.classes - 1)
-        _require(np.all(np.diff(classes) > 0), "classes are not in increasing order")
-        radii = file.array("radii", len(kinds))
-        won = np.isin(kinds, (POINT32, POINT64, EXACT_POINT))
-        _require(np.all(np.isnan(radii[~won])) and np.all(radii[won] >= 0), "a radius is no radius")
-        twins = iter(file.integers("twins", int(np.sum(kinds == TWIN)), 0, layer.classes - 1))
-        indices, found = classes.tolist(), list[Evidence]()
-        for t, kind in zip(indices, kinds.tolist(), strict=True):
-            if kind == TWIN:
-                found.append(Twin(int(next(twins))))
-            else:
-                proof = file.evidence(kind, t)
-                found.append(
-                    Captors(proof.below, proof.weights) if isinstance(proof, Comparisons) else proof
-                )
-        file.check_spent()
-        columns = (file.methods, file.steps, file.margins, radii.tolist())
-        return file.features, [Finding(*row) for row in zip(indices, found, *columns, strict=True)]
+        head, arrays = _open(Path(path), "scan", layer, known)
+        parts = [_findings(_File(head, arrays, layer), layer)]
+        for n, section in enumerate(head["sections"], 1):
+            held = {name: arrays[_of_section(n, name)] for name in ARRAYS | MORE["scan"]}
+            parts.append(_findings(_File({"holds": "scan", **section}, held, layer), layer))
+        return parts
+
+
+def _findings(file: _File, layer: SoftmaxLayer) -> Part:
+    """A scan, or a section of one."""
+    kinds, classes = file.kinds, file.integers("classes", len(file.kinds), 0, layer.classes - 1)
+    _require(np.all(np.diff(classes) > 0), "classes are not in increasing order")
+    radii = file.array("radii", len(kinds))
+    won = np.isin(kinds, (POINT32, POINT64, EXACT_POINT))
+    _require(np.all(np.isnan(radii[~won])) and np.all(radii[won] >= 0), "a radius is no radius")
+    twins = iter(file.integers("twins", int(np.sum(kinds == TWIN)), 0, layer.classes - 1))
+    indices, found = classes.tolist(), list[Evidence]()
+    for t, kind in zip(indices, kinds.tolist(), strict=True):
+        if kind == TWIN:
+            found.append(Twin(int(next(twins))))
+        else:
+            proof = file.evidence(kind, t)
+            found.append(
+                Captors(proof.below, proof.weights) if isinstance(proof, Comparisons) else proof
+            )
+    file.check_spent()
+    columns = (file.methods, file.steps, file.margins, radii.tolist())
+    return file.features, [Finding(*row) for row in zip(indices, found, *columns, strict=True)]
 
 
 def load_answers(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, list[Answer]]:
@@ -143,7 +169,7 @@ def load_answers(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, lis
     ``load_findings``.
     """
     with _reading(path):
-        file = _File(Path(path), "answers", layer)
+        file = _File(*_open(Path(path), "answers", layer), layer)
         answers = _answers(file, layer)
         return file.features, answers
 
@@ -153,7 +179,7 @@ def load_groups(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, int,
     ValueError as for ``load_findings``.
     """
     with _reading(path):
-        file = _File(Path(path), "experts", layer)
+        file = _File(*_open(Path(path), "experts", layer), layer)
         answers = iter(_answers(file, layer))
         k, methods = file.head["k"], _strings(file.head["expert_methods"])
         _require(type(k) is int and 1 <= k <= layer.classes, "k is no number of experts")
@@ -199,13 +225,9 @@ class _File:
     """
 
     def __init__(
-        self, path: Path, holds: str, layer: SoftmaxLayer, known: Mapping[str, Any] | None = None
+        self, head: dict[str, Any], arrays: dict[str, NDArray[Any]], layer: SoftmaxLayer
     ) -> None:
-        self.head, self._arrays = _content(path)
-        _require(self.head["holds"] == holds, f"it holds {self.head['holds']!r}, not {holds!r}")
-        ours = identity(layer) if known is None else known
-        if _canonical(self.head["layer"]) != _canonical(ours):
-            raise _OtherLayerError
+        self.head, self._arrays = head, arrays
         self.features = FeatureSet.from_json(self.head["features"])
         self.features.check(layer.dimension)
         same = _canonical(self.features.to_json()) == _canonical(self.head["features"])
@@ -234,7 +256,11 @@ class _File:
         counts = self.integers("counts", len(proofs), 1, np.iinfo(np.int32).max)
         total, floats = int(counts.sum()), int(counts[proofs == WEIGHTS].sum())
         below = self.integers("below", total, 0, self._classes - 1)
-        above = below if holds == "scan" else self.integers("above", total, 0, self._classes - 1)
+        above = (
+            below
+            if head["holds"] == "scan"
+            else self.integers("above", total, 0, self._classes - 1)
+        )
         ends = np.cumsum(counts)
         self._pairs = zip(np.split(above, ends), np.split(below, ends), strict=True)
         weights = self.array("weights", floats)
@@ -342,14 +368,42 @@ def _head(path: Path) -> dict[str, Any]:
     _require(type(head["holds"]) is str and head["holds"] in MORE, "it holds something unknown")
     keys = HEAD | ({"k", "expert_methods"} if head["holds"] == "experts" else set())
     _require(set(head) == keys, "its head has other fields")
-    _require(head["sections"] == [], "it has sections that this version cannot check")
+    sections = head["sections"]
+    known = type(sections) is list and all(
+        type(one) is dict and set(one) == SECTION for one in sections
+    )
+    _require(known and not (sections and head["holds"] != "scan"), "it has sections of no kind")
     return head
+
+
+def _open(
+    path: Path, holds: str, layer: SoftmaxLayer, known: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The head and the arrays of a file that holds this, about this layer."""
+    head, arrays = _content(path)
+    _require(head["holds"] == holds, f"it holds {head['holds']!r}, not {holds!r}")
+    ours = identity(layer) if known is None else known
+    if _canonical(head["layer"]) != _canonical(ours):
+        raise _OtherLayerError
+    return head, arrays
+
+
+def _of_section(n: int, name: str) -> str:
+    """The name of an array of section n = 1, 2, ..."""
+    return f"section{n}_{name}"
+
+
+def _dtypes(holds: str, sections: int) -> dict[str, str]:
+    """Every array that a file holds, and its dtype."""
+    plain = ARRAYS | MORE[holds]
+    more = {_of_section(n, name): plain[name] for n in range(1, sections + 1) for name in plain}
+    return plain | more
 
 
 def _content(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The head and the arrays: exactly those of its kind of file, stored as they are."""
     head = _head(path)
-    dtypes = ARRAYS | MORE[head["holds"]]
+    dtypes = _dtypes(head["holds"], len(head["sections"]))
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         names = sorted(member.filename for member in members)
@@ -389,14 +443,29 @@ def save_findings(
     features: FeatureSet,
     findings: Sequence[Finding],
     known: Mapping[str, Any] | None = None,
+    wider: Iterable[Part] = (),
 ) -> None:
-    """Write findings to ``path``, all or nothing, in the order of the classes.
+    """Write findings to ``path``, all or nothing, in the order of the classes; as sections those
+    about the same classes over ``wider`` sets.
 
     Raises
     ------
     ValueError
         If a class or a rival occurs twice.
     """
+    head, arrays = _scan_columns(layer, features, findings)
+    head["sections"] = []
+    for n, (others, more) in enumerate(wider, 1):
+        section, columns = _scan_columns(layer, others, more)
+        head["sections"].append(section)
+        arrays |= {_of_section(n, name): values for name, values in columns.items()}
+    _write(path, "scan", layer, head, arrays, known)
+
+
+def _scan_columns(
+    layer: SoftmaxLayer, features: FeatureSet, findings: Sequence[Finding]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Head and arrays of findings over a feature set."""
     findings = sorted(findings, key=lambda f: f.index)
     if len({f.index for f in findings}) < len(findings):
         raise ValueError("A class occurs twice: each is decided once.")
@@ -411,7 +480,9 @@ def save_findings(
         "radii": [f.radius if isinstance(f.evidence, Witness) else np.nan for f in findings],
         "twins": [f.evidence.twin for f in findings if isinstance(f.evidence, Twin)],
     }
-    _save(path, "scan", layer, features, proofs, findings, {}, arrays, known)
+    head, columns = _columns(layer, features, proofs, findings)
+    del columns["above"]
+    return head, columns | arrays
 
 
 def save_answers(
@@ -419,7 +490,8 @@ def save_answers(
 ) -> None:
     """Write answers to ``path``, all or nothing."""
     proofs = [a.evidence for a in answers]
-    _save(path, "answers", layer, features, proofs, answers, {}, _orders(answers))
+    head, columns = _columns(layer, features, proofs, answers)
+    _write(path, "answers", layer, head, columns | _orders(answers))
 
 
 def save_groups(
@@ -430,14 +502,15 @@ def save_groups(
     """
     groups = sorted(groups, key=lambda group: group[0])
     answers = [a for *_, some in groups for a in some]
-    head = {"k": k, "expert_methods": [method for _, _, method, _ in groups]}
     arrays = _orders(answers) | {
         "experts": [expert for expert, *_ in groups],
         "expert_verdicts": [VERDICTS.index(verdict) for _, verdict, *_ in groups],
         "expert_counts": [len(some) for *_, some in groups],
     }
     proofs = [a.evidence for a in answers]
-    _save(path, "experts", layer, features, proofs, answers, head, arrays)
+    head, columns = _columns(layer, features, proofs, answers)
+    head |= {"k": k, "expert_methods": [method for _, _, method, _ in groups]}
+    _write(path, "experts", layer, head, columns | arrays)
 
 
 def _orders(answers: Iterable[Answer]) -> dict[str, Any]:
@@ -450,34 +523,25 @@ def _orders(answers: Iterable[Answer]) -> dict[str, Any]:
     }
 
 
-def _save(
-    path: str | Path,
-    holds: str,
+def _columns(
     layer: SoftmaxLayer,
     features: FeatureSet,
     evidence: Sequence[Proof | Twin],
     found: Sequence[Finding] | Sequence[Answer],
-    head: Mapping[str, Any],
-    arrays: Mapping[str, Any],
-    known: Mapping[str, Any] | None = None,
-) -> None:
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Head and arrays that claims of every kind have, over a feature set."""
     points = [e.point for e in evidence if isinstance(e, Witness)]
     proofs = [_in_order(e) for e in evidence if isinstance(e, Comparisons)]
     exact = [proof.weights for proof in proofs if proof.weights.dtype == object]
     head = {
-        "format": FORMAT,
-        "holds": holds,
-        "layer": identity(layer) if known is None else known,
         "features": features.to_json(),
         "methods": [f.method for f in found],
         "reasons": [e.reason for e in evidence if isinstance(e, Unknown)],
         "exact_points": [_texts(point) for point in points if point.dtype == object],
         "exact_weights": [_texts(weights) for weights in exact],
-        "sections": [],
-        **head,
     }
     d = layer.dimension
-    arrays = {
+    return head, {
         "kinds": [_kind(e) for e in evidence],
         "steps": [f.steps for f in found],
         "margins": [
@@ -490,11 +554,21 @@ def _save(
         "above": _joined(proof.above for proof in proofs),
         "below": _joined(proof.below for proof in proofs),
         "weights": _joined(proof.weights for proof in proofs if proof.weights.dtype != object),
-        **arrays,
     }
-    typed = {
-        name: np.array(arrays[name], dtype=dtype) for name, dtype in (ARRAYS | MORE[holds]).items()
-    }
+
+
+def _write(
+    path: str | Path,
+    holds: str,
+    layer: SoftmaxLayer,
+    head: Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    known: Mapping[str, Any] | None = None,
+) -> None:
+    identified = identity(layer) if known is None else known
+    head = {"sections": [], **head, "format": FORMAT, "holds": holds, "layer": identified}
+    dtypes = _dtypes(holds, len(head["sections"]))
+    typed = {name: np.array(arrays[name], dtype=dtype) for name, dtype in dtypes.items()}
     with whole(path) as fresh, fresh.open("wb") as file:
         np.savez(file, allow_pickle=False, head=np.array(_canonical(head)), **typed)
 

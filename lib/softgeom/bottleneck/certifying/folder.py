@@ -28,10 +28,10 @@ from softgeom.bottleneck.certifying.evidence_file import (
     FORMAT,
     fingerprint_of,
     identity,
-    load_findings,
+    load_parts,
     save_findings,
 )
-from softgeom.bottleneck.certifying.kernel import verify_findings
+from softgeom.bottleneck.certifying.kernel import verify_parts
 from softgeom.bottleneck.certifying.verdict import EvidenceError, Finding, Unknown
 from softgeom.bottleneck.verdict_table import count_verdicts, verdict_table, write_verdicts
 from softgeom.layer import SoftmaxLayer
@@ -57,6 +57,8 @@ class Report:
     features: str
     undecided: tuple[int, ...]
     unchecked: tuple[str, ...]  # what else is in the folder
+    # of its unargmaxable classes, how many are so under which other condition on the features
+    wider: dict[str, int]
 
     def __str__(self) -> str:
         share = (
@@ -68,6 +70,7 @@ class Report:
         return (
             f"verified for {share} of layer {self.fingerprint[:16]}, features {self.features}: "
             f"{found}"
+            + "".join(f"; of the unargmaxable {n:,} {where}" for where, n in self.wider.items())
         )
 
 
@@ -94,12 +97,13 @@ def write_folder(
     """
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    verify_findings(found.layer, found.features, found.findings)
+    wider = [(part.features, part.findings) for part in found.wider]
+    verify_parts(found.layer, found.features, found.findings, wider)
     findings = sorted(found.findings, key=lambda f: f.index)
     for name in (SUMMARY, PARQUET, CARD):  # an old one would speak of another scan
         (out / name).unlink(missing_ok=True)
-    save_findings(out / EVIDENCE, found.layer, found.features, findings)
-    write_verdicts(verdict_table(found.layer, findings), out / TABLE)
+    save_findings(out / EVIDENCE, found.layer, found.features, findings, wider=wider)
+    write_verdicts(verdict_table(found.layer, found.features, findings, wider), out / TABLE)
     if card is not None:
         write_text(out / CARD, card, "backslashreplace")
     summary = {
@@ -140,10 +144,10 @@ def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
         raise ValueError(
             f"{out} belongs to another layer: the SHA-256 of W or b differs from this one's."
         )
-    features, findings = load_findings(out / EVIDENCE, layer, ours)
+    (features, findings), *wider = load_parts(out / EVIDENCE, layer, ours)
     _check_completeness(out, summary, layer, findings)
-    verify_findings(layer, features, findings)
-    table, counts = verdict_table(layer, findings), count_verdicts(findings)
+    verify_parts(layer, features, findings, wider)
+    table, counts = verdict_table(layer, features, findings, wider), count_verdicts(findings)
     _check_table(out, table)
     for name, proven in (("feature_set", features.describe()), ("counts", counts)):
         if summary[name] != proven:
@@ -160,6 +164,7 @@ def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
         features.describe(),
         tuple(f.index for f in findings if isinstance(f.evidence, Unknown)),
         tuple(sorted(path.name for path in out.iterdir() if path.name not in known)),
+        {others.condition(): len(more) for others, more in wider},
     )
 
 

@@ -130,6 +130,38 @@ def verify_findings(layer: SoftmaxLayer, features: FeatureSet, findings: Sequenc
             _complain(checker, f, "radius")
 
 
+def verify_parts(
+    layer: SoftmaxLayer,
+    features: FeatureSet,
+    findings: Sequence[Finding],
+    wider: Iterable[tuple[FeatureSet, Sequence[Finding]]],
+) -> None:
+    """Check a scan, and of some of its unargmaxable classes that they are so over further sets.
+
+    Raises
+    ------
+    EvidenceError
+        As for ``verify_findings``; or where a set is there twice, says nothing, or says it of a
+        class that the scan itself does not file as unargmaxable.
+    """
+    verify_findings(layer, features, findings)
+    lost, sets = {f.index for f in findings if isinstance(f.evidence, Captors)}, [features]
+    for others, more in wider:
+        if others in sets or not more:
+            raise EvidenceError(
+                f"The set {others.describe()} "
+                + ("says nothing about any class." if others not in sets else "occurs twice.")
+            )
+        sets.append(others)
+        for f in more:
+            if f.index not in lost or not isinstance(f.evidence, Captors):
+                raise EvidenceError(
+                    f"Class {f.index}: over {others.describe()} only proofs about the scan's own "
+                    "unargmaxable classes are of use."
+                )
+        verify_findings(layer, others, more)
+
+
 def _proven_points(checker: Checker, findings: Sequence[Finding]) -> tuple[set[int], set[int]]:
     """Classes whose points prove their margins, and their radii, as far as products together show
     it.

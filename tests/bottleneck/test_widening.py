@@ -1,0 +1,94 @@
+"""Captives of a scan that are captives over further sets: proofs, the table, the file."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from softgeom.bottleneck.certifying.folder import verify_folder, write_folder
+from softgeom.bottleneck.certifying.verdict import EvidenceError
+from softgeom.bottleneck.scan_result import Scan
+from softgeom.bottleneck.scanner import scan
+from softgeom.bottleneck.verdict_table import read_verdicts
+from softgeom.bottleneck.widening import widen
+from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
+
+
+def crowd(bias: bool = True) -> SoftmaxLayer:
+    """Forty classes in three dimensions, of which some can never win, some only far out."""
+    rng = np.random.default_rng(5)
+    W = rng.normal(size=(40, 3)) * rng.uniform(0.2, 1, size=(40, 1))
+    return SoftmaxLayer(W.astype("f4"), rng.normal(size=40).astype("f4") if bias else None)
+
+
+@pytest.fixture(scope="module")
+def found() -> Scan:
+    return widen(scan(crowd(), features=Box(3.0)), [Unbounded(), Ball(4.0)])
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_as_many_are_lost_without_a_bound_as_a_scan_without_one_finds(bias):
+    layer = crowd(bias)
+    found = widen(scan(layer, features=Box(3.0)))
+    everywhere = scan(layer, features=Unbounded())
+    lost = [f.index for f in everywhere.findings if f.evidence.verdict == "unargmaxable"]
+    assert [f.index for f in found.wider[0].findings] == lost
+    assert 0 < len(lost) <= found.counts["unargmaxable"]
+    assert (len(lost) < found.counts["unargmaxable"]) == bias
+    assert found.verify()
+
+
+def test_the_table_says_the_weakest_condition(found):
+    everywhere, ball = ({f.index for f in part.findings} for part in found.wider)
+    said = dict(zip(found.table["class"], found.table["holds"], strict=True))
+    for f in found.findings:
+        if f.evidence.verdict != "unargmaxable":
+            assert said[f.index] == ""
+        elif f.index in everywhere:
+            assert said[f.index] == "whatever the features"
+        else:
+            assert said[f.index] == "up to 3" + "; over ||x|| <= 4" * (f.index in ball)
+    assert set(said.values()) >= {"", "whatever the features", "up to 3"}
+
+
+def test_a_scan_without_captives_or_of_its_own_set_has_no_more_to_say():
+    all_win = scan(SoftmaxLayer(np.eye(4, dtype="f4")))
+    assert widen(all_win).wider == ()
+    everywhere = scan(crowd(), features=Unbounded())
+    assert widen(everywhere).wider == ()
+    assert "holds" not in everywhere.table
+
+
+def test_file_and_folder_keep_it(found, tmp_path):
+    found.save(tmp_path / "evidence.npz")
+    again = Scan.load(tmp_path / "evidence.npz", found.layer)
+    assert again.verify()
+    assert again.table.equals(found.table)
+    write_folder(tmp_path / "out", found)
+    report = verify_folder(tmp_path / "out", found.layer)
+    assert report.wider["whatever the features"] == len(found.wider[0])
+    assert "whatever the features" in str(report)
+    assert read_verdicts(tmp_path / "out" / "verdicts.csv")["holds"].tolist() == list(
+        found.table["holds"]
+    )
+
+
+def test_what_does_not_follow_is_refused(found):
+    everywhere = found.wider[0]
+    only_near = next(
+        f
+        for f in found.findings
+        if f.evidence.verdict == "unargmaxable"
+        and f.index not in {g.index for g in everywhere.findings}
+    )
+    winner = next(f for f in found.findings if f.evidence.verdict == "argmaxable")
+    for part, said in (
+        (replace(everywhere, findings=[only_near]), f"Class {only_near.index} .*stored margin|not"),
+        (replace(everywhere, findings=[winner]), "own unargmaxable"),
+        (replace(everywhere, findings=[]), "says nothing"),
+        (replace(everywhere, features=found.features), "occurs twice"),
+    ):
+        with pytest.raises(EvidenceError, match=said):
+            replace(found, wider=(part,)).verify()
+    with pytest.raises(EvidenceError, match="occurs twice"):
+        replace(found, wider=(everywhere, everywhere)).verify()
