@@ -142,6 +142,15 @@ def test_weights_behind_a_dequantisation_are_its_real_numbers(tmp_path, layer_ar
             3,
         ),
         ([node("Relu", ["x"], ["r"]), node("Add", ["r", "x"], ["h"])], {}, -100, 100),
+        (
+            [node("Clip", ["x", "zero", "six"], ["h"])],
+            {"zero": np.float32(0), "six": np.float32(6)},
+            0,
+            6,
+        ),
+        ([node("Clip", ["x", "", "six"], ["h"])], {"six": np.float32(6)}, -100, 6),
+        ([node("Relu", ["x"], ["r"]), node("Clip", ["x", "", "r"], ["h"])], {}, -100, 100),
+        ([node("HardSigmoid", ["x"], ["h"])], {}, 0, 1),
     ],
 )
 def test_the_step_before_the_layer_bounds_its_features(
@@ -156,6 +165,35 @@ def test_the_step_before_the_layer_bounds_its_features(
     h = ReferenceEvaluator(str(probe)).run(None, {"x": x})[0]
     assert h.min() >= features.low - 1e-6
     assert h.max() <= features.high + 1e-6
+
+
+@pytest.mark.parametrize("pixels", [(1,), (1, 1)])
+def test_a_convolution_of_one_pixel_is_the_layer(tmp_path, layer_arrays, pixels):
+    W, b = layer_arrays
+    nodes = [
+        node("Unsqueeze", ["x", "axes"], ["wide"]),
+        node("Conv", ["wide", "W", "b"], ["maps"]),
+        node("Squeeze", ["maps", "axes"], ["logits"]),
+        node("Softmax", ["logits"], ["y"]),
+    ]
+    axes = np.arange(2, 2 + len(pixels))
+    path = _save(
+        tmp_path / "m.onnx", nodes, {"W": W.reshape(*W.shape, *pixels), "b": b, "axes": axes}
+    )
+    layer = load_softmax_layer(path)
+    np.testing.assert_array_equal(layer.W, W)
+    np.testing.assert_array_equal(layer.b, b)
+    x = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
+    answers = ReferenceEvaluator(str(path)).run(None, {"x": x})[0].argmax(axis=1)
+    np.testing.assert_array_equal(layer.logits(x).argmax(axis=1), answers)
+    np.testing.assert_array_equal(load_softmax_layer(path, weight="W").W, W)
+
+
+def test_a_convolution_that_sees_more_than_one_pixel_is_none(tmp_path):
+    nodes = [node("Conv", ["x", "W"], ["y"])]
+    path = _save(tmp_path / "m.onnx", nodes, {"W": np.ones((7, 3, 3), np.float32)})
+    with pytest.raises(ValueError, match="no matrix product"):
+        load_softmax_layer(path)
 
 
 def test_a_layer_norm_written_out_gives_its_ellipsoid(tmp_path, layer_arrays):

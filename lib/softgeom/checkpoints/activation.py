@@ -9,6 +9,7 @@ HardSwish            x >= -3/8                                    box from -0.37
 GELU                 x >= -0.1700 (tanh form: -0.1701)            box from -0.1701
 sigmoid, softmax     0 <= x <= 1                                  box
 tanh, LSTM, GRU      -1 <= x <= 1                                 box
+Clip, ReLU6          its two bounds                               box
 LayerNorm, RMSNorm   x = shift + gain u, ||u||_2 <= sqrt(d)       ellipsoid
 ===================  ===========================================  =======================================
 
@@ -24,6 +25,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from softgeom.checkpoints.onnx_graph import attributes
 
 if TYPE_CHECKING:
     from softgeom.checkpoints.onnx_graph import OnnxGraph
@@ -45,6 +48,8 @@ _BY_OPERATOR = {
     "Tanh": "tanh",
     "Softmax": "softmax",
     "HardSwish": "HardSwish",
+    "HardSigmoid": "sigmoid",
+    "Softplus": "ReLU",
     "Gelu": "GELU",
     "FastGelu": "GELU",
     "QuickGelu": "Swish",
@@ -120,6 +125,9 @@ def activation_of(graph: OnnxGraph, value: str) -> Activation | None:
             return found.scaled(factor)
         if rounded and node.op_type not in _KEEPS_INTERVAL:
             return None
+        if node.op_type == "Clip":
+            clip = _clip(graph, node)
+            return None if clip is None else clip.scaled(factor)
         if node.op_type in _NORMS:
             return _norm(graph, node, _NORMS[node.op_type]) if factor == 1.0 else None
         if node.op_type == "Mul":
@@ -141,6 +149,23 @@ def activation_of(graph: OnnxGraph, value: str) -> Activation | None:
         rounded |= "Quantize" in node.op_type
         value = node.input[0]
     return None
+
+
+def _clip(graph: OnnxGraph, node: Any) -> Activation | None:
+    """The bounds of a Clip, which are attributes or further inputs; None where one is computed."""
+    options = attributes(node)
+    bounds = []
+    for n, name in enumerate(("min", "max"), 1):
+        given = node.input[n] if len(node.input) > n else ""
+        if given and not (graph.is_constant(given) and graph.constant(given).size == 1):
+            return None
+        if given:
+            bounds.append(float(graph.constant(given).reshape(())))
+        else:
+            bounds.append(float(options[name].f) if name in options else (-1) ** n * math.inf)
+    low, high = bounds
+    # a NaN, or bounds the wrong way round, bound nothing
+    return Activation("Clip", low, high) if low < high else None
 
 
 def _swish_slope(graph: OnnxGraph, node: Any) -> float | None:

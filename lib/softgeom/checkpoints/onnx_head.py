@@ -4,7 +4,8 @@ the softmax is written.
 From an output back, through whatever keeps the order of the classes: a Softmax or its parts
 (ReduceMax, Sub, Exp, ReduceSum, Div, Log), reshapes, casts, positive scales. A constant that is
 added on the way is the bias b; a constant that multiplies scales the rows. The first MatMul, Gemm,
-or quantised product with a constant operand is W x. Quantised weights become the real numbers that
+or quantised product with a constant operand is W x; where there is none, a convolution of one pixel,
+which is the same product at every place. Quantised weights become the real numbers that
 the runtime multiplies with, scale * (code - zero point); quantised *features* stay features.
 
 What stands in front of the layer says where its inputs lie (`activation.py`). Metadata `character`
@@ -233,6 +234,7 @@ def _walk(graph: OnnxGraph, output: str) -> list[tuple[Any, _After]]:
     nearest first.
     """
     found: list[tuple[Any, _After]] = []
+    convolved: list[tuple[Any, _After]] = []
     waiting, visited = deque([(output, _After())]), set()
     while waiting:
         name, after = waiting.popleft()
@@ -243,9 +245,20 @@ def _walk(graph: OnnxGraph, output: str) -> list[tuple[Any, _After]]:
         if node.op_type in _PRODUCTS:
             if _operand(graph, node) is not None:
                 found.append((node, after))
+        elif _is_pointwise(graph, node):
+            convolved.append((node, after))
         elif node.op_type in _ORDER_KEEPING:
             waiting.extend(_before(graph, node, after))
-    return found
+    return found or convolved
+
+
+def _is_pointwise(graph: OnnxGraph, node: Any) -> bool:
+    """Whether a node is a convolution of one pixel with a constant: W x at every place."""
+    if node.op_type != "Conv" or len(node.input) < 2 or not graph.is_constant(node.input[1]):
+        return False
+    group = attributes(node).get("group")
+    shape = graph.constant(node.input[1]).shape
+    return len(shape) > 2 and set(shape[2:]) == {1} and (group is None or group.i == 1)
 
 
 def _before(graph: OnnxGraph, node: Any, after: _After) -> list[tuple[str, _After]]:
@@ -322,7 +335,8 @@ def _product_of(graph: OnnxGraph, weight: str) -> tuple[Any, _After] | None:
             continue
         visited.add(value)
         for node in graph.consumers.get(value, []):
-            if node.op_type in _PRODUCTS and _operand(graph, node) is not None:
+            product = node.op_type in _PRODUCTS and _operand(graph, node) is not None
+            if product or _is_pointwise(graph, node):
                 return node, _forward(graph, node)
             if graph.root(value) == weight:
                 waiting += list(node.output)
@@ -373,6 +387,8 @@ def _classes(graph: OnnxGraph, node: Any) -> int | None:
     if operand is None:
         return None
     shape = graph.constant(operand[0]).shape
+    if node.op_type == "Conv":
+        return int(shape[0])
     rows = (operand[1] and not _transposed(node, "transA")) or (
         not operand[1] and _transposed(node, "transB")
     )
@@ -399,6 +415,8 @@ def _head(graph: OnnxGraph, node: Any, after: _After) -> OnnxHead:
             f"quantised product {node.op_type}: W is scale * (code - zero point), as the "
             "runtime multiplies"
         )
+    if node.op_type == "Conv":
+        stored = stored.reshape(stored.shape[0], -1).T
     while stored.ndim > 2 and stored.shape[0] == 1:
         stored = stored[0]
     if stored.ndim != 2:
@@ -413,7 +431,7 @@ def _head(graph: OnnxGraph, node: Any, after: _After) -> OnnxHead:
     )
     b = after.shift
     options = attributes(node)
-    if "Gemm" in node.op_type:
+    if "Gemm" in node.op_type or node.op_type == "Conv":
         W = (
             W * np.asarray(options["alpha"].f, W.dtype)
             if "alpha" in options and options["alpha"].f != 1
