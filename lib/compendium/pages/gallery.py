@@ -19,7 +19,8 @@ from compendium.runs import NotebookRun, all_committed
 
 FOLDER = "docs/gallery"
 FOUNDATIONS = "data-and-models"
-_CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004"}  # first digit of a notebook -> paper
+# first digit of a notebook -> paper
+_CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004", "5": "001"}
 _UP = "../../"  # from a page to the top of the repository
 _HOLDS = {"holds", "agree", "reproduced"}
 

@@ -18,18 +18,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compendium import findings, paths, runs
+from compendium import findings, paths, profiles, runs
 from compendium.pages import api_pages, article, excerpts, notebook_pages, readme, registers
 from compendium.pages.notebook_pages import markdown_cell
 from compendium.runs import NotebookRun
 
-_CHAPTERS = {
-    "Foundations": "0",
-    "Bottleneck": "1",
-    "Margins": "2",
-    "Circuits": "3",
-    "Hardmax": "4",
-    "Summary": "9",
+_CHAPTERS: dict[str, tuple[str, ...]] = {
+    "Foundations": ("0",),
+    **{name.capitalize(): digits for name, digits in profiles.CHAPTERS.items()},
+    "Summary": ("9",),
 }
 # sections of the README that are for those who run things
 _PRACTICAL = {"See it in a minute"}
@@ -121,8 +118,8 @@ def _build(
         _rendered("README.md", shown), _rendered("docs/reproducing.md", shown)
     )
     trees = [
-        _tree(title, [f"notebooks/{n}" for n in notebooks if n.startswith(digit)])
-        for title, digit in _CHAPTERS.items()
+        _tree(title, [f"notebooks/{n}" for n in notebooks if n.startswith(digits)])
+        for title, digits in _CHAPTERS.items()
     ]
     trees += [_tree("Explorers", explorers), _tree("Lessons", lessons)]
     trees += [
