@@ -104,6 +104,7 @@ def test_floors_of_distributions(name) -> None:
         targets = [dict(enumerate(p / p.sum())), [0, 3, 5], [2]]
         found = floor(layer, targets, features=SETS[name], gap=0.01)
         assert (found.floor <= found.attained + 1e-9).all()
+        assert found.of_radius.isna().all() if "box" in name else (found.of_radius <= 1).all()
         # a target with an entropy that only touches zero within the gap proves nothing: 0
         assert ((found.attained - found.floor <= 0.02) | (found.floor == 0)).all()
         log_p = log_probabilities(layer, SETS[name], draw_points(rng, name, 2000))

@@ -42,6 +42,7 @@ from softgeom.writing import whole
 GAP = 0.03  # nats between what is attained and what is proven: a ceiling to three per cent
 SEEDS = 64  # classes solved first: all blocks start from their points
 TOGETHER = 128  # classes that descend at once
+FLOORS = ["alternatives", "entropy", "floor", "attained", "of_radius"]
 BLOCK = 2048  # classes of a block, the unit of parallel work and of checkpoints
 # relative: what another processor's rounding may change in a bound
 MACHINES = 1e-9
@@ -242,6 +243,8 @@ def floor(
     -------
     DataFrame
         alternatives (classes of the target), entropy, floor (proven, at least 0), attained; nats.
+        of_radius: where it is attained, as a share of the radius of a ball or a norm's ellipsoid
+        (NaN without one): a normalisation puts its features at 1, where the floor holds too.
 
     Raises
     ------
@@ -251,7 +254,7 @@ def floor(
     """
     asked = [_target(layer, n, target) for n, target in enumerate(targets)]
     if not asked:
-        return pd.DataFrame(columns=["alternatives", "entropy", "floor", "attained"])
+        return pd.DataFrame(columns=FLOORS)
     program = make_program(layer, features)
     shares = [t.weights / t.weights.sum() for t in asked]
     means = np.stack([s @ program.W[t.classes] for s, t in zip(shares, asked, strict=True)])
@@ -271,14 +274,16 @@ def floor(
     points = found.Z.astype(np.float64)
     certifier = Certifier(layer, features)
     proven, attained = certifier.floors(points, asked, np.arange(len(asked)))
+    radius = program.region.radius
     return pd.DataFrame(
         {
             "alternatives": [len(t.classes) for t in asked],
             "entropy": entropies,
             "floor": proven,
             "attained": attained,
+            "of_radius": np.linalg.norm(points, axis=1) / radius if np.isfinite(radius) else np.nan,
         }
-    )
+    )[FLOORS]
 
 
 @dataclass(frozen=True, eq=False)
