@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.patheffects import AbstractPathEffect
     from matplotlib.text import Text
 
+    from softgeom.checkpoints.glyphs import Font
+
 SEQUENTIAL = "cividis"  # even in lightness, and safe for colour-vision deficiencies
 DIVERGING = "RdBu_r"
 
@@ -29,20 +31,21 @@ _NOTE_CHARACTERS_PER_INCH = 17  # of the small print under a figure
 
 WIDTHS = {"column": 5.0, "page": 9.0}  # inches: half a page and a page of the report
 
-_CJK_FAMILIES = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "WenQuanYi Zen Hei",
-    "Source Han Sans SC",
-    "PingFang SC",
-    "SimHei",
-)
 
+def use(fonts: Iterable[Font] = ()) -> None:
+    """Set the compendium's look for all figures drawn from here on.
 
-def use() -> None:
-    """Set the compendium's look for all figures drawn from here on."""
+    Text is drawn in matplotlib's own faces, and in `fonts` what those lack: a font that happens to
+    be installed would change the figures of one machine.
+    """
     import matplotlib as mpl
     from cycler import cycler
+    from matplotlib import font_manager
+
+    faces, fonts = font_manager.fontManager, list(fonts)
+    faces.ttflist = [f for f in faces.ttflist if f.fname.startswith(mpl.get_data_path())]
+    for font in fonts:
+        faces.addfont(font.path)
 
     # A Chinese family without a normal weight is fine for labels; its warning would stand in every
     # executed notebook.
@@ -60,7 +63,7 @@ def use() -> None:
             "axes.grid": False,
             "figure.constrained_layout.use": True,
             "figure.dpi": 110,
-            "font.family": ["DejaVu Sans", *cjk_families()],
+            "font.family": ["DejaVu Sans", *(font.family for font in fonts)],
             "font.size": 10,
             "image.cmap": SEQUENTIAL,
             "legend.frameon": False,
@@ -71,12 +74,11 @@ def use() -> None:
     )
 
 
-def cjk_families() -> list[str]:
-    """Families with Chinese characters installed here, best first; empty when there is none."""
-    from matplotlib import font_manager
+def draws_chinese() -> bool:
+    """Whether `use` was given a font for what matplotlib's own faces lack."""
+    import matplotlib as mpl
 
-    installed = set(font_manager.get_font_names())
-    return [family for family in _CJK_FAMILIES if family in installed]
+    return len(mpl.rcParams["font.family"]) > 1
 
 
 def figure(

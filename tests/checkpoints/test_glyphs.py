@@ -1,5 +1,5 @@
-"""Characters as pictures: fonts by family name, what a font lacks, and rarity by the national
-standards.
+"""Characters as pictures: the same fonts on every machine, what a font lacks, and rarity by the
+national standards.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softgeom.checkpoints import glyphs
+from softgeom.checkpoints import glyphs, packages
 
 pytest.importorskip("PIL")
 
@@ -15,15 +15,29 @@ pytest.importorskip("PIL")
 @pytest.fixture(scope="module")
 def font():
     """The font that ships with matplotlib."""
-    return glyphs.find_fonts(["DejaVu Sans"])[0]
+    return glyphs.latin_font()
 
 
-def test_fonts_are_found_by_family_and_absent_ones_left_out(font):
-    assert font.family == "DejaVu Sans"
+def test_a_face_of_the_same_name_that_is_installed_is_not_taken(font, monkeypatch):
+    """Debian's condensed face is called DejaVu Sans, too, and other letters are read in it."""
+    from matplotlib import font_manager, get_data_path
+
+    condensed = font_manager.FontEntry(fname="/nowhere/DejaVuSansCondensed.ttf", name="DejaVu Sans")
+    faces = font_manager.fontManager
+    monkeypatch.setattr(faces, "ttflist", [*faces.ttflist, condensed])
+    assert glyphs.latin_font().path.startswith(get_data_path())
     assert {"A", "é", "я"} <= font.characters
     assert "字" not in font.characters
-    assert glyphs.find_fonts(["No Such Family"]) == []
-    assert len(glyphs.find_fonts(["DejaVu Sans", "DejaVu Serif"], limit=1)) == 1
+
+
+def test_without_the_pinned_fonts_there_is_none(monkeypatch, caplog, tmp_path):
+    def fails(*_):
+        raise ValueError("pip cannot bring it")
+
+    monkeypatch.setenv("SOFTGEOM_CACHE", str(tmp_path))
+    monkeypatch.setattr(packages, "download", fails)
+    assert glyphs.chinese_fonts() == []
+    assert "no font with Chinese characters: pip cannot bring it" in caplog.text
 
 
 def test_a_line_grows_by_one_em_for_each_character(font):

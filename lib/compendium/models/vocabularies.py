@@ -25,7 +25,6 @@ from softgeom.checkpoints.plain_pickle import read_plain_pickle
 from softgeom.checkpoints.ppocr import Recogniser, read_lines
 from softgeom.checkpoints.released import G2PM_READINGS
 
-FONT = "DejaVu Sans"
 _SIZE = 40  # pixels: about what a detector cuts out of a photograph
 # A word of everyday life for each letter that one of the recognisers lists; capitals, as on a sign.
 WORDS = (
@@ -203,11 +202,6 @@ def matched(lost: Sequence[str], free: Sequence[str], font: glyphs.Font) -> list
         left.remove(best)
         chosen.append(best)
     return chosen
-
-
-def dejavu() -> glyphs.Font:
-    """The font that matplotlib itself brings."""
-    return glyphs.find_fonts([FONT])[0]
 
 
 def read_drawn(

@@ -1,80 +1,98 @@
-"""Characters as images of text lines, in fonts that this machine has.
+"""Characters as images of text lines, in fonts that are the same on every machine.
 
-Fonts are found by family name through matplotlib's font list, so no path stands anywhere;
-characters that a font does not draw are told by its character map, since the box drawn instead
-would be read as something else. `rarity` says how common a character is by the standards that were
-made to order them: no model and no corpus is asked.
+A font is data: what a recogniser reads, and what a figure shows, moves with it. So none is looked
+for on the machine. Latin, Greek and Cyrillic letters are drawn in the face that matplotlib itself
+brings; Chinese characters in two faces of Noto (SIL Open Font License 1.1), members of one published
+wheel, checked by hash and kept like a released model. Characters that a font does not draw are told
+by its character map, since the box drawn instead would be read as something else. `rarity` says how
+common a character is by the standards that were made to order them: no model and no corpus is asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from softgeom.checkpoints.packages import Member, Wheel, fetch_members
+from softgeom.source import Source
+
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-FAMILIES = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",  # the first face of Noto's collection, which font lists often name alone
-    "WenQuanYi Zen Hei",
-    "Noto Serif CJK SC",
-    "Noto Serif CJK JP",
-    "WenQuanYi Micro Hei",
-    "Source Han Sans SC",
-    "Droid Sans Fallback",
-    "PingFang SC",
-    "Songti SC",
-    "SimSun",
-    "SimHei",
-    "Microsoft YaHei",
+logger = logging.getLogger("softgeom")
+
+_NOTO = Wheel(
+    "mplfonts",
+    "0.0.10",
+    "mplfonts-0.0.10-py3-none-any.whl",
+    "835e35ada4a6ef85ce29ea81dd589a98b92af5b5c8e8b9f4e2d79dfea9c2ba40",
+    85.0,
 )
-HOW_TO_GET_A_FONT = (
-    "no font with Chinese characters is installed: apt-get install fonts-wqy-zenhei fonts-noto-cjk"
-)
+_CHINESE = {
+    "Noto Sans CJK SC": Member(
+        "mplfonts/fonts/NotoSansCJKsc-Regular.otf",
+        "1652500938055a232cfbfa321de6ebaadfc5635dd9f75e369bc991d14a6512dd",
+    ),
+    "Noto Serif CJK SC": Member(
+        "mplfonts/fonts/NotoSerifCJKsc-Regular.otf",
+        "efa5e49879a789c1ecad8f07e1813c7f9aa6c4b951fdbb5791d85d67345632d7",
+    ),
+}
 _LINE_HEIGHT = 1.2  # line height over font size, as text boxes found by a detector have
 
 
 @dataclass(frozen=True)
 class Font:
-    """A font file with the characters that it draws."""
+    """A font file, where it came from, and the characters that it draws."""
 
     family: str
     path: str
+    source: Source
     characters: frozenset[str] = field(repr=False)
 
 
-def find_fonts(families: Sequence[str] = FAMILIES, limit: int | None = None) -> list[Font]:
-    """The fonts of these families that are installed, one for each file; empty when there is none.
-
-    Parameters
-    ----------
-    families : sequence of str
-        Family names, best first.
-    limit : int, optional
-        At most so many.
+def chinese_fonts(limit: int | None = None) -> list[Font]:
+    """The pinned fonts with Chinese characters, the first of them at most; empty, which the log
+    says, where they are not kept here and pip cannot bring them.
     """
-    from matplotlib import font_manager, ft2font
+    chosen = dict(list(_CHINESE.items())[:limit])
+    try:
+        paths = fetch_members(_NOTO, list(chosen.values()))
+    except ValueError as error:
+        logger.warning("no font with Chinese characters: %s", error)
+        return []
+    return [
+        _font(
+            family,
+            str(path),
+            Source(
+                family,
+                "package",
+                f"{_NOTO.package}, {member.path} (OFL-1.1)",
+                _NOTO.version,
+                member.sha256,
+            ),
+        )
+        for path, (family, member) in zip(paths, chosen.items(), strict=True)
+    ]
 
-    regular = {
-        e.name: e.fname
-        for e in font_manager.fontManager.ttflist
-        if e.style == "normal" and e.weight in (400, "normal", "regular")
-    }
-    anything = {entry.name: entry.fname for entry in font_manager.fontManager.ttflist}
-    paths: dict[str, str] = {}
-    for family in families:
-        path = regular.get(family) or anything.get(family)
-        if path and path not in paths.values():
-            paths[family] = path
-    fonts = []
-    for family, path in list(paths.items())[:limit]:
-        characters = frozenset(map(chr, ft2font.FT2Font(path).get_charmap()))
-        fonts.append(Font(family, path, characters))
-    return fonts
+
+def latin_font() -> Font:
+    """DejaVu Sans as matplotlib brings it, whatever else of that name is installed."""
+    import matplotlib
+
+    path = matplotlib.get_data_path() + "/fonts/ttf/DejaVuSans.ttf"
+    source = Source("DejaVu Sans", "package", "matplotlib", matplotlib.__version__)
+    return _font("DejaVu Sans", path, source)
+
+
+def _font(family: str, path: str, source: Source) -> Font:
+    from matplotlib import ft2font
+
+    return Font(family, path, source, frozenset(map(chr, ft2font.FT2Font(path).get_charmap())))
 
 
 def render_line(text: str, font: Font, size: int) -> Image:

@@ -9,6 +9,7 @@ import pytest
 
 from compendium.models import vocabularies
 from softgeom.bottleneck import scan
+from softgeom.checkpoints import glyphs
 from softgeom.layer import Box, SoftmaxLayer
 
 
@@ -39,7 +40,7 @@ def test_separation_counts_pairs():
 
 
 def test_controls_are_of_the_same_script_and_case_each_used_once():
-    font = vocabularies.dejavu()
+    font = glyphs.latin_font()
     lost, free = list("ĞŮŅž"), list("ŽŘĶéÀЁšωΩ")
     chosen = vocabularies.matched(lost, free, font)
     assert len(set(chosen)) == len(chosen) == 4
@@ -53,7 +54,7 @@ def test_lost_letters_and_the_maintainers_list(monkeypatch):
     tokens = ["A", "Ğ", "é", "漢", "\n"]
     W = np.array([[3.0, 0], [0, 0], [-3, 3], [-3, -3], [0, 0.1]])
     found = scan(SoftmaxLayer(W, [0, -9, 0, 0, -9], tokens), features=Box(1.0))
-    font = vocabularies.dejavu()
+    font = glyphs.latin_font()
     assert vocabularies.letters(found, lost=True, font=font) == ["Ğ"]
     assert vocabularies.letters(found, lost=False, font=font) == ["é"]
     listed = vocabularies.unreachable({"g2pm": found})
@@ -66,5 +67,5 @@ def test_lost_letters_and_the_maintainers_list(monkeypatch):
 
 
 def test_every_word_can_be_drawn():
-    drawn = vocabularies.dejavu().characters
+    drawn = glyphs.latin_font().characters
     assert not [word for _, word, _ in vocabularies.WORDS if set(word) - drawn]

@@ -91,7 +91,7 @@ def _draw_pictures(
         ax.imshow(picture, cmap="gray", vmin=0, vmax=255, extent=(0, 1, 0, 1))
         spoken = (
             reading
-            if reading and style.cjk_families()
+            if reading and style.draws_chinese()
             else " ".join(f"U+{ord(c):04X}" for c in reading)
         )
         # the columns stay where they are, whatever is read
@@ -157,7 +157,7 @@ def draw_proof(
     style.headline(
         fig,
         f"A proof: at every x the score of "
-        f"{token if style.cjk_families() else f'U+{ord(token):04X}'} is below the mean of "
+        f"{token if style.draws_chinese() else f'U+{ord(token):04X}'} is below the mean of "
         f"{len(captors)} other characters' scores, so one of them always wins",
     )
     return fig
