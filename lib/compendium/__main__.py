@@ -161,18 +161,20 @@ def _pointer(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from compendium import check, findings, runs
+    from compendium import agreement, check, findings, runs
 
     rows = check.compare(options.profile)
     print(check.render(rows))
     changes, counts = findings.changes(options.profile)
     print("\n".join(["", *changes, counts]))
+    disagreeing = agreement.faults()
+    print("\n".join([*disagreeing, f"{len(disagreeing)} disagreements between places"]))
     if not runs.ran(options.profile):
         print(
             f"nothing has run here in profile {options.profile}: these are the committed results "
             f"themselves; `make all` makes them again"
         )
-    return int(any(row.verdict == "DIFFERENT" for row in rows) or bool(changes))
+    return int(any(row.verdict == "DIFFERENT" for row in rows) or bool(changes or disagreeing))
 
 
 def _render_readme(options: argparse.Namespace) -> int:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from compendium import claims, packages, paths, profiles, reads, rounding
+from compendium import claims, codebase, packages, paths, profiles, reads, rounding
 from compendium.claims import Judgement
 from softgeom.source import Source
 from softgeom.writing import write_text
@@ -168,7 +168,10 @@ class Run:
                 pdf=self.profile != profiles.SMOKE,
             )
             rounding.move_pictures(fresh, self.figures)
-        self._figures[name] = {"caption": caption, "alt": alt}
+        headline = " ".join(fig.get_suptitle().split())
+        self._figures[name] = {"caption": caption, "alt": alt} | (
+            {"headline": headline} if headline else {}
+        )
 
     def value(
         self, name: str, value: Any, *, about: str = "", low: Any = None, high: Any = None
@@ -229,6 +232,7 @@ class Run:
             "claims": [_plain(asdict(claim)) for claim in self._claims.values()],
             "tables": self._tables,
             "figures": self._figures,
+            "drawn_by": codebase.drawing_digest(paths.notebook(self.name)),
         }
         rounding.write_record(self.results / "record.json", _json(record))
         execution = {

@@ -84,6 +84,18 @@ def digest(path: Path) -> str:
     return _digest(path, path.stat().st_mtime_ns)
 
 
+def drawing_digest(notebook: Path) -> str:
+    """Sixteen hexadecimal digits of the drawing code that a notebook imports, prose left out."""
+    modules = reached(imported(parse(notebook)))
+    drawing = {name: path for name, path in modules.items() if ".drawing" in name}
+    return digest_of(f"{name} {digest(path)}" for name, path in drawing.items())
+
+
+def digest_of(lines: Iterable[str]) -> str:
+    """Sixteen hexadecimal digits of some lines."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
 def parse(path: Path) -> ast.Module:
     """The syntax tree of a module, or of the code cells of a notebook; shared between callers, who
     leave it as it is.
@@ -117,7 +129,7 @@ def _digest(path: Path, _changed: int) -> str:
                 and isinstance(getattr(body[0].value, "value", None), str)
             ):
                 node.body = body[1:] or [ast.Pass()]
-    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
+    return digest_of([ast.unparse(tree)])
 
 
 def _executed(tree: ast.Module) -> Iterable[ast.AST]:

@@ -88,6 +88,7 @@ def record(compendium):
             "notebook": "10_demo",
             "profile": profile,
             "claims": rows,
+            "values": {},
             "figures": {},
             "tables": {},
             "sources": ([_EMBEDDED] if aside else []) if sources is None else sources,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compendium import findings, packages, paths
+from compendium import agreement, findings, packages, paths
 from compendium.pages import gallery, manifest, readme
 from compendium.runs import SHOWN
 
@@ -31,6 +31,8 @@ def fresh() -> dict[Path, str]:
     if (root / "pyproject.toml").is_file():
         pages[root / "environment.yml"] = packages.environment(root)
         pages[root / "binder" / "environment.yml"] = packages.classroom_environment(root)
+    if agreement.quantities():
+        pages[root / "data" / "reference" / "quantity_places.csv"] = agreement.render(pages)
     return pages | {root / "codecheck.yml": manifest.render()}
 
 

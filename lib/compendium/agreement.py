@@ -1,0 +1,256 @@
+"""One quantity has one value: what several places say of it must agree, and a figure must be drawn
+by the code that is there.
+
+`data/reference/quantities.yaml` names each quantity that more than one place tells::
+
+    - id: lost outputs of PP-OCRv4
+      of: 12_first_scan/ppocr_imprisoned         # a recorded value, or a claim's evidence: CLAIM:NAME
+      alike: [15_imprisoned_characters/imprisoned_box]    # recorded elsewhere, and the same
+      said: ['(N) of (?:its |the )?6,625']       # how sentences tell it; (C) is a count, (N) any number
+      with: '0 of 270'                           # words that a page telling it must hold, too
+
+A place is a page, a notebook's prose, a statement of the register, or, in the records of a run, a
+headline, caption, alternative text, note on a value or finding. What a run of one profile says is
+compared with that profile's value; what a page says, with the run that the pages show. A sentence
+that names another profile (`default`, `hour`, `models`) is compared with that one's.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from compendium import book, claims, codebase, paths, profiles
+from compendium.runs import NotebookRun, all_committed
+
+_FIELDS = {"id", "of", "alike", "said", "with"}
+_COUNT = r"(?<![\d.,])\d[\d,]*(?![\d%])(?!\.\d)"
+_NUMBER = r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?"
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A text that may tell quantities: where it stands, and in the records of which profile
+    (empty: a page).
+    """
+
+    name: str
+    profile: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Telling:
+    """A number that a place tells for a quantity."""
+
+    quantity: str
+    place: str
+    told: str
+    value: float | None
+
+    @property
+    def agrees(self) -> bool:
+        return self.value is not None and _same(self.told, self.value)
+
+    def __str__(self) -> str:
+        return f"{self.place} says {self.told} for {self.quantity}, which is {self.value}"
+
+
+def quantities() -> list[dict[str, Any]]:
+    """The entries of `quantities.yaml`.
+
+    Raises
+    ------
+    ValueError
+        When an entry has an unknown field, lacks one, or has the name of another.
+    """
+    path = paths.root() / "data" / "reference" / "quantities.yaml"
+    entries = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else []
+    for entry in entries:
+        if odd := (set(entry) - _FIELDS) | ({"id", "of"} - set(entry)):
+            raise ValueError(
+                f"{path.name}, {entry.get('id')}: unknown or missing field {', '.join(sorted(odd))}"
+            )
+    if len({entry["id"] for entry in entries}) < len(entries):
+        raise ValueError(f"{path.name}: two entries have one id")
+    return entries
+
+
+def tellings(pages: Mapping[Path, str] | None = None) -> list[Telling]:
+    """Every number that some place tells for a listed quantity."""
+    known, found = list(places(pages)), []
+    for entry in quantities():
+        for profile in profiles.COMMITTED:
+            for other in entry.get("alike", ()):
+                if (told := value_of(other, profile)) is not None:
+                    value = value_of(entry["of"], profile)
+                    if value is not None:
+                        # two runs of one training differ in the sixth digit
+                        told = value if math.isclose(told, value, rel_tol=1e-5) else told
+                        place = f"results/{profile}, {other}"
+                        found.append(Telling(entry["id"], place, f"{told!r}", value))
+        patterns = [re.compile(_pattern(said)) for said in entry.get("said", ())]
+        for place in known:
+            for pattern in patterns:
+                for match in pattern.finditer(place.text):
+                    value = _meant(entry["of"], place, match)
+                    told = next(group for group in match.groups() if group is not None)
+                    found.append(Telling(entry["id"], place.name, told, value))
+    return found
+
+
+def faults() -> list[str]:
+    """What disagrees, one sentence each."""
+    told, entries = tellings(), quantities()
+    found = [f"{one}" for one in dict.fromkeys(told) if not one.agrees]
+    found += [
+        f"quantities.yaml: {entry['id']} names {entry['of']}, which no committed run recorded"
+        for entry in entries
+        if all(value_of(entry["of"], profile) is None for profile in profiles.COMMITTED)
+    ]
+    texts = {p.name: p.text for p in places() if not p.profile and not p.name.startswith("claims")}
+    for entry in entries:
+        for name in dict.fromkeys(one.place for one in told if one.quantity == entry["id"]):
+            if "with" in entry and name in texts and entry["with"] not in texts[name]:
+                found.append(f"{name} tells {entry['id']} without the words {entry['with']!r}")
+    return found + stale_figures()
+
+
+def stale_figures() -> list[str]:
+    """Committed figures whose record names other drawing code than what is there."""
+    found = []
+    for run in _runs():
+        drawn = run.record.get("drawn_by")
+        if (
+            drawn
+            and run.record["figures"]
+            and drawn != codebase.drawing_digest(paths.notebook(run.name))
+        ):
+            found.append(
+                f"the figures of {run.name} in profile {run.profile} are older than the code that "
+                f"draws them: run `make {run.name} PROFILE={run.profile}`"
+            )
+    return found
+
+
+def places(pages: Mapping[Path, str] | None = None) -> Iterator[Place]:
+    """Every text that is compared; `pages` go before what lies at their paths."""
+    top, fresh = paths.root(), pages or {}
+    there = {top / "README.md", *(top / "docs").rglob("*.md")}
+    for page in sorted({*there, *(path for path in fresh if path.suffix == ".md")}):
+        if page not in fresh and not page.is_file():
+            continue
+        text = _COMMENT.sub("", fresh.get(page) or page.read_text(encoding="utf-8"))
+        yield Place(page.relative_to(top).as_posix(), "", " ".join(text.split()))
+    for path in sorted(top.glob("notebooks/**/*.ipynb")):
+        yield Place(path.relative_to(top).as_posix(), "", _prose(path))
+    for claim in claims.load().values():
+        yield Place(f"claims, {claim.id}", "", f"{claim.statement} {claim.rule.why}")
+    article = top / "lib" / "compendium" / "pages" / "article.py"
+    if article.is_file():
+        yield Place("the article", "", " ".join(article.read_text(encoding="utf-8").split()))
+    for run in _runs():
+        where = f"results/{run.profile}/{run.name}"
+        for key, value in run.record["values"].items():
+            yield Place(f"{where}, value {key}", run.profile, value.get("about", ""))
+        for row in run.record["claims"]:
+            yield Place(f"{where}, {row['id']}", run.profile, row.get("says", ""))
+        for key, caption in run.record["tables"].items():
+            yield Place(f"{where}, table {key}", run.profile, caption)
+        for key, figure in run.record["figures"].items():
+            for part, text in figure.items():
+                yield Place(f"{where}, {part} of {key}", run.profile, " ".join(text.split()))
+
+
+def render(pages: Mapping[Path, str] | None = None) -> str:
+    """The committed list as CSV, `data/reference/quantity_places.csv`: each quantity, and every
+    place that tells it.
+
+    Parameters
+    ----------
+    pages
+        Pages as they will be written, where they differ from what lies there.
+    """
+    told = dict.fromkeys((one.quantity, one.place) for one in tellings(pages))
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(("quantity", "place"))
+    rows.writerows(told)
+    return text.getvalue()
+
+
+def value_of(what: str, profile: str) -> float | None:
+    """A recorded number in the committed run of a profile; None where there is none."""
+    if ":" in what:
+        id, _, name = what.partition(":")
+        if id not in claims.load():
+            return None
+        notebook = claims.load()[id].notebook
+    else:
+        notebook, _, name = what.rpartition("/")
+    path = paths.results_dir(profile, notebook) / "record.json"
+    if not path.is_file():
+        return None
+    record = _record(path, path.stat().st_mtime_ns)
+    if ":" in what:
+        rows = [row["evidence"].get(name) for row in record["claims"] if row["id"] == id]
+        found = rows[0] if rows else None
+    else:
+        found = record["values"].get(name, {}).get("value")
+    return float(found) if isinstance(found, int | float) else None
+
+
+def _meant(what: str, place: Place, match: re.Match[str]) -> float | None:
+    """The value that a sentence has to agree with."""
+    begin = place.text.rfind(". ", 0, match.start()) + 1
+    end = place.text.find(". ", match.end())
+    sentence = place.text[begin : end if end >= 0 else None]
+    named = [p for p in profiles.COMMITTED if re.search(rf"profile `?{p}|PROFILE={p}", sentence)]
+    order = [place.profile, *named, *profiles.COMMITTED]
+    return next((v for p in order if p and (v := value_of(what, p)) is not None), None)
+
+
+def _pattern(said: str) -> str:
+    return said.replace("(C)", f"({_COUNT})").replace("(N)", f"({_NUMBER})")
+
+
+def _same(told: str, value: float) -> bool:
+    """Whether a printed number is the value to the digits that it shows."""
+    text = told.replace(",", "").replace("−", "-")
+    percent = text.endswith("%")
+    number = float(text.rstrip("%")) / (100 if percent else 1)
+    digits = len(text.rstrip("%").partition(".")[2].partition("e")[0]) + (2 if percent else 0)
+    if "e" in text:
+        return math.isclose(number, value, rel_tol=0.06)
+    return abs(number - value) <= 0.5000001 * 10.0**-digits
+
+
+@functools.cache
+def _record(path: Path, _changed: int) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _prose(path: Path) -> str:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    text = " ".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return " ".join(text.split())
+
+
+def _runs() -> list[NotebookRun]:
+    return [
+        run
+        for profile in profiles.COMMITTED
+        for run in all_committed((profile,))
+        if run.results.name != book.STAND_IN
+    ]

@@ -1,0 +1,211 @@
+"""One quantity, one value: a contradiction of each kind is planted, and found."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from compendium import agreement, codebase, paths
+from compendium.pages import rendered
+
+CLAIMS = """
+paper: "001"
+title: Demo
+roots: {}
+claims:
+  - id: 001-a
+    place: Section 1
+    kind: ours
+    notebook: 10_demo
+    statement: Many outputs are lost.
+    rule:
+      evidence: {lost: how many are lost}
+      verdicts: {found: lost > 0, not found: otherwise}
+      why: Because 7 of 40 outputs is many.
+      says: "{lost} of 40 outputs"
+    examples:
+      found: {lost: 1}
+      not found: {lost: 0}
+"""
+QUANTITIES = """
+- id: lost outputs
+  of: 10_demo/lost
+  alike: [11_other/again, '001-a:lost']
+  said: ['(C) of 40 outputs', 'loses (C) outputs']
+  with: of one model
+- id: share read
+  of: 10_demo/read
+  said: ['(N) are read']
+"""
+
+
+def _notebook(prose, code="x = 1"):
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": [prose]},
+        {"cell_type": "code", "metadata": {}, "source": [code], "outputs": []},
+    ]
+    return json.dumps({"cells": cells})
+
+
+@pytest.fixture
+def whole(compendium):
+    """A compendium in which every place agrees; returns a function that plants text by place."""
+    (compendium / "claims").mkdir()
+    (compendium / "docs" / "gallery").mkdir(parents=True)
+    (compendium / "lib/compendium/pages").mkdir(parents=True)
+    files = {
+        "claims/001.yaml": CLAIMS,
+        "data/reference/quantities.yaml": QUANTITIES,
+        "README.md": "7 of 40 outputs of one model; <!-- value: x -->70%<!-- /value --> are read",
+        "docs/trust.md": "It loses 7 outputs of one model.",
+        "docs/gallery/001.md": "7 of 40 outputs of one model",
+        "lib/compendium/pages/article.py": "'It loses 7 outputs of one model'",
+        "notebooks/10_demo.ipynb": _notebook("# Demo: 7 of 40 outputs of one model"),
+        "notebooks/11_other.ipynb": _notebook("# Other"),
+    }
+
+    def record(name, profile, lost, read, **changes):
+        texts = {
+            "about": "7 of 40 outputs",
+            "caption": "The 7 of 40 outputs",
+            "alt": "Dots: 7 of 40 outputs",
+            "headline": "7 of 40 outputs are lost",
+            "table": "the 7 of 40 outputs",
+            "says": "7 of 40 outputs",
+        }
+        if profile == "hour":
+            texts = {key: text.replace("7 of", "9 of") for key, text in texts.items()}
+        texts |= changes.pop("texts", {})
+        drawing = {key: texts[key] for key in ("caption", "alt", "headline")}
+        content = {
+            "notebook": name,
+            "profile": profile,
+            "sources": [],
+            "values": {
+                "lost": {"value": lost, "about": texts["about"]},
+                "again": {"value": lost},
+                "read": {"value": read, "about": ""},
+            },
+            "claims": [{"id": "001-a", "evidence": {"lost": lost}, "says": texts["says"]}],
+            "tables": {"counts": texts["table"]},
+            "figures": {"dots": drawing},
+            "drawn_by": codebase.drawing_digest(paths.notebook(name)),
+        } | changes
+        files[f"results/{profile}/{name}/record.json"] = json.dumps(content)
+
+    def write(**planted):
+        for path, text in (files | planted.pop("files", {})).items():
+            (compendium / path).parent.mkdir(parents=True, exist_ok=True)
+            (compendium / path).write_text(text, encoding="utf-8")
+
+    write()
+    for name in ("10_demo", "11_other"):
+        record(name, "default", 7, 0.704)
+    write()
+    write.record, write.folder = record, compendium
+    return write
+
+
+def test_where_all_places_agree_nothing_is_found(whole):
+    assert agreement.faults() == []
+    assert len(agreement.tellings()) > 15
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "told"),
+    [
+        ("README.md", "8 of 40 outputs of one model", "README.md says 8"),
+        ("README.md", "70 of 40 outputs of one model", "README.md says 70"),
+        ("README.md", "7 of 40 outputs of one model; 71% are read", "README.md says 71%"),
+        ("README.md", "7 of 40 outputs of one model; 0.7 are read, 0.69 are read", "says 0.69"),
+        (
+            "README.md",
+            "<!-- value: y -->1,007<!-- /value --> of 40 outputs of one model",
+            "README.md says 1,007",
+        ),
+        ("README.md", "7 of 40 outputs", "README.md tells lost outputs without the words"),
+        ("docs/trust.md", "It loses 6 outputs of one model.", "docs/trust.md says 6"),
+        ("docs/new.md", "It loses 5 outputs of one model.", "docs/new.md says 5"),
+        ("docs/gallery/001.md", "77 of 40 outputs of one model", "docs/gallery/001.md says 77"),
+        ("lib/compendium/pages/article.py", "'loses 4 outputs of one model'", "the article says 4"),
+        (
+            "notebooks/11_other.ipynb",
+            _notebook("# Other: 3 of 40 outputs of one model"),
+            "notebooks/11_other.ipynb says 3",
+        ),
+        (
+            "notebooks/lessons/1.ipynb",
+            _notebook("# One: 2 of 40 outputs of one model"),
+            "notebooks/lessons/1.ipynb says 2",
+        ),
+        ("claims/001.yaml", CLAIMS.replace("Because 7 of", "Because 6 of"), "001-a says 6"),
+        (
+            "claims/001.yaml",
+            CLAIMS.replace("Many outputs are", "1 of 40 outputs is"),
+            "001-a says 1",
+        ),
+        ("README.md", "9 of 40 outputs of one model (profile `default`)", "README.md says 9"),
+    ],
+)
+def test_a_page_that_contradicts_the_records_is_found(whole, path, text, told):
+    whole(files={path: text})
+    assert any(told in fault for fault in agreement.faults())
+
+
+@pytest.mark.parametrize("part", ["about", "caption", "alt", "headline", "table", "says"])
+def test_a_record_that_contradicts_itself_is_found(whole, part):
+    whole.record("10_demo", "default", 7, 0.704, texts={part: "8 of 40 outputs"})
+    whole()
+    assert [fault for fault in agreement.faults() if "says 8 for lost outputs" in fault]
+
+
+@pytest.mark.parametrize("quantity", ["11_other/again", "001-a:lost"])
+def test_two_notebooks_that_record_two_values_are_found(whole, quantity):
+    odd = [{"id": "001-a", "evidence": {"lost": 8}, "says": ""}]
+    if "/" in quantity:
+        whole.record("11_other", "default", 8, 0.704)
+    else:
+        whole.record("10_demo", "default", 7, 0.704, claims=odd)
+    whole()
+    assert any(f"{quantity} says 8.0" in fault for fault in agreement.faults())
+
+
+def test_what_a_profile_says_is_compared_with_its_own_value(whole):
+    whole.record("10_demo", "hour", 9, 0.704)
+    whole()
+    # pages show the larger run from now on
+    assert any("README.md says 7" in fault for fault in agreement.faults())
+    assert not any(fault.startswith("results/") for fault in agreement.faults())
+    pages = ("README.md", "docs/trust.md", "docs/gallery/001.md", "lib/compendium/pages/article.py")
+    texts = {page: "9 of 40 outputs of one model" for page in pages}
+    texts["README.md"] = "7 of 40 outputs of one model (profile `default`)"
+    texts["notebooks/10_demo.ipynb"] = _notebook("# Demo")
+    texts["claims/001.yaml"] = CLAIMS.replace("7 of 40", "9 of 40")
+    whole(files=texts)
+    assert agreement.faults() == []
+
+
+def test_a_figure_older_than_its_drawing_code_is_an_error(whole):
+    whole.record("10_demo", "default", 7, 0.704, drawn_by="0123456789abcdef")
+    whole()
+    assert agreement.faults() == [
+        "the figures of 10_demo in profile default are older than the code that draws them: run "
+        "`make 10_demo PROFILE=default`"
+    ]
+
+
+def test_a_quantity_that_nothing_records_is_an_error(whole):
+    whole(files={"data/reference/quantities.yaml": "- {id: lost, of: 10_demo/gone}"})
+    assert agreement.faults() == [
+        "quantities.yaml: lost names 10_demo/gone, which no committed run recorded"
+    ]
+    whole(files={"data/reference/quantities.yaml": "- {id: lost, from: 10_demo/gone}"})
+    with pytest.raises(ValueError, match="lost: unknown or missing field from, of"):
+        agreement.faults()
+
+
+def test_the_committed_list_names_every_place():
+    """Of this repository; a sentence that is added or taken away changes the list."""
+    path = paths.root() / "data" / "reference" / "quantity_places.csv"
+    assert path.read_text(encoding="utf-8") == rendered.fresh()[path]
