@@ -18,6 +18,7 @@ from softgeom.checkpoints.activation import named_activation
 from softgeom.checkpoints.folder import find_token_file, open_folder
 from softgeom.checkpoints.gguf_file import open_gguf
 from softgeom.checkpoints.hub import HubModel, cached_snapshot
+from softgeom.checkpoints.kaldi import open_kaldi
 from softgeom.checkpoints.labels import read_labels, read_tokens
 from softgeom.checkpoints.llama2c import looks_like_llama2c, open_llama2c
 from softgeom.checkpoints.npz import open_npz
@@ -29,6 +30,7 @@ from softgeom.checkpoints.safetensors_file import open_safetensors
 from softgeom.checkpoints.state_dict import open_state_dict
 from softgeom.checkpoints.tensors import TensorStore, plain
 from softgeom.checkpoints.tflite_file import open_tflite
+from softgeom.checkpoints.traineddata import open_traineddata
 from softgeom.source import Source, hub_reachable
 
 _HUB_ID = re.compile(r"[\w][\w.-]*(?:/[\w.-]+)?")
@@ -46,6 +48,8 @@ FORMATS: dict[str, Callable[[Path], TensorStore | Opened]] = {
     ".tflite": open_tflite,
     ".pkl": open_plain_pickle,
     ".bin": _open_bin,
+    ".traineddata": open_traineddata,
+    ".mdl": open_kaldi,
     ".ckpt": open_state_dict,
     ".pt": open_state_dict,
     ".pth": open_state_dict,

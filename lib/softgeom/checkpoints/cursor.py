@@ -1,0 +1,85 @@
+"""Bytes of a file, read from the front: every length is compared with what is left before anything
+is made of it.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import struct
+from pathlib import Path
+
+import numpy as np
+
+
+class CutShortError(ValueError):
+    """More is declared than the file holds."""
+
+
+class Cursor:
+    """A place in little-endian bytes.
+
+    Parameters
+    ----------
+    data : bytes-like
+        All of them; nothing is copied but what is asked for.
+    start, end : int
+        The part that may be read.
+    """
+
+    def __init__(self, data: bytes | mmap.mmap, start: int = 0, end: int | None = None) -> None:
+        self._data, self.at = data, start
+        self.end = len(data) if end is None else end
+        if not 0 <= self.at <= self.end <= len(data):
+            raise CutShortError("a part lies outside of the file")
+
+    @classmethod
+    def of(cls, path: Path) -> Cursor:
+        """The bytes of a file, mapped."""
+        with path.open("rb") as file:
+            return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def part(self, start: int, end: int) -> Cursor:
+        """Other bytes of the same file."""
+        return Cursor(self._data, start, end)
+
+    @property
+    def left(self) -> int:
+        """Bytes to the end."""
+        return self.end - self.at
+
+    def take(self, size: int) -> bytes:
+        """The next bytes."""
+        if not 0 <= size <= self.left:
+            raise CutShortError(f"{size} bytes are declared where {self.left} are left")
+        self.at += size
+        return self._data[self.at - size : self.at]
+
+    def number(self, kind: str) -> int:
+        """One integer, by its letter in `struct`."""
+        return int(struct.unpack(f"<{kind}", self.take(struct.calcsize(kind)))[0])
+
+    def text(self) -> str:
+        """A uint32 length and as many bytes."""
+        return self.take(self.number("I")).decode("utf-8", "replace")
+
+    def line(self) -> str:
+        """Up to the next line break, or the end."""
+        place = self._data.find(b"\n", self.at, self.end)
+        text = self.take((self.end if place < 0 else place) - self.at)
+        self.take(place >= 0)
+        return text.decode("utf-8", "replace")
+
+    def array(self, dtype: str, *shape: int) -> np.ndarray:
+        """Numbers, row by row."""
+        if min(shape, default=1) < 0:
+            raise CutShortError(f"a shape is {shape}")
+        kind = np.dtype(dtype)
+        return np.frombuffer(self.take(math.prod(shape) * kind.itemsize), kind).reshape(shape)
+
+    def find(self, mark: bytes) -> bool:
+        """Go behind the next of these bytes; whether there are any."""
+        place = self._data.find(mark, self.at, self.end)
+        if place >= 0:
+            self.at = place + len(mark)
+        return place >= 0

@@ -1,0 +1,86 @@
+"""Kaldi's `final.mdl` of nnet3: the affine components of a binary model, by name.
+
+After the transition model come components, `<ComponentName> NAME <...Component>`, whose parameters
+are `<LinearParams> FM` (a byte 4, int32 rows, a byte 4, int32 columns, float32) and `<BiasParams>
+FV` (a byte 4, int32 size, float32); DM and DV are float64. What else a component keeps is passed
+over. The classes of `output.affine` are states of the HMM (pdf ids), and decoding searches a graph:
+that one can never be the best of a frame is all that a verdict says.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from softgeom.checkpoints.choosing import Choice, choose
+from softgeom.checkpoints.cursor import Cursor, CutShortError
+from softgeom.checkpoints.opened import Asked, Opened, Shown
+from softgeom.checkpoints.tensors import ArrayStore, plain
+from softgeom.source import Source
+
+_KINDS = {b"FM ": ("<f4", 2), b"FV ": ("<f4", 1), b"DM ": ("<f8", 2), b"DV ": ("<f8", 1)}
+_OUTPUT = "output.affine"
+_MOST = 100_000  # components
+_NEXT = b"<ComponentName> "
+
+
+def open_kaldi(path: Path) -> Opened:
+    """One file, with the affine map before its output.
+
+    Raises
+    ------
+    ValueError
+        When it is no binary nnet3 model, is damaged, or has no affine components.
+    """
+    cursor = Cursor.of(path)
+    if cursor.take(min(cursor.left, 2)) != b"\0B":
+        raise ValueError(f"{path} is no binary Kaldi model: nnet3-copy --binary=true writes one.")
+    try:
+        tensors = _components(cursor)
+    except (CutShortError, MemoryError) as error:
+        raise ValueError(f"{path} is not a whole Kaldi model ({error}).") from None
+    if not tensors:
+        raise ValueError(f"{path} has no affine components: it is no nnet3 model.")
+    store = ArrayStore(tensors, str(path), {"format": "kaldi"})
+    source = Source(path.name, "local", "kaldi")
+    return Opened(store, source, show=lambda asked: _show(store, asked), beside=path)
+
+
+def _show(store: ArrayStore, asked: Asked) -> Shown:
+    weight, bias = f"{_OUTPUT}.weight", f"{_OUTPUT}.bias"
+    if asked.weight is None and {weight, bias} <= {*store.names()}:
+        bias_of = None if asked.without_bias else asked.bias or bias
+        why = ("the component output.affine; its classes are states of the HMM (pdf ids)",)
+        return Shown(store, Choice(weight, bias_of, False, why))
+    options = {"without_bias": asked.without_bias}
+    return Shown(store, choose(store, {}, asked.weight, asked.bias, **options))
+
+
+def _components(cursor: Cursor) -> dict[str, np.ndarray]:
+    """Weight and bias of each affine component."""
+    found: dict[str, np.ndarray] = {}
+    starts = []
+    while len(starts) < _MOST and cursor.find(_NEXT):
+        starts.append(cursor.at)
+    for start, following in zip(starts, [*starts, cursor.end][1:], strict=True):
+        part = cursor.part(start, following)
+        name = plain(part.take(min(part.left, 200)).split(b" ")[0].decode("utf-8", "replace"), 80)
+        for mark, suffix in ((b"<LinearParams> ", "weight"), (b"<BiasParams> ", "bias")):
+            part = cursor.part(start, following)
+            if part.find(mark):
+                values = _array(part.part(part.at, cursor.end))
+                if values is not None:
+                    found[f"{name}.{suffix}"] = values
+    return found
+
+
+def _array(cursor: Cursor) -> np.ndarray | None:
+    """A matrix or vector; None for one of another kind, such as a compressed one."""
+    dtype, axes = _KINDS.get(cursor.take(min(cursor.left, 3)), ("", 0))
+    shape = []
+    for _ in range(axes):
+        if cursor.number("b") != 4:
+            raise CutShortError("a size is no int32")
+        shape.append(cursor.number("i"))
+    return cursor.array(dtype, *shape) if shape else None
