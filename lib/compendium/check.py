@@ -11,7 +11,7 @@ An entry::
       paper_column: regions
       our_column: regions
       tolerance: 0                              # relative
-      exceptions:                               # differences that are known, each with its reason and the range it must keep to
+      exceptions:                               # known differences, with reason and range
         - where: {classes: 3, dimension: 1}
           reason: why
           low: 1

@@ -2,8 +2,8 @@
 express.
 
     import softgeom as sg
-    found = sg.scan(model)          # a file, hub id, released model, torch module, matrix: which outputs can never win?
-    found                           # a card; len(found), found["token"], found.table, found.verify()
+    found = sg.scan(model)          # file, hub id, torch module, matrix: which outputs never win?
+    found                           # a card; found["token"], found.table, found.verify()
 
 Four chapters, one package each: `bottleneck`, `margins`, `circuits`, `hardmax`. They stand on
 shared leaves (`features`, `layer`, `checkpoints`, `language_model`) and never import each other;

@@ -7,7 +7,7 @@ import pytest
 
 from softgeom.bottleneck import SoftmaxLayer, braid_reflect
 from softgeom.bottleneck.drawing.examine import examine_plane
-from softgeom.bottleneck.searching.path import example_search, follow_search, leads, mirror_error
+from softgeom.bottleneck.paper001 import example_search, follow_search, leads, mirror_error
 
 
 @pytest.mark.parametrize("bias", [False, True])

@@ -462,8 +462,11 @@ def test_a_device_only_proposes_and_changes_no_verdict(features, monkeypatch) ->
     assert found.table.verdict.tolist() == verdicts
     assert found.verify()
     look = Device.look
-    boast = lambda *a, **k: dataclasses.replace(look(*a, **k), margin=np.full(len(a[2]), 1.0))  # noqa: E731
-    monkeypatch.setattr(Device, "look", boast)  # a device that claims every candidate wins
+
+    def boast(*given, **options):  # a device that claims every candidate wins
+        return dataclasses.replace(look(*given, **options), margin=np.full(len(given[2]), 1.0))
+
+    monkeypatch.setattr(Device, "look", boast)
     deceived = scan(layer, features=features, device="cpu")
     assert deceived.table.verdict.tolist() == verdicts
     assert deceived.verify()
@@ -505,7 +508,10 @@ def test_the_host_multiplies_a_sample_of_what_a_device_has_found(flaw, monkeypat
     monkeypatch.setattr(Checker, "certify", counting)
     if flaw == "shifted":
         look = Device.look
-        off = lambda *a, **k: dataclasses.replace(seen := look(*a, **k), margin=seen.margin + 1.0)  # noqa: E731
+
+        def off(*given, **options):
+            return dataclasses.replace(seen := look(*given, **options), margin=seen.margin + 1.0)
+
         monkeypatch.setattr(Device, "look", off)
     elif flaw == "broken":
         monkeypatch.setattr(Device, "rounds_like_ieee", False)
@@ -570,7 +576,8 @@ def test_where_a_partial_look_does_not_pay_verdicts_only_is_the_full_scan(
 
     monkeypatch.setattr(partial, "FEWEST", 400)
     monkeypatch.setattr(partial, "SAMPLE", 25)
-    monkeypatch.setattr(scanner, "PARTIAL", 200)
+    monkeypatch.setattr(scanner, "ASKED", 200)
+    monkeypatch.setattr(partial, "ASKED", 200)
     monkeypatch.setattr(scanner, "partial_look", prepare)
     layer, asked = hard_layer(500, 24, planted=10), np.arange(300, 500)
     full, part = (

@@ -90,8 +90,6 @@ def test_a_win_outside_the_box_does_not_count() -> None:
 def test_a_look_is_the_plain_product(features, dtype, monkeypatch) -> None:
     import sys
 
-    from softgeom.bottleneck.searching import look as _  # noqa: F401 - the module is patched by name below
-
     # many tiles
     monkeypatch.setattr(sys.modules["softgeom.bottleneck.searching.look"], "TILE_BYTES", 1)
     problem = make_problem(normal_layer(700, 3, bias=True), features)

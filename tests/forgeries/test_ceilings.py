@@ -108,7 +108,7 @@ FORGERIES = {
     "box: one ceiling for all": array("ceilings", lambda v: v[:1]),
     "box: a ceiling too many": array("ceilings", grown),
     "box: no ceilings at all": both(
-        *(array(name, lambda v: v[:0]) for name in ("classes", "points", "at", "ceilings", "reached"))
+        *(array(name, lambda v: v[:0]) for name in "classes points at ceilings reached".split())
     ),
     "box: another layer's": lambda e: e.head["layer"]["W"].update(sha256="0" * 64),
     "box: a layer without its bias": lambda e: e.head["layer"].update(b=None),

@@ -47,7 +47,11 @@ def name_lines(
                 continue
             for middle in (own.max() + gap, own.min() - gap):
                 clear = min(
-                    (float(np.nanmin(np.abs(curve[under] - middle))) for curve in heights.values() if not np.isnan(curve[under]).all()),
+                    (
+                        float(np.nanmin(np.abs(curve[under] - middle)))
+                        for curve in heights.values()
+                        if not np.isnan(curve[under]).all()
+                    ),
                     default=1.0,
                 )  # fmt: skip
                 taken = any(

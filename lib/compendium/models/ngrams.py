@@ -4,7 +4,7 @@ anything about language models.
 Interpolated absolute discounting (Ney, Essen and Kneser 1994): with count c, discount D_k and N(h
 .) different continuations of a context h,
 
-    p_k(w | h) = max(c(h w) - D_k, 0) / c(h .)  +  D_k N(h .) / c(h .) p_{k-1}(w | h'),        p_0 = 1 / V,
+    p_k(w | h) = max(c(h w) - D_k, 0) / c(h .) + D_k N(h .) / c(h .) p_{k-1}(w | h'),  p_0 = 1 / V,
 
 where h' is h without its first token, a context never seen leaves p_{k-1}, and D_k = n_1 / (n_1 + 2
 n_2) from the numbers of k-grams seen once and twice. ``kneser_ney`` counts, below the highest

@@ -156,14 +156,15 @@ def _conditions(lost: pd.DataFrame) -> str:
 def _scripts(table: pd.DataFrame) -> str:
     counted = by_script(table)
     rows = "".join(
-        f"<tr><td>{_text(script)}</td><td>{classes:,}</td><td>{lost:,}</td><td>{lost / classes:.0%}</td></tr>"
+        f"<tr><td>{_text(script)}</td><td>{classes:,}</td><td>{lost:,}</td>"
+        f"<td>{lost / classes:.0%}</td></tr>"
         for script, classes, lost in counted[counted["unargmaxable"] > 0]
         .head(20)
         .itertuples(index=False)
     )
     return (
-        "<h2>By "
-        f"script</h2><table><tr><th>script</th><th>classes</th><th>never</th><th>share</th></tr>{rows}</table>"
+        "<h2>By script</h2><table><tr><th>script</th><th>classes</th><th>never</th>"
+        f"<th>share</th></tr>{rows}</table>"
     )
 
 

@@ -1,5 +1,5 @@
-"""The methods of paper 001 beside certified verdicts, kept as baselines: Braid Reflect, the Chebyshev
-programme, and the approximate test of Demeter, Kimmel and Downey (2020).
+"""The methods of paper 001 beside certified verdicts, kept as baselines: Braid Reflect, the
+Chebyshev programme, and the approximate test of Demeter, Kimmel and Downey (2020).
 
 *Braid Reflect* (Algorithms 1 and 2). From ``x = w_t`` on, as long as some class i beats t, x is
 reflected across the hyperplane on which the two tie:
@@ -12,7 +12,8 @@ not count. ``scan`` searches otherwise (searching/ascent.py).
 
 *Chebyshev programme* (Section 3.3.1, equations 5 and 6):
 
-    maximise r   subject to   (w_i - w_t).x + r ||w_i - w_t|| <= b_t - b_i  for all i != t,   -100 <= x <= 100.
+    maximise r   subject to   (w_i - w_t).x + r ||w_i - w_t|| <= b_t - b_i  for all i != t,
+                              -100 <= x <= 100.
 
 A class is argmaxable when r > 0 (the authors' code asks for 1e-8 at least), and r bounds the size
 of its region from below; the ball itself may leave the box.
@@ -180,3 +181,64 @@ def quality(declared: NDArray[np.bool_], truth: NDArray[np.bool_]) -> Quality:
     return Quality(
         hits / claimed if claimed else float("nan"), hits / present if present else float("nan")
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """The points (n, d) from x = w_t on, and the class that wins at each of them but the last."""
+
+    W: NDArray[Any]
+    b: NDArray[Any]
+    index: int
+    points: NDArray[Any]
+    winners: tuple[int, ...]
+
+
+def follow_search(W: NDArray[Any], b: NDArray[Any], index: int, steps: int) -> Search:
+    """Follow the search in W (C, d), b (C,) until the class wins or for `steps` steps."""
+    x = W[index]
+    points, winners = [x], list[int]()
+    while len(winners) < steps and (i := int(np.argmax(W @ x + b))) != index:
+        x = reflect_step(x[None], W[[index]], W[[i]], b[[index]], b[[i]])[0]
+        points.append(x)
+        winners.append(i)
+    return Search(W, b, index, np.array(points), tuple(winners))
+
+
+def example_search(rng: np.random.Generator, classes: int = 6, steps: int = 10) -> Search:
+    """The longest successful search of the first random layer of two features in which some class
+    needs more than one reflection. RuntimeError if a thousand layers have none.
+    """
+    for _ in range(1000):
+        W, b = rng.uniform(-1, 1, (classes, 2)), rng.uniform(-1, 1, classes) / 2
+        found = braid_reflect(SoftmaxLayer(W, b), patience=steps)
+        needed = np.where(found.won, found.steps, 0)
+        if needed.max() > 1:
+            return follow_search(W, b, int(needed.argmax()), steps)
+    raise RuntimeError("no random layer needed two reflections: raise the number of classes.")
+
+
+def leads(search: Search, step: int) -> tuple[float, float]:
+    """By how much the class sought leads the winner of a step, before the step and after it."""
+    t, i = search.index, search.winners[step]
+    normal, offset = search.W[t] - search.W[i], search.b[t] - search.b[i]
+    before, after = (float(normal @ search.points[step + k] + offset) for k in (0, 1))
+    return before, after
+
+
+def mirror_error(search: Search, step: int) -> float:
+    """Largest entry of the difference between a step and the Householder transformation about the
+    nearest point of the tie.
+
+    With the unit normal n of the hyperplane and its point p nearest the origin the step is p + (I -
+    2 n n^T)(x - p); without an offset p is the origin, and the step the transformation itself
+    (footnote 9).
+    """
+    t, i = search.index, search.winners[step]
+    normal, offset = search.W[t] - search.W[i], search.b[t] - search.b[i]
+    unit = normal / np.linalg.norm(normal)
+    nearest = -offset / (normal @ normal) * normal
+    mirrored = nearest + (np.eye(len(unit)) - 2 * np.outer(unit, unit)) @ (
+        search.points[step] - nearest
+    )
+    return float(np.abs(mirrored - search.points[step + 1]).max())

@@ -4,14 +4,14 @@ ball.
 Every feature set is brought to one of two shapes, so that search, linear programme and nearest
 point know only those:
 
-=============  =============================  =======================  ==========================================
+=============  =============================  =======================  ========================
 features       W' (C, D)                      b' (C,)                  region of z
-=============  =============================  =======================  ==========================================
+=============  =============================  =======================  ========================
 ``Box``        W                              b                        the box
 ``Ball``       W                              b                        the ball
 ``Ellipsoid``  W diag(gain), centred          b + W bias               ball of its radius (z is u)
-``Unbounded``  [W, b]                         0                        ``|z_k| <= 1``, last coordinate in [0, 1]
-=============  =============================  =======================  ==========================================
+``Unbounded``  [W, b]                         0                        ``|z_k| <= 1``, last >= 0
+=============  =============================  =======================  ========================
 
 The last row is the homogeneous form: ``z = (x tau, tau)``; class t wins somewhere in R^d iff it
 wins for some z in the cone tau >= 0, because a strict win at tau = 0 survives a small tau. Rows are
@@ -34,6 +34,10 @@ from softgeom.layer import FeatureSet, SoftmaxLayer
 Proofs = dict[int, tuple[Captors, float]]
 Points = dict[int, NDArray[Any]]
 
+# up to so many rivals a programme with all of them takes less time than a search
+FEW = 64
+# a search may run away: it proves nothing
+QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 BLOCK_BYTES = 64 * 2**20  # rows that are converted are converted at most this much at a time
 
 

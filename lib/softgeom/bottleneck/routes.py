@@ -23,20 +23,15 @@ from numpy.typing import NDArray
 
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.verdict import Finding, Unknown, Witness
-from softgeom.bottleneck.problem import Points, Problem, Proofs
+from softgeom.bottleneck.problem import FEW, Points, Problem, Proofs
 from softgeom.bottleneck.proving.decide import decide_class
 from softgeom.bottleneck.proving.interior_point import walk_each
-from softgeom.bottleneck.proving.shared_basis import prove_together, shares
+from softgeom.bottleneck.proving.shared_basis import FEWEST, prove_together, shares
 from softgeom.bottleneck.proving.surround import surround
 from softgeom.bottleneck.searching.ascent import Candidates, climb
 from softgeom.bottleneck.searching.device import Device
 
 logger = logging.getLogger("softgeom")
-
-# of classes that show what most classes of a narrow layer are: winners that a longer search finds,
-# or captives that maximum entropy proves
-TRIAL = 16
-FEW = 64  # up to so many classes a programme with all rivals takes less time than a search
 
 
 @dataclass
@@ -165,7 +160,7 @@ def _always(problem: Problem) -> bool:
 
 def _if_most_of_a_few(run: Run, open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
     """What a route finds for all classes, if it finds most of a few of them; else for the few."""
-    trial = classes[:: max(1, len(classes) // TRIAL)]
+    trial = classes[:: max(1, len(classes) // FEWEST)]
     findings = run(open_, trial)
     if len(trial) < len(classes) and 2 * len(findings) >= len(trial):
         findings |= run(open_, np.setdiff1d(classes, trial))

@@ -33,7 +33,7 @@ def row_table(
     layer : SoftmaxLayer
         (C, d).
     reference : integers, optional
-        Classes known to be untrained, such as the unargmaxable ones: `distance` is ``||w_t - mean of
+        Classes known to be untrained, such as unargmaxable ones: `distance` is ``||w_t - mean of
         their rows||``, over the median of that over all classes; NaN without a reference.
     copies : bool
         Look for each row's nearest other row: `copy` is its class and `copy_distance` their

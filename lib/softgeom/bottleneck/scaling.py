@@ -54,11 +54,12 @@ class Scaled:
         return max(back, 5e-324) if margin > 0 else back
 
 
-def in_units(layer: SoftmaxLayer, features: FeatureSet, comfort: int) -> Scaled:
+def in_units(layer: SoftmaxLayer, features: FeatureSet, comfort: int = 8) -> Scaled:
     """The problem in units of order one; as it is when its sizes lie within ``2^-comfort`` and
     ``2^comfort``.
 
-    Where scaling would lose a bit, because sizes in one layer are too far apart, the problem stays
+    Tolerances of searches and solvers suppose order one; bounds on rounding bear far more. Where
+    scaling would lose a bit, because sizes in one layer are too far apart, the problem stays
     as it is too.
     """
     rows = exponent(_largest(layer.W))

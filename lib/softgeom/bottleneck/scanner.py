@@ -1,6 +1,6 @@
 """Scan a layer: which classes can never win, each verdict with evidence that anyone can re-check.
 
-    scan = softgeom.bottleneck.scan(SoftmaxLayer(W, b))        # paper 001, Figure 4: search first, then prove
+    scan = softgeom.bottleneck.scan(SoftmaxLayer(W, b))        # search first, then prove
     scan.table                                             # one row per class
     scan.evidence(17)                                      # a witness, captors, a twin, or a bound
     scan.verify()                                          # every verdict again, without a solver
@@ -30,15 +30,15 @@ from softgeom.bottleneck.certifying.evidence_file import identity, save_findings
 from softgeom.bottleneck.certifying.kernel import certify_evidence
 from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Unknown, Witness
-from softgeom.bottleneck.problem import Problem, make_problem
+from softgeom.bottleneck.problem import FEW, QUIET, Problem, make_problem
 from softgeom.bottleneck.proving.refine import refine
 from softgeom.bottleneck.proving.shared_basis import shares
-from softgeom.bottleneck.routes import FEW, ROUTES, Open, decide_open, surviving
+from softgeom.bottleneck.routes import ROUTES, Open, decide_open, surviving
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.searching.ascent import Candidates, climb, far_points
 from softgeom.bottleneck.searching.device import Device, open_device
-from softgeom.bottleneck.searching.partial import PartialLook, certify_by, partial_look
+from softgeom.bottleneck.searching.partial import ASKED, PartialLook, certify_by, partial_look
 from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, run_blocks
@@ -54,17 +54,7 @@ DECIDE_SHARED = 8192
 # share of climbers that a round must bring to the top: captives cannot win, and whoever can is
 # pursued once proofs have taken those away
 WORTH = 0.3
-# classes whose far points decide whether a partial look pays; fewer are looked at sooner than it is
-# prepared
-PARTIAL = 1024
 SAMPLED = 16  # of a block's witnesses from a device that the host multiplies again
-QUIET: dict[str, Any] = {
-    "over": "ignore",
-    "invalid": "ignore",
-    "divide": "ignore",
-}  # a search may run away: it proves nothing
-# sizes of rows and features between 2^-8 and 2^8 are left as they are: tolerances suppose order one
-COMFORT = 8
 
 
 def scan(
@@ -132,7 +122,7 @@ def scan(
         open_device(device)  # says at once what is missing
     # a worker may stand in another folder
     checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
-    units = in_units(layer, features, COMFORT)
+    units = in_units(layer, features)
     key = None if checkpoint is None else identity(units.layer)
     task = _Task(
         units.layer,
@@ -142,7 +132,7 @@ def scan(
         checkpoint,
         key,
         device,
-        verdicts_only and len(chosen) >= PARTIAL,
+        verdicts_only and len(chosen) >= ASKED,
         tuple(sorted(without)),
     )
     options: dict[str, Any] = {
@@ -216,7 +206,7 @@ class _Task:
         """What shows winners from a part of each product, where asked for and of use."""
         if not self.verdicts_only or self.problem.homogeneous:
             return None
-        classes = np.linspace(0, self.layer.classes - 1, min(self.layer.classes, PARTIAL)).astype(
+        classes = np.linspace(0, self.layer.classes - 1, min(self.layer.classes, ASKED)).astype(
             np.intp
         )
         return partial_look(self.checker, list(far_points(self.problem, classes)), classes)
@@ -257,7 +247,7 @@ def _kept(
         except ValueError as damage:
             aside = set_aside(path)
             logger.warning(
-                "a finished block does not prove its verdicts: set aside as %s, computed again (%s)",
+                "a finished block does not prove its verdicts: set aside as %s, done again (%s)",
                 aside.name,
                 damage,
             )

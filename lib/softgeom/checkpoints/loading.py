@@ -1,7 +1,7 @@
 """One door to every format: `load_softmax_layer` for the layer, `load_head` for all that stands
 around it.
 
-==========================  =====================================================================================
+==========================  ====================================================================
 ``.npz``                    W, b; Nematus' and Marian's names
 ``.onnx``                   the last product with a constant before the softmax or the output
 ``.safetensors``            names of the Hugging Face model families, or weight= and bias=
@@ -11,11 +11,11 @@ around it.
 ``.tflite``                 the fully connected layer before the output
 ``.bin`` (llama2.c)         recognised by its header
 a folder                    Hugging Face model folder, sharded or not
-``owner/name``              a model on the hub: only the byte ranges of the needed tensors are fetched
-a name of `released.py`     such as ppocr-v6: a file of a published package, fetched once and by hash
-an object in memory         a matrix (array, list, DataFrame, sparse), (W, b), a SoftmaxLayer, a torch module
-                            or state dict, a linear model of scikit-learn
-==========================  =====================================================================================
+``owner/name``              a model on the hub, of which only the needed tensors are fetched
+a name of `released.py`     such as ppocr-v6: a file of a published package, fetched by hash
+an object in memory         a matrix (array, list, DataFrame, sparse), (W, b), a SoftmaxLayer,
+                            a torch module or state dict, a linear model of scikit-learn
+==========================  ====================================================================
 
 From top to bottom: what was given is opened (`formats`, `live`), its last layer is chosen by what
 the format shows or by names (`choosing`), its tensors are read, its classes named (`labels`).

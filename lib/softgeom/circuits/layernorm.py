@@ -38,7 +38,7 @@ class Normalisation:
     centred: bool
 
     def __call__(self, z: Tensor) -> Tensor:
-        """The norm of states z (..., d) by its geometry: project, onto the sphere, stretch, shift."""
+        """The norm of states z (..., d) by its geometry: project, to the sphere, stretch, shift."""
         return on_sphere(z, self.eps, self.centred) * self.gamma + self.beta
 
     def matrix(self, z: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ def scale(z: Tensor, eps: float, centred: bool) -> Tensor:
 
 
 def on_sphere(z: Tensor, eps: float, centred: bool) -> Tensor:
-    """States projected (if `centred`) and divided by their scale, before gain and shift: (..., d)."""
+    """States projected (if `centred`) and over their scale, before gain and shift: (..., d)."""
     projected = z - z.mean(-1, keepdim=True) if centred else z
     return projected / scale(z, eps, centred)
 

@@ -8,7 +8,7 @@
 --on A B                 can exactly these labels of a sigmoid layer be on? (nothing after it: none)
 --experts K              which experts can a router choose among its top K?
 
-OUT/answers.npz     orders and evidence; ``softgeom verify OUT MODEL`` and tools/check_evidence.py re-check it
+OUT/answers.npz     orders and evidence, for ``softgeom verify`` and tools/check_evidence.py
 OUT/answers.csv     one row per answer
 OUT/layer.npz       the layer as the checker reads it, with --with-layer
 """

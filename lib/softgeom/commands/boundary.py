@@ -80,7 +80,7 @@ def guarded(work: Callable[[], int], name: str = "softgeom") -> int:
 
 
 def explain(error: Exception) -> tuple[str, int]:
-    """What to say of a failure, and its exit code; a fault of ours leaves its traceback in a file."""
+    """What to say of a failure, and its exit code; a fault of ours leaves a traceback file."""
     sentence, code = _told(error)
     if code == FAULT:
         return f"{sentence} (a fault of softgeom; traceback in {_traceback_file(error)}).", code

@@ -1,14 +1,14 @@
 """Feature sets: which inputs ``x`` of a softmax layer can occur; a file each, with everything that
 is particular to it.
 
-==============  =========================================================  ======================================
-feature set     x                                                          where it comes from
-==============  =========================================================  ======================================
-``Box``         ``low <= x <= high`` coordinate by coordinate              paper 001, eq. (6); Swish, ReLU, tanh
-``Ball``        ``||x||_2 <= radius``                                      any normalised encoder
-``Unbounded``   all of R^d                                                 convex hulls; Demeter et al. (2020)
-``Ellipsoid``   ``bias + gain * u``, ``||u||_2 <= radius``                 a final LayerNorm or RMSNorm
-==============  =========================================================  ======================================
+==============  ========================================  ======================================
+feature set     x                                         where it comes from
+==============  ========================================  ======================================
+``Box``         ``low <= x <= high``                      paper 001, eq. (6); Swish, ReLU, tanh
+``Ball``        ``||x||_2 <= radius``                     any normalised encoder
+``Unbounded``   all of R^d                                convex hulls; Demeter et al. (2020)
+``Ellipsoid``   ``bias + gain * u``, ``||u|| <= radius``  a final LayerNorm or RMSNorm
+==============  ========================================  ======================================
 
 Another set is one more subclass of ``FeatureSet``: nothing else asks which set it has before it.
 """

@@ -41,7 +41,7 @@ def shares(counts: Array) -> Array:
 
 
 def softmax(scores: Array) -> Array:
-    """Softmax over the last axis; in PyTorch the fused one, whose gradient needs only the result."""
+    """Softmax over the last axis; PyTorch's is fused: its gradient needs only the result."""
     if not isinstance(scores, np.ndarray):
         return scores.softmax(-1)
     weights = np.exp(scores - scores.max(-1, keepdims=True))

@@ -79,7 +79,7 @@ def _means(bags: Bags, size: int) -> Any:
 
 
 def _phrases(tokens: Tokens, words: int) -> Any:
-    """Which words and runs of up to LONGEST words a review holds, hashed: (N, 2^HASH_BITS) 0 or 1."""
+    """Which words and runs of up to LONGEST words a review holds, hashed: (N, 2^HASH_BITS)."""
     digits, base = tokens.ids.astype(np.uint64) + np.uint64(1), np.uint64(words + 1)
     review = tokens.review.astype(np.int32)
     key, rows, columns = np.zeros_like(digits), [], []

@@ -57,7 +57,7 @@ class FeedForward:
 
 @dataclass(frozen=True)
 class Attention:
-    """Hardmax with A = s s^T, V = p s^T: z + alpha / (1 + alpha) p <s, mean over C(z) of (z' - z)>."""
+    """Hardmax with A = s s^T, V = p s^T: z + alpha / (1 + alpha) p <s, mean over C(z) - z>."""
 
     s: Token
     p: Token

@@ -130,7 +130,7 @@ def summarise(trials: list[Trial]) -> dict[str, float]:
 def step_by_loops(
     Z: np.ndarray, A: np.ndarray, alpha: float, tol: float = TIE_TOLERANCE
 ) -> tuple[np.ndarray, float]:
-    """Equations (1a), (1b) word by word: the next state, the largest shortfall of scores in a C_i."""
+    """Equations (1a), (1b) word by word: the next state, the largest shortfall in a C_i."""
     following, shortfall = np.empty_like(Z), 0.0
     reach = np.linalg.norm(Z, axis=1).max()
     for i, z in enumerate(Z):

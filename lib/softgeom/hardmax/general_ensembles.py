@@ -61,7 +61,7 @@ def collapse_row(
     constant: Sequence[float],
     falling: Sequence[float],
 ) -> dict[str, float | str]:
-    """What 12 tokens do: collapse and its factor a layer, the energy's rate under falling shares."""
+    """What 12 tokens do: collapse and its factor a layer, the energy's rate as shares fall."""
     short, rates, factors, distances, outside = 0, [], [], [], []
     for _ in range(sets):
         A, Z = negative_matrix(rng, kind, d), rng.normal(size=(12, d)) + shift * np.eye(d)[0]

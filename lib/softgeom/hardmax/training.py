@@ -143,7 +143,7 @@ def train(
     polarity: np.ndarray | None = None,
     held_out: tuple[Bags, np.ndarray] | None = None,
 ) -> Trained:
-    """Build the recipe's start over `size` words (from their `polarity` (W,)?), fit, return arrays."""
+    """Build the recipe's start over `size` words (with `polarity` (W,)), fit, return arrays."""
     if recipe.start == "polarity":
         if polarity is None:
             raise ValueError("A polarity start needs a weight for each word: pass `polarity`.")

@@ -82,7 +82,7 @@ class RMSNorm(nn.Module):
 
 
 class GatedMLP(nn.Module):
-    """``(silu(x W_gate) * (x W_in)) W_out``: the product of a neuron's two keys is its activation."""
+    """``(silu(x W_gate) * (x W_in)) W_out``: the product of two keys is the activation."""
 
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__()

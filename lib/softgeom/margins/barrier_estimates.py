@@ -30,7 +30,7 @@ from softgeom.margins.sylvester import sylvester_matrices
 
 
 class BarrierEstimate(NamedTuple):
-    """beta, a bound on the omitted terms, the probes' standard error (0 for the series): (..., T)."""
+    """beta, a bound on omitted terms, the probes' standard error (or 0): (..., T)."""
 
     beta: Tensor
     remainder: Tensor

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 
 class Point(NamedTuple):
-    """A minimiser: tail y, 1/2 sum e^2, margins, multipliers of m_i >= level, weight t (0: exact)."""
+    """A minimiser: tail y, 1/2 sum e^2, margins, multipliers of m_i >= level, weight t (or 0)."""
 
     tail: Array
     error: float

@@ -54,7 +54,7 @@ MARGINS = {
 
 
 def judge_conditions(blocks: Array) -> list[dict[str, int | str]]:
-    """Where Lemma B.4's conditions hold on blocks (n, d, d), and where they and det J > 0 differ."""
+    """Where Lemma B.4's conditions hold on blocks (n, d, d), and where det J > 0 differs."""
     determinant = np.linalg.det(blocks)
     conditions = {
         "1 - rho > 0": spectral_radius_margin(blocks) > 0,

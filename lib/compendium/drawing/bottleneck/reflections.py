@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from softgeom.bottleneck.searching.path import Search
+    from softgeom.bottleneck.paper001 import Search
 
 
 def draw_reflection_step(search: Search) -> Figure:

@@ -301,6 +301,7 @@ def draw_selection(ours: pd.DataFrame, paper: pd.DataFrame) -> Figure:
     named.set_ylim(bottom - 0.14 * (top - bottom), top)
     mine, theirs = (table.set_index("penalty_weight") for table in (ours, paper))
     first = mine.index[1]
+    errors = mine["contextual_embedding_error"]
     style.headline(
         fig,
         f"At λ = {first:g} the paper's degradation falls to "
@@ -309,7 +310,6 @@ def draw_selection(ours: pd.DataFrame, paper: pd.DataFrame) -> Figure:
         f"baseline's, ours to "
         f"{mine.loc[first, 'degradation_ratio'] / mine['degradation_ratio'].iloc[0]:.2f}; "
         f"embedding error falls there and "
-        f"{'falls' if mine.loc[first, 'contextual_embedding_error'] < mine['contextual_embedding_error'].iloc[0] else 'rises'} "
-        f"here",
+        f"{'falls' if errors[first] < errors.iloc[0] else 'rises'} here",
     )
     return fig

@@ -1,7 +1,7 @@
 """Ask a layer whether its logits can obey orders: search first, then prove, each verdict with
 evidence.
 
-answers = ask(layer, [Order([[17], [4]], rest=True)])      # can 17 be first and 4 second among all classes?
+answers = ask(layer, [Order([[17], [4]], rest=True)])  # can 17 be first, 4 second?
 answers.table                                              # one row per order
 answers.verify()                                           # every verdict again, without a solver
 """
@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,20 +23,15 @@ from softgeom.bottleneck.certifying.evidence_file import load_answers, save_answ
 from softgeom.bottleneck.certifying.kernel import certify_answer, verify_answers
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Answer, Comparisons, Proof, Unknown, Witness
-from softgeom.bottleneck.problem import Problem, make_problem
+from softgeom.bottleneck.problem import FEW, QUIET, Problem, make_problem
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import run_blocks
 
-COMFORT = 8  # sizes of rows and features between 2^-8 and 2^8 are left as they are
 LOGITS = 2**23  # logits held at once by the search
 MOST_TOGETHER = 256  # orders of one block
 ROUNDS = 6  # looks of a search after the first
-# with so many comparisons one climb sees all: what it does not find is quicker left to a programme
-FEW = 64
-# a search may run away
-QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 VERDICTS = ("possible", "impossible", "undecided")
 
 
@@ -164,7 +158,7 @@ class _Task:
 
     @cached_property
     def units(self) -> Scaled:
-        return in_units(self.layer, self.features, COMFORT)
+        return in_units(self.layer, self.features)
 
     @cached_property
     def problem(self) -> Problem:

@@ -2,7 +2,7 @@
 together by SHA-256.
 
     write_folder(out, scan, about)      # about: whatever the summary should say beside
-    report = verify_folder(out, layer)  # ValueError: one sentence, naming the first row that differs
+    report = verify_folder(out, layer)  # ValueError: one sentence, naming the first bad row
 
 Hashes find accidents. Whoever recomputes them after an edit is found by the verification itself:
 each verdict, margin and radius is proven again from the evidence, the list of classes must be

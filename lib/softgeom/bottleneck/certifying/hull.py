@@ -2,7 +2,8 @@
 
 For weights l >= 0 on rivals and every x of the feature set X,
 
-    s m_t(x) <= max_{x in X} v.x + c,    v = sum_i l_i (w_t - w_i),  c = sum_i l_i (b_t - b_i),  s = sum_i l_i,
+    s m_t(x) <= max_{x in X} v.x + c,
+    v = sum_i l_i (w_t - w_i),  c = sum_i l_i (b_t - b_i),  s = sum_i l_i,
 
 because the margin m_t(x) is the smallest of the terms averaged on the right. A right side <= 0 is a
 proof. The form is homogeneous on purpose: normalising rounded weights can prove a falsehood.

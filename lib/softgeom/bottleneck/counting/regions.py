@@ -99,7 +99,7 @@ def log10_regions(classes: int, dimension: int, bias: bool) -> float:
 
     Examples
     --------
-    >>> int(log10_regions(50257, 768, bias=True)) + 1  # digits of the number for a layer of GPT-2's size
+    >>> int(log10_regions(50257, 768, bias=True)) + 1  # digits, for GPT-2's size
     5103
     """
     C, d, bias = _check_sizes(classes, dimension, bias)

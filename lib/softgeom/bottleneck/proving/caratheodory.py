@@ -15,6 +15,8 @@ import scipy.linalg.blas
 import scipy.linalg.lapack
 from numpy.typing import NDArray
 
+# a weight below this part of the largest is lost in the sums; without it the evidence is shorter
+NEGLIGIBLE = 1e-9
 SPENT = 0.5  # part of ``weights @ c`` that may be lost for fewer changes of the basis
 
 

@@ -31,8 +31,8 @@ import numpy as np
 import scipy.linalg.blas
 from numpy.typing import NDArray
 
-# weights above minus this count as non-negative: the checker repairs what is smaller
-TOLERANCE = 1e-9
+from softgeom.bottleneck.proving.lp import TOLERANCE
+
 PIVOT = 1e-6  # entries of a tableau row up to this fraction are rounding, not pivots
 REFRESH = 128  # pivots after which the inverse is computed anew
 MOST_PIVOTS = 20  # per dimension, for one class: far more than any needs, unless it cycles

@@ -1,5 +1,5 @@
-"""An order decided in exact arithmetic, where floating point cannot: every verdict is rational, over
-every feature set.
+"""An order decided in exact arithmetic, where floating point cannot: over every feature set every
+verdict is rational.
 
 Rows, biases, boxes and squared radii are rational. Over a box (and the cone of unbounded features)
 the best margin is a linear programme (simplex.py). Over a ball: if no z in the box around it obeys,

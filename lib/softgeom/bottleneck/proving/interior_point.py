@@ -3,7 +3,8 @@ that tell who wins and who is captive.
 
 Over some rivals i the best lead that they must have over class t is the linear programme
 
-    minimise m   subject to   s_i = m - lead_i(z) >= 0,   high - z >= 0,   z - low >= 0,       lead_i(z) = (w'_i - w'_t).z + b'_i - b'_t,
+    minimise m   subject to   s_i = m - lead_i(z) >= 0,   high - z >= 0,   z - low >= 0,
+    lead_i(z) = (w'_i - w'_t).z + b'_i - b'_t,
 
 with multipliers l_i of the rivals, which sum to one, and v+, v- of the box: ``sum_i l_i (w'_i -
 w'_t) + v+ - v- = 0``. Mehrotra's predictor and corrector (1992) walk between both: all slacks and
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from softgeom.bottleneck.certifying.slack import certify_captives
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Points, Problem, Proofs
-from softgeom.bottleneck.proving.caratheodory import thin
+from softgeom.bottleneck.proving.caratheodory import NEGLIGIBLE, thin
 from softgeom.bottleneck.searching.look import look
 
 TOGETHER = 64  # classes that look together: each holds its rivals' rows, a few megabytes
@@ -40,7 +41,6 @@ TO_THE_FACE = 0.95  # part of the way to the nearest face that a step goes
 CORRECTIONS = 4  # of multipliers that are to become exact
 LEAST = 0.1  # part of a multiplier that a correction leaves at least
 WAY = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # parts of a walk at which everybody is looked at
-NEGLIGIBLE = 1e-9  # weights below this part of the largest are left out
 RIDGE = {
     "float32": 1e-7,
     "float64": 1e-12,

@@ -19,7 +19,8 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-TOLERANCE = 1e-9  # HiGHS's feasibility tolerances, on rows of order one
+# feasibility on rows of order one, of HiGHS and of our own simplex method: checkers repair less
+TOLERANCE = 1e-9
 
 
 class SolverError(RuntimeError):

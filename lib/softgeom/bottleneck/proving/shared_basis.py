@@ -25,7 +25,8 @@ from softgeom.bottleneck.proving.dual_simplex import SharedProgramme, solve_batc
 
 # pivots cost d times the shared rivals: beyond this surround.py and single programmes are as fast
 MOST_FEATURES = 256
-FEWEST = 16  # classes for which finding the shared rivals pays
+# classes for which finding the shared rivals pays, and that show what most of a narrow layer are
+FEWEST = 16
 NEAREST = 0.9  # share of the open classes, those nearest to the median, that hold no other
 SHARED = 12  # shared rivals per dimension
 # power of the weights by which they are drawn: rows that matter little to the median matter to

@@ -4,7 +4,7 @@ all.
 Over ``low <= z <= high`` the best margin of a class with differences ``D = w_t - w_i`` (k, d), ``c
 = b_t - b_i`` (k,) is
 
-    max_z min_i (D_i.z + c_i)  =  min { c0.l + u.p :  D^T l - p + n = 0,  sum l = 1,  l, p, n >= 0 },
+    max_z min_i (D_i.z + c_i) = min { c0.l + u.p : D^T l - p + n = 0, sum l = 1, l, p, n >= 0 },
 
 with ``u = high - low`` and ``c0 = c + D low`` (duality; ``p - n`` splits v = D^T l by sign). Every
 rival alone is a feasible start, every feasible l of value <= 0 is a proof of captivity, and the

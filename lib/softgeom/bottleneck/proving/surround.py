@@ -4,7 +4,8 @@ A class deep inside the hull of the others needs no vertex of a linear programme
 p >= 0 that sum to one, those of largest entropy relative to ``exp(b / T)`` with ``sum_i p_i w_i =
 w_t`` are ``p_i ~ exp((w_i.z + b_i) / T)``, and z minimises the smooth convex function
 
-    F(z) = T log sum_i exp(((w_i - w_t).z + b_i - b_t) / T),       -grad F(z) = v = w_t - sum_i p_i w_i.
+    F(z) = T log sum_i exp(((w_i - w_t).z + b_i - b_t) / T),
+    -grad F(z) = v = w_t - sum_i p_i w_i.
 
 All classes share the rivals and hence each step is two matrix products, preconditioned by the
 rivals' covariance. F has a minimum only where the class is inside the hull; elsewhere z runs away
@@ -24,6 +25,7 @@ from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.proving.caratheodory import NEGLIGIBLE
 
 # rivals per dimension: a point near the centre of a cloud lies in the hull of 3 d of its points or
 # so
@@ -38,9 +40,6 @@ PASSES = 3  # of polishing together
 # part of a class's room that its residual may take up: another pass would hardly tighten the bound
 RESIDUAL = 0.1
 CONJUGATE = 12  # conjugate gradients in each
-# a weight below this fraction of the largest is lost in the sums; without it the evidence is
-# shorter
-FORGET = 1e-9
 
 
 def surround(
@@ -150,7 +149,7 @@ def _polish_together(
     finds out.
     """
     wide = W.astype(np.float64)
-    p = np.where(p > FORGET * p.max(axis=1, keepdims=True), p, np.float32(0.0))
+    p = np.where(p > NEGLIGIBLE * p.max(axis=1, keepdims=True), p, np.float32(0.0))
     weights = p.astype(np.float64)
     left = np.arange(len(p))
     for _ in range(PASSES):
@@ -201,7 +200,7 @@ def _polish(
     p: NDArray[np.float32],
 ) -> Captors:
     """Newton's step: ``p (1 + A^T mu)``, ``A = [w_i - w_t ; 1]``, mu such that v vanishes."""
-    kept = p > FORGET * p.max()
+    kept = p > NEGLIGIBLE * p.max()
     A = np.column_stack([W[kept] - own, np.ones(int(kept.sum()), np.float32)])  # (k, d + 1)
     weights = p[kept].astype(np.float64)
     root = A * np.sqrt(p[kept])[:, None]

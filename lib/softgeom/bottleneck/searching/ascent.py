@@ -5,7 +5,8 @@ The margin ``m_t(z) = min_{i != t} (w'_t - w'_i).z + b'_t - b'_i`` is concave. O
 rivals (look.py) costs as much per class as thousands of steps against a few, so each class climbs
 against its k strongest rivals only:
 
-    p = softmax(rival logits / temperature),   g = w'_t - sum_i p_i w'_i,   z <- project(z + (target - m) g / ||g||^2),
+    p = softmax(rival logits / temperature),   g = w'_t - sum_i p_i w'_i,
+    z <- project(z + (target - m) g / ||g||^2),
 
 a Polyak step on the smoothed margin, and then looks at everybody once; rivals that turn out
 stronger join its working set. The first candidate is the far point of the region in the direction

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softgeom.bottleneck.certifying.checker import TILE_BYTES
 from softgeom.bottleneck.problem import Problem
 
 GROUPED = 8  # columns whose maximum is taken before the largest are picked
-# logits held at once; also small enough to stay near the cache between passes
-TILE_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,7 @@ from softgeom.rounding import INFLATE, gamma, norm_up, underflow
 FEWEST = 4096  # classes below which a full look takes milliseconds
 MOST_FEATURES = 1024  # beyond, finding the directions takes as long as looks
 SAMPLE = 128  # points that decide
+ASKED = 8 * SAMPLE  # classes below which preparing takes longer than looking
 SHARES = (1 / 8, 1 / 4, 3 / 8, 1 / 2)  # of the features, tried as k
 OVERHEAD = 0.1  # what preparation and row maxima cost, in looks
 WORTH = 0.75  # of a look: a dearer one is not used
@@ -135,7 +136,7 @@ def partial_look(
     C, d = layer.W.shape
     if not all(checker.is_narrow(point) for point in points):
         return None
-    if not FEWEST <= C or d > MOST_FEATURES or len(points) < 8 * SAMPLE:
+    if not FEWEST <= C or d > MOST_FEATURES or len(points) < ASKED:
         return None
     sample = np.linspace(0, len(points) - 1, SAMPLE).astype(np.intp)
     x, t = np.stack([points[int(n)] for n in sample]), classes[sample]
