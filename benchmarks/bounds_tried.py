@@ -3,12 +3,13 @@
     python benchmarks/bounds_tried.py --layers 1250 --solved 1000
 
 Random layers of 40 classes and 4 features, half with a bias, of scales from 0.3 to 30, over boxes,
-balls, norms and all of space. Of each layer 40 ceilings and 40 floors of random distributions (of
-2 to 40 classes, even or drawn from a Dirichlet distribution) are compared with the points that the bounds come from and 300 other feasible ones, in
-extended precision: probabilities less 1e-15, divergences plus 1e-15. Some are then given to SciPy's
-solvers from another start. A row a feature set in results/bench/bounds_tried.csv: targets, of each
-kind, how many were solved, how many bounds a point or the solver passed (none, if all is well), and
-the largest distance in nats by which a solver's ceiling stays below the bound.
+balls, norms and all of space. Of each layer 40 ceilings and 40 floors of random distributions (of 2
+to 40 classes, even or drawn from a Dirichlet distribution) are compared with the points that the
+bounds come from and 300 other feasible ones, in extended precision: probabilities less 1e-15,
+divergences plus 1e-15. Some are then given to SciPy's solvers from another start. A row a feature
+set in results/bench/bounds_tried.csv: targets, of each kind, how many were solved, how many bounds
+a point or the solver passed (none, if all is well), and the largest distance in nats by which a
+solver's ceiling stays below the bound.
 """
 
 from __future__ import annotations

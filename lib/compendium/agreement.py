@@ -4,9 +4,9 @@ by the code that is there.
 `data/reference/quantities.yaml` names each quantity that more than one place tells::
 
     - id: lost outputs of PP-OCRv4
-      of: 12_first_scan/ppocr_imprisoned         # a recorded value, or a claim's evidence: CLAIM:NAME
+      of: 12_first_scan/ppocr_imprisoned   # a recorded value, or evidence: CLAIM:NAME
       alike: [15_imprisoned_characters/imprisoned_box]    # recorded elsewhere, and the same
-      said: ['(N) of (?:its |the )?6,625']       # how sentences tell it; (C) is a count, (N) any number
+      said: ['(N) of (?:its |the )?6,625']  # how sentences tell it; (C) a count
       with: '0 of 270'                           # words that a page telling it must hold, too
 
 A place is a page, a notebook's prose, a statement of the register, or, in the records of a run, a

@@ -52,7 +52,7 @@ def verdict_table(
     findings: Sequence[Finding],
     wider: Iterable[tuple[FeatureSet, Sequence[Finding]]] = (),
 ) -> pd.DataFrame:
-    """``Scan.table``: one row per class, with its token, verdict, method, steps, margin, radius; and
+    """``Scan.table``: one row per class, with token, verdict, method, steps, margin, radius; and
     where proofs are there over ``wider`` sets, the conditions under which each lost class is lost.
     """
     wider = list(wider)

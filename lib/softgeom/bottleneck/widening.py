@@ -1,14 +1,16 @@
-"""The weakest hypothesis that suffices: over which further sets are a scan's unargmaxable classes so?
+"""The weakest hypothesis that suffices: over which further sets are a scan's unargmaxable classes
+so?
 
     found = scan(layer, features=Box(100.0))
     found = widen(found)                  # which of them can never win, whatever the features are
     found.table["holds"]                  # "whatever the features", or "up to 100"
 
-A proof for a bounded set supposes the bound. Most need no such thing: where the bound is far away, a
-best proof has no residual ``v`` that it could reach, and that proves the class lost over all of
-R^d. So each captive is asked three times, until a proof for the other set is found: with the captors
-that it has; with those for a box so large that a residual costs too much; by a scan over the set.
-Captors are thinned to a simplex first, since only that shows that weights with ``v = 0`` exist.
+A proof for a bounded set supposes the bound. Most need no such thing: where the bound is far away,
+a best proof has no residual ``v`` that it could reach, and that proves the class lost over all of
+R^d. So each captive is asked three times, until a proof for the other set is found: with the
+captors that it has; with those for a box so large that a residual costs too much; by a scan over
+the set. Captors are thinned to a simplex first, since only that shows that weights with ``v = 0``
+exist.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ FAR = 16.0  # times the extent of the scan's set: a box in which proofs tend to 
 
 
 def widen(found: Scan, sets: Iterable[FeatureSet] = (Unbounded(),), **work: Any) -> Scan:
-    """The scan with proofs, over each further set, for those unargmaxable classes that are so there.
+    """The scan with proofs, over each further set, for unargmaxable classes that are so there.
 
     Parameters
     ----------
@@ -71,7 +73,7 @@ def _attempts(
     proven: dict[int, Finding],
     work: dict[str, Any],
 ) -> Iterator[list[Finding]]:
-    """Captives with captors, from what is there to what takes longest; those proven are left out."""
+    """Captives with captors, from what is there to what takes longest; without those proven."""
     yield lost
     far = Box(FAR * found.features.extent) if found.features.extent else None
     for where in (far, features):

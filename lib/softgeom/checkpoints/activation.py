@@ -1,17 +1,17 @@
 """What stands in front of a softmax layer, and so where its features lie.
 
-===================  ===========================================  =======================================
-last step before W   what every feature satisfies                 as a feature set
-===================  ===========================================  =======================================
-ReLU                 x >= 0                                       box from 0 to the stated bound
-Swish (SiLU)         x >= -0.2784...                              box from -0.2785
-HardSwish            x >= -3/8                                    box from -0.3751
-GELU                 x >= -0.1700 (tanh form: -0.1701)            box from -0.1701
-sigmoid, softmax     0 <= x <= 1                                  box
-tanh, LSTM, GRU      -1 <= x <= 1                                 box
-Clip, ReLU6          its two bounds                               box
-LayerNorm, RMSNorm   x = shift + gain u, ||u||_2 <= sqrt(d)       ellipsoid
-===================  ===========================================  =======================================
+===================  =======================================  ============================
+last step before W   what every feature satisfies             as a feature set
+===================  =======================================  ============================
+ReLU                 x >= 0                                   box from 0 to the stated bound
+Swish (SiLU)         x >= -0.2784...                          box from -0.2785
+HardSwish            x >= -3/8                                box from -0.3751
+GELU                 x >= -0.1700 (tanh form: -0.1701)        box from -0.1701
+sigmoid, softmax     0 <= x <= 1                              box
+tanh, LSTM, GRU      -1 <= x <= 1                             box
+Clip, ReLU6          its two bounds                           box
+LayerNorm, RMSNorm   x = shift + gain u, ||u||_2 <= sqrt(d)   ellipsoid
+===================  =======================================  ============================
 
 Averages, maxima and reshapes between the two keep an interval. In a graph the step is found by
 walking back; in a file of tensors alone it cannot be seen, except a normalisation with weights of a

@@ -2,10 +2,11 @@
 
 A font is data: what a recogniser reads, and what a figure shows, moves with it. So none is looked
 for on the machine. Latin, Greek and Cyrillic letters are drawn in the face that matplotlib itself
-brings; Chinese characters in two faces of Noto (SIL Open Font License 1.1), members of one published
-wheel, checked by hash and kept like a released model. Characters that a font does not draw are told
-by its character map, since the box drawn instead would be read as something else. `rarity` says how
-common a character is by the standards that were made to order them: no model and no corpus is asked.
+brings; Chinese characters in two faces of Noto (SIL Open Font License 1.1), members of one
+published wheel, checked by hash and kept like a released model. Characters that a font does not
+draw are told by its character map, since the box drawn instead would be read as something else.
+`rarity` says how common a character is by the standards that were made to order them: no model and
+no corpus is asked.
 """
 
 from __future__ import annotations

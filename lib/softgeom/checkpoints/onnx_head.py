@@ -4,9 +4,9 @@ the softmax is written.
 From an output back, through whatever keeps the order of the classes: a Softmax or its parts
 (ReduceMax, Sub, Exp, ReduceSum, Div, Log), reshapes, casts, positive scales. A constant that is
 added on the way is the bias b; a constant that multiplies scales the rows. The first MatMul, Gemm,
-or quantised product with a constant operand is W x; where there is none, a convolution of one pixel,
-which is the same product at every place. Quantised weights become the real numbers that
-the runtime multiplies with, scale * (code - zero point); quantised *features* stay features.
+or quantised product with a constant operand is W x; where there is none, a convolution of one
+pixel, which is the same product at every place. Quantised weights become the real numbers that the
+runtime multiplies with, scale * (code - zero point); quantised *features* stay features.
 
 What stands in front of the layer says where its inputs lie (`activation.py`). Metadata `character`
 (PaddleOCR's recognisers) names the classes.
