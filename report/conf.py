@@ -16,6 +16,7 @@ exclude_patterns = ["_build"]
 html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_extra_path = ["_extra"]
 html_css_files = ["report.css"]
 html_js_files = ["report.js"]

@@ -128,22 +128,27 @@ class _Renderer:
         return "\n" + table_of_counts([f for f in found if what in ("all", f.claim.paper)]) + "\n"
 
 
-def _links() -> str:
-    """Where the compendium is looked at, tried and checked without installing anything; the address
-    is the authors' to change, in one place.
+def addresses() -> dict[str, str]:
+    """Where the compendium is looked at (`site`), read (`source`) and tried without installing
+    anything (`binder`); pyproject.toml's Source is the one place that the authors change.
     """
-    project = tomllib.loads((paths.root() / "pyproject.toml").read_text(encoding="utf-8"))[
-        "project"
-    ]
-    address = project["urls"]["Source"].rstrip("/")
-    owner, name = address.rsplit("/", 2)[1:]
-    checks = f"{address}/actions/workflows/ci.yml"
-    binder = (
-        f"https://mybinder.org/v2/gh/{owner}/{name}/main?urlpath=lab/tree/notebooks/start.ipynb"
-    )
+    project = tomllib.loads((paths.root() / "pyproject.toml").read_text(encoding="utf-8"))
+    source = project["project"]["urls"]["Source"].rstrip("/")
+    owner, name = source.rsplit("/", 2)[1:]
+    return {
+        "source": source,
+        "site": f"https://{owner}.github.io/{name}/",
+        "binder": f"https://mybinder.org/v2/gh/{owner}/{name}/main"
+        "?urlpath=lab/tree/notebooks/start.ipynb",
+    }
+
+
+def _links() -> str:
+    at = addresses()
+    checks = f"{at['source']}/actions/workflows/ci.yml"
     return (
-        f"\n[**The live site**](https://{owner}.github.io/{name}/) · [![try it in a "
-        f"browser](https://mybinder.org/badge_logo.svg)]({binder}) "
+        f"\n[**The live site**]({at['site']}) · [![try it in a "
+        f"browser](https://mybinder.org/badge_logo.svg)]({at['binder']}) "
         f"[![checks of the main branch]({checks}/badge.svg?branch=main)]({checks})\n"
     )
 

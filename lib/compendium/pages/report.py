@@ -30,23 +30,28 @@ _CHAPTERS: dict[str, tuple[str, ...]] = {
 }
 # sections of the README that are for those who run things
 _PRACTICAL = {"See it in a minute"}
-_LINKS = """Each claim leads to its notebook, figures and numbers in the [register of
-claims](claims.md). See also the
-[corrections and negative results](corrections.md), the [papers' tables beside
-ours](comparisons.md), the
-[provenance of every figure](provenance.md), how to [run it yourself](running.md), or drag the
-figures of the
-[softmax](explorers/softmax.md), [fold](explorers/fold.md), [attention](explorers/attention.md) and
-[hardmax](explorers/hardmax.md) explorers.
+_FRONT = """---
+myst:
+  html_meta:
+    description: "A text recogniser lists signs that it can never read: which outputs a softmax can
+      never give, with proof."
+    "property=og:title": "What can a softmax never say?"
+    "property=og:image": "{picture}"
+---
 """
-_LIVE = """<iframe class="explorer" src="_static/explorers/softmax.html" title="Softmax explorer:
+# what the picture of the front page is followed by: the gesture, then where to go from here
+_DOORS = """<iframe class="explorer" src="_static/explorers/softmax.html" title="Softmax explorer:
 drag the rows of a layer"></iframe>
 
-Drag a point: which classes can still win? The [explorers](explorers/softmax.md) run without a
-kernel. Or guess your way through
-<a href="_static/one_softmax.html">One softmax, four places</a>, from a triangle to GPT-2. Or
-[**scan your own head here**](scan.md): drop a file of weights, see
-its dead outputs, take the proofs home; nothing leaves the page.
+Drag a row into the triangle of the others, and its class can never win again; drag it out, and it
+can.
+
+- [**Scan yours**](scan.md): drop a file of weights on a page, see what it can never say, take the
+  proofs home. Nothing leaves the browser. Or [from the command line](running.md).
+- [**Learn**](lessons/TEACHING.md): lessons with figures to drag, or
+  <a href="_static/one_softmax.html">one softmax in four places</a>, from a triangle to GPT-2.
+- [**Reproduce**](running.md): every figure and table of four papers, each [claim](claims.md) with
+  its rule and verdict, and what had to be [corrected](corrections.md).
 """
 # no table of contents: the figure takes its place
 _WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"
@@ -127,7 +132,9 @@ def _build(
         _tree("Use", ["scan", *proofs, "running", "api/index"]),
     ]
     for name, text in (
-        pages | proofs | {"running": running, "index": "\n".join([front, *trees])}
+        pages
+        | proofs
+        | {"running": running, "index": "\n".join([_front_matter(front) + front, *trees])}
     ).items():
         _write(source / f"{name}.md", text)
     _fetch_mathjax(source / "_static")
@@ -179,9 +186,16 @@ def split_readme(readme_text: str, reproducing: str = "") -> tuple[str, str]:
         part for part in sections if part.splitlines()[0].removeprefix("## ") in _PRACTICAL
     ]
     kept = [part for part in sections if part.splitlines()[0].removeprefix("## ") not in _PRACTICAL]
-    front = "\n".join([head, _LIVE, *kept, _LINKS])
+    front = "\n".join([head, _DOORS, *kept])
     more = re.sub(r"(?m)^# .*\n", "", _for_the_site(reproducing))
     return front, "# Running it\n\n" + "\n".join([*practical, more])
+
+
+def _front_matter(front: str) -> str:
+    """What a shared link shows: a sentence, and the front page's first picture."""
+    first = re.search(r"\]\(figures/[^)]*?([^/)]+\.png)\)", front)
+    picture = f"{readme.addresses()['site']}_images/{first[1]}" if first else ""
+    return _FRONT.replace("{picture}", picture)
 
 
 _SITE_PAGES = {
