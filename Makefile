@@ -250,7 +250,7 @@ report: | $(report-stamp)
 	@$(PY) -m compendium report
 
 film: | $(STAMP)
-	@$(PY) -m compendium.drawing.bottleneck.dying
+	@$(PY) tools/film.py
 
 # Options of `softgeom scan` are given in ARGS, parameters of the notebook scan.ipynb in PARAMS:
 # make scan MODEL=my.npz ARGS="--features auto --fail-on unargmaxable" PARAMS="patience=2500"

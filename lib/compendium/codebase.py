@@ -85,10 +85,17 @@ def digest(path: Path) -> str:
 
 
 def drawing_digest(notebook: Path) -> str:
-    """Sixteen hexadecimal digits of the drawing code that a notebook imports, prose left out."""
-    modules = reached(imported(parse(notebook)))
-    drawing = {name: path for name, path in modules.items() if ".drawing" in name}
-    return digest_of(f"{name} {digest(path)}" for name, path in drawing.items())
+    """Sixteen hexadecimal digits of the code that draws a notebook's figures, prose left out: what
+    it imports of drawing, and its own functions `draw_...` and `sketch_...`.
+    """
+    tree = parse(notebook)
+    drawing = {name: path for name, path in reached(imported(tree)).items() if ".drawing" in name}
+    own = [
+        ast.unparse(ast.Module(node.body[ast.get_docstring(node) is not None :], []))
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith(("draw", "sketch"))
+    ]
+    return digest_of([*own, *(f"{name} {digest(path)}" for name, path in drawing.items())])
 
 
 def digest_of(lines: Iterable[str]) -> str:

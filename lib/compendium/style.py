@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from softgeom.colours import BLACK, BLUE, COLOURS, GREEN, GREY, ORANGE, PURPLE, RED, SKY, YELLOW  # noqa: F401 - the palette is part of the look: notebooks and drawings say style.BLUE
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.patheffects import AbstractPathEffect
     from matplotlib.text import Text
@@ -108,6 +109,32 @@ def halo(width: float = 3.0) -> list[AbstractPathEffect]:
     from matplotlib.patheffects import withStroke
 
     return [withStroke(linewidth=width, foreground="white")]
+
+
+def label(
+    ax: Axes, text: str, at: Any, away: tuple[float, float], colour: str = BLACK, **more: Any
+) -> None:
+    """Write `text` at `away` points from the place `at` (data coordinates), legible in its colour:
+    a curve or a dot is named where it is, no legend.
+    """
+    ax.annotate(text, at, away, textcoords="offset points", color=legible(colour), **more)
+
+
+def notes(
+    ax: Axes, lines: Iterable[tuple[str, str]], x: float, y: float, step: float = -0.07, **more: Any
+) -> None:
+    """Write lines of text, each in its own colour, one below the other from (x, y) in the
+    coordinates of the axes.
+    """
+    for n, (text, colour) in enumerate(lines):
+        at = (x, y + n * step)
+        ax.text(*at, text, color=legible(colour), transform=ax.transAxes, **more)
+
+
+def bare(ax: Axes, **settings: Any) -> None:
+    """No ticks and no frame, then `ax.set(**settings)`: for plans, where places mean nothing."""
+    ax.spines[:].set_visible(False)
+    ax.set(**{"xticks": [], "yticks": []} | settings)
 
 
 def legible(colour: str, contrast: float = 4.5) -> str:

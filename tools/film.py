@@ -13,7 +13,7 @@ from matplotlib import animation
 from matplotlib.axes import Axes
 
 from compendium import paths, style
-from compendium.drawing.bottleneck.polygons import CLASS_COLOURS, draw_polygons, tint
+from compendium.drawing.polygons import CLASS_COLOURS, draw_polygons, tint
 from softgeom.bottleneck import SoftmaxLayer, Unbounded, scan
 from softgeom.bottleneck.drawing.planar import area, argmax_cells, square
 
