@@ -71,9 +71,7 @@ def main() -> None:
 
 
 def logits_of_families() -> Iterator[tuple[str, str, str, float]]:
-    """Dissections of Transformers' own models, random and tiny, in float64; its rotary angles are
-    single precision whatever the type.
-    """
+    """Dissections of Transformers' own models, random and tiny, in float64."""
     try:
         import transformers
     except ImportError:
@@ -119,9 +117,7 @@ def logits_of_smollm2() -> Iterator[tuple[str, str, str, float]]:
 
 
 def internals_of_a_gpt() -> Iterator[tuple[str, str, str, float]]:
-    """A GPT of ours as TransformerLens runs it, in float64; it turns queries and keys on the way,
-    where we keep only turned ones.
-    """
+    """A GPT of ours as TransformerLens runs it, in float64; it turns queries and keys itself."""
     try:
         from transformer_lens import HookedTransformer, HookedTransformerConfig
     except ImportError:

@@ -136,9 +136,7 @@ def one_at_a_time(model: Classifier, bags: Bags) -> None:
 def source_epoch(
     bags: Bags, labels: np.ndarray, d: int, temperature: float = 1e-3, batch: int = 64
 ) -> None:
-    """An epoch as the source's code trains: every one of the 128 words a token, n x n softmax
-    attention, Adam, gradients clipped.
-    """
+    """An epoch as the source's code trains: 128 tokens, n x n softmax attention, Adam."""
     rows = [
         np.repeat(words, counts.astype(int))[:128]
         for words, counts in zip(bags.words, bags.counts, strict=True)

@@ -116,9 +116,7 @@ def measure(kind: str, classes: str, features: str) -> dict[str, Any]:
 
 
 def draw(table: pd.DataFrame) -> None:
-    """Ratio to the floor over classes and features, a panel for few and one for many captives, and
-    the real heads beside.
-    """
+    """Ratio to the floor over classes and features, few and many captives, real heads beside."""
     from compendium import style
 
     style.use()

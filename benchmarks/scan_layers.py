@@ -162,9 +162,7 @@ def _compare(
 
 
 def _total(sizes: pd.Series, cost: Any) -> tuple[float, float, float]:
-    """Sum over groups of size times mean cost, and its 95% interval; a group of one has no spread
-    to show.
-    """
+    """Sum over groups of size times mean cost, and its 95% interval (none of one class)."""
     total = float((sizes * cost.mean()).sum())
     error = float(np.sqrt(((sizes * cost.sem().fillna(0.0)) ** 2).sum()))
     counts = cost.count()
@@ -210,9 +208,7 @@ def _published(cost: pd.DataFrame) -> float:
 def _cold_working_set(
     layer: SoftmaxLayer, t: int, limit: float, first: int = 256, more: int = 64
 ) -> None:
-    """The sign of the best margin of class t over the box: its nearest rivals, then always the
-    strongest, until ``limit`` seconds are over.
-    """
+    """The sign of class t's best margin: nearest rivals, then the strongest, up to ``limit`` s."""
     problem, classes = make_problem(layer, Box(100.0)), np.array([t])
     own = layer.W[t].astype(np.float64)
     programme = MarginProgramme(own, float(problem.b[t]), *problem.box, time_limit=limit)
@@ -273,9 +269,7 @@ def _baseline(
 
 
 def _reflect_one(W: np.ndarray, b: np.ndarray, t: int) -> tuple[bool, int]:
-    """Algorithm 2 for one class with one matrix-vector product per reflection, as in the authors'
-    code.
-    """
+    """Algorithm 2 for one class, a matrix-vector product a reflection, as in the authors' code."""
     x = W[t].copy()
     for step in range(PATIENCE):
         best = int((W @ x + b).argmax())
@@ -286,9 +280,7 @@ def _reflect_one(W: np.ndarray, b: np.ndarray, t: int) -> tuple[bool, int]:
 
 
 class _Programmes:
-    """The Chebyshev programme with all rows, by the faster of HiGHS's two solvers: which, the first
-    class of a layer says.
-    """
+    """The Chebyshev programme with all rows, by the faster of HiGHS's solvers on the first class."""
 
     def __init__(self, limit: float) -> None:
         self.limit = limit

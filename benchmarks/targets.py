@@ -96,9 +96,7 @@ def _cpu_minutes() -> float:
 
 
 def add_up() -> pd.DataFrame:
-    """Seconds of each chapter's notebooks in the default profile, from the notes that each
-    execution left.
-    """
+    """Seconds of each chapter's notebooks in the default profile, as each execution noted."""
     import pandas as pd
 
     folder = ROOT / "executed" / "default"
@@ -141,9 +139,7 @@ def each() -> pd.DataFrame:
 
 
 def measure(target: str) -> dict[str, object]:
-    """Wall time, CPU time, largest resident memory of the whole process tree (sampled), and growth
-    of the clone on disk.
-    """
+    """Wall and CPU time, largest memory of the process tree (sampled), growth of the clone."""
     before, cpu, started = _disk(), _cpu_minutes(), time.monotonic()
     process = subprocess.Popen(["make", target], cwd=ROOT, stdout=subprocess.DEVNULL)
     peak = [0.0]

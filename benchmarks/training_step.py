@@ -88,9 +88,7 @@ def parse() -> argparse.Namespace:
 def compare(
     d: int, options: argparse.Namespace, device: torch.device
 ) -> dict[str, float | int | str]:
-    """Time the three kinds of step in turn, round by round, so that a slow moment hits all of
-    them.
-    """
+    """Time the three kinds of step in turn, round by round: a slow moment hits all of them."""
     heads = max(1, d // 64)
     sizes = GPTConfig(options.vocabulary, d, heads, options.blocks, 4 * d, options.context)
     model = GPT(sizes).to(device)
@@ -152,9 +150,7 @@ def compare(
 
 
 def beside_nanogpt(path: Path, d: int, repeats: int) -> dict[str, float]:
-    """CPU seconds of a plain step of ours and of nanoGPT's at one width: medians of their turns,
-    and the ratio of each turn's pair.
-    """
+    """CPU seconds of a step of ours and of nanoGPT's: medians, and the ratio of each pair."""
     theirs = runpy.run_path(str(path), run_name="nanogpt")
     sizes = GPTConfig(d_vocab=1024, d_model=d, n_heads=4, n_layers=2, d_mlp=4 * d, n_ctx=128)
     with contextlib.redirect_stdout(None):  # it prints its number of parameters

@@ -123,9 +123,7 @@ def test_missing_file_is_named(tmp_path, capsys) -> None:
 
 
 def test_real_layers(real_data, tmp_path) -> None:
-    """Every token of the small language model can win (shared/data/README: all its programmes were
-    solved).
-    """
+    """Every token of the small language model can win: all its programmes were solved."""
     assert (
         main(["scan", str(real_data / "models" / "aidreams260K.bin"), "--out", str(tmp_path)]) == 0
     )

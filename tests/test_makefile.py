@@ -25,9 +25,7 @@ HOSTILE = [
 
 @pytest.fixture
 def make(tmp_path, repository):
-    """The Makefile in an empty folder, with an interpreter that prints its arguments and what the
-    environment gives it.
-    """
+    """The Makefile in an empty folder, with an interpreter that prints arguments and environment."""
     shutil.copy(repository / "Makefile", tmp_path)
     for name in ("pyproject.toml", "requirements.lock"):
         (tmp_path / name).touch()

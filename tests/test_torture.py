@@ -71,8 +71,8 @@ def tool(repository, monkeypatch):
 
 
 def test_the_page_counts_what_the_tables_hold(tmp_path):
-    """Two cases with one fault, four kills of which one left a process, three verdicts, a survivor
-    with and one without a reason.
+    """Two cases with one fault, four kills, three verdicts, a survivor with a reason and one
+    without.
     """
     for folder in ("torture", "bench"):
         (tmp_path / "results" / folder).mkdir(parents=True)

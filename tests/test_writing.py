@@ -79,9 +79,7 @@ def _parts(folder: Path) -> list[str]:
 def test_a_scan_on_a_full_disk_names_the_file_and_goes_on_later(
     tmp_path, full_disk, monkeypatch, capsys, after
 ):
-    """Two blocks, evidence, two tables, a card, a summary: the disk fills up before each of them in
-    turn.
-    """
+    """The disk fills up before each file of a scan in turn."""
     layer = uniform_layer(12, 2)
     np.savez(tmp_path / "a.npz", W=layer.W, b=layer.bias)
     command = [

@@ -207,9 +207,7 @@ def survives(module: str, text: str, library: Path) -> str:
 
 
 def _run(tests: list[str], library: Path) -> None:
-    """The tests in this process, a copy of one that has imported all but softgeom, with the library
-    in that folder.
-    """
+    """The tests in a fork that has imported all but softgeom, with that folder's library."""
     os.chdir(ROOT)
     os.environ["PYTHONPATH"] = str(library)
     sys.path.insert(0, str(library))

@@ -90,9 +90,7 @@ def test_only_a_bias_outside_the_span_of_columns_and_ones_counts() -> None:
 
 
 def test_floats_are_taken_at_their_exact_value() -> None:
-    """0.1 + 0.2 is not 0.3 in floating point, so two of three ties that look simultaneous are
-    not.
-    """
+    """0.1 + 0.2 is not 0.3: two of three ties that look simultaneous are not."""
     assert exact_layer([[0.1]])[0][0][0] == Fraction(0.1) != Fraction(1, 10)
     assert count([[1], [0], [2]], [0.3, 0.3, 0.3]) == 2
     assert count([[1], [0], [2]], [0.1 + 0.2, 0.3, 0.3]) == 4

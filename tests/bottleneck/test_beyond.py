@@ -29,9 +29,7 @@ NESTED = np.array(
 
 
 def test_rank_of_a_class_behind_two_fences() -> None:
-    """The origin lies inside a triangle inside a square: at least one of each is always ahead, so
-    rank 3 or worse.
-    """
+    """The origin inside a triangle inside a square: one of each is always ahead, so rank >= 3."""
     bounds = bound_rank(SoftmaxLayer(NESTED), 7)
     assert bounds.at_least >= 3
     assert bounds.at_most >= bounds.at_least

@@ -143,9 +143,7 @@ def test_no_worse_biases_are_seen_at_once() -> None:
     "features", [Box(2.0**-200), Ball(2.0**200), Unbounded()], ids=lambda f: f.kind
 )
 def test_rows_features_and_biases_are_brought_to_order_one(rows: float, features) -> None:
-    """Also when the class's own row and bias are nothing beside the others', or the other way
-    round.
-    """
+    """Also when the class's own row and bias are nothing beside the others', or they beside it."""
     W, b = np.array([[3.0], [0.0]]) * rows, np.array([5.0, 0.0]) * rows * 2.0**90
     for above in (0, 1):
         system = hull._System(
@@ -225,9 +223,7 @@ def unimodular(rng: np.random.Generator, m: int) -> tuple[np.ndarray, np.ndarray
 
 @SEEDS
 def test_the_error_of_an_inverse_covers_its_roundings(seed: int) -> None:
-    """Each entry of A has three behind it (difference, gain, division), a product and its sum k,
-    the identity one.
-    """
+    """Each entry of A has three behind it, a product and its sum k, the identity one."""
     rng = np.random.default_rng(seed)
     A, R = unimodular(rng, 4)
     A_error = rng.integers(0, 9, (4, 4)) * 2.0**-55
@@ -362,9 +358,7 @@ def test_weights_may_be_used_up_by_their_correction_and_no_more(monkeypatch) -> 
 
 
 def test_constants_move_with_the_weights() -> None:
-    """What the correction of the weights can add to the sum of the biases, exactly; nothing where
-    no bias is better.
-    """
+    """What correcting weights can add to the biases' sum, exactly; nothing if none is better."""
     layer, weights = simplex_layer()
     layer = SoftmaxLayer(layer.W, [1.0, 0.0, 3.0, 1.0, -1.0])
     system = hull._System(layer, Unbounded(), np.zeros(4, int), np.arange(1, 5), weights)
@@ -478,9 +472,7 @@ def test_comparisons_of_several_classes_are_each_their_own() -> None:
 
 
 def test_a_near_tie_is_one_beside_the_sizes_that_cancel() -> None:
-    """Biases of a million whose weighted mean is below the class's by less than float64 can sum:
-    fractions are tried, and prove it.
-    """
+    """Biases of a million whose mean is below the class's by an ulp: fractions prove it."""
     rng = np.random.default_rng(0)
     tried = 0
     for _ in range(150):
@@ -514,9 +506,7 @@ def test_what_is_far_from_a_tie_is_not_tried_in_fractions(features) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_logits_error_covers_its_roundings(dtype, bias: bool) -> None:
-    """Of norms 5 and 13, with a bias of 7: d products, the bias, and two for what becomes of a
-    margin.
-    """
+    """Norms 5 and 13, bias 7: d products, the bias, two for what becomes of a margin."""
     W = np.array([[3.0, 4, 0], [1, 0, 0], [0, 0, 2]], dtype)
     checker = Checker(SoftmaxLayer(W, np.array([1, -7, 2], dtype) if bias else None), Box(100.0))
     points, size = np.array([[0.0, 5, 12]], dtype), Fraction(5 * 13 + 7 * bias)

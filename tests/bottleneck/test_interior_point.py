@@ -19,9 +19,7 @@ NEARLY_ZERO = 1e-7  # best margins up to this may be zero in the simplex method'
 
 
 def crowded(seed: int = 0, d: int = 8, spread: float = 0.1) -> SoftmaxLayer:
-    """150 outer rows and 60 mixtures of them, whose biases decide: some mixtures win, some are
-    captive.
-    """
+    """150 outer rows and 60 mixtures of them: biases decide which of these win."""
     rng = np.random.default_rng(seed)
     outer = rng.normal(size=(150, d))
     mixtures = rng.dirichlet(np.full(30, 0.2), 60) @ outer[:30]
@@ -109,9 +107,7 @@ def test_corrections_make_room_before_the_walk_has_ended() -> None:
 
 
 def test_slacks_and_multipliers_keep_their_equations() -> None:
-    """In float64: after every step slacks are what z and m say, multipliers sum to one, and their
-    residual shrinks as the step says.
-    """
+    """In float64, after every step; the residual of multipliers shrinks as the step says."""
     problem = make_problem(crowded(3), Box(100.0))
     walking = interior_point._Walk(problem, 170, problem.anchor, np.arange(100))
     walking.dtype = "float64"

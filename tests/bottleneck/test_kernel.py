@@ -122,9 +122,7 @@ def test_a_point_proves_exactly_what_fractions_give(seed: int, d: int) -> None:
 
 
 def test_float64_alone_would_be_deceived() -> None:
-    """The near ties above have teeth: their float64 logits obey orders that the exact ones do
-    not.
-    """
+    """The near ties above have teeth: their float64 logits obey other orders."""
     wrong = 0
     for seed in range(200):
         layer, x = near_ties(seed, 12)

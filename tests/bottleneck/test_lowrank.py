@@ -27,9 +27,7 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture
 def target(rng: np.random.Generator) -> np.ndarray:
-    """Six contexts, five classes, full rank; no probability so small that the alternating route
-    would crawl.
-    """
+    """Six contexts, five classes, full rank; no probability too small for the alternating route."""
     return rng.dirichlet(np.full(5, 4.0), size=6)
 
 
@@ -40,9 +38,7 @@ def entropy(P: np.ndarray) -> float:
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 4), st.booleans(), st.integers(0, 10**6))
 def test_table_of_log_probabilities_has_low_rank(d: int, bias: bool, seed: int) -> None:
-    """Rank d + 1 without a bias and d + 2 with one, neither less (generic weights) nor more; rows
-    are distributions.
-    """
+    """Rank d + 1 without a bias and d + 2 with one, neither less nor more; rows sum to 1."""
     rng = np.random.default_rng(seed)
     X, W, b = (
         rng.normal(size=(12, d)),
@@ -60,9 +56,7 @@ def test_table_of_log_probabilities_has_low_rank(d: int, bias: bool, seed: int) 
 def test_dimension_zero_has_a_closed_form(
     target: np.ndarray, bias: bool, rng: np.random.Generator
 ) -> None:
-    """Only the bias is left: the best is the marginal, at the cost of the mutual information;
-    without it, the uniform.
-    """
+    """The marginal, at the cost of the mutual information; without a bias, the uniform."""
     best = entropy(target.mean(axis=0)) if bias else np.log(5)
     fit = fit_low_rank(target, 0, bias, rng=rng)
     assert fit.cross_entropy == pytest.approx(best, abs=1e-12)
@@ -88,9 +82,7 @@ def test_sufficient_dimension_is_where_the_divergence_vanishes(
 def test_two_optimisers_agree(
     target: np.ndarray, d: int, bias: bool, rng: np.random.Generator
 ) -> None:
-    """Truncated Newton on all variables and alternating bounds, from starts of their own, end at
-    the same least divergence.
-    """
+    """Truncated Newton and alternating bounds, from their own starts, end at one divergence."""
     fit = fit_low_rank(target, d, bias, rng=rng, starts=10)
     assert fit.gradient < 1e-6
     assert descend_by_bounds(target, fit, bias, 50).divergence == pytest.approx(
@@ -114,9 +106,7 @@ def test_alternating_bounds_never_ascend(target: np.ndarray, rng: np.random.Gene
 
 
 def test_one_step_lands_where_the_bound_is_tight() -> None:
-    """Two classes at even odds have the largest curvature there is: a step in X is Newton's, and
-    almost arrives.
-    """
+    """Even odds of two classes have the largest curvature: a step in X is Newton's."""
     P = np.array([[0.55, 0.45], [0.4, 0.6]])
     start = replace(
         fit_low_rank(P, 1, False, rng=np.random.default_rng(0)),
@@ -133,9 +123,7 @@ def test_more_starts_find_what_the_spectral_start_misses(rng: np.random.Generato
 
 
 def test_gradient_of_the_fit_is_the_slope(target: np.ndarray, rng: np.random.Generator) -> None:
-    """`gradient` at a point that is no optimum, against central differences of the cross-entropy
-    itself.
-    """
+    """`gradient` at no optimum, against central differences of the cross-entropy."""
     fit = fit_low_rank(target, 2, True, rng=rng, starts=1)
     moved = descend_by_bounds(target, replace(fit, X=fit.X + 1, W=fit.W * 2), True, 0)
     slopes = []

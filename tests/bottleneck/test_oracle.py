@@ -53,9 +53,7 @@ def test_larger_integer_layers_leave_nothing_undecided(feature_set: str) -> None
 
 
 def test_bias_of_one_unit_in_the_last_place_decides() -> None:
-    """Two rows and their midpoint: with a bias above the mean of theirs by one ulp it wins, else it
-    never does.
-    """
+    """Two rows and their midpoint, with a bias one ulp above the mean of theirs, or not."""
     for size in (1.0, 2.0**-200, 2.0**300):
         for features in (Box(size), Ball(size), Ellipsoid([size, size], radius=1.0), Unbounded()):
             W = np.array([[1.0, 0.5], [-1.0, 0.25], [0.0, 0.375], [0.0, -3.0]])
@@ -67,9 +65,7 @@ def test_bias_of_one_unit_in_the_last_place_decides() -> None:
 
 
 def test_an_oracle_for_the_oracle() -> None:
-    """Layers whose verdicts are known: a square with its centre, a point of its edge, its corner
-    again, a copy with less bias.
-    """
+    """Known verdicts: a square with its centre, a point of its edge, a corner twice, a copy."""
     W = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1], [0, 0], [1, 0], [2, 0]])
     zero = np.zeros(7, np.int64)
     box, far, ball = (
@@ -110,9 +106,7 @@ def test_biases_at_the_end_of_float64_prove_no_falsehood() -> None:
 
 
 def test_what_a_scan_proves_in_its_own_units_verifies_in_those_of_the_layer() -> None:
-    """Unbounded features and biases near the ends of float64; a witness on the very boundary of a
-    ball.
-    """
+    """Biases near the ends of float64; a witness on the boundary of a ball."""
     W = np.array(
         [
             [-1.0, 0],
@@ -139,9 +133,7 @@ def test_what_a_scan_proves_in_its_own_units_verifies_in_those_of_the_layer() ->
 
 
 def test_rows_that_a_layer_norm_makes_equal_are_decided_by_the_smallest_bias() -> None:
-    """Their difference is (-2, -1), which a gain of (1, 2) turns into a constant: nothing but
-    fractions sees that it vanishes.
-    """
+    """A gain of (1, 2) turns (-2, -1) into a constant: nothing but fractions sees it vanish."""
     layer = SoftmaxLayer(
         np.array([[-1.0, 1.0], [1.0, 2.0], [2.0, 1.0]]), np.array([0.0, 2.0**-1022, 0.0])
     )
@@ -155,9 +147,7 @@ def test_rows_that_a_layer_norm_makes_equal_are_decided_by_the_smallest_bias() -
 
 
 def test_margins_among_the_subnormal_numbers_are_rounded_down() -> None:
-    """Two thirds of 2^-1060 lie between two floats, the nearest of them above: no lower bound; so
-    with scales at which that appears.
-    """
+    """Two thirds of 2^-1060 lie below the nearest float: no lower bound."""
     third = Fraction(2) ** -1060 * Fraction(2, 3)
     layer = SoftmaxLayer(np.array([[0.0], [3.0]]), np.array([2.0**-1060, 0.0]))
     point = np.array([Fraction(2) ** -1060 / 9], dtype=object)
@@ -180,9 +170,7 @@ def test_no_near_tie_deceives_the_checkers(seed: int) -> None:
 
 
 def test_without_rounding_bounds_the_attack_succeeds() -> None:
-    """The attack has teeth: with every bound set to zero it finds false proofs and false
-    witnesses.
-    """
+    """With every bound set to zero the attack finds false proofs and false witnesses."""
     with without_bounds():
         assert false_proofs(150, 0) > 0
         assert false_witnesses(200, 0) > 0

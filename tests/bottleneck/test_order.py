@@ -31,9 +31,7 @@ from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 
 def oracle(W, b, order, region) -> str:
-    """Enumeration on the differences: a class of zeros against the rivals ``w_b - w_a`` of all
-    comparisons.
-    """
+    """Enumeration: a class of zeros against the rivals ``w_b - w_a`` of all comparisons."""
     rows, shifts = [np.zeros(W.shape[1], np.int64)], [0]
     for upper, lower in order.steps(len(W)):
         for a, c in itertools.product(upper, lower):
@@ -66,9 +64,7 @@ def regions(rng: np.random.Generator, d: int):
 
 
 def wrong_verdicts(layers: int, seed: int) -> tuple[int, dict[str, int]]:
-    """Orders of tiny integer layers with another verdict than enumeration; and how many had each
-    verdict.
-    """
+    """Orders of tiny integer layers with another verdict than enumeration, and how many of each."""
     rng = np.random.default_rng(seed)
     wrong, counts = 0, {"possible": 0, "impossible": 0, "undecided": 0}
     for _ in range(layers):

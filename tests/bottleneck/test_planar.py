@@ -68,9 +68,7 @@ def test_cells_tile_the_window_one_for_each_region(C: int, bias: bool) -> None:
 def test_random_features_lie_in_the_cell_of_their_ranking(
     rows: list[tuple[int, int, int]], seed: int
 ) -> None:
-    """Special positions included; a point belongs to a cell iff it lies to the left of each of its
-    edges.
-    """
+    """A point belongs to a cell iff it lies left of each edge, special positions too."""
     W, b = [row[:2] for row in rows], [row[2] for row in rows]
     cells, winners = ranking_cells(square(5), W, b), argmax_cells(square(5), W, b)
     for x in np.random.default_rng(seed).uniform(-5, 5, (20, 2)):

@@ -35,9 +35,7 @@ def random_layer(
 
 
 def meets_region(ranking: tuple[int, ...], W: np.ndarray, b: np.ndarray | None) -> bool:
-    """Corollary 1 read in the output space: a point t 1 + sum_k s_k u_k, s > 0, of the region that
-    lies on {W x + b}.
-    """
+    """Corollary 1 in the output space: a point t 1 + sum_k s_k u_k, s > 0, on {W x + b}."""
     C, d = W.shape
     generators = np.array(
         [[1.0 * (c in ranking[k:]) for c in range(C)] for k in range(C)]
@@ -69,9 +67,7 @@ def test_ties_have_no_ranking(scores: list[float]) -> None:
     ("C", "d", "bias"), [(3, 1, True), (4, 2, False), (4, 2, True), (4, 3, False), (5, 2, True)]
 )
 def test_corollary_one_is_an_equivalence(C: int, d: int, bias: bool) -> None:
-    """All C! rankings: regions visited in the input space, the subspace in the output space, proofs
-    of either verdict.
-    """
+    """All C! rankings: regions of the input space, the subspace of the output space, proofs."""
     W, b = random_layer(C, d, bias)
     realised = feasible_rankings(W, b)
     assert len(realised) == count_regions(C, d, bias)
@@ -151,9 +147,7 @@ def test_effective_shape(bias: list[int] | None, shape: tuple[int, bool]) -> Non
 
 
 def test_corollary_two_agrees_with_the_convex_hull() -> None:
-    """Without a bias a class heads some realisable ranking iff its row is a vertex of the hull
-    (Qhull knows no rankings).
-    """
+    """Without a bias a class heads some ranking iff its row is a vertex of Qhull's hull."""
     W = np.random.default_rng(3).integers(-50, 50, (7, 2))
     winners = {ranking[-1] for ranking in feasible_rankings(W)}
     assert winners == set(ConvexHull(W).vertices.tolist())

@@ -72,9 +72,7 @@ def test_random_arrangements_have_as_many_regions(C: int, d: int, bias: bool) ->
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_count_is_zaslavskys_sum_over_the_characteristic_polynomial(bias: bool) -> None:
-    """A third route: t (t - 1) ... (t - C + 1) is the braid arrangement's, and general position
-    truncates it (with a bias).
-    """
+    """t (t - 1) ... (t - C + 1), which general position truncates (with a bias)."""
     t = sympy.symbols("t")
     C, d = 8, 4
     # of t^C, t^(C-1), ...

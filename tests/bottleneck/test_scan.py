@@ -148,9 +148,7 @@ def test_degenerate_layers_are_decided_or_said_to_be_ties(
 
 
 def test_integer_grid_is_decided_exactly() -> None:
-    """Nine points of a square grid: corners win, edge midpoints and the centre lie on the hull of
-    others.
-    """
+    """Nine points of a square grid: corners win, edge midpoints and the centre do not."""
     W = np.array([[i, j] for i in (-1, 0, 1) for j in (-1, 0, 1)], float)
     found = scan(SoftmaxLayer(W))
     assert winners(found) == {0, 2, 6, 8}
@@ -201,9 +199,7 @@ def test_negative_zero_is_zero() -> None:
 
 
 def test_final_norm_gives_a_layer_without_bias_an_effective_one() -> None:
-    """W (2, 1) without bias; a normalisation that outputs x in [2, 4] never lets the class with the
-    smaller row win.
-    """
+    """W (2, 1): a normalisation into [2, 4] never lets the smaller row win."""
     layer = SoftmaxLayer([[1.0], [0.5]])
     assert scan(layer).counts["argmaxable"] == 2
     found = scan(layer, features=Ellipsoid([1.0], [3.0], radius=1.0))
@@ -212,9 +208,7 @@ def test_final_norm_gives_a_layer_without_bias_an_effective_one() -> None:
 
 
 def test_layer_norm_cannot_point_along_the_ones() -> None:
-    """A class whose row differs from another's by a multiple of ones ties with it on centred
-    features.
-    """
+    """Rows that differ by a multiple of ones tie on centred features."""
     layer = SoftmaxLayer([[2.0, 2.0, 2.0], [1.0, 1.0, 1.0], [1.0, -1.0, 0.0]], [0.0, 0.5, 0.0])
     free = scan(layer, features=Ellipsoid(np.ones(3)))
     centred = scan(layer, features=Ellipsoid(np.ones(3), centred=True))
@@ -382,9 +376,7 @@ def test_float16_weights_are_scanned_as_they_are() -> None:
 
 
 def test_near_tie_is_undecided_with_its_reason_or_decided_exactly() -> None:
-    """A class on the segment between two others but for one rounding error: no margin of the solver
-    can tell.
-    """
+    """Between two others but for a rounding error: no solver's margin can tell."""
     third = 1 / 3
     found = scan(
         SoftmaxLayer(
@@ -412,9 +404,7 @@ def test_chebyshev_radius_on_request_is_at_least_the_certified_one() -> None:
 def test_in_narrow_layers_a_longer_search_goes_on_where_a_trial_mostly_wins(
     planted, asked, monkeypatch
 ) -> None:
-    """Every verdict is taken from the first search; who can win is then found without a proof, who
-    cannot is left to the proofs.
-    """
+    """The first search finds nothing; who can win is then found, the rest is left to proofs."""
     from softgeom.bottleneck import routes, scanner
 
     layer = hard_layer(3000, 64, planted=planted) if planted else normal_layer(3000, 64)

@@ -174,9 +174,7 @@ def test_surround_proves_planted_classes() -> None:
 
 
 def test_weights_polished_together_hold_each_class() -> None:
-    """Against the equation itself, and against polishing one at a time; a class outside the hull
-    keeps a residual.
-    """
+    """By the equation, and one at a time; a class outside the hull keeps a residual."""
     rng = np.random.default_rng(5)
     W = rng.normal(size=(600, 40)).astype(np.float32)
     own = np.concatenate([rng.dirichlet(np.ones(120), 30) @ W[:120], 3 * W[:2]]).astype(np.float32)
@@ -286,9 +284,7 @@ def test_dual_weights_of_the_programme_have_its_value() -> None:
 
 
 def test_chebyshev_radius_of_a_known_cone() -> None:
-    """Four square corners: the first quadrant cut by |x| <= 1; the ball may leave the box, as in
-    the paper.
-    """
+    """The first quadrant cut by |x| <= 1; the ball may leave the box, as in the paper."""
     square = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     for method in ("simplex", "ipm"):
         radius, centre = chebyshev_radius(square, None, 0, -np.ones(2), np.ones(2), method=method)
@@ -347,9 +343,7 @@ def test_a_device_finds_what_numpy_finds(features, monkeypatch) -> None:
 
 
 def test_a_device_sends_and_waits_once_a_look_and_once_a_climb(monkeypatch) -> None:
-    """A device that counts what travels: a class costs neither a tile's answer nor the corners of
-    the box again.
-    """
+    """Counting what travels: no tile's answer, and the corners of the box once."""
     pytest.importorskip("torch")
     from softgeom.bottleneck.searching import device
 

@@ -13,9 +13,7 @@ from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
 
 
 def head(d: int = 10, seed: int = 0) -> tuple[SoftmaxLayer, np.ndarray]:
-    """300 outer classes, 60 copies of a dead row up to rounding, 60 mixtures; all of the latter
-    have a low bias.
-    """
+    """300 outer classes, 60 copies of a dead row but for rounding, 60 mixtures with a low bias."""
     rng = np.random.default_rng(seed)
     outer = rng.normal(size=(300, d))
     dead = np.zeros((60, d)) + rng.normal(scale=1e-8, size=(60, d))
@@ -31,9 +29,7 @@ def head(d: int = 10, seed: int = 0) -> tuple[SoftmaxLayer, np.ndarray]:
 def test_vertices_are_those_of_programmes_of_their_own(
     low: float, high: float, group: int, monkeypatch
 ) -> None:
-    """Some classes are among the shared rivals, against which they do not compete; bases are
-    inverted anew on the way.
-    """
+    """Some classes are among the shared rivals; bases are inverted anew on the way."""
     monkeypatch.setattr(dual_simplex, "GROUP", group)
     monkeypatch.setattr(dual_simplex, "REFRESH", 5)
     rng = np.random.default_rng(1)

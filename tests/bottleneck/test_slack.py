@@ -68,9 +68,7 @@ def test_a_bound_is_above_the_right_side_in_fractions(
     st.sampled_from([1e-18, 1e-17, 1e-16, 1e-15, 1e-13]),
 )
 def test_a_mixture_rounded_outwards_is_no_captive(seed: int, d: int, room: float) -> None:
-    """The products cancel to nothing, or nearly; in truth what rounding left may outweigh the room
-    in the bias.
-    """
+    """The products nearly cancel; what rounding left may outweigh the room in the bias."""
     rng = np.random.default_rng(seed)
     W, weights = rng.normal(size=(6, d)), rng.random(5)
     W[0] = weights @ W[1:] / weights.sum()
@@ -146,9 +144,7 @@ def gamma(n: int) -> Fraction:
 
 
 def given_away(W, b, k: int, d: int, high: float) -> Fraction:
-    """How far the bound for class 0 against k rivals of weight one, times k, is above the right
-    side.
-    """
+    """How far the bound for class 0 against k rivals, times k, is above the right side."""
     layer = SoftmaxLayer(np.array(W, float), np.array(b, float))
     captors = Captors(np.arange(1, k + 1), np.ones(k))
     bound = slack_bounds(layer, Box(high), [0], [captors], 0.0)[0]

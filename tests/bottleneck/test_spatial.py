@@ -79,9 +79,7 @@ def braid() -> list[Plane]:
 
 
 def test_pieces_of_the_braid_arrangement(braid: list[Plane]) -> None:
-    """A plane y_i = y_j of four classes carries the 12 rankings of three items with two of them
-    glued: 6 times 6 sectors.
-    """
+    """y_i = y_j carries the rankings of three items, two of them glued: 6 times 6 sectors."""
     discs = [Piece(disc(plane, 1.0), k) for k, plane in enumerate(braid)]
     pieces = cut_pieces(discs, braid)
     assert len(pieces) == 6 * 6

@@ -73,9 +73,7 @@ def test_tail_of_one_term_is_the_logarithm_of_one() -> None:
 
 
 def test_tail_is_the_chance_of_many_cycles() -> None:
-    """A second route: the cycles of a random permutation are independent coins of success 1 / i
-    (Feller's coupling).
-    """
+    """The cycles of a random permutation are coins of success 1 / i (Feller's coupling)."""
     n, m = 40, 6
     distribution = np.array([1.0])
     for i in range(1, n + 1):

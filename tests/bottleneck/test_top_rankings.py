@@ -14,9 +14,7 @@ from softgeom.layer import Ball, SoftmaxLayer, Unbounded
 
 
 def test_pairs_are_those_that_some_direction_of_the_plane_shows() -> None:
-    """Between two neighbouring directions at which logits tie nothing changes: their middles show
-    every ranking.
-    """
+    """Between directions of ties nothing changes: their middles show every ranking."""
     W = np.random.default_rng(4).normal(size=(7, 2))
     edges = np.array([W[i] - W[j] for i, j in itertools.permutations(range(7), 2)])
     ties = np.sort(np.arctan2(edges[:, 0], -edges[:, 1]))

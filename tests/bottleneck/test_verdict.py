@@ -41,9 +41,7 @@ def test_corner_wins_and_centre_is_captive_in_every_feature_set(features) -> Non
 
 
 def test_diagonal_of_two_corners_needs_exact_arithmetic() -> None:
-    """The centre between two opposite corners lies on the hull of just these: no simplex of full
-    dimension shows it.
-    """
+    """The centre lies on the hull of two opposite corners: no full simplex shows it."""
     layer = SoftmaxLayer(SQUARE)
     assert certify_captivity(layer, Unbounded(), 4, np.array([0, 3]), np.array([0.5, 0.5])) <= 0
     assert (
@@ -86,9 +84,7 @@ def test_ellipsoid_margin_is_below_the_exact_one(centred: bool) -> None:
 
 
 def test_near_tie_is_decided_in_fractions() -> None:
-    """The rival is one unit in the last place behind: float64 products cannot tell, fractions
-    can.
-    """
+    """The rival is one ulp behind: float64 products cannot tell, fractions can."""
     w = np.array([0.1, 0.2, 0.3])
     layer = SoftmaxLayer(np.array([w, np.nextafter(w, -1)]))
     margins = Checker(layer, Box(1.0)).certify(np.ones((2, 3)), np.arange(2))
@@ -130,9 +126,7 @@ def test_tampered_evidence_is_rejected() -> None:
 
 
 def test_rounded_weights_do_not_prove_a_falsehood() -> None:
-    """A class outside the hull by 1e-9: weights that fit to 1e-8 look convincing and must be turned
-    away.
-    """
+    """Outside the hull by 1e-9: weights that fit to 1e-8 must be turned away."""
     W = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.5, 0.5 + 1e-9]])
     weights = np.array([0.0, 0.5, 0.5])
     for features in (Box(100.0), Ball(10.0), Unbounded()):
@@ -153,9 +147,7 @@ def test_rounded_weights_do_not_prove_a_falsehood() -> None:
     "features", [Box(2.0), Ball(2.0), Ellipsoid([1.0, 1.0], radius=2.0)], ids=lambda f: f.describe()
 )
 def test_captivity_bound_is_the_dual_value(features) -> None:
-    """A class whose own bias is 1 below a copy's surrounding: the bound is the bias gap plus the
-    support of v.
-    """
+    """A bias 1 below a copy's surrounding: the bound is the gap plus the support of v."""
     layer = SoftmaxLayer([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.1]], [0.0, 0.0, -1.0])
     bound = certify_captivity(layer, features, 2, np.array([0, 1]), np.array([1.0, 1.0]))
     assert bound == pytest.approx(0.1 * 2.0 - 1.0, abs=1e-8)
@@ -169,9 +161,7 @@ def test_bias_that_is_no_worse_proves_nothing_by_itself() -> None:
 
 
 def test_box_with_a_face_at_zero_needs_only_one_sign_of_v() -> None:
-    """After a ReLU x >= 0: a class that every coordinate puts below a rival never wins, though it
-    is a vertex.
-    """
+    """x >= 0: a class below a rival in every coordinate never wins, though a vertex."""
     layer = SoftmaxLayer([[1.0, 1.0], [0.5, 0.25]])
     assert certify_captivity(layer, Box(100.0, low=0.0), 1, np.array([0]), np.ones(1)) <= 0
     assert certify_captivity(layer, Box(100.0), 1, np.array([0]), np.ones(1)) > 0

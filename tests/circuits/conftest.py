@@ -15,9 +15,7 @@ from softgeom.language_model import GPT, GPTConfig, Llama, LlamaConfig
 
 
 def _shaken(model: torch.nn.Module, seed: int) -> torch.nn.Module:
-    """Float64, with gains and biases away from one and zero: an identity must not hold for want of
-    them.
-    """
+    """Float64, with gains and biases away from one and zero: identities need no such values."""
     generator = torch.Generator().manual_seed(seed)
     model = model.double().requires_grad_(False)
     for name, parameter in model.named_parameters():

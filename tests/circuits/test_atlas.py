@@ -57,9 +57,7 @@ def test_scores_are_means_over_the_patterns(anatomy):
 
 
 def test_a_head_that_looks_one_back_and_one_that_looks_for_its_own_token_are_told_apart(anatomy):
-    """Two hand-made heads: one whose score depends on the distance alone, one that matches
-    tokens.
-    """
+    """Two hand-made heads: one scores by distance alone, one matches tokens."""
     block, V = anatomy.blocks[0], 9
     H, D, K = block.W_Q.shape
     one_hot = torch.eye(D, dtype=torch.float64)[:V] * 5

@@ -29,9 +29,7 @@ CONFIGS = {
 
 
 def _model(family: str, **more):
-    """Random in float64, with gains and biases away from what initialisation gives them; in
-    training mode, as constructed.
-    """
+    """Random in float64, gains and biases away from their initial values; in training mode."""
     model = transformers.AutoModelForCausalLM.from_config(CONFIGS[family](**more)).double()
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():

@@ -12,9 +12,7 @@ from softgeom.hardmax.reviews import Bags
 
 @pytest.fixture(scope="session")
 def planted():
-    """The generated reviews, prepared: bags, labels and vocabulary of train and test, and the
-    planted words.
-    """
+    """The generated reviews, prepared: bags, labels, vocabulary, and the planted words."""
     generated = generated_reviews(seed=0)
     lexicon = {}
     tokens = prepare.tokenise(generated.train["text"], lexicon)

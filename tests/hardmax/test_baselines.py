@@ -40,9 +40,7 @@ def test_phrases_stay_within_reviews():
 
 
 def test_the_teacher_finds_the_optimum(planted):
-    """At the optimum the gradient of penalty and loss vanishes: a solver stopped early is a teacher
-    that depends on luck.
-    """
+    """There the gradient of penalty and loss vanishes: no teacher that depends on luck."""
     lexicon = {}
     tokens = tokenise(planted["texts"], lexicon)
     teacher = fit_teacher(tokens, planted["labels"], len(lexicon))

@@ -17,9 +17,7 @@ coordinates = st.one_of(st.integers(-3, 3), st.fractions(-2, 2, max_denominator=
 
 @st.composite
 def tasks(draw):
-    """Sequences that differ as sets, with repeated tokens and few distinct ones, so that hulls and
-    maxima often agree; and labels.
-    """
+    """Sequences that differ as sets, of few distinct tokens, so that hulls agree; and labels."""
     d = draw(st.integers(2, 4))
     token = st.tuples(*[coordinates] * d)
     pool = draw(st.lists(token, min_size=3, max_size=6, unique=True))

@@ -26,9 +26,7 @@ from softgeom.hardmax.hull import near_hull
 
 
 def literal_step(Z, A, alpha, tol=1e-12):
-    """Equation (1), token by token, as it stands in the source; ties by the same relative
-    tolerance.
-    """
+    """Equation (1), token by token, as the source has it; ties by the same tolerance."""
     following = np.empty_like(Z)
     for i in range(len(Z)):
         scores = [(A @ Z[i]) @ Z[j] for j in range(len(Z))]

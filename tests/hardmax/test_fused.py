@@ -34,9 +34,7 @@ def reviews(seed, number=7, width=12):
 
 
 def classifier(recipe, seed=0, equal=0):
-    """A classifier in double precision with a decoder that is not zero; the first `equal` words
-    share one embedding.
-    """
+    """In double precision, decoder not zero; the first `equal` words share one embedding."""
     rng = np.random.default_rng(seed)
     E = rng.normal(size=(WORDS, recipe.dimension))
     E[:equal] = E[0]

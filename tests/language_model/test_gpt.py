@@ -36,9 +36,7 @@ def test_internals_end_in_the_same_logits(model: GPT) -> None:
 
 
 def test_one_head_by_the_literal_formula(model: GPT) -> None:
-    """Position by position, with rotations as explicit 2 x 2 matrices: another route to scores and
-    to the head's write.
-    """
+    """Position by position, rotations as 2 x 2 matrices: a second route to scores and write."""
     internals = model.run_with_internals(tokens_for(model.config, batch=1))
     layer, attention, h = internals.layers[1], model.blocks[1].attn, 1
     x, K = layer.attn_in[0], model.config.d_head

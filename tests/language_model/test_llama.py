@@ -46,9 +46,7 @@ def dreams(real_data) -> Llama:
 
 
 def _halves(W: torch.Tensor) -> torch.Tensor:
-    """(heads, D, K) with adjacent rotary pairs -> (heads K, D) with the pairs' first members first,
-    as transformers rotates.
-    """
+    """Adjacent rotary pairs (heads, D, K) -> (heads K, D), first members first, as transformers."""
     return torch.cat((W[..., 0::2], W[..., 1::2]), -1).transpose(1, 2).flatten(0, 1)
 
 
@@ -176,9 +174,7 @@ def test_pieces_merge_by_score_and_unknown_characters_become_bytes():
 
 
 def test_words_merge_apart_where_no_piece_reaches_over_a_blank():
-    """The same ids as merging the whole text at once, also where a piece does reach over a
-    blank.
-    """
+    """The same ids as merging the whole text, also where a piece reaches over."""
     text = "abb ab  b a  abb"
     for pieces in (PIECES, (*PIECES, b"b a")):
         tokenizer = PieceTokenizer(pieces, tuple(-float(i % 7) for i in range(len(pieces))))

@@ -50,9 +50,7 @@ def test_learns_and_equal_seeds_give_equal_losses_bit_for_bit(tiny, corpus, quic
 
 
 def test_lambda_zero_is_the_plain_gpt_bit_for_bit(tiny, corpus, quick) -> None:
-    """A loop written here, without the package's, gives the same losses; and a penalty with lambda
-    0 changes nothing.
-    """
+    """A loop written here gives the same losses, and so does a penalty with lambda 0."""
     model = GPT(tiny, seed=1)
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     vectors = [p for p in model.parameters() if p.ndim < 2]
@@ -231,9 +229,7 @@ def test_early_stopping_returns_the_best_model(tiny, corpus, quick) -> None:
 
 
 def test_bfloat16_with_compilation_follows_float32(tiny, corpus, quick) -> None:
-    """What the paper profile asks of a GPU, on the CPU at small size: activations in half
-    precision, weights in float32.
-    """
+    """The paper profile's way on a GPU, small and on the CPU: weights in float32."""
     half = run(
         tiny, corpus, replace(quick, precision="bfloat16", penalty_weight=1.0), penalty=Spread()
     )

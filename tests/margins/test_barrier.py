@@ -132,9 +132,7 @@ def test_positions_select_rows():
 
 
 def _on_the_line(variance: float, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Position 3 of (-u, u, 0) has weights 1/2 and variance u^2, so that J = 1 - c u^2 with c =
-    1.
-    """
+    """Position 3 of (-u, u, 0): weights 1/2, variance u^2, J = 1 - u^2 with c = 1."""
     u = variance**0.5
     return torch.tensor([[-u], [u], [0.0]], dtype=dtype), torch.ones(1, 1, dtype=dtype)
 

@@ -52,9 +52,7 @@ def test_a_gaussian_direction_is_about_sqrt_d_long() -> None:
 
 @pytest.mark.parametrize("family", ["noise", "drift"])
 def test_relative_sigma_scales_with_the_embeddings(family: str) -> None:
-    """Embeddings k times as large are moved k times as far: the relative perturbation is the same
-    picture, enlarged.
-    """
+    """Embeddings k times as large are moved k times as far."""
     X = torch.randn(3, 20, 9, generator=seeded(3), dtype=torch.float64)
     perturbation = Perturbation(family, "relative", 1, 0.7)
     small, large = (

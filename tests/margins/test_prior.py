@@ -22,9 +22,7 @@ def test_samples_solve_their_equation():
 
 
 def test_negative_coupling_samples_follow_the_density():
-    """x_3 given the past (-1, 1): the distribution function is Phi(e(x)/s), as e is monotone for c
-    < 0.
-    """
+    """x_3 after (-1, 1): the distribution is Phi(e(x)/s), as e is monotone for c < 0."""
     past, c, s = np.array([[-1.0], [1.0]]), -1.5, 0.8
     rng = np.random.default_rng(1)
     draws = [
@@ -36,9 +34,7 @@ def test_negative_coupling_samples_follow_the_density():
 
 
 def test_log_density_integrates_to_one_where_the_map_is_bijective():
-    """Two tokens in the plane after a fixed first one, negative coupling: a Riemann sum over x_2
-    and x_3's plane.
-    """
+    """Two tokens after a fixed first, negative coupling: a Riemann sum over both."""
     rng = np.random.default_rng(3)
     W = rng.standard_normal((2, 2))
     past = np.array([[0.4, -0.3], [-0.8, 0.9]])

@@ -78,9 +78,7 @@ def test_two_tokens_fold_the_line_beyond_two_over_root_c(c, gap, shift):
 
 
 def test_fold_far_from_the_origin_is_found():
-    """A crowd at -1 outweighs one token at 1 until exp(2 c x) passes its size: the fold lies far to
-    the right.
-    """
+    """A crowd at -1 outweighs one token at 1 until exp(2 c x) passes its size."""
     past = np.append(np.full(2000, -1.0), 1.0)
     folds = scalar.critical_points(past, 2.0)
     assert len(folds) == 2

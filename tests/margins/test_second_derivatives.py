@@ -21,9 +21,7 @@ def layer(seed=0, T=5, d=3, r=2):
 
 
 def plain_barrier(X, W_Q, W_K):
-    """sum_i -log |det(I - S_i M)| position by position, in differentiable operations that torch
-    itself provides.
-    """
+    """sum_i -log |det(I - S_i M)| position by position, in torch's own operations."""
     total = X.new_zeros(())
     for i in range(1, len(X)):
         past = X[:i]

@@ -24,9 +24,7 @@ def test_on_the_line_they_are_functions_of_c_var(c):
 
 
 def test_rotation_exhausts_the_spectral_radius_and_harms_nothing():
-    """A = 2 * quarter turn: rho = 2, no real eigenvalue, det(I - A) = 5: Lemma B.4 is sufficient,
-    not necessary.
-    """
+    """A = 2 * quarter turn: rho = 2, det(I - A) = 5: Lemma B.4 is not necessary."""
     block = np.eye(2) - 2.0 * np.array([[0.0, -1.0], [1.0, 0.0]])
     assert np.linalg.det(block) == pytest.approx(5.0)
     assert spectral_radius_margin(block) == pytest.approx(-1.0)

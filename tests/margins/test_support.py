@@ -94,9 +94,7 @@ def test_softmax_shares_ignore_a_common_shift_and_survive_large_scores() -> None
 
 
 def test_negative_coupling_puts_the_softmax_shares_on_the_positions_without_a_past() -> None:
-    """Scores of 0 where there is nothing to attend to and of -8 elsewhere: few support tokens,
-    without any barrier.
-    """
+    """Scores of 0 without a past, -8 elsewhere: few support tokens, without any barrier."""
     beta = np.full(512, -8.0)
     beta[:2] = 0
     shares = barrier_shares(beta, "softmax")

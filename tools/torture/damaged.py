@@ -38,9 +38,7 @@ _NAMES = [f"t{i}" for i in range(len(W))]
 
 
 def kinds() -> dict[str, tuple[str, Callable[[], bytes]]]:
-    """File name and content of each kind of file; those that need a package that is not here are
-    left out.
-    """
+    """File name and content of each kind of file that the packages here can write."""
     made = {
         "npz": ("a.npz", lambda: _npz(np.savez)),
         "npz compressed": ("a.npz", lambda: _npz(np.savez_compressed)),
@@ -99,9 +97,7 @@ def damage(rng: np.random.Generator, whole: bytes) -> bytes:
 
 
 def answer(folder: Path, name: str, content: bytes) -> str:
-    """What is wrong with the reader's answer to such a file; nothing where it is a layer or a
-    refusal in a sentence.
-    """
+    """What is wrong with the reader's answer, which is a layer or a refusal in a sentence."""
     (folder / name).write_bytes(content)
     names = name if name.startswith(("names", "tokenizer")) else None
     try:

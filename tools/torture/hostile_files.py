@@ -62,9 +62,7 @@ def cases() -> Iterator[Case]:
 
 
 def models() -> Iterator[Case]:
-    """Those that are about the model alone, for a command that has no right answer to most of them
-    but must give one.
-    """
+    """Those about the model alone, for a command that must give them an answer, right or not."""
     for case in cases():
         if case.kind not in ("tokens", "options", "out"):
             yield replace(case, expect=ANY)

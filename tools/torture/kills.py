@@ -69,9 +69,7 @@ _NOTEBOOKS = ("10_braid_counts", "12_first_scan")  # two at a time; one of them 
 
 @dataclass(frozen=True)
 class Work:
-    """A command, the files that it must leave, and those that are final as soon as they are
-    there.
-    """
+    """A command, the files that it must leave, and those that are final at once."""
 
     command: list[str]
     results: tuple[str, ...]
@@ -170,9 +168,7 @@ def _start(work: Work, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def _undisturbed(work: Work, place: Path) -> tuple[float, dict[str, str]]:
-    """The shorter time of two runs, of which the first warms the caches, and the files that both
-    leave.
-    """
+    """The shorter time of two runs, after the caches are warm, and the files that both leave."""
     seconds, left = [], []
     for n in range(2):
         folder = place / f"undisturbed-{n}"
@@ -264,9 +260,7 @@ def _members(session: int) -> list[int]:
 
 
 def _finished(work: Work, folder: Path) -> dict[str, Any]:
-    """What is final: files by inode and time, the log of a training by how often it has each
-    step.
-    """
+    """What is final: files by inode and time, a training's log by each step's count."""
     found: dict[str, Any] = {}
     for path in (path for pattern in work.finished for path in folder.glob(pattern)):
         if path.suffix == ".log":

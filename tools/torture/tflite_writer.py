@@ -42,9 +42,7 @@ class Writer:
 
 
 def write(path: Path, tensors: list[Any], operators: list[Any], outputs: list[int]) -> str:
-    """tensors: (name, shape, type, bytes); operators: (code, inputs, outputs, options, field of
-    what is fused, fused).
-    """
+    """tensors: (name, shape, type, bytes); operators: (code, inputs, outputs, options, fused)."""
     w = Writer()
     buffers = [
         w.table({0: ("offset", w.b.CreateByteVector(data))} if data else {}, 3)

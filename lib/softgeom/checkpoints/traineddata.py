@@ -4,7 +4,7 @@ are written with each code.
 A file is an int32 n, n int64 offsets (-1 for what is not there) and the components: 17 is the
 network, 21 the unicharset, 22 the recoder. A network is a tree of nodes, each with its type, sizes
 and name before what is particular to it (`_read_node`; network.cpp and weightmatrix.cpp of
-Tesseract 4 and 5). The last column of a matrix is the bias; a matrix of int8 has a float64 scale for
+Tesseract 4 and 5). The last column of a matrix is the bias; one of int8 has a float64 scale for
 each row. The recoder writes a character as one or several codes, and the softmax has a row for each
 code, so that a class may be part of many characters.
 
