@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from softgeom.checkpoints import load_head
-from softgeom.checkpoints.labels import BLANK, fit_labels, labels_beside, read_labels
+from softgeom.checkpoints.labels import BLANK, LabelsError, fit_labels, labels_beside, read_labels
 
 FIVE = ["a", "b", "c", "d", "e"]
 
@@ -25,7 +25,7 @@ def test_a_dictionary_of_lines_fits_with_the_blank_and_the_space(
     assert read_labels(tmp_path / "keys.txt", classes)[0] == expected
 
 
-@pytest.mark.parametrize("classes", [4, 8, 100])
+@pytest.mark.parametrize("classes", [4, 9, 100])
 def test_any_other_number_is_refused_unless_confirmed(classes):
     with pytest.raises(
         ValueError, match=rf"keys has 5 names for {classes} classes.*--labels-anyway"
@@ -121,3 +121,19 @@ def test_a_list_in_a_python_file_is_parsed_and_not_run(tmp_path):
     source.write_text("x = 1")
     with pytest.raises(ValueError, match="these lists of strings: none"):
         read_labels(source, 5)
+
+
+@pytest.mark.parametrize(
+    ("missing", "before", "behind"), [(0, 0, 0), (1, 1, 0), (2, 1, 1), (3, 1, 2)]
+)
+def test_a_dictionary_may_lack_a_blank_and_spaces(missing, before, behind):
+    words = list("abcdefg")
+    fitted, how = fit_labels(words, 7 + missing, "list")
+    assert list(fitted) == ["<blank>"] * before + words + [" "] * behind
+    assert ("they begin <blank> a b c d" in how) == bool(missing)
+
+
+@pytest.mark.parametrize("classes", [4, 6, 11, 40])
+def test_names_of_another_number_are_not_said_to_be_of_another_model(classes):
+    with pytest.raises(LabelsError, match=f"make up for {abs(classes - 7)}: .*line, 'a'"):
+        fit_labels(list("abcdefg"), classes, "list")

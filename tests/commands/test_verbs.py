@@ -241,6 +241,22 @@ def test_survey_is_one_table_and_says_what_could_not_be_read(npz, tmp_path, monk
     assert "absent.npz" in captured.err
 
 
+def test_a_survey_walks_a_folder_and_goes_on(npz, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    inside = tmp_path / "models" / "deep"
+    inside.mkdir(parents=True)
+    (inside / "good.npz").write_bytes(npz.read_bytes())
+    (inside / "broken.npz").write_bytes(b"text")
+    (inside / "read.me").write_text("no model")
+    (inside / "round").symlink_to(tmp_path / "models")
+    assert main(["survey", "models", "--json"]) == boundary.REFUSED
+    broken, good = json.loads(capsys.readouterr().out)
+    assert broken["refused"].count("broken.npz") == 1
+    assert good["model"] == "models/deep/good.npz"
+    assert 0 < good["unconditionally"] <= good["unargmaxable"]
+    assert main(["survey", str(tmp_path / "scans")]) == boundary.REFUSED
+
+
 def test_a_list_of_models_is_a_text_file(npz, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models.txt").write_text(f"# ours\n{npz}  # the first\n\nabsent.npz\n")
@@ -255,16 +271,17 @@ def test_a_list_of_models_is_a_text_file(npz, tmp_path, monkeypatch, capsys):
 
 
 def test_survey_scans_on_the_backend_that_is_asked_for(npz, tmp_path, monkeypatch):
+    from softgeom.bottleneck import widening
     from softgeom.commands import survey
 
     seen = {}
     whole = survey.scan
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        survey,
-        "scan",
-        lambda *a, **o: (seen.update(o), whole(*a, **(o | {"backend": None, "address": None})))[1],
-    )
+    here = {"backend": None, "address": None}
+    for place in (survey, widening):
+        monkeypatch.setattr(
+            place, "scan", lambda *a, **o: (seen.update(o), whole(*a, **(o | here)))[1]
+        )
     assert (
         main(["survey", str(npz), "--backend", "dask", "--scheduler", "tcp://x:1"]) == boundary.DONE
     )

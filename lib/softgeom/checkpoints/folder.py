@@ -47,6 +47,11 @@ def open_folder(folder: Path) -> tuple[TensorStore, dict[str, Any]]:
     raise ValueError(f"{folder} holds no model: looked for {', '.join(SINGLE + INDEXED)}.")
 
 
+def holds_model(folder: Path) -> bool:
+    """Whether `open_folder` would find weights in a folder."""
+    return any((folder / name).is_file() for name in SINGLE + INDEXED)
+
+
 def find_token_file(folder: Path) -> Path | None:
     """The folder's vocabulary, or None."""
     return next((folder / name for name in TOKEN_FILES if (folder / name).is_file()), None)

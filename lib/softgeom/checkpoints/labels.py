@@ -3,8 +3,9 @@ that fits.
 
 A list of C names is taken as it is. The networks that read text lines (CTC) have one class more
 than their dictionary has lines, the blank, which comes first, or two, where the space comes last as
-well. Any other length would give classes names that are not theirs: it is refused, unless the
-caller confirms that the names begin at class 0.
+well, or three, where two spaces do. The layout that is taken is said, with the first names. Any other
+length would give classes names that are not theirs: it is refused, unless the caller confirms that
+the names begin at class 0.
 
 Files: one name a line; JSON with a vocabulary, `id2label`, or any list of C strings in it; a pickle
 of plain data; a Python file with a literal list of strings (`charsets.py:NAME` where it has
@@ -25,6 +26,13 @@ from softgeom.checkpoints.tensors import plain
 from softgeom.checkpoints.token_strings import vocabulary_of
 
 BLANK = "<blank>"
+# by how many names a dictionary has fewer than there are classes: what is said, and spaces behind
+_LAYOUTS = {
+    1: ("one name fewer than classes: the blank comes first", 0),
+    2: ("two names fewer than classes: the blank comes first, the space last", 1),
+    3: ("three names fewer than classes: the blank comes first, two spaces last", 2),
+}
+_SHOWN = 5  # names by which a reader sees whether the layout is right
 _BESIDE = re.compile(r"label|class|char|vocab|dict|keys|token|config|names", re.IGNORECASE)
 _LOOKED_AT = 40  # files beside a model
 _LARGEST = 64 * 2**20  # bytes of a file of names
@@ -151,26 +159,24 @@ def read_tokens(path: Path, classes: int, *, confirmed: bool = False) -> tuple[s
 def fit_labels(
     names: Sequence[str], classes: int, label: str, *, confirmed: bool = False
 ) -> tuple[tuple[str, ...], str]:
-    """C names from a list, with the two additions of CTC networks; see `read_labels`."""
+    """C names from a list, with the additions of CTC networks; see `read_labels`."""
     names = list(names)
     if names and names[-1] == "" and len(names) + 2 > classes:
         names.pop()  # the file ends with a line break
-    match classes - len(names):
-        case 0:
-            return tuple(names), ""
-        case 1:
-            return (BLANK, *names), " (one name fewer than classes: the blank comes first)"
-        case 2:
-            return (
-                BLANK,
-                *names,
-                " ",
-            ), " (two names fewer than classes: the blank comes first, the space last)"
+    missing = classes - len(names)
+    if missing == 0:
+        return tuple(names), ""
+    if names and missing in _LAYOUTS:
+        said, spaces = _LAYOUTS[missing]
+        fitted = (BLANK, *names, *[" "] * spaces)
+        shown = " ".join(plain(name, 20) for name in fitted[:_SHOWN])
+        return fitted, f" ({said}; they begin {shown})"
     if not confirmed:
         raise LabelsError(
-            f"{label} has {len(names)} names for {classes} classes, so they belong to "
-            "another model, or begin elsewhere "
-            "(--labels-anyway names class 0 after its first line)."
+            f"{label} has {len(names)} names for {classes} classes, and a blank before and one or "
+            f"two spaces behind them do not make up for {abs(missing)}: pass the model's own list, "
+            "or add what it lacks (--labels-anyway names class 0 after its first line"
+            + (f", {plain(names[0], 20)!r})." if names else ").")
         )
     padded = names[:classes] + [f"<unused {index}>" for index in range(len(names), classes)]
     return tuple(padded), f" ({len(names)} names for {classes} classes, taken as confirmed)"
@@ -257,7 +263,7 @@ def _literal_list(path: Path, variable: str, classes: int) -> tuple[str, list[st
         if variable not in found:
             raise ValueError(f"{path} has no list of strings {variable!r}; it has {listed}.")
         return variable, found[variable]
-    fitting = [name for name, names in found.items() if classes - len(names) in (0, 1, 2)]
+    fitting = [name for name, names in found.items() if classes - len(names) in (0, *_LAYOUTS)]
     if len(fitting) != 1:
         raise ValueError(
             f"{path} has these lists of strings: {listed}; name the one of {classes:,} "

@@ -1,6 +1,7 @@
 """``softgeom survey LIST``: several models in one table, each scanned into its own folder.
 
-LIST is models one after the other, or text files that name one a line; a ``#`` begins a remark.
+LIST is models one after the other, text files that name one a line (a ``#`` begins a remark), or
+folders: whatever lies in one and below it and has a format that is read.
 """
 
 from __future__ import annotations
@@ -14,11 +15,16 @@ from pathlib import Path
 
 import pandas as pd
 
+from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
+from softgeom.bottleneck.widening import widen
 from softgeom.checkpoints import load_head
+from softgeom.checkpoints.folder import holds_model
+from softgeom.checkpoints.formats import FORMATS
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, explain, one_line
 from softgeom.commands.results import folder_for, summarise, write_results
+from softgeom.layer import Unbounded
 from softgeom.writing import alone
 
 _COUNTS = (
@@ -28,6 +34,7 @@ _COUNTS = (
     "tied",
     "unargmaxable",
     "undecided",
+    "unconditionally",
 )  # whole, also in a column with gaps
 
 
@@ -62,8 +69,8 @@ def run(options: argparse.Namespace) -> int:
                     checkpoint=folder / "blocks",
                     progress=True,
                 )
-                found.verify()
-                write_results(
+                found = widen(found, asked.wider_sets(head), **asked.read_work(options))
+                found = write_results(
                     folder,
                     found,
                     summarise(found, head, model, why=why, seed=options.seed, inputs=None),
@@ -72,6 +79,7 @@ def run(options: argparse.Namespace) -> int:
                 "classes": head.layer.classes,
                 "features": head.layer.dimension,
                 **found.counts,
+                "unconditionally": _unconditionally(found),
                 "set": features.describe(),
             }
             rows.append(
@@ -86,7 +94,8 @@ def run(options: argparse.Namespace) -> int:
             sentence, code = explain(error)
             worst = max(worst, code)
             rows.append({"model": one_line(model), "refused": one_line(sentence)})
-            print(f"softgeom: {one_line(f'{model}: {sentence}')}", file=sys.stderr)
+            whose = "" if sentence.startswith(model) else f"{model}: "
+            print(f"softgeom: {one_line(f'{whose}{sentence}')}", file=sys.stderr)
     if options.json:
         print(json.dumps(rows))
     else:
@@ -96,12 +105,40 @@ def run(options: argparse.Namespace) -> int:
     return worst
 
 
+def _unconditionally(found: Scan) -> int:
+    """How many of the unargmaxable classes are so whatever the features."""
+    if isinstance(found.features, Unbounded):
+        return found.counts["unargmaxable"]
+    return sum(len(part) for part in found.wider if isinstance(part.features, Unbounded))
+
+
+def _within(folder: Path) -> list[str]:
+    """The models in a folder and below it; links to folders are not followed."""
+    if holds_model(folder):
+        return [str(folder)]
+    found: list[str] = []
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and not path.is_symlink():
+            found += _within(path)
+        elif path.is_file() and path.suffix in FORMATS:
+            found.append(str(path))
+    return found
+
+
 def listed(entries: Sequence[str]) -> list[str]:
-    """The models that are meant: a ``.txt`` file stands for the models that it names. ValueError if
-    such a file is not a text, or names none.
+    """The models that are meant: a ``.txt`` file stands for the models that it names, a folder for
+    those in it. ValueError if such a file is not a text, or there are none.
     """
     models: list[str] = []
     for entry in entries:
+        if Path(entry).is_dir():
+            if not (inside := _within(Path(entry))):
+                raise ValueError(
+                    f"{entry} holds no model, nor does a folder in it: looked for "
+                    f"{', '.join(FORMATS)}."
+                )
+            models += inside
+            continue
         if not entry.endswith(".txt"):
             models.append(entry)
             continue
