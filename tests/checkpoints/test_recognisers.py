@@ -1,5 +1,6 @@
-"""Tesseract's and Kaldi's own files, written here byte by byte."""
+"""Files of Tesseract, Kaldi, CTranslate2 and TensorFlow.js, written here byte by byte."""
 
+import json
 import struct
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from torture.recogniser_writers import kaldi, traineddata
 
 from softgeom.checkpoints import load_head
-from softgeom.layer import Box
+from softgeom.layer import Box, Ellipsoid
 
 W, B = np.random.default_rng(3).normal(size=(5, 3)), np.arange(5.0)
 # a space, no letter twice, "a" and "b" alone, "c" of two codes
@@ -79,3 +80,96 @@ def test_damaged_files_end_in_a_sentence(tmp_path, name, content, said):
     with pytest.raises(ValueError, match=said) as caught:
         load_head(tmp_path / name)
     assert "\n" not in str(caught.value)
+
+
+def ctranslate2(variables, aliases=(), version=6):
+    """A `model.bin`, as the converter writes it."""
+
+    def text(name):
+        return struct.pack("<H", len(name) + 1) + name.encode() + b"\0"
+
+    types = ["float32", "int8", "int16", "int32", "float16"]
+    out = struct.pack("<I", version) + text("TransformerSpec")
+    out += struct.pack("<II", 7, len(variables))
+    for name, values in variables.items():
+        out += (
+            text(name)
+            + struct.pack("<B", values.ndim)
+            + struct.pack(f"<{values.ndim}I", *values.shape)
+        )
+        out += struct.pack("<BI", types.index(values.dtype.name), values.nbytes) + values.tobytes()
+    return out + struct.pack("<I", len(aliases)) + b"".join(text(a) + text(b) for a, b in aliases)
+
+
+CODES = np.arange(-10, 5, dtype=np.int8).reshape(5, 3)
+VARIABLES = {
+    "decoder/embeddings/weight": CODES,
+    "decoder/embeddings/weight_scale": np.arange(1, 6, dtype="f4"),
+    "decoder/layer_norm/beta": np.zeros(3, "f4"),
+    "decoder/layer_norm/gamma": np.ones(3, "f4"),
+    "decoder/projection/bias": np.arange(5, dtype="f2"),
+}
+ALIAS = [("decoder/projection/weight", "decoder/embeddings/weight")]
+
+
+def test_a_ctranslate2_model_gives_its_projection(tmp_path):
+    (tmp_path / "model.bin").write_bytes(ctranslate2(VARIABLES, ALIAS))
+    (tmp_path / "vocabulary.json").write_text('["a", "b", "c", "d", "e"]')
+    head = load_head(tmp_path / "model.bin")
+    np.testing.assert_allclose(head.layer.W, CODES / np.arange(1, 6)[:, None], rtol=1e-7)
+    np.testing.assert_array_equal(head.layer.b, np.arange(5))
+    assert head.layer.tokens == tuple("abcde")
+    assert head.features == Ellipsoid.layer_norm(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (ctranslate2(VARIABLES, ALIAS)[:150], "not a whole CTranslate2 model"),
+        (ctranslate2(VARIABLES, version=3), "binary version 3"),
+        (
+            ctranslate2(VARIABLES).replace(
+                struct.pack("<II", 5, 3), struct.pack("<II", 2**31, 2**31)
+            ),
+            "bytes are declared where",
+        ),
+        (np.ones(99, "f4").tobytes(), "shard of TensorFlow.js"),
+    ],
+)
+def test_a_bin_file_is_named_by_what_it_holds(tmp_path, content, said):
+    (tmp_path / "model.bin").write_bytes(content)
+    with pytest.raises(ValueError, match=said):
+        load_head(tmp_path / "model.bin")
+
+
+def manifest(folder, paths, **quantised):
+    """A dense layer of three features and five classes."""
+    codes = np.arange(15, dtype="u1" if quantised else "<f4").reshape(3, 5)
+    (folder / "shard.bin").write_bytes(codes.tobytes() + np.arange(5, dtype="<f4").tobytes())
+    kernel = {"name": "dense/kernel", "shape": [3, 5], "dtype": "float32"}
+    kernel |= {"quantization": {"dtype": "uint8", **quantised}} if quantised else {}
+    weights = [kernel, {"name": "dense/bias", "shape": [5], "dtype": "float32"}]
+    content = {"weightsManifest": [{"paths": paths, "weights": weights}]}
+    (folder / "model.json").write_text(json.dumps(content))
+    return codes
+
+
+@pytest.mark.parametrize("quantised", [{}, {"scale": 0.5, "min": -3.0}])
+def test_a_manifest_of_tensorflowjs_gives_its_dense_layer(tmp_path, quantised):
+    codes = manifest(tmp_path, ["shard.bin"], **quantised)
+    layer = load_head(tmp_path / "model.json").layer
+    real = codes * quantised.get("scale", 1) + quantised.get("min", 0)
+    np.testing.assert_array_equal(layer.W, real.T)
+    np.testing.assert_array_equal(layer.b, np.arange(5))
+
+
+@pytest.mark.parametrize("paths", [[], ["absent.bin"], ["../model.json"], [3], "shard.bin"])
+def test_a_manifest_whose_files_do_not_fit_is_refused(tmp_path, paths):
+    inside = tmp_path / "model"
+    inside.mkdir()
+    (tmp_path / "model.json").write_text("{}")
+    manifest(inside, paths)
+    with pytest.raises(ValueError, match="do not fit"):
+        load_head(inside / "model.json")
+    with pytest.raises(ValueError, match="of JSON files only"):
+        load_head(tmp_path / "model.json")

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from softgeom.checkpoints.activation import named_activation
+from softgeom.checkpoints.ctranslate2_file import looks_like_ctranslate2, open_ctranslate2
 from softgeom.checkpoints.folder import find_token_file, open_folder
 from softgeom.checkpoints.gguf_file import open_gguf
 from softgeom.checkpoints.hub import HubModel, cached_snapshot
@@ -28,6 +29,7 @@ from softgeom.checkpoints.plain_pickle import open_plain_pickle
 from softgeom.checkpoints.released import RELEASED
 from softgeom.checkpoints.safetensors_file import open_safetensors
 from softgeom.checkpoints.state_dict import open_state_dict
+from softgeom.checkpoints.tensorflowjs import open_tensorflowjs
 from softgeom.checkpoints.tensors import TensorStore, plain
 from softgeom.checkpoints.tflite_file import open_tflite
 from softgeom.checkpoints.traineddata import open_traineddata
@@ -36,8 +38,26 @@ from softgeom.source import Source, hub_reachable
 _HUB_ID = re.compile(r"[\w][\w.-]*(?:/[\w.-]+)?")
 
 
+# how a file of PyTorch begins: a ZIP archive, a pickle, a tar archive of the first versions
+_PYTORCH = (b"PK", b"\x80")
+_TAR = slice(257, 262)
+
+
 def _open_bin(path: Path) -> Opened | TensorStore:
-    return open_llama2c(path) if looks_like_llama2c(path) else open_state_dict(path)
+    """What ends in .bin is named by what it holds."""
+    if looks_like_ctranslate2(path):
+        return open_ctranslate2(path)
+    if looks_like_llama2c(path):
+        return open_llama2c(path)
+    with path.open("rb") as file:
+        start = file.read(_TAR.stop)
+    if not start.startswith(_PYTORCH) and start[_TAR] != b"ustar":
+        raise ValueError(
+            f"{path} is of no known kind of .bin (PyTorch, llama2.c, CTranslate2): bare numbers, "
+            "such as a shard of TensorFlow.js, have their names in a file beside; pass that one "
+            "(model.json)."
+        )
+    return open_state_dict(path)
 
 
 FORMATS: dict[str, Callable[[Path], TensorStore | Opened]] = {
@@ -48,6 +68,7 @@ FORMATS: dict[str, Callable[[Path], TensorStore | Opened]] = {
     ".tflite": open_tflite,
     ".pkl": open_plain_pickle,
     ".bin": _open_bin,
+    ".json": open_tensorflowjs,
     ".traineddata": open_traineddata,
     ".mdl": open_kaldi,
     ".ckpt": open_state_dict,

@@ -89,6 +89,7 @@ def summarise(
         "inputs": inputs,
         "scanned": len(found.findings),
         "counts": found.counts,
+        "unargmaxable_also": {p.features.condition(): len(p) for p in found.wider},
         "seed": seed,
         "fingerprint": fingerprint(layer),
         "versions": {name: version(name) for name in ("softgeom", "numpy", "scipy", "highspy")},

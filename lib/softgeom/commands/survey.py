@@ -120,9 +120,14 @@ def _within(folder: Path) -> list[str]:
     for path in sorted(folder.iterdir()):
         if path.is_dir() and not path.is_symlink():
             found += _within(path)
-        elif path.is_file() and path.suffix in FORMATS:
+        elif path.is_file() and path.suffix in FORMATS and _may_be_one(path):
             found.append(str(path))
     return found
+
+
+def _may_be_one(path: Path) -> bool:
+    """Of JSON files most are configurations."""
+    return path.suffix != ".json" or path.name == "model.json"
 
 
 def listed(entries: Sequence[str]) -> list[str]:

@@ -1,0 +1,71 @@
+"""TensorFlow.js's `model.json`: a manifest of named weights, whose numbers lie one after the other in
+files beside it.
+
+`weightsManifest` is a list of groups, each with `paths` and `weights`; a weight has `name`, `shape`,
+`dtype`, and where it is quantised `quantization` with `dtype`, `scale` and `min`: the real number is
+`scale * code + min`. Kernels are stored as (features, classes).
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softgeom.checkpoints.cursor import Cursor, CutShortError
+from softgeom.checkpoints.folder import read_json
+from softgeom.checkpoints.tensors import ArrayStore, plain
+
+_TYPES = {"float32": "<f4", "float16": "<f2", "int32": "<i4", "uint8": "u1", "bool": "u1",
+          "uint16": "<u2"}  # fmt: skip
+_MOST_BYTES = 2**33
+
+
+def open_tensorflowjs(path: Path) -> ArrayStore:
+    """The weights of a manifest.
+
+    Raises
+    ------
+    ValueError
+        When the file is no manifest, a file that it names is missing, outside of its folder, or
+        shorter than it says.
+    """
+    manifest = read_json(path).get("weightsManifest")
+    if not isinstance(manifest, list):
+        raise ValueError(
+            f"{path} is no model: of JSON files only TensorFlow.js's model.json is read, which has "
+            "a weightsManifest."
+        )
+    tensors: dict[str, np.ndarray] = {}
+    try:
+        for group in manifest:
+            cursor = Cursor(b"".join(_bytes(path.parent, name) for name in group["paths"]))
+            for weight in group["weights"]:
+                tensors[plain(str(weight["name"]))] = _read(cursor, weight)
+    except (KeyError, TypeError, AttributeError, CutShortError, MemoryError) as error:
+        reason = plain(f"{type(error).__name__}: {error}", 100)
+        raise ValueError(f"{path} and the files that it names do not fit ({reason}).") from None
+    return ArrayStore(tensors, str(path), {"format": "tensorflow.js"})
+
+
+def _bytes(folder: Path, name: Any) -> bytes:
+    file = folder / str(name)
+    inside = file.resolve().is_relative_to(folder.resolve())
+    if not inside or not file.is_file() or file.stat().st_size > _MOST_BYTES:
+        raise CutShortError(f"there is no file {plain(name, 60)!r} in the folder")
+    return file.read_bytes()
+
+
+def _read(cursor: Cursor, weight: dict[str, Any]) -> np.ndarray:
+    shape = [int(size) for size in weight["shape"]]
+    coded = weight.get("quantization")
+    dtype = str((coded or weight)["dtype"])
+    if dtype not in _TYPES or math.prod(shape) < 0:
+        raise CutShortError(f"{plain(weight['name'], 60)} is of type {plain(dtype, 20)}")
+    values = cursor.array(_TYPES[dtype], *shape)
+    if not coded or dtype == "float16":
+        return values
+    scale, least = float(coded["scale"]), float(coded["min"])
+    return (values.astype(np.float64) * scale + least).astype(np.float32)
