@@ -280,7 +280,7 @@ def _reflect_one(W: np.ndarray, b: np.ndarray, t: int) -> tuple[bool, int]:
 
 
 class _Programmes:
-    """The Chebyshev programme with all rows, by the faster of HiGHS's solvers on the first class."""
+    """The Chebyshev programme with all rows, by HiGHS's faster solver on the first class."""
 
     def __init__(self, limit: float) -> None:
         self.limit = limit

@@ -25,7 +25,7 @@ HOSTILE = [
 
 @pytest.fixture
 def make(tmp_path, repository):
-    """The Makefile in an empty folder, with an interpreter that prints arguments and environment."""
+    """The Makefile in an empty folder; its interpreter prints arguments and environment."""
     shutil.copy(repository / "Makefile", tmp_path)
     for name in ("pyproject.toml", "requirements.lock"):
         (tmp_path / name).touch()

@@ -28,9 +28,8 @@ def add_model(parser: argparse.ArgumentParser, name: str = "model") -> None:
     parser.add_argument(
         name,
         help=(
-            ".npz .onnx .safetensors .gguf .tflite .pkl .pt .bin .traineddata .mdl, a model folder, "
-            "a hub id, or a "
-            "released model: "
+            ".npz .onnx .safetensors .gguf .tflite .pkl .pt .bin .traineddata .mdl, "
+            "a model folder, a hub id, or a released model: "
         )
         + ", ".join(RELEASED),
     )
