@@ -102,15 +102,15 @@ def array(content, name, dtype):
 
 
 def read(path, d):
-    """The heads of a file and of its sections, and the arrays of each."""
+    """The heads of a file and of its sections, and the arrays of each. What is not finite never
+    becomes a fraction.
+    """
     held = members(path)
-    demand("head" in held, "it has no head")
     written = array(held.pop("head"), "head", "<U")
     head = json.loads(written)
     demand(json.dumps(head, sort_keys=True) == written, "its head is no canonical JSON")
     demand(type(head["format"]) is int and head["format"] == 4, "it is not of format 4")
     holds = head["holds"]
-    demand(holds in ARRAYS, "it holds nothing that is known")
     more = {"k", "expert_methods"} if holds == "experts" else set()
     demand(head.keys() == HEAD | more, "its head has other fields")
     sections = head["sections"]
@@ -123,8 +123,6 @@ def read(path, d):
     for name, values in arrays.items():
         shape = (len(values), d) if "points" in name else (values.size,)
         demand(values.shape == shape, f"{name} has the shape {values.shape}")
-        finite = name.endswith(("margins", "radii")) or np.isfinite(values).all()
-        demand(finite, f"{name} holds a number that is not finite")
     heads = [head, *(one | {"holds": "scan"} for one in sections)]
     columns = [{name: arrays[start + name] for name in ARRAYS[holds]} for start in before]
     return [*zip(heads, columns, strict=True)]
@@ -237,7 +235,6 @@ class Features:
 
     def __init__(self, stored, d):
         self.kind, self.d, self.stored = stored["set"], d, stored
-        demand(self.kind in FEATURES, "its feature set is of no known kind")
         self.words, fields = FEATURES[self.kind]
         demand(stored.keys() == fields | {"set"}, "its feature set has other fields")
         self.centred = stored.get("centred", False)
@@ -465,7 +462,8 @@ def check_experts(head, arrays, everything, classes):
     k, claimed = head["k"], iter(everything)
     demand(type(k) is int and 1 <= k <= classes, "k is no number of experts")
     columns = [arrays[name].tolist() for name in EXPERTS] + [head["expert_methods"]]
-    demand(columns[0] == sorted(set(columns[0])), "an expert occurs twice, or out of order")
+    listed = columns[0] and columns[0] == sorted(set(columns[0]))
+    demand(listed, "no expert is there, or one occurs twice, or out of order")
     for expert, verdict, count, method in zip(*columns, strict=True):
         group = list(islice(claimed, count))
         about_it = all(
@@ -506,7 +504,7 @@ def read_layer(path):
     with np.load(path, allow_pickle=False) as file:
         demand({"W"} <= {*file.files} <= {"W", "b"}, f"{path} does not hold W and b alone")
         W, b = file["W"], file["b"] if "b" in file.files else None
-    for values in (W, W[:, 0] if b is None else b):
+    for values in [W] if b is None else [W, b]:
         demand(values.dtype.kind == "f" and values.dtype.itemsize <= 8, f"{path} holds no floats")
         demand(np.isfinite(values).all(), f"{path} holds a NaN or an infinite number")
     demand(W.ndim == 2 and W.size and (b is None or b.shape == W.shape[:1]), "W or b is misshapen")

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -153,14 +155,23 @@ def doubled(fraction: str) -> str:
     return "/".join(f"{2 * int(part, 16):x}" for part in fraction.split("/"))
 
 
-def repacked(content: bytes, compression: int = zipfile.ZIP_STORED, **more: bytes) -> bytes:
-    """The members packed again, with more of them."""
+def repacked(
+    content: bytes,
+    compression: int = zipfile.ZIP_STORED,
+    comment: bytes = b"",
+    again: tuple[str, Callable[[bytes], bytes]] | None = None,
+    **more: bytes,
+) -> bytes:
+    """The members packed again, with more of them, or one changed and once more."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {one.filename: archive.read(one) for one in archive.infolist()}
     with io.BytesIO() as stream:
         with zipfile.ZipFile(stream, "w", compression) as archive:
+            archive.comment = comment
             for name, held in [*members.items(), *more.items()]:
                 archive.writestr(name, held)
+            if again is not None:
+                archive.writestr(again[0], again[1](members[again[0]]))
         return stream.getvalue()
 
 
@@ -202,13 +213,94 @@ def one_ulp_above(evidence: Evidence) -> None:
     evidence.put(claims)
 
 
-def _expert(evidence: Evidence, blocks: list[list[int]], rest: int, pairs: list[Any]) -> None:
-    """Expert 0 "impossible" by one order, and what that order has for a proof."""
-    claims, counts = evidence.claims(), evidence.arrays["expert_counts"]
-    proof = next(claim for claim in claims if claim["kinds"] in PROOFS) | {"kinds": 2}
-    claims[: counts[0]] = [proof | {"order": blocks, "rest": rest, "proof": pairs, "margins": 0.0}]
+def captives(evidence: Evidence) -> None:
+    """The captives alone, whose weights claim no more than that."""
+    claims = [claim | {"margins": 0.0} for claim in evidence.claims() if claim["kinds"] == 2]
     evidence.put(claims)
-    counts[0], evidence.arrays["expert_verdicts"][0] = 1, 1
+
+
+def slightly_more(evidence: Evidence) -> None:
+    """A weight larger by 2^-4194304: what it proves is true, and takes minutes to be reduced."""
+    claims = evidence.claims()
+    claim = next(claim for claim in claims if claim["kinds"] == 6)
+    n, unit = (int(part, 16) for part in claim["proof"][0][2].split("/"))
+    grown, unit = (n << 2**22) + 1, unit << 2**22
+    claim["proof"][0][2] = f"{grown:x}/{unit:x}"
+    evidence.put([claim | {"margins": 0.0} if claim["kinds"] == 6 else claim for claim in claims])
+
+
+def idle(proof: list[list[Any]], nothing: float | str) -> None:
+    """One more captor, of no weight, in its place."""
+    t, there = proof[0][0], {b for _, b, _ in proof}
+    fresh = next(b for b in range(10) if b != t and b not in there)
+    proof.append([t, fresh, nothing])
+    proof.sort(key=lambda row: row[:2])
+
+
+def last(evidence: Evidence, name: str, more: int) -> None:
+    """The last number of an array, raised."""
+    evidence.arrays[name][-1] += more
+
+
+def twice(content: bytes) -> bytes:
+    """A member again, with other numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of zipfile, about just that
+        return repacked(content, again=("steps.npy", lambda held: held[:-1] + b"\x01"))
+
+
+def overlapping(content: bytes) -> bytes:
+    """The first member's length, in the directory and where it lies, is that of all members."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        one, directory = archive.infolist()[0], archive.start_dir
+    start = content.index(one.filename.encode()) + len(one.filename)
+    start += int.from_bytes(content[one.header_offset + 28 : one.header_offset + 30], "little")
+    size = (directory - start).to_bytes(4, "little")
+    crc = zlib.crc32(content[start:directory]).to_bytes(4, "little")
+    return b"".join(
+        (
+            content[:14],
+            crc + size + size,
+            content[26 : directory + 16],
+            crc + size + size,
+            content[directory + 28 :],
+        )
+    )
+
+
+def _expert(
+    evidence: Evidence, expert: int, blocks: list[list[int]], rest: int, pairs: list[Any]
+) -> None:
+    """An expert "impossible" by one order that is impossible indeed."""
+    proof = {"kinds": 2, "methods": "said", "steps": 0, "margins": 0.0}
+    claims, counts = evidence.claims(), evidence.arrays["expert_counts"]
+    start = int(counts[:expert].sum())
+    claims[start : start + counts[expert]] = [
+        proof | {"order": blocks, "rest": rest, "proof": pairs}
+    ]
+    evidence.put(claims)
+    counts[expert], evidence.arrays["expert_verdicts"][expert] = 1, 1
+
+
+def _groups(evidence: Evidence, order: Any) -> None:
+    """The experts at these places, each with its orders."""
+    claims, arrays = evidence.claims(), evidence.arrays
+    ends = np.cumsum(arrays["expert_counts"]).tolist()
+    starts, places = [0, *ends], list(order)
+    evidence.put([claim for n in places for claim in claims[starts[n] : ends[n]]])
+    for name in ("experts", "expert_verdicts", "expert_counts"):
+        evidence.arrays[name] = arrays[name][places]
+    methods = evidence.head["expert_methods"]
+    evidence.head["expert_methods"] = [methods[n] for n in places]
+
+
+def _open(evidence: Evidence, expert: int) -> None:
+    """An open question about that expert, without orders; those that the last one had stay."""
+    held = {"experts": expert, "expert_verdicts": 2, "expert_counts": 0}
+    for name, value in held.items():
+        values = evidence.arrays[name]
+        evidence.arrays[name] = np.append(values[:expert], np.array([value], values.dtype))
+    evidence.head["expert_methods"] = [*evidence.head["expert_methods"][:expert], "said"]
 
 
 def _one_prison(evidence: Evidence) -> None:
@@ -269,7 +361,8 @@ def _emptied(evidence: Evidence) -> None:
         evidence.arrays[name] = evidence.arrays[name][:0]
 
 
-HALVES = [[0, 5, 1.0], [0, 6, 1.0]]
+# 5 w_2 + 3 w_4 + 3.5 w_5 = 0: class 0 is never ahead of those three
+AROUND = [[0, 2, 5.0], [0, 4, 3.0], [0, 5, 3.5]]
 ULP = {name: float(np.nextafter(value, 9)) for name, value in {"5": 5.0, "-1": -1.0}.items()}
 
 
@@ -305,6 +398,7 @@ def _scans() -> Iterator[Forgery]:
         ("a captive's weights for a winner", swapped((0, 2), "classes")),
         ("a weight of zero", put(0, 2, 0.0)),
         ("a weight of minus zero", put(0, 2, -0.0)),
+        ("a captor without weight", weight(lambda p: idle(p, 0.0))),
         ("a negative weight", weight(lambda p: p[0].__setitem__(2, -p[0][2]))),
         ("a weight that is no number", put(0, 2, NAN)),
         ("an infinite weight", put(0, 2, INF)),
@@ -327,6 +421,8 @@ def _scans() -> Iterator[Forgery]:
         ("a twin's twin elsewhere", said(TWIN, twin=4)),
         ("a kind that does not exist", entry("kinds", 0, 7)),
         ("a kind below zero", entry("kinds", 0, -1)),
+        ("a kind below zero, with weights", entry("kinds", 5, -1)),
+        ("orders within a scan", head(holds="orders")),
         (
             "a captive again, as a twin",
             listed(lambda c: c.append(c[5] | {"kinds": TWIN, "twin": 0, "margins": 0.0})),
@@ -349,6 +445,7 @@ def _scans() -> Iterator[Forgery]:
         ("a method that is no text", lambda e: e.head["methods"].__setitem__(0, 1)),
         ("a reason that nothing asks for", head(reasons=["tired"])),
         ("a reason as text", head(reasons="")),
+        ("no exact points, written otherwise", head(exact_points={})),
         ("an exact point that nothing asks for", head(exact_points=[["1/1"] * 3])),
         ("another format", head(format=3)),
         ("a format as a float", head(format=4.0)),
@@ -361,6 +458,7 @@ def _scans() -> Iterator[Forgery]:
         ("no format", head(format=None)),
         ("an unknown field", head(note="believe me")),
         ("no sections", head(sections=None)),
+        ("no sections, written otherwise", head(sections={})),
         ("an unknown section", head(sections=["ceilings"])),
         ("orders that are none", head(holds="answers")),
         ("a field twice", written(lambda t: '{"format": 4, ' + t[1:])),
@@ -388,6 +486,11 @@ def _scans() -> Iterator[Forgery]:
         ("a narrower box", features(high=(0.125).hex(), low=(-0.125).hex())),
         ("swapped bounds", features(high=(-1.0).hex(), low=(5.0).hex())),
         ("a box of one point", features(high=(-1.0).hex())),
+        ("captives of a box of one point", both(captives, features(high=(-1.0).hex()))),
+        (
+            "captives of a box turned over",
+            both(captives, features(high=(-1.0).hex(), low=(5.0).hex())),
+        ),
         ("a bound too many", features(high=[(5.0).hex()] * 4)),
         ("a bound too few", features(high=[(5.0).hex()] * 2)),
         ("bounds of no coordinates", features(high=[], low=[])),
@@ -418,9 +521,14 @@ def _scans() -> Iterator[Forgery]:
         ("weights as objects", array("weights", lambda v: v.astype(object))),
         ("points column by column", array("points32", np.asfortranarray)),
         (
+            "no points, column by column",
+            member("points64", lambda b: b.replace(b"False, 's", b"True,  's")),
+        ),
+        (
             "points of another dimension",
             array("points32", lambda p: np.ascontiguousarray(p[:, :2])),
         ),
+        ("no points, of another dimension", array("points64", lambda p: np.zeros((0, 4)))),
         ("margins in two dimensions", array("margins", lambda v: v[None])),
         ("a margin alone", array("margins", lambda v: v[0])),
         ("an array cut", member("weights", lambda b: b[:-4])),
@@ -429,16 +537,25 @@ def _scans() -> Iterator[Forgery]:
             "a shape beyond all",
             member("weights", lambda b: b.replace(b"'shape': (", b"'shape': (9999999999, ", 1)),
         ),
-        ("a negative shape", member("twins", lambda b: b.replace(b"(2,)", b"(-1,)"))),
+        ("a negative shape", member("twins", lambda b: b.replace(b"(2,), }", b"(-1,),}"))),
         ("a header that ends nowhere", member("twins", lambda b: b.replace(b"(2,)", b"\xb32,)"))),
         ("a header of Python 2", member("twins", lambda b: b.replace(b"(2,), }", b"(2L,),}"))),
         ("another version of .npy", member("twins", lambda b: b[:6] + b"\x02" + b[7:])),
+        ("version 1.1 of .npy", member("twins", lambda b: b[:7] + b"\x01" + b[8:])),
         ("an empty member", member("twins", lambda b: b"")),
         ("no twins", lambda e: e.arrays.pop("twins")),
         ("an array of no name", lambda e: e.arrays.update(extra=np.zeros(3))),
         ("a member elsewhere", lambda e: e.last.append(file_outside)),
         ("a head of bytes", member("head", lambda b: bomb(40))),
+        ("a list of one head", member("head", lambda b: b.replace(b"(), } ", b"(1,),}"))),
+        ("no head", lambda e: e.last.append(lambda members: members.pop("head.npy"))),
         ("a member compressed", packed(lambda c: repacked(c, zipfile.ZIP_DEFLATED))),
+        (
+            "a member compressed, in a file that is large enough",
+            packed(lambda c: repacked(c, zipfile.ZIP_DEFLATED, comment=b"believe me" * 4000)),
+        ),
+        ("a member twice", packed(twice)),
+        ("a member that runs on to the end of the file", packed(overlapping)),
         (
             "an extra member of 30 MB",
             packed(lambda c: repacked(c, zipfile.ZIP_DEFLATED, extra=bomb(3 * 10**7))),
@@ -471,6 +588,7 @@ def _others() -> Iterator[Forgery]:
         ("fractions", "a negative denominator", put(0, 2, "-1/-2", 6)),
         ("fractions", "a negative fraction", put(0, 2, "-1/2", 6)),
         ("fractions", "a weight of zero, exactly", put(0, 2, "0/1", 6)),
+        ("fractions", "a captor without weight, exactly", weight(lambda p: idle(p, "0/1"), 6)),
         (
             "fractions",
             "a fraction not in lowest terms",
@@ -483,6 +601,7 @@ def _others() -> Iterator[Forgery]:
         ("fractions", "a whole number", put(0, 2, "1", 6)),
         ("fractions", "a fraction of three parts", put(0, 2, "1/2/3", 6)),
         ("fractions", "a fraction of a million digits", put(0, 2, f"1/1{'0' * 10**6}", 6)),
+        ("fractions", "a true fraction of a million digits", slightly_more),
         ("fractions", "a number for a fraction", put(0, 2, 1, 6)),
         ("fractions", "a fraction missing", lambda e: e.head["exact_weights"][0].pop()),
         ("fractions", "fractions missing", lambda e: e.head["exact_weights"].pop()),
@@ -498,6 +617,7 @@ def _others() -> Iterator[Forgery]:
         ("ball", "a negative radius of the ball", features(radius=(-2.0).hex())),
         ("ball", "an infinite radius of the ball", features(radius="inf")),
         ("ball", "a list of radii", features(radius=[(2.0).hex()])),
+        ("ball", "a radius for each coordinate", features(radius=[(2.0).hex()] * 3)),
         ("ball", "a larger ball", features(radius=(99.0).hex())),
         ("ball", "a smaller ball", features(radius=(0.5).hex())),
         ("intervals", "swapped intervals", features(low=[(4.0).hex()] * 3)),
@@ -512,6 +632,14 @@ def _others() -> Iterator[Forgery]:
             features(low=[(3.0).hex(), (-4.0).hex(), (0.5).hex()]),
         ),
         ("layernorm", "a gain too many", lambda e: e.head["features"]["gain"].append((1.0).hex())),
+        (
+            "layernorm",
+            "captives under gains and shifts too many",
+            lambda e: (
+                captives(e),
+                [e.head["features"][name].append((1.0).hex()) for name in ("gain", "bias")],
+            ),
+        ),
         ("layernorm", "a gain too few", lambda e: e.head["features"]["gain"].pop()),
         ("layernorm", "one gain for all", features(gain=(1.0).hex())),
         ("layernorm", "a shift too many", lambda e: e.head["features"]["bias"].append((1.0).hex())),
@@ -587,6 +715,8 @@ def _others() -> Iterator[Forgery]:
                 array("named", lambda v: v[1:]),
             ),
         ),
+        ("answers", "an order of blocks that are not there", lambda e: last(e, "blocks", 1)),
+        ("answers", "a block of classes that are not there", lambda e: last(e, "sizes", 1)),
         ("answers", "a rest that is neither", entry("rest", 0, 2)),
         ("answers", "a rest that does not follow", entry("rest", 4, 1)),
         (
@@ -610,16 +740,16 @@ def _others() -> Iterator[Forgery]:
         ("answers", "two orders' points exchanged", swapped((0,), "point")),
         ("answers", "experts that are none", head(holds="experts")),
         (
-            "experts",
+            "experts, one",
             "the rest of an order ignored",
-            lambda e: _expert(e, [[0], [3]], 1, [[3, 0, 1.0]]),
+            lambda e: _expert(e, 1, [[1], [0]], 1, AROUND),
         ),
-        ("experts", "one block and its rest", lambda e: _expert(e, [[0]], 1, HALVES)),
         (
             "experts",
-            "three blocks",
-            lambda e: _expert(e, [[0], [1, 2, 3, 4, 5], [6]], 0, [[0, 1, 1.0]]),
+            "one block and its rest",
+            lambda e: _expert(e, 6, [[6]], 1, [[6, 0, 1.0], [6, 1, 7.0]]),
         ),
+        ("experts, one", "three blocks", lambda e: _expert(e, 1, [[1], [0], [2, 4, 5]], 0, AROUND)),
         ("experts", "one prison where two are needed", _one_prison),
         ("experts", "an impossible expert called possible", entry("expert_verdicts", 0, 0)),
         ("experts", "a possible expert called impossible", entry("expert_verdicts", 1, 1)),
@@ -635,6 +765,17 @@ def _others() -> Iterator[Forgery]:
         ("experts", "experts out of order", array("experts", lambda v: v[::-1].copy())),
         ("experts", "an expert that does not exist", entry("experts", -1, 11)),
         ("experts", "a verdict that does not exist", entry("expert_verdicts", 0, 3)),
+        ("experts", "a verdict below zero", entry("expert_verdicts", 0, -1)),
+        ("experts", "an expert twice, with its orders", lambda e: _groups(e, [0, *range(11)])),
+        ("experts", "experts and their orders backwards", lambda e: _groups(e, range(11)[::-1])),
+        ("experts", "no experts at all", lambda e: _groups(e, [])),
+        ("experts", "an open question about nobody", lambda e: _open(e, 11)),
+        ("experts", "an order after the last expert's", lambda e: _open(e, 10)),
+        (
+            "experts",
+            "a method of an expert that is no text",
+            lambda e: e.head["expert_methods"].__setitem__(0, 1),
+        ),
         (
             "experts",
             "orders moved to the next expert",
