@@ -55,7 +55,8 @@ def run_blocks(
         Default: the environment variable ``BACKEND``, else "loky".
     address : str, optional
         Dask scheduler, such as ``tcp://host:8786``; default: the environment variable
-        ``SCHEDULER``, else a local cluster.
+        ``SCHEDULER``, else a local cluster. An address that is given means the backend
+        "dask".
     description : str, optional
         Show progress under this heading; silent without one.
     shared : optional
@@ -71,9 +72,11 @@ def run_blocks(
         If a worker process was killed, on Dask again and again.
     """
     blocks = [tuple(job) for job in jobs]
-    chosen = backend or os.environ.get("BACKEND") or "loky"
+    chosen = backend or ("dask" if address else os.environ.get("BACKEND")) or "loky"
     if chosen not in ("loky", "dask", "threading"):
         raise ValueError(f"Unknown backend {chosen!r}: use 'loky', 'dask' or 'threading'.")
+    if address is not None and chosen != "dask":
+        raise ValueError(f"address is a Dask scheduler's: it has no meaning with {chosen}.")
     n_jobs = n_jobs or _wanted()
     if chosen == "dask":
         return _run_on_dask(

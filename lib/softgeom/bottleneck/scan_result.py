@@ -8,11 +8,11 @@ found.verify()               # every verdict again, without a solver
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, cast, overload
 
 import numpy as np
 import pandas as pd
@@ -77,8 +77,29 @@ class Scan:
         """Number of classes that were asked about."""
         return len(self.findings)
 
-    def __getitem__(self, class_: int | str) -> Finding:
-        """The finding for a class, by number or by token (the first class of that name)."""
+    def __iter__(self) -> Iterator[int]:
+        """The classes that were asked about, by number."""
+        return (finding.index for finding in self.findings)
+
+    def __contains__(self, class_: object) -> bool:
+        """Whether a class was asked about, by number or by token."""
+        if isinstance(class_, str):
+            return any(self.layer.token(t) == class_ for t in self) and bool(self.layer.tokens)
+        return isinstance(class_, int | np.integer) and int(class_) in self._position
+
+    @overload
+    def __getitem__(self, class_: int | str) -> Finding: ...
+    @overload
+    def __getitem__(self, class_: slice) -> Scan: ...
+    def __getitem__(self, class_: int | str | slice) -> Finding | Scan:
+        """The finding for a class, by number or by token (the first class of that name); of a slice
+        of class numbers the scan of those that were asked about.
+        """
+        if isinstance(class_, slice):
+            chosen = range(self.layer.classes)[class_]
+            part = [f for f in self.findings if f.index in chosen]
+            wider = [each[class_] for each in self.wider]
+            return replace(self, findings=part, wider=tuple(each for each in wider if len(each)))
         if isinstance(class_, str):
             tokens = self.layer.tokens or ()
             if class_ not in tokens:
@@ -87,6 +108,70 @@ class Scan:
         if int(class_) not in self._position:
             raise KeyError(f"class {class_} is not among the {len(self)} scanned classes")
         return self.findings[self._position[int(class_)]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Feature set, counts and the rows of the table, of plain numbers and strings alone: what
+        ``json.dumps`` takes, but for infinities.
+        """
+        return {
+            "classes": self.layer.classes,
+            "features": self.features.to_json(),
+            "counts": self.counts,
+            "verdicts": self.table.to_dict("records"),
+        }
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the table, with the tokens as they are; needs pyarrow.
+
+        Raises
+        ------
+        ValueError
+            If pyarrow is not installed.
+        """
+        try:
+            self.table.to_parquet(path, index=False)
+        except ImportError as error:
+            raise ValueError(
+                "to_parquet needs the package pyarrow: pip install pyarrow."
+            ) from error
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the certified margin of each class, in order: below zero those that can never win.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure's by default.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ValueError
+            If matplotlib is not installed.
+        """
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ValueError("plot needs matplotlib: pip install 'softgeom[lessons]'.") from error
+        from softgeom.bottleneck.card import COLOURS
+
+        ax = ax if ax is not None else plt.subplots()[1]
+        ordered = sorted(self.findings, key=lambda finding: finding.margin)
+        for verdict, count in self.counts.items():
+            ranks = [n for n, finding in enumerate(ordered) if finding.verdict == verdict]
+            margins = [ordered[n].margin for n in ranks]
+            if ranks:
+                colour = COLOURS[verdict][0]
+                ax.scatter(ranks, margins, s=8, color=colour, label=f"{verdict} ({count:,})")
+        ax.set_yscale("symlog", linthresh=1e-6)
+        ax.axhline(0, color="0.7", linewidth=0.8, zorder=0)
+        ax.set(xlabel="classes in order", ylabel="certified margin")
+        ax.set_title(self.features.describe())
+        ax.legend()
+        return ax
 
     @property
     def table(self) -> pd.DataFrame:

@@ -163,10 +163,9 @@ def _estimator(model: Any) -> Opened:
     if W.ndim != 2 or (classes is not None and len(classes) != len(W)):
         many = "" if classes is None else f" for {len(classes)} classes"
         raise ValueError(f"{name} has coef_ of shape {W.shape}{many}: not one row a class.")
-    if not b.any():  # fit_intercept=False gives the number zero
-        b = None
     tokens = None if classes is None else [str(each) for each in classes]
-    return _matrix(W, b, f"{name} in memory", tokens)
+    # fit_intercept=False gives the number zero
+    return _matrix(W, b if b.any() else None, f"{name} in memory", tokens)
 
 
 def _state_dict(model: Mapping[Any, Any]) -> Opened:
@@ -276,7 +275,7 @@ def _join(path: str, part: str) -> str:
 
 def _is_torch(value: Any, *names: str) -> bool:
     """Whether it is an instance of ``torch.names...``; never, where nobody has imported torch."""
-    kind = sys.modules.get("torch")
+    kind: Any = sys.modules.get("torch")
     for name in names:
         kind = getattr(kind, name, None)
     return kind is not None and isinstance(value, kind)

@@ -74,7 +74,8 @@ def open_tflite(path: Path) -> Opened:
 
 
 def _show(store: TfliteStore, asked: Asked) -> Shown:
-    weight, bias, activation, how = asked.weight, asked.bias, None, ()
+    weight, bias, activation = asked.weight, asked.bias, None
+    how: tuple[str, ...] = ()
     without_bias = asked.without_bias
     if weight is None:
         found = store.head()

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -34,6 +36,7 @@ from softgeom.bottleneck.asking import (
 )
 from softgeom.bottleneck.asking.candidates import first_of
 from softgeom.bottleneck.verdict_table import escape_token
+from softgeom.checkpoints import Head, load_head
 from softgeom.commands import options as asked
 from softgeom.commands.answer_lines import about_answers, about_experts, about_prison
 from softgeom.commands.answers_folder import check_place, write_answers
@@ -106,17 +109,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Ask, check, write, tell."""
     kind = _kind(options)
-    if options.with_layer and options.out is None:
-        raise ValueError("--with-layer writes beside the answers: pass --out, too.")
     head = asked.read_head(options)
-    features = _features(options, head, kind)
-    place = None if options.out is None else check_place(options.out)
-    with nullcontext() if place is None else alone(place):
-        reply = _reply(options, kind, head.layer, features)
-        reply.found.verify()
-        if place is not None:
-            check_place(options.out)  # somebody may have just finished
-            write_answers(place, reply.found, with_layer=options.with_layer)
+    reply = _answered(options, kind, head)
+    features = reply.found.features
     if options.json:
         print(json.dumps(_as_json(options, kind, reply)))
     else:
@@ -133,6 +128,115 @@ def run(options: argparse.Namespace) -> int:
         if options.out:
             print(f"written to {options.out}: softgeom verify {options.out} {options.model}")
     return UNDECIDED if reply.found.counts["undecided"] else DONE
+
+
+def ask_model(
+    model: Any,
+    *,
+    among: Iterable[int | str] | None = None,
+    blocked_by: int | str | None = None,
+    order: Iterable[Any] | None = None,
+    together: Iterable[Any] | None = None,
+    on: Iterable[Any] | None = None,
+    experts: int | None = None,
+    sample: int | None = None,
+    size: int | None = None,
+    features: str | FeatureSet | None = None,
+    bound: float | None = None,
+    low: float | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    out: str | Path | None = None,
+    with_layer: bool = False,
+    **layer: Unpack[asked.LayerOptions],
+) -> Answers | Router:
+    """More than "can it ever win", each answer with a proof or a point; one question at a time.
+
+    Parameters
+    ----------
+    model, **layer
+        As for ``softgeom.load``.
+    among : classes, optional
+        Only these compete; alone: can each of them win?
+    blocked_by : class, optional
+        Which few rivals keep this class from winning?
+    order, together, on : classes, or several lists of classes, optional
+        Can these be the top in this order; the top in any order; exactly the labels that are on?
+    experts : int, optional
+        Which experts can be among a router's top K?
+    sample, size : int, optional
+        So many random sets of ``size`` (2) classes for ``order``, ``together`` or ``on``.
+    features, bound, low
+        As for ``softgeom.scan``; default the box, for ``together`` without bias the unit ball.
+    seed, n_jobs : int
+        Of the random sets; workers.
+    out : path, optional
+        Folder for the answers and their evidence.
+    with_layer : bool
+        Write the layer, too, as the independent checker reads it.
+
+    Raises
+    ------
+    ValueError
+        When nothing is asked, two things are, or an option has no meaning with the question.
+
+    Examples
+    --------
+    >>> import softgeom as sg
+    >>> answers = sg.ask([[1, 0], [-1, 1], [-1, -1], [0, 0]], order=[3, 0])
+    >>> answers.counts["impossible"]
+    1
+    """
+    options = argparse.Namespace(
+        among=_listed_words(among),
+        blocked_by=blocked_by,
+        order=_several(order),
+        together=_several(together),
+        on=_several(on),
+        experts=experts,
+        sample=sample,
+        size=size,
+        features=features,
+        bound=bound,
+        low=low,
+        seed=seed,
+        jobs=n_jobs,
+        out=None if out is None else str(out),
+        with_layer=with_layer,
+        json=True,
+    )
+    kind = _kind(options)
+    return _answered(options, kind, load_head(model, **layer)).found
+
+
+def _listed_words(classes: Any) -> list[Any] | None:
+    return None if classes is None else [classes] if isinstance(classes, str) else list(classes)
+
+
+def _several(sets: Any) -> list[list[Any]] | None:
+    """One list of classes, or a list of such lists, as the command's repeated option gives them."""
+    listed = _listed_words(sets)
+    if listed is None:
+        return None
+    nested = [not isinstance(some, str | int | np.integer) for some in listed]
+    if any(nested) and not all(nested):
+        raise ValueError("a list of classes, or a list of lists of classes: not both at once.")
+    return [list(some) for some in listed] if any(nested) else [listed]
+
+
+def _answered(options: argparse.Namespace, kind: str, head: Head) -> _Reply:
+    """The checked answer, written where that is asked."""
+    if options.with_layer and options.out is None:
+        raise ValueError("--with-layer writes beside the answers: pass --out, too.")
+    features = _features(options, head, kind)
+    place = None if options.out is None else check_place(options.out)
+    with nullcontext() if place is None else alone(place):
+        reply = _reply(options, kind, head.layer, features)
+        reply.found.verify()
+        if place is not None:
+            check_place(options.out)  # somebody may have just finished
+            write_answers(place, reply.found, with_layer=options.with_layer)
+    return reply
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,21 @@ import argparse
 import csv
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
 from softgeom.bottleneck.ceilings import Ceilings, ceilings, floor
+from softgeom.bottleneck.ceilings.ceilings import GAP
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.commands.explain import find_class
 from softgeom.commands.results import load_scan
-from softgeom.commands.scan import asked_of
 from softgeom.layer import SoftmaxLayer
+from softgeom.parallel import Backend
 from softgeom.writing import alone, whole
 
 CEILINGS, TABLE = "ceilings.npz", "ceilings.csv"
@@ -98,58 +99,78 @@ def ceilings_of_model(
     model: Any,
     classes: Any = None,
     *,
-    features: Any = "box",
-    bound: float | None = None,
-    weight: str | None = None,
-    bias: Any = None,
-    tokens: Any = None,
-    revision: str | None = None,
-    without_bias: bool = False,
-    **options: Any,
+    gap: float = GAP,
+    n_jobs: int = 1,
+    backend: Backend | None = None,
+    address: str | None = None,
+    seed: int = 0,
+    checkpoint: str | Path | None = None,
+    progress: bool = False,
+    out: str | Path | None = None,
+    **options: Unpack[asked.Options],
 ) -> Ceilings:
-    """``softgeom.ceilings``: how probable each output can ever become, for anything that has a
-    softmax layer.
+    """How probable each output can ever become, for anything that has a softmax layer.
 
     Parameters
     ----------
-    model, classes, features, bound, weight, bias, tokens, revision, without_bias
+    model, classes, **options
         As for ``softgeom.scan``.
-    **options
-        As for `softgeom.bottleneck.ceilings.ceilings`, such as ``n_jobs=4``.
+    gap, n_jobs, backend, address, seed, checkpoint, progress
+        As for `softgeom.bottleneck.ceilings.ceilings`.
+    out : path, optional
+        Folder for the table and the proofs.
 
     Raises
     ------
     ValueError
         When the model, a class or a feature set cannot be used as asked.
+
+    Examples
+    --------
+    >>> import softgeom as sg
+    >>> bounds = sg.ceilings([[1, 0], [-1, 1], [-1, -1], [0, 0]], [3], bound=1)
+    >>> bool(bounds.ceiling[0] < 0.5)
+    True
     """
-    names = {"weight": weight, "bias": bias, "tokens": tokens, "revision": revision}
-    layer, chosen, where = asked_of(
-        model, classes, features, bound, without_bias=without_bias, **names
-    )
-    return ceilings(layer, chosen, features=where, **options)
+    head, where, _ = asked.question(model, **options)
+    place = None if out is None else Path(out)
+    with nullcontext() if place is None else alone(place):
+        found = ceilings(
+            head.layer,
+            asked.class_numbers(head.layer, classes),
+            features=where,
+            gap=gap,
+            n_jobs=n_jobs,
+            backend=backend,
+            address=address,
+            seed=seed,
+            checkpoint=checkpoint or (place and place / "blocks"),
+            progress=progress,
+        )
+        if place is not None:
+            found.verify()
+            write(place, found)
+    return found
 
 
-def floors_of_model(
-    model: Any, targets: Any, *, features: Any = "box", bound: float | None = None, **names: Any
-) -> pd.DataFrame:
-    """``softgeom.floor``: the KL divergence from each target distribution that no input undercuts.
+def floors_of_model(model: Any, targets: Any, **options: Unpack[asked.Options]) -> pd.DataFrame:
+    """The KL divergence from each target distribution that no input undercuts.
 
     Parameters
     ----------
-    model, features, bound
+    model, **options
         As for ``softgeom.scan``.
     targets : iterable
         Each a dict class -> probability, or a sequence of classes, all equally likely; classes by
         token or number.
-    **names
-        weight, bias, tokens, revision, without_bias: as for ``softgeom.scan``.
 
     Raises
     ------
     ValueError
         When the model, a target or a feature set cannot be used as asked.
     """
-    layer, _, where = asked_of(model, None, features, bound, **names)
+    head, where, _ = asked.question(model, **options)
+    layer = head.layer
 
     def number(name: Any) -> int:
         return find_class(layer, name) if isinstance(name, str) else name

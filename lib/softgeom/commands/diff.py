@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from softgeom.bottleneck.certifying.folder import TABLE
+from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import escape_token, read_verdicts
 from softgeom.commands.boundary import DONE
 
@@ -25,7 +26,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare two tables of verdicts."""
-    changes = compare(*(read_verdicts(_table(folder)) for folder in (options.a, options.b)))
+    changes = diff_scans(options.a, options.b)
     if options.json:
         print(json.dumps(changes, ensure_ascii=True))
         return DONE
@@ -36,6 +37,30 @@ def run(options: argparse.Namespace) -> int:
             + (f"  {shown}{' ...' if len(tokens) > _SHOWN else ''}" if tokens else "")
         )
     return DONE
+
+
+def diff_scans(
+    a: str | Path | pd.DataFrame | Scan, b: str | Path | pd.DataFrame | Scan
+) -> dict[str, list[str]]:
+    """Tokens by what happened to them from one scan to another.
+
+    Parameters
+    ----------
+    a, b : path, Scan or DataFrame
+        Folders of results, or scans or their tables.
+
+    Raises
+    ------
+    ValueError
+        When a folder holds no table.
+    """
+    return compare(*(_verdicts(each) for each in (a, b)))
+
+
+def _verdicts(given: str | Path | pd.DataFrame | Scan) -> pd.DataFrame:
+    if isinstance(given, pd.DataFrame):
+        return given
+    return read_verdicts(_table(Path(given))) if isinstance(given, str | Path) else given.table
 
 
 def compare(a: pd.DataFrame, b: pd.DataFrame) -> dict[str, list[str]]:

@@ -6,19 +6,22 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import dataclass
+from typing import Any, Unpack
 
 import numpy as np
 
 from softgeom.bottleneck.captives import bound_rank, smallest_shift
 from softgeom.bottleneck.ceilings.bound import Certifier
-from softgeom.bottleneck.certifying.verdict import Captors, Twin, Witness
+from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Witness
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up
 from softgeom.bottleneck.widening import widen
+from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
-from softgeom.layer import Box, Ellipsoid, SoftmaxLayer
+from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
 
 _SHOWN = 12  # captors and rivals by name
 
@@ -35,11 +38,64 @@ def run(options: argparse.Namespace) -> int:
     """Decide one class and say what its evidence says."""
     head = asked.read_head(options)
     features, _ = asked.read_features(options, head)
-    t = find_class(head.layer, options.class_)
+    print(_explained(head, features, options.class_))
+    return DONE
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a class can never win, or an input at which it does; as text its sentences.
+
+    Attributes
+    ----------
+    scan : Scan
+        The verdict on this class alone.
+    finding : Finding
+        Verdict, evidence, margin.
+    sentences : tuple of str
+        What the evidence says.
+    """
+
+    scan: Scan
+    finding: Finding
+    sentences: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    __repr__ = __str__
+
+
+def explain_model(model: Any, class_: int | str, **options: Unpack[asked.Options]) -> Explanation:
+    """Why a class can never win, or an input at which it does, and how hard it is to say.
+
+    Parameters
+    ----------
+    model, **options
+        As for ``softgeom.scan``.
+    class_ : int or str
+        Its number, or its token.
+
+    Raises
+    ------
+    ValueError
+        When there is no such class, or the model or feature set cannot be used as asked.
+
+    Examples
+    --------
+    >>> import softgeom as sg
+    >>> print(sg.explain([[1, 0], [-1, 1], [-1, -1], [0, 0]], 3).finding.verdict)
+    unargmaxable
+    """
+    head, where, _ = asked.question(model, **options)
+    return _explained(head, where, class_)
+
+
+def _explained(head: Head, features: FeatureSet, class_: int | str) -> Explanation:
+    t = find_class(head.layer, class_) if isinstance(class_, str) else int(class_)
     found = widen(scan(head.layer, [t], features=features), asked.wider_sets(head))
     found.verify()
-    print("\n".join(explanation(found, t)))
-    return DONE
+    return Explanation(found, found[t], tuple(explanation(found, t)))
 
 
 def find_class(layer: SoftmaxLayer, name: str) -> int:

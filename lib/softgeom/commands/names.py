@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.layer import SoftmaxLayer
@@ -22,8 +23,12 @@ class Names:
             for name in {token, escape_token(token)}:
                 self._places.setdefault(name, set()).add(i)
 
-    def find(self, name: str, option: str) -> int:
-        """The class of that name; ValueError when there is none, or several have it."""
+    def find(self, name: str | int, option: str) -> int:
+        """The class of that name or number; ValueError when there is none, or several have it."""
+        if not isinstance(name, str):
+            if 0 <= int(name) < self.layer.classes:
+                return int(name)
+            name = str(name)
         places = self._places.get(name, set())
         if len(places) == 1:
             return next(iter(places))
@@ -39,7 +44,7 @@ class Names:
             f"or a number below {self.layer.classes}."
         )
 
-    def read(self, words: Sequence[str], option: str) -> list[int]:
+    def read(self, words: Sequence[Any], option: str) -> list[int]:
         """One set of classes from words, each once; ``@FILE`` stands for that file's lines."""
         named = [name for word in words for line in _lines(word, option) for name in line]
         found = [self.find(name, option) for name in named]
@@ -52,15 +57,22 @@ class Names:
             seen.add(i)
         return found
 
-    def read_sets(self, words: Sequence[str], option: str, *, empty: bool) -> list[list[int]]:
+    def read_sets(self, words: Sequence[Any], option: str, *, empty: bool) -> list[list[int]]:
         """Sets of classes: the words, and each line of an ``@FILE``; may one be ``empty``?"""
-        if len(words) == 1 and words[0][:1] == "@" and Path(words[0][1:]).is_file():
+        if (
+            len(words) == 1
+            and isinstance(words[0], str)
+            and words[0][:1] == "@"
+            and Path(words[0][1:]).is_file()
+        ):
             return [self.read(line, option) for line in _lines(words[0], option)]
         return [[]] if empty and not words else [self.read(words, option)]
 
 
-def _lines(word: str, option: str) -> list[list[str]]:
+def _lines(word: str | int, option: str) -> list[list[Any]]:
     """The names on each line of ``@FILE``, between tabs; a word without such a file is a name."""
+    if not isinstance(word, str):
+        return [[word]]
     path = Path(word[1:])
     if word[:1] != "@" or not word[1:] or not path.is_file():
         return [[word]]

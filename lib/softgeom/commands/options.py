@@ -1,5 +1,9 @@
-"""What several commands ask alike: the model, its layer, its names, where its features lie, which
-classes.
+"""What several commands, and the functions of the same names, ask alike: the model, its layer, its
+names, where its features lie, which classes.
+
+A command's option has the name of the function's, with ``--`` before it, but for ``--no-bias``
+(``without_bias``), ``--labels-anyway`` (``labels_confirmed``), ``--jobs`` (``n_jobs``) and
+``--scheduler`` (``address``).
 """
 
 from __future__ import annotations
@@ -10,17 +14,173 @@ import re
 import sys
 import tokenize
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
 from softgeom.checkpoints import Head, classes_in_script, load_head
 from softgeom.checkpoints.released import RELEASED
-from softgeom.layer import Ball, Box, FeatureSet, Unbounded
+from softgeom.layer import Ball, Box, FeatureSet, SoftmaxLayer, Unbounded
+from softgeom.parallel import Backend
 
 BOUND = 100.0  # the paper's
+KINDS = ("box", "auto", "norm", "ball", "unbounded")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+
+
+class LayerOptions(TypedDict, total=False):
+    """How the layer is found; see `softgeom.load`."""
+
+    weight: str | None
+    bias: Any
+    tokens: Any
+    revision: str | None
+    without_bias: bool
+    labels_confirmed: bool
+
+
+class Options(LayerOptions, total=False):
+    """How the layer is found, and where its inputs lie; see `softgeom.scan`."""
+
+    features: str | FeatureSet
+    bound: float | None
+    low: float | None
+
+
+class WorkOptions(TypedDict, total=False):
+    """How the work is done; see `softgeom.scan`."""
+
+    seed: int
+    block: int
+    n_jobs: int
+    backend: Backend | None
+    address: str | None
+    device: str | None
+
+
+class ScanOptions(Options, WorkOptions, total=False):
+    """All that a scan may be told."""
+
+
+def question(
+    model: Any,
+    *,
+    features: str | FeatureSet = "box",
+    bound: float | None = None,
+    low: float | None = None,
+    **layer: Unpack[LayerOptions],
+) -> tuple[Head, FeatureSet, str | None]:
+    """The layer of a model, where its inputs lie, and why, where the model decided that.
+
+    Parameters
+    ----------
+    model, **layer
+        As for `load_head`.
+    features, bound, low
+        As for `feature_set`.
+
+    Raises
+    ------
+    ValueError
+        When the model or the feature set cannot be used as asked.
+    """
+    head = load_head(model, **layer)
+    return (head, *feature_set(head, features, bound, low))
+
+
+def feature_set(
+    head: Head,
+    features: str | FeatureSet = "box",
+    bound: float | None = None,
+    low: float | None = None,
+) -> tuple[FeatureSet, str | None]:
+    """The feature set that is asked for, and why, where the model decided it.
+
+    Parameters
+    ----------
+    head : Head
+        The layer and what stands before it.
+    features : str or FeatureSet
+        "box", "auto", "norm", "ball", "unbounded", or a set itself.
+    bound, low : float, optional
+        Of the box, or the radius of the ball; lower bound of the box where it differs.
+
+    Raises
+    ------
+    ValueError
+        When an option is given that the chosen set has no use for: it would be dropped silently.
+    """
+    named = features if isinstance(features, str) else "a set of its own"
+    for name, given, fits in (
+        ("--low", low, named == "box"),
+        ("--bound", bound, named in ("box", "auto", "ball")),
+    ):
+        if given is not None and not fits:
+            raise ValueError(
+                f"{name} has no meaning with --features {named}: leave one of them out."
+            )
+    if not isinstance(features, str):
+        if not isinstance(features, FeatureSet):
+            raise ValueError(
+                f"features must be one of {', '.join(map(repr, KINDS))}, or a feature set, "
+                f"not a {type(features).__name__}."
+            )
+        return features, None
+    bound = BOUND if bound is None else bound
+    match features:
+        case "box":
+            return Box(bound, low=low), None
+        case "auto":
+            return head.feature_set(bound)
+        case "ball":
+            return Ball(bound), None
+        case "unbounded":
+            return Unbounded(), None
+        case "norm" if head.features is not None:
+            return head.features, None
+        case "norm":
+            raise ValueError(
+                "the model has no final normalisation of a known name: use auto, box, ball "
+                "or unbounded."
+            )
+    raise ValueError(
+        f"features must be one of {', '.join(map(repr, KINDS))}, or a feature set, "
+        f"not {features!r}."
+    )
+
+
+def class_numbers(
+    layer: SoftmaxLayer, classes: Any = None, script: str | None = None
+) -> np.ndarray | None:
+    """Which classes are asked about, by number: tokens and numbers, or those of a script; None for
+    all.
+
+    Raises
+    ------
+    ValueError
+        When a token is none of the layer's, or both are given.
+    """
+    if script is not None:
+        if classes is not None:
+            raise ValueError("--classes and --script both choose classes: leave one of them out.")
+        if layer.tokens is None:
+            raise ValueError(
+                "--script needs the token strings: pass --tokens with the model's vocabulary file."
+            )
+        return classes_in_script(layer.tokens, script)
+    if classes is None or isinstance(classes, np.ndarray):
+        return classes
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        classes = [classes]
+    listed = list(classes)
+    if any(isinstance(c, str) for c in listed):
+        known = {token: t for t, token in reversed(list(enumerate(layer.tokens or ())))}
+        if unknown := [c for c in listed if isinstance(c, str) and c not in known]:
+            raise ValueError(f"the model has no class {unknown[0]!r}.")
+        listed = [known[c] if isinstance(c, str) else c for c in listed]
+    return np.asarray(listed)
 
 
 def add_model(parser: argparse.ArgumentParser, name: str = "model") -> None:
@@ -60,7 +220,7 @@ def add_features(parser: argparse.ArgumentParser) -> None:
     features = parser.add_argument_group("where the layer's inputs lie")
     features.add_argument(
         "--features",
-        choices=["box", "auto", "norm", "ball", "unbounded"],
+        choices=KINDS,
         default="box",
         help=(
             "auto: what the step before the layer allows (ReLU, Swish, tanh, a normalisation), "
@@ -135,31 +295,8 @@ def read_head(options: argparse.Namespace, model: str | None = None) -> Head:
 
 
 def read_features(options: argparse.Namespace, head: Head) -> tuple[FeatureSet, str | None]:
-    """The feature set that the options ask for, and why, where the model decided it. ValueError if
-    an option is given that the chosen set has no use for: it would be dropped silently.
-    """
-    kind, bound = options.features, options.bound
-    for name, given, fits in (
-        ("--low", options.low, kind == "box"),
-        ("--bound", bound, kind in ("box", "auto", "ball")),
-    ):
-        if given is not None and not fits:
-            raise ValueError(
-                f"{name} has no meaning with --features {kind}: leave one of them out."
-            )
-    bound = BOUND if bound is None else bound
-    if kind == "auto":
-        return head.feature_set(bound)
-    if kind == "norm":
-        if head.features is None:
-            raise ValueError(
-                "the model has no final normalisation of a known name: use auto, box, ball "
-                "or unbounded."
-            )
-        return head.features, None
-    if kind == "ball":
-        return Ball(bound), None
-    return (Unbounded() if kind == "unbounded" else Box(bound, low=options.low)), None
+    """The feature set that the options ask for, and why, where the model decided it."""
+    return feature_set(head, options.features, options.bound, options.low)
 
 
 def wider_sets(head: Head) -> list[FeatureSet]:
@@ -172,17 +309,8 @@ def wider_sets(head: Head) -> list[FeatureSet]:
 
 def read_classes(options: argparse.Namespace, head: Head) -> np.ndarray | None:
     """The classes that the options ask about; None for all."""
-    if options.classes and options.script:
-        raise ValueError("--classes and --script both choose classes: leave one of them out.")
-    if options.classes:
-        return parse_classes(options.classes, head.layer.classes)
-    if not options.script:
-        return None
-    if head.layer.tokens is None:
-        raise ValueError(
-            "--script needs the token strings: pass --tokens with the model's vocabulary file."
-        )
-    return classes_in_script(head.layer.tokens, options.script)
+    chosen = parse_classes(options.classes, head.layer.classes) if options.classes else None
+    return class_numbers(head.layer, chosen, options.script or None)
 
 
 def parse_classes(text: str, classes: int) -> np.ndarray:

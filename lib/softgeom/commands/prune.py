@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any, Unpack
 
 from softgeom.bottleneck.pruning import Cut, cut, pruned
 from softgeom.bottleneck.scan_result import Scan
@@ -22,6 +23,7 @@ from softgeom.checkpoints.rewriting import write_layer, write_onnx
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.commands.results import EVIDENCE, folder_for, load_scan
+from softgeom.layer import SoftmaxLayer
 from softgeom.writing import alone, write_text
 
 
@@ -54,14 +56,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Scan or read the scan, cut, write, tell."""
-    if options.out.exists():
-        raise ValueError(f"--out {options.out} exists: name a new file.")
-    if options.out.suffix not in {".onnx", ".safetensors"}:
-        raise ValueError(f"--out {options.out}: write .onnx or .safetensors.")
+    _check_out(options.out, str(options.model))
     head = asked.read_head(options)
-    source = model_file(str(options.model))
-    if options.out.suffix == ".onnx" and (source is None or source.suffix != ".onnx"):
-        raise ValueError(f"{options.model} is not an ONNX model: write .safetensors.")
     chosen = cut(_scan(options, head), longest=options.longest, close_too=options.close_too)
     if not len(chosen.dropped):
         print(
@@ -69,22 +65,91 @@ def run(options: argparse.Namespace) -> int:
             f"({len(chosen.close)} trail by less than rounding)."
         )
         return DONE
-    layer = pruned(head.layer, chosen.kept)
-    if options.out.suffix == ".onnx":
-        assert source is not None
-        write_onnx(source, options.out, layer, options.weight)
+    _write(options.out, head, chosen, str(options.model), options.weight)
+    _tell(options.out, head, chosen)
+    return DONE
+
+
+def prune_model(
+    model: Any,
+    *,
+    out: str | Path | None = None,
+    results: Scan | str | Path | None = None,
+    longest: float | None = None,
+    close_too: bool = False,
+    **options: Unpack[asked.ScanOptions],
+) -> tuple[SoftmaxLayer, Cut]:
+    """The same layer without classes that can never be the answer, and which those are.
+
+    Parameters
+    ----------
+    model, **options
+        As for ``softgeom.scan``.
+    out : path, optional
+        New file: .onnx from an ONNX model, .safetensors (the layer) from any; not written where
+        nothing can be cut off.
+    results : Scan or path, optional
+        A finished scan of this model or the folder of one, instead of scanning now.
+    longest : float, optional
+        Features have at most this norm: rounding then proves more classes safe to cut.
+    close_too : bool
+        Also cut classes that trail by less than float32 rounding.
+
+    Raises
+    ------
+    ValueError
+        When the model cannot be used, the scan is another layer's, or the file exists or has
+        another format.
+
+    Examples
+    --------
+    >>> import softgeom as sg
+    >>> model = [[1, 0], [-1, 1], [-1, -1], [0, 0]], [0, 0, 0, -1]
+    >>> layer, cut = sg.prune(model)
+    >>> layer.classes, cut.dropped.tolist()
+    (3, [3])
+    """
+    if out is not None:
+        _check_out(Path(out), str(model))
+    work: Any = {k: options.pop(k) for k in asked.WorkOptions.__annotations__ if k in options}  # type: ignore[misc]
+    head, where, _ = asked.question(model, **options)
+    if results is None:
+        found = scan(head.layer, features=where, **work)
+    elif work or not {"features", "bound", "low"}.isdisjoint(options):
+        raise ValueError("results are a finished scan: leave out how to scan.")
+    elif isinstance(results, Scan):
+        found = Scan(head.layer, results.features, results.findings)
     else:
-        write_layer(layer, options.out, {"pruned_from": str(options.model)})
+        found = load_scan(Path(results), head.layer)
+    found.verify()
+    chosen = cut(found, longest=longest, close_too=close_too)
+    if out is not None and len(chosen.dropped):
+        _write(Path(out), head, chosen, str(model), options.get("weight"))
+    return pruned(head.layer, chosen.kept), chosen
+
+
+def _check_out(out: Path, model: str) -> None:
+    if out.exists():
+        raise ValueError(f"--out {out} exists: name a new file.")
+    if out.suffix not in {".onnx", ".safetensors"}:
+        raise ValueError(f"--out {out}: write .onnx or .safetensors.")
+    source = model_file(model)
+    if out.suffix == ".onnx" and (source is None or source.suffix != ".onnx"):
+        raise ValueError(f"{model} is not an ONNX model: write .safetensors.")
+
+
+def _write(out: Path, head: Head, chosen: Cut, model: str, weight: str | None) -> None:
+    layer, source = pruned(head.layer, chosen.kept), model_file(model)
+    if out.suffix == ".onnx":
+        assert source is not None
+        write_onnx(source, out, layer, weight)
+    else:
+        write_layer(layer, out, {"pruned_from": model})
     listing = [
         {"class": n, "was": int(t), "token": head.layer.token(int(t))}
         for n, t in enumerate(chosen.kept)
     ]
-    write_text(
-        options.out.with_suffix(options.out.suffix + ".classes.json"),
-        json.dumps(listing, indent=0) + "\n",
-    )
-    _tell(options.out, head, chosen)
-    return DONE
+    write_text(out.with_suffix(out.suffix + ".classes.json"), json.dumps(listing, indent=0) + "\n")
 
 
 def model_file(model: str) -> Path | None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from softgeom.bottleneck.prevention import repair
+from softgeom.checkpoints import Head, load_head
 from softgeom.checkpoints.rewriting import write_layer, write_onnx
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
@@ -37,29 +39,66 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Repair and write."""
-    if options.out.exists():
-        raise ValueError(f"--out {options.out} exists: name a new file.")
     head = asked.read_head(options)
-    mended = repair(head.layer, options.method)
-    dtype = head.layer.W.dtype
-    layer = SoftmaxLayer(
-        mended.W.astype(dtype), None if mended.b is None else mended.b.astype(dtype), mended.tokens
-    )
-    if options.out.suffix == ".onnx":
-        source = model_file(str(options.model))
-        if source is None or source.suffix != ".onnx":
-            raise ValueError(f"{options.model} is not an ONNX model: write .safetensors.")
-        if layer.b is None and head.layer.b is not None:
-            layer = SoftmaxLayer(layer.W, np.zeros(layer.classes, dtype), layer.tokens)
-        write_onnx(source, options.out, layer, options.weight)
-    elif options.out.suffix == ".safetensors":
-        write_layer(
-            layer, options.out, {"repaired_from": str(options.model), "method": options.method}
-        )
-    else:
-        raise ValueError(f"--out {options.out}: write .onnx or .safetensors.")
+    layer = _repaired(head.layer, options.method)
+    _write(options.out, layer, head, str(options.model), options.method, options.weight)
     print(
         f"{options.out}: {layer.classes:,} classes, repaired by {options.method}; every "
         "class with a row of its own can win somewhere"
     )
     return DONE
+
+
+def repair_model(
+    model: Any,
+    *,
+    method: Literal["bias", "unit-norm"] = "bias",
+    out: str | Path | None = None,
+    **options: Unpack[asked.LayerOptions],
+) -> SoftmaxLayer:
+    """A layer in which every class with a row of its own can win.
+
+    Parameters
+    ----------
+    model, **options
+        As for ``softgeom.load``.
+    method : "bias" or "unit-norm"
+        Keep W and set ``b = -||w||^2 / 2``, or scale every row to norm 1 and drop the bias.
+    out : path, optional
+        New file: .onnx from an ONNX model with a bias, .safetensors from any.
+
+    Raises
+    ------
+    ValueError
+        When the model cannot be used, or the file exists or has another format.
+    """
+    head = load_head(model, **options)
+    layer = _repaired(head.layer, method)
+    if out is not None:
+        _write(Path(out), layer, head, str(model), method, options.get("weight"))
+    return layer
+
+
+def _repaired(layer: SoftmaxLayer, method: str) -> SoftmaxLayer:
+    mended, dtype = repair(layer, method), layer.W.dtype
+    b = None if mended.b is None else mended.b.astype(dtype)
+    return SoftmaxLayer(mended.W.astype(dtype), b, mended.tokens)
+
+
+def _write(
+    out: Path, layer: SoftmaxLayer, head: Head, model: str, method: str, weight: str | None
+) -> None:
+    if out.exists():
+        raise ValueError(f"--out {out} exists: name a new file.")
+    if out.suffix == ".onnx":
+        source = model_file(model)
+        if source is None or source.suffix != ".onnx":
+            raise ValueError(f"{model} is not an ONNX model: write .safetensors.")
+        if layer.b is None and head.layer.b is not None:
+            zeros = np.zeros(layer.classes, layer.W.dtype)
+            layer = SoftmaxLayer(layer.W, zeros, layer.tokens)
+        write_onnx(source, out, layer, weight)
+    elif out.suffix == ".safetensors":
+        write_layer(layer, out, {"repaired_from": model, "method": method})
+    else:
+        raise ValueError(f"--out {out}: write .onnx or .safetensors.")

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 import time
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from softgeom.bottleneck.certifying.evidence_file import text_size
 from softgeom.bottleneck.scan_result import Scan
@@ -30,12 +30,12 @@ from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
 from softgeom.commands.explain import find_class
 from softgeom.commands.results import EVIDENCE, folder_for, summarise, write_results
-from softgeom.layer import Box, FeatureSet, SoftmaxLayer
+from softgeom.layer import FeatureSet
+from softgeom.parallel import Backend
 from softgeom.writing import alone
 
 # classes that can never win are named on the terminal up to here; verdicts.csv has them all
 _EXAMPLES = 20
-WORK = {"seed", "n_jobs", "backend", "address", "device"}
 _FAIL_ON = re.compile(r"(unargmaxable|tied|undecided)(?:=([0-9]{1,18}))?")
 
 
@@ -208,81 +208,107 @@ def scan_model(
     model: Any,
     classes: Any = None,
     *,
-    features: Any = "box",
+    features: str | FeatureSet = "box",
     bound: float | None = None,
+    low: float | None = None,
+    script: str | None = None,
+    exact: Iterable[int | str] = (),
+    out: str | Path | None = None,
     weight: str | None = None,
     bias: Any = None,
     tokens: Any = None,
     revision: str | None = None,
     without_bias: bool = False,
-    **options: Any,
+    labels_confirmed: bool = False,
+    seed: int = 0,
+    block: int = 1024,
+    n_jobs: int = 1,
+    backend: Backend | None = None,
+    address: str | None = None,
+    device: str | None = None,
+    checkpoint: str | Path | None = None,
+    verdicts_only: bool = False,
+    without: Collection[str] = (),
+    progress: bool = False,
 ) -> Scan:
-    """``softgeom.scan``: which outputs can never be the answer, for anything that has a softmax
-    layer.
+    """Which outputs can never be the answer, for anything that has a softmax layer.
 
     Parameters
     ----------
-    model : path, hub id, released model, torch.nn.Module, tensor, array (C, d) or SoftmaxLayer
+    model : path, hub id, released model, or an object in memory
         See `softgeom.checkpoints.load_head`.
     classes : integers or tokens, optional
-        Which to decide; default all.
-    features : "box", "auto", or a feature set
-        "auto" takes what the step before the layer allows.
-    bound : float
-        Of the box (default 100); a feature set has bounds of its own.
-    weight, bias, tokens, revision, without_bias
+        Which to decide; default all. All others stay rivals.
+    features : "box", "auto", "norm", "ball", "unbounded", or a feature set
+        Where the layer's inputs may lie; "auto" takes what the step before the layer allows.
+    bound, low : float, optional
+        Of the box (default 100 and its negative), or radius of the ball.
+    script : str, optional
+        Decide the tokens that are written in this script alone, such as "CYRILLIC".
+    exact : integers or tokens
+        Store exact rational weights for these classes.
+    out : path, optional
+        Folder for verdicts, evidence, summary and card, as ``softgeom scan --out`` writes them.
+    weight, bias, tokens, revision, without_bias, labels_confirmed
         As for `load_head`.
-    **options
-        As for `softgeom.bottleneck.scan`, such as ``n_jobs=4``, ``checkpoint=folder``,
-        ``progress=True``.
+    seed, block, n_jobs, backend, address, device, checkpoint, verdicts_only, without, progress
+        As for `softgeom.bottleneck.scan`.
 
     Raises
     ------
     ValueError
         When the model, a class or a feature set cannot be used as asked.
+
+    Examples
+    --------
+    A class in the middle of the others can never win:
+
+    >>> import softgeom as sg
+    >>> found = sg.scan([[1, 0], [-1, 1], [-1, -1], [0, 0]])
+    >>> found[3].verdict, found.counts["unargmaxable"]
+    ('unargmaxable', 1)
     """
-    names = {"weight": weight, "bias": bias, "tokens": tokens, "revision": revision}
-    layer, chosen, where = asked_of(
-        model, classes, features, bound, without_bias=without_bias, **names
+    head, where, why = asked.question(
+        model,
+        features=features,
+        bound=bound,
+        low=low,
+        weight=weight,
+        bias=bias,
+        tokens=tokens,
+        revision=revision,
+        without_bias=without_bias,
+        labels_confirmed=labels_confirmed,
     )
-    found = scan(layer, chosen, features=where, **options)
-    return widen(found, **{name: options[name] for name in WORK & options.keys()})
+    chosen = asked.class_numbers(head.layer, classes, script)
+    numbers = [find_class(head.layer, c) if isinstance(c, str) else int(c) for c in exact]
 
+    def decide(kept: str | Path | None) -> Scan:
+        found = scan(
+            head.layer,
+            chosen,
+            features=where,
+            seed=seed,
+            block=block,
+            n_jobs=n_jobs,
+            backend=backend,
+            address=address,
+            device=device,
+            checkpoint=kept,
+            verdicts_only=verdicts_only,
+            without=without,
+            progress=progress,
+        )
+        found = found.with_exact_weights(numbers) if numbers else found
+        work: Any = {"seed": seed, "n_jobs": n_jobs, "backend": backend, "address": address}
+        return widen(found, asked.wider_sets(head), **work, device=device)
 
-def asked_of(
-    model: Any, classes: Any, features: Any, bound: float | None, **names: Any
-) -> tuple[SoftmaxLayer, Any, FeatureSet]:
-    """The layer, the classes by number (None for all) and the feature set of a question.
-
-    Parameters
-    ----------
-    model, classes, features, bound
-        As for ``scan_model``.
-    **names
-        weight, bias, tokens, revision, without_bias: as for `load_head`.
-
-    Raises
-    ------
-    ValueError
-        When the model, a class or a feature set cannot be used as asked.
-    """
-    from softgeom.checkpoints import load_head
-
-    head = load_head(model, **names)
-    if isinstance(features, str):
-        if features not in ("box", "auto"):
-            raise ValueError(f"features must be 'box', 'auto' or a feature set, not {features!r}.")
-        bound = asked.BOUND if bound is None else bound
-        features = Box(bound) if features == "box" else head.feature_set(bound)[0]
-    elif bound is not None:
-        raise ValueError("bound has no meaning beside a feature set, which has bounds of its own.")
-    if (
-        classes is not None
-        and not isinstance(classes, np.ndarray)
-        and any(isinstance(c, str) for c in classes)
-    ):
-        known = {token: t for t, token in reversed(list(enumerate(head.layer.tokens or ())))}
-        if unknown := [c for c in classes if isinstance(c, str) and c not in known]:
-            raise ValueError(f"the model has no class {unknown[0]!r}.")
-        classes = [known[c] if isinstance(c, str) else c for c in classes]
-    return head.layer, classes, features
+    if out is None:
+        return decide(checkpoint)
+    name = str(model) if isinstance(model, str | os.PathLike) else head.source.name
+    folder = folder_for(os.fspath(out), name, head.layer)
+    with alone(folder):
+        folder_for(os.fspath(out), name, head.layer)  # somebody may have just finished
+        found = decide(folder / "blocks" if checkpoint is None else checkpoint)
+        summary = summarise(found, head, name, why=why, seed=seed, inputs=None)
+        return write_results(folder, found, summary)

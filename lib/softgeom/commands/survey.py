@@ -10,21 +10,21 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any, Unpack
 
 import pandas as pd
 
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.widening import widen
-from softgeom.checkpoints import load_head
 from softgeom.checkpoints.folder import holds_model
 from softgeom.checkpoints.formats import FORMATS
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, explain, one_line
 from softgeom.commands.results import folder_for, summarise, write_results
-from softgeom.layer import Unbounded
+from softgeom.layer import FeatureSet, Unbounded
 from softgeom.writing import alone
 
 _COUNTS = (
@@ -54,27 +54,76 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Scan each; a model that cannot be read is a row that says why."""
+    sets = {"features": options.features, "bound": options.bound, "low": options.low}
+    rows, worst = _surveyed(listed(options.models), sets, asked.read_work(options), progress=True)
+    if options.json:
+        print(json.dumps(rows))
+    else:
+        table = _table(rows).drop(columns="refused", errors="ignore")
+        print(table.to_string(index=False, na_rep="-"))
+    return worst
+
+
+def survey_models(
+    models: str | Path | Iterable[str | Path],
+    *,
+    features: str | FeatureSet = "box",
+    bound: float | None = None,
+    low: float | None = None,
+    progress: bool = False,
+    **work: Unpack[asked.WorkOptions],
+) -> pd.DataFrame:
+    """Several models in one table, each scanned into a folder of its own under ``scans``.
+
+    Parameters
+    ----------
+    models : path, name, or several
+        Files, folders, hub ids or released models, or .txt files with one a line.
+    features, bound, low, progress, **work
+        As for ``softgeom.scan``.
+
+    Returns
+    -------
+    DataFrame
+        One row per model; ``refused`` says why a model could not be scanned.
+
+    Raises
+    ------
+    ValueError
+        When a .txt file is not a text, or names no model.
+    """
+    named = [models] if isinstance(models, str | Path) else models
+    sets = {"features": features, "bound": bound, "low": low}
+    rows, _ = _surveyed(listed([str(m) for m in named]), sets, work, progress=progress)
+    return _table(rows)
+
+
+def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    table = pd.DataFrame(rows)
+    return table.astype({column: "Int64" for column in table if column in _COUNTS})
+
+
+def _surveyed(
+    models: Sequence[str], sets: dict[str, Any], work: Any, *, progress: bool
+) -> tuple[list[dict[str, Any]], int]:
     rows, worst = [], DONE
-    for model in listed(options.models):
+    for model in models:
         started = time.process_time()
         try:
-            head = load_head(model)
-            features, why = asked.read_features(options, head)
+            head, features, why = asked.question(model, **sets)
             folder = folder_for(None, model, head.layer)
             with alone(folder):
                 found = scan(
                     head.layer,
                     features=features,
-                    **asked.read_work(options),
+                    **work,
                     checkpoint=folder / "blocks",
-                    progress=True,
+                    progress=progress,
                 )
-                found = widen(found, asked.wider_sets(head), **asked.read_work(options))
-                found = write_results(
-                    folder,
-                    found,
-                    summarise(found, head, model, why=why, seed=options.seed, inputs=None),
-                )
+                found = widen(found, asked.wider_sets(head), **work)
+                seed = work.get("seed", 0)
+                summary = summarise(found, head, model, why=why, seed=seed, inputs=None)
+                found = write_results(folder, found, summary)
             row = {
                 "classes": head.layer.classes,
                 "features": head.layer.dimension,
@@ -96,13 +145,7 @@ def run(options: argparse.Namespace) -> int:
             rows.append({"model": one_line(model), "refused": one_line(sentence)})
             whose = "" if sentence.startswith(model) else f"{model}: "
             print(f"softgeom: {one_line(f'{whose}{sentence}')}", file=sys.stderr)
-    if options.json:
-        print(json.dumps(rows))
-    else:
-        table = pd.DataFrame(rows).drop(columns="refused", errors="ignore")
-        counts = [column for column in table if column in _COUNTS]
-        print(table.astype({c: "Int64" for c in counts}).to_string(index=False, na_rep="-"))
-    return worst
+    return rows, worst
 
 
 def _unconditionally(found: Scan) -> int:

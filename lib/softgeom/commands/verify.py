@@ -6,16 +6,21 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any, Unpack
 
-from softgeom.bottleneck.asking import Router
+from softgeom.bottleneck.asking import Answers, Router
+from softgeom.bottleneck.ceilings import Ceilings
 from softgeom.bottleneck.certifying.evidence_file import fingerprint, load_parts
 from softgeom.bottleneck.certifying.folder import EVIDENCE, Report, verify_folder
 from softgeom.bottleneck.certifying.verdict import Unknown
+from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
+from softgeom.checkpoints import load_head
 from softgeom.commands import ceiling
 from softgeom.commands import options as asked
 from softgeom.commands.answers_folder import ANSWERS, verify_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
+from softgeom.commands.results import load_scan
 from softgeom.layer import SoftmaxLayer
 
 
@@ -54,6 +59,32 @@ def run(options: argparse.Namespace) -> int:
     if report.unchecked:
         print(f"not checked beyond its hash, or not at all: {', '.join(report.unchecked)}")
     return UNDECIDED if report.counts["undecided"] else DONE
+
+
+def verify_model(
+    folder: str | Path, model: Any, **options: Unpack[asked.LayerOptions]
+) -> Scan | Answers | Router | Ceilings:
+    """Check every proof in a folder of results again, without a solver; what the folder holds.
+
+    Parameters
+    ----------
+    folder : path
+        Where a scan, answers or ceilings were written.
+    model, **options
+        The model, as for ``softgeom.load``.
+
+    Raises
+    ------
+    ValueError
+        At the first row whose proof does not hold for this layer; the message names it.
+    """
+    folder, layer = Path(folder), load_head(model, **options).layer
+    if (folder / ANSWERS).is_file():
+        return verify_answers(folder, layer)[0]
+    if (folder / ceiling.CEILINGS).is_file():
+        return ceiling.verify(folder, layer)
+    _try_again(folder, layer, verify_folder(folder, layer))
+    return load_scan(folder, layer)
 
 
 def _try_again(folder: Path, layer: SoftmaxLayer, report: Report) -> None:

@@ -107,6 +107,11 @@ class Finding:
     margin: float
     radius: float
 
+    @property
+    def verdict(self) -> str:
+        """argmaxable, tied, unargmaxable or undecided."""
+        return self.evidence.verdict
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:

@@ -1,0 +1,38 @@
+"""Every block of the pages for users of the library runs as it is printed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = ("library.md", "howto.md")
+_BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_short_and_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert len(text.split()) < 1500
+    if "sklearn" in text:
+        pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    blocks = _BLOCK.findall(text)
+    assert len(blocks) >= 5
+    for language, block in blocks:
+        if language == "python":
+            exec(compile(block, page, "exec"), names)
+            continue
+        # the command of this interpreter, whatever is installed
+        script = f'softgeom() {{ "{sys.executable}" -m softgeom.cli "$@"; }}\n' + block.replace(
+            "python -c", f'"{sys.executable}" -c'
+        )
+        done = subprocess.run(
+            ["bash", "-e"], input=script, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
