@@ -140,7 +140,7 @@ def test_feature_sets_by_name(options, meant):
     found = sg.scan(FRAME, **options)
     assert found.features == meant
     by_hand = scan_layer(sg.SoftmaxLayer(W, tokens=list("abcd")), features=meant)
-    assert found.table.equals(by_hand.table)
+    assert found.table[by_hand.table.columns].equals(by_hand.table)
 
 
 @pytest.mark.parametrize(

@@ -111,11 +111,12 @@ def prune_model(
     """
     if out is not None:
         _check_out(Path(out), str(model))
-    work: Any = {k: options.pop(k) for k in asked.WorkOptions.__annotations__ if k in options}  # type: ignore[misc]
-    head, where, _ = asked.question(model, **options)
+    given: dict[str, Any] = dict(options)
+    work = {k: given.pop(k) for k in asked.WorkOptions.__annotations__ if k in given}
+    head, where, _ = asked.question(model, **given)
     if results is None:
         found = scan(head.layer, features=where, **work)
-    elif work or not {"features", "bound", "low"}.isdisjoint(options):
+    elif work or not {"features", "bound", "low"}.isdisjoint(given):
         raise ValueError("results are a finished scan: leave out how to scan.")
     elif isinstance(results, Scan):
         found = Scan(head.layer, results.features, results.findings)

@@ -79,7 +79,7 @@ def repair_model(
     return layer
 
 
-def _repaired(layer: SoftmaxLayer, method: str) -> SoftmaxLayer:
+def _repaired(layer: SoftmaxLayer, method: Literal["bias", "unit-norm"]) -> SoftmaxLayer:
     mended, dtype = repair(layer, method), layer.W.dtype
     b = None if mended.b is None else mended.b.astype(dtype)
     return SoftmaxLayer(mended.W.astype(dtype), b, mended.tokens)
