@@ -34,14 +34,8 @@ def round_to(values: NDArray[np.floating], form: Format) -> NDArray[np.float32]:
 
 
 def survives(scan: Scan, form: Format) -> dict[int, bool]:
-    """Whether each argmaxable class still wins strictly at its witness in that format's arithmetic.
-
-    Parameters
-    ----------
-    scan : Scan
-        Its witnesses are used.
-    form : "float32", "bfloat16" or "float16"
-        The format of W, b, x and the logits.
+    """Whether each argmaxable class still wins strictly at its witness when W, b, x and the logits
+    are rounded to that format.
     """
     layer = scan.layer
     found = [(f.index, f.evidence.point) for f in scan.findings if isinstance(f.evidence, Witness)]

@@ -110,21 +110,8 @@ def bound_rank(
     t: int,
     features: FeatureSet = Box(100.0),  # noqa: B008 - frozen
 ) -> RankBounds:
-    """Bound the best rank of class t over the feature set.
-
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        The layer, (C, d).
-    t : int
-        The class.
-    features : FeatureSet
-        Where x may lie.
-
-    Notes
-    -----
-    The rank counts classes with a logit that is not certainly smaller. Undecided classes end with
-    the trivial bound C.
+    """Bound the best rank of class t over the feature set; a logit that is not certainly smaller
+    counts as ahead. Undecided classes end with the trivial bound C.
     """
     kept, ahead = np.arange(layer.classes), 0
     while True:

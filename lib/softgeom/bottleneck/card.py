@@ -73,22 +73,9 @@ def card(
     ceiling: Callable[[int], float],
     whole: bool = True,
 ) -> str:
-    """HTML of a scan.
-
-    Parameters
-    ----------
-    table : DataFrame
-        ``Scan.table``.
-    counts : mapping
-        ``Scan.counts``.
-    title : str
-        The model's name.
-    facts : sequence of str
-        Sentences under the title: the feature set, where the layer was found, how to verify.
-    ceiling : callable
-        ``Scan.ceiling``, asked of the classes that are listed by name.
-    whole : bool
-        A document of its own, rather than a piece for a notebook.
+    """HTML of a scan: `table` and `counts` are its own, `title` is the model's name, `facts` are
+    sentences under it, `ceiling` is ``Scan.ceiling``, asked of the classes that are listed by name.
+    `whole`: a document of its own, rather than a piece for a notebook.
     """
     lost = table[table["verdict"] == "unargmaxable"].sort_values("margin")
     parts = [

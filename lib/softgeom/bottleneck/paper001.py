@@ -58,20 +58,7 @@ def reflect_step(
     x: NDArray[Any], w_t: NDArray[Any], w_i: NDArray[Any], b_t: NDArray[Any], b_i: NDArray[Any]
 ) -> NDArray[Any]:
     """Reflect points x (n, d) across the hyperplanes on which class t and class i tie (Algorithm
-    1).
-
-    Parameters
-    ----------
-    x : (n, d) array
-        Points.
-    w_t, w_i : (n, d) arrays
-        Rows of the class sought and of the class that wins at x.
-    b_t, b_i : (n,) arrays
-        Their biases.
-
-    Notes
-    -----
-    Where the rows are equal there is no hyperplane and x stays.
+    1), with rows w_t, w_i (n, d) and biases b_t, b_i (n,). Where the rows are equal x stays.
     """
     w = w_t - w_i
     square = np.einsum("nd,nd->n", w, w)
@@ -87,21 +74,9 @@ def braid_reflect(
     bound: float = 100.0,
     dtype: Any = None,
 ) -> Reflections:
-    """Run Braid Reflect (Algorithm 2) for ``classes`` (n,), all of them in one matrix product per
-    step.
-
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        The layer, (C, d).
-    classes : (n,) integer array, optional
-        Default all.
-    patience : int
-        Reflections before giving up; 2,500 in the paper.
-    bound : float
-        The box that a win must lie in, 100 in the paper.
-    dtype : optional
-        Arithmetic; default that of W, at least float32.
+    """Run Braid Reflect (Algorithm 2) for ``classes`` (n,), by default all, in one matrix product a
+    step: up to ``patience`` reflections, and a win counts within ``bound``. Arithmetic is that of
+    W, at least float32, unless ``dtype`` says otherwise.
     """
     classes = np.arange(layer.classes) if classes is None else np.asarray(classes, dtype=np.intp)
     dtype = dtype or np.result_type(layer.W.dtype, np.float32)
@@ -130,14 +105,10 @@ def _argmax(
 
 
 def compare_with_programme(scan: Scan, classes: Iterable[int]) -> pd.DataFrame:
-    """Solve the programme for some classes of a scan over a box.
-
-    Returns
-    -------
-    DataFrame
-        class, verdict (certified), radius (certified lower bound, NaN without a witness), chebyshev
-        (the programme's r), agree (whether r > 0 says what the verdict says), bounded (whether the
-        certified radius stays below r, as it must).
+    """Solve the programme for some classes of a scan over a box: class, verdict (certified), radius
+    (certified lower bound, NaN without a witness), chebyshev (the programme's r), agree (whether r
+    > 0 says what the verdict says), bounded (whether the certified radius stays below r, as it
+    must).
     """
     verdicts = scan.table.set_index("class")
     rows = []

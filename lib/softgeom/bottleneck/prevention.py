@@ -28,19 +28,9 @@ def power(layer: SoftmaxLayer) -> NDArray[np.float64]:
 
 
 def repair(layer: SoftmaxLayer, method: Literal["unit-norm", "bias"] = "unit-norm") -> SoftmaxLayer:
-    """A layer in which every class with a row of its own can win.
-
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        The layer, (C, d).
-    method : "unit-norm" or "bias"
-        Scale every row to norm 1 and drop the bias; or keep W and set ``b_i = -||w_i||^2 / 2``.
-
-    Raises
-    ------
-    ValueError
-        If a row is zero, which no scaling brings to norm 1.
+    """A layer (C, d) in which every class with a row of its own can win: every row scaled to norm 1
+    and no bias ("unit-norm"), or W as it is with ``b_i = -||w_i||^2 / 2`` ("bias"). ValueError if a
+    row is zero, which no scaling brings to norm 1.
     """
     W = layer.W.astype(np.float64)
     norms = np.linalg.norm(W, axis=1)

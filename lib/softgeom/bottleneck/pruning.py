@@ -31,17 +31,9 @@ from softgeom.rounding import gamma
 
 @dataclass(frozen=True)
 class Cut:
-    """Which classes a pruned layer keeps.
-
-    Attributes
-    ----------
-    kept : (K,) integers
-        In their old order.
-    dropped : (C - K,) integers
-        Proven never to be the runtime's answer.
-    close : integers
-        Unargmaxable in exact arithmetic, but by less than the runtime's rounding: kept unless asked
-        for.
+    """Which classes a pruned layer keeps: ``kept`` (K,) in their old order; ``dropped`` (C - K,),
+    proven never to be the runtime's answer; ``close``, unargmaxable in exact arithmetic, but by
+    less than the runtime's rounding, and kept unless asked for.
     """
 
     kept: NDArray[np.intp]

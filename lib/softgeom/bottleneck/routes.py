@@ -84,18 +84,9 @@ Run = Callable[[Open, NDArray[np.intp]], dict[int, Finding]]
 
 @dataclass(frozen=True)
 class Route:
-    """One way to verdicts.
-
-    Attributes
-    ----------
-    name : str
-        What ``Scan.table`` calls it, except that what a search finds is "ascent" there.
-    applies : callable
-        Whether it is of use for a problem.
-    run : callable
-        Findings for some of the open classes.
-    solves, source, cost : str
-        What it solves, where that is from, and what it costs.
+    """One way to verdicts: its name in ``Scan.table`` (what a search finds is "ascent" there),
+    whether it is of use for a problem, findings for some of the open classes; what it solves, where
+    that is from, and what it costs.
     """
 
     name: str

@@ -33,16 +33,8 @@ FAR = 16.0  # times the extent of the scan's set: a box in which proofs tend to 
 
 
 def widen(found: Scan, sets: Iterable[FeatureSet] = (Unbounded(),), **work: Any) -> Scan:
-    """The scan with proofs, over each further set, for unargmaxable classes that are so there.
-
-    Parameters
-    ----------
-    found : Scan
-        Of any classes.
-    sets : feature sets
-        Each is asked about every unargmaxable class; the scan's own set is skipped.
-    **work
-        As for `scan`: seed, n_jobs, backend, address, device.
+    """The scan with proofs, over each further set, for unargmaxable classes that are so there. The
+    scan's own set is skipped; ``work`` is as for `scan`: seed, n_jobs, backend, address, device.
     """
     lost = [f for f in found.findings if isinstance(f.evidence, Captors)]
     wider = []

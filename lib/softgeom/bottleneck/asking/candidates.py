@@ -78,18 +78,9 @@ def ask_among(
     features: FeatureSet = BOX,
     n_jobs: int = 1,
 ) -> Answers:
-    """For each class, whether it can be the strict winner when only the candidates compete.
-
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        The layer, (C, d).
-    among : class numbers or tokens
-        The candidates.
-    classes : class numbers or tokens, optional
-        The candidates to ask about; default all of them. A class that is no candidate joins them.
-    features, n_jobs
-        As in ``ask``.
+    """For each class, whether it can be the strict winner when only the candidates ``among``
+    compete, all by number or token. Asked about are ``classes``, by default the candidates; one
+    that is no candidate joins them. Options are those of ``ask``.
     """
     candidates = chosen(layer, among)
     asked = candidates if classes is None else chosen(layer, classes, "classes")

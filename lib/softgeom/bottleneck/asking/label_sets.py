@@ -49,20 +49,9 @@ def ask_label_sets(
     features: FeatureSet = BOX,
     n_jobs: int = 1,
 ) -> Answers:
-    """For each set of labels, whether some x switches on exactly these; the empty set is one.
-
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        One row per label, (n, d).
-    sets : collections of label numbers or names
-        What is to be on.
-    features, n_jobs
-        As in ``ask``.
-
-    Notes
-    -----
-    Answers are about ``with_threshold(layer)``: class n is the threshold.
+    """For each set of labels, by number or name, whether some x switches on exactly these; the
+    empty set is one. Answers are about ``with_threshold(layer)``, in which class n is the
+    threshold; options are those of ``ask``.
     """
     orders = [_pattern(layer, labels) for labels in sets]
     return ask(with_threshold(layer), orders, features=features, n_jobs=n_jobs)
@@ -82,26 +71,10 @@ def count_label_sets(labels: int, dimension: int, bias: bool) -> int:
 
 
 def fourier_layer(labels: int, k: int, slack: ArrayLike | None = None) -> SoftmaxLayer:
-    """The discrete Fourier layer: every set of at most k of its labels can be predicted.
-
-    Parameters
-    ----------
-    labels : int
-        n > 2 k; with fewer every pattern is possible anyway.
-    k : int
-        Labels on at once.
-    slack : (n, s) array, optional
-        More columns, as training would add them.
-
-    Returns
-    -------
-    SoftmaxLayer
-        (n, 2 k + 1 + s), without bias; the Fourier columns are orthonormal.
-
-    Raises
-    ------
-    ValueError
-        If k is not between 1 and (n - 1) / 2, or slack has another number of rows.
+    """The discrete Fourier layer (n, 2 k + 1 + s), without bias: every set of at most k of its n >
+    2 k labels can be predicted. Its Fourier columns are orthonormal; ``slack`` (n, s) are more
+    columns, as training would add them. ValueError if k is not between 1 and (n - 1) / 2, or slack
+    has another number of rows.
     """
     if not 1 <= 2 * k < labels:
         raise ValueError(f"{labels} labels allow 1 <= k <= {(labels - 1) // 2}, not {k}.")

@@ -33,22 +33,9 @@ def ask_rankings(
     n_jobs: int = 1,
     progress: bool = False,
 ) -> Answers:
-    """For each ranking, best class first, whether it can be the top k of all classes.
-
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        The layer, (C, d).
-    rankings : sequences of class numbers or tokens
-        Each names k different classes.
-    features, n_jobs, progress
-        As in ``ask``.
-
-    Raises
-    ------
-    ValueError
-        If a ranking is empty, longer than the layer has classes, or names a class twice or one that
-        does not exist.
+    """For each ranking, k classes by number or token, best first, whether it can be the top k of
+    all classes; options are those of ``ask``. ValueError if a ranking is empty, longer than the
+    layer has classes, or names a class twice or one that does not exist.
     """
     orders = [Order([[i] for i in _ranked(layer, ranking)], rest=True) for ranking in rankings]
     return ask(layer, orders, features=features, n_jobs=n_jobs, progress=progress)

@@ -56,17 +56,9 @@ def exact_layer(W: Any, b: Any = None) -> tuple[list[Point], Point]:
 
 
 def braid_arrangement(W: Any, b: Any = None) -> list[Hyperplane] | None:
-    """Return the distinct hyperplanes on which two classes of the layer tie, or None when two of
-    them always do.
-
-    Classes with equal rows and different biases never tie: they contribute no hyperplane.
-
-    Parameters
-    ----------
-    W : array_like, shape (C, d)
-        Class weights, taken at their exact values.
-    b : array_like, shape (C,), optional
-        Biases; none counts as zeros.
+    """The distinct hyperplanes on which two classes of W (C, d), b (C,) tie, at their exact values,
+    or None when two of them always do. Classes with equal rows and different biases never tie: they
+    contribute no hyperplane.
     """
     rows, bias = exact_layer(W, b)
     # a set that keeps its order, so that results do not depend on hashing
@@ -91,8 +83,10 @@ def count_arrangement_regions(hyperplanes: Sequence[Hyperplane]) -> int:
     --------
     Three lines of the plane, in general position and through one point:
 
-    >>> count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, -1)]),
-    count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, 0)]) (7, 6)
+    >>> count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, -1)])
+    7
+    >>> count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, 0)])
+    6
     """
     return 1 + sum(
         count_arrangement_regions(_restrict(hyperplanes[:k], h)) for k, h in enumerate(hyperplanes)
@@ -100,15 +94,7 @@ def count_arrangement_regions(hyperplanes: Sequence[Hyperplane]) -> int:
 
 
 def visit_regions(hyperplanes: Sequence[Hyperplane], dimension: int) -> list[Point]:
-    """Return one rational point inside each region of the arrangement.
-
-    Parameters
-    ----------
-    hyperplanes : sequence of tuples of dimension + 1 integers
-        Distinct hyperplanes.
-    dimension : int
-        Dimension of the space, needed when there is no hyperplane.
-    """
+    """One rational point inside each region of distinct hyperplanes in a space of that dimension."""
     points: list[Point] = [(Fraction(0),) * dimension]
     for k, h in enumerate(hyperplanes):
         earlier = hyperplanes[:k]

@@ -45,16 +45,9 @@ SMALLEST_PROBABILITY = 1e-12
 
 @dataclass(frozen=True)
 class LowRankFit:
-    """A softmax layer and features fitted to a target table.
-
-    Attributes
-    ----------
-    X, W, b : arrays, shapes (N, d), (C, d), (C,)
-        Features, class weights, and the bias (zeros for a layer without).
-    cross_entropy, divergence : float
-        Mean over contexts, in nats: - P . log Q, and P . log(P / Q).
-    gradient : float
-        Largest entry of the gradient of the cross-entropy at the solution.
+    """A softmax layer and features fitted to a target table: X (N, d), W (C, d), b (C,), which is
+    zeros for a layer without; ``cross_entropy`` and ``divergence``, means over contexts in nats of
+    - P . log Q and P . log(P / Q); and the largest entry of the cross-entropy's gradient there.
     """
 
     X: Matrix

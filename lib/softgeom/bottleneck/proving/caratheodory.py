@@ -23,17 +23,9 @@ SPENT = 0.5  # part of ``weights @ c`` that may be lost for fewer changes of the
 def thin(
     A: NDArray[np.float64], c: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Weights (n,) >= 0 with the same sum and, up to rounding, the same ``weights @ A``, of which
-    at most D + 1 are positive.
-
-    Parameters
-    ----------
-    A : (n, D) array
-        Points.
-    c : (n,) array
-        What each is worth: ``weights @ c``, where it is positive, keeps half of its value at least.
-    weights : (n,) array
-        Weights >= 0. They come back as they are if the heaviest points are dependent.
+    """Weights (n,) >= 0 with the same sum and, up to rounding, the same ``weights @ A``, A (n, D),
+    of which at most D + 1 are positive; of ``weights @ c``, where it is positive, half is kept at
+    least. They come back as they are if the heaviest points are dependent.
     """
     columns = np.vstack([A.T, np.ones(len(A))])
     heaviest = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]

@@ -53,23 +53,8 @@ def decide_class(
 def decide(
     problem: Problem, checker: Checker, order: Order, z: NDArray[np.floating], known: ArrayLike = ()
 ) -> tuple[Proof, float, int]:
-    """Decide an order, starting from a candidate ``z`` (D,).
-
-    Parameters
-    ----------
-    problem, checker
-        The layer over its region, and what accepts evidence about it.
-    order : Order
-        What the logits are to obey.
-    z : (D,) array
-        A point that comes close.
-    known : integers, optional
-        The first comparisons, as ``above * C + below``.
-
-    Returns
-    -------
-    evidence, float, int
-        The evidence, what it certifies, and the rounds that it took.
+    """Decide an order, starting from a candidate ``z`` (D,) and first comparisons ``known``, as
+    ``above * C + below``: the evidence, what it certifies, and the rounds that it took.
     """
     programme = _start(problem)
     codes = np.union1d(

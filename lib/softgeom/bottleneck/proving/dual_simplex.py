@@ -54,16 +54,8 @@ class Vertex:
 
 
 class SharedProgramme:
-    """The programme of the module's text over a shared set of rivals.
-
-    Parameters
-    ----------
-    rows : (k, D) array
-        Rows of the shared rivals.
-    bias : (k,) array
-        Their biases.
-    low, high : (D,) arrays
-        The box of z.
+    """The programme of the module's text over a shared set of rivals with rows (k, D) and biases
+    (k,), over the box ``low``, ``high`` (D,) of z.
     """
 
     def __init__(

@@ -24,23 +24,8 @@ from softgeom.bottleneck.proving.simplex import TooLargeError
 def nearest_point(
     D: Sequence[Sequence[Fraction]], h: Sequence[Fraction], *, seconds: float = 60.0
 ) -> tuple[list[Fraction], list[Fraction]]:
-    """The nearest point z (d,) and its multipliers u (k,).
-
-    Parameters
-    ----------
-    D : k rows of d fractions
-        Normals of the half-spaces.
-    h : k fractions
-        ``D z >= h``; some z must satisfy it.
-    seconds : float
-        Time that it may take.
-
-    Raises
-    ------
-    TooLargeError
-        If the time is over.
-    ValueError
-        If no z satisfies the inequalities.
+    """The nearest point z (d,) of ``D z >= h``, for k rows D of d fractions, and its multipliers u
+    (k,). TooLargeError after ``seconds``; ValueError if no z satisfies the inequalities.
     """
     columns = [[*row, value] for row, value in zip(D, h, strict=True)]  # of E, (k, d + 1)
     u = [Fraction(0)] * len(D)

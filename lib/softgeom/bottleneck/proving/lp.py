@@ -88,22 +88,9 @@ class _Programme:
 
 
 class MarginProgramme:
-    """The best margin of one class against a growing working set of rivals.
-
-    Parameters
-    ----------
-    own : (D,) array
-        Row of the class in W'.
-    bias : float
-        Its entry in b'.
-    low, high : (D,) arrays
-        The box of z.
-    method : "simplex" or "ipm"
-        Solver of HiGHS.
-    threads : int
-        Threads of HiGHS.
-    time_limit : float
-        Seconds that all solutions together may take.
+    """The best margin of one class against a growing working set of rivals, over the box ``low``,
+    ``high`` (D,) of z; ``own`` (D,) and ``bias`` are its row in W' and its entry in b'. HiGHS runs
+    "simplex" or "ipm", for ``time_limit`` seconds over all solutions.
     """
 
     def __init__(
@@ -179,32 +166,10 @@ def chebyshev_radius(
     threads: int = 1,
     time_limit: float = float("inf"),
 ) -> tuple[float, NDArray[np.float64]]:
-    """Solve the paper's programme (eqs. 5-6) for class t with all rows at once.
-
-    Parameters
-    ----------
-    W, b : (C, d) and (C,) arrays
-        The layer.
-    t : int
-        The class.
-    low, high : (d,) arrays
-        The box.
-    method : "simplex" or "ipm"
-        Solver of HiGHS.
-    threads : int
-        Threads of HiGHS.
-    time_limit : float
-        Seconds after which HiGHS gives up.
-
-    Returns
-    -------
-    float, (d,) array
-        The radius, negative when the class's region is empty by that much, and the centre.
-
-    Raises
-    ------
-    SolverError
-        If HiGHS does not report an optimum.
+    """Solve the paper's programme (eqs. 5-6) for class t of W (C, d), b (C,) over the box ``low``,
+    ``high`` (d,) with all rows at once, by HiGHS's "simplex" or "ipm": the radius, negative when
+    the class's region is empty by that much, and the centre (d,). SolverError if HiGHS does not
+    report an optimum, as after ``time_limit`` seconds.
     """
     rivals = np.delete(np.arange(len(W)), t)
     D = W[t].astype(np.float64) - W[rivals].astype(np.float64)

@@ -45,22 +45,8 @@ CONJUGATE = 12  # conjugate gradients in each
 def surround(
     problem: Problem, classes: NDArray[np.intp], seed: int = 0
 ) -> dict[int, tuple[Captors, float]]:
-    """Proven captors of those ``classes`` (n,) that lie deep inside the hull of the others.
-
-    Parameters
-    ----------
-    problem : Problem
-        The layer over its region.
-    classes : (n,) integer array
-        Classes for which no witness was found.
-    seed : int
-        Seeds the sample of rivals.
-
-    Returns
-    -------
-    dict
-        Class -> its captors and the bound <= 0 that they certify; classes without a proof are
-        absent.
+    """Class -> captors, and the bound <= 0 that they certify, of those ``classes`` (n,) that lie
+    deep inside the hull of the others. ``seed`` draws the sample of rivals.
     """
     rng = np.random.default_rng(seed)
     d = problem.layer.dimension

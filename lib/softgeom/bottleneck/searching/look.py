@@ -40,22 +40,9 @@ def look(
     enough: float = 0.0,
     dtype: Any = np.float32,
 ) -> Look:
-    """Look at all rivals of ``classes`` (n,) at candidate points ``Z`` (n, D).
-
-    Parameters
-    ----------
-    problem : Problem
-        The layer over its region.
-    Z : (n, D) array
-        One candidate per class.
-    classes : (n,) integer array
-        Which class each candidate is for.
-    strongest : int
-        How many of the strongest rivals to list for each candidate that does not win.
-    enough : float
-        A margin up to this counts as not winning.
-    dtype : float32 or float64
-        Arithmetic of the product.
+    """Look at all rivals of ``classes`` (n,) at one candidate point each, ``Z`` (n, D), in
+    ``dtype``; ``strongest`` rivals are listed for each candidate whose margin is not above
+    ``enough``.
     """
     Z = np.ascontiguousarray(Z, dtype=dtype)
     bias = problem.b.astype(dtype)

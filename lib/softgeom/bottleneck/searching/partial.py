@@ -43,14 +43,8 @@ TILE_BYTES = 2**21  # bounds held at once
 
 
 class PartialLook:
-    """Upper bounds on the logits of a narrow layer from k of its principal directions.
-
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        Weights and biases that float32 holds exactly.
-    directions : (d, k) array
-        Directions that are nearly orthonormal.
+    """Upper bounds on the logits of a layer that float32 holds exactly, from k of its principal
+    ``directions`` (d, k), which are nearly orthonormal.
     """
 
     @np.errstate(over="ignore", invalid="ignore")  # what overflows certifies nothing
