@@ -91,21 +91,8 @@ def reader(norm: Normalisation) -> Tensor:
 
 
 def fold(norm: Normalisation, W: Tensor, b: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Fold gain, shift and centring into the layer x W + b that reads the norm.
-
-    Parameters
-    ----------
-    norm : Normalisation
-        Read by the layer.
-    W : Tensor
-        (..., d, k): right multiplication, leading axes (heads) kept.
-    b : Tensor, optional
-        (..., k).
-
-    Returns
-    -------
-    W, b : Tensor
-        W' = P diag(gamma) W and b' = beta W + b, to be fed z / sqrt(sigma(z)^2 + eps).
+    """Fold gain, shift and centring of a norm into the layer x W + b that reads it, W (..., d, k),
+    b (..., k): W' = P diag(gamma) W and b' = beta W + b, to be fed z / sqrt(sigma(z)^2 + eps).
     """
     shift, stretched = norm.beta @ W, norm.gamma[:, None] * W
     # P subtracts from each column its mean over the d coordinates; no (d, d) matrix is needed for

@@ -23,21 +23,8 @@ def sum_over_neurons(block: BlockAnatomy, activations: Tensor) -> Tensor:
 
 
 def strongest_inputs(activations: Tensor, neuron: int, count: int) -> tuple[Tensor, Tensor]:
-    """Positions at which a neuron is most active.
-
-    Parameters
-    ----------
-    activations : Tensor
-        (positions, F), flattened over sequences.
-    neuron : int
-        Which neuron.
-    count : int
-        How many positions.
-
-    Returns
-    -------
-    values, positions : Tensor
-        (count), descending.
+    """The ``count`` positions at which a neuron of activations (positions, F) is most active:
+    values and positions, descending.
     """
     values, positions = activations[:, neuron].topk(min(count, len(activations)))
     return values, positions
@@ -46,26 +33,9 @@ def strongest_inputs(activations: Tensor, neuron: int, count: int) -> tuple[Tens
 def promoted_tokens(
     folded: Anatomy, layer: int, neuron: int, count: int, sign: float = 1.0
 ) -> tuple[Tensor, Tensor]:
-    """Tokens whose logits a value row raises most, against the average token, before the division
-    by the scale.
-
-    Parameters
-    ----------
-    folded : Anatomy
-        From `fold_norms`, so that gain and centring of the last norm are in W_U.
-    layer : int
-        Block of the neuron.
-    neuron : int
-        Row of its W_out.
-    count : int
-        How many tokens.
-    sign : float
-        Sign of the activation: a neuron that fires negatively promotes what its row holds back.
-
-    Returns
-    -------
-    gains, tokens : Tensor
-        (count), descending.
+    """The ``count`` tokens whose logits a value row raises most, against the average token, before
+    the division by the scale: gains and tokens, descending. The anatomy is from `fold_norms`; with
+    ``sign`` -1 those of a neuron that fires negatively.
     """
     gains = (folded.W_U - folded.W_U.mean(0)) @ (sign * folded.blocks[layer].W_out[neuron])
     values, tokens = gains.topk(count)

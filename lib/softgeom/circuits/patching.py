@@ -32,13 +32,8 @@ Readout = Callable[[Tensor], Tensor]  # final stream (B, T, D) -> (B,)
 
 
 def mixed_values(anatomy: Anatomy, tokens: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """What a pass leaves for later replacements: streams before each block and after the last, and
-    each block's z.
-
-    Returns
-    -------
-    streams : list of (B, T, D), L + 1 of them
-    mixed : list of (B, H, T, K), L of them
+    """What a pass leaves for later replacements: L + 1 streams (B, T, D), before each block and
+    after the last, and each block's z (B, H, T, K).
     """
     anatomy.check_tokens(tokens)
     streams, mixed = [anatomy.embed(tokens)], []
@@ -56,17 +51,8 @@ def mean_donor(mixed: Sequence[Tensor]) -> list[Tensor]:
 def logit_gap(
     anatomy: Anatomy, right: Tensor, wrong: Tensor | None = None, position: int = -1
 ) -> Readout:
-    """The logit of the right token at a position, above that of the wrong one or above the mean of
-    all: a `Readout`.
-
-    Parameters
-    ----------
-    anatomy : Anatomy
-        Its last norm and unembedding read the stream.
-    right, wrong : (B,) integers
-        Tokens, for each prompt.
-    position : int
-        Where they are predicted.
+    """The logit of the right token (B,) at a position, above that of the wrong one (B,) or,
+    without, above the mean of all: a `Readout`.
     """
     rows, shift = anatomy.W_U[right], anatomy.b_U[right]
     less, less_shift = (
@@ -88,18 +74,9 @@ def logit_gap(
 def effects_of_heads(
     anatomy: Anatomy, tokens: Tensor, donor: Sequence[Tensor] | None, readout: Readout
 ) -> Tensor:
-    """How the readout moves when one head at a time takes the donor's mixed values: (L, H, B).
-
-    Parameters
-    ----------
-    anatomy : Anatomy
-        The model.
-    tokens : (B, T) integers
-        Prompts of one length.
-    donor : sequence of (B or 1, H, T, K), or None
-        From `mixed_values` of other prompts or `mean_donor`; None for zeros.
-    readout : callable
-        For instance `logit_gap`.
+    """How the readout, such as `logit_gap`, moves when one head at a time takes the donor's mixed
+    values: (L, H, B). Prompts (B, T) have one length; a donor, of (B or 1, H, T, K) each, is from
+    `mixed_values` of other prompts or `mean_donor`, None for zeros.
     """
     streams, mixed = mixed_values(anatomy, tokens)
     before, effects = readout(streams[-1]), []

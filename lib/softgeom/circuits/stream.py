@@ -108,22 +108,10 @@ def logit_lens(anatomy: Anatomy, internals: Internals) -> Tensor:
 
 @torch.no_grad()
 def lens_by_depth(anatomy: Anatomy, windows: Tensor) -> pd.DataFrame:
-    """The logit lens on a corpus, a number of each kind for each depth; logits of one depth are in
-    memory at a time.
-
-    Parameters
-    ----------
-    anatomy : Anatomy
-        Folded or not.
-    windows : (N, T + 1) integers
-        T tokens that are read, and what follows each of them.
-
-    Returns
-    -------
-    pandas.DataFrame
-        depth (0 is the embedding, L the model itself), agrees (share of positions whose leading
-        token is the model's own), nats (mean loss on the token that follows), rank (median rank of
-        that token, 1 for the leading one).
+    """The logit lens on windows (N, T + 1) of a corpus, one depth in memory at a time: depth (0 is
+    the embedding, L the model itself), agrees (share of positions whose leading token is the
+    model's own), nats (mean loss on the token that follows), rank (that token's median rank, 1
+    leads).
     """
     read, following = windows[:, :-1], windows[:, 1:].flatten()
     states = [anatomy.embed(read), *(layer.resid_post for layer in walk(anatomy, read))]

@@ -36,23 +36,8 @@ class Triggers:
 
 @torch.no_grad()
 def find_triggers(anatomy: Anatomy, windows: Tensor, count: int, chunk: int = 16) -> Triggers:
-    """Read a corpus and keep, for every neuron, where it fired most.
-
-    Parameters
-    ----------
-    anatomy : Anatomy
-        Folded or not.
-    windows : (N, T) integers
-        The corpus, cut into windows that are read apart.
-    count : int
-        Triggers of each neuron, k.
-    chunk : int
-        Windows in memory at a time.
-
-    Raises
-    ------
-    ValueError
-        When the corpus has fewer than k positions.
+    """Read a corpus, cut into windows (N, T) of which ``chunk`` are in memory at a time, and keep
+    the ``count`` positions where each neuron fired most. ValueError if there are fewer positions.
     """
     N, T = windows.shape
     if count > N * T:
@@ -85,18 +70,9 @@ def purity_by_chance(read: Tensor, count: int, draws: int, generator: torch.Gene
 def promotion(
     folded: Anatomy, triggers: Triggers, following: Tensor, shuffled: torch.Generator | None = None
 ) -> Tensor:
-    """Mean promotion, by each neuron's value row, of the tokens that follow its triggers: (L, F).
-
-    Parameters
-    ----------
-    folded : Anatomy
-        From `fold_norms`: its unembedding reads the value rows.
-    triggers : Triggers
-        Of the same model.
-    following : (positions,) integers
-        The token that follows each position of the corpus.
-    shuffled : torch.Generator, optional
-        Gives each neuron the value row of another one of its layer: the null.
+    """Mean promotion (L, F), by each neuron's value row, of the tokens ``following`` (positions,)
+    its triggers; the anatomy is from `fold_norms`. ``shuffled`` gives each neuron the value row of
+    another one of its layer: the null.
     """
     if not isinstance(folded.ln_final, Division):
         raise ValueError(f"the norms of {folded.name} are not folded: use fold_norms first.")

@@ -113,23 +113,10 @@ def classify_exactly(
     labels: Sequence[int],
     alpha: int | Fraction = 1,
 ) -> ExactClassifier:
-    """Write down layers that give every sequence its label.
-
-    Parameters
-    ----------
-    sequences
-        N sequences of tokens, each a tuple of d >= 2 integers or fractions; lengths may differ,
-        tokens may repeat.
-    labels
-        N integers.
-    alpha
-        Step size of the attention, any positive number.
-
-    Raises
-    ------
-    ValueError
-        When a sequence is empty, dimensions differ or are below 2, alpha is not positive, or two
-        sequences with the same tokens have different labels.
+    """Write down layers that give each of N sequences of tokens, tuples of d >= 2 integers or
+    fractions, its integer label; lengths may differ, tokens may repeat, and ``alpha`` > 0 is the
+    step size of the attention. ValueError if a sequence is empty, dimensions differ or are below 2,
+    alpha is not positive, or two sequences with the same tokens have different labels.
     """
     sets = [frozenset(_exact(z) for z in sequence) for sequence in sequences]
     _check(sets, labels, alpha)

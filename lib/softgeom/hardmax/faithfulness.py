@@ -211,24 +211,13 @@ def _chunks(bags: Bags) -> list[np.ndarray]:
 def probe_explanation(
     model: Classifier, bags: Bags, anatomy: Anatomy, polarity: np.ndarray, seed: int = 0
 ) -> list[dict[str, float | str]]:
-    """Change the reviews at the leaders and at as many other words, and count the decisions that
-    stay.
+    """Change N reviews at the leaders that `dissect` found, and at as many other words, and count
+    the decisions that stay.
 
-    Parameters
-    ----------
-    model, bags, anatomy
-        The classifier, N reviews, and what `dissect` says of them.
-    polarity : (W,)
-        Bag-of-words weight of each word, the rival explanation.
-    seed : int
-        Of the random words.
-
-    Returns
-    -------
-    list of dict
-        One row per choice of words (leaders; as many random ones; as many of the largest
-        |polarity|; as many of the largest |influence * height|) with the share of decisions kept
-        when these words are deleted, when they are all that is left, and when they are reflected.
+    A row for each choice of words (leaders; as many random ones; as many of the largest |polarity|,
+    the bag-of-words weights (W,); as many of the largest |influence * height|), with the share of
+    decisions kept when these words are deleted, when they are all that is left, and when they are
+    reflected.
     """
     number, counts = anatomy.count, bags.counts
     choices = {

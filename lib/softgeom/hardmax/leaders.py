@@ -36,22 +36,9 @@ TOUCHING = 1e-6
 def leaders(
     Z: Array, A: Array, *, counts: Array | None = None, tol: float = TIE_TOLERANCE
 ) -> Array:
-    """Mark the tokens with C_i = {i} in the state Z.
-
-    Parameters
-    ----------
-    Z : (..., n, d)
-        Tokens; NumPy array or PyTorch tensor.
-    A : (d, d)
-        The matrix of the scores <A z_i, z_j>.
-    counts : (..., n), optional
-        Multiplicities; padding (0) never leads. A repeated word is one token and can lead.
-    tol : float
-        Relative tie tolerance, as in `hardmax_step`.
-
-    Returns
-    -------
-    (..., n) booleans.
+    """Mark the tokens (..., n) with C_i = {i} in the state Z (..., n, d) under A (d, d); ``counts``
+    (..., n) and the tie tolerance are as in `hardmax_step`. Padding never leads; a repeated word is
+    one token and can.
     """
     keys, key_counts = present(Z, counts)
     tied = ties(Z, A, keys, key_counts, tol) > 0  # (..., n, n)

@@ -29,15 +29,9 @@ Array = NDArray[Any]  # float32 or float64, as the model
 
 
 class Continuation:
-    """A text that grows: `read` tokens, get the logits after the last one.
-
-    Parameters
-    ----------
-    model : GPT or Llama
-        On the CPU, in float32 or float64. Most of its weights are shared, not copied: do not train
-        it meanwhile.
-    longest : int
-        Positions to keep room for, at most `n_ctx`: 2 G K numbers each, in every layer.
+    """A text that grows: `read` tokens, get the logits after the last one. The model, on the CPU in
+    float32 or float64, shares most of its weights: do not train it meanwhile. Room is kept for
+    ``longest`` <= `n_ctx` positions, 2 G K numbers each in every layer.
     """
 
     def __init__(self, model: Decoder, longest: int) -> None:

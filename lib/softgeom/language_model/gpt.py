@@ -68,21 +68,9 @@ class GPTConfig:
 
 
 def rotate(x: Tensor, base: float, offset: int = 0) -> Tensor:
-    """Turn each adjacent pair of coordinates by ``position * base**(-2 pair / d_head)`` (rotary
-    embedding).
-
-    Parameters
-    ----------
-    x : (..., T, d_head)
-        Queries or keys at positions ``offset, ..., offset + T - 1``.
-    base : float
-        Wavelengths grow geometrically from 2 pi to 2 pi times this number.
-    offset : int
-        Position of the first row.
-
-    Returns
-    -------
-    (..., T, d_head), same type as ``x``.
+    """Turn each adjacent pair of coordinates of queries or keys (..., T, d_head) at positions
+    ``offset, ...`` by ``position * base**(-2 pair / d_head)``: wavelengths grow from 2 pi to 2 pi
+    base.
     """
     T, d_head = x.shape[-2:]
     # Angles in at least single precision: bfloat16 cannot tell neighbouring positions beyond 256
@@ -124,15 +112,8 @@ class LayerNorm(nn.Module):
 
 
 class Attention(nn.Module):
-    """Causal self-attention with one set of factors per head; key and value heads may serve several
-    query heads each.
-
-    Parameters
-    ----------
-    config : GPTConfig or LlamaConfig
-    n_kv_heads : int, optional
-        Key and value heads G; query head h reads number h // (H / G). Every query head has its own
-        when not given.
+    """Causal self-attention with one set of factors per head; query head h reads key and value head
+    number h // (H / G) of ``n_kv_heads`` = G, by default its own.
     """
 
     def __init__(self, config: Any, n_kv_heads: int | None = None) -> None:
@@ -170,14 +151,9 @@ class Attention(nn.Module):
 
 
 def mix_heads(q: Tensor, k: Tensor, v: Tensor, W_O: Tensor) -> dict[str, Tensor]:
-    """Causal attention written out: queries, keys, values (B, H, T, K) and W_O (H, K, D) to what
-    each head writes.
-
-    Returns
-    -------
-    dict
-        ``q``, ``k``, ``v``, ``scores``, ``pattern``, ``z`` and ``head_out``: fields of
-        :class:`LayerInternals`.
+    """Causal attention written out: queries, keys, values (B, H, T, K) and W_O (H, K, D) to the
+    fields ``q``, ``k``, ``v``, ``scores``, ``pattern``, ``z`` and ``head_out`` of
+    :class:`LayerInternals`.
     """
     future = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool, device=q.device).triu(1)
     # (B, H, T, T)
@@ -218,13 +194,7 @@ class MLP(nn.Module):
 
 class Block(nn.Module):
     """A pre-norm block: attention and a feed-forward network, each reading a normalised stream and
-    adding to it.
-
-    Parameters
-    ----------
-    ln1, attn, ln2, mlp : nn.Module
-        The parts; each has an ``explain`` beside its ``forward``, as :func:`explain_block` wants
-        them.
+    adding to it; each part has an ``explain`` beside its ``forward``, for :func:`explain_block`.
     """
 
     ln1: Any
@@ -322,19 +292,9 @@ class Decoder(nn.Module):
         return self.decode(self.embed(tokens))
 
     def run_with_internals(self, tokens: Tensor, embeddings: Tensor | None = None) -> Internals:
-        """Run step by step and keep every intermediate value.
-
-        Parameters
-        ----------
-        tokens : (B, T) integers
-            The sequences.
-        embeddings : (B, T, D), optional
-            Used in place of the rows of ``W_E``.
-
-        Raises
-        ------
-        ValueError
-            If the sequence is longer than the context or a token lies outside the vocabulary.
+        """Run tokens (B, T) step by step and keep every intermediate value; ``embeddings`` (B, T,
+        D) take the place of rows of ``W_E``. ValueError if the sequence is longer than the context
+        or a token lies outside the vocabulary.
         """
         self.check_tokens(tokens)
         embed = self.embed(tokens) if embeddings is None else embeddings
@@ -372,14 +332,9 @@ class Decoder(nn.Module):
 
 
 class GPT(Decoder):
-    """Decoder-only language model; ``model(tokens)`` gives logits,
-    ``model.run_with_internals(tokens)`` everything.
-
-    Parameters
-    ----------
-    config : GPTConfig
-    seed : int
-        Seeds the weights; the global random state is neither read nor changed.
+    """Decoder-only language model: ``model(tokens)`` gives logits,
+    ``model.run_with_internals(tokens)`` everything. ``seed`` seeds the weights; the global random
+    state is neither read nor changed.
     """
 
     def __init__(self, config: GPTConfig, seed: int = 0) -> None:

@@ -124,14 +124,8 @@ class LlamaBlock(Block):
 
 
 class Llama(Decoder):
-    """Decoder-only model of Llama's parts; same calls as the GPT.
-
-    Parameters
-    ----------
-    config : LlamaConfig
-    seed : int or None
-        Seeds the weights, normal with standard deviation ``d_model ** -0.5``; None leaves them to
-        be filled by a loader.
+    """Decoder-only model of Llama's parts; same calls as the GPT. ``seed`` seeds the weights,
+    normal with standard deviation ``d_model ** -0.5``; None leaves them to be filled by a loader.
     """
 
     def __init__(self, config: LlamaConfig, seed: int | None = 0) -> None:

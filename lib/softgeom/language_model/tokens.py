@@ -142,42 +142,16 @@ def train_tokenizer(text: str, d_vocab: int) -> BytePairTokenizer:
 def encode_parts(
     parts: dict[str, str], d_vocab: int, learn_from: str = "train"
 ) -> tuple[dict[str, Tokens], BytePairTokenizer]:
-    """Learn merges from one part of a corpus and encode all of them.
-
-    Parameters
-    ----------
-    parts : dict
-        Name -> text.
-    d_vocab : int
-        Most tokens of the vocabulary; a small text may give fewer.
-    learn_from : str
-        The part whose first 20 million characters teach the merges.
-
-    Raises
-    ------
-    ValueError
-        As for :func:`train_tokenizer`.
+    """Learn merges for at most ``d_vocab`` tokens from the first 20 million characters of one part
+    of a corpus (name -> text), and encode all of them. Errors are those of :func:`train_tokenizer`.
     """
     tokenizer = train_tokenizer(parts[learn_from][:_MERGE_CHARACTERS], d_vocab)
     return {part: tokenizer.encode(text) for part, text in parts.items()}, tokenizer
 
 
 def windows(tokens: Tokens, length: int, count: int | None = None) -> Tokens:
-    """Cut consecutive windows that share no prediction.
-
-    Parameters
-    ----------
-    tokens : (n,) integers
-        The corpus.
-    length : int
-        Predictions per window, T; each window holds T + 1 tokens and starts on the last token of
-        the one before.
-    count : int, optional
-        How many, spread evenly over the corpus; all by default.
-
-    Returns
-    -------
-    (windows, T + 1) integers.
+    """Windows (n, T + 1) of T predictions each that share none: each starts on the last token of
+    the one before. ``count`` of them, spread evenly over the corpus; all by default.
     """
     available = (len(tokens) - 1) // length
     if available < 1:

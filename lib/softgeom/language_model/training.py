@@ -163,22 +163,9 @@ def window_losses(
     perturb: Callable[[Tensor, slice], Tensor] | None = None,
     batch_size: int = 64,
 ) -> np.ndarray:
-    """Cross-entropy of every prediction in windows.
-
-    Parameters
-    ----------
-    model : GPT
-        Stays where it is.
-    window_tokens : (n, T + 1) integers
-        From :func:`softgeom.language_model.windows`.
-    perturb : callable (embeddings (B, T, D), rows) -> (B, T, D), optional
-        Changes the embeddings before the first block; ``rows`` says which windows they are.
-    batch_size : int
-        Windows at a time.
-
-    Returns
-    -------
-    (n, T) float64, in nats.
+    """Cross-entropy (n, T) in nats, float64, of every prediction in windows (n, T + 1). ``perturb``
+    (embeddings (B, T, D), rows) changes embeddings before the first block; ``rows`` says which
+    windows they are.
     """
     device = model.W_E.device
     found = []
