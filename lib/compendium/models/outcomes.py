@@ -121,24 +121,31 @@ def over_baseline(runs: pd.DataFrame, column: str) -> pd.Series:
 
 
 def by_weight(
-    runs: pd.DataFrame, columns: Iterable[str], keys: str | list[str] = "penalty_weight"
+    runs: pd.DataFrame,
+    columns: Iterable[str],
+    keys: str | list[str] = "penalty_weight",
+    *,
+    logarithms: bool = False,
 ) -> pd.DataFrame:
     """Mean over seeds with its 95% interval for each value of ``keys``: columns ``<name>``,
     ``<name>_low``, ``<name>_high``.
+
+    Ratios and counts are taken by their logarithms: the mean is geometric, and no interval reaches
+    below zero.
     """
     rows = []
     for key, part in runs.groupby(keys, sort=False):
-        values = key if isinstance(key, tuple) else (key,)
+        of = key if isinstance(key, tuple) else (key,)
         names: dict[str, Any] = dict(
-            zip([keys] if isinstance(keys, str) else keys, values, strict=True)
+            zip([keys] if isinstance(keys, str) else keys, of, strict=True)
         )
         for column in columns:
-            interval = statistics.over_seeds(part[column])
-            names |= {
-                column: interval.mean,
-                f"{column}_low": interval.low,
-                f"{column}_high": interval.high,
-            }
+            values = np.log(part[column]) if logarithms else part[column]
+            interval = statistics.over_seeds(values)
+            ends = np.array([interval.mean, interval.low, interval.high])
+            found = np.exp(ends) if logarithms else ends
+            named = (column, f"{column}_low", f"{column}_high")
+            names |= dict(zip(named, found.tolist(), strict=True))
         rows.append(names | {"seeds": len(part)})
     return pd.DataFrame(rows).set_index(keys)
 

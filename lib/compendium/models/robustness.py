@@ -126,9 +126,43 @@ def gains_by_seed(
     return pd.DataFrame(rows)
 
 
-def strongest(table: pd.DataFrame, family: str, scale: str, group: str = "sweep") -> pd.DataFrame:
-    """Rows of one group under the strongest perturbation of a family, on one ruler."""
-    part = table[
-        (table["group"] == group) & (table["family"] == family) & (table["scale"] == scale)
+def living_levels(degradation: pd.DataFrame, scale: pd.DataFrame, family: str) -> list[int]:
+    """Levels of a family at which the models without penalty still beat a table of single tokens.
+
+    A model that a perturbation has made worse than unigrams says nothing about language, and one
+    that is worse than uniform guessing gains from whatever flattens its answers. Every verdict on
+    perturbed models is taken at these levels: their perplexity, clean times median ratio, is below
+    the unigrams'.
+    """
+    row = scale.iloc[0]
+    plain = degradation[
+        (degradation["group"] == "sweep")
+        & (degradation["penalty_weight"] == 0)
+        & (degradation["family"] == family)
+        & (degradation["scale"] == "absolute")
     ]
-    return part[part["level"] == part["level"].max()]
+    alive = row["baseline_perplexity"] * plain["median_ratio"] < row["unigram_perplexity"]
+    return sorted(plain.loc[alive, "level"].astype(int))
+
+
+def evidence_at(
+    gain: pd.DataFrame, levels: Sequence[int], family: str, scale: str, weight: float
+) -> dict[str, float | int | None]:
+    """What rules ask of one weight: extra loss with its interval at the strongest of some levels,
+    how many of them gain or lose with their whole interval, and the gain at the weakest.
+    """
+    part = gain[
+        (gain["group"] == "sweep")
+        & (gain["penalty_weight"] == weight)
+        & (gain["family"] == family)
+        & (gain["scale"] == scale)
+        & gain["level"].isin(levels)
+    ].sort_values("level")
+    ends = {"gain": "extra_nats", "low": "low", "high": "high"}
+    top = {key: float(part[column].iloc[-1]) if len(part) else None for key, column in ends.items()}
+    return top | {
+        "levels": len(part),
+        "better": int((part["high"] < 0).sum()),
+        "worse": int((part["low"] > 0).sum()),
+        "weakest": float(part["extra_nats"].iloc[0]) if len(part) else None,
+    }

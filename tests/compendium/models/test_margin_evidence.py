@@ -64,7 +64,8 @@ def test_changes_are_taken_within_a_seed():
 
 def test_gain_is_the_added_loss_beyond_the_baselines():
     gains = robustness.gains_by_seed(RUNS, losses(lambda w, s: -w * (1 + 0.1 * s)), NOISE)
-    top = robustness.strongest(gains, "noise", "absolute").set_index(["penalty_weight", "seed"])
+    top = gains.query("family == 'noise' and scale == 'absolute' and level == level.max()")
+    top = top.set_index(["penalty_weight", "seed"])
     assert top.loc[0.05, "extra_nats"].tolist() == pytest.approx([-0.05, -0.055, -0.06])
     assert gains[gains["level"] == 1]["extra_nats"].abs().max() == pytest.approx(0.0)
 
@@ -140,3 +141,30 @@ def test_the_rate_with_the_lowest_loss_is_chosen_and_never_one_that_diverged():
     trials = pd.DataFrame({"learning_rate": [1e-1, 3e-3, 1e-3], "validation": [np.nan, 4.0, 5.0]})
     assert outcomes.chosen_rate(trials) == 3e-3
     assert outcomes.chosen_rate(trials.iloc[::-1]) == 3e-3
+
+
+def test_a_level_lives_while_the_model_without_penalty_beats_unigrams():
+    """Clean 40 against 400: ratios of 2 and 9 live, 11 does not."""
+    rows = [("sweep", 0.0, "noise", "absolute", n, r) for n, r in ((1, 2.0), (2, 9.0), (3, 11.0))]
+    rows += [("sweep", 0.1, "noise", "absolute", n, 1.0) for n in (1, 2, 3)]
+    rows += [("sweep", 0.0, "drift", "absolute", 1, 1.0)]
+    columns = ["group", "penalty_weight", "family", "scale", "level", "median_ratio"]
+    scale = pd.DataFrame([{"baseline_perplexity": 40.0, "unigram_perplexity": 400.0}])
+    levels = robustness.living_levels(pd.DataFrame(rows, columns=columns), scale, "noise")
+    assert levels == [1, 2]
+    gain = pd.DataFrame(rows, columns=columns)
+    gain = gain[gain["penalty_weight"] > 0].assign(
+        extra_nats=[0.1, 0.5, -9.0], low=[-0.1, 0.4, -9.5], high=[0.3, 0.6, -8.5]
+    )
+    found = robustness.evidence_at(gain, levels, "noise", "absolute", 0.1)
+    assert (found["gain"], found["weakest"]) == (0.5, 0.1)
+    assert (found["levels"], found["better"], found["worse"]) == (2, 0, 1)
+    assert robustness.evidence_at(gain, [], "noise", "absolute", 0.1)["gain"] is None
+
+
+def test_an_interval_of_ratios_is_one_of_their_logarithms():
+    runs = pd.DataFrame({"penalty_weight": 0.1, "ratio": [0.5, 2.0, 8.0]})
+    found = outcomes.by_weight(runs, ["ratio"], logarithms=True).iloc[0]
+    assert found["ratio"] == pytest.approx(2.0)
+    assert found["ratio_low"] > 0
+    assert found["ratio_low"] * found["ratio_high"] == pytest.approx(4.0)

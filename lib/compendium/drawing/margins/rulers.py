@@ -27,9 +27,11 @@ def draw_two_rulers(
     multiples: Mapping[str, Sequence[float]],
     weight: float,
     growth: float,
+    living: Mapping[str, Sequence[int]],
 ) -> Figure:
     """Same noise, two rulers: extra loss of one lambda against none, at equal absolute and at equal
-    relative size, seeds and interval.
+    relative size, seeds and interval; grey where the models without penalty are no better than
+    unigrams, the headline at the strongest of the `living` levels.
     """
     fig, axes = style.figure("page", height=4.4, ncols=2, sharey=True)
     ends = {}
@@ -52,8 +54,12 @@ def draw_two_rulers(
             ax.plot(line["level"], line["extra_nats"], color=colour, lw=2.5)
             low, high = (line[end].replace([-np.inf, np.inf], np.nan) for end in ("low", "high"))
             ax.fill_between(line["level"], low, high, color=colour, alpha=0.15, lw=0)
-            ends[family, scale] = line.iloc[-1]
+            alive = line[line["level"].isin(living[family])]
+            ends[family, scale] = alive.iloc[-1] if len(alive) else None
         ax.axhline(0, color="black", lw=1)
+        border = max(living[family], default=0) + 0.5
+        if border < len(multiples[family]):
+            ax.axvspan(border, len(multiples[family]) + 0.3, color=style.GREY, alpha=0.15, lw=0)
         ax.set_xticks(range(1, len(multiples[family]) + 1), [f"{m:g}" for m in multiples[family]])
         ax.set(
             xlabel=f"{family}, in sizes of the baseline's embeddings",
@@ -69,14 +75,15 @@ def draw_two_rulers(
     absolute, relative = ends[noise, "absolute"], ends[noise, "relative"]
     style.headline(
         fig,
-        f"Same noise, two rulers: λ = {weight:g} {_says(absolute)} on the paper's, "
-        f"{_says(relative)} on its own. Its embeddings have grown "
-        f"{growth:.1f} times",
+        f"Noise at which a language model remains: λ = {weight:g} {_says(absolute)} on the paper's "
+        f"ruler, {_says(relative)} on its own ({growth:.1f} times the size)",
     )
     return fig
 
 
-def _says(row: pd.Series) -> str:
+def _says(row: pd.Series | None) -> str:
+    if row is None:
+        return "cannot be judged"
     if not (row["high"] < 0 or row["low"] > 0):
         return f"changes nothing certain ({row['extra_nats']:+.2f} nats)"
     return f"{'gains' if row['extra_nats'] < 0 else 'loses'} {abs(row['extra_nats']):.2f} nats"
