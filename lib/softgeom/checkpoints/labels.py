@@ -3,9 +3,9 @@ that fits.
 
 A list of C names is taken as it is. The networks that read text lines (CTC) have one class more
 than their dictionary has lines, the blank, which comes first, or two, where the space comes last as
-well, or three, where two spaces do. The layout that is taken is said, with the first names. Any other
-length would give classes names that are not theirs: it is refused, unless the caller confirms that
-the names begin at class 0.
+well, or three, where two spaces do. The layout that is taken is said, with the first names. Any
+other length would give classes names that are not theirs: it is refused, unless the caller confirms
+that the names begin at class 0.
 
 Files: one name a line; JSON with a vocabulary, `id2label`, or any list of C strings in it; a pickle
 of plain data; a Python file with a literal list of strings (`charsets.py:NAME` where it has

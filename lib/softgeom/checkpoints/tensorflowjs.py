@@ -1,9 +1,9 @@
-"""TensorFlow.js's `model.json`: a manifest of named weights, whose numbers lie one after the other in
-files beside it.
+"""TensorFlow.js's `model.json`: a manifest of named weights, whose numbers lie one after the other
+in files beside it.
 
-`weightsManifest` is a list of groups, each with `paths` and `weights`; a weight has `name`, `shape`,
-`dtype`, and where it is quantised `quantization` with `dtype`, `scale` and `min`: the real number is
-`scale * code + min`. Kernels are stored as (features, classes).
+`weightsManifest` is a list of groups, each with `paths` and `weights`; a weight has `name`,
+`shape`, `dtype`, and where it is quantised `quantization` with `dtype`, `scale` and `min`: the real
+number is `scale * code + min`. Kernels are stored as (features, classes).
 """
 
 from __future__ import annotations
