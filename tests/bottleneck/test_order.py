@@ -272,3 +272,27 @@ def test_bad_orders_are_refused_in_a_sentence() -> None:
     assert len(ask(layer, [])) == 0
     # nothing is compared
     assert ask(layer, [Order([[0, 1, 2]], rest=True)])[0].verdict == "possible"
+
+
+@pytest.mark.parametrize("where", ["seek", "decide"])
+def test_a_fault_in_one_question_leaves_it_open_and_loses_no_other(where, monkeypatch):
+    """It strikes wherever the second of three questions is looked at, alone or with others."""
+    module = sys.modules[Answers.__module__]
+    layer = SoftmaxLayer([[1.0], [0.0], [-1.0]])  # class 1 is never above both
+    orders = [Order([[n], [i for i in range(3) if i != n]]) for n in range(3)]
+    real, struck = getattr(module, where), orders[1]
+
+    def faulty(problem, *others, **options):
+        asked = others[0] if where == "seek" else others
+        if any(order is struck for order in asked):
+            raise ZeroDivisionError("induced")
+        return real(problem, *others, **options)
+
+    monkeypatch.setattr(module, where, faulty)
+    found = ask(layer, orders, features=Box(1.0))
+    assert [answer.verdict for answer in found.answers] == ["possible", "undecided", "possible"]
+    assert "ZeroDivisionError: induced" in found[1].evidence.reason
+    assert found.verify()
+    monkeypatch.setattr(module, where, lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        ask(layer, orders[1:2], features=Box(1.0))

@@ -8,6 +8,7 @@ answers.verify()                                           # every verdict again
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,8 @@ from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import run_blocks
+
+logger = logging.getLogger("softgeom")
 
 LOGITS = 2**23  # logits held at once by the search
 MOST_TOGETHER = 256  # orders of one block
@@ -174,19 +177,47 @@ class _Task:
 
 
 def _ask_block(task: _Task, orders: list[Order]) -> list[Answer]:
-    short = [order.comparisons(task.layer.classes) <= FEW for order in orders]
+    """A fault in one question leaves it undecided, with a reason, and loses no other."""
     with np.errstate(**QUIET), threadpool_limits(1):
-        found = [
-            iter(seek(task.problem, some, rounds=rounds) if some else [])
-            for some, rounds in (
-                ([order for order, few in zip(orders, short, strict=True) if few], 1),
-                ([order for order, few in zip(orders, short, strict=True) if not few], ROUNDS),
-            )
-        ]
         return [
-            _answer(task, order, next(found[not few]))
-            for order, few in zip(orders, short, strict=True)
+            _survive(task, order, found)
+            for order, found in zip(orders, _sought(task, orders), strict=True)
         ]
+
+
+def _sought(task: _Task, orders: list[Order]) -> list[Sought | Exception]:
+    """What the search found for each order; where a search of many fails, each is tried alone."""
+    found: dict[int, Sought | Exception] = {}
+    short = [order.comparisons(task.layer.classes) <= FEW for order in orders]
+    for few, rounds in ((True, 1), (False, ROUNDS)):
+        places = [n for n, one in enumerate(short) if one == few]
+        for some in (places, *([n] for n in places)):
+            if all(isinstance(found.get(n), Sought) for n in some):
+                continue
+            try:
+                points = seek(task.problem, [orders[n] for n in some], rounds=rounds)
+                found |= dict(zip(some, points, strict=True))
+            except MemoryError:
+                raise
+            except Exception as fault:
+                found |= dict.fromkeys(some, fault)
+    return [found[n] for n in range(len(orders))]
+
+
+def _survive(task: _Task, order: Order, found: Sought | Exception) -> Answer:
+    """An answer, or why there is none. Too little memory is no fault of a question, and an
+    interrupt is none at all: both go on.
+    """
+    try:
+        if isinstance(found, Exception):
+            raise found
+        return _answer(task, order, found)
+    except MemoryError:
+        raise
+    except Exception as fault:
+        reason = f"deciding it failed ({type(fault).__name__}: {fault})"
+        logger.warning("%s: %s", order.describe(), reason)
+        return Answer(order, Unknown(0.0, reason), "failed", 0, 0.0)
 
 
 def _answer(task: _Task, order: Order, found: Sought) -> Answer:
