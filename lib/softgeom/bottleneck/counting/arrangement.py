@@ -94,7 +94,7 @@ def count_arrangement_regions(hyperplanes: Sequence[Hyperplane]) -> int:
 
 
 def visit_regions(hyperplanes: Sequence[Hyperplane], dimension: int) -> list[Point]:
-    """One rational point inside each region of distinct hyperplanes in a space of that dimension."""
+    """A rational point inside each region of distinct hyperplanes of a space of that dimension."""
     points: list[Point] = [(Fraction(0),) * dimension]
     for k, h in enumerate(hyperplanes):
         earlier = hyperplanes[:k]
