@@ -8,10 +8,11 @@ scheduler at ``address``, or to a cluster that it starts for the occasion. ``JOB
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 from softgeom.orphans import end_with_parent, sweep_shared_memory
@@ -72,12 +73,14 @@ def run_blocks(
         If a worker process was killed, on Dask again and again.
     """
     blocks = [tuple(job) for job in jobs]
-    chosen = backend or ("dask" if address else os.environ.get("BACKEND")) or "loky"
+    chosen = _chosen(backend, address)
     if chosen not in ("loky", "dask", "threading"):
         raise ValueError(f"Unknown backend {chosen!r}: use 'loky', 'dask' or 'threading'.")
     if address is not None and chosen != "dask":
         raise ValueError(f"address is a Dask scheduler's: it has no meaning with {chosen}.")
     n_jobs = n_jobs or _wanted()
+    if not blocks:
+        return []
     if chosen == "dask":
         return _run_on_dask(
             function, blocks, shared, n_jobs, address or os.environ.get("SCHEDULER"), description
@@ -114,6 +117,48 @@ def run_blocks(
             raise LostWorkerError from error
 
 
+@contextmanager
+def one_cluster(
+    n_jobs: int | None, backend: Backend | None, address: str | None
+) -> Iterator[str | None]:
+    """The scheduler's address for several calls of `run_blocks`: where they would each start a
+    local cluster, it is that of one which lasts as long as this context; else what was given.
+    """
+    known = address or os.environ.get("SCHEDULER")
+    if known or _chosen(backend, address) != "dask":
+        yield address
+        return
+    with _local_cluster(n_jobs or _wanted()) as cluster:
+        yield cluster.scheduler_address
+
+
+def _chosen(backend: Backend | None, address: str | None) -> str:
+    return backend or ("dask" if address else os.environ.get("BACKEND")) or "loky"
+
+
+def _local_cluster(workers: int) -> Any:
+    """Processes of this machine as a Dask cluster: a worker that dies is replaced without a word,
+    and one that is lost for good is told in a sentence.
+    """
+    return _distributed().LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        silence_logs=logging.CRITICAL,
+    )
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise ValueError(
+            "backend='dask' needs the package 'distributed': pip install 'softgeom[dask]'."
+        ) from None
+    return distributed
+
+
 def available_cores() -> int:
     """Cores that this process may use (the affinity mask where the system has one)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -136,20 +181,13 @@ def _run_on_dask(
     address: str | None,
     description: str | None,
 ) -> list[Any]:
-    try:
-        from distributed import Client, KilledWorker, LocalCluster, as_completed
-    except ImportError:
-        raise ValueError(
-            "backend='dask' needs the package 'distributed': pip install 'softgeom[dask]'."
-        ) from None
-    with ExitStack() as opened:
-        cluster = address or opened.enter_context(
-            LocalCluster(
-                n_workers=n_jobs, threads_per_worker=1, processes=True, dashboard_address=None
-            )
-        )
+    distributed = _distributed()
+    with ExitStack() as opened, warnings.catch_warnings():
+        # the shared task is sent once, whatever its size
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        cluster = address or opened.enter_context(_local_cluster(n_jobs))
         try:
-            client = opened.enter_context(Client(cluster, timeout=30))
+            client = opened.enter_context(distributed.Client(cluster, timeout=30))
         except (OSError, ValueError) as error:
             raise ValueError(f"no Dask scheduler answers at {cluster} ({error}).") from error
         # A task, not scattered data: the scheduler keeps what it needs to make it again when
@@ -159,14 +197,14 @@ def _run_on_dask(
         first = () if shared is None else (client.submit(_itself, shared, pure=False),)
         place = {client.submit(function, *first, *job, pure=False): n for n, job in enumerate(jobs)}
         results: list[Any] = [None] * len(jobs)
-        stream = as_completed(place, with_results=True)
+        stream = distributed.as_completed(place, with_results=True)
         try:
             for future, result in track(
                 stream, description or "", len(jobs), quiet=description is None
             ):
                 results[place[future]] = result
                 future.release()  # what is here need not be kept there
-        except KilledWorker as error:  # so often that Dask gave up
+        except distributed.KilledWorker as error:  # so often that Dask gave up
             raise LostWorkerError from error
         return results
 

@@ -41,7 +41,7 @@ from softgeom.bottleneck.searching.device import Device, open_device
 from softgeom.bottleneck.searching.partial import ASKED, PartialLook, certify_by, partial_look
 from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
-from softgeom.parallel import Backend, run_blocks
+from softgeom.parallel import Backend, one_cluster, run_blocks
 from softgeom.rounding import shrink
 from softgeom.writing import set_aside
 
@@ -135,27 +135,30 @@ def scan(
         verdicts_only and len(chosen) >= ASKED,
         tuple(sorted(without)),
     )
-    options: dict[str, Any] = {
-        "shared": task,
-        "n_jobs": n_jobs,
-        "backend": backend,
-        "address": address,
-    }
-    search_title, decide_title = (
-        ("searching for witnesses", "proving the rest") if progress else (None, None)
-    )
-    searched = run_blocks(search_block, _cut(chosen, block), **options, description=search_title)
-    findings = {f.index: f for part in searched for f in part}
-    open_ = np.array(
-        [t for t in chosen.tolist() if isinstance(findings[t].evidence, Unknown)], dtype=np.intp
-    )
-    decided = run_blocks(
-        decide_block,
-        _cut(open_, DECIDE_SHARED if shares(task.problem) else DECIDE_TOGETHER),
-        **options,
-        description=decide_title,
-    )
-    findings |= {f.index: f for part in decided for f in part}
+    with one_cluster(n_jobs, backend, address) as at:
+        options: dict[str, Any] = {
+            "shared": task,
+            "n_jobs": n_jobs,
+            "backend": backend,
+            "address": at,
+        }
+        search_title, decide_title = (
+            ("searching for witnesses", "proving the rest") if progress else (None, None)
+        )
+        searched = run_blocks(
+            search_block, _cut(chosen, block), **options, description=search_title
+        )
+        findings = {f.index: f for part in searched for f in part}
+        open_ = np.array(
+            [t for t in chosen.tolist() if isinstance(findings[t].evidence, Unknown)], dtype=np.intp
+        )
+        decided = run_blocks(
+            decide_block,
+            _cut(open_, DECIDE_SHARED if shares(task.problem) else DECIDE_TOGETHER),
+            **options,
+            description=decide_title,
+        )
+        findings |= {f.index: f for part in decided for f in part}
     return Scan(layer, features, [_in_given_units(findings[t], units) for t in chosen.tolist()])
 
 
