@@ -144,7 +144,7 @@ SUBJECTS = (
     Subject("PP-OCRv4", "yes", None, "ppocr-v4"),
     Subject("PP-OCRv5 mobile", "yes, without names", None, "ppocr-v5", truth=None),
     Subject("PP-OCRv6 small", "yes", None, "ppocr-v6"),
-    Subject("g2pM", "no: .pkl refused", None, "g2pm"),
+    Subject("g2pM", "no: .pkl refused", None, "g2pm", ("--features", "auto")),
     Subject("SmolLM2-135M-Instruct, Q4_1", "no: .gguf unknown", None, "smollm2",
     ("--features", "auto")),
     Subject("ddddocr", "yes, without names", _DDDD, "ddddocr/common.onnx",

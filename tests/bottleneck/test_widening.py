@@ -10,7 +10,7 @@ from softgeom.bottleneck.certifying.verdict import EvidenceError
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import read_verdicts
-from softgeom.bottleneck.widening import widen
+from softgeom.bottleneck.widening import turning_bounds, widen
 from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
 
 
@@ -94,3 +94,15 @@ def test_what_does_not_follow_is_refused(found):
             replace(found, wider=(part,)).verify()
     with pytest.raises(EvidenceError, match="occurs twice"):
         replace(found, wider=(everywhere, everywhere)).verify()
+
+
+def test_the_bound_from_which_a_class_wins_is_certified_from_both_sides():
+    """One feature: class 1 leads class 0 where x > 8, and class 2 is ahead of both below -1."""
+    layer = SoftmaxLayer(np.array([[1.0], [2.0], [-1.0]]), np.array([8.0, 0.0, 0.0]))
+    lost, free = turning_bounds(layer, 1, 3.0)
+    assert 3.0 < lost <= 8.0 < free <= 1.01 * lost
+    assert turning_bounds(layer, 1, 3.0, digits=1e-6)[1] < 8.0001
+    assert scan(layer, [1], features=Box(lost)).counts["unargmaxable"] == 1
+    assert scan(layer, [1], features=Box(free)).counts["argmaxable"] == 1
+    never = SoftmaxLayer(np.array([[1.0], [0.0], [-1.0]]), np.array([0.0, -1.0, 0.0]))
+    assert turning_bounds(never, 1, 3.0)[1] == np.inf

@@ -200,6 +200,27 @@ def test_a_pruned_network_answers_alike_and_names_its_classes(network, layer, tm
     assert main(["prune", str(network), "--out", str(out)]) == boundary.REFUSED  # the file is there
 
 
+def test_a_layer_of_any_file_is_pruned_and_repaired_into_an_npz(npz, layer, tmp_path):
+    out = tmp_path / "small.npz"
+    assert main(["prune", str(npz), "--out", str(out)]) == 0
+    kept = [e["was"] for e in json.loads((tmp_path / "small.npz.classes.json").read_text())]
+    small = sg.load(out).layer
+    np.testing.assert_array_equal(small.W, layer.W[kept])
+    np.testing.assert_array_equal(small.b, layer.b[kept])
+    assert small.tokens == tuple(layer.token(t) for t in kept)
+    assert main(["repair", str(npz), "--out", str(tmp_path / "free.npz")]) == 0
+    assert sg.scan(tmp_path / "free.npz").counts["argmaxable"] == layer.classes
+
+
+@pytest.mark.parametrize(("after", "low", "high"), [("relu", 0, 100), ("relu6", 0, 6)])
+def test_the_step_before_a_layer_can_be_told(npz, tmp_path, capsys, after, low, high):
+    command = ["scan", str(npz), "--after", after, "--out", str(tmp_path / after), "--json"]
+    assert main(command) == boundary.DONE
+    assert json.loads(capsys.readouterr().out)["feature_set"] == f"{low} <= x <= {high}"
+    assert main([*command, "--low", "0"]) == boundary.REFUSED
+    assert main([*command, "--features", "ball"]) == boundary.REFUSED
+
+
 def test_no_computed_logit_strays_further_than_the_rounding_bound(layer):
     rng = np.random.default_rng(0)
     for features in (Box(100.0), Box(3.0, low=-0.3), Ball(5.0)):

@@ -75,6 +75,36 @@ def _attempts(
             yield [f for f in again if isinstance(f.evidence, Captors)]
 
 
+def turning_bounds(
+    layer: SoftmaxLayer, t: int, lost: float, digits: float = 1e-3
+) -> tuple[float, float]:
+    """Bounds h of the box ``|x| <= h`` around where class t begins to win: it never wins up to the
+    first, and does within the second, each certified; the second is inf where none was found.
+
+    Parameters
+    ----------
+    layer : SoftmaxLayer
+        The layer, (C, d).
+    t : int
+        A class that never wins up to ``lost``.
+    lost : float
+        A bound at which that is proven.
+    digits : float
+        How near the two come to each other, relatively.
+    """
+    free, most = np.inf, lost * FAR**6
+    while lost * (1 + digits) < free and lost < most:
+        middle = 2 * lost if free == np.inf else (lost * free) ** 0.5
+        verdict = scan(layer, [t], features=Box(middle)).evidence(t).verdict
+        if verdict == "unargmaxable":
+            lost = middle
+        elif verdict == "argmaxable":
+            free = middle
+        else:
+            break
+    return lost, free
+
+
 def sharpened(
     layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors
 ) -> tuple[Captors, float]:

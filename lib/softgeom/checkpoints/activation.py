@@ -31,8 +31,9 @@ from softgeom.checkpoints.onnx_graph import attributes
 if TYPE_CHECKING:
     from softgeom.checkpoints.onnx_graph import OnnxGraph
 
-_INTERVALS = {
+INTERVALS = {
     "ReLU": (0.0, math.inf),
+    "ReLU6": (0.0, 6.0),
     "Swish": (-0.2785, math.inf),  # the minimum is -0.278464543
     "HardSwish": (-0.3751, math.inf),  # the minimum is -3/8
     "GELU": (-0.1701, math.inf),  # the minimum is -0.16997, of the tanh form -0.17004
@@ -104,7 +105,7 @@ class Activation:
 
 def named_activation(name: str) -> Activation:
     """An activation by its name in the table; KeyError for another."""
-    return Activation(name, *_INTERVALS[name])
+    return Activation(name, *INTERVALS[name])
 
 
 def activation_of(graph: OnnxGraph, value: str) -> Activation | None:

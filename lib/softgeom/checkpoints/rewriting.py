@@ -1,5 +1,5 @@
 """A model's last layer, written back: other rows and biases in the same ONNX graph, or the layer
-alone as safetensors.
+alone as safetensors or .npz.
 
 In a graph the constant of the last product and the bias that is added to it are replaced, the class
 names in the metadata and the declared width of what follows go with them; nothing else is touched.
@@ -24,7 +24,15 @@ from softgeom.writing import whole
 
 
 def write_layer(layer: SoftmaxLayer, path: Path, about: dict[str, str]) -> None:
-    """``weight`` (C, d), ``bias`` (C,) and, in the header, the class names as a JSON list."""
+    """``weight`` (C, d), ``bias`` (C,) and, in the header, the class names as a JSON list; as
+    ``.npz`` W, b and tokens.
+    """
+    if path.suffix == ".npz":
+        held = {"W": layer.W, "b": layer.b, "tokens": layer.tokens}
+        given = {name: np.asarray(value) for name, value in held.items() if value is not None}
+        with whole(path) as fresh, fresh.open("wb") as file:
+            np.savez(file, allow_pickle=False, **given)  # type: ignore[arg-type]
+        return
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 

@@ -17,11 +17,11 @@ from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Witne
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up
-from softgeom.bottleneck.widening import widen
+from softgeom.bottleneck.widening import turning_bounds, widen
 from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
-from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
+from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
 
 _SHOWN = 12  # captors and rivals by name
 
@@ -129,6 +129,7 @@ def explanation(found: Scan, t: int) -> list[str]:
             f"least its own: {listed}"
         )
         lines += [f"  it never wins {one.features.condition()}, proven too" for one in found.wider]
+        lines += _needed_bound(found, t)
         lines.append(f"  so some captor always leads it by at least {-finding.margin:.4g}")
         lines.append(
             f"  and its probability never exceeds {up(100 * found.ceiling(t))}% "
@@ -172,6 +173,18 @@ def explanation(found: Scan, t: int) -> list[str]:
             f"{escape_token(layer.token(nearest))!r} is said instead"
         )
     return lines
+
+
+def _needed_bound(found: Scan, t: int) -> list[str]:
+    """The smallest box in which a class that needs a bound can win, from both sides."""
+    box, everywhere = found.features, Unbounded()
+    if not isinstance(box, Box) or any(one.features == everywhere for one in found.wider):
+        return []
+    if np.ndim(box.high) or box.low != -np.asarray(box.high):
+        return []
+    lost, free = turning_bounds(found.layer, t, float(np.asarray(box.high)))
+    wins = f"; it wins somewhere within {up(free)}" if np.isfinite(free) else ""
+    return [f"  it never wins for features up to {down(lost)}{wins}, both certified"]
 
 
 def _way_out(found: Scan, t: int) -> list[str]:

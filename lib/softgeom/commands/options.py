@@ -15,16 +15,19 @@ import sys
 import tokenize
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
 from softgeom.checkpoints import Head, classes_in_script, load_head
+from softgeom.checkpoints.activation import INTERVALS, named_activation
 from softgeom.checkpoints.released import RELEASED
 from softgeom.layer import Ball, Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.parallel import Backend
 
+AFTER = {name.lower(): name for name in INTERVALS}
 BOUND = 100.0  # the paper's
 KINDS = ("box", "auto", "norm", "ball", "unbounded")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
@@ -236,6 +239,11 @@ def add_features(parser: argparse.ArgumentParser) -> None:
         help="lower bound of the box where it differs, such as -0.2785 after Swish",
     )
     features.add_argument(
+        "--after",
+        choices=sorted(AFTER),
+        help="the step before the layer, which a file of tensors does not show: its range",
+    )
+    features.add_argument(
         "--inputs", type=Path, help=".npy file (n, features): report how far real features reach"
     )
 
@@ -296,6 +304,11 @@ def read_head(options: argparse.Namespace, model: str | None = None) -> Head:
 
 def read_features(options: argparse.Namespace, head: Head) -> tuple[FeatureSet, str | None]:
     """The feature set that the options ask for, and why, where the model decided it."""
+    if options.after is not None:
+        if options.features != "box" or options.low is not None:
+            raise ValueError("--after says where the features lie: leave --features and --low out.")
+        step = named_activation(AFTER[options.after])
+        return replace(head, activation=step, features=None).feature_set(options.bound or BOUND)
     return feature_set(head, options.features, options.bound, options.low)
 
 

@@ -36,7 +36,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         required=True,
-        help="new file: .onnx from an ONNX model, .safetensors (the layer) from any",
+        help="new file: .onnx from an ONNX model, .npz or .safetensors (the layer) from any",
     )
     parser.add_argument(
         "--results", help="folder of a finished scan of this model, instead of scanning now"
@@ -132,8 +132,8 @@ def prune_model(
 def _check_out(out: Path, model: str) -> None:
     if out.exists():
         raise ValueError(f"--out {out} exists: name a new file.")
-    if out.suffix not in {".onnx", ".safetensors"}:
-        raise ValueError(f"--out {out}: write .onnx or .safetensors.")
+    if out.suffix not in {".npz", ".onnx", ".safetensors"}:
+        raise ValueError(f"--out {out}: write .onnx, .npz or .safetensors.")
     source = model_file(model)
     if out.suffix == ".onnx" and (source is None or source.suffix != ".onnx"):
         raise ValueError(f"{model} is not an ONNX model: write .safetensors.")

@@ -32,7 +32,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         required=True,
-        help="new file: .onnx from an ONNX model with a bias, .safetensors from any",
+        help="new file: .onnx from an ONNX model with a bias, .npz or .safetensors from any",
     )
     parser.set_defaults(run=run)
 
@@ -98,7 +98,7 @@ def _write(
             zeros = np.zeros(layer.classes, layer.W.dtype)
             layer = SoftmaxLayer(layer.W, zeros, layer.tokens)
         write_onnx(source, out, layer, weight)
-    elif out.suffix == ".safetensors":
+    elif out.suffix in {".npz", ".safetensors"}:
         write_layer(layer, out, {"repaired_from": model, "method": method})
     else:
-        raise ValueError(f"--out {out}: write .onnx or .safetensors.")
+        raise ValueError(f"--out {out}: write .onnx, .npz or .safetensors.")
