@@ -225,7 +225,9 @@ def measure(subject: Subject) -> dict[str, object]:
             "names": _names(subject, where),
             "set": summary["feature_set"].replace("|", "/"),
             **{verdict: f"{count:,}" for verdict, count in summary["counts"].items()},
-            "whatever the features": summary["unargmaxable_also"].get("whatever the features", 0),
+            "whatever the features": str(
+                summary["unargmaxable_also"].get("whatever the features", 0)
+            ),
         }
 
 
