@@ -144,6 +144,7 @@ def ask_model(
     features: str | FeatureSet | None = None,
     bound: float | None = None,
     low: float | None = None,
+    after: str | None = None,
     seed: int = 0,
     n_jobs: int = 1,
     out: str | Path | None = None,
@@ -166,7 +167,7 @@ def ask_model(
         Which experts can be among a router's top K?
     sample, size : int, optional
         So many random sets of ``size`` (2) classes for ``order``, ``together`` or ``on``.
-    features, bound, low
+    features, bound, low, after
         As for ``softgeom.scan``; default the box, for ``together`` without bias the unit ball.
     seed, n_jobs : int
         Of the random sets; workers.
@@ -199,6 +200,7 @@ def ask_model(
         features=features,
         bound=bound,
         low=low,
+        after=after,
         seed=seed,
         jobs=n_jobs,
         out=None if out is None else str(out),

@@ -50,6 +50,7 @@ class Options(LayerOptions, total=False):
     features: str | FeatureSet
     bound: float | None
     low: float | None
+    after: str | None
 
 
 class WorkOptions(TypedDict, total=False):
@@ -73,6 +74,7 @@ def question(
     features: str | FeatureSet = "box",
     bound: float | None = None,
     low: float | None = None,
+    after: str | None = None,
     **layer: Unpack[LayerOptions],
 ) -> tuple[Head, FeatureSet, str | None]:
     """The layer of a model, where its inputs lie, and why, where the model decided that.
@@ -81,7 +83,7 @@ def question(
     ----------
     model, **layer
         As for `load_head`.
-    features, bound, low
+    features, bound, low, after
         As for `feature_set`.
 
     Raises
@@ -90,7 +92,7 @@ def question(
         When the model or the feature set cannot be used as asked.
     """
     head = load_head(model, **layer)
-    return (head, *feature_set(head, features, bound, low))
+    return (head, *feature_set(head, features, bound, low, after))
 
 
 def feature_set(
@@ -98,6 +100,7 @@ def feature_set(
     features: str | FeatureSet = "box",
     bound: float | None = None,
     low: float | None = None,
+    after: str | None = None,
 ) -> tuple[FeatureSet, str | None]:
     """The feature set that is asked for, and why, where the model decided it.
 
@@ -109,12 +112,21 @@ def feature_set(
         "box", "auto", "norm", "ball", "unbounded", or a set itself.
     bound, low : float, optional
         Of the box, or the radius of the ball; lower bound of the box where it differs.
+    after : str, optional
+        The step before the layer, where the model does not show it.
 
     Raises
     ------
     ValueError
         When an option is given that the chosen set has no use for: it would be dropped silently.
     """
+    if after is not None:
+        if features != "box" or low is not None:
+            raise ValueError("--after says where the features lie: leave --features and --low out.")
+        if after not in AFTER:
+            raise ValueError(f"after must be one of {', '.join(AFTER)}, not {after!r}.")
+        step = named_activation(AFTER[after])
+        return replace(head, activation=step, features=None).feature_set(bound or BOUND)
     named = features if isinstance(features, str) else "a set of its own"
     for name, given, fits in (
         ("--low", low, named == "box"),
@@ -304,12 +316,7 @@ def read_head(options: argparse.Namespace, model: str | None = None) -> Head:
 
 def read_features(options: argparse.Namespace, head: Head) -> tuple[FeatureSet, str | None]:
     """The feature set that the options ask for, and why, where the model decided it."""
-    if options.after is not None:
-        if options.features != "box" or options.low is not None:
-            raise ValueError("--after says where the features lie: leave --features and --low out.")
-        step = named_activation(AFTER[options.after])
-        return replace(head, activation=step, features=None).feature_set(options.bound or BOUND)
-    return feature_set(head, options.features, options.bound, options.low)
+    return feature_set(head, options.features, options.bound, options.low, options.after)
 
 
 def wider_sets(head: Head) -> list[FeatureSet]:

@@ -211,6 +211,7 @@ def scan_model(
     features: str | FeatureSet = "box",
     bound: float | None = None,
     low: float | None = None,
+    after: str | None = None,
     script: str | None = None,
     exact: Iterable[int | str] = (),
     out: str | Path | None = None,
@@ -243,6 +244,8 @@ def scan_model(
         Where the layer's inputs may lie; "auto" takes what the step before the layer allows.
     bound, low : float, optional
         Of the box (default 100 and its negative), or radius of the ball.
+    after : str, optional
+        The step before the layer, where the model does not show it, such as "relu".
     script : str, optional
         Decide the tokens that are written in this script alone, such as "CYRILLIC".
     exact : integers or tokens
@@ -273,6 +276,7 @@ def scan_model(
         features=features,
         bound=bound,
         low=low,
+        after=after,
         weight=weight,
         bias=bias,
         tokens=tokens,

@@ -54,7 +54,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Scan each; a model that cannot be read is a row that says why."""
-    sets = {"features": options.features, "bound": options.bound, "low": options.low}
+    sets = {
+        "features": options.features,
+        "bound": options.bound,
+        "low": options.low,
+        "after": options.after,
+    }
     rows, worst = _surveyed(listed(options.models), sets, asked.read_work(options), progress=True)
     if options.json:
         print(json.dumps(rows))
@@ -70,6 +75,7 @@ def survey_models(
     features: str | FeatureSet = "box",
     bound: float | None = None,
     low: float | None = None,
+    after: str | None = None,
     progress: bool = False,
     **work: Unpack[asked.WorkOptions],
 ) -> pd.DataFrame:
@@ -79,7 +85,7 @@ def survey_models(
     ----------
     models : path, name, or several
         Files, folders, hub ids or released models, or .txt files with one a line.
-    features, bound, low, progress, **work
+    features, bound, low, after, progress, **work
         As for ``softgeom.scan``.
 
     Returns
@@ -93,7 +99,7 @@ def survey_models(
         When a .txt file is not a text, or names no model.
     """
     named = [models] if isinstance(models, str | Path) else models
-    sets = {"features": features, "bound": bound, "low": low}
+    sets = {"features": features, "bound": bound, "low": low, "after": after}
     rows, _ = _surveyed(listed([str(m) for m in named]), sets, work, progress=progress)
     return _table(rows)
 
