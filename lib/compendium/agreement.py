@@ -98,15 +98,15 @@ def tellings(pages: Mapping[Path, str] | None = None) -> list[Telling]:
                     if value is not None:
                         # two runs of one training differ in the sixth digit
                         told = value if math.isclose(told, value, rel_tol=1e-5) else told
-                        place = f"results/{profile}, {other}"
-                        found.append(Telling(entry["id"], place, f"{told!r}", value))
-        patterns = [re.compile(_pattern(said)) for said in entry.get("said", ())]
+                        where = f"results/{profile}, {other}"
+                        found.append(Telling(entry["id"], where, f"{told!r}", value))
+        patterns = [re.compile(_pattern(wording)) for wording in entry.get("said", ())]
         for place in known:
             for pattern in patterns:
                 for match in pattern.finditer(place.text):
-                    value = _meant(entry["of"], place, match)
-                    told = next(group for group in match.groups() if group is not None)
-                    found.append(Telling(entry["id"], place.name, told, value))
+                    said = next(group for group in match.groups() if group is not None)
+                    meant = _meant(entry["of"], place, match)
+                    found.append(Telling(entry["id"], place.name, said, meant))
     return found
 
 

@@ -29,14 +29,20 @@ from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 
+MOST = 1000  # captives; of more a question each takes several times what their scan took
 FAR = 16.0  # times the extent of the scan's set: a box in which proofs tend to be without residual
 
 
-def widen(found: Scan, sets: Iterable[FeatureSet] = (Unbounded(),), **work: Any) -> Scan:
+def widen(
+    found: Scan, sets: Iterable[FeatureSet] = (Unbounded(),), *, every: bool = True, **work: Any
+) -> Scan:
     """The scan with proofs, over each further set, for unargmaxable classes that are so there. The
     scan's own set is skipped; ``work`` is as for `scan`: seed, n_jobs, backend, address, device.
+    Unless ``every`` is true, a scan of more than `MOST` captives comes back as it is.
     """
     lost = [f for f in found.findings if isinstance(f.evidence, Captors)]
+    if not every and len(lost) > MOST:
+        return found
     wider = []
     for features in sets:
         proven = _proven(found, features, lost, work) if features != found.features else []
@@ -52,6 +58,7 @@ def _proven(
     proven: dict[int, Finding] = {}
     for captives in _attempts(found, features, lost, proven, work):
         for f in captives:
+            assert isinstance(f.evidence, Captors)
             captors, bound = sharpened(found.layer, features, f.index, f.evidence)
             if bound <= 0:
                 proven[f.index] = replace(f, evidence=captors, margin=bound)

@@ -60,7 +60,7 @@ def _show(store: ArrayStore, asked: Asked) -> Shown:
 def _components(cursor: Cursor) -> dict[str, np.ndarray]:
     """Weight and bias of each affine component."""
     found: dict[str, np.ndarray] = {}
-    starts = []
+    starts: list[int] = []
     while len(starts) < _MOST and cursor.find(_NEXT):
         starts.append(cursor.at)
     for start, following in zip(starts, [*starts, cursor.end][1:], strict=True):

@@ -31,7 +31,7 @@ def write_layer(layer: SoftmaxLayer, path: Path, about: dict[str, str]) -> None:
         held = {"W": layer.W, "b": layer.b, "tokens": layer.tokens}
         given = {name: np.asarray(value) for name, value in held.items() if value is not None}
         with whole(path) as fresh, fresh.open("wb") as file:
-            np.savez(file, allow_pickle=False, **given)  # type: ignore[arg-type]
+            np.savez(file, allow_pickle=False, **given)
         return
     from safetensors import SafetensorError
     from safetensors.numpy import save_file

@@ -80,6 +80,7 @@ def open_traineddata(path: Path) -> Opened:
                 "softmax."
             )
         network = _read_node(parts[_LSTM], [0])
+        codes: list[tuple[int, ...]] | None
         if _UNICHARSET in parts and _RECODER in parts:
             letters, codes = _unichars(parts[_UNICHARSET]), _recoder(parts[_RECODER])
         else:
@@ -267,7 +268,8 @@ def _names(
     codes: list[tuple[int, ...]] | None, letters: list[str], classes: int, confirmed: bool
 ) -> tuple[list[str], str]:
     """A name for each code: the character that it is alone, or some of those that it is part of."""
-    alone, part = defaultdict(list), defaultdict(list)
+    alone: defaultdict[int, list[str]] = defaultdict(list)
+    part: defaultdict[int, list[str]] = defaultdict(list)
     spelled = [(n,) for n in range(len(letters))] if codes is None else codes
     for letter, written in zip(letters, spelled, strict=False):
         for code in {*written}:

@@ -55,6 +55,14 @@ def add(parser: argparse.ArgumentParser) -> None:
             "it can never win"
         ),
     )
+    parser.add_argument(
+        "--wider",
+        action="store_true",
+        help=(
+            "ask whether unargmaxable classes are so whatever the features, also where there are "
+            "more than 1,000"
+        ),
+    )
     parser.add_argument("--out", help="folder for the results (default: scans/NAME-FINGERPRINT)")
     parser.add_argument(
         "--fail-on",
@@ -99,7 +107,8 @@ def run(options: argparse.Namespace) -> int:
             progress=not options.quiet,
         )
         found = found.with_exact_weights(exact) if exact else found
-        found = widen(found, asked.wider_sets(head), **asked.read_work(options))
+        work = asked.read_work(options)
+        found = widen(found, asked.wider_sets(head), every=options.wider, **work)
         summary = summarise(
             found, head, str(options.model), why=why, seed=options.seed, inputs=inputs
         )
@@ -214,6 +223,7 @@ def scan_model(
     after: str | None = None,
     script: str | None = None,
     exact: Iterable[int | str] = (),
+    wider: bool = False,
     out: str | Path | None = None,
     weight: str | None = None,
     bias: Any = None,
@@ -250,6 +260,9 @@ def scan_model(
         Decide the tokens that are written in this script alone, such as "CYRILLIC".
     exact : integers or tokens
         Store exact rational weights for these classes.
+    wider : bool
+        Ask whether unargmaxable classes are so whatever the features, also where there are more
+        than 1,000 of them, which takes several times as long as their scan.
     out : path, optional
         Folder for verdicts, evidence, summary and card, as ``softgeom scan --out`` writes them.
     weight, bias, tokens, revision, without_bias, labels_confirmed
@@ -305,7 +318,7 @@ def scan_model(
         )
         found = found.with_exact_weights(numbers) if numbers else found
         work: Any = {"seed": seed, "n_jobs": n_jobs, "backend": backend, "address": address}
-        return widen(found, asked.wider_sets(head), **work, device=device)
+        return widen(found, asked.wider_sets(head), every=wider, **work, device=device)
 
     if out is None:
         return decide(checkpoint)

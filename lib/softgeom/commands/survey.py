@@ -126,7 +126,7 @@ def _surveyed(
                     checkpoint=folder / "blocks",
                     progress=progress,
                 )
-                found = widen(found, asked.wider_sets(head), **work)
+                found = widen(found, asked.wider_sets(head), every=False, **work)
                 seed = work.get("seed", 0)
                 summary = summarise(found, head, model, why=why, seed=seed, inputs=None)
                 found = write_results(folder, found, summary)

@@ -213,12 +213,12 @@ def _check_table(out: Path, table: pd.DataFrame) -> None:
         rows = _rows(out / TABLE)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{out / TABLE} is not a valid table ({str(error)[:80]}).") from None
-    for number, (theirs, ours) in enumerate(zip(rows, expected, strict=False)):
-        if theirs != ours:
-            what = "its header" if not number else f"row {number} (class {ours[0]})"
+    for number, (theirs, proven) in enumerate(zip(rows, expected, strict=False)):
+        if theirs != proven:
+            what = "its header" if not number else f"row {number} (class {proven[0]})"
             raise ValueError(
                 f"{out / TABLE} differs from the evidence in {what}: {theirs!r:.100} instead "
-                f"of {ours!r:.100}."
+                f"of {proven!r:.100}."
             )
     if len(rows) != len(expected):
         raise ValueError(
