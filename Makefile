@@ -62,7 +62,7 @@ endif
 
 export PYTHONNOUSERSITE := 1
 export PYTHONHASHSEED := 0
-unexport JUPYTER_PATH PYTHONPATH
+unexport JUPYTER_PATH PYTHONPATH PYTHONDONTWRITEBYTECODE# without bytecode each process compiles its packages anew, for twenty seconds
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

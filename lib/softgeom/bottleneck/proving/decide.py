@@ -43,7 +43,8 @@ def decide_class(
     problem: Problem, checker: Checker, t: int, z: NDArray[np.floating], rivals: NDArray[np.intp]
 ) -> tuple[Evidence, float, int]:
     """`decide` for class t: from ``z`` (D,) and a working set of ``rivals`` (k,)."""
-    known = t * problem.classes + rivals
+    # where scores overflow, a search may have named the class among its own rivals
+    known = t * problem.classes + rivals[rivals != t]
     evidence, bound, step = decide(problem, checker, wins(t), z, known)
     if isinstance(evidence, Comparisons):
         return Captors(evidence.below, evidence.weights), bound, step
