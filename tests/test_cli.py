@@ -40,8 +40,12 @@ def test_scan_writes_verdicts_summary_and_evidence(model, tmp_path, capsys) -> N
         "steps",
         "margin",
         "radius",
+        "holds",
     ]
     assert table.token[3] == "t3"
+    lost = table[table.verdict == "unargmaxable"]
+    assert set(lost.holds) <= {"whatever the features", "up to 100"}
+    assert table.holds.notna().sum() == len(lost)
     summary = json.loads((out / "summary.json").read_text())
     assert summary["counts"]["unargmaxable"] == int((table.verdict == "unargmaxable").sum()) > 0
     assert summary["feature_set"] == "|x| <= 100"
