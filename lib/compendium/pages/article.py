@@ -80,10 +80,7 @@ def sections(found: Iterable[Finding], profile: str) -> dict[str, tuple[str, Seq
         )
     )
     pair = np.array([-1.0, 1.0])
-    off = max(
-        evidence[id]["error"]
-        for id in ("002-ov-circuit", "002-sum-over-heads", "002-residual-stream")
-    )
+    off = evidence["002-ov-circuit"]["error"]
     return {
         "At the exit": (
             (
@@ -151,7 +148,7 @@ def sections(found: Iterable[Finding], profile: str) -> dict[str, tuple[str, Seq
                         "formulas of the notes fail as printed, both for a lost transpose."
                     ),
                     ("thousandth", "millionth", "rounding"),
-                    claim="002-residual-stream",
+                    claim="002-ov-circuit",
                 ),
             ),
         ),

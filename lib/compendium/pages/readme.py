@@ -84,7 +84,10 @@ class _Renderer:
         committed in place of a run at hand.
         """
         run = self.run(name)
-        if self.runs is not None and (name not in self.runs or key not in run.record[kind]):
+        here = run.record[kind].get(key)
+        # a value that a small run could not measure has its text alone
+        unknown = here is None or (kind == "values" and "value" not in here)
+        if self.runs is not None and (name not in self.runs or unknown):
             return committed(name), True
         return run, False
 
