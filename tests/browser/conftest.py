@@ -149,6 +149,7 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     from compendium import paths, runner
     from compendium.pages import report
+    from compendium.profiles import COMMITTED
 
     root = tmp_path_factory.mktemp("compendium")
     for name in (
@@ -176,7 +177,9 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
     for kind in ("results", "figures"):
         (root / kind).mkdir()
-        (root / kind / "default").symlink_to(repository / kind / "default")  # the README shows them
+        # what the README and the answers show
+        for profile in COMMITTED:
+            (root / kind / profile).symlink_to(repository / kind / profile)
     # and what each target costs
     (root / "results" / "bench").symlink_to(repository / "results" / "bench")
     (root / "build").mkdir()
