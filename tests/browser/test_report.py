@@ -68,12 +68,13 @@ def test_every_page_is_linked_and_nothing_it_links_to_is_missing(site):
 
 
 def test_the_front_page_answers_and_leads_to_the_evidence(open_page, screenshot):
-    tab = open_page("index")
-    answers = tab.locator("section:has(> h2) img")
+    answers = open_page("answers").locator("section:has(> h2) img")
     assert answers.count() >= 4
     assert all(answers.nth(k).get_attribute("alt") for k in range(answers.count()))
+    tab = open_page("index")
+    assert tab.locator("article img").first.get_attribute("alt")
     screenshot(tab, "report_front")
-    tab.locator("article").get_by_role("link", name="register of claims").click()
+    tab.locator("article").get_by_role("link", name="claim", exact=True).click()
     tab.locator("article h1", has_text="Register of claims").wait_for()
     rows = tab.locator("details.claim")
     shown = rows.locator("visible=true")
@@ -176,7 +177,7 @@ def test_the_theme_switch_reaches_explorers_and_pictures(open_page, screenshot):
 
 
 def test_a_figure_is_enlarged_by_click_and_by_keyboard(open_page, screenshot):
-    tab = open_page("index", **PHONE)
+    tab = open_page("answers", **PHONE)
     picture = tab.locator("article img").first
     large = tab.locator("dialog.enlarged img")
     picture.click()
@@ -194,7 +195,7 @@ def test_a_figure_is_enlarged_by_click_and_by_keyboard(open_page, screenshot):
 
 def test_a_layer_is_scanned_inside_the_site(open_page, screenshot):
     tab = open_page("index")
-    tab.locator("article").get_by_role("link", name="scan your own head here").click()
+    tab.locator("article").get_by_role("link", name="Scan yours").click()
     frame = tab.frame_locator("iframe.explorer")
     frame.get_by_role("button", name="Try it").click()
     frame.get_by_role("button", name="Scan", exact=True).click()
