@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from softgeom.bottleneck import widening
 from softgeom.bottleneck.certifying.folder import verify_folder, write_folder
 from softgeom.bottleneck.certifying.verdict import EvidenceError
 from softgeom.bottleneck.scan_result import Scan
@@ -36,6 +37,15 @@ def test_as_many_are_lost_without_a_bound_as_a_scan_without_one_finds(bias):
     assert 0 < len(lost) <= found.counts["unargmaxable"]
     assert (len(lost) < found.counts["unargmaxable"]) == bias
     assert found.verify()
+
+
+def test_many_captives_are_asked_for_more_only_on_request(monkeypatch):
+    found = scan(crowd(), features=Box(3.0))
+    monkeypatch.setattr(widening, "MOST", found.counts["unargmaxable"] - 1)
+    assert widen(found, every=False).wider == ()
+    assert widen(found).wider
+    monkeypatch.setattr(widening, "MOST", found.counts["unargmaxable"])
+    assert widen(found, every=False).wider
 
 
 def test_the_table_says_the_weakest_condition(found):

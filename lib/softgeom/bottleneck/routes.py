@@ -131,8 +131,8 @@ def surviving(
     except Exception as fault:
         text = f"{route} failed ({type(fault).__name__}: {fault})"
         logger.warning("%s for %d classes: others try", text, len(classes))
-        for t in classes:
-            if faults is not None:
+        if faults is not None:
+            for t in classes:
                 faults.setdefault(t, []).append(text)
 
 

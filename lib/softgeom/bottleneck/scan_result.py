@@ -84,7 +84,8 @@ class Scan:
     def __contains__(self, class_: object) -> bool:
         """Whether a class was asked about, by number or by token."""
         if isinstance(class_, str):
-            return any(self.layer.token(t) == class_ for t in self) and bool(self.layer.tokens)
+            tokens = self.layer.tokens
+            return tokens is not None and any(tokens[t] == class_ for t in self)
         return isinstance(class_, int | np.integer) and int(class_) in self._position
 
     @overload

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from compendium import book, style
+from compendium import book, runs, style
 from compendium.pages import readme
 
 
@@ -41,6 +41,15 @@ def test_the_largest_committed_profile_is_shown(recorded, compendium):
     run.value("count", 7)
     run.save()
     assert readme.render("<!-- value: 10_demo/count -->old<!-- /value -->").count("-->7<") == 1
+
+
+def test_a_value_that_the_run_at_hand_could_not_measure_is_the_committed_one(recorded, compendium):
+    run = book.open_book("10_demo", {"profile": "smoke"})
+    run.value("count", None, about="nothing to count")
+    run.save()
+    shown = [runs.committed("10_demo", ("smoke",))]
+    page = readme.render("<!-- value: 10_demo/count | ,.0f -->old<!-- /value -->", shown=shown)
+    assert "-->12,346 (committed)<!--" in page
 
 
 def test_costs_are_those_measured(compendium):

@@ -148,19 +148,6 @@ class Checker:
         lead = None if placed is None else self._exact_lead(order, *placed, None)
         return None if lead is None or lead <= 0 else lead * Fraction(2) ** self._units.margins
 
-    def not_beaten(self, t: int, point: NDArray[Any]) -> NDArray[np.intp]:
-        """The rivals that class t does not beat at a point of the set (d,), strongest first."""
-        placed = self._place(point)
-        if placed is None:
-            return np.zeros(0, np.intp)
-        z, y, error = placed
-        close = np.flatnonzero(~(y < y[t] - 2 * error))
-        x = self._features.features_exactly(z)
-        logits = {int(i): _exact_logit(self._layer, int(i), x) for i in {t, *close.tolist()}}
-        own = logits.pop(t)
-        stronger = sorted((i for i in logits if logits[i] >= own), key=lambda i: -logits[i])
-        return np.array(stronger, dtype=np.intp)
-
     def logits(self, x: NDArray[Any]) -> NDArray[np.float64]:
         """``W x + b`` (C,) in float64, by blocks of rows."""
         return _float_logits(self.layer, x.astype(np.float64))
