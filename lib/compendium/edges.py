@@ -5,7 +5,8 @@
   f-strings included;
 * every notebook whose results it reads: by the name in `load_table`, `load_record`, `load_sources`,
   `find_results`, and by the name of the maker in a `recall` of a module that it reaches; a name
-  that is computed (`load_record(name, ...)`) stands for all other notebooks.
+  that is computed (`load_record(name, ...)`) stands for all other notebooks;
+* the folder of raw data, when the notebook or a module that it reaches looks for anything there.
 
 `python -m compendium edges` draws the graph, and with `--check` compares it with what executed
 notebooks were seen to read.
@@ -22,6 +23,8 @@ from pathlib import Path
 from compendium import codebase
 
 _READERS = {"load_table", "load_record", "load_sources", "find_results"}
+_PATHS = "compendium.paths"
+_FINDERS = {"find_data", "data_dir"}  # of raw data
 _FILES_OF = {"compendium.findings": ("claims/*.yaml",)}  # what a module reads beyond data/reference
 
 
@@ -31,6 +34,7 @@ class Needs:
 
     files: tuple[str, ...]  # relative to the top folder: modules and reference data
     notebooks: tuple[str, ...]  # whose results are read
+    raw_data: bool = False  # whether it looks for raw data
 
 
 def derive(root: Path) -> dict[str, Needs]:
@@ -57,7 +61,9 @@ def needs_of(root: Path, name: str) -> Needs:
     read = _read_by(tree, names) | set().union(
         *(_makers(module, names) for module in modules.values())
     )
-    return Needs(tuple(sorted(files)), tuple(sorted(read - {name})))
+    looking = (codebase.parse(path) for module, path in modules.items() if module != _PATHS)
+    looks = any(map(_looks_for_data, (tree, *looking)))
+    return Needs(tuple(sorted(files)), tuple(sorted(read - {name})), looks)
 
 
 def _names(root: Path) -> tuple[str, ...]:
@@ -84,6 +90,10 @@ def _makers(path: Path, names: tuple[str, ...]) -> set[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value in names
     }
+
+
+def _looks_for_data(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.Call) and _called(node) in _FINDERS for node in ast.walk(tree))
 
 
 def _called(node: ast.Call) -> str:

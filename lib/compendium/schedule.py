@@ -370,8 +370,10 @@ def _ways_to_the_end(
 
 
 def _stamp(names: tuple[str, ...], profile: str) -> str:
-    """Changes whenever a file changes that any notebook may need, or an executed one is gone."""
-    root, found = paths.root(), [",".join(names)]
+    """Changes whenever a file changes that any notebook may need, raw data among them, or an
+    executed one is gone.
+    """
+    root, found = paths.root(), [",".join(names), paths.data_stamp()]
     patterns = ["lib/**/*.py", "notebooks/*.ipynb", "params/**/*.yaml", "claims/*.yaml"]
     for pattern in (*patterns, "data/reference/*", f"executed/{profile}/*.ipynb"):
         for path in sorted(root.glob(pattern)):

@@ -19,7 +19,8 @@ from compendium.keeping import write_json
 
 
 def inputs(name: str, profile: str) -> dict[str, str]:
-    """What a notebook needs: each parameter with its value, each file with a hash of what it says.
+    """What a notebook needs: each parameter with its value, each file with a hash of what it says,
+    the folder of raw data where it looks there.
 
     Raises
     ------
@@ -34,6 +35,8 @@ def inputs(name: str, profile: str) -> dict[str, str]:
         f"parameter {key}": json.dumps(value, ensure_ascii=False)
         for key, value in parameters.read(name, profile).items()
     }
+    if needs.raw_data:
+        given["the folder of raw data (DATA)"] = paths.data_stamp()
     return given | {file: _digest(_path(file)) for file in files}
 
 

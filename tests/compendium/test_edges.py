@@ -132,3 +132,16 @@ def test_why_tells_of_kept_things(clone):
     )
     (clone / "lib" / "demo" / "far.py").write_text("ANSWER = 43\n")
     assert "would be computed again: demo.far changed" in why.explain("01_models", "smoke")
+
+
+def test_a_notebook_that_looks_for_raw_data_runs_again_when_there_is_more(clone, write_notebook):
+    cell = 'seed: int = 0  # seed\nprofile: str = "lab"'
+    write_notebook("12_data", cell, "from demo.found import reviews")
+    (clone / "params" / "12_data.yaml").write_text("seed: 0\n")
+    reader = "from compendium import paths\nREVIEWS = lambda: paths.find_data('imdb')\n"
+    (clone / "lib" / "demo" / "found.py").write_text(reader)
+    before = {name: why.inputs(name, "smoke") for name in ("01_models", "12_data")}
+    (clone / "data" / "raw" / "imdb").mkdir(parents=True)
+    (clone / "data" / "raw" / "imdb" / "train.parquet").write_bytes(b"reviews")
+    changed = {name for name in before if why.inputs(name, "smoke") != before[name]}
+    assert changed == {"12_data"}
