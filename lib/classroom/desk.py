@@ -22,19 +22,8 @@ LESSONS = {
 
 
 def check(name: str, answer: Any) -> Feedback:
-    """Judge an answer to an exercise.
-
-    Parameters
-    ----------
-    name : str
-        Lesson and number, such as "rankings-3".
-    answer : anything
-        What the learner wrote; whatever it is, the result is a sentence and no error.
-
-    Raises
-    ------
-    ValueError
-        When there is no exercise of that name.
+    """Judge an answer to an exercise ("rankings-3"), whatever it is: the result is a sentence and
+    no error. ValueError when there is no exercise of that name.
     """
     exercise = _find(name, "EXERCISES")
 
@@ -54,14 +43,8 @@ def check(name: str, answer: Any) -> Feedback:
 
 def reveal(name: str, guess: Any) -> Feedback:
     """Compare a prediction, such as "rankings-guess", with what the library finds, and answer it:
-    right, or the misconception behind it.
-
-    Without a guess nothing is revealed. A guess is answered and not judged: `right` stays None.
-
-    Raises
-    ------
-    ValueError
-        When there is no prediction of that name.
+    right, or the misconception behind it. Without a guess nothing is revealed. A guess is answered
+    and not judged: `right` stays None. ValueError when there is no prediction of that name.
     """
     prediction = _find(name, "PREDICTIONS")
     invitation = "Write a guess first, any guess: you will remember the answer better for it."
@@ -77,36 +60,23 @@ def reveal(name: str, guess: Any) -> Feedback:
 
 def veil(explorer: Any, until: str) -> Any:
     """The explorer, hiding its counts and verdicts until `until` was answered, a prediction or an
-    exercise; see `classroom.veils`.
-
-    Raises
-    ------
-    ValueError
-        When there is neither a prediction nor an exercise of that name.
+    exercise; see `classroom.veils`. ValueError when there is neither of that name.
     """
     _find(until, "PREDICTIONS", "EXERCISES")
     return veils.veil(explorer, until)
 
 
 def after(name: str, show: Callable[[], Any]) -> Any:
-    """What `show()` returns once the prediction `name` was made, an invitation to guess until then.
-
-    Raises
-    ------
-    ValueError
-        When there is no prediction of that name.
+    """What `show()` returns once the prediction `name` was made, an invitation to guess until then;
+    ValueError when there is no prediction of that name.
     """
     _find(name, "PREDICTIONS")
     return veils.after(name, show)
 
 
 def hint(name: str, number: int = 1) -> Feedback:
-    """Give the hint of that number (from 1) for an exercise.
-
-    Raises
-    ------
-    ValueError
-        When there is no exercise of that name.
+    """Give the hint of that number (from 1) for an exercise; ValueError when there is none of that
+    name.
     """
     hints = _find(name, "EXERCISES").hints
     if number not in range(1, len(hints) + 1):

@@ -18,17 +18,9 @@ class ReadingError(Exception):
 
 @dataclass(frozen=True)
 class Feedback:
-    """What the learner sees: a sentence or two, shown as Markdown in a notebook.
-
-    Attributes
-    ----------
-    text : str
-        The sentences, with formulas between dollar signs.
-    right : bool or None
-        Whether the answer was right; None where nothing was judged (no answer yet, a hint, a
-        prediction).
-    heading : str
-        What stands in front of the text.
+    """What the learner sees: a sentence or two with formulas between dollar signs, shown as
+    Markdown in a notebook behind a heading. `right` is None where nothing was judged (no answer
+    yet, a hint, a prediction).
     """
 
     text: str
@@ -44,18 +36,8 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Exercise:
-    """One task of a lesson.
-
-    Attributes
-    ----------
-    read : callable
-        From what was written to a value; raises `ReadingError`.
-    find_fault : callable
-        From a value to a sentence about what is wrong with it, or None when it is right.
-    remark : callable
-        From a right value to a sentence about what it shows.
-    hints : tuple of str
-        From a nudge to nearly everything.
+    """One task of a lesson: how it is read (raises `ReadingError`), what is wrong with a value
+    (None when it is right), what a right one shows, and hints from a nudge to nearly everything.
     """
 
     read: Callable[[Any], Any]
@@ -66,17 +48,9 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A guess before a reveal.
-
-    Attributes
-    ----------
-    read : callable
-        As in `Exercise`.
-    compare : callable
-        From a guess to a sentence with the guess and what the library finds.
-    answer : callable
-        From a guess to a sentence about the guess: why it is right, or the thought that probably
-        led to it and where that goes wrong.
+    """A guess before a reveal: how it is read; a sentence with the guess and what the library
+    finds; and one about the guess, why it is right, or the thought that probably led to it and
+    where that goes wrong.
     """
 
     read: Callable[[Any], Any]

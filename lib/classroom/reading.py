@@ -30,11 +30,8 @@ _DEEPEST = 3  # lists inside lists
 def simplified(answer: Any) -> Any:
     """The answer as the readers take it: an array without axes is its number, a range its list.
 
-    Raises
-    ------
-    ReadingError
-        For what no lesson asks for and no reader should walk through: hidden entries, lists nested
-        deeply, more entries than anybody writes.
+    ReadingError for what no lesson asks for and no reader should walk through: hidden entries,
+    lists nested deeply, more entries than anybody writes.
     """
     if answer is np.ma.masked or np.ma.is_masked(answer):
         raise ReadingError("Some entries are hidden by a mask: write them out.")

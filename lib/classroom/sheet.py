@@ -58,17 +58,9 @@ def page(name: str = "", explanation: str = "") -> str:
 
 
 def export(path: str | Path, name: str = "", explanation: Any = "") -> Feedback:
-    """Write the sheet to a file, for the teacher; whatever goes wrong, the result is a sentence and
-    no error.
-
-    Parameters
-    ----------
-    path : str or path
-        A name that ends in .html; a file of that name is replaced.
-    name : str
-        Whose answers they are.
-    explanation : str
-        What the learner says to the lesson's last question; while it is `...` nothing is written.
+    """Write the sheet of a learner to a file whose name ends in .html (one that is there is
+    replaced), for the teacher, with what is said to the lesson's last question; while that is `...`
+    nothing is written. Whatever goes wrong, the result is a sentence and no error.
     """
     trouble = "I cannot write that."
     if explanation is ...:

@@ -68,12 +68,8 @@ class Telling:
 
 
 def quantities() -> list[dict[str, Any]]:
-    """The entries of `quantities.yaml`.
-
-    Raises
-    ------
-    ValueError
-        When an entry has an unknown field, lacks one, or has the name of another.
+    """The entries of `quantities.yaml`; ValueError when one has an unknown field, lacks one, or has
+    the name of another.
     """
     path = paths.root() / "data" / "reference" / "quantities.yaml"
     entries = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else []
@@ -175,12 +171,7 @@ def places(pages: Mapping[Path, str] | None = None) -> Iterator[Place]:
 
 def render(pages: Mapping[Path, str] | None = None) -> str:
     """The committed list as CSV, `data/reference/quantity_places.csv`: each quantity, and every
-    place that tells it.
-
-    Parameters
-    ----------
-    pages
-        Pages as they will be written, where they differ from what lies there.
+    place that tells it; `pages` go before what lies at their paths.
     """
     told = dict.fromkeys((one.quantity, one.place) for one in tellings(pages))
     text = io.StringIO()

@@ -57,23 +57,11 @@ _PACKAGES = (
 
 
 def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source] = ()) -> Run:
-    """Open the record of a notebook.
+    """Open the record of a notebook by its name (`10_braid_counts`). Of its `globals()` the names
+    are recorded that its cell tagged `parameters` assigns, and `profile` is read; one stand-in
+    among the sources of its data sends all results to the subfolder `stand-in`.
 
-    Parameters
-    ----------
-    name
-        Name of the notebook, such as `10_braid_counts`.
-    variables
-        The notebook's `globals()`; the names assigned in its cell tagged `parameters` are recorded,
-        and `profile` is read.
-    sources
-        Where its data came from. One stand-in among them sends all results to the `stand-in`
-        subfolder.
-
-    Raises
-    ------
-    ValueError
-        When a parameter of the notebook is missing from `variables`.
+    ValueError when a parameter of the notebook is missing from `variables`.
     """
     reads.record_reads()
     names = parameter_defaults(paths.notebook(name))
@@ -138,16 +126,8 @@ class Run:
         sources: Iterable[Source] | None = None,
     ) -> None:
         """Write a figure as PNG and, outside the smoke profile, as PDF, with its data sources
-        printed under it and its parameters in the metadata.
-
-        Parameters
-        ----------
-        name, fig
-            The figure, and what its file is called after the notebook.
-        caption, alt
-            What stands beside it, and what somebody who cannot see it needs to know.
-        sources
-            What *it* shows, where that is not all that the notebook read.
+        printed under it and its parameters in the metadata. `alt` is what somebody who cannot see
+        it needs to know, `sources` what *it* shows, where that is not all that the notebook read.
         """
         from compendium import style
 
@@ -183,20 +163,11 @@ class Run:
 
     def claim(self, id: str, **evidence: Any) -> None:
         """Judge a claim of the register by its rule from the evidence; record verdict, evidence and
-        finding, and show verdict and finding, wherever in a cell the call stands.
+        finding, and show verdict and finding, wherever in a cell the call stands. Evidence is a
+        number, truth value or text for each name of the rule; None where something could not be
+        measured.
 
-        Parameters
-        ----------
-        id
-            Of a claim in `claims/*.yaml`.
-        **evidence
-            A number, truth value or text for each name of its rule; None where something could not
-            be measured.
-
-        Raises
-        ------
-        ValueError
-            When the register has no such claim, or evidence is missing, misspelt or NaN.
+        ValueError when the register has no such claim, or evidence is missing, misspelt or NaN.
         """
         judgement = claims.load()[id].rule.judge(id, evidence, stand_in=self.stand_in)
         self._claims[id] = judgement
@@ -207,13 +178,9 @@ class Run:
         return self._claims[id].verdict
 
     def conclude(self, seen: str) -> None:
-        """Write the record, and show what was seen as the notebook's last words.
-
-        Parameters
-        ----------
-        seen
-            Markdown, its numbers and verdicts filled in by the caller, so that it is true of this
-            run, whatever data it read.
+        """Write the record, and show as the notebook's last words what was seen: Markdown, its
+        numbers and verdicts filled in by the caller, so that it is true of this run, whatever data
+        it read.
         """
         self.save()
         _show(f"## What we see\n\n{seen.strip()}")
@@ -295,12 +262,8 @@ def parameter_defaults(notebook: Path) -> dict[str, Any]:
 
 def find_results(name: str, profile: str) -> Path:
     """Folder of a notebook's results: what ran last in this clone, else the committed run; the
-    profile first, then what it builds on.
-
-    Raises
-    ------
-    FileNotFoundError
-        When the notebook has never run: the message says how to run it.
+    profile first, then what it builds on. FileNotFoundError when the notebook has never run: the
+    message says how to run it.
     """
     for other in profiles.lineage(profile):
         execution = paths.executed_dir(other) / f"{name}.json"
@@ -318,12 +281,8 @@ def find_results(name: str, profile: str) -> Path:
 
 
 def load_table(name: str, table: str, profile: str) -> pd.DataFrame:
-    """A table that an earlier notebook recorded.
-
-    Raises
-    ------
-    FileNotFoundError
-        When the notebook never ran, or recorded no such table (the message lists those it has).
+    """A table that an earlier notebook recorded. FileNotFoundError when the notebook never ran, or
+    recorded no such table (the message lists those it has).
     """
     path = find_results(name, profile) / f"{table}.csv"
     if not path.is_file():

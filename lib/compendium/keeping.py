@@ -53,27 +53,16 @@ class Shelf(Generic[_T]):
     def keep(
         self, compute: Callable[..., _T], *arguments: Any, label: str, resumes: bool = False
     ) -> _T:
-        """`compute(*arguments)`, read where it is kept.
+        """`compute(*arguments)`, read where it is kept. `compute` is a function of a module in
+        `lib/` to which equal arguments (numbers, texts, arrays, containers and dataclasses of them)
+        give equal results; `label` names the entry for readers.
 
-        Parameters
-        ----------
-        compute
-            A function of a module in `lib/`; equal arguments must give equal results.
-        arguments
-            Numbers, texts, arrays, containers and dataclasses of them.
-        label
-            Names the entry for readers; letters, digits, dots, dashes and underscores.
-        resumes
-            Whether `compute` takes a keyword `checkpoint`: a path that it may write its state to
-            and read it from, so that a run that was killed goes on. The path carries the key: a run
-            never goes on from a state of other code.
+        With `resumes`, `compute` takes a keyword `checkpoint`: a path that it may write its state
+        to and read it from, so that a run that was killed goes on. The path carries the key: a run
+        never goes on from a state of other code.
 
-        Raises
-        ------
-        TypeError
-            When an argument cannot be described by its content.
-        OSError
-            When the folder cannot be written; the message names it, and nothing half-written stays.
+        TypeError when an argument cannot be described by its content; OSError when the folder
+        cannot be written: the message names it, and nothing half-written stays.
         """
         making = Making.of(compute, arguments)
         entry = self._entry(label, making.key)
@@ -99,20 +88,9 @@ class Shelf(Generic[_T]):
         return self.read(entry)
 
     def recall(self, label: str, maker: str) -> _T:
-        """What was kept last under a label.
-
-        Parameters
-        ----------
-        label
-            As given to `keep`.
-        maker
-            The notebook that keeps it, for the message.
-
-        Raises
-        ------
-        FileNotFoundError
-            When there is none, it is damaged, or the code that made it has changed: the message
-            says which, and what to run.
+        """What was kept last under a label by the notebook `maker`. FileNotFoundError when there is
+        none, it is damaged, or the code that made it has changed: the message says which, and what
+        to run.
         """
         pointer = self.folder / f"{label}.json"
         where = f"{self.folder.name}/{label}"

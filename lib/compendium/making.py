@@ -78,13 +78,8 @@ class Making:
 
 def describe(value: Any) -> Any:
     """What JSON can hold of a value: itself where it is short, its type, size and SHA-256 where it
-    is not.
-
-    Raises
-    ------
-    TypeError
-        For what has no content to describe (a path, a function, an open file) and no method
-        `fingerprint` that does.
+    is not. TypeError for what has no content to describe (a path, a function, an open file) and no
+    method `fingerprint` that does.
     """
     if value is None or isinstance(value, bool | int):
         return value

@@ -36,12 +36,8 @@ _ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==")
 
 
 def declared(extras: Iterable[str] | None = None, top: Path = TOP) -> dict[str, str]:
-    """Packages with their bounds: the core and some extras, or all of them.
-
-    Raises
-    ------
-    ValueError
-        When there is no such extra; the message lists those there are.
+    """Packages with their bounds: the core and some extras, or all of them; ValueError when there
+    is no such extra: the message lists those there are.
     """
     project: dict[str, Any] = tomllib.loads((top / "pyproject.toml").read_text(encoding="utf-8"))[
         "project"
@@ -58,12 +54,8 @@ def declared(extras: Iterable[str] | None = None, top: Path = TOP) -> dict[str, 
 
 
 def part(extras: Iterable[str], top: Path = TOP) -> str:
-    """The part of `requirements.lock` that the core and some extras want, with its hashes.
-
-    Raises
-    ------
-    ValueError
-        When a package is not in the lock: the message says how to renew it.
+    """The part of `requirements.lock` that the core and some extras want, with its hashes;
+    ValueError when a package is not in the lock: the message says how to renew it.
     """
     entries = _entries((top / "requirements.lock").read_text(encoding="utf-8"))
     found = {name for name in declared(extras, top) if name not in OUTSIDE_THE_LOCK}

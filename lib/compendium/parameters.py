@@ -35,13 +35,8 @@ class ParameterError(ValueError):
 
 
 def read(name: str, profile: str) -> dict[str, Any]:
-    """Parameters of one notebook in one profile, checked.
-
-    Raises
-    ------
-    ParameterError
-        When the file or the profile is missing, or a parameter is unknown, missing or of another
-        type than its default.
+    """Parameters of one notebook in one profile, checked. ParameterError when the file or the
+    profile is missing, or a parameter is unknown, missing or of another type than its default.
     """
     expected = defaults_of(paths.notebook(name))
     if INJECTED not in expected:
@@ -75,12 +70,7 @@ def read(name: str, profile: str) -> dict[str, Any]:
 
 def override(text: str, name: str) -> dict[str, Any]:
     """Values of `PARAMS="classes=500 dimensions=[2,4] sentence='two words'"`, checked against the
-    notebook.
-
-    Raises
-    ------
-    ParameterError
-        When the text is no list of NAME=VALUE, or a name or type does not fit.
+    notebook. ParameterError when the text is no list of NAME=VALUE, or a name or type does not fit.
     """
     expected = {
         key: value for key, value in defaults_of(paths.notebook(name)).items() if key != INJECTED
@@ -109,12 +99,8 @@ def override(text: str, name: str) -> dict[str, Any]:
 
 
 def defaults_of(notebook: Path) -> dict[str, Any]:
-    """Names and default values of a notebook's parameters.
-
-    Raises
-    ------
-    ParameterError
-        When there is no such notebook; the message lists those there are.
+    """Names and default values of a notebook's parameters; ParameterError when there is no such
+    notebook: the message lists those there are.
     """
     if not notebook.is_file():
         known = ", ".join(sorted(path.stem for path in notebook.parent.glob("*.ipynb")))
@@ -123,12 +109,8 @@ def defaults_of(notebook: Path) -> dict[str, Any]:
 
 
 def check(profile: str) -> None:
-    """Check every notebook's parameters in a profile.
-
-    Raises
-    ------
-    ParameterError
-        When parameters do not fit, or a file belongs to no notebook.
+    """Check every notebook's parameters in a profile; ParameterError when parameters do not fit, or
+    a file belongs to no notebook.
     """
     names = {path.stem for path in paths.notebook("x").parent.glob("[0-9]*.ipynb")}
     files = {path.stem for path in paths.params_file("x").parent.glob("*.yaml")}

@@ -19,13 +19,8 @@ _MARKERS = ("Makefile", "notebooks", "params")
 
 def root() -> Path:
     """Top folder of the compendium: `$SOFTGEOM_ROOT`, else the nearest parent of the working
-    directory or of this file.
-
-    Raises
-    ------
-    FileNotFoundError
-        When none of them is a clone of the repository (the library works without one; notebooks do
-        not).
+    directory or of this file. FileNotFoundError when none of them is a clone of the repository (the
+    library works without one; notebooks do not).
     """
     if chosen := os.environ.get("SOFTGEOM_ROOT"):
         return Path(chosen).expanduser().resolve()
@@ -40,13 +35,9 @@ def root() -> Path:
 
 
 def data_dir() -> Path:
-    """Folder of raw corpora and models: `$SOFTGEOM_DATA`, else `data/raw`.
-
-    Raises
-    ------
-    FileNotFoundError
-        When `$SOFTGEOM_DATA` names a folder that does not exist: a typing error must not turn into
-        stand-in data.
+    """Folder of raw corpora and models: `$SOFTGEOM_DATA`, else `data/raw`. FileNotFoundError when
+    `$SOFTGEOM_DATA` names a folder that does not exist: a typing error must not turn into stand-in
+    data.
     """
     chosen = os.environ.get("SOFTGEOM_DATA")
     if not chosen:

@@ -30,12 +30,8 @@ def is_override(profile: str) -> bool:
 
 
 def overridden(profile: str) -> str:
-    """The profile that a run with `PARAMS=` writes to: `own/smoke` for `smoke`.
-
-    Raises
-    ------
-    ValueError
-        For a profile that is not built in: what differs is stated in its own file.
+    """The profile that a run with `PARAMS=` writes to: `own/smoke` for `smoke`. ValueError for one
+    that is not built in: what differs is stated in its own file.
     """
     if profile not in BUILT_IN:
         raise ValueError(

@@ -34,14 +34,8 @@ class NotebookError(RuntimeError):
 
 def run(name: str, profile: str, overrides: str = "") -> Path:
     """Execute `notebooks/NAME.ipynb` into `executed/PROFILE/NAME.ipynb`; with overrides (`PARAMS=`)
-    into `executed/own/PROFILE/`.
-
-    Raises
-    ------
-    ParameterError
-        When the parameters do not fit; nothing has run then.
-    NotebookError
-        When a cell raised or the kernel died.
+    into `executed/own/PROFILE/`. ParameterError when the parameters do not fit (nothing has run
+    then), NotebookError when a cell raised or the kernel died.
     """
     values, needed = parameters.read(name, profile), profile
     if changed := parameters.override(overrides, name):

@@ -72,12 +72,8 @@ def ran(profile: str) -> list[str]:
 
 
 def committed(name: str, profiles: tuple[str, ...] = SHOWN) -> NotebookRun:
-    """The committed run of a notebook.
-
-    Raises
-    ------
-    KeyError
-        When there is none: the message says how to make one.
+    """The committed run of a notebook; KeyError when there is none: the message says how to make
+    one.
     """
     for profile in profiles:
         for aside in ("", STAND_IN):

@@ -49,24 +49,13 @@ class _Running:
 
 
 def run(names: Iterable[str], profile: str, jobs: int, overrides: str = "") -> int:
-    """Run notebooks that are not up to date, and what they need; return how many ran.
+    """Run notebooks that are not up to date, and what they need; return how many ran. Names are
+    notebooks (`10_braid_counts`) or chapters (`bottleneck`); none stands for all, in the profile
+    `models` for those with a column of that name. `overrides` is `PARAMS` for the one notebook that
+    is named: it runs into a profile of its own.
 
-    Parameters
-    ----------
-    names
-        Notebooks (`10_braid_counts`) or chapters (`bottleneck`); none stands for all, in the
-        profile `models` for those with a column of that name.
-    profile
-        In which their own inputs are looked for.
-    jobs
-        How many run at a time.
-    overrides
-        `PARAMS` for the one notebook that is named: it runs into a profile of its own.
-
-    Raises
-    ------
-    ValueError
-        When a name is unknown, parameters do not fit (nothing has run then), or a notebook failed.
+    ValueError when a name is unknown, parameters do not fit (nothing has run then), or a notebook
+    failed.
     """
     lock = FileLock(paths.root() / "build" / "notebooks.lock")
     Path(lock.lock_file).parent.mkdir(exist_ok=True)

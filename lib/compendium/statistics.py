@@ -36,20 +36,9 @@ class Interval:
 
 
 def over_seeds(values: ArrayLike, *, level: float = 0.95) -> Interval:
-    """Mean and t interval over seeds: mean ± t(level, n - 1) s / √n, with s the standard deviation
-    of n - 1 degrees of freedom.
-
-    Parameters
-    ----------
-    values
-        One number a seed, (n,).
-    level
-        Coverage of the interval, for normal values.
-
-    Raises
-    ------
-    ValueError
-        When there is no value, one is NaN or infinite, or the array is not one number a seed.
+    """Mean and t interval of one number a seed (n,): mean ± t(level, n - 1) s / √n, with s the
+    standard deviation of n - 1 degrees of freedom. ValueError when there is no value, one is NaN or
+    infinite, or the array is not one number a seed.
     """
     found = _per_seed(values)
     mean, n = float(found.mean()), len(found)

@@ -85,16 +85,8 @@ def draws_chinese() -> bool:
 def figure(
     width: str = "column", height: float | None = None, **subplots: Any
 ) -> tuple[Figure, Any]:
-    """`plt.subplots` at one of the two widths of the report.
-
-    Parameters
-    ----------
-    width
-        `"column"` (5 in) or `"page"` (9 in).
-    height
-        In inches; 0.62 of the width when not given.
-    **subplots
-        Passed to `matplotlib.pyplot.subplots`.
+    """`plt.subplots` at one of the two widths of the report, `"column"` (5 in) or `"page"` (9 in);
+    the height, in inches, is 0.62 of the width when not given.
     """
     import matplotlib.pyplot as plt
 
@@ -160,16 +152,10 @@ def luminance(channels: Iterable[float]) -> float:
 
 def headline(fig: Figure, text: str) -> None:
     """Draw the finding of a figure as a bold title at its top left, above all axes: one line, or
-    two.
-
-    The text is wrapped by its measured width at the width of the figure, and set smaller when two
-    lines cannot hold it (down to 10 points; what is longer still takes a third line). Constrained
-    layout makes room for it, also above subfigures; it takes the place of the figure's `suptitle`.
-
-    Raises
-    ------
-    ValueError
-        When there is nothing to say.
+    two. The text is wrapped by its measured width at the width of the figure, and set smaller when
+    two lines cannot hold it (down to 10 points; what is longer still takes a third line).
+    Constrained layout makes room for it, also above subfigures; it takes the place of the figure's
+    `suptitle`. ValueError when there is nothing to say.
     """
     if not text.strip():
         raise ValueError("a headline says what the figure shows; this one is empty")
@@ -207,28 +193,12 @@ def save_figure(
     metadata: Mapping[str, Any] | None = None,
     pdf: bool = True,
 ) -> list[Path]:
-    """Write `path.png` and, unless told otherwise, `path.pdf`, equal byte for byte whenever figure,
-    matplotlib and fonts are equal.
+    """Write `path.png` and, unless told otherwise (its fonts take as long as the picture),
+    `path.pdf`, equal byte for byte whenever figure, matplotlib and fonts are equal. Both hold
+    `alt`, what somebody who cannot see the figure needs to know, and further facts
+    (JSON-serialisable); `note` is small print under the figure, its data source.
 
-    Parameters
-    ----------
-    fig
-        The figure.
-    path
-        Destination without suffix.
-    alt
-        What somebody who cannot see the figure needs to know; stored in both files.
-    note
-        Small print under the figure (its data source); wrapped at the figure's width.
-    metadata
-        Further facts for the PNG's and PDF's metadata; JSON-serialisable.
-    pdf
-        Whether the PDF is written: its fonts take as long as the picture.
-
-    Raises
-    ------
-    ValueError
-        When the alternative text is missing.
+    ValueError when the alternative text is missing.
     """
     if not alt.strip():
         raise ValueError(

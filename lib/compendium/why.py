@@ -20,12 +20,8 @@ from compendium.keeping import write_json
 
 def inputs(name: str, profile: str) -> dict[str, str]:
     """What a notebook needs: each parameter with its value, each file with a hash of what it says,
-    the folder of raw data where it looks there.
-
-    Raises
-    ------
-    ValueError
-        When there is no such notebook, or its parameters do not fit.
+    the folder of raw data where it looks there. ValueError when there is no such notebook, or its
+    parameters do not fit.
     """
     needs = edges.needs_of(paths.root(), name)
     below = profiles.below(profile)
@@ -81,12 +77,7 @@ def undeclared_reads(name: str, profile: str) -> list[str]:
 
 def explain(name: str, profile: str) -> str:
     """One line on whether `make` would run a notebook, and a line for each reason and for each kept
-    thing.
-
-    Raises
-    ------
-    ValueError
-        When there is no such notebook.
+    thing; ValueError when there is no such notebook.
     """
     now, before = inputs(name, profile), _before(name, profile)
     output = paths.executed_dir(profile) / f"{name}.ipynb"

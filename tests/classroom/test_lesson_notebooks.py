@@ -1,43 +1,14 @@
-"""The lessons run from top to bottom unanswered, give nothing away, have their parts, and their own
-solutions are right.
-"""
+"""The lessons have their parts, and the start page runs and gives nothing away."""
 
 from __future__ import annotations
 
 import re
-import time
 
 import nbformat
 import pytest
 
 import classroom
 from classroom import rankings
-
-
-@pytest.mark.parametrize("name", classroom.LESSONS)
-def test_a_lesson_runs_unanswered_and_its_solutions_are_right(
-    lesson, execute, given_away, explorers, name
-):
-    notebook = lesson(name)
-    numbers = list(classroom.LESSONS[name].EXERCISES)
-    solutions = ", ".join(f"{number}: solution_{number}" for number in numbers)
-    notebook.cells.append(
-        nbformat.v4.new_code_cell(
-            f"{{k: classroom.check(f'{name}-{{k}}', v) for k, v in {{{solutions}}}.items()}}"
-        )
-    )
-    notebook.cells.append(nbformat.v4.new_code_cell("import sys; 'torch' in sys.modules"))
-    started = time.monotonic()
-    texts = execute(notebook)
-    assert time.monotonic() - started < 60
-    expected = len(numbers) + len(classroom.LESSONS[name].PREDICTIONS)
-    assert sum("**Your turn.**" in text for text in texts) == expected
-    assert len(re.findall(r"\d: Right\.", texts[-2])) == len(numbers), texts[-2]
-    assert texts[-1] == "False"
-    assert given_away(name, texts[:-2]) == []
-    assert any("**Guess first.**" in text for text in texts)
-    assert explorers(notebook)
-    assert not any(state["presets"] for state in explorers(notebook))
 
 
 @pytest.mark.parametrize("name", classroom.LESSONS)

@@ -43,10 +43,8 @@ class Condition:
     def __call__(self, evidence: Mapping[str, Any]) -> bool:
         """Whether the condition is true of the evidence.
 
-        Raises
-        ------
-        ValueError
-            When a name is missing, a text is compared, or the condition is no yes-or-no question.
+        ValueError when a name is missing, a text is compared, or the condition is no yes-or-no
+        question.
         """
         value = _evaluate(self.tree, evidence, self.text)
         if not isinstance(value, bool):

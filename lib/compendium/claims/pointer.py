@@ -47,10 +47,7 @@ class Pointer:
 def papers_dir() -> Path | None:
     """Folder of the sources' texts, None when they are not here.
 
-    Raises
-    ------
-    FileNotFoundError
-        When `$SOFTGEOM_PAPERS` names no folder.
+    FileNotFoundError when `$SOFTGEOM_PAPERS` names no folder.
     """
     if chosen := os.environ.get("SOFTGEOM_PAPERS"):
         folder = Path(chosen).expanduser()
@@ -73,12 +70,7 @@ def find(paper: str, sentence: str) -> tuple[Pointer, int]:
     """The pointer of a pasted sentence, and how often the sentence occurs (the pointer names its
     first place).
 
-    Raises
-    ------
-    FileNotFoundError
-        When the paper is not here.
-    ValueError
-        When the sentence is not in it.
+    FileNotFoundError when the paper is not here. ValueError when the sentence is not in it.
     """
     wanted = "".join(filter(_counts, sentence.lower()))
     if not wanted:

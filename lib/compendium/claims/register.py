@@ -83,10 +83,7 @@ class Register(Mapping[str, Claim]):
 def load(folder: Path | None = None) -> Register:
     """The register of a folder, of the clone's own by default.
 
-    Raises
-    ------
-    ValueError
-        When anything in it is wrong: one line for each fault.
+    ValueError when anything in it is wrong: one line for each fault.
     """
     folder = folder or paths.root() / "claims"
     return _load(folder, tuple(path.stat().st_mtime_ns for path in sorted(folder.glob("*.yaml"))))

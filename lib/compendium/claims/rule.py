@@ -50,30 +50,15 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule of one claim; `read_rule` makes it from the register and checks it.
-
-    Attributes
-    ----------
-    kind
-        Key of `VERDICTS`.
-    evidence
-        Name of each piece of evidence that a notebook must pass, with its meaning.
-    verdicts
-        Verdict and its condition, in the order in which they are asked; the last has none and is
-        the rest.
-    why
-        The reason of the thresholds.
-    says
-        The finding as a format string over the evidence.
-    adequate
-        What the scale must allow, each condition of which must hold; none where any scale will do.
-    """
+    """The rule of one claim; `read_rule` makes it from the register and checks it."""
 
     kind: str
-    evidence: dict[str, str]
+    evidence: dict[str, str]  # names that a notebook must pass -> meaning
+    # in the order in which they are asked; the last has no condition and is the rest
     verdicts: tuple[tuple[str, Condition | None], ...]
-    why: str
-    says: str
+    why: str  # the reason of the thresholds
+    says: str  # the finding as a format string over the evidence
+    # what the scale must allow, each of them; none where any scale will do
     adequate: tuple[Condition, ...] = ()
 
     @property
@@ -83,22 +68,11 @@ class Rule:
         return named + ((NOT_TESTABLE,) if self.adequate and NOT_TESTABLE not in named else ())
 
     def judge(self, id: str, evidence: Mapping[str, Any], *, stand_in: bool = False) -> Judgement:
-        """Verdict and finding from the evidence.
+        """Verdict and finding from the evidence: a number, truth value or text for every name of
+        the rule. None says that something could not be measured: an experiment that needs it is
+        then not testable; on stand-in data none is judged. The claim's id is for messages.
 
-        Parameters
-        ----------
-        id
-            The claim's, for messages.
-        evidence
-            A number, truth value or text for every name of the rule. None says that something could
-            not be measured: an experiment that needs it is then not testable.
-        stand_in
-            Whether the data are a stand-in: no experiment is then judged.
-
-        Raises
-        ------
-        ValueError
-            When evidence is missing, misspelt, not a number, or NaN.
+        ValueError when evidence is missing, misspelt, not a number, or NaN.
         """
         if unknown := sorted(set(evidence) - set(self.evidence)):
             raise ValueError(

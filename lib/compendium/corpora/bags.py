@@ -57,10 +57,7 @@ def load_bags(reviews: Reviews, largest_part: int, rng: np.random.Generator) -> 
     Texts that are also in the test part are dropped from the others; so are unlabelled reviews
     without a known word.
 
-    Raises
-    ------
-    ValueError
-        When labels are wrong, or a labelled review has no known word.
+    ValueError when labels are wrong, or a labelled review has no known word.
     """
 
     def part_of(frame: pd.DataFrame) -> pd.DataFrame:

@@ -38,10 +38,7 @@ def facts(folder: Path) -> dict[str, str]:
 def check(path: Path) -> Path:
     """A file of raw data, compared with what it should be; the path itself.
 
-    Raises
-    ------
-    ValueError
-        When it was fetched from the hub and has changed since.
+    ValueError when it was fetched from the hub and has changed since.
     """
     fetched = read_origin(path.parent).get(PREFIX + path.name)
     if fetched is not None:

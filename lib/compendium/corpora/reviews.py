@@ -37,18 +37,9 @@ _AGREEMENT = 0.80  # ... and this share of them agrees with the label: easy, but
 
 @dataclass(frozen=True)
 class Reviews:
-    """Reviews by part, and where they came from.
-
-    Attributes
-    ----------
-    train, test, unsupervised
-        Columns `text` and `label` (0 negative, 1 positive, -1 unlabelled); `rating` and
-        `source_file` where the source has them.
-    source
-        Origin.
-    planted
-        Words that carry the sentiment by construction (`{"positive": ..., "negative": ...}`); None
-        for real reviews.
+    """Reviews by part, and where they came from: columns `text` and `label` (0 negative, 1
+    positive, -1 unlabelled); `rating` and `source_file` where the source has them. `planted` are
+    the words that carry the sentiment by construction; None for real reviews.
     """
 
     train: pd.DataFrame
@@ -62,11 +53,8 @@ def load_reviews() -> Reviews:
     """IMDb from the data folder (`imdb/{train,test,unsupervised}.parquet`), else from the hub, else
     the generated stand-in.
 
-    Raises
-    ------
-    ValueError
-        When local files lack a column, are empty, or hold labels other than 0 and 1 in a labelled
-        part.
+    ValueError when local files lack a column, are empty, or hold labels other than 0 and 1 in a
+    labelled part.
     """
     folder = find_imdb()
     if folder is None:

@@ -52,21 +52,12 @@ class Text:
 
 
 def load_text(name: str, parts: tuple[str, ...] = PARTS) -> Text:
-    """Text by name, from the data folder, else from the hub, else the embedded stand-in.
+    """Text by name, from the data folder, else from the hub, else the embedded stand-in:
+    `"wikitext-103"`, `"simplebooks-92"`, `"imdb"` (the unlabelled reviews; the last blocks of them
+    are validation and test), or `"python-reference"` (the stand-in itself). No part in `parts` may
+    be empty: a folder with validation and test only does not serve for training.
 
-    Parameters
-    ----------
-    name
-        `"wikitext-103"`, `"simplebooks-92"`, `"imdb"` (the unlabelled reviews; the last blocks of
-        them are validation and test), or `"python-reference"` (the stand-in itself).
-    parts
-        The parts that must not be empty: a folder with validation and test only does not serve for
-        training.
-
-    Raises
-    ------
-    ValueError
-        When the name is unknown, or a local file is empty.
+    ValueError when the name is unknown, or a local file is empty.
     """
     if name not in NAMES:
         raise ValueError(f"no corpus is called {name!r}: choose one of {', '.join(NAMES)}")

@@ -32,16 +32,8 @@ class Recipe:
 
 
 class BagModel(torch.nn.Module):
-    """A sum of one embedding for each preceding token and its position, and a softmax layer.
-
-    Parameters
-    ----------
-    classes, dimension : int
-        C and d.
-    context : int
-        Preceding tokens.
-    generator : torch.Generator
-        Draws the initial weights.
+    """A sum of one embedding for each preceding token and its position, and a softmax layer; the
+    generator draws the initial weights.
     """
 
     def __init__(

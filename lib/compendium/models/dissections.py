@@ -63,18 +63,10 @@ def localise(anatomy: Anatomy, prompts: Prompts) -> pd.DataFrame:
     """One row a head: what its loss takes from the right logit (above the mean of all, or above the
     twin's answer), in nats, means over the prompts.
 
-    Columns
-    -------
-    direct
-        Its write into the final stream replaced by its mean over the prompts, nothing else computed
-        again.
-    total
-        The same with everything behind it computed again.
-    control
-        `total` on the twins, where the prediction has nothing to rest on.
-    restored
-        On the twins the head alone takes what it had on the prompts: share of the gap between both
-        that comes back.
+    `direct`: its write into the final stream replaced by its mean over the prompts, nothing else
+    computed again; `total`: the same with everything behind it computed again; `control`: `total`
+    on the twins, where the prediction has nothing to rest on; `restored`: on the twins the head
+    alone takes what it had on the prompts, share of the gap between both that comes back.
     """
     readout = circuits.logit_gap(anatomy, prompts.right, prompts.wrong)
     with torch.no_grad():
@@ -109,18 +101,12 @@ def memories(anatomy: Anatomy, windows: Tensor, count: int, seed: int) -> pd.Dat
     """One row a layer: do keys detect a token, do values promote what follows, and how much of
     either chance gives.
 
-    Columns
-    -------
-    purity, purity by chance
-        Mean share of the commonest token read among a neuron's triggers, and among as many random
-        positions.
-    detectors
-        Share of neurons purer than 95 of 100 draws of random positions.
-    promotion, promotion by chance
-        Mean promotion of what follows the triggers, in standard deviations over the vocabulary, by
-        the neuron's own value row and by another's.
-    answering
-        Share of neurons that promote it more than 95 of 100 exchanged value rows of the layer do.
+    `purity`: mean share of the commonest token read among a neuron's triggers, and `by chance`
+    among as many random positions; `detectors`: share of neurons purer than 95 of 100 draws of
+    random positions; `promotion`: mean promotion of what follows the triggers, in standard
+    deviations over the vocabulary, by the neuron's own value row, and `by chance` by another's;
+    `answering`: share of neurons that promote it more than 95 of 100 exchanged value rows of the
+    layer do.
     """
     generator = torch.Generator().manual_seed(seed)
     read, following = windows[:, :-1].flatten(), windows[:, 1:].flatten()

@@ -38,25 +38,10 @@ def load_encoded(
     held_out_characters: int = 0,
     text: corpora.Text | None = None,
 ) -> EncodedText:
-    """Load a corpus by name, train a byte-level BPE on its training part, and encode it.
-
-    Parameters
-    ----------
-    name : str
-        As for :func:`compendium.corpora.load_text`.
-    d_vocab : int
-        Most tokens of the vocabulary; a small text may give fewer.
-    characters : int
-        Of the training part, from its start; 0 takes all.
-    held_out_characters : int
-        Of the validation part and of the test part; 0 takes all.
-    text : corpora.Text, optional
-        The corpus itself, when it has been loaded already.
-
-    Raises
-    ------
-    ValueError
-        If a part is empty.
+    """Load a corpus by name (as `corpora.load_text`, unless `text` is it), train a byte-level BPE
+    of at most `d_vocab` tokens on its training part, and encode it: so many characters of the
+    training part and of each held-out part, from the start; 0 takes all. ValueError if a part is
+    empty.
     """
     text = text or corpora.load_text(name)
     parts = {

@@ -24,12 +24,8 @@ _TOGETHER = 64
 
 def head_weights(block: BlockAnatomy, rotary_base: float | None) -> HeadWeights:
     """The heads of a block in the letters of 003, in float64: columns are vectors there, rows here.
-
-    Raises
-    ------
-    ValueError
-        When the block's norm is folded, or its queries, keys or values have biases, which the
-        formulas do not have.
+    ValueError when the block's norm is folded, or its queries, keys or values have biases, which
+    the formulas do not have.
     """
     if not isinstance(block.ln1, Normalisation):
         raise ValueError("the norms of this model are folded: take the model as it was trained.")
@@ -61,28 +57,10 @@ def blocks_of(
 def measure(
     anatomy: Anatomy, tokens: Tensor, positions: Tensor, sigma: float, draws: int, seed: int
 ) -> pd.DataFrame:
-    """One row for each head, text and position.
-
-    Parameters
-    ----------
-    anatomy : Anatomy
-        Not folded.
-    tokens : (B, T) integers
-        Texts.
-    positions : (P,) integers
-        Where the blocks are taken.
-    sigma : float
-        Noise on the state at the position, relative to its root mean square.
-    draws : int
-        Noises for each position.
-    seed : int
-        Seeds them.
-
-    Returns
-    -------
-    pandas.DataFrame
-        layer, head, text, position, what `margins` says, and gain: how much longer or shorter than
-        the noise the change of the head's write is (root mean square over the draws).
+    """One row for each head, text (B, T) and position (P,): layer, head, text, position, what
+    `margins` says, and gain: how much longer or shorter than noise on the state the change of the
+    head's write is (root mean square over so many draws). The noise has `sigma` times the state's
+    root mean square; the anatomy is not folded.
     """
     generator, rows = torch.Generator().manual_seed(seed), []
     for depth, layer in enumerate(walk(anatomy, tokens)):
@@ -147,17 +125,8 @@ def by_head(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def log_determinants_by_autograd(anatomy: Anatomy, x: Tensor, depth: int, position: int) -> Tensor:
-    """Second route: log |det| of both maps of every head from the differentiated forward pass, in d
-    dimensions: (H, 2).
-
-    Parameters
-    ----------
-    anatomy : Anatomy
-        In float64.
-    x : (T, d)
-        The stream before block `depth`.
-    depth, position : int
-        Which block, where.
+    """Second route: log |det| of both maps of every head from the differentiated forward pass at a
+    position of the stream x (T, d) before block `depth`, in d dimensions and float64: (H, 2).
     """
     block, past = anatomy.blocks[depth], x[:position]
 

@@ -71,23 +71,10 @@ class _Order:
 
 
 class NGramTable:
-    """A smoothed table of n-grams; fit it on training windows, ask it about others.
+    """A smoothed table of n-grams, fitted on windows (n, T + 1) of a vocabulary of `d_vocab`
+    tokens: of order 1, 2 or 3, with Kneser and Ney's continuation counts below it or without.
 
-    Parameters
-    ----------
-    training : (n, T + 1) integers
-        Windows that the table reads.
-    d_vocab : int
-        Tokens of the vocabulary, V.
-    order : int
-        1, 2 or 3: tokens of a gram.
-    kneser_ney : bool
-        Continuation counts below the highest order.
-
-    Raises
-    ------
-    ValueError
-        If the order is not 1, 2 or 3, there is no window, or a token lies outside the vocabulary.
+    ValueError if the order is another, there is no window, or a token lies outside the vocabulary.
     """
 
     def __init__(

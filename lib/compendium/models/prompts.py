@@ -44,10 +44,8 @@ def induction_prompts(subject: Subject, count: int, length: int, seed: int) -> P
 def indirect_objects(subject: Subject) -> Prompts:
     """Four sentences and their twins.
 
-    Raises
-    ------
-    ValueError
-        When the model's tokenizer cuts a name into pieces: then no single token is the answer.
+    ValueError when the model's tokenizer cuts a name into pieces: then no single token is the
+    answer.
     """
     texts = [_SENTENCE.format(a, b, b) for a, b in _PAIRS]
     twins = [_SENTENCE.format(a, b, a) for a, b in _PAIRS]

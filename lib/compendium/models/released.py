@@ -33,11 +33,8 @@ def load_released_llama() -> tuple[Llama | None, Source]:
     `ABSENT` counts as a stand-in, so that results without the second model never replace those with
     it.
 
-    Raises
-    ------
-    ValueError
-        If a file is there but is not what it should be: a damaged model must not turn into an
-        absent one.
+    ValueError if a file is there but is not what it should be: a damaged model must not turn into
+    an absent one.
     """
     from softgeom.checkpoints import load_llama2c
 

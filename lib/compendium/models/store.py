@@ -28,20 +28,8 @@ def trained_gpt(
     device: str = "auto",
 ) -> Trained:
     """A GPT trained on a text, read where it is kept; from then on `load_trained(name, profile)`
-    means this one.
-
-    Parameters
-    ----------
-    name : str
-        Such as `gpt`.
-    profile : str
-        As everywhere in the book.
-    text : EncodedText
-        What it learns from.
-    gpt, config : GPTConfig, TrainingConfig
-        Size and training; the training's seed seeds the weights too.
-    device : str
-        As for `softgeom.language_model.train`.
+    means this one. The training's seed seeds the weights too; `device` is as for
+    `softgeom.language_model.train`.
     """
     arguments = (gpt, config, text.train, text.validation, text.tokenizer, text.source, device)
     return gpts(profile).keep(trained.train_gpt, *arguments, label=name, resumes=True)
@@ -49,13 +37,8 @@ def trained_gpt(
 
 def load_trained(name: str, profile: str) -> Trained:
     """The model of that name that notebook 01 trained last in this profile, or in one that the
-    profile builds on.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such model, or the code that trained it has changed: the message names the
-        notebook that trains it.
+    profile builds on. FileNotFoundError if there is none, or the code that trained it has changed:
+    the message names the notebook.
     """
     places = (*profiles.lineage(profile), *(["smoke"] if profile == profiles.LAB else []))
     there = [place for place in places if (gpts(place).folder / f"{name}.json").is_file()]

@@ -79,21 +79,8 @@ class Subject:
 
 
 def load_subjects(profile: str, gpt: str = "gpt") -> tuple[list[Subject], list[Source]]:
-    """The GPT of a profile and, where it can be had, the Llama-type model; and the sources of both.
-
-    Parameters
-    ----------
-    profile : str
-        As for `load_trained`.
-    gpt : str
-        Name under which the GPT was kept.
-
-    Returns
-    -------
-    subjects : list of Subject
-        One or two.
-    sources : list of Source
-        Includes the stand-in that says that there is no Llama-type model, when there is none.
+    """The GPT that a profile kept under a name and, where it can be had, the Llama-type model; and
+    the sources of both, a stand-in among them where there is no Llama-type model.
     """
     trained = load_trained(gpt, profile)
     corpus = Source(**trained.about["source"])
@@ -106,13 +93,8 @@ def load_subjects(profile: str, gpt: str = "gpt") -> tuple[list[Subject], list[S
 
 def load_known(name: str) -> tuple[Subject | None, str]:
     """A released language model by name (`smollm2`), fetched once by hash: the model, or None and
-    why it cannot be had.
-
-    Raises
-    ------
-    ValueError
-        When the name is no released language model; what can be asked for is listed. A damaged file
-        is an error too.
+    why it cannot be had. ValueError when the name is no released language model, or a file is
+    damaged.
     """
     known = [key for key, released in RELEASED.items() if released.model.path.endswith(".gguf")]
     if name not in known:

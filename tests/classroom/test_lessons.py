@@ -1,0 +1,142 @@
+"""What the lessons say of their layers, and what their answers say, is true; each is found here by
+another way than there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from enumeration import enumerate_verdicts
+
+import classroom
+from classroom import leaders, masks, pairs, rankings, tearing, winning
+from softgeom.bottleneck import scan
+from softgeom.hardmax.dynamics import attention, trajectory
+from softgeom.layer import SoftmaxLayer, Unbounded
+from softgeom.margins.scalar import critical_points
+
+
+def test_the_shown_layers_are_in_general_position():
+    assert rankings.realised(rankings.LAYER.W) == 12
+    assert rankings.realised(rankings.LAYER.W, rankings.BIAS) == 18
+    assert rankings.realised(rankings.FIVE.W) == 20
+    assert rankings.realised(np.ones((3, 2))) == 0
+
+
+@pytest.mark.parametrize(
+    ("question", "guess", "says"),
+    [
+        ("rankings-guess", 24, "You predicted 24"),
+        ("rankings-guess_bias", 3, "**18**"),
+        ("winning-guess", True, "Read on"),
+        ("winning-guess_crowd", 50, "**10**"),
+        ("winning-guess_crowd", 101, "between 0 and 100"),
+        ("tearing-guess", 2, "**1**"),
+        ("tearing-guess_mass", "Less", "**1.420**"),
+        ("tearing-guess_mass", 1, "'less', 'equal', 'more'"),
+        ("leaders-guess", 5, "**3** places"),
+        ("leaders-guess_slower", False, "**the same**"),
+    ],
+)
+def test_predictions_are_compared(question, guess, says):
+    assert says in classroom.reveal(question, guess).text
+
+
+def test_the_lesson_tells_the_truth_about_its_layers():
+    assert winning.winners(winning.PRISON) == {"A", "B", "C"}
+    assert winning.winners(winning.OWN_ROW) == set("ABCD")
+    assert np.argmax(winning.OWN_ROW.logits(winning.OWN_ROW.W[3])) == 0
+    assert winning.captor_weights() @ winning.PRISON.W[:3] == pytest.approx(winning.PRISON.W[3])
+
+
+def test_the_threshold_of_the_bias_is_sharp():
+    roof = winning.captor_weights() @ winning.PRISON_BIAS
+    for above, wins in ((1e-6, True), (-1e-6, False)):
+        layer = SoftmaxLayer(winning.PRISON.W, [*winning.PRISON_BIAS, roof + above], "ABCD")
+        assert ("D" in winning.winners(layer)) == wins
+
+
+def test_the_fold_of_two_tokens_has_its_closed_form():
+    assert tearing.first_folding_coupling(tearing.PAIR) == pytest.approx(
+        4 / np.ptp(tearing.PAIR) ** 2
+    )
+    for c in (0.5, tearing.STRONG):
+        widest = tearing.largest_distance(c)
+        assert widest == pytest.approx(2 / np.sqrt(c))
+        assert len(critical_points(np.array([0, 0.99 * widest]), c)) == 0
+        assert len(critical_points(np.array([0, 1.01 * widest]), c)) > 0
+
+
+def test_the_figure_needs_a_search_and_the_support_token_stands_out():
+    start = np.vstack([tearing.PAST, [-0.5, 1.75]])  # where the lesson's explorer puts x
+    assert tearing.determinants(start, tearing.PLANE_COUPLING).min() > 0.4
+    assert tearing.determinants(np.vstack([tearing.PAST, [0, 0]]), tearing.PLANE_COUPLING)[-1] > 0
+    values = np.sort(tearing.determinants(tearing.SEQUENCE, tearing.SEQUENCE_COUPLING))
+    assert 0 < values[0] < 0.7 * values[1]
+
+
+def test_layers_needed_is_a_logarithm():
+    for alpha in (0.1, 0.5, 1.0):
+        assert leaders.layers_needed(alpha) == int(np.ceil(np.log(100) / np.log1p(alpha)))
+
+
+def test_which_rivals_free_and_imprison_is_true():
+    """By enumeration of all subsets, with nothing of the answers' own search."""
+    W = masks.RIVALS.W * 4
+    others = [i for i in range(5) if i != 3]
+
+    def wins(rivals) -> bool:
+        rows = W[[3, *rivals]].astype(np.int64)
+        return (
+            enumerate_verdicts(rows, np.zeros(len(rows), np.int64), ("unbounded",))[0].verdict
+            == "argmaxable"
+        )
+
+    assert not wins(others)
+    assert {"ABCDE"[i] for i in others if wins([k for k in others if k != i])} == masks.freeing()
+    for k in range(1, 5):
+        for some in itertools.combinations(others, k):
+            least = not wins(some) and all(wins([i for i in some if i != r]) for r in some)
+            assert masks.imprison("ABCDE"[i] for i in some) == least
+
+
+def test_the_largest_mask_is_the_largest():
+    layer = masks.VOCABULARY
+    sizes = []
+    for k in range(1, 8):
+        for some in itertools.combinations(range(7), k):
+            part = scan(SoftmaxLayer(layer.W[list(some)]), features=Unbounded()).counts
+            if 4 in some and part["argmaxable"] == k:
+                sizes.append(k)
+    assert max(sizes) == masks.largest_with("E") == len(masks.best_mask("E"))
+
+
+def test_the_pairs_that_come_back_are_those_met_on_a_turn():
+    """By the queries between the ties, with nothing of the answers' own search."""
+    turns = np.linspace(0, 2 * np.pi, 3600, endpoint=False) + 1e-4
+    logits = np.column_stack([np.cos(turns), np.sin(turns)]) @ pairs.INDEX.W.T
+    seen = {frozenset(row) for row in np.argsort(-logits, axis=1)[:, :2].tolist()}
+    assert len(seen) == pairs.pairs_together()
+    assert set(scan(pairs.INDEX, features=Unbounded()).table["verdict"]) == {"argmaxable"}
+
+
+def test_what_the_answers_say_is_true():
+    """Followers in the fourth lesson's figure never change whom they look at; 24 orders take three
+    features; the digits' rule of thumb.
+    """
+    for alpha in (leaders.ALPHA, leaders.ALPHA / 8):
+        start, *later = trajectory(leaders.START, np.eye(2), alpha, 100, check=False)
+        looked = attention(start, np.eye(2))
+        assert all(np.array_equal(attention(state, np.eye(2)), looked) for state in later[:20])
+    assert rankings.count_regions(4, 3, bias=False) == math.factorial(4)
+    classes, features = rankings.GPT2
+    about = features * math.log10(classes**2 / 2) - math.lgamma(features + 1) / math.log(10)
+    assert about == pytest.approx(rankings.digits(classes, features), rel=0.01)
+    x = np.linspace(-3, 3, 61)
+    assert max(tearing.attention_moments(x, tearing.PAIR, 1.0).variance) == pytest.approx(1.0)
+    assert len(winning.winners(winning.CROWD)) == pytest.approx(
+        2 * math.sqrt(2 * math.pi * math.log(100)), abs=2
+    )
