@@ -367,11 +367,9 @@ def test_the_completion_script_is_what_the_commands_say(capsys):
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["completion", "bash"], ["scann"]])
 def test_what_needs_no_model_imports_no_numerics(words):
     code = (
-        "import sys; from softgeom.cli import main\n"
-        "try: main(sys.argv[1:])\n"
-        "except SystemExit: pass\n"
-        "heavy = {'numpy', 'pandas', 'scipy', 'highspy', 'joblib', 'huggingface_hub', 'torch'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+        "import sys; from softgeom.cli import main\ntry: main(sys.argv[1:])\nexcept SystemExit: "
+        "pass\nheavy = {'numpy', 'pandas', 'scipy', 'highspy', 'joblib', 'huggingface_hub', "
+        "'torch'}\nprint(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == "[]"

@@ -294,9 +294,8 @@ def test_broken_hypotheses_are_named_and_computed():
 
 def test_dynamics_imports_without_torch():
     program = (
-        "import sys; sys.modules['torch'] = None\n"
-        "import numpy as np; from softgeom.hardmax import hardmax_step, leaders, limit\n"
-        "hardmax_step(np.eye(2), np.eye(2), 1.0); leaders(np.eye(2), np.eye(2)); "
-        "limit(np.eye(2), np.eye(2), 1.0)"
+        "import sys; sys.modules['torch'] = None\nimport numpy as np; from softgeom.hardmax import "
+        "hardmax_step, leaders, limit\nhardmax_step(np.eye(2), np.eye(2), 1.0); leaders(np.eye(2), "
+        "np.eye(2)); limit(np.eye(2), np.eye(2), 1.0)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

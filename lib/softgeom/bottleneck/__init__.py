@@ -1,6 +1,4 @@
-"""How many rankings a low-rank softmax can realise, which classes can never win, and the proof for
-each.
-"""
+"""Which classes can never win, with proofs, and which rankings a low-rank softmax can realise."""
 
 from softgeom.bottleneck.arithmetic import survives
 from softgeom.bottleneck.captives import RankBounds, bound_rank, smallest_shift

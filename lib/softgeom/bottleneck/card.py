@@ -1,6 +1,4 @@
-"""A scan on one page: counts, scripts, the classes that can never win, a picture, and how to check
-it. No file beside it is needed.
-"""
+"""A scan on one self-contained page: counts, scripts, the lost classes, a picture, how to check it."""
 
 from __future__ import annotations
 
@@ -89,8 +87,7 @@ def card(
         parts += [_conditions(lost), _scripts(table)]
         worst = lost.head(_WORST)
         rows = "".join(
-            f"<tr><td>{_name(token)}</td><td>{t}</td><td>{margin:.4g}</td>"
-            f"<td>{up(100 * ceiling(t))}%</td></tr>"
+            f"<tr><td>{_name(token)}</td><td>{t}</td><td>{margin:.4g}</td><td>{up(100 * ceiling(t))}%</td></tr>"
             for t, token, margin in zip(
                 worst["class"], worst["token"], worst["margin"], strict=True
             )
@@ -143,8 +140,7 @@ def _conditions(lost: pd.DataFrame) -> str:
 def _scripts(table: pd.DataFrame) -> str:
     counted = by_script(table)
     rows = "".join(
-        f"<tr><td>{_text(script)}</td><td>{classes:,}</td><td>{lost:,}</td>"
-        f"<td>{lost / classes:.0%}</td></tr>"
+        f"<tr><td>{_text(script)}</td><td>{classes:,}</td><td>{lost:,}</td><td>{lost / classes:.0%}</td></tr>"
         for script, classes, lost in counted[counted["unargmaxable"] > 0]
         .head(20)
         .itertuples(index=False)

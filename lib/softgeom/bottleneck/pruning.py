@@ -42,24 +42,10 @@ class Cut:
 
 
 def cut(scan: Scan, *, longest: float | None = None, close_too: bool = False) -> Cut:
-    """The classes to keep.
-
-    Parameters
-    ----------
-    scan : Scan
-        Of all classes.
-    longest : float, optional
-        The answer is to be the same on features x of the set with ``||x||_2 <= longest``; default
-        the whole set.
-    close_too : bool
-        Also cut classes whose captivity is certified by less than rounding: the same answer in
-        exact arithmetic only.
-
-    Raises
-    ------
-    ValueError
-        When some class was not scanned or is undecided, or the features have no bound, so that
-        rounding has none either.
+    """The classes to keep, so that the answer is the same on features x of the set with ``||x||_2
+    <= longest`` (default all). ``close_too`` also cuts classes whose captivity is certified by less
+    than rounding: the same answer in exact arithmetic only. ValueError if some class was not
+    scanned or is undecided, or the features have no bound, so that rounding has none either.
     """
     layer = scan.layer
     if len(scan.findings) != layer.classes:
@@ -90,21 +76,8 @@ def rounding_errors(
     layer: SoftmaxLayer, features: FeatureSet, longest: float | None = None
 ) -> NDArray[np.float64]:
     """``gamma_{d+1} (sup |w_i|.|x| + |b_i|)`` (C,): how far a float32 logit can be from the true
-    one.
-
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        (C, d).
-    features : FeatureSet
-        The supremum is over this set,
-    longest : float, optional
-        and over its features of norm at most this.
-
-    Raises
-    ------
-    ValueError
-        For a set without bounds, or a norm that is no positive number.
+    one, for features of the set of norm at most ``longest``. ValueError without bounds, or for a
+    norm that is no positive number.
     """
     W = np.abs(layer.W.astype(np.float64))
     if longest is not None and not (np.isfinite(longest) and longest > 0):

@@ -84,9 +84,8 @@ Run = Callable[[Open, NDArray[np.intp]], dict[int, Finding]]
 
 @dataclass(frozen=True)
 class Route:
-    """One way to verdicts: its name in ``Scan.table`` (what a search finds is "ascent" there),
-    whether it is of use for a problem, findings for some of the open classes; what it solves, where
-    that is from, and what it costs.
+    """One way to verdicts: its name in ``Scan.table`` (a search's is "ascent"), when it applies,
+    what it finds for some of the open classes, what it solves, its source, and its cost.
     """
 
     name: str

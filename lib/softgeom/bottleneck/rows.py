@@ -26,18 +26,10 @@ CANDIDATES = 8
 def row_table(
     layer: SoftmaxLayer, reference: ArrayLike | None = None, *, copies: bool = True
 ) -> pd.DataFrame:
-    """One row a class: class, token, norm, bias, distance, copy, copy_distance.
-
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        (C, d).
-    reference : integers, optional
-        Classes known to be untrained, such as unargmaxable ones: `distance` is ``||w_t - mean of
-        their rows||``, over the median of that over all classes; NaN without a reference.
-    copies : bool
-        Look for each row's nearest other row: `copy` is its class and `copy_distance` their
-        distance over the larger norm. Costs one product ``W W^T``.
+    """One row a class: class, token, norm, bias, distance, copy, copy_distance. With ``reference``,
+    classes known to be untrained, such as unargmaxable ones, `distance` is ``||w_t - mean of their
+    rows||`` over its median, else NaN. ``copies`` looks for each row's nearest other row, by one
+    product ``W W^T``: its class and their distance over the larger norm.
     """
     W = layer.W.astype(np.float32)
     norms = np.linalg.norm(W, axis=1)

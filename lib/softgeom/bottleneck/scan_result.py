@@ -122,13 +122,7 @@ class Scan:
         }
 
     def to_parquet(self, path: str | Path) -> None:
-        """Write the table, with the tokens as they are; needs pyarrow.
-
-        Raises
-        ------
-        ValueError
-            If pyarrow is not installed.
-        """
+        """Write the table, with the tokens as they are; ValueError if pyarrow is not installed."""
         try:
             self.table.to_parquet(path, index=False)
         except ImportError as error:
@@ -137,21 +131,8 @@ class Scan:
             ) from error
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the certified margin of each class, in order: below zero those that can never win.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure's by default.
-
-        Returns
-        -------
-        matplotlib Axes
-
-        Raises
-        ------
-        ValueError
-            If matplotlib is not installed.
+        """Draw the certified margin of each class, in order, on matplotlib axes (a new figure's by
+        default): below zero those that can never win. ValueError if matplotlib is not installed.
         """
         try:
             import matplotlib.pyplot as plt

@@ -113,9 +113,7 @@ def write_verdicts(table: pd.DataFrame, path: str | Path) -> None:
 
 
 def read_verdicts(path: str | Path) -> pd.DataFrame:
-    """The table that `write_verdicts` was given, token for token. ValueError if the file is not a
-    table of verdicts.
-    """
+    """The table that `write_verdicts` was given, token for token; ValueError if it is another."""
     try:
         table = pd.read_csv(
             path,

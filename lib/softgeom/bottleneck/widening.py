@@ -85,19 +85,9 @@ def _attempts(
 def turning_bounds(
     layer: SoftmaxLayer, t: int, lost: float, digits: float = 1e-3
 ) -> tuple[float, float]:
-    """Bounds h of the box ``|x| <= h`` around where class t begins to win: it never wins up to the
-    first, and does within the second, each certified; the second is inf where none was found.
-
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        The layer, (C, d).
-    t : int
-        A class that never wins up to ``lost``.
-    lost : float
-        A bound at which that is proven.
-    digits : float
-        How near the two come to each other, relatively.
+    """Bounds h of the box ``|x| <= h`` around where class t, which provably never wins up to
+    ``lost``, begins to: it never wins up to the first, and does within the second, each certified
+    and within relative ``digits``; the second is inf where none was found.
     """
     free, most = np.inf, lost * FAR**6
     while lost * (1 + digits) < free and lost < most:
@@ -115,9 +105,7 @@ def turning_bounds(
 def sharpened(
     layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors
 ) -> tuple[Captors, float]:
-    """At most d + 1 of the captors of class t, with a residual at rounding, and the bound that they
-    certify over a set; inf where they prove nothing there.
-    """
+    """At most d + 1 captors of class t, and the bound that they certify over a set, or inf."""
     if captors.weights.dtype != object and len(captors.rivals) > layer.dimension + 1:
         D = layer.W[captors.rivals].astype(np.float64) - layer.W[t]
         lead = layer.bias[captors.rivals].astype(np.float64) - float(layer.bias[t])

@@ -74,16 +74,8 @@ _NORMS = {
 
 @dataclass(frozen=True, eq=False)
 class Activation:
-    """The last step before the layer.
-
-    Attributes
-    ----------
-    name : str
-        As the table above names it.
-    low, high : float
-        Of every feature; infinite where there is no bound.
-    gain, shift : (d,) arrays or None
-        Of a normalisation.
+    """The last step before the layer, named as in the table above: bounds of every feature,
+    infinite where there are none; gain and shift (d,) of a normalisation.
     """
 
     name: str
@@ -93,8 +85,8 @@ class Activation:
     shift: np.ndarray | None = None
 
     def scaled(self, factor: float) -> Activation:
-        """After a product with one constant, whose float32 rounding is allowed for; a factor of one
-        is no product.
+        """After a product with one constant, whose float32 rounding is allowed for; 1 is no
+        product.
         """
         if factor == 1.0:
             return self
@@ -109,9 +101,7 @@ def named_activation(name: str) -> Activation:
 
 
 def activation_of(graph: OnnxGraph, value: str) -> Activation | None:
-    """The activation or normalisation that a value comes out of; None where another operator
-    computes it.
-    """
+    """The activation or normalisation that a value comes out of; None for another operator."""
     factor, visited, rounded = 1.0, set(), False
     while value not in visited:
         visited.add(value)
@@ -170,9 +160,7 @@ def _clip(graph: OnnxGraph, node: Any) -> Activation | None:
 
 
 def _swish_slope(graph: OnnxGraph, node: Any) -> float | None:
-    """The beta > 0 of z * sigmoid(beta z), whose values are those of beta = 1 over beta; None for
-    another product.
-    """
+    """The beta > 0 of z * sigmoid(beta z), whose values are those of Swish over beta, or None."""
     if len(node.input) != 2:
         return None
     for z, gate in (node.input, reversed(node.input)):
@@ -213,9 +201,7 @@ def _shifted_norm(graph: OnnxGraph, node: Any) -> Activation | None:
 
 
 def _written_out_norm(graph: OnnxGraph, node: Any, shift: str | None) -> Activation | None:
-    """``gain * (z - mean z) / sqrt(var + eps)`` from ReduceMean, Sub, Pow, Sqrt and Div, as
-    exporters write it.
-    """
+    """``gain * (z - mean z) / sqrt(var + eps)`` from ReduceMean, Sub, Pow, Sqrt and Div."""
     constants = [name for name in node.input if graph.is_constant(name)]
     others = [name for name in node.input if not graph.is_constant(name)]
     quotient = graph.producer.get(others[0]) if len(constants) == len(others) == 1 else None

@@ -42,17 +42,8 @@ _UNMISTAKABLE = frozenset(HEADS) - {"output.weight", "W", "weight"}
 
 @dataclass(frozen=True)
 class Choice:
-    """Names of the tensors of a layer.
-
-    Attributes
-    ----------
-    weight, bias : str, str or None
-    transposed : bool
-        Whether the file holds W as (d, C).
-    why : tuple of str
-        One sentence a decision.
-    is_embedding : bool
-        The matrix is an input embedding, and nothing shows that the model also ends with it.
+    """Names of the tensors of a layer; whether the file holds W as (d, C); a sentence for each
+    decision; whether the matrix is an input embedding that nothing shows to be the output too.
     """
 
     weight: str
@@ -70,24 +61,9 @@ def choose(
     *,
     without_bias: bool = False,
 ) -> Choice:
-    """The layer's tensors.
-
-    Parameters
-    ----------
-    store : TensorStore
-        The model's tensors.
-    config : mapping
-        Its `config.json`, empty where there is none.
-    weight, bias : str, optional
-        What the caller says.
-    without_bias : bool
-        Leave out a bias that is there.
-
-    Raises
-    ------
-    ValueError
-        When no matrix stands out, or several heads of known names do: the candidates are listed
-        with their shapes.
+    """The layer's tensors: ``weight`` and ``bias`` are what the caller says. ValueError when no
+    matrix stands out, or several heads of known names do: the candidates are listed with their
+    shapes.
     """
     given = weight is not None
     embedding = False
@@ -184,9 +160,8 @@ def _bias_of(
     ]
     if loose:
         raise ValueError(
-            f"{store.label}: {plain(weight)!r} is {store.shape(weight)} but its bias has "
-            f"{columns} entries, so the matrix is stored "
-            "transposed; save W as (classes, features)."
+            f"{store.label}: {plain(weight)!r} is {store.shape(weight)} but its bias has {columns} "
+            "entries, so the matrix is stored transposed; save W as (classes, features)."
         )
     # guessed: a vector left aside might make it another layer
     if not given and weight not in HEADS + EMBEDDINGS:
@@ -222,9 +197,7 @@ def _size(store: TensorStore, name: str) -> int:
 
 
 def _is_headed(config: Mapping[str, Any]) -> bool:
-    """Whether the configuration shows a model that ends with its embedding; without one, a tied
-    model is assumed to.
-    """
+    """Whether the configuration shows a model that ends with its embedding; true without one."""
     listed = config.get("architectures")
     if not isinstance(listed, list) or not listed:
         return not config or bool(config.get("tie_word_embeddings"))
@@ -232,9 +205,7 @@ def _is_headed(config: Mapping[str, Any]) -> bool:
 
 
 def _sorted(store: TensorStore) -> bool:
-    """Whether the file lists its tensors by name, as safetensors does, so that their order means
-    nothing.
-    """
+    """Whether tensors are listed by name, as in safetensors, so that their order means nothing."""
     return store.names() == sorted(store.names())
 
 

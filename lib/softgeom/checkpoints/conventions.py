@@ -84,8 +84,8 @@ _LAYER_NORM_WITHOUT_SHIFT = {"cohere", "cohere2", "mpt"}
 
 @dataclass(frozen=True)
 class NormNames:
-    """The final normalisation: names of gain and shift (None where absent) and whether the mean is
-    taken off.
+    """The final normalisation: names of gain and shift (or None), and whether the mean is taken
+    off.
     """
 
     gain: str
@@ -94,20 +94,8 @@ class NormNames:
 
 
 def find_weight(store: TensorStore, config: Mapping[str, Any] | None = None) -> str:
-    """The name of W.
-
-    Parameters
-    ----------
-    store : TensorStore
-        The model's tensors.
-    config : mapping, optional
-        The model's `config.json`: `tie_word_embeddings` decides whether an embedding may stand for
-        a missing head (the default of the format is that it may).
-
-    Raises
-    ------
-    ValueError
-        When no known name is there: the matrices that could be it are listed with their shapes.
+    """The name of W, where `tie_word_embeddings` of `config.json` allows it (the format's default)
+    an embedding's. ValueError lists the matrices of a model without any known name.
     """
     present = set(store.names())
     tied = (config or {}).get("tie_word_embeddings", True)
@@ -132,9 +120,7 @@ def find_bias(store: TensorStore, classes: int) -> str | None:
 
 
 def find_norm(store: TensorStore, config: Mapping[str, Any] | None = None) -> NormNames | None:
-    """The final normalisation in front of the softmax layer, or None where there is none of a known
-    name.
-    """
+    """The final normalisation in front of the softmax layer; None without one of a known name."""
     present = set(store.names())
     stems = [stem for stem in NORMS if f"{stem}.weight" in present]
     last = max(
@@ -154,11 +140,7 @@ def find_norm(store: TensorStore, config: Mapping[str, Any] | None = None) -> No
 
 def require(store: TensorStore, name: str, dimensions: tuple[int, ...]) -> str:
     """`name`, after a check that the store has it with one of these numbers of dimensions.
-
-    Raises
-    ------
-    ValueError
-        Otherwise: the tensors that would fit are listed with their shapes.
+    ValueError otherwise: the tensors that would fit are listed with their shapes.
     """
     if name in store.names() and len(store.shape(name)) in dimensions:
         return name
@@ -177,9 +159,7 @@ def require(store: TensorStore, name: str, dimensions: tuple[int, ...]) -> str:
 
 
 def _matrices(store: TensorStore) -> list[str]:
-    """Matrices with more rows than columns first: a softmax layer usually has more classes than
-    features.
-    """
+    """Matrices with more rows than columns first: most layers have more classes than features."""
     shapes = {name: store.shape(name) for name in store.names()}
     matrices = [name for name, shape in shapes.items() if len(shape) == 2]
     return sorted(matrices, key=lambda name: shapes[name][1] - shapes[name][0])

@@ -36,13 +36,7 @@ def looks_like_ctranslate2(path: Path) -> bool:
 
 
 def open_ctranslate2(path: Path) -> Opened:
-    """One file; the vocabulary lies beside it.
-
-    Raises
-    ------
-    ValueError
-        When it is damaged, or of another version.
-    """
+    """One file; the vocabulary lies beside it. ValueError if damaged or of another version."""
     cursor = Cursor.of(path)
     version = cursor.number("I")
     if version not in _VERSIONS:

@@ -1,6 +1,4 @@
-"""Bytes of a file, read from the front: every length is compared with what is left before anything
-is made of it.
-"""
+"""Bytes of a file, read from the front; each length is first compared with what is left."""
 
 from __future__ import annotations
 
@@ -17,14 +15,8 @@ class CutShortError(ValueError):
 
 
 class Cursor:
-    """A place in little-endian bytes.
-
-    Parameters
-    ----------
-    data : bytes-like
-        All of them; nothing is copied but what is asked for.
-    start, end : int
-        The part that may be read.
+    """A place in little-endian bytes, of which the part from ``start`` to ``end`` may be read;
+    nothing is copied but what is asked for.
     """
 
     def __init__(self, data: bytes | mmap.mmap, start: int = 0, end: int | None = None) -> None:

@@ -1,6 +1,4 @@
-"""A local Hugging Face model folder: `config.json`, safetensors or PyTorch weights in one file or
-in shards, a vocabulary.
-"""
+"""A local Hugging Face model folder: configuration, weights in one file or shards, vocabulary."""
 
 from __future__ import annotations
 
@@ -22,17 +20,9 @@ INDEXED = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 
 
 def open_folder(folder: Path) -> tuple[TensorStore, dict[str, Any]]:
-    """The tensors of a model folder, and its configuration (empty where there is none).
-
-    Parameters
-    ----------
-    folder : Path
-        As `save_pretrained` writes it.
-
-    Raises
-    ------
-    ValueError
-        When the folder holds no weights, or a shard that its index names is missing.
+    """The tensors of a model folder as `save_pretrained` writes it, and its configuration (empty
+    where there is none). ValueError if it holds no weights, or a shard that its index names is
+    missing.
     """
     config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
     for name in SINGLE:

@@ -79,12 +79,7 @@ FORMATS: dict[str, Callable[[Path], TensorStore | Opened]] = {
 
 def open_model(model: str, revision: str | None = None) -> Opened:
     """The model of this name: a file or folder here before a released model before one on the hub.
-
-    Raises
-    ------
-    ValueError
-        When there is none of the name, its format is unknown or its file damaged, or a revision is
-        given that has no meaning with it.
+    ValueError when there is none, its format is unknown, or a revision has no meaning with it.
     """
     path = Path(model)
     if path.exists() or model in RELEASED:

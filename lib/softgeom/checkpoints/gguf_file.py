@@ -35,16 +35,8 @@ def open_gguf(path: Path) -> Opened:
 
 
 class GgufStore:
-    """The tensors of one GGUF file.
-
-    Attributes
-    ----------
-    label, provenance
-        As in `TensorStore`.
-    tokens : tuple of str or None
-        The vocabulary that the file carries.
-    notes : list of str
-        What was done to the tensors that were read.
+    """The tensors of one GGUF file, the vocabulary that it carries, and what was done to the
+    tensors.
     """
 
     def __init__(self, path: Path):
@@ -71,9 +63,7 @@ class GgufStore:
         self.tokens = self._vocabulary()
 
     def fact(self, key: str, default: Any = None) -> Any:
-        """One entry of the header: a number, a text, or a list of them; `default` where there is
-        none.
-        """
+        """One entry of the header: a number, a text, or a list; `default` where there is none."""
         field = self._reader.get_field(key)
         try:
             return default if field is None else field.contents()
@@ -127,9 +117,7 @@ class GgufStore:
 
 
 def _bounded(reader: Any) -> Any:
-    """The package's reader, which ends where the file does: by itself it slices on, and an array
-    that claims 2^60 entries fills the memory.
-    """
+    """The package's reader, ended where the file does: a claim of 2^60 entries fills the memory."""
 
     class Bounded(reader):
         def _get(self, offset: int, dtype: Any, count: int = 1, *more: Any, **other: Any) -> Any:

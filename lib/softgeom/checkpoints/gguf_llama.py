@@ -37,20 +37,8 @@ _NOT_COVERED = {
 
 def load_gguf_llama(path: str | Path, dtype: str = "float32") -> Any:
     """The language model of a GGUF file, with its `tokenizer` (None, with a warning, where its kind
-    is not covered).
-
-    Parameters
-    ----------
-    path : path
-        The file; its package `gguf` is in the extra `models`.
-    dtype : str
-        Name of a floating-point type of torch: float32 holds every dequantised number exactly.
-
-    Raises
-    ------
-    ValueError
-        When the file is damaged, its architecture is not `llama`, or it has parts that are not
-        covered, each by name.
+    is not covered), in a floating-point type of torch: float32 holds every dequantised number.
+    ValueError if the file is damaged, its architecture is not `llama`, or a part is not covered.
     """
     # imported here: a softmax layer alone needs no language model
     from softgeom.language_model import llama
@@ -121,9 +109,7 @@ def _config(store: GgufStore, make: Any) -> Any:
 
 
 def _meant(single: float) -> float:
-    """The number that somebody wrote and the header keeps in single precision: 1e-5, not
-    9.99999975e-06.
-    """
+    """The number that was meant where the header has it in single precision: 1e-5, not 9.99e-6."""
     return float(str(np.float32(single)))
 
 

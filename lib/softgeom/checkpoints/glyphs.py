@@ -56,9 +56,7 @@ class Font:
 
 
 def chinese_fonts(limit: int | None = None) -> list[Font]:
-    """The pinned fonts with Chinese characters, the first of them at most; empty, which the log
-    says, where they are not kept here and pip cannot bring them.
-    """
+    """The pinned fonts with Chinese characters, at most ``limit``; none where pip fails."""
     chosen = dict(list(_CHINESE.items())[:limit])
     try:
         paths = fetch_members(_NOTO, list(chosen.values()))
@@ -97,16 +95,8 @@ def _font(family: str, path: str, source: Source) -> Font:
 
 
 def render_line(text: str, font: Font, size: int) -> Image:
-    """Black text on white, one line, one em of width for each character.
-
-    Parameters
-    ----------
-    text : str
-        What to draw.
-    font : Font
-        In which font; ValueError when it lacks one of the characters.
-    size : int
-        Font size in pixels; the line is 1.2 times as high.
+    """Black text on white, one line, one em of width for each character, ``size`` pixels high (the
+    line 1.2 times that). ValueError when the font lacks one of the characters.
     """
     from PIL import Image, ImageDraw
 
@@ -120,22 +110,14 @@ def render_line(text: str, font: Font, size: int) -> Image:
 
 
 def ink(character: str, font: Font, size: int = 64) -> float:
-    """Share of the square that the strokes cover: a stand-in for the number of strokes that any
-    font can give.
-    """
+    """Share of the square that the strokes cover: a stand-in for the number of strokes."""
     return float(1 - np.asarray(render_line(character, font, size), float).mean() / 255)
 
 
 def rarity(character: str) -> str:
-    """How common a Chinese character is, by the two national standards that order characters by
-    use.
-
-    Returns
-    -------
-    str
-        `"GB1"`: among the 3,755 common ones of GB 2312; `"GB2"`: among its 3,008 less common ones;
-        `"Big5-1"`, `"Big5-2"`: not in GB 2312, but among the common or the less common ones of Big5
-        (traditional forms); `"other"` Chinese characters; `"sign"`: anything else.
+    """How common a Chinese character is: `"GB1"`, among the 3,755 common ones of GB 2312; `"GB2"`,
+    its 3,008 less common ones; `"Big5-1"`, `"Big5-2"`, not in GB 2312, but common or less common in
+    Big5 (traditional forms); `"other"`; `"sign"`, no Chinese character.
     """
     lead = _lead_byte(character, "gb2312")
     if 0xB0 <= lead <= 0xD7:

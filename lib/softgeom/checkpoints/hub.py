@@ -33,25 +33,9 @@ _SHOWN = 16 * 2**20  # bytes from which a transfer shows progress
 
 
 class HubModel:
-    """One model repository at one commit.
-
-    Parameters
-    ----------
-    repo_id : str
-        `owner/name`, or the bare name of a canonical model.
-    revision : str, optional
-        Branch, tag or commit; `main` by default.
-
-    Attributes
-    ----------
-    commit : str
-        What the revision resolved to.
-
-    Raises
-    ------
-    ValueError
-        When the hub cannot be reached (noticed within a second or so), has no such model, or sends
-        what is no answer.
+    """One model repository, `owner/name` or the bare name of a canonical model, at the commit to
+    which a branch, tag or commit (default `main`) resolved. ValueError if the hub cannot be
+    reached, has no such model, or sends what is no answer.
     """
 
     def __init__(self, repo_id: str, revision: str | None = None):
@@ -84,12 +68,8 @@ class HubModel:
         self._cache = RangeCache(cache_dir() / "hub" / quote(repo_id, safe="") / commit)
 
     def open(self) -> tuple[TensorStore, dict[str, Any]]:
-        """The repository's tensors and its `config.json` (empty where there is none).
-
-        Raises
-        ------
-        ValueError
-            When there are no safetensors weights: pickles cannot be read in part.
+        """The repository's tensors and `config.json` (or nothing). ValueError without safetensors
+        weights: pickles cannot be read in part.
         """
         provenance = {"repository": self.repo_id, "commit": self.commit}
         config = self._json("config.json") if "config.json" in self._files else {}
@@ -120,9 +100,7 @@ class HubModel:
         )
 
     def _listing(self, revision: str) -> dict[str, Any]:
-        """What the hub says about the repository at a revision: its commit and the names of its
-        files.
-        """
+        """What the hub says about the repository at a revision: commit and names of files."""
         url = (
             f"{self._endpoint}/api/models/{quote(self.repo_id)}/revision/{quote(revision, safe='')}"
         )
@@ -174,10 +152,9 @@ class HubModel:
             raise ValueError(f"{self.repo_id}/{name}: {error}; try again.") from error
         if answer.status != 206:
             raise ValueError(
-                f"{self.repo_id}/{name}: the server answered {answer.status} to a request "
-                f"for bytes {asked}, so the "
-                "layer cannot be read without the whole file; download the model and pass "
-                "its folder."
+                f"{self.repo_id}/{name}: the server answered {answer.status} to a request for "
+                f"bytes {asked}, so the layer cannot be read without the whole file; download the "
+                "model and pass its folder."
             )
         told = re.fullmatch(
             r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})",
@@ -237,9 +214,7 @@ class HubModel:
 
 
 def cached_snapshot(repo_id: str, revision: str | None) -> Path | None:
-    """The folder of a model in the hub client's own cache (`HF_HOME`), named by its commit; None
-    where the client never fetched it.
-    """
+    """The model's folder in the hub client's own cache (`HF_HOME`) by its commit, or None."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 

@@ -7,14 +7,7 @@ from typing import Any
 
 
 def parse_json(content: bytes | str, label: str) -> Any:
-    """Parse a JSON text whose author is not to be trusted.
-
-    Raises
-    ------
-    ValueError
-        When it is not a valid JSON text, or is nested more deeply than Python parses; the message
-        names the file by `label`.
-    """
+    """Parse a JSON text whose author is not to be trusted; ValueError names the file by `label`."""
     try:
         return json.loads(content)
     except RecursionError:

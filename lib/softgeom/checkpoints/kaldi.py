@@ -26,12 +26,8 @@ _NEXT = b"<ComponentName> "
 
 
 def open_kaldi(path: Path) -> Opened:
-    """One file, with the affine map before its output.
-
-    Raises
-    ------
-    ValueError
-        When it is no binary nnet3 model, is damaged, or has no affine components.
+    """One file, with the affine map before its output. ValueError if it is no binary nnet3 model,
+    is damaged, or has no affine components.
     """
     cursor = Cursor.of(path)
     if cursor.take(min(cursor.left, 2)) != b"\0B":

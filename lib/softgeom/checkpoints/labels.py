@@ -52,26 +52,10 @@ def choose_names(
     *,
     confirmed: bool = False,
 ) -> tuple[Sequence[str] | None, list[str]]:
-    """The names of C classes, None where there are none, and how they were found: those that the
-    caller gives, else the model's own, else those of the one file beside it that fits.
-
-    Parameters
-    ----------
-    tokens : path, sequence of str, mapping or None
-        A file of names, C names, or a vocabulary (token to number, or number to token).
-    classes : int
-        C.
-    own : callable or None
-        As in `opened.Opened`.
-    beside : Path or None
-        The model's file.
-    confirmed : bool
-        Take names of another number too.
-
-    Raises
-    ------
-    ValueError
-        When names that are given, or the model's own, do not fit.
+    """The names of C classes, None where there are none, and how they were found: the caller's
+    ``tokens`` (a file, C names, a vocabulary either way round), else the model's ``own``, else
+    those of the one file ``beside`` it that fits. ValueError if the first two do not fit, unless
+    ``confirmed``.
     """
     if tokens is not None:
         named, how = _given(tokens, classes, confirmed)
@@ -112,21 +96,9 @@ def _plain_keys(tokens: Mapping[Any, Any]) -> dict[str, Any]:
 def read_labels(
     path: str | Path, classes: int, *, confirmed: bool = False
 ) -> tuple[tuple[str, ...], str]:
-    """One string a class, and a sentence that says how the file was understood.
-
-    Parameters
-    ----------
-    path : path
-        The file of names.
-    classes : int
-        C.
-    confirmed : bool
-        Take a list of another length too, from class 0 on.
-
-    Raises
-    ------
-    ValueError
-        When there is no such file, it holds no names, or their number does not fit.
+    """One string a class, and a sentence that says how the file was understood; ``confirmed`` takes
+    a list of another length too, from class 0 on. ValueError if there is no such file, it holds no
+    names, or their number does not fit.
     """
     path, _, variable = _split(str(path))
     if not path.is_file():
@@ -240,9 +212,7 @@ def _split(text: str) -> tuple[Path, str, str]:
 
 
 def _literal_list(path: Path, variable: str, classes: int) -> tuple[str, list[str]]:
-    """A list of strings that a Python file writes down at its top level, with the name that it has
-    there; nothing is executed.
-    """
+    """The one list of strings that a Python file writes at its top level, and its name."""
     if path.stat().st_size > _LARGEST_SOURCE:
         raise ValueError(f"{path} has {path.stat().st_size} bytes, too many for a list of names.")
     try:
@@ -281,9 +251,8 @@ def _by_number(
     beyond = [index for index in names if index >= classes]
     if beyond and not confirmed:
         raise LabelsError(
-            f"{path} names class {max(beyond)}, but the layer has {classes} classes: it "
-            "belongs to another model "
-            "(--labels-anyway takes it all the same)."
+            f"{path} names class {max(beyond)}, but the layer has {classes} classes: it belongs to "
+            "another model (--labels-anyway takes it all the same)."
         )
     if set(range(1, classes)) <= names.keys():
         return (

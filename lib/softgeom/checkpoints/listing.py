@@ -11,11 +11,5 @@ Candidate = tuple[str, tuple[int, ...], str | None]
 
 
 def list_candidates(path: Path) -> list[Candidate]:
-    """(name, shape, sibling bias) of each candidate, likely ones last.
-
-    Raises
-    ------
-    ValueError
-        When the file cannot be read.
-    """
+    """(name, shape, sibling bias) of each, likely ones last; ValueError if unreadable."""
     return candidates(open_model(str(path)).store)

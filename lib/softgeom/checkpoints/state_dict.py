@@ -20,19 +20,9 @@ _WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
 
 
 def open_state_dict(path: Path) -> ArrayStore:
-    """The tensors of one `.pt`, `.pth`, `.bin` or `.ckpt` file, mapped from the disk rather than
-    copied.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Raises
-    ------
-    ValueError
-        When PyTorch is not installed, the file is not a PyTorch file, or it holds more than tensors
-        (nothing of it was executed).
+    """The tensors of one `.pt`, `.pth`, `.bin` or `.ckpt` file, mapped from the disk. ValueError if
+    PyTorch is not installed, the file is not PyTorch's, or it holds more than tensors (nothing of
+    it was executed).
     """
     try:
         import torch
@@ -50,9 +40,8 @@ def open_state_dict(path: Path) -> ArrayStore:
             )
     except pickle.UnpicklingError as error:
         raise ValueError(
-            f"{path} holds more than tensors, so it was not loaded and nothing of it was "
-            "executed; save "
-            "model.state_dict() alone."
+            f"{path} holds more than tensors, so it was not loaded and nothing of it was executed; "
+            "save model.state_dict() alone."
         ) from error
     except (
         Exception
@@ -85,12 +74,8 @@ class _TorchStore(ArrayStore):
 
 def tensor_array(tensor: Any, label: str) -> np.ndarray:
     """A PyTorch tensor as an array on the host; bfloat16 becomes float32, which holds it exactly.
-
-    Raises
-    ------
-    ValueError
-        For what is no dense matrix of real numbers: sparse, quantised, 8-bit floats, on the meta
-        device, or a view that repeats fewer numbers than its shape says.
+    ValueError for what is no dense matrix of real numbers: sparse, quantised, 8-bit floats, on the
+    meta device, or a view that repeats fewer numbers than its shape says.
     """
     import torch
 

@@ -24,13 +24,8 @@ _MOST_BYTES = 2**33
 
 
 def open_tensorflowjs(path: Path) -> ArrayStore:
-    """The weights of a manifest.
-
-    Raises
-    ------
-    ValueError
-        When the file is no manifest, a file that it names is missing, outside of its folder, or
-        shorter than it says.
+    """The weights of a manifest. ValueError if it is none, or a file that it names is missing,
+    outside of its folder, or shorter than it says.
     """
     manifest = read_json(path).get("weightsManifest")
     if not isinstance(manifest, list):

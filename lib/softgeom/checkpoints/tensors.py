@@ -19,15 +19,8 @@ LISTED_CANDIDATES = 20  # more names than this do not help anybody to choose one
 
 
 class TensorStore(Protocol):
-    """Named tensors that can be looked at before they are read.
-
-    Attributes
-    ----------
-    label : str
-        The file, folder or hub address, as error messages name it.
-    provenance : dict
-        What a reader needs to get the same numbers again (format, and on the hub the resolved
-        commit).
+    """Named tensors that can be looked at before they are read: `label` is the file as messages
+    name it, `provenance` what gives the same numbers again (format, the hub's commit).
     """
 
     label: str
@@ -41,17 +34,7 @@ class TensorStore(Protocol):
 
 
 class ArrayStore:
-    """A `TensorStore` over arrays that are in memory already, such as the members of a state dict.
-
-    Parameters
-    ----------
-    arrays : mapping
-        Name to array-like with `shape`; converted only when it is read.
-    label : str
-        Where they came from, for messages.
-    provenance : mapping, optional
-        Recorded with the layer.
-    """
+    """A `TensorStore` over arrays in memory, such as a state dict's; converted only when read."""
 
     def __init__(
         self, arrays: Mapping[str, Any], label: str, provenance: Mapping[str, str] | None = None
@@ -71,16 +54,7 @@ class ArrayStore:
 
 
 class MergedStore:
-    """Several stores under one name: the shards of one model.
-
-    Parameters
-    ----------
-    members : mapping
-        Tensor name to a callable that opens the store holding it: a shard that is not needed is
-        never opened.
-    label, provenance
-        As in `TensorStore`.
-    """
+    """The shards of one model, tensor name to a callable that opens its store when needed."""
 
     def __init__(self, members: Mapping, label: str, provenance: Mapping[str, str] | None = None):
         self._members = members
@@ -107,9 +81,7 @@ class MergedStore:
 
 
 def plain(text: object, limit: int = 200) -> str:
-    """A name out of a file as a message may show it: one line, no control characters, not longer
-    than a message can bear.
-    """
+    """A name out of a file as a message may show it: one short line without control characters."""
     shown = "".join(
         c if c.isprintable() else c.encode("unicode_escape", "replace").decode()
         for c in str(text)[:limit]
@@ -118,13 +90,8 @@ def plain(text: object, limit: int = 200) -> str:
 
 
 def weights_of(array: np.ndarray, label: str, name: str) -> np.ndarray:
-    """The array, after a check that it holds real numbers that a layer multiplies with.
-
-    Raises
-    ------
-    ValueError
-        For integers (codes of a quantised matrix, whose scales stand elsewhere), booleans, complex
-        numbers, dates and text.
+    """The array, if it holds real numbers that a layer multiplies with. ValueError for codes of a
+    quantised matrix, whose scales stand elsewhere, booleans, complex numbers, dates and text.
     """
     kinds = {
         "b": "booleans",

@@ -98,13 +98,7 @@ class TfliteHead:
 
 
 class TfliteStore:
-    """The constant tensors of one TFLite file.
-
-    Attributes
-    ----------
-    label, provenance
-        As in `TensorStore`.
-    """
+    """The constant tensors of one TFLite file."""
 
     def __init__(self, path: Path) -> None:
         self.label, self.provenance = str(path), {"format": "tflite"}
@@ -167,13 +161,7 @@ class TfliteStore:
         return np.frombuffer(values, dtype).reshape(shape)
 
     def head(self) -> TfliteHead:
-        """The fully connected layer that the output comes from.
-
-        Raises
-        ------
-        ValueError
-            If there is none before another step, or its matrix is not a constant.
-        """
+        """The fully connected layer that the output comes from; ValueError without."""
         try:
             return self._head()
         except DAMAGE as error:

@@ -71,9 +71,7 @@ def _script(character: str) -> str:
 
 
 def vocabulary_of(content: Any) -> dict[int, str]:
-    """Id to string from the content of `tokenizer.json`; KeyError, TypeError and the like where it
-    is none.
-    """
+    """Id to string from `tokenizer.json`; KeyError, TypeError and the like where it is none."""
     vocabulary = content["model"]["vocab"]
     if isinstance(vocabulary, list):  # Unigram: [token, score] in the order of the ids
         strings = {index: entry[0] for index, entry in enumerate(vocabulary)}
@@ -95,9 +93,7 @@ def _is_byte_level(part: Any) -> bool:
 
 
 def _byte_of_character() -> dict[str, int]:
-    """The byte-level alphabet: printable Latin-1 characters stand for themselves, the rest follow
-    from U+0100 on.
-    """
+    """The byte-level alphabet; printable Latin-1 stands for itself, the rest follow from U+0100."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {

@@ -65,12 +65,8 @@ class _Node:
 
 
 def open_traineddata(path: Path) -> Opened:
-    """One file, with its softmax and the letters of its codes.
-
-    Raises
-    ------
-    ValueError
-        When the file is damaged, or holds the older recogniser alone.
+    """One file, with its softmax and the letters of its codes. ValueError when it is damaged, or
+    holds the older recogniser alone.
     """
     try:
         parts = _components(Cursor.of(path))
@@ -156,9 +152,7 @@ def _read_node(cursor: Cursor, count: list[int], depth: int = 0) -> _Node:
 
 
 def _read_lstm(cursor: Cursor, node: _Node, count: list[int], depth: int) -> None:
-    """Gates: cell input, input, forget, output, and for two dimensions one more forget gate, before
-    the output.
-    """
+    """Gates: cell input, input, forget, output; in 2D one more forget before output."""
     width, (inputs, outputs) = cursor.number("i"), node.sizes
     fed_back = {"LSTMSoftmax": outputs, "LSTMBinarySoftmax": (outputs - 1).bit_length()}
     first = _read_matrix(cursor, node.training)
@@ -249,8 +243,8 @@ def _unichars(cursor: Cursor) -> list[str]:
 
 
 def _behind_network(cursor: Cursor) -> tuple[list[str], list[tuple[int, ...]] | None]:
-    """Characters and their codes in the first files, which keep them with the network: behind the
-    first stand a text, four integers, and two or three floats.
+    """Characters and codes in the first files, which keep them with the network: behind the
+    characters a text, four integers, two or three floats.
     """
     letters = _unichars(cursor)
     if not letters:

@@ -60,27 +60,10 @@ def fetch(
     status: int = 200,
     progress: Callable[[int], None] | None = None,
 ) -> Answer:
-    """GET a URL, at most `cap` bytes of body, by a client with httpx's interface.
-
-    Parameters
-    ----------
-    url, headers
-        The request; `Accept-Encoding: identity` is added, and a body that is compressed all the
-        same is refused.
-    cap
-        Bytes that the caller expects at most; a longer body is refused as soon as it is seen.
-    session
-        An `httpx.Client`, with its proxies and certificates.
-    status
-        The status that is hoped for (206 for a range): the body of any other answer is left unread.
-    progress
-        Called with the number of bytes of each chunk.
-
-    Raises
-    ------
-    TransferError
-        When the server is silent or slower than the least rate, sends more than `cap` bytes or a
-        compressed body, or breaks the connection `TRIES` times.
+    """GET a URL, at most `cap` bytes of uncompressed body, by an `httpx.Client`; the body is left
+    unread unless the answer has the hoped-for `status`; `progress` hears the bytes of each chunk.
+    TransferError when the server is silent or slower than the least rate, sends more or compressed
+    bytes, or breaks the connection `TRIES` times.
     """
     pause, started = PAUSE, time.monotonic()
     for left in range(TRIES - 1, -1, -1):
@@ -168,9 +151,7 @@ class _Request:
         return Answer(status, headers, bytes(body))
 
     def _next(self, until: float, what: str) -> Any:
-        """The next item, or the failure that came in its place; whatever the server does, not later
-        than `until`.
-        """
+        """The next item, or the failure that came in its place, not later than `until`."""
         try:
             item = self._chunks.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
@@ -186,23 +167,15 @@ class _Request:
 
 
 class RangeCache:
-    """Byte ranges that never change, as files of a folder: written whole or not at all, and checked
-    when read.
-
-    Parameters
-    ----------
-    folder
-        Made when the first range is kept. A folder that cannot be written to keeps nothing; that is
-        no failure.
+    """Byte ranges that never change, as files of a folder, written whole and checked when read; a
+    folder that cannot be written to keeps nothing.
     """
 
     def __init__(self, folder: Path):
         self._folder = folder
 
     def read(self, name: str, size: int) -> bytes | None:
-        """What was kept under a name; None when there is nothing of that size, or it was damaged
-        (then it is removed).
-        """
+        """What was kept under a name; None when nothing of that size was, or it is damaged."""
         path = self._folder / name
         try:
             content = path.read_bytes()

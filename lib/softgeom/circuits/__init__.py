@@ -1,6 +1,4 @@
-"""What the parts of a transformer language model compute, as identities that hold on real weights
-(002).
-"""
+"""The parts of a transformer language model, as identities that hold on real weights (002)."""
 
 from softgeom.circuits.anatomy import Anatomy as Anatomy
 from softgeom.circuits.anatomy import BlockAnatomy as BlockAnatomy

@@ -49,16 +49,9 @@ def repeated_tokens(
 
 
 def head_scores(anatomy: Anatomy, tokens: Tensor, length: int) -> pd.DataFrame:
-    """Previous-token, duplicate and induction scores of every head on `repeated_tokens`.
-
-    Parameters
-    ----------
-    anatomy : Anatomy
-        One block's records are in memory at a time.
-    tokens : (B, T) integers
-        Whose last 2 `length` tokens are a text and its repetition.
-    length : int
-        Of one reading.
+    """Previous-token, duplicate and induction scores of every head on `repeated_tokens` (B, T),
+    whose last 2 `length` are a text and its repetition; one block's records are in memory at a
+    time.
 
     Returns
     -------
@@ -115,20 +108,9 @@ def copying_scores(folded: Anatomy) -> Tensor:
 
 
 def composition_scores(folded: Anatomy) -> dict[str, Tensor]:
-    """How much each head reads of what each earlier one writes, through its queries, keys and
-    values.
-
-    Parameters
-    ----------
-    folded : Anatomy
-        From `fold_norms`, so that gains are in the matrices. Rotary positions are left out (offset
-        zero).
-
-    Returns
-    -------
-    dict
-        `"queries"`, `"keys"`, `"values"`: (L, H, L, H), writer first; zero where the writer does
-        not come earlier.
+    """How much each head reads of what each earlier one writes, by `"queries"`, `"keys"` and
+    `"values"`: (L, H, L, H), writer first, zero where it does not come earlier. The anatomy is from
+    `fold_norms`, so that gains are in the matrices; rotary positions are left out (offset zero).
     """
     _must_be_folded(folded)
     L, (H, _, K) = len(folded.blocks), folded.blocks[0].W_Q.shape

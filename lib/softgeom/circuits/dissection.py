@@ -71,10 +71,9 @@ def dissect(
         anatomy = _dissect_own(model, name or type(model).__name__, dtype)
     else:
         raise ValueError(
-            f"{type(model).__name__} is no decoder that can be taken apart: give a GPT or "
-            "Llama of softgeom.language_model, or a "
-            "GPT-2, Llama, Qwen2 or Gemma of Transformers with its unembedding "
-            "(AutoModelForCausalLM)."
+            f"{type(model).__name__} is no decoder that can be taken apart: give a GPT or Llama of "
+            "softgeom.language_model, or a GPT-2, Llama, Qwen2 or Gemma of Transformers with its "
+            "unembedding (AutoModelForCausalLM)."
         )
     if check:
         check_identities(anatomy, model)
@@ -83,9 +82,7 @@ def dissect(
 
 @torch.no_grad()
 def check_identities(anatomy: Anatomy, model: Any = None) -> dict[str, float]:
-    """Relative errors of the identities of a dissection, in the order in which they are tried.
-    ValueError: With the first identity that fails.
-    """
+    """Relative errors of a dissection's identities, in order; ValueError at the first failure."""
     exact, V, T = _EXACT[anatomy.W_E.dtype], len(anatomy.W_E), min(_TRIED, anatomy.n_ctx)
     tokens = torch.randint(V, (2, T), generator=torch.Generator().manual_seed(0))
     errors: dict[str, float] = {}

@@ -137,9 +137,8 @@ class _Weights:
         if self._left:
             shown = ", ".join(sorted(self._left)[:3])
             raise ValueError(
-                f"a model of type {self._family!r} has no place for {len(self._left)} "
-                f"tensor(s) of this state dict ({shown}): "
-                "it is a variant that is not covered."
+                f"a model of type {self._family!r} has no place for {len(self._left)} tensor(s) of "
+                f"this state dict ({shown}): it is a variant that is not covered."
             )
 
 

@@ -1,6 +1,4 @@
-"""Each symbol of the notes (002), the tensor that it names, and its shape: as written there and as
-it is in a model.
-"""
+"""Each symbol of the notes (002), its tensor, and its shape as written there and as in a model."""
 
 from __future__ import annotations
 
@@ -94,14 +92,8 @@ ENTRIES = (
 
 
 def glossary(anatomies: Sequence[Anatomy]) -> pd.DataFrame:
-    """Symbol, meaning, name, stated shape, shape in each model, and whether the stated one is
-    right.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One column of shapes for each anatomy; "-" where a model has no such tensor. `agrees` is
-        empty where the notes state no shape.
+    """Symbol, meaning, name, stated shape, shape in each model ("-" where it has no such tensor),
+    and whether the stated one is right (empty where the notes state none).
     """
     rows = []
     for entry in ENTRIES:

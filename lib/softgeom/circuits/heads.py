@@ -35,8 +35,7 @@ class FactoredMatrix:
         if self.A.ndim != 2 or self.B.ndim != 2 or self.A.shape[1] != self.B.shape[0]:
             raise ValueError(
                 f"factors of shapes {tuple(self.A.shape)} and {tuple(self.B.shape)} do not "
-                "multiply: "
-                "give (m, r) and (r, n); is a transpose missing?"
+                "multiply: give (m, r) and (r, n); is a transpose missing?"
             )
 
     def full(self) -> Tensor:

@@ -1,6 +1,4 @@
-"""A ledger of identities: each is tried on many tensors of several models, and its largest relative
-error is kept.
-"""
+"""A ledger of identities, tried on many tensors of several models; the largest errors are kept."""
 
 from __future__ import annotations
 

@@ -114,22 +114,10 @@ def effects_along_paths(
     side: str,
     readout: Readout,
 ) -> Tensor:
-    """How the readout moves when one head reads one earlier head's write as the donor's, and nobody
-    else does: (layer, H, B).
-
-    Parameters
-    ----------
-    anatomy, tokens, donor, readout
-        As for `effects_of_heads`; senders are all heads of the blocks before the receiver's.
-    receiver : (layer, head)
-        Who reads the changed stream.
-    side : str
-        `"queries"`, `"keys"` or `"values"`: which of its three inputs.
-
-    Raises
-    ------
-    ValueError
-        When there is no sender, or no such side.
+    """How the readout moves when one head, the ``receiver`` (layer, head), reads one earlier head's
+    write as the donor's on one ``side`` (`"queries"`, `"keys"` or `"values"`), and nobody else
+    does: (layer, H, B). Other arguments as for `effects_of_heads`. ValueError without a sender or
+    such a side.
     """
     layer, head = receiver
     if side not in _SIDES:

@@ -53,22 +53,9 @@ def writers(internals: Internals) -> Writers:
 
 
 def logit_shares(folded: Anatomy, internals: Internals, targets: Tensor | None = None) -> Tensor:
-    """What each writer, and last the folded bias, adds to logits: they sum to the logits of the
-    model.
-
-    Parameters
-    ----------
-    folded : Anatomy
-        From `fold_norms`; only its unembedding is used, so that internals of the unfolded model fit
-        too.
-    internals : Internals
-        Of a pass through the model, folded or not.
-    targets : Tensor, optional
-        (B, T) token whose logit is split at each position; every token when not given.
-
-    Returns
-    -------
-    (N + 1, B, T), or (N + 1, B, T, V) without targets.
+    """What each writer, and last the folded bias, adds to logits, which sum to the model's: (N + 1,
+    B, T, V), or (N + 1, B, T) of the ``targets`` (B, T). Of ``folded``, from `fold_norms`, only the
+    unembedding is used, so that internals of the unfolded model fit too.
     """
     if not isinstance(folded.ln_final, Division):
         raise ValueError(f"the last norm of {folded.name} is not folded: use fold_norms first.")

@@ -27,9 +27,7 @@ ANSWERS, TABLE, LAYER = "answers.npz", "answers.csv", "layer.npz"
 
 
 def check_place(out: str) -> Path:
-    """The folder for answers: a new one, an empty one, or one of answers, which are replaced.
-    ValueError if it is a file, or holds anything else.
-    """
+    """A new or empty folder, or one of answers, which are replaced; ValueError for another."""
     if not out.strip():
         raise ValueError("--out is empty: name a folder for the answers.")
     folder = Path(out)
@@ -62,8 +60,8 @@ def write_answers(folder: Path, found: Answers | Router, *, with_layer: bool) ->
 
 
 def verify_answers(folder: Path, layer: SoftmaxLayer) -> tuple[Answers | Router, dict[str, int]]:
-    """Check every answer against the layer, and the table against the evidence: the answers, and
-    their number of each verdict. ValueError: One sentence: what is wrong, and where.
+    """Check every answer, and the table against the evidence: answers, and their number by verdict.
+    ValueError: what is wrong, and where.
     """
     if (folder / SUMMARY).exists():
         raise ValueError(f"{folder} holds a scan and answers: keep them in folders of their own.")

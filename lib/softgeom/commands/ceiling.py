@@ -233,9 +233,7 @@ def write(folder: Path, found: Ceilings) -> None:
 
 
 def verify(folder: Path, layer: SoftmaxLayer) -> Ceilings:
-    """Every bound of a folder again, and the table against them. ValueError: One sentence: what is
-    wrong, and where.
-    """
+    """Every bound of a folder again, and the table against them; ValueError says what is wrong."""
     found = Ceilings.load(folder / CEILINGS, layer)
     if not (folder / TABLE).is_file():
         raise ValueError(f"{folder} has no {TABLE}: ask again.")

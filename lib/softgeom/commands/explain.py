@@ -1,6 +1,4 @@
-"""``softgeom explain MODEL CLASS``: its captors, or an input at which it wins, and how hard it is
-to say.
-"""
+"""``softgeom explain MODEL CLASS``: its captors, or an input at which it wins, and how easily."""
 
 from __future__ import annotations
 
@@ -44,16 +42,8 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a class can never win, or an input at which it does; as text its sentences.
-
-    Attributes
-    ----------
-    scan : Scan
-        The verdict on this class alone.
-    finding : Finding
-        Verdict, evidence, margin.
-    sentences : tuple of str
-        What the evidence says.
+    """Why a class can never win, or an input at which it does, with the scan of this class alone;
+    as text its sentences.
     """
 
     scan: Scan

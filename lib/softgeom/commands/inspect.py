@@ -1,6 +1,4 @@
-"""``softgeom inspect MODEL``: what the file holds that could be a softmax layer, as commands to
-copy.
-"""
+"""``softgeom inspect MODEL``: what could be a softmax layer in it, as commands to copy."""
 
 from __future__ import annotations
 

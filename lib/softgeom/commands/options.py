@@ -77,19 +77,8 @@ def question(
     after: str | None = None,
     **layer: Unpack[LayerOptions],
 ) -> tuple[Head, FeatureSet, str | None]:
-    """The layer of a model, where its inputs lie, and why, where the model decided that.
-
-    Parameters
-    ----------
-    model, **layer
-        As for `load_head`.
-    features, bound, low, after
-        As for `feature_set`.
-
-    Raises
-    ------
-    ValueError
-        When the model or the feature set cannot be used as asked.
+    """The layer of a model (as `load_head`), where its inputs lie (as `feature_set`), and why,
+    where the model decided that.
     """
     head = load_head(model, **layer)
     return (head, *feature_set(head, features, bound, low, after))
@@ -102,23 +91,10 @@ def feature_set(
     low: float | None = None,
     after: str | None = None,
 ) -> tuple[FeatureSet, str | None]:
-    """The feature set that is asked for, and why, where the model decided it.
-
-    Parameters
-    ----------
-    head : Head
-        The layer and what stands before it.
-    features : str or FeatureSet
-        "box", "auto", "norm", "ball", "unbounded", or a set itself.
-    bound, low : float, optional
-        Of the box, or the radius of the ball; lower bound of the box where it differs.
-    after : str, optional
-        The step before the layer, where the model does not show it.
-
-    Raises
-    ------
-    ValueError
-        When an option is given that the chosen set has no use for: it would be dropped silently.
+    """The feature set that is asked for, by name or itself, and why, where the model decided it.
+    ``bound`` is of the box, or the ball's radius; ``low`` the box's lower bound where it differs;
+    ``after`` the step before the layer, where the model does not show it. ValueError when an option
+    is given that the chosen set has no use for: it would be dropped silently.
     """
     if after is not None:
         if features != "box" or low is not None:
@@ -169,13 +145,8 @@ def feature_set(
 def class_numbers(
     layer: SoftmaxLayer, classes: Any = None, script: str | None = None
 ) -> np.ndarray | None:
-    """Which classes are asked about, by number: tokens and numbers, or those of a script; None for
-    all.
-
-    Raises
-    ------
-    ValueError
-        When a token is none of the layer's, or both are given.
+    """Which classes are asked about, by number, token or script; None for all. ValueError when a
+    token is none of the layer's, or both are given.
     """
     if script is not None:
         if classes is not None:
@@ -352,9 +323,7 @@ def parse_classes(text: str, classes: int) -> np.ndarray:
 
 
 def read_inputs(path: Path, dimension: int) -> dict[str, float]:
-    """Extremes of real features (n, d) from an .npy file, read piece by piece. ValueError if the
-    file is none, or its rows are not features of this layer.
-    """
+    """Extremes of features (n, d) in an .npy file, read in pieces; ValueError unless they fit."""
     try:
         with (
             np.errstate(over="ignore"),

@@ -1,6 +1,4 @@
-"""A folder of results: verdicts, summary, evidence, a card; one model's results never replace
-another's.
-"""
+"""A folder of results: verdicts, summary, evidence, a card; no model's replace another's."""
 
 from __future__ import annotations
 

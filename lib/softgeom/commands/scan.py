@@ -158,8 +158,7 @@ def _introduce(
     if inputs:
         print(
             f"  {inputs['rows']:,} real features reach from {inputs['lowest']:.4g} to "
-            f"{inputs['highest']:.4g}, "
-            f"norm {inputs['longest']:.4g} at most"
+            f"{inputs['highest']:.4g}, norm {inputs['longest']:.4g} at most"
         )
 
 

@@ -1,6 +1,4 @@
-"""``softgeom verify FOLDER MODEL``: every proof of a folder of results or answers again, from the
-layer and the evidence alone.
-"""
+"""``softgeom verify FOLDER MODEL``: every proof in a folder again, from the layer alone."""
 
 from __future__ import annotations
 

@@ -81,9 +81,7 @@ class Ball(FeatureSet):
 
 
 def positive_radius(radius: float, of: str) -> float:
-    """The radius as a float. ValueError if it is not positive and finite, or float64 would change
-    it.
-    """
+    """The radius as a float; ValueError if not positive and finite, or float64 would change it."""
     value = as_floats(radius, f"The radius of {of}")
     if value.ndim or not np.isfinite(value) or value <= 0:
         raise ValueError(f"The radius of {of} must be a positive number, not {radius}.")

@@ -1,6 +1,4 @@
-"""The box ``low <= x <= high``: the paper's feature set (001, eq. 6), and the range of an
-activation.
-"""
+"""The box ``low <= x <= high``: the paper's feature set (001, eq. 6), or an activation's range."""
 
 from __future__ import annotations
 

@@ -61,9 +61,7 @@ class FeatureSet(ABC):
 
     @staticmethod
     def from_json(stored: dict[str, Any]) -> FeatureSet:
-        """What ``to_json`` gave. ValueError if the kind is unknown or a field is missing or no
-        number.
-        """
+        """What ``to_json`` gave; ValueError for unknown kinds and bad fields."""
         kind = stored.get("set") if isinstance(stored, dict) else None
         if not isinstance(kind, str) or kind not in FeatureSet.kinds:
             raise ValueError(
@@ -114,9 +112,7 @@ class FeatureSet(ABC):
         return list(z)
 
     def bounds(self, dimension: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The lower and the upper corner (d,) of a box. ValueError if the set is no box, or one of
-        another dimension.
-        """
+        """The corners (d,) of a box; ValueError if the set is none, or of another dimension."""
         raise ValueError(f"This is stated for a box; {self.describe()} is another set.")
 
     @property

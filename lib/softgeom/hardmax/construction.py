@@ -164,9 +164,7 @@ def telling_elements(sets: Sequence[frozenset[Token]]) -> list[Token]:
 
 
 def _telling_direction(tokens: Sequence[Token]) -> Token:
-    """The first u = (1, k, k^2, ...) that tells all tokens apart: at most d - 1 values of k tie
-    two.
-    """
+    """The first u = (1, k, k^2, ...) that tells all tokens apart; at most d - 1 of k tie two."""
     k = 1
     while True:
         u = _exact(k**i for i in range(len(tokens[0])))

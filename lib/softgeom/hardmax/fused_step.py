@@ -1,6 +1,4 @@
-"""Adam in one compiled pass, and the training step of a classifier that it makes with the loops of
-`fused`; needs numba (the extra `fast`).
-"""
+"""Adam and a classifier's training step, compiled with the loops of `fused`; needs numba."""
 
 from __future__ import annotations
 
@@ -18,17 +16,10 @@ _VANISHED = 1e-30
 
 
 class FusedStep:
-    """A training step of a classifier on the CPU, in place: call it with words and counts (B, n),
-    targets (B,) and the learning rate.
-
-    Parameters
-    ----------
-    model : Classifier
-        Its parameters are PyTorch's, on the CPU; their memory is worked on directly.
-    rates : dict
-        Each trainable parameter with its factor on the learning rate.
-    clip : float
-        Largest norm of the whole gradient, longer ones are shortened; 0 leaves them.
+    """A training step of a classifier on the CPU, in place (its parameters' memory is worked on
+    directly): call it with words and counts (B, n), targets (B,) and the learning rate. ``rates``
+    are factors on that, of each trainable parameter; ``clip`` is the gradient's largest norm, 0 for
+    any.
     """
 
     def __init__(self, model: Any, rates: dict[Any, float], clip: float = 0.0) -> None:

@@ -125,24 +125,10 @@ def tokenise(
 def build_vocabulary(
     tokens: Tokens, lexicon: dict[str, int], *, least: int = 5, lemmas: bool = False
 ) -> tuple[list[str], np.ndarray]:
-    """The words of the model, by falling document frequency, from the training reviews alone.
-
-    Parameters
-    ----------
-    tokens : Tokens
-        Training reviews.
-    lexicon : dict
-        Word -> number, as filled by `tokenise`.
-    least : int
-        Smallest number of training reviews in which a word must occur.
-    lemmas : bool
-        Reduce words to dictionary forms with simplemma first ("movies" counts as "movie").
-
-    Returns
-    -------
-    words : list of str, length W
-    numbers : (len(lexicon),) int64
-        The vocabulary number of each word of the lexicon, -1 for stop words and rare words.
+    """The words of the model, by falling document frequency in at least ``least`` training reviews,
+    and the vocabulary number (len(lexicon),) of each word of `tokenise`'s lexicon, -1 for stop
+    words and rare ones. ``lemmas`` reduces words to dictionary forms with simplemma first ("movies"
+    counts as "movie").
     """
     spelling = list(lexicon)
     stops = stop_words()

@@ -1,6 +1,4 @@
-"""More questions to the same layer: each is an order that its logits would have to obey, answered
-with a proof or a point.
-"""
+"""More questions to the same layer: each is an order to obey, answered with a proof or a point."""
 
 from softgeom.bottleneck.asking.ask import Answers, ask
 from softgeom.bottleneck.asking.candidates import Prison, ask_among, find_prison

@@ -90,8 +90,8 @@ class Answers:
         )
 
     def verify(self) -> bool:
-        """Re-check every verdict and margin from the layer and the evidence alone, without a
-        solver. EvidenceError at the first order whose evidence does not prove its verdict.
+        """Re-check every verdict and margin without a solver; EvidenceError at the first that
+        fails.
         """
         verify_answers(self.layer, self.features, self.answers)
         return True
@@ -115,25 +115,8 @@ def ask(
     progress: bool = False,
 ) -> Answers:
     """Decide for each order whether some features of the set make the layer's logits obey it.
-
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        Weights (C, d), bias (C,) or none.
-    orders : iterable of Order
-        The questions.
-    features : Box, Ball, Unbounded or Ellipsoid
-        Where the layer's inputs may lie.
-    n_jobs : int
-        Processes; see ``softgeom.parallel.run_blocks``.
-    progress : bool
-        Print how far it is, when it takes longer than some seconds.
-
-    Raises
-    ------
-    ValueError
-        If an order names a class that the layer does not have, or the feature set does not fit the
-        layer.
+    ValueError if an order names a class that the layer does not have, or the feature set does not
+    fit.
     """
     questions = list(orders)
     for order in questions:
@@ -205,9 +188,7 @@ def _sought(task: _Task, orders: list[Order]) -> list[Sought | Exception]:
 
 
 def _survive(task: _Task, order: Order, found: Sought | Exception) -> Answer:
-    """An answer, or why there is none. Too little memory is no fault of a question, and an
-    interrupt is none at all: both go on.
-    """
+    """An answer, or why there is none; memory and interrupts are no question's fault."""
     try:
         if isinstance(found, Exception):
             raise found

@@ -101,8 +101,8 @@ class Router:
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Router:
-        """Read what ``save`` wrote; call ``verify`` to trust it. ValueError if it is damaged, of
-        another layer, or not about experts.
+        """Read what ``save`` wrote, to be verified; ValueError if damaged, or of another layer or
+        kind.
         """
         features, k, groups = load_groups(path, layer)
         return cls(
@@ -120,25 +120,9 @@ def ask_experts(
     features: FeatureSet = BOX,
     most: int = MOST_QUESTIONS,
 ) -> Router:
-    """Decide for each expert whether it can be among the top k.
-
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        The router, one row per expert (n, d).
-    k : int
-        How many experts are chosen.
-    experts : list, optional
-        Which to decide; default all.
-    features : FeatureSet
-        Where the router's inputs may lie.
-    most : int
-        Orders asked about one expert before it is left undecided.
-
-    Raises
-    ------
-    ValueError
-        If k is not between 1 and the number of experts.
+    """Decide for each expert (default all) of a router, one row per expert (n, d), whether it can
+    be among the top k. ``most`` orders are asked about one expert before it is left undecided.
+    ValueError if k is not between 1 and the number of experts.
     """
     if not 1 <= k <= layer.classes:
         raise ValueError(

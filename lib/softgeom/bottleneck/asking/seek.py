@@ -36,8 +36,8 @@ class Sought:
 def seek(
     problem: Problem, orders: Sequence[Order], *, rounds: int = 6, steps: int = 40, growth: int = 24
 ) -> list[Sought]:
-    """Look for a point of the region at which each order's comparisons hold: so many ``rounds``
-    after the first look, ``steps`` in each climb, and ``growth`` comparisons that join at a look.
+    """Look for a point of the region at which each order's comparisons hold, in so many ``rounds``
+    of ``steps``; ``growth`` comparisons join at a look.
     """
     Z = problem.reach(np.stack([_lean(problem, order) for order in orders]).astype(np.float32))
     margin, taken = np.full(len(orders), -np.inf), np.zeros(len(orders), np.intp)

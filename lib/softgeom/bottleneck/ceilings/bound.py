@@ -89,21 +89,10 @@ class Certifier:
     def ceilings(
         self, Z: NDArray[Any], classes: NDArray[np.intp], at: NDArray[np.intp]
     ) -> tuple[Array64, Array64]:
-        """Upper bounds on the probabilities of classes at every x, and lower ones at their points.
-
-        Parameters
-        ----------
-        Z : (m, d) array
-            Points in the coordinates of evidence (x, or u of a norm).
-        classes : (n,) integers
-            The classes.
-        at : (n,) integers
-            Whose point is which: a point is evaluated once for all of its classes.
-
-        Returns
-        -------
-        ceiling, reached : (n,) arrays
-            ``ceiling >= sup_x p_t(x) >= p_t(point) >= reached``; 1 and 0 where nothing is proven.
+        """Upper bounds on the probabilities of ``classes`` (n,) at every x, and lower ones at their
+        points: ``ceiling >= sup_x p_t(x) >= p_t(point) >= reached``, 1 and 0 where nothing is
+        proven. Points Z (m, d) are in the coordinates of evidence (x, or u of a norm), ``at`` (n,)
+        says whose is which: a point is evaluated once for all of its classes.
         """
         ceiling, reached = np.ones(len(classes)), np.zeros(len(classes))
         for look, group in self._looks(Z, at):
@@ -117,12 +106,8 @@ class Certifier:
     def floors(
         self, Z: NDArray[Any], targets: Sequence[Target], at: NDArray[np.intp]
     ) -> tuple[Array64, Array64]:
-        """Lower bounds on the divergences of targets from every softmax, and upper ones at points.
-
-        Returns
-        -------
-        floor, attained : (n,) arrays
-            ``floor <= inf_x KL(p || softmax) <= KL at the point <= attained``, nats; floor >= 0.
+        """Lower bounds on the divergences of targets from every softmax, and upper ones at points:
+        ``floor <= inf_x KL(p || softmax) <= KL at the point <= attained``, nats; floor >= 0.
         """
         floor, attained = np.zeros(len(targets)), np.full(len(targets), np.inf)
         for look, group in self._looks(Z, at):
@@ -135,11 +120,7 @@ class Certifier:
     @np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore")
     def ceiling_of_captors(self, t: int, rivals: ArrayLike, weights: ArrayLike) -> float:
         """The ceiling that weights (k,) on rivals (k,) of class t prove; 1 where they prove none.
-
-        Raises
-        ------
-        ValueError
-            If rivals or weights are not as a proof's captors.
+        ValueError if they are not as a proof's captors.
         """
         index, weights = np.asarray(rivals, np.intp), np.asarray(weights, np.float64)
         fits = (

@@ -86,12 +86,8 @@ class Ceilings:
         return pd.DataFrame({**columns, "ceiling": self.ceiling, "reached": self.reached})
 
     def counts(self, at: float) -> dict[str, int]:
-        """How many classes certainly reach a probability, certainly never do, and are in doubt.
-
-        Raises
-        ------
-        ValueError
-            If ``at`` is no probability above 0.
+        """How many classes certainly reach a probability ``at`` > 0, certainly never do, or are in
+        doubt.
         """
         if not 0 < at <= 1:
             raise ValueError(f"A probability to reach lies above 0 and is at most 1, not {at}.")
@@ -99,12 +95,8 @@ class Ceilings:
         return {"reach": reach, "never": never, "in doubt": len(self) - reach - never}
 
     def verify(self) -> bool:
-        """Recompute every bound from layer and points alone, without a solver.
-
-        Raises
-        ------
-        ValueError
-            At the first class whose point does not prove what is claimed; the message names it.
+        """Recompute every bound from layer and points alone; ValueError at the first class that
+        claims more than its point proves.
         """
         certifier = Certifier(self.layer, self.features)
         ceiling, reached = certifier.ceilings(self.points, self.classes, self.at)
@@ -129,13 +121,7 @@ class Ceilings:
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Ceilings:
-        """Read what ``save`` wrote, and verify it.
-
-        Raises
-        ------
-        ValueError
-            If the file is damaged, about another layer, or proves less than it claims.
-        """
+        """Read what ``save`` wrote, and verify it; ValueError if damaged, or of another layer."""
         features, arrays = ceilings_file.load(path, layer)
         classes, at = (arrays[name].astype(np.intp) for name in ("classes", "at"))
         bounds = (arrays["ceilings"], arrays["reached"])
@@ -160,32 +146,15 @@ def ceilings(
 ) -> Ceilings:
     """For each class the largest probability that any features of the set can give it.
 
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        Weights (C, d), bias (C,) or none.
-    classes : integers, optional
-        The classes asked about, each once; default all.
-    features : FeatureSet
-        Where x may lie.
-    gap : float
-        Aim, in nats, for the distance of what is proven from what is attained; a class that
-        attains more than ``exp(-gap)`` is done, for no ceiling exceeds 1.
-    seed : int
-        Chooses the classes that are solved first, and with them points and bounds within the gap.
-    n_jobs, backend, address
-        See ``softgeom.parallel.run_blocks``.
-    checkpoint : path, optional
-        Folder for the points of finished blocks; a second call goes on there. Bounds are always
-        computed anew.
-    progress : bool
-        Print how far the work is, when it takes longer than some seconds.
+    ``classes`` (default all) are those asked about, each once. ``gap`` is the aim, in nats, for the
+    distance of what is proven from what is attained; a class that attains more than ``exp(-gap)``
+    is done, for no ceiling exceeds 1. ``seed`` chooses the classes that are solved first, and with
+    them points and bounds within the gap. A second call with the same ``checkpoint`` folder goes on
+    from the points of finished blocks; bounds are always computed anew. ``n_jobs``, ``backend``,
+    ``address``: see ``softgeom.parallel.run_blocks``.
 
-    Raises
-    ------
-    ValueError
-        If a class is out of range or given twice, ``gap`` is not positive, or the feature set does
-        not fit the layer.
+    ValueError if a class is out of range or given twice, ``gap`` is not positive, or the feature
+    set does not fit the layer.
     """
     chosen = _chosen(layer, classes)
     if not gap > 0 or not math.isfinite(gap):
@@ -225,19 +194,10 @@ def floor(
 ) -> pd.DataFrame:
     """For each target distribution the KL divergence that no features of the set undercut.
 
-    Parameters
-    ----------
-    layer : SoftmaxLayer
-        Weights (C, d), bias (C,) or none.
-    targets : iterable
-        Each a dict class -> probability that sums to one, or a sequence of classes, all equally
-        likely.
-    features : FeatureSet
-        Where x may lie.
-    gap : float
-        Aim, in nats, for the distance of what is proven from what is attained.
-    steps : int
-        At most so many steps of the descent.
+    Targets are dicts class -> probability that sum to one, or sequences of classes, all equally
+    likely; ``gap`` is the aim, in nats, for the distance of what is proven from what is attained,
+    ``steps`` the most of the descent. ValueError if a target is empty, names a class twice or one
+    that does not exist, or has probabilities that are not positive or do not sum to one.
 
     Returns
     -------

@@ -45,12 +45,8 @@ def save(
 
 
 def load(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, dict[str, NDArray[Any]]]:
-    """The feature set and the arrays of a file about this layer; nothing is proven yet.
-
-    Raises
-    ------
-    ValueError
-        If the file is missing, damaged, not canonical, of another kind, or about another layer.
+    """The feature set and the arrays of a file, unproven. ValueError if it is missing, damaged, not
+    canonical, of another kind, or about another layer.
     """
     path = Path(path)
     if not path.is_file():

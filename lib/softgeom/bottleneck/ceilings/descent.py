@@ -149,24 +149,9 @@ def descend(
     least: float | Array64 = 0.0,
     steps: int = 200,
 ) -> Descent:
-    """Lower the losses of n targets from ``start`` (n, d).
-
-    Parameters
-    ----------
-    program : Program
-        Layer and region.
-    means : (n, d)
-        ``W^T p`` of each target.
-    shifts : (n,)
-        ``b.p`` of each target.
-    start : (n, d)
-        First points; they are projected.
-    gap : float
-        A target is done when its duality gap, in nats, is at most this,
-    least : float or (n,) array
-        or its loss is at most this.
-    steps : int
-        At most so many steps.
+    """Lower the losses of n targets from ``start`` (n, d), which is projected. ``means`` (n, d) are
+    ``W^T p``, ``shifts`` (n,) ``b.p`` of each target; one is done when its duality gap is at most
+    ``gap`` nats, or its loss at most ``least``, a number or (n,).
     """
     run = _Run(program, means, shifts, program.region.project(start.astype(np.float32)))
     least = np.broadcast_to(least, len(means))

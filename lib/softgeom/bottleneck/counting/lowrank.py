@@ -78,31 +78,14 @@ def sufficient_dimension(P: Matrix, bias: bool, rtol: float = 1e-9) -> int:
 def fit_low_rank(
     P: Any, dimension: int, bias: bool, *, rng: np.random.Generator, starts: int = 8
 ) -> LowRankFit:
-    """Return the best low-rank softmax fit to a table of distributions that is found from several
-    starts.
+    """Return the best low-rank softmax fit to a table of distributions P (N, C) that is found from
+    several starts.
 
     Minimises the cross-entropy over X (N, d), W (C, d) and b (C,) jointly, by a truncated Newton
     method with the analytic gradient. The first start is the truncated singular value decomposition
     of log P: the answer from `sufficient_dimension` on, and enough at d = 0, where the problem is
-    convex. Between, it is not, and the other starts are random.
-
-    Parameters
-    ----------
-    P : array_like, shape (N, C)
-        Rows are distributions with positive entries.
-    dimension : int
-        d >= 0.
-    bias : bool
-        Whether the layer has a bias.
-    rng : numpy.random.Generator
-        Draws the random starts.
-    starts : int
-        Number of starts.
-
-    Raises
-    ------
-    ValueError
-        When P is no table of positive distributions, or dimension or starts is too small.
+    convex. Between, it is not, and the other ``starts`` are random. ValueError if P is no table of
+    positive distributions, or dimension or starts is too small.
     """
     table = _check_table(P)
     if dimension < 0 or starts < 1:
@@ -138,17 +121,6 @@ def descend_by_bounds(P: Any, start: LowRankFit, bias: bool, steps: int) -> LowR
     The curvature of log sum exp never exceeds (I - 1 1^T / C) / 2 (Boehning 1992). So for fixed W
     the cross-entropy lies under a parabola in X that touches it at the current point, and likewise
     for fixed X; jumping to the bottom of each parabola in turn never ascends.
-
-    Parameters
-    ----------
-    P : array_like, shape (N, C)
-        Target table.
-    start : LowRankFit
-        Where to begin.
-    bias : bool
-        Whether the bias is fitted.
-    steps : int
-        Number of rounds.
     """
     table = _check_table(P)
     X, W, b = start.X.copy(), start.W.copy(), start.b.copy()

@@ -54,18 +54,9 @@ SUPPORT = 1e-9
 
 @dataclass(frozen=True)
 class RankingVerdict:
-    """Whether a layer realises a ranking, with the evidence.
-
-    Attributes
-    ----------
-    ranking : tuple of int
-        The classes in increasing order of probability.
-    feasible : bool
-        Whether some feature vector ranks the classes so.
-    x : tuple of Fraction, length d, or None
-        Such a feature vector.
-    weights : tuple of Fraction, length C - 1, or None
-        Otherwise, the weights of Motzkin's theorem, one for each step of the ranking.
+    """Whether a layer realises a ranking (classes in increasing order of probability): features x
+    (d,) that rank the classes so, or the weights (C - 1,) of Motzkin's theorem, one for each step
+    of the ranking; both in fractions.
     """
 
     ranking: Ranking
@@ -87,18 +78,9 @@ class RankingVerdict:
 
 
 def rank_classes(scores: Any) -> Ranking:
-    """Return the ranking of equation (3): the classes in increasing order of their scores, the
-    argmax last.
-
-    Parameters
-    ----------
-    scores : array_like, shape (C,)
-        Logits, or probabilities.
-
-    Raises
-    ------
-    ValueError
-        When two scores are equal: a tie lies between the regions of the braid arrangement.
+    """Return the ranking of equation (3): classes in increasing order of ``scores`` (C,), logits or
+    probabilities, the argmax last. ValueError if two are equal: a tie lies between the regions of
+    the braid arrangement.
 
     Examples
     --------
@@ -119,21 +101,9 @@ def rank_classes(scores: Any) -> Ranking:
 
 
 def feasible_rankings(W: Any, b: Any = None) -> dict[Ranking, Point]:
-    """Return every ranking that the layer realises, each with a feature vector that does so.
-
-    Exact whatever the position of the weights; meant for a dozen classes in a few dimensions.
-
-    Parameters
-    ----------
-    W : array_like, shape (C, d)
-        Class weights, taken at their exact values.
-    b : array_like, shape (C,), optional
-        Biases; none counts as zeros.
-
-    Returns
-    -------
-    dict
-        Empty when two classes have equal rows and biases: they tie everywhere.
+    """Return every ranking that the layer W (C, d), b (C,) realises, each with features that do so;
+    none when two classes have equal rows and biases. Exact whatever the position of the weights;
+    meant for a dozen classes in a few dimensions.
     """
     rows, bias = exact_layer(W, b)
     hyperplanes = braid_arrangement(W, b)
@@ -151,23 +121,8 @@ def decide_ranking(ranking: Sequence[int], W: Any, b: Any = None) -> RankingVerd
 
     The programme maximises the smallest step, capped at one: t subject to (w[pi_k+1] - w[pi_k]).x +
     b[pi_k+1] - b[pi_k] >= t. Its dual solution names the steps that contradict each other.
-
-    Parameters
-    ----------
-    ranking : sequence of int
-        A permutation of 0 ... C - 1, in increasing order of probability.
-    W : array_like, shape (C, d)
-        Class weights, taken at their exact values.
-    b : array_like, shape (C,), optional
-        Biases; none counts as zeros.
-
-    Raises
-    ------
-    ValueError
-        When the ranking is not a permutation of the classes, or the layer is malformed.
-    ArithmeticError
-        When neither answer could be proven, which needs weights that differ by little more than
-        rounding errors.
+    ValueError if the ranking is no permutation of the classes; ArithmeticError if neither answer
+    could be proven, which needs weights that differ by little more than rounding errors.
     """
     rows, bias = exact_layer(W, b)
     order = tuple(int(c) for c in ranking)
@@ -204,13 +159,6 @@ def effective_shape(W: Any, b: Any = None) -> tuple[int, bool]:
     W and the all-ones vector only shifts the features. `count_regions` of these two is the most
     that the layer can realise, reached in general position. The ranks are exact, so a bias that was
     meant to lie in the span must do so without rounding: give integers or fractions.
-
-    Parameters
-    ----------
-    W : array_like, shape (C, d)
-        Class weights, taken at their exact values.
-    b : array_like, shape (C,), optional
-        Biases; none counts as zeros.
     """
     rows, bias = exact_layer(W, b)
     relative = [[p - q for p, q in zip(row, rows[0], strict=True)] for row in rows[1:]]

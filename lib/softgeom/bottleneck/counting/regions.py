@@ -41,25 +41,10 @@ EXACT_DIMENSION = 256
 
 
 def count_regions(classes: int, dimension: int, bias: bool) -> int:
-    """Return the number of rankings that a softmax layer in general position can realise, exactly.
-
-    Parameters
-    ----------
-    classes : int
-        C, the number of classes, at least 1.
-    dimension : int
-        d, the number of features that enter the layer, at least 1.
-    bias : bool
-        Whether the layer adds a bias outside the span of the columns of W and the all-ones vector.
-
-    Raises
-    ------
-    TypeError, ValueError
-        When the sizes are not positive integers.
-
-    Notes
-    -----
-    Closed form in Stirling numbers; d^2 / 2 additions of integers, whatever C is.
+    """Return the number of rankings that a softmax layer of C classes and d features in general
+    position can realise, exactly, in d^2 / 2 additions of integers; with ``bias`` one outside the
+    span of the columns of W and the all-ones vector. TypeError or ValueError if the sizes are not
+    positive integers.
 
     Examples
     --------
@@ -92,10 +77,8 @@ def count_regions_by_recurrence(classes: int, dimension: int, bias: bool) -> int
 
 
 def log10_regions(classes: int, dimension: int, bias: bool) -> float:
-    """Return the decimal logarithm of `count_regions` for layers of any size, in milliseconds.
-
-    Parameters and errors as in `count_regions`. The relative error stays below 1e-10 (compared with
-    the exact integers).
+    """Return the decimal logarithm of `count_regions` for layers of any size, in milliseconds, to a
+    relative error below 1e-10 (compared with the exact integers).
 
     Examples
     --------

@@ -51,14 +51,8 @@ def associated_stirling(order: int) -> Iterator[list[int]]:
 
 
 def stirling_polynomial_sum(n: int, orders: Iterable[int]) -> int:
-    """Return the sum of c(n, n - k) over the given orders k, exactly.
-
-    Parameters
-    ----------
-    n : int
-        Size of the permuted set, at least 1.
-    orders : iterable of int
-        The distinct values of k >= 0; those above n - 1 contribute nothing.
+    """Return the sum of c(n, n - k) over distinct orders k >= 0, exactly; those above n - 1 add
+    nothing.
     """
     chosen = {k for k in orders if k < n}
     highest = max(chosen, default=-1)
@@ -80,15 +74,8 @@ def unsigned_stirling(n: int, m: int) -> int:
 
 
 def log_stirling_tail(n: int, m: int, step: int = 1) -> float:
-    """Return the natural logarithm of c(n, m) + c(n, m + step) + c(n, m + 2 step) + ..., in
-    floating point.
-
-    Parameters
-    ----------
-    n, m : int
-        1 <= m <= n.
-    step : int
-        1 for the whole tail, 2 for every other term.
+    """Return the natural logarithm of c(n, m) + c(n, m + step) + c(n, m + 2 step) + ..., 1 <= m <=
+    n, in floating point; the step is 1 or 2.
 
     Notes
     -----

@@ -1,3 +1,1 @@
-"""Regions and arrangements as polygons that can be drawn, in exact arithmetic where the plane
-allows it.
-"""
+"""Regions and arrangements as polygons that can be drawn, in exact arithmetic where possible."""

@@ -1,6 +1,4 @@
-"""A layer of two features examined from all sides: polygons, visited regions, formula, bounded
-regions, winners; all exact.
-"""
+"""A layer of two features from all sides: polygons, rankings, formula, bounded regions, winners."""
 
 from __future__ import annotations
 
@@ -22,16 +20,12 @@ __all__ = ["examine_plane"]
 
 
 def examine_plane(W: Any, b: Any = None) -> dict[str, Any]:
-    """Compare what is drawn of a layer W (C, 2), b (C,), with what is counted.
-
-    Returns
-    -------
-    dict
-        classes; polygons, visited and formula (rankings by cutting the plane, by visiting the
-        arrangement, by Stirling numbers); bounded and added_by_bias (Zaslavsky's theorem: equal in
-        general position); unargmaxable (classes without a polygon); corollary_2 (classes for which
-        having no polygon and ending no feasible ranking are the same); same_rankings; tiles
-        (whether the polygons fill the window exactly).
+    """Compare what is drawn of a layer W (C, 2), b (C,), with what is counted: classes; polygons,
+    visited and formula (rankings by cutting the plane, by visiting the arrangement, by Stirling
+    numbers); bounded and added_by_bias (Zaslavsky's theorem: equal in general position);
+    unargmaxable (classes without a polygon); corollary_2 (classes for which having no polygon and
+    ending no feasible ranking are the same); same_rankings; tiles (whether the polygons fill the
+    window exactly).
     """
     reach = max(
         (abs(x) for point in crossings(W, b) for x in point), default=Fraction(0)

@@ -80,21 +80,9 @@ def centroid(polygon: Sequence[Point2]) -> Point2:
 
 
 def ranking_cells(window: Sequence[Sequence[Any]], W: Any, b: Any = None) -> dict[Ranking, Polygon]:
-    """Return, for every ranking realised inside a convex window, the polygon of its features.
-
-    Parameters
-    ----------
-    window : sequence of points
-        A convex polygon, counter-clockwise.
-    W : array_like, shape (C, 2)
-        Class weights, taken at their exact values.
-    b : array_like, shape (C,), optional
-        Biases; none counts as zeros.
-
-    Returns
-    -------
-    dict
-        Rankings (classes in increasing order of probability) to polygons, which tile the window.
+    """Return, for every ranking (classes in increasing order of probability) realised inside a
+    convex window, the polygon of its features; they tile the window, a counter-clockwise polygon. W
+    (C, 2) and b (C,) count at their exact values.
     """
     rows, bias = _planar_layer(W, b)
     lines = braid_arrangement(W, b)
@@ -108,16 +96,7 @@ def ranking_cells(window: Sequence[Sequence[Any]], W: Any, b: Any = None) -> dic
 
 def argmax_cells(window: Sequence[Sequence[Any]], W: Any, b: Any = None) -> dict[int, Polygon]:
     """Return, for every class that wins the argmax somewhere inside a convex window, the polygon
-    where it does.
-
-    Parameters
-    ----------
-    window : sequence of points
-        A convex polygon, counter-clockwise.
-    W : array_like, shape (C, 2)
-        Class weights, taken at their exact values.
-    b : array_like, shape (C,), optional
-        Biases; none counts as zeros.
+    where it does; arguments as for `ranking_cells`.
     """
     rows, bias = _planar_layer(W, b)
     cells = {}

@@ -73,23 +73,9 @@ def braid_normals(basis: Vector) -> dict[tuple[int, int], Vector]:
 def feature_plane(
     basis: Vector, W: Vector, b: Vector | None = None
 ) -> tuple[Plane, Vector, Vector]:
-    """Return the plane {B (W x + b)} and an isometric chart x = F u + g of the features, u = 0
-    being nearest the origin.
-
-    Parameters
-    ----------
-    basis : array, shape (3, C)
-        Coordinates of the output space.
-    W : array, shape (C, 2)
-        Class weights, of rank two in those coordinates.
-    b : array, shape (C,), optional
-        Biases.
-
-    Returns
-    -------
-    plane : Plane
-    F, g : arrays, shapes (2, 2) and (2,)
-        A circle in u is a circle in space around the foot of the perpendicular from the origin.
+    """Return the plane {B (W x + b)}, ``basis`` B (3, C) and W (C, 2) of rank two in it, and an
+    isometric chart x = F u + g of the features, F (2, 2), g (2,), u = 0 being nearest the origin: a
+    circle in u is a circle in space around the foot of the perpendicular from the origin.
     """
     M = basis @ W  # (3, 2)
     if np.linalg.matrix_rank(M) < 2:

@@ -54,8 +54,8 @@ def decide_class(
 def decide(
     problem: Problem, checker: Checker, order: Order, z: NDArray[np.floating], known: ArrayLike = ()
 ) -> tuple[Proof, float, int]:
-    """Decide an order, starting from a candidate ``z`` (D,) and first comparisons ``known``, as
-    ``above * C + below``: the evidence, what it certifies, and the rounds that it took.
+    """Decide an order, from a candidate ``z`` (D,) and first comparisons ``known``, ``above * C +
+    below``: the evidence, what it certifies, and the rounds that it took.
     """
     programme = _start(problem)
     codes = np.union1d(

@@ -118,28 +118,14 @@ def solve_batch(
     itself: NDArray[np.intp],
     first: NDArray[np.intp] | None = None,
 ) -> Iterator[tuple[int, Vertex | None]]:
-    """The vertex of each class, in the order in which they end.
+    """Yield each class and its vertex, in the order in which they end; None in its place where
+    rounding or cycling stops the method, and for a class in the first basis.
 
     Dual objectives only grow: once one is positive the class beats the shared rivals somewhere, and
-    is done. What is found of a class depends neither on the others nor on their order.
-
-    Parameters
-    ----------
-    programme : SharedProgramme
-        The shared rivals.
-    own, bias : (n, D) and (n,) arrays
-        Rows and biases of the classes.
-    itself : (n,) integer array
-        Place of each class among the shared rivals, against which it does not compete; -1 where it
-        is not there.
-    first : (D + 1,) array, optional
-        The basis where all begin, best that of a class in their midst; default a corner's.
-
-    Yields
-    ------
-    int, Vertex or None
-        Which class, and its vertex; None where rounding or cycling stops the method, and for a
-        class in the first basis.
+    is done. What is found of a class depends neither on the others nor on their order. ``own`` (n,
+    D) and ``bias`` (n,) are rows and biases of the classes; ``itself`` (n,) is each one's place
+    among the rivals, where it does not compete, or -1; all begin at the basis ``first`` (D + 1,),
+    best that of a class in their midst, by default a corner's.
     """
     first = programme.first if first is None else first
     begins = ~np.isin(itself, first)

@@ -53,25 +53,13 @@ def walk_each(
     start: Sequence[NDArray[np.floating]],
     rivals: Sequence[NDArray[np.intp]],
 ) -> tuple[Proofs, Points]:
-    """Decide classes over the box (around the ball).
+    """Decide ``classes`` (n,) over the box (around the ball), each from its point of ``start``, the
+    nearer to where it comes closest to winning the better, and its first ``rivals``, best the
+    strongest there.
 
-    Parameters
-    ----------
-    problem : Problem
-        The layer over its region.
-    classes : (n,) integer array
-        The classes to decide.
-    start : n arrays (D,)
-        Where they start: the nearer to where the class comes closest to winning, the better.
-    rivals : n integer arrays
-        The rivals of each, best the strongest at its start.
-
-    Returns
-    -------
-    dict, dict
-        Class -> its captors and the bound <= 0 that they certify; class -> a point (D,) of the
-        region at which it seems to win. Classes without either are absent, as are all where no bias
-        differs: the optimum of a captive is zero then, and has no sign.
+    Gives class -> captors and the bound <= 0 that they certify, and class -> a point (D,) of the
+    region at which it seems to win. Classes without either are absent, as are all where no bias
+    differs: the optimum of a captive is zero then, and has no sign.
     """
     captors: dict[int, Captors] = {}
     points: Points = {}
@@ -260,9 +248,7 @@ class _Walk:
         )
 
     def _imprison(self) -> bool:
-        """Keep the multipliers as captors if corrections bring ``sum_i l_i A_i`` to what the box
-        holds against and leave room; whether they do.
-        """
+        """Keep the multipliers as captors if, corrected, they leave room; whether they do."""
         y = self.y
         for _ in range(CORRECTIONS):
             x = self._solve(self._back(y))

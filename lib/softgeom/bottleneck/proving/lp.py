@@ -62,8 +62,8 @@ class _Programme:
         self.h.changeColCost(self.columns - 1, 1.0)
 
     def add(self, rows: NDArray[np.float64], lower: NDArray[np.float64]) -> None:
-        """Add ``rows . columns >= lower``, rows (n, D + 1) dense. SolverError if HiGHS takes no
-        coefficients of this size.
+        """Add ``rows . columns >= lower``, rows (n, D + 1); SolverError if HiGHS takes no such
+        numbers.
         """
         n = len(rows)
         starts = np.arange(0, n * self.columns, self.columns, dtype=np.int32)
@@ -123,8 +123,8 @@ class MarginProgramme:
         self.rivals = np.concatenate([self.rivals, rivals[fresh]])
 
     def solve(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
-        """The best z (D,), its margin against the working set, and the weights (working set,) of
-        the dual. SolverError if HiGHS does not report an optimum.
+        """The best z (D,), its margin, and the dual weights (working set,); SolverError without an
+        optimum.
         """
         columns, dual = self._programme.solve()
         scale = self._programme.scale

@@ -42,8 +42,8 @@ class NearestPointProgramme:
         self._h = np.concatenate([self._h, bias[fresh] - self.bias])
 
     def solve(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
-        """A point z (D,) of the ball, its margin against the working set, and weights (working
-        set,). SolverError if the least-squares solver does not converge.
+        """A point z (D,) of the ball, its margin, and weights; SolverError if NNLS does not
+        converge.
         """
         size = float(np.linalg.norm(self._D, axis=1).max()) * self.radius
         if not size:

@@ -41,23 +41,10 @@ TRIED = 8  # classes near the median: the first may win
 def prove_together(
     problem: Problem, classes: NDArray[np.intp], seed: int = 0
 ) -> tuple[Proofs, Points]:
-    """Captors of those ``classes`` (n,) that never win against the shared rivals.
-
-    Parameters
-    ----------
-    problem : Problem
-        The layer over its region; a ball is enlarged to the box around it, homogeneous problems are
-        left alone.
-    classes : (n,) integer array
-        Classes for which no witness was found.
-    seed : int
-        Seeds the sample of shared rivals.
-
-    Returns
-    -------
-    dict, dict
-        Class -> its captors, at most d + 1, and the bound <= 0 that they certify; class -> a point
-        (D,) at which it beats the shared rivals. Classes without either are absent.
+    """Class -> captors, at most d + 1, and the bound <= 0 that they certify, of those ``classes``
+    (n,) that never win against the shared rivals, which ``seed`` samples; class -> a point (D,) at
+    which it beats them. Classes without either are absent. A ball is enlarged to the box around it,
+    homogeneous problems are left alone.
     """
     if not shares(problem) or len(classes) < FEWEST:
         return {}, {}

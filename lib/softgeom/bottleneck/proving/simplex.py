@@ -44,23 +44,8 @@ def best_margin(
     *,
     seconds: float = 60.0,
 ) -> Optimum:
-    """The best margin over the box, or any proof that it is at most 0.
-
-    Parameters
-    ----------
-    D : k rows of d fractions
-        ``w_t - w_i``.
-    c : k fractions
-        ``b_t - b_i``.
-    low, high : d fractions each
-        The box.
-    seconds : float
-        Time that it may take.
-
-    Raises
-    ------
-    TooLargeError
-        If the time is over.
+    """The best margin over the box, or any proof that it is at most 0, in fractions: k rows D =
+    ``w_t - w_i`` of length d, and c = ``b_t - b_i``. TooLargeError after ``seconds``.
     """
     table = _Table(D, c, low, high)
     deadline = time.monotonic() + seconds

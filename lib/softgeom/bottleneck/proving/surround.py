@@ -45,8 +45,8 @@ CONJUGATE = 12  # conjugate gradients in each
 def surround(
     problem: Problem, classes: NDArray[np.intp], seed: int = 0
 ) -> dict[int, tuple[Captors, float]]:
-    """Class -> captors, and the bound <= 0 that they certify, of those ``classes`` (n,) that lie
-    deep inside the hull of the others. ``seed`` draws the sample of rivals.
+    """Class -> captors, and the bound <= 0 that they certify, of ``classes`` (n,) deep inside the
+    hull of the others; ``seed`` draws the sample of rivals.
     """
     rng = np.random.default_rng(seed)
     d = problem.layer.dimension

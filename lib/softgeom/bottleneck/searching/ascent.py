@@ -61,30 +61,14 @@ def climb(
     start: NDArray[np.floating] | None = None,
     device: Device | None = None,
 ) -> Candidates:
-    """Search a witness for each of ``classes`` (n,).
+    """Search a witness for each of ``classes`` (n,), from ``start`` (n, D) or the region's far
+    points.
 
-    Parameters
-    ----------
-    problem : Problem
-        The layer over its region.
-    classes : (n,) integer array
-        The classes to search for.
-    rounds : int
-        Looks at all rivals after the first one.
-    steps : int
-        Steps of the first climb; each later one has twice as many, up to ``MOST_STEPS``: most
-        losers need little.
-    rivals : int
-        Rivals that join a working set at each look.
-    temperature : float
-        Of the smoothing, relative to the spread of the working set's logits.
-    worth : float
-        Stop after a round in which less than this share of those that climbed have won: where
-        proofs are cheap, the rest is better left to them.
-    start : (n, D) array, optional
-        The first candidates; default the far points of the region.
-    device : Device, optional
-        Where looks and steps run; default NumPy.
+    After each of ``rounds`` further looks at all rivals, so many of them join a working set; the
+    first climb has ``steps`` steps, each later one twice as many, up to ``MOST_STEPS``: most losers
+    need little. ``temperature`` is relative to the spread of the working set's logits. A round in
+    which less than a share ``worth`` of those that climbed have won is the last: where proofs are
+    cheap, the rest is better left to them. Looks and steps run on ``device``; default NumPy.
     """
     see, ascend = (
         (partial(look, problem), partial(_ascend, problem))

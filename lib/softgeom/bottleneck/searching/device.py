@@ -135,9 +135,7 @@ class Device:
 
 
 def open_device(name: str) -> tuple[Any, Any]:
-    """PyTorch and the device of that name. ValueError if PyTorch is not installed, or sees no such
-    device.
-    """
+    """PyTorch and the device of that name; ValueError if there is no such."""
     try:
         import torch
     except ImportError:

@@ -43,8 +43,8 @@ TILE_BYTES = 2**21  # bounds held at once
 
 
 class PartialLook:
-    """Upper bounds on the logits of a layer that float32 holds exactly, from k of its principal
-    ``directions`` (d, k), which are nearly orthonormal.
+    """Upper bounds on the logits of a layer that float32 holds exactly, from k of its principal,
+    nearly orthonormal ``directions`` (d, k).
     """
 
     @np.errstate(over="ignore", invalid="ignore")  # what overflows certifies nothing

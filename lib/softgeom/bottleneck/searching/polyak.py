@@ -1,6 +1,4 @@
-"""Ascent on the smoothed margin by Polyak's step, for many classes at once, in NumPy's arrays or
-PyTorch's.
-"""
+"""Ascent on the smoothed margin by Polyak's step, many classes at once, in NumPy or PyTorch."""
 
 from __future__ import annotations
 
@@ -11,27 +9,10 @@ from typing import Any
 def polyak_ascent(
     xp: Any, A: Any, c: Any, Z: Any, project: Callable[[Any], Any], steps: int, temperature: float
 ) -> tuple[Any, Any]:
-    """Polyak steps of g classes at once, in the arrays of ``xp`` (NumPy or PyTorch).
-
-    Parameters
-    ----------
-    xp : module
-        ``numpy`` or ``torch``.
-    A, c : (g, k, D) and (g, k) float32
-        Rows and biases of each class's rivals minus its own: how fast and from where each rival
-        gains on it.
-    Z : (g, D) float32
-        Where to start.
-    project : callable
-        The nearest points of the region.
-    steps, temperature
-        As in ``climb``.
-
-    Returns
-    -------
-    (g, D), (g,)
-        The best point of each class, and the lead of its best rival there: negative where the class
-        wins.
+    """Polyak steps of g classes at once, in the arrays of ``xp`` (NumPy or PyTorch), from Z (g, D):
+    the best point of each, projected to the region, and the lead of its best rival there, negative
+    where the class wins. A (g, k, D) and c (g, k), float32, are the rows and biases of each class's
+    rivals minus its own.
     """
     best, best_lead = Z + 0, xp.full_like(Z[:, 0], float("inf"))
     for _ in range(steps):

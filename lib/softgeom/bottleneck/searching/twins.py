@@ -19,14 +19,10 @@ NEAR = 1e-11
 
 
 def find_twins(layer: SoftmaxLayer, features: FeatureSet) -> tuple[dict[int, int], dict[int, int]]:
-    """Find classes that another class with the same logits, up to a constant, stops.
-
-    Returns
-    -------
-    tied, dominated : dict
-        Class -> the first other class with the same effective row and bias, and class -> a class
-        with the same row and the largest bias. A class is in at most one of them: having a better
-        copy wins over having a twin.
+    """Find classes that another with the same logits, up to a constant, stops: ``tied``, class ->
+    the first other with the same effective row and bias; ``dominated``, class -> the one with the
+    same row and the largest bias. A class is in at most one: having a better copy wins over having
+    a twin.
     """
     tied: dict[int, int] = {}
     dominated: dict[int, int] = {}
