@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from softgeom.checkpoints import load_head, load_softmax_layer, transfer
+from softgeom.checkpoints import load_head, load_softmax_layer, packages, transfer
 from softgeom.source import hub_reachable
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -133,7 +133,7 @@ def test_a_damaged_cache_entry_is_fetched_again(hub, model_folders):
     folder, W, _ = model_folders["gpt2"]
     hub.add_folder(folder)
     load_softmax_layer("someone/model")
-    for path in transfer.cache_dir().rglob("model.safetensors.*"):
+    for path in packages.cache_folder().rglob("model.safetensors.*"):
         path.write_bytes(path.read_bytes()[:-1] + b"x")
     np.testing.assert_array_equal(load_softmax_layer("someone/model").W, W)
 

@@ -31,32 +31,17 @@ from softgeom.checkpoints.onnx_graph import attributes
 if TYPE_CHECKING:
     from softgeom.checkpoints.onnx_graph import OnnxGraph
 
+# minima: -0.278464543, -3/8, and -0.16997 (of GELU's tanh form -0.17004)
 INTERVALS = {
-    "ReLU": (0.0, math.inf),
-    "ReLU6": (0.0, 6.0),
-    "Swish": (-0.2785, math.inf),  # the minimum is -0.278464543
-    "HardSwish": (-0.3751, math.inf),  # the minimum is -3/8
-    "GELU": (-0.1701, math.inf),  # the minimum is -0.16997, of the tanh form -0.17004
-    "sigmoid": (0.0, 1.0),
-    "softmax": (0.0, 1.0),
-    "tanh": (-1.0, 1.0),
-    "LSTM": (-1.0, 1.0),
-    "GRU": (-1.0, 1.0),
-}
+    "ReLU": (0.0, math.inf), "ReLU6": (0.0, 6.0), "Swish": (-0.2785, math.inf),
+    "HardSwish": (-0.3751, math.inf), "GELU": (-0.1701, math.inf), "sigmoid": (0.0, 1.0),
+    "softmax": (0.0, 1.0), "tanh": (-1.0, 1.0), "LSTM": (-1.0, 1.0), "GRU": (-1.0, 1.0),
+}  # fmt: skip
 _BY_OPERATOR = {
-    "Relu": "ReLU",
-    "Sigmoid": "sigmoid",
-    "Tanh": "tanh",
-    "Softmax": "softmax",
-    "HardSwish": "HardSwish",
-    "HardSigmoid": "sigmoid",
-    "Softplus": "ReLU",
-    "Gelu": "GELU",
-    "FastGelu": "GELU",
-    "QuickGelu": "Swish",
-    "LSTM": "LSTM",
-    "GRU": "GRU",
-}
+    "Relu": "ReLU", "Sigmoid": "sigmoid", "Tanh": "tanh", "Softmax": "softmax",
+    "HardSwish": "HardSwish", "HardSigmoid": "sigmoid", "Softplus": "ReLU", "Gelu": "GELU",
+    "FastGelu": "GELU", "QuickGelu": "Swish", "LSTM": "LSTM", "GRU": "GRU",
+}  # fmt: skip
 # Operators that only move numbers, pick some, or average them: an interval before is an interval
 # after.
 _KEEPS_INTERVAL = {
@@ -65,11 +50,9 @@ _KEEPS_INTERVAL = {
     "GlobalMaxPool", "ReduceMean", "ReduceMax", "MaxPool", "DynamicQuantizeLinear",
     "QuantizeLinear", "DequantizeLinear",
 }  # fmt: skip
-_NORMS = {
-    "LayerNormalization": True,
-    "SimplifiedLayerNormalization": False,
-    "RMSNormalization": False,
-}
+_CENTRED = {
+    "LayerNormalization": True, "SimplifiedLayerNormalization": False, "RMSNormalization": False,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +68,7 @@ class Activation:
     shift: np.ndarray | None = None
 
     def scaled(self, factor: float) -> Activation:
-        """After a product with one constant, whose float32 rounding is allowed for; 1 is no
-        product.
-        """
+        """After a product with one constant, whose float32 rounding is allowed for; 1 is none."""
         if factor == 1.0:
             return self
         factor *= 1 + 1e-6
@@ -119,18 +100,14 @@ def activation_of(graph: OnnxGraph, value: str) -> Activation | None:
         if node.op_type == "Clip":
             clip = _clip(graph, node)
             return None if clip is None else clip.scaled(factor)
-        if node.op_type in _NORMS:
-            return _norm(graph, node, _NORMS[node.op_type]) if factor == 1.0 else None
+        if node.op_type in _CENTRED:
+            return _norm(graph, node, _CENTRED[node.op_type]) if factor == 1.0 else None
         if node.op_type == "Mul":
             if (beta := _swish_slope(graph, node)) is not None:
                 return named_activation("Swish").scaled(factor / beta)
-            constants = [name for name in node.input if graph.is_constant(name)]
-            others = [name for name in node.input if not graph.is_constant(name)]
-            if (
-                len(constants) == len(others) == 1
-                and (number := graph.constant(constants[0])).size == 1
-            ):
-                factor, value = factor * float(number.reshape(())), others[0]
+            constant, other = _constant_and_other(graph, node)
+            if constant is not None and (number := graph.constant(constant)).size == 1:
+                factor, value = factor * float(number.reshape(())), other
                 continue
             return _written_out_norm(graph, node, None) if factor == 1.0 else None
         if node.op_type == "Add":
@@ -188,43 +165,38 @@ def _norm(graph: OnnxGraph, node: Any, centred: bool) -> Activation | None:
 
 def _shifted_norm(graph: OnnxGraph, node: Any) -> Activation | None:
     """``gain * normalised + shift`` written as Add and Mul."""
+    constant, other = _constant_and_other(graph, node)
+    inner = graph.producer.get(other)
+    if constant is None or inner is None or inner.op_type != "Mul":
+        return None
+    return _written_out_norm(graph, inner, constant)
+
+
+def _constant_and_other(graph: OnnxGraph, node: Any) -> tuple[str | None, str]:
+    """The inputs of a node that has one constant and one other; None and "" elsewhere."""
     constants = [name for name in node.input if graph.is_constant(name)]
     others = [name for name in node.input if not graph.is_constant(name)]
-    if len(constants) != 1 or len(others) != 1:
-        return None
-    inner = graph.producer.get(others[0])
-    return (
-        _written_out_norm(graph, inner, constants[0])
-        if inner is not None and inner.op_type == "Mul"
-        else None
-    )
+    return (constants[0], others[0]) if len(constants) == len(others) == 1 else (None, "")
 
 
 def _written_out_norm(graph: OnnxGraph, node: Any, shift: str | None) -> Activation | None:
     """``gain * (z - mean z) / sqrt(var + eps)`` from ReduceMean, Sub, Pow, Sqrt and Div."""
-    constants = [name for name in node.input if graph.is_constant(name)]
-    others = [name for name in node.input if not graph.is_constant(name)]
-    quotient = graph.producer.get(others[0]) if len(constants) == len(others) == 1 else None
+    constant, other = _constant_and_other(graph, node)
+    quotient = graph.producer.get(other)
     if quotient is None or quotient.op_type != "Div" or len(quotient.input) != 2:
         return None
     top, bottom = (graph.producer.get(name) for name in quotient.input)
-    if (
-        top is None
-        or bottom is None
-        or top.op_type != "Sub"
-        or bottom.op_type != "Sqrt"
-        or len(top.input) != 2
-    ):
+    if constant is None or top is None or bottom is None or len(top.input) != 2:
+        return None
+    if (top.op_type, bottom.op_type) != ("Sub", "Sqrt"):
         return None
     mean = graph.producer.get(top.input[1])
     if mean is None or mean.op_type != "ReduceMean" or list(mean.input[:1]) != [top.input[0]]:
         return None
     if not _is_variance(graph, bottom, quotient.input[0]):
         return None
-    gain = graph.constant(constants[0]).reshape(-1)
-    return Activation(
-        "LayerNorm", gain=gain, shift=None if shift is None else graph.constant(shift).reshape(-1)
-    )
+    added = None if shift is None else graph.constant(shift).reshape(-1)
+    return Activation("LayerNorm", gain=graph.constant(constant).reshape(-1), shift=added)
 
 
 def _is_variance(graph: OnnxGraph, root: Any, centred: str) -> bool:
@@ -232,17 +204,8 @@ def _is_variance(graph: OnnxGraph, root: Any, centred: str) -> bool:
     plus = graph.producer.get(root.input[0]) if root.input else None
     if plus is None or plus.op_type != "Add":
         return False
-    mean = next(
-        (graph.producer.get(name) for name in plus.input if not graph.is_constant(name)), None
-    )
-    square = (
-        graph.producer.get(mean.input[0])
-        if mean is not None and mean.op_type == "ReduceMean"
-        else None
-    )
-    return (
-        square is not None
-        and square.op_type in {"Pow", "Mul"}
-        and bool(square.input)
-        and square.input[0] == centred
-    )
+    mean = next((graph.producer.get(n) for n in plus.input if not graph.is_constant(n)), None)
+    if mean is None or mean.op_type != "ReduceMean":
+        return False
+    square = graph.producer.get(mean.input[0])
+    return square is not None and square.op_type in {"Pow", "Mul"} and centred in square.input[:1]

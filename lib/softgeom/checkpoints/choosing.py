@@ -14,25 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from softgeom.checkpoints.conventions import (
-    BIASES,
-    EMBEDDINGS,
-    HEADS,
-    find_bias,
-    find_weight,
-    require,
-)
+from softgeom.checkpoints import conventions
+from softgeom.checkpoints.conventions import BIASES, EMBEDDINGS, HEADS, require
 from softgeom.checkpoints.tensors import TensorStore, describe, plain
 
-_SIBLINGS = (
-    ("weight", "bias"),
-    ("kernel", "bias"),
-    ("_w", "_b"),
-    (".w_0", ".b_0"),
-    (".w", ".b"),
-    ("_W", "_b"),
-    ("W", "b"),
-)
+_SIBLINGS = {
+    "weight": "bias", "kernel": "bias", "_w": "_b", ".w_0": ".b_0", ".w": ".b", "_W": "_b",
+    "W": "b",
+}  # fmt: skip
 _RECURRENT = re.compile(r"(^|[._])(weight_[ih]h|w_[ih]h|[ih]2h|rnn|lstm|gru)", re.IGNORECASE)
 _HEADED = re.compile(
     r"LMHead|CausalLM|MaskedLM|ConditionalGeneration|Classification|PreTraining|MTModel|LMModel|Seq2Seq"
@@ -85,25 +74,22 @@ def choose(
 
 def candidates(store: TensorStore) -> list[tuple[str, tuple[int, ...], str | None]]:
     """Matrices that could be a softmax layer, likely ones last, as (name, shape, sibling bias)."""
-    matrices = [
-        name for name in store.names() if len(store.shape(name)) == 2 and min(store.shape(name)) > 0
-    ]
+    shapes = {name: store.shape(name) for name in store.names()}
+    matrices = [name for name, shape in shapes.items() if len(shape) == 2 and min(shape) > 0]
     likely = [name for name in matrices if not _RECURRENT.search(name)]
     with_bias = {name: _sibling(store, name) for name in likely}
     ordered = sorted(likely, key=lambda name: (with_bias[name] is not None, name in HEADS))
-    return [(name, store.shape(name), with_bias[name]) for name in ordered]
+    return [(name, shapes[name], with_bias[name]) for name in ordered]
 
 
 def _found(store: TensorStore, config: Mapping[str, Any]) -> tuple[str, str]:
-    heads = [
-        name for name in store.names() if name in _UNMISTAKABLE and len(store.shape(name)) == 2
-    ]
+    heads = [n for n in store.names() if n in _UNMISTAKABLE and len(store.shape(n)) == 2]
     if len(heads) > 1:
         raise ValueError(
             f"{store.label} has several heads; choose one (--weight): {describe(store, heads)}."
         )
     try:
-        name = find_weight(store, config)
+        name = conventions.find_weight(store, config)
         tied = "; the file has no head of its own" if name in EMBEDDINGS else ""
         return name, f"{name}, a name that model families use{tied}"
     except ValueError as error:
@@ -119,10 +105,10 @@ def _found(store: TensorStore, config: Mapping[str, Any]) -> tuple[str, str]:
     order = {name: position for position, name in enumerate(store.names())}
     last = max(biased, key=lambda name: _natural(name) if _sorted(store) else (order[name],))
     others = [name for name in biased if name != last][-3:]
-    also = (
-        f"; others: {', '.join(map(plain, others))} (--weight takes one of them)" if others else ""
-    )
-    return last, f"{plain(last)}, the last matrix with a bias of its own{also}"
+    why = f"{plain(last)}, the last matrix with a bias of its own"
+    if others:
+        why += f"; others: {', '.join(map(plain, others))} (--weight takes one of them)"
+    return last, why
 
 
 def _bias_of(
@@ -133,38 +119,27 @@ def _bias_of(
     sibling = _sibling(store, weight)
     transposed = sibling is not None and _size(store, sibling) == columns != rows
     if without_bias:
-        return (
-            None,
-            transposed,
-            ((f"its bias {plain(sibling)} is left out, as asked",) if sibling else ()),
-        )
+        left_out = f"its bias {plain(sibling)} is left out, as asked"
+        return None, transposed, (left_out,) if sibling else ()
     if bias is not None:
         require(store, bias, (1, 2))
         return bias, False, (f"with the bias {plain(bias)}, as named",)
     if sibling is not None:
-        note = (
-            ", whose length says that the matrix is stored as (features, classes)"
-            if transposed
-            else ""
-        )
-        return (
-            sibling,
-            transposed,
-            (f"with its sibling bias {plain(sibling)}{note} (--no-bias leaves it out)",),
-        )
-    known = find_bias(store, rows) if not given or weight in HEADS + EMBEDDINGS else None
+        note = ", whose length says that the matrix is stored as (features, classes)"
+        why = f"with its sibling bias {plain(sibling)}{note if transposed else ''}"
+        return sibling, transposed, (f"{why} (--no-bias leaves it out)",)
+    usual = weight in HEADS + EMBEDDINGS
+    known = conventions.find_bias(store, rows) if not given or usual else None
     if known is not None:
         return known, False, (f"with the bias {plain(known)}",)
-    loose = [
-        name for name in store.names() if name in BIASES and _size(store, name) == columns != rows
-    ]
-    if loose:
+    loose = (name for name in store.names() if name in BIASES)
+    if any(_size(store, name) == columns != rows for name in loose):
         raise ValueError(
             f"{store.label}: {plain(weight)!r} is {store.shape(weight)} but its bias has {columns} "
             "entries, so the matrix is stored transposed; save W as (classes, features)."
         )
     # guessed: a vector left aside might make it another layer
-    if not given and weight not in HEADS + EMBEDDINGS:
+    if not given and not usual:
         unused = [name for name in store.names() if store.shape(name) in {(rows,), (1, rows)}]
         if unused:
             raise ValueError(
@@ -178,7 +153,7 @@ def _bias_of(
 def _sibling(store: TensorStore, weight: str) -> str | None:
     """The bias beside a matrix: same stem, and as many numbers as it has rows or columns."""
     present = set(store.names())
-    for ending, replacement in _SIBLINGS:
+    for ending, replacement in _SIBLINGS.items():
         if not weight.endswith(ending):
             continue
         name = weight[: len(weight) - len(ending)] + replacement
@@ -188,12 +163,10 @@ def _sibling(store: TensorStore, weight: str) -> str | None:
 
 
 def _size(store: TensorStore, name: str) -> int:
+    """How many numbers a vector, possibly of two axes, has; -1 for what is none."""
     shape = store.shape(name)
-    return (
-        max(shape)
-        if shape and len(shape) <= 2 and min(shape) == (shape[0] if len(shape) == 1 else 1)
-        else -1
-    )
+    row = len(shape) == 1 or (len(shape) == 2 and min(shape) == 1)
+    return max(shape) if row else -1
 
 
 def _is_headed(config: Mapping[str, Any]) -> bool:

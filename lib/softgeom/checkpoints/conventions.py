@@ -15,51 +15,27 @@ from typing import Any
 
 from softgeom.checkpoints.tensors import TensorStore, describe
 
+# of RoBERTa, BERT, ALBERT, DistilBERT, ELECTRA, GPT-NeoX; of Llama, torchtune and GGUF; bare
 HEADS = (
-    "lm_head.weight",
-    "lm_head.decoder.weight",  # RoBERTa
-    "cls.predictions.decoder.weight",  # BERT
-    "predictions.decoder.weight",  # ALBERT
-    "vocab_projector.weight",  # DistilBERT
-    "generator_lm_head.weight",  # ELECTRA
-    "embed_out.weight",  # GPT-NeoX
-    "output.weight",  # original Llama, torchtune, GGUF
-    "W",
-    "weight",
-)
+    "lm_head.weight", "lm_head.decoder.weight", "cls.predictions.decoder.weight",
+    "predictions.decoder.weight", "vocab_projector.weight", "generator_lm_head.weight",
+    "embed_out.weight", "output.weight", "W", "weight",
+)  # fmt: skip
+# of GPT-2; MarianMT, OPT; Llama; BART and MarianMT with one vocabulary; T5; BERTs; BLOOM; GGUF
 EMBEDDINGS = (
-    "transformer.wte.weight",  # GPT-2
-    "wte.weight",
-    "model.decoder.embed_tokens.weight",  # MarianMT, OPT
-    "decoder.embed_tokens.weight",
-    "model.embed_tokens.weight",  # Llama
-    "embed_tokens.weight",
-    "model.shared.weight",  # BART, MarianMT with one vocabulary
-    "shared.weight",  # T5
-    "tok_embeddings.weight",
-    "bert.embeddings.word_embeddings.weight",
-    "roberta.embeddings.word_embeddings.weight",
-    "distilbert.embeddings.word_embeddings.weight",
-    "electra.embeddings.word_embeddings.weight",
-    "embeddings.word_embeddings.weight",
-    "transformer.word_embeddings.weight",  # BLOOM
-    "word_embeddings.weight",
-    "token_embd.weight",  # GGUF
-)
+    "transformer.wte.weight", "wte.weight", "model.decoder.embed_tokens.weight",
+    "decoder.embed_tokens.weight", "model.embed_tokens.weight", "embed_tokens.weight",
+    "model.shared.weight", "shared.weight", "tok_embeddings.weight",
+    "bert.embeddings.word_embeddings.weight", "roberta.embeddings.word_embeddings.weight",
+    "distilbert.embeddings.word_embeddings.weight", "electra.embeddings.word_embeddings.weight",
+    "embeddings.word_embeddings.weight", "transformer.word_embeddings.weight",
+    "word_embeddings.weight", "token_embd.weight",
+)  # fmt: skip
 BIASES = (
-    "final_logits_bias",
-    "model.final_logits_bias",
-    "cls.predictions.bias",
-    "cls.predictions.decoder.bias",
-    "predictions.bias",
-    "vocab_projector.bias",
-    "generator_lm_head.bias",
-    "lm_head.bias",
-    "lm_head.decoder.bias",
-    "output.bias",
-    "b",
-    "bias",
-)
+    "final_logits_bias", "model.final_logits_bias", "cls.predictions.bias",
+    "cls.predictions.decoder.bias", "predictions.bias", "vocab_projector.bias",
+    "generator_lm_head.bias", "lm_head.bias", "lm_head.decoder.bias", "output.bias", "b", "bias",
+)  # fmt: skip
 NORMS = (
     "cls.predictions.transform.LayerNorm",  # BERT's head normalises after its own dense layer
     "lm_head.layer_norm",  # RoBERTa
@@ -84,9 +60,7 @@ _LAYER_NORM_WITHOUT_SHIFT = {"cohere", "cohere2", "mpt"}
 
 @dataclass(frozen=True)
 class NormNames:
-    """The final normalisation: names of gain and shift (or None), and whether the mean is taken
-    off.
-    """
+    """The final normalisation: names of gain and shift (or None); whether the mean is taken off."""
 
     gain: str
     shift: str | None
@@ -132,10 +106,8 @@ def find_norm(store: TensorStore, config: Mapping[str, Any] | None = None) -> No
     if not stems:
         return None
     shift = f"{stems[0]}.bias" if f"{stems[0]}.bias" in present else None
-    centred = (
-        shift is not None or str((config or {}).get("model_type")) in _LAYER_NORM_WITHOUT_SHIFT
-    )
-    return NormNames(f"{stems[0]}.weight", shift, "layernorm" if centred else "rmsnorm")
+    without = str((config or {}).get("model_type")) in _LAYER_NORM_WITHOUT_SHIFT
+    return NormNames(f"{stems[0]}.weight", shift, "layernorm" if shift or without else "rmsnorm")
 
 
 def require(store: TensorStore, name: str, dimensions: tuple[int, ...]) -> str:
@@ -145,16 +117,10 @@ def require(store: TensorStore, name: str, dimensions: tuple[int, ...]) -> str:
     if name in store.names() and len(store.shape(name)) in dimensions:
         return name
     fitting = [other for other in store.names() if len(store.shape(other)) in dimensions]
-    wanted = (
-        "a matrix (classes, features)"
-        if 2 in dimensions and 1 not in dimensions
-        else "a vector (classes)"
-    )
-    problem = (
-        f"has tensor {name!r} in shape {store.shape(name)}, not as {wanted}"
-        if name in store.names()
-        else f"has no tensor {name!r}"
-    )
+    wanted = "a vector (classes)" if 1 in dimensions else "a matrix (classes, features)"
+    problem = f"has no tensor {name!r}"
+    if name in store.names():
+        problem = f"has tensor {name!r} in shape {store.shape(name)}, not as {wanted}"
     raise ValueError(f"{store.label} {problem}; candidates: {describe(store, fitting) or 'none'}.")
 
 

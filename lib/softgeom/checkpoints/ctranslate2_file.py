@@ -8,13 +8,13 @@ variable `NAME_scale`: the real number is the code over the scale of its row.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from softgeom.checkpoints.choosing import Choice, choose
 from softgeom.checkpoints.cursor import Cursor, CutShortError
-from softgeom.checkpoints.opened import Asked, Opened, Shown
+from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 from softgeom.checkpoints.tensors import ArrayStore, plain
 from softgeom.layer import Ellipsoid
 from softgeom.source import Source
@@ -101,17 +101,16 @@ def _real(variables: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def _show(store: ArrayStore, asked: Asked) -> Shown:
     names = {*store.names()}
     stem = next((s for s in _PROJECTIONS if f"{s}/weight" in names), None)
-    if asked.weight is not None or stem is None:
-        options = {"without_bias": asked.without_bias}
-        return Shown(store, choose(store, {}, asked.weight, asked.bias, **options))
-    own = f"{stem}/bias" if f"{stem}/bias" in names else None
-    bias = None if asked.without_bias else asked.bias or own
-    choice = Choice(f"{stem}/weight", bias, False, (f"the projection {stem}",))
+    if stem is None:
+        return shown(store, asked)
+    bias = f"{stem}/bias" if f"{stem}/bias" in names else None
     gain, shift = (f"decoder/layer_norm/{part}" for part in ("gamma", "beta"))
-    if gain not in names:
-        return Shown(store, choice)
-    if shift in names:
-        return Shown(
-            store, choice, features=Ellipsoid.layer_norm(store.read(gain), store.read(shift))
+    features = None
+    if asked.weight is None and gain in names:
+        scale = store.read(gain)
+        centred = shift in names
+        features = (
+            Ellipsoid.layer_norm(scale, store.read(shift)) if centred else Ellipsoid.rms_norm(scale)
         )
-    return Shown(store, choice, features=Ellipsoid.rms_norm(store.read(gain)))
+    own = (f"{stem}/weight", bias, f"the projection {stem}")
+    return replace(shown(store, asked, own), features=features)

@@ -38,9 +38,9 @@ class Table:
     def number(self, field: int, kind: str = "i", default: int = 0) -> int:
         """A scalar, `kind` as in `struct`."""
         place = self._at(field)
-        return (
-            default if place is None else int(struct.unpack_from(f"<{kind}", self._data, place)[0])
-        )
+        if place is None:
+            return default
+        return int(struct.unpack_from(f"<{kind}", self._data, place)[0])
 
     def table(self, field: int) -> Table | None:
         """A table, or None where it is absent."""
@@ -72,6 +72,6 @@ class Table:
 
     def _vector(self, field: int) -> tuple[int, int]:
         place = self._target(field)
-        return (
-            (0, 0) if place is None else (struct.unpack_from("<I", self._data, place)[0], place + 4)
-        )
+        if place is None:
+            return 0, 0
+        return struct.unpack_from("<I", self._data, place)[0], place + 4

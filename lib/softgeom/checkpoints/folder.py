@@ -31,9 +31,8 @@ def open_folder(folder: Path) -> tuple[TensorStore, dict[str, Any]]:
     for name in INDEXED:
         if (folder / name).is_file():
             shards = weight_map(read_json(folder / name), str(folder / name))
-            return MergedStore(
-                shard_openers(shards, lambda shard: _open(folder / shard)), str(folder)
-            ), config
+            members = shard_openers(shards, lambda shard: _open(folder / shard))
+            return MergedStore(members, str(folder)), config
     raise ValueError(f"{folder} holds no model: looked for {', '.join(SINGLE + INDEXED)}.")
 
 
@@ -49,13 +48,20 @@ def find_token_file(folder: Path) -> Path | None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file; ValueError when it is none."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a valid JSON file ({error}).") from error
+    content = parse_json(path.read_bytes(), str(path))
     if not isinstance(content, dict):
         raise ValueError(f"{path} holds no JSON object.")
     return content
+
+
+def parse_json(content: bytes | str, label: str) -> Any:
+    """Parse a JSON text that nobody vouches for; ValueError names the file by `label`."""
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError(f"{label} is not a usable JSON file: it is nested too deeply.") from None
+    except ValueError as error:
+        raise ValueError(f"{label} is not a valid JSON file ({error}).") from error
 
 
 def weight_map(index: dict[str, Any], label: str) -> dict[str, str]:

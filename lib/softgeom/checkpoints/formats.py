@@ -112,7 +112,8 @@ def open_file(path: Path) -> Opened:
     opened = FORMATS[path.suffix](path)
     if isinstance(opened, Opened):
         return replace(opened, beside=path)
-    return Opened(opened, Source(path.name, "local", _kind(opened)), beside=path)
+    kind = opened.provenance.get("format", "model folder")
+    return Opened(opened, Source(path.name, "local", kind), beside=path)
 
 
 def refuse_revision(revision: str | None, what: str) -> None:
@@ -121,15 +122,12 @@ def refuse_revision(revision: str | None, what: str) -> None:
         raise ValueError(f"a revision ({plain(revision)}) has no meaning for {what}.")
 
 
-def _kind(store: TensorStore) -> str:
-    return store.provenance.get("format", "model folder")
-
-
 def _open_folder(folder: Path) -> Opened:
     store, config = open_folder(folder)
     vocabulary = find_token_file(folder)
     names = None if vocabulary is None else functools.partial(_vocabulary, vocabulary)
-    return Opened(store, Source(folder.name, "local", _kind(store)), config, names=names)
+    kind = store.provenance.get("format", "model folder")
+    return Opened(store, Source(folder.name, "local", kind), config, names=names)
 
 
 def _vocabulary(file: Path, classes: int, confirmed: bool) -> tuple[tuple[str, ...], str]:
@@ -161,9 +159,8 @@ def _open_on_hub(model: HubModel) -> Opened:
             try:
                 return _vocabulary(file, classes, confirmed)
             except ValueError as error:  # told of the hub's file, not of the copy here
-                raise ValueError(
-                    str(error).replace(str(file), f"{model.repo_id}/{file.name}")
-                ) from error
+                there = f"{model.repo_id}/{file.name}"
+                raise ValueError(str(error).replace(str(file), there)) from error
 
     source = Source(model.repo_id, "hub", kind, revision=model.commit)
     return Opened(store, source, config, names=names)

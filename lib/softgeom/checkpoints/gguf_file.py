@@ -1,10 +1,9 @@
-"""GGUF files (llama.cpp), read through the package `gguf`: dequantised numbers, token strings, the
-final RMSNorm.
+"""GGUF files (llama.cpp), read through the package `gguf`: dequantised numbers, token strings.
 
-A quantised matrix is stored in blocks of 32 or 256 codes with a scale each; `gguf.dequantize` gives
-the real numbers that the runtime's products approximate: the runtime also rounds the features to 8
-bits, block by block, which a feature set does not show. Output and input embedding are one matrix
-where `output.weight` is absent.
+A quantised matrix is stored in blocks of codes with a scale each; `gguf.dequantize` gives the real
+numbers that the runtime's products approximate: the runtime also rounds the features to 8 bits,
+which a feature set does not show. Output and input embedding are one matrix where `output.weight`
+is absent.
 """
 
 from __future__ import annotations
@@ -35,9 +34,7 @@ def open_gguf(path: Path) -> Opened:
 
 
 class GgufStore:
-    """The tensors of one GGUF file, the vocabulary that it carries, and what was done to the
-    tensors.
-    """
+    """The tensors of one GGUF file, its vocabulary, and what was done to the tensors."""
 
     def __init__(self, path: Path):
         try:
@@ -102,11 +99,9 @@ class GgufStore:
     def pieces(self) -> list[str] | None:
         """The vocabulary as the file spells it: byte-level pieces are not decoded into text."""
         field = self._reader.get_field("tokenizer.ggml.tokens")
-        return (
-            None
-            if field is None
-            else [bytes(field.parts[n]).decode("utf-8", "replace") for n in field.data]
-        )
+        if field is None:
+            return None
+        return [bytes(field.parts[n]).decode("utf-8", "replace") for n in field.data]
 
     def _vocabulary(self) -> tuple[str, ...] | None:
         strings = self.pieces()

@@ -47,11 +47,8 @@ def load_gguf_llama(path: str | Path, dtype: str = "float32") -> Any:
     config = _config(store, llama.LlamaConfig)
 
     def weight(name: str, layer: int | None) -> np.ndarray:
-        stored = (
-            f"{_OF_MODEL[name]}.weight"
-            if layer is None
-            else f"blk.{layer}.{_OF_BLOCK[name]}.weight"
-        )
+        block = layer is not None
+        stored = f"blk.{layer}.{_OF_BLOCK[name]}.weight" if block else f"{_OF_MODEL[name]}.weight"
         if stored not in store.names():
             raise ValueError(f"{path} has no tensor {stored!r}, which a llama needs.")
         values = store.read(stored)
@@ -76,9 +73,8 @@ def _config(store: GgufStore, make: Any) -> Any:
             raise ValueError(
                 f"{store.label} has {what} ({key} = {store.fact(key)}), which is not covered."
             )
-    if bias := next(
-        (name for name in store.names() if name.startswith("blk.") and name.endswith(".bias")), None
-    ):
+    blocks = (name for name in store.names() if name.startswith("blk."))
+    if bias := next((name for name in blocks if name.endswith(".bias")), None):
         raise ValueError(f"{store.label} has biases in its blocks ({bias}), which are not covered.")
 
     def number(key: str, default: float | None = None) -> float:
@@ -119,12 +115,8 @@ def _tokenizer(store: GgufStore) -> Any:
     pieces, merges = store.pieces(), store.fact("tokenizer.ggml.merges")
     kind, words = store.fact("tokenizer.ggml.model"), store.fact("tokenizer.ggml.pre")
     if pieces is None or merges is None or kind != "gpt2" or words not in _SINGLE_DIGITS:
-        logger.warning(
-            "%s: a tokenizer of kind %r, %r is not covered: give token ids",
-            store.label,
-            kind,
-            words,
-        )
+        said = "%s: a tokenizer of kind %r, %r is not covered: give token ids"
+        logger.warning(said, store.label, kind, words)
         return None
     kinds = store.fact("tokenizer.ggml.token_type", [])
     marks = [i for i, kind in enumerate(kinds) if kind == _CONTROL]

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from softgeom.checkpoints.folder import INDEXED, SINGLE, shard_openers, weight_map
-from softgeom.checkpoints.json_text import parse_json
+from softgeom.checkpoints.folder import INDEXED, SINGLE, parse_json, shard_openers, weight_map
+from softgeom.checkpoints.packages import cache_folder
 from softgeom.checkpoints.safetensors_file import SafetensorsStore
 from softgeom.checkpoints.tensors import MergedStore, TensorStore
 from softgeom.checkpoints.token_strings import TOKEN_FILES
-from softgeom.checkpoints.transfer import Answer, RangeCache, TransferError, cache_dir, fetch
+from softgeom.checkpoints.transfer import Answer, RangeCache, TransferError, fetch
 from softgeom.progress import track
+from softgeom.source import hub_reachable
 
 _BLOCK = 64 * 2**20  # bytes a request: a broken connection costs this much and no more
 # bytes of a listing, a configuration or an index; the largest known are under 10 MB
@@ -43,14 +44,13 @@ class HubModel:
         from huggingface_hub.errors import HFValidationError
         from huggingface_hub.utils import validate_repo_id
 
-        self.repo_id, self._endpoint = (
-            repo_id,
-            os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/"),
-        )
+        self.repo_id = repo_id
+        self._endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
         try:
             validate_repo_id(repo_id)
         except HFValidationError as error:
-            raise ValueError(f"{_no_such_model(repo_id)} ({_first_line(error)}).") from error
+            reason = str(error).strip().partition("\n")[0].rstrip(".")
+            raise ValueError(f"{_no_such_model(repo_id)} ({reason}).") from error
         listing = self._listing(revision or "main")
         commit, siblings = listing.get("sha"), listing.get("siblings")
         if not isinstance(commit, str) or not re.fullmatch(r"[0-9a-f]{40}", commit):
@@ -59,13 +59,10 @@ class HubModel:
                 "try again."
             )
         self.commit = commit
-        names = (
-            [entry.get("rfilename") for entry in siblings or [] if isinstance(entry, dict)]
-            if isinstance(siblings, list)
-            else []
-        )
+        entries = siblings if isinstance(siblings, list) else []
+        names = (entry.get("rfilename") for entry in entries if isinstance(entry, dict))
         self._files = {name for name in names if isinstance(name, str)}
-        self._cache = RangeCache(cache_dir() / "hub" / quote(repo_id, safe="") / commit)
+        self._cache = RangeCache(cache_folder() / "hub" / quote(repo_id, safe="") / commit)
 
     def open(self) -> tuple[TensorStore, dict[str, Any]]:
         """The repository's tensors and `config.json` (or nothing). ValueError without safetensors
@@ -77,9 +74,8 @@ class HubModel:
             return self._open_file(SINGLE[0]), config
         if INDEXED[0] in self._files:
             shards = weight_map(self._json(INDEXED[0]), f"{self.repo_id}/{INDEXED[0]}")
-            return MergedStore(
-                shard_openers(shards, self._open_file), self.repo_id, provenance
-            ), config
+            members = shard_openers(shards, self._open_file)
+            return MergedStore(members, self.repo_id, provenance), config
         raise ValueError(
             f"{self.repo_id} has no safetensors weights at {self.commit[:12]}, so its layer "
             "cannot be read alone; download "
@@ -101,24 +97,19 @@ class HubModel:
 
     def _listing(self, revision: str) -> dict[str, Any]:
         """What the hub says about the repository at a revision: commit and names of files."""
-        url = (
-            f"{self._endpoint}/api/models/{quote(self.repo_id)}/revision/{quote(revision, safe='')}"
-        )
+        url = f"{self._endpoint}/api/models/{quote(self.repo_id)}/revision/"
+        failed = f"{self.repo_id}: asking the hub failed:"
         try:
-            answer = self._fetch(url, {}, _MAX_JSON)
+            answer = self._fetch(url + quote(revision, safe=""), {}, _MAX_JSON)
         except TransferError as error:
-            raise ValueError(
-                f"{self.repo_id}: asking the hub failed: {error}; try again."
-            ) from error
+            raise ValueError(f"{failed} {error}; try again.") from error
         if answer.status in (401, 403, 404):
             raise ValueError(
                 f"{_no_such_model(self.repo_id)} (it answered {answer.status} for revision "
                 f"{revision!r})."
             )
         if answer.status != 200:
-            raise ValueError(
-                f"{self.repo_id}: asking the hub failed: it answered {answer.status}; try again."
-            )
+            raise ValueError(f"{failed} it answered {answer.status}; try again.")
         listing = parse_json(answer.body, f"the hub's answer about {self.repo_id}")
         return listing if isinstance(listing, dict) else {}
 
@@ -128,24 +119,16 @@ class HubModel:
     ) -> Answer:
         from huggingface_hub.utils import build_hf_headers, get_session
 
-        # The client leaves the token out where a redirection leads to another host.
-        return fetch(
-            url,
-            {**build_hf_headers(), **headers},
-            cap,
-            session=get_session(),
-            status=status,
-            progress=progress,
-        )
+        # the client leaves the token out where a redirection leads to another host
+        headers = {**build_hf_headers(), **headers}
+        return fetch(url, headers, cap, session=get_session(), status=status, progress=progress)
 
     def _get(self, name: str, start: int, stop: int, progress: Any = None) -> tuple[bytes, int]:
         """Bytes [start, stop) of a file, and the size that the server gives the file."""
         from huggingface_hub import hf_hub_url
 
-        url, asked = (
-            hf_hub_url(self.repo_id, name, revision=self.commit, endpoint=self._endpoint),
-            f"{start}-{stop - 1}",
-        )
+        url = hf_hub_url(self.repo_id, name, revision=self.commit, endpoint=self._endpoint)
+        asked = f"{start}-{stop - 1}"
         try:
             answer = self._fetch(url, {"Range": f"bytes={asked}"}, stop - start, 206, progress)
         except TransferError as error:
@@ -156,15 +139,10 @@ class HubModel:
                 f"bytes {asked}, so the layer cannot be read without the whole file; download the "
                 "model and pass its folder."
             )
-        told = re.fullmatch(
-            r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})",
-            answer.headers.get("content-range", "").strip(),
-        )
-        if (
-            told is None
-            or (int(told[1]), int(told[2]) + 1) != (start, start + len(answer.body))
-            or not answer.body
-        ):
+        said = answer.headers.get("content-range", "").strip()
+        told = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", said)
+        sent = (start, start + len(answer.body))
+        if told is None or (int(told[1]), int(told[2]) + 1) != sent or not answer.body:
             raise ValueError(
                 f"{self.repo_id}/{name}: the server sent other bytes than the range {asked}; "
                 "try again."
@@ -231,13 +209,7 @@ def _no_such_model(repo_id: str) -> str:
     )
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")
-
-
 def _require_network(repo_id: str) -> None:
-    from softgeom.source import hub_reachable
-
     if not hub_reachable():
         raise ValueError(
             f"no file or folder {repo_id!r} here, and the hub cannot be reached from this "

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from softgeom.checkpoints.choosing import Choice, choose
 from softgeom.checkpoints.cursor import Cursor, CutShortError
-from softgeom.checkpoints.opened import Asked, Opened, Shown
+from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 from softgeom.checkpoints.tensors import ArrayStore, plain
 from softgeom.source import Source
 
@@ -45,12 +44,8 @@ def open_kaldi(path: Path) -> Opened:
 
 def _show(store: ArrayStore, asked: Asked) -> Shown:
     weight, bias = f"{_OUTPUT}.weight", f"{_OUTPUT}.bias"
-    if asked.weight is None and {weight, bias} <= {*store.names()}:
-        bias_of = None if asked.without_bias else asked.bias or bias
-        why = ("the component output.affine; its classes are states of the HMM (pdf ids)",)
-        return Shown(store, Choice(weight, bias_of, False, why))
-    options = {"without_bias": asked.without_bias}
-    return Shown(store, choose(store, {}, asked.weight, asked.bias, **options))
+    why = "the component output.affine; its classes are states of the HMM (pdf ids)"
+    return shown(store, asked, (weight, bias, why) if {weight, bias} <= {*store.names()} else None)
 
 
 def _components(cursor: Cursor) -> dict[str, np.ndarray]:

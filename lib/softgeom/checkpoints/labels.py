@@ -38,6 +38,8 @@ _LOOKED_AT = 40  # files beside a model
 _LARGEST = 64 * 2**20  # bytes of a file of names
 _LARGEST_SOURCE = 2**22  # bytes of Python that are parsed for a list
 _DEEPEST = 6  # levels of a JSON file that are searched for names
+# what reading a file of another kind raises
+_UNFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
 class LabelsError(ValueError):
@@ -117,14 +119,12 @@ def read_labels(
 
 
 def read_tokens(path: Path, classes: int, *, confirmed: bool = False) -> tuple[str, ...]:
-    """The vocabulary that a model folder has of its own, where the number of a line is the number
-    of its class.
-
-    Ids beyond the vocabulary (padding rows) are named ``<unused i>``. ValueError when the file is
-    none, or names more classes than there are.
+    """The vocabulary of a model folder, where the number of a line is that of its class; ids beyond
+    it (padding rows) are named ``<unused i>``. ValueError if it is none, or names more classes.
     """
     names = _parsed(path, classes)
-    names = dict(enumerate(_without_last_break(names))) if not isinstance(names, dict) else names
+    if not isinstance(names, dict):
+        names = dict(enumerate(names[:-1] if names and names[-1] == "" else names))
     return _by_number(names, classes, path, confirmed=confirmed)
 
 
@@ -155,17 +155,12 @@ def fit_labels(
 
 
 def labels_beside(model: Path, classes: int) -> tuple[tuple[str, ...], str] | None:
-    """Names from a file in the model's folder, when exactly one set of names fits its classes; else
-    None.
-
-    Looked at are files whose name speaks of labels, classes, characters, a vocabulary, a
-    dictionary, keys or a configuration, or begins as the model's own does.
+    """Names from a file in the model's folder that speaks of labels, characters, a dictionary and
+    the like, or begins as the model's does; None unless exactly one set of names fits.
     """
     found: dict[tuple[str, ...], str] = {}
-    places = [path for path in sorted(model.parent.iterdir()) if _may_hold_names(path, model)][
-        :_LOOKED_AT
-    ]
-    for path in places:
+    places = [path for path in sorted(model.parent.iterdir()) if _may_hold_names(path, model)]
+    for path in places[:_LOOKED_AT]:
         try:
             names, how = read_labels(path, classes)
         except ValueError:
@@ -176,27 +171,15 @@ def labels_beside(model: Path, classes: int) -> tuple[tuple[str, ...], str] | No
 
 
 def _may_hold_names(path: Path, model: Path) -> bool:
-    speaks = _BESIDE.search(path.name) or path.name.startswith(model.stem)
-    return (
-        path != model
-        and bool(speaks)
-        and path.suffix in {".txt", ".json", ".pkl"}
-        and path.is_file()
-    )
+    speaks = bool(_BESIDE.search(path.name)) or path.name.startswith(model.stem)
+    named = path.suffix in {".txt", ".json", ".pkl"}
+    return speaks and named and path != model and path.is_file()
 
 
 def _parsed(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
     try:
         return _read(path, classes)
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except _UNFIT as error:
         raise ValueError(
             f"{path} is not a vocabulary ({plain(error)}): pass tokenizer.json, vocab.json or "
             "one token a line."
@@ -225,9 +208,8 @@ def _literal_list(path: Path, variable: str, classes: int) -> tuple[str, list[st
             items = [item.value for item in node.value.elts if isinstance(item, ast.Constant)]
             names = [item for item in items if isinstance(item, str)]
             if names and len(names) == len(node.value.elts):
-                found |= {
-                    target.id: names for target in node.targets if isinstance(target, ast.Name)
-                }
+                owners = (owner for owner in node.targets if isinstance(owner, ast.Name))
+                found |= {owner.id: names for owner in owners}
     listed = ", ".join(f"{name} ({len(names):,} names)" for name, names in found.items()) or "none"
     if variable:
         if variable not in found:
@@ -254,16 +236,9 @@ def _by_number(
             f"{path} names class {max(beyond)}, but the layer has {classes} classes: it belongs to "
             "another model (--labels-anyway takes it all the same)."
         )
-    if set(range(1, classes)) <= names.keys():
-        return (
-            names.get(0, BLANK),
-            *(names[index] for index in range(1, classes)),
-        )  # a CTC network numbers its signs from 1
+    if set(range(1, classes)) <= names.keys():  # a CTC network numbers its signs from 1
+        return (names.get(0, BLANK), *(names[index] for index in range(1, classes)))
     return tuple(names.get(index, f"<unused {index}>") for index in range(classes))
-
-
-def _without_last_break(lines: Sequence[str]) -> list[str]:
-    return list(lines[:-1] if lines and lines[-1] == "" else lines)
 
 
 def _read(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
@@ -272,11 +247,8 @@ def _read(path: Path, classes: int) -> Sequence[str] | dict[int, str]:
     text = path.read_text(encoding="utf-8").removeprefix("\ufeff")
     if path.suffix == ".json":
         content = json.loads(text)
-        if (
-            isinstance(content, dict)
-            and "model" in content
-            and not isinstance(content["model"], int | str | list)
-        ):
+        model = content.get("model", "") if isinstance(content, dict) else ""
+        if not isinstance(model, int | str | list):
             return vocabulary_of(content)
         return _from_plain(content, classes)
     # Lines end with line feeds only: some dictionaries hold other line separators as entries.
@@ -297,13 +269,11 @@ def _lists_of_names(content: Any, depth: int) -> Iterator[Sequence[str] | dict[i
     if isinstance(content, list) and content and all(isinstance(item, str) for item in content):
         yield content
     elif isinstance(content, dict) and content:
-        if all(
-            isinstance(value, int) and not isinstance(value, bool) and value >= 0
-            for value in content.values()
-        ):
+        values = content.values()
+        if all(type(value) is int and value >= 0 for value in values):
             yield {value: str(name) for name, value in content.items()}
         elif all(str(key).isdecimal() and isinstance(value, str) for key, value in content.items()):
             yield {int(key): value for key, value in content.items()}
         else:
-            for value in content.values():
+            for value in values:
                 yield from _lists_of_names(value, depth + 1)

@@ -24,18 +24,10 @@ from softgeom.rounding import as_floats
 from softgeom.source import Source
 
 _ACTIVATIONS = {
-    "ReLU": "ReLU",
-    "SiLU": "Swish",
-    "SiLUActivation": "Swish",
-    "Hardswish": "HardSwish",
-    "GELU": "GELU",
-    "GELUActivation": "GELU",
-    "Sigmoid": "sigmoid",
-    "Softmax": "softmax",
-    "Tanh": "tanh",
-    "LSTM": "LSTM",
-    "GRU": "GRU",
-}
+    "ReLU": "ReLU", "SiLU": "Swish", "SiLUActivation": "Swish", "Hardswish": "HardSwish",
+    "GELU": "GELU", "GELUActivation": "GELU", "Sigmoid": "sigmoid", "Softmax": "softmax",
+    "Tanh": "tanh", "LSTM": "LSTM", "GRU": "GRU",
+}  # fmt: skip
 _PASSED = {"Dropout", "Flatten", "Identity"}
 # as PyTorch's trainers wrap a state dict
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
@@ -235,11 +227,8 @@ def _activation(module: Any) -> Activation | None:
         return named_activation(_ACTIVATIONS[kind])
     if kind in {"LayerNorm", "RMSNorm"} and module.weight is not None:
         shift = getattr(module, "bias", None)
-        return Activation(
-            kind,
-            gain=as_array(module.weight, kind),
-            shift=None if shift is None else as_array(shift, kind),
-        )
+        shift = None if shift is None else as_array(shift, kind)
+        return Activation(kind, gain=as_array(module.weight, kind), shift=shift)
     return None
 
 

@@ -56,16 +56,12 @@ def read_llama2c(path: str | Path) -> tuple[Llama2cConfig, dict[str, np.ndarray]
     with path.open("rb") as file:
         config = _config(file.read(_HEADER_BYTES), path)
     shapes = _shapes(config)
-    expected = _HEADER_BYTES + 4 * sum(
-        int(np.prod(shape, dtype=object)) for shape in shapes.values()
-    )
-    size = path.stat().st_size
+    sizes = [int(np.prod(shape, dtype=object)) for shape in shapes.values()]
+    size, expected = path.stat().st_size, _HEADER_BYTES + 4 * sum(sizes)
     if size != expected:
-        state = (
-            f"truncated: {expected - size} bytes are missing"
-            if size < expected
-            else f"{size - expected} bytes too long"
-        )
+        state = f"{size - expected} bytes too long"
+        if size < expected:
+            state = f"truncated: {expected - size} bytes are missing"
         raise ValueError(
             f"{path} is {state}; a llama2.c file with the sizes in its header has {expected} "
             f"bytes, not {size}."
@@ -124,12 +120,9 @@ def open_llama2c(path: Path) -> Opened:
 
     def show(asked: Asked) -> Shown:
         if asked.weight is not None or asked.bias is not None:
-            raise ValueError(
-                f"{path} is a llama2.c file, whose tensors have no names to choose from."
-            )
-        return Shown(
-            store, Choice(weight, None, False, ()), features=Ellipsoid.rms_norm(weights["norm"])
-        )
+            raise ValueError(f"{path} is a llama2.c file, whose tensors have no names to choose.")
+        choice = Choice(weight, None, False, ())
+        return Shown(store, choice, features=Ellipsoid.rms_norm(weights["norm"]))
 
     return Opened(store, Source(path.name, "local", "llama2.c"), show=show)
 

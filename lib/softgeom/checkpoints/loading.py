@@ -23,10 +23,9 @@ the format shows or by names (`choosing`), its tensors are read, its classes nam
 
 from __future__ import annotations
 
+import functools
 import math
 import os
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,17 +33,14 @@ import numpy as np
 
 from softgeom.checkpoints import conventions
 from softgeom.checkpoints.activation import Activation
-from softgeom.checkpoints.choosing import choose
 from softgeom.checkpoints.formats import open_model, refuse_revision
 from softgeom.checkpoints.labels import choose_names
 from softgeom.checkpoints.live import as_array, open_object, refuse_misaligned
-from softgeom.checkpoints.opened import Asked, Opened, Shown
+from softgeom.checkpoints.opened import Asked, Opened, shown
 from softgeom.checkpoints.tensors import TensorStore, plain, weights_of
 from softgeom.foreseen import foreseen
 from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer
 from softgeom.source import Source
-
-_GEMMA = re.compile(r"gemma")
 
 
 @dataclass(frozen=True)
@@ -92,47 +88,23 @@ class Head:
         if self.features is not None:
             return self.features, "the final normalisation confines the features to an ellipsoid"
         if step is None:
-            return Box(
-                bound
-            ), f"nothing in the file bounds the features: the box of {bound:g} is an assumption"
+            why = f"nothing in the file bounds the features: the box of {bound:g} is an assumption"
+            return Box(bound), why
+        front = f"{step.name} in front of the layer"
         if step.gain is not None:
-            make = (
-                Ellipsoid.layer_norm(step.gain, step.shift)
-                if step.name == "LayerNorm"
-                else Ellipsoid.rms_norm(step.gain)
-            )
-            return make, f"{step.name} in front of the layer confines the features to an ellipsoid"
+            norm = Ellipsoid.rms_norm(step.gain)
+            if step.name == "LayerNorm":
+                norm = Ellipsoid.layer_norm(step.gain, step.shift)
+            return norm, f"{front} confines the features to an ellipsoid"
         low, high = max(step.low, -bound), min(step.high, bound)
-        outer = (
-            ""
-            if high < bound and low > -bound
-            else f"; {bound:g} is assumed where it gives no bound"
-        )
-        return Box(
-            high, low=low
-        ), f"{step.name} in front of the layer gives {low:g} <= x <= {high:g}{outer}"
+        bounded = high < bound and low > -bound
+        outer = "" if bounded else f"; {bound:g} is assumed where it gives no bound"
+        return Box(high, low=low), f"{front} gives {low:g} <= x <= {high:g}{outer}"
 
 
-def load_softmax_layer(
-    model: Any,
-    *,
-    weight: str | None = None,
-    bias: Any = None,
-    tokens: Any = None,
-    revision: str | None = None,
-    without_bias: bool = False,
-    labels_confirmed: bool = False,
-) -> SoftmaxLayer:
-    """The softmax layer of a model; parameters and errors as `load_head`."""
-    return load_head(
-        model,
-        weight=weight,
-        bias=bias,
-        tokens=tokens,
-        revision=revision,
-        without_bias=without_bias,
-        labels_confirmed=labels_confirmed,
-    ).layer
+def load_softmax_layer(model: Any, **options: Any) -> SoftmaxLayer:
+    """The softmax layer of a model; options and errors as `load_head`."""
+    return load_head(model, **options).layer
 
 
 def load_head(
@@ -214,8 +186,9 @@ def _load(
     named = bias if isinstance(bias, str) else None
     numbers = None if bias is None or named is not None else as_array(bias, "bias")
     asked = Asked(weight, named, without_bias or numbers is not None)
-    shown = opened.show(asked) if opened.show else _by_names(opened, asked)
-    store, choice = shown.store, shown.choice
+    show = opened.show or functools.partial(shown, opened.store, config=opened.config)
+    found = show(asked)
+    store, choice = found.store, found.choice
     W = _read(store, choice.weight)
     W = W.T if choice.transposed else W
     b = _read_bias(store, choice.bias, W.shape) if choice.bias else numbers
@@ -232,23 +205,15 @@ def _load(
             "with it: the verdicts are about nearest rows, not about outputs"
         )
     tensors = {"weight": choice.weight} | ({"bias": choice.bias} if choice.bias else {})
-    ellipsoid, norm = (shown.features, {}) if shown.features else _norm(opened, layer.dimension)
+    ellipsoid, norm = (found.features, {}) if found.features else _norm(opened, layer.dimension)
     return Head(
         layer,
         ellipsoid,
         opened.source,
         tensors | norm,
-        opened.activation or shown.activation,
+        opened.activation or found.activation,
         (*notes, *how, *opened.notes),
         choice.is_embedding,
-    )
-
-
-def _by_names(opened: Opened, asked: Asked) -> Shown:
-    store = opened.store
-    return Shown(
-        store,
-        choose(store, opened.config, asked.weight, asked.bias, without_bias=asked.without_bias),
     )
 
 
@@ -279,12 +244,8 @@ def _norm(opened: Opened, dimension: int) -> tuple[Ellipsoid | None, dict[str, s
     if norm is None or store.shape(norm.gain) != (dimension,):
         return None, {}
     names = {"gain": norm.gain} | ({"shift": norm.shift} if norm.shift else {})
-    gain = _read(store, norm.gain).astype(float) + _gain_offset(config)
+    offset = str(config.get("model_type", "")).startswith("gemma")  # stores its gains less one
+    gain = _read(store, norm.gain).astype(float) + offset
     if norm.kind == "rmsnorm":
         return Ellipsoid.rms_norm(gain), names
     return Ellipsoid.layer_norm(gain, _read(store, norm.shift) if norm.shift else None), names
-
-
-def _gain_offset(config: Mapping[str, Any]) -> float:
-    """Gemma stores its gains less one."""
-    return 1.0 if _GEMMA.match(str(config.get("model_type", ""))) else 0.0

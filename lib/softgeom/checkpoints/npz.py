@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from softgeom.checkpoints.choosing import Choice, choose
+from softgeom.checkpoints.choosing import Choice
 from softgeom.checkpoints.conventions import require
 from softgeom.checkpoints.labels import fit_labels
-from softgeom.checkpoints.opened import Asked, Opened, Shown
+from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 from softgeom.checkpoints.tensors import plain
 from softgeom.source import Source
 
@@ -48,18 +48,9 @@ CONVENTIONS: tuple[tuple[str, bool, str], ...] = (
 _DEFLATE_LIMIT = 1040  # deflate expands a byte to at most 1032
 _HEADER_LIMIT = 10_000  # characters, as NumPy's own
 _DAMAGE = (
-    ValueError,
-    EOFError,
-    OSError,
-    KeyError,
-    SyntaxError,
-    RecursionError,
-    NotImplementedError,
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    tokenize.TokenError,
-)
+    ValueError, EOFError, OSError, KeyError, SyntaxError, RecursionError, NotImplementedError,
+    zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -73,8 +64,7 @@ class _Entry:
 
 class NpzStore:
     """The arrays of one `.npz` file; object arrays are refused, so nothing in it is ever executed.
-    ValueError if it is no `.npz`, cut short, declares more than it holds, or holds more than
-    arrays.
+    ValueError if it is none, cut short, declares more than it holds, or holds more than arrays.
     """
 
     def __init__(self, path: Path):
@@ -195,8 +185,7 @@ def open_npz(path: Path) -> Opened:
 
 def _show(store: NpzStore, asked: Asked) -> Shown:
     if asked.weight is not None:
-        choice = choose(store, {}, asked.weight, asked.bias, without_bias=asked.without_bias)
-        return Shown(store, choice)
+        return shown(store, asked)
     present = set(store.names())
     weight, transposed, bias = next(row for row in CONVENTIONS if row[0] in present)
     known = asked.bias or (bias if bias in present else None)
@@ -218,6 +207,5 @@ def _stored_tokens(store: NpzStore) -> tuple[str, ...]:
             f"{array.dtype} {shape}."
         )
     return tuple(
-        token.decode("utf-8", "replace") if isinstance(token, bytes) else token
-        for token in array.tolist()
+        t.decode("utf-8", "replace") if isinstance(t, bytes) else t for t in array.tolist()
     )

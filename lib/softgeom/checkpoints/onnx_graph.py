@@ -19,16 +19,9 @@ import numpy as np
 
 from softgeom.checkpoints.tensors import plain
 
-_REWRITES = {
-    "Identity",
-    "Cast",
-    "Transpose",
-    "Reshape",
-    "Squeeze",
-    "Unsqueeze",
-    "Flatten",
-    "DequantizeLinear",
-}
+_REWRITES = set(
+    "Identity Cast Transpose Reshape Squeeze Unsqueeze Flatten DequantizeLinear".split()
+)
 _LISTED = 20  # more candidates than this do not help anybody to choose one
 _PACKED_PER_BYTE = 8  # no type of the format packs more numbers into a byte
 
@@ -50,14 +43,11 @@ class OnnxGraph:
             ) from error
         self.path, self.model = path, model
         # text that is not UTF-8 comes as bytes
-        self.metadata = {
-            entry.key: entry.value for entry in model.metadata_props if isinstance(entry.value, str)
-        }
+        texts = (entry for entry in model.metadata_props if isinstance(entry.value, str))
+        self.metadata = {entry.key: entry.value for entry in texts}  # others are not UTF-8
         self.outputs = [output.name for output in model.graph.output]
-        self.widths = {
-            value.name: _last_size(value)
-            for value in (*model.graph.output, *model.graph.value_info)
-        }
+        values = (*model.graph.output, *model.graph.value_info)
+        self.widths = {value.name: _last_size(value) for value in values}
         self.nodes = list(model.graph.node)
         self.producer = {name: node for node in self.nodes for name in node.output if name}
         self.consumers: dict[str, list[Any]] = {}
@@ -109,12 +99,8 @@ class OnnxGraph:
 
     def describe_matrices(self) -> str:
         """The last of them, for a message."""
-        return (
-            ", ".join(
-                f"{plain(name)} {shape}" for name, shape in list(self.matrices().items())[-_LISTED:]
-            )
-            or "none"
-        )
+        last = list(self.matrices().items())[-_LISTED:]
+        return ", ".join(f"{plain(name)} {shape}" for name, shape in last) or "none"
 
     def _root(self, name: str) -> str | None:
         """The stored constant behind a value and its rewriting nodes, kept, or None."""
@@ -135,9 +121,8 @@ class OnnxGraph:
         try:
             match node.op_type:
                 case "Transpose":
-                    return value.transpose(
-                        list(options["perm"].ints) if "perm" in options else None
-                    )
+                    order = list(options["perm"].ints) if "perm" in options else None
+                    return value.transpose(order)
                 case "Cast":
                     import onnx
 
@@ -149,24 +134,19 @@ class OnnxGraph:
                     return value.reshape(math.prod(value.shape[:axis]), -1)
                 case "Squeeze":
                     return value.squeeze()
-                case "Unsqueeze":
-                    return value  # an axis of length one, which no reader here keeps
                 case "DequantizeLinear":
-                    return self._dequantised(
-                        node, value, options["axis"].i if "axis" in options else 1
-                    )
+                    axis = options["axis"].i if "axis" in options else 1
+                    return self._dequantised(node, value, axis)
         except (ValueError, KeyError, IndexError, TypeError) as error:
             raise ValueError(
                 f"{self.path}: the constant behind {node.op_type} cannot be read ({error})."
             ) from error
-        return value
+        return value  # Unsqueeze: an axis of length one, which no reader here keeps
 
     def _dequantised(self, node: Any, codes: np.ndarray, axis: int) -> np.ndarray:
-        scale = self.constant(node.input[1])
-        zero = (
-            self.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(())
-        )
-        return dequantise(codes, scale, zero, axis)
+        given = len(node.input) > 2 and node.input[2]
+        zero = self.constant(node.input[2]) if given else np.zeros(())
+        return dequantise(codes, self.constant(node.input[1]), zero, axis)
 
     def _decode(self, tensor: Any) -> np.ndarray:
         import onnx
@@ -176,9 +156,8 @@ class OnnxGraph:
             raise ValueError(f"{self.path}: the constant {name!r} has an impossible shape {shape}.")
         try:
             if onnx.external_data_helper.uses_external_data(tensor):
-                onnx.external_data_helper.load_external_data_for_tensor(
-                    tensor, str(self.path.parent)
-                )
+                load = onnx.external_data_helper.load_external_data_for_tensor
+                load(tensor, str(self.path.parent))
                 # read once: the decoder must not look for it again
                 tensor.data_location = onnx.TensorProto.DEFAULT
             if math.prod(shape) > _PACKED_PER_BYTE * max(tensor.ByteSize(), 1):
@@ -203,9 +182,8 @@ def dequantise(codes: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int
             )
         return value.reshape([-1 if n == axis % codes.ndim else 1 for n in range(codes.ndim)])
 
-    return (codes.astype(np.int32) - along(zero).astype(np.int32)).astype(np.float32) * along(
-        scale
-    ).astype(np.float32)
+    distance = codes.astype(np.int32) - along(zero).astype(np.int32)
+    return distance.astype(np.float32) * along(scale).astype(np.float32)
 
 
 def attributes(node: Any) -> dict[str, Any]:

@@ -43,22 +43,12 @@ _ORDER_KEEPING = {
     "Max", "Clip", "QuantizeLinear", "DequantizeLinear", "Mul", "Add", "Neg", "Expand", "Softcap",
     "Sum",
 }  # fmt: skip
-_NONLINEAR = {
-    "Softmax",
-    "LogSoftmax",
-    "Exp",
-    "Log",
-    "Sigmoid",
-    "ArgMax",
-    "TopK",
-    "Clip",
-    "Softplus",
-    "Max",
-}
-_PRODUCTS = {
-    "MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInteger", "QLinearMatMul",
-    "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
+_NONLINEAR = set("Softmax LogSoftmax Exp Log Sigmoid ArgMax TopK Clip Softplus Max".split())
+_QUANTISED = {
+    "MatMulInteger", "QLinearMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
 }  # fmt: skip
+_PRODUCTS = {"MatMul", "Gemm", "FusedMatMul", "FusedGemm"} | _QUANTISED
+_RESHAPES = {"Mul", "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
 
 
 @dataclass(frozen=True)
@@ -120,20 +110,13 @@ def _show(found: OnnxHead, asked: Asked, label: str) -> Shown:
             "an ONNX graph shows its bias itself: leave --bias out (--no-bias ignores the bias)."
         )
     name = plain(found.weight_name)
-    left_out = found.b is not None and asked.without_bias
     b = None if asked.without_bias else found.b
-    notes = [*found.notes, f"W is {name}, {'with' if b is not None else 'without'} bias"]
+    notes = (*found.notes, f"W is {name}, {'with' if b is not None else 'without'} bias")
+    if found.b is not None and asked.without_bias:
+        notes += ("its bias is left out, as asked",)
     tensors = {name: found.W} | ({} if b is None else {_BIAS: b})
-    return Shown(
-        ArrayStore(tensors, label),
-        Choice(
-            name,
-            None if b is None else _BIAS,
-            False,
-            (*notes, *(["its bias is left out, as asked"] if left_out else [])),
-        ),
-        found.activation,
-    )
+    choice = Choice(name, None if b is None else _BIAS, False, notes)
+    return Shown(ArrayStore(tensors, label), choice, found.activation)
 
 
 def _names(lines: str, classes: int, confirmed: bool) -> tuple[tuple[str, ...] | None, str | None]:
@@ -153,13 +136,10 @@ def last_product(graph: OnnxGraph, weight: str | None = None) -> Any:
 def _found(graph: OnnxGraph, weight: str | None) -> tuple[Any, _After]:
     found = _product_of(graph, weight) if weight else _last_product(graph)
     if found is None:
-        what = (
-            f"no matrix product with the constant {weight!r}"
-            if weight
-            else "no matrix product with a constant"
-        )
+        which = f" {weight!r}" if weight else ""
         raise ValueError(
-            f"{graph.path} has {what} before its output; candidates: {graph.describe_matrices()}."
+            f"{graph.path} has no matrix product with {'the' if which else 'a'} constant{which} "
+            f"before its output; candidates: {graph.describe_matrices()}."
         )
     return found
 
@@ -177,9 +157,8 @@ class _After:
         return _After(self.scale, value if self.shift is None else self.shift + value, self.notes)
 
     def scaled(self, constant: np.ndarray) -> _After:
-        return _After(
-            constant if self.scale is None else self.scale * constant, self.shift, self.notes
-        )
+        scale = constant if self.scale is None else self.scale * constant
+        return _After(scale, self.shift, self.notes)
 
 
 def _last_product(graph: OnnxGraph) -> tuple[Any, _After] | None:
@@ -238,18 +217,15 @@ def _before(graph: OnnxGraph, node: Any, after: _After) -> list[tuple[str, _Afte
     constants = [name for name in names if graph.is_constant(name)]
     if node.op_type in _NONLINEAR:
         return [(name, _After(notes=after.notes)) for name in names[:1]]
-    if node.op_type in {"Add", "Sum"} and len(varying) == 1:
+    one = len(varying) == 1
+    if node.op_type in {"Add", "Sum"} and one:
         for name in constants:
             after = after.added(graph.constant(name))
         return [(varying[0], after)]
-    if node.op_type == "Sub" and len(varying) == 1 and names and names[0] == varying[0]:
+    first = one and names[0] == varying[0]
+    if node.op_type == "Sub" and first:
         return [(varying[0], after.added(-graph.constant(constants[0])))]
-    if (
-        node.op_type in {"Mul", "Div"}
-        and len(varying) == 1
-        and constants
-        and names[0] == varying[0]
-    ):
+    if node.op_type in {"Mul", "Div"} and first and constants:
         factor = graph.constant(constants[0]).astype(float)
         return [(varying[0], after.scaled(factor if node.op_type == "Mul" else 1 / factor))]
     if node.op_type == "Mul":
@@ -280,14 +256,7 @@ def _constant_factor(graph: OnnxGraph, name: str) -> np.ndarray | None:
         node = graph.producer.get(value)
         if node is not None and node.op_type == "DynamicQuantizeLinear" and value == node.output[1]:
             dynamic = True
-        elif node is not None and node.op_type in {
-            "Mul",
-            "Cast",
-            "Identity",
-            "Reshape",
-            "Squeeze",
-            "Unsqueeze",
-        }:
+        elif node is not None and node.op_type in _RESHAPES:
             waiting += inputs(node, None if node.op_type == "Mul" else [0])
         else:
             return None
@@ -318,19 +287,15 @@ def _forward(graph: OnnxGraph, product: Any) -> _After:
     visited = set()
     while name and name not in visited:
         visited.add(name)
-        users = [
-            node
-            for node in graph.consumers.get(name, [])
-            if node.op_type in {"Add", "Mul", "Cast", "Identity"}
-        ]
+        kept = {"Add", "Mul", "Cast", "Identity"}
+        users = [node for node in graph.consumers.get(name, []) if node.op_type in kept]
         if len(users) != 1 or not users[0].output:
             break
         steps.append((users[0], name))
         name = users[0].output[0]
     after = _After()
     for node, read in reversed(steps):
-        following = dict(_before(graph, node, after))
-        after = following.get(read, after)
+        after = dict(_before(graph, node, after)).get(read, after)
     return after
 
 
@@ -339,13 +304,8 @@ def _operand(graph: OnnxGraph, node: Any) -> tuple[str, bool] | None:
     right = 3 if node.op_type == "QLinearMatMul" else 1
     if len(node.input) > right and graph.is_constant(node.input[right]):
         return node.input[right], False
-    if (
-        node.op_type in {"MatMul", "Gemm"}
-        and len(node.input) > 1
-        and graph.is_constant(node.input[0])
-    ):
-        return node.input[0], True
-    return None
+    products = node.op_type in {"MatMul", "Gemm"} and len(node.input) > 1
+    return (node.input[0], True) if products and graph.is_constant(node.input[0]) else None
 
 
 def _classes(graph: OnnxGraph, node: Any) -> int | None:
@@ -355,10 +315,14 @@ def _classes(graph: OnnxGraph, node: Any) -> int | None:
     shape = graph.constant(operand[0]).shape
     if node.op_type == "Conv":
         return int(shape[0])
-    rows = (operand[1] and not _transposed(node, "transA")) or (
-        not operand[1] and _transposed(node, "transB")
-    )
-    return None if len(shape) < 2 else shape[-2 if rows else -1]
+    return None if len(shape) < 2 else shape[-2 if _in_rows(node, operand[1]) else -1]
+
+
+def _in_rows(node: Any, left: bool) -> bool:
+    """Whether a product's constant has a row for each class."""
+    options = attributes(node)
+    option = "transA" if left else "transB"
+    return left != (option in options and bool(options[option].i))
 
 
 def _head(graph: OnnxGraph, node: Any, after: _After) -> OnnxHead:
@@ -367,13 +331,8 @@ def _head(graph: OnnxGraph, node: Any, after: _After) -> OnnxHead:
     assert operand is not None
     name, left = operand
     stored = graph.constant(name)
-    notes = list(after.notes)
-    if node.op_type in {
-        "MatMulInteger",
-        "QLinearMatMul",
-        "DynamicQuantizeMatMul",
-        "MatMulIntegerToFloat",
-    }:
+    notes = [f"the last product with a constant before the output: {node.op_type}", *after.notes]
+    if node.op_type in _QUANTISED:
         stored = _real(graph, node, stored)
         notes.append(
             f"quantised product {node.op_type}: W is scale * (code - zero point), as the "
@@ -385,27 +344,18 @@ def _head(graph: OnnxGraph, node: Any, after: _After) -> OnnxHead:
         stored = stored[0]
     if stored.ndim != 2:
         raise ValueError(
-            f"{graph.path}: the constant of the last product has shape {stored.shape}, not "
-            "two axes."
+            f"{graph.path}: the last product's constant has shape {stored.shape}, not two axes."
         )
-    W = (
-        stored
-        if (left and not _transposed(node, "transA")) or (not left and _transposed(node, "transB"))
-        else stored.T
-    )
+    W = stored if _in_rows(node, left) else stored.T
     b = after.shift
     options = attributes(node)
     if "Gemm" in node.op_type or node.op_type == "Conv":
-        W = (
-            W * np.asarray(options["alpha"].f, W.dtype)
-            if "alpha" in options and options["alpha"].f != 1
-            else W
-        )
+        if "alpha" in options and options["alpha"].f != 1:
+            W = W * np.asarray(options["alpha"].f, W.dtype)
         if len(node.input) > 2 and graph.is_constant(node.input[2]):
             inner = graph.constant(node.input[2])
-            inner = (
-                inner * np.asarray(options["beta"].f, inner.dtype) if "beta" in options else inner
-            )
+            if "beta" in options:
+                inner = inner * np.asarray(options["beta"].f, inner.dtype)
             inner = inner if after.scale is None else inner * after.scale.reshape(-1)
             b = inner if b is None else b + inner
     if node.op_type == "DynamicQuantizeMatMul" and len(node.input) > 4 and node.input[4]:
@@ -418,38 +368,20 @@ def _head(graph: OnnxGraph, node: Any, after: _After) -> OnnxHead:
         # one number added to every class changes no ranking
         b = None if b.size == 1 else b.astype(W.dtype, copy=False)
     x = node.input[1] if left else node.input[0]
-    notes.insert(
-        0,
-        (
-            "the last product with a constant before "
-            f"{'the output' if graph.outputs else 'the end'}: {node.op_type}"
-        ),
-    )
-    return OnnxHead(
-        np.ascontiguousarray(W), b, graph.root(name), activation_of(graph, x), tuple(notes), x
-    )
+    W, root = np.ascontiguousarray(W), graph.root(name)
+    return OnnxHead(W, b, root, activation_of(graph, x), tuple(notes), x)
 
 
 def _real(graph: OnnxGraph, node: Any, codes: np.ndarray) -> np.ndarray:
     """The real weights behind a quantised product's codes (d, C)."""
+    # where the scale stands (of MatMulInteger it is a factor after the product), and the zero
+    scale, zero = {
+        "MatMulInteger": (None, 3), "QLinearMatMul": (4, 5), "DynamicQuantizeMatMul": (2, 3),
+        "MatMulIntegerToFloat": (3, 5),
+    }[node.op_type]  # fmt: skip
 
-    def constant(position: int, otherwise: np.ndarray) -> np.ndarray:
-        if len(node.input) > position and node.input[position]:
-            return graph.constant(node.input[position])
-        return otherwise
+    def constant(position: int | None, otherwise: float) -> np.ndarray:
+        given = position is not None and len(node.input) > position and node.input[position]
+        return graph.constant(given) if given else np.full((), otherwise)
 
-    one, zero = np.ones(()), np.zeros(())
-    match node.op_type:
-        case "MatMulInteger":  # its scale is a factor after the product
-            return dequantise(codes, one, constant(3, zero), -1)
-        case "QLinearMatMul":
-            return dequantise(codes, constant(4, one), constant(5, zero), -1)
-        case "DynamicQuantizeMatMul":
-            return dequantise(codes, constant(2, one), constant(3, zero), -1)
-        case _:  # MatMulIntegerToFloat: A, B, a_scale, b_scale, a_zero, b_zero
-            return dequantise(codes, constant(3, one), constant(5, zero), -1)
-
-
-def _transposed(node: Any, option: str) -> bool:
-    options = attributes(node)
-    return option in options and bool(options[option].i)
+    return dequantise(codes, constant(scale, 1.0), constant(zero, 0.0), -1)

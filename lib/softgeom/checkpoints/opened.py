@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from softgeom.checkpoints.activation import Activation
-from softgeom.checkpoints.choosing import Choice
+from softgeom.checkpoints.choosing import Choice, choose
 from softgeom.checkpoints.tensors import TensorStore
 from softgeom.layer import Ellipsoid
 from softgeom.source import Source
@@ -42,6 +42,23 @@ class Shown:
     choice: Choice
     activation: Activation | None = None
     features: Ellipsoid | None = None
+
+
+def shown(
+    store: TensorStore,
+    asked: Asked,
+    own: tuple[str, str | None, str] | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> Shown:
+    """The layer that is asked for by name; else the format's ``own``, a weight, a bias or none, and
+    why; else the one that names show.
+    """
+    if asked.weight is not None or own is None:
+        named = (asked.weight, asked.bias)
+        return Shown(store, choose(store, config or {}, *named, without_bias=asked.without_bias))
+    weight, bias, why = own
+    kept = None if asked.without_bias else asked.bias or bias
+    return Shown(store, Choice(weight, kept, False, (why,)))
 
 
 @dataclass(frozen=True)

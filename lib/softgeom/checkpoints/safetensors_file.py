@@ -25,16 +25,12 @@ ReadRange = Callable[[int, int], bytes]
 # bytes; the format's own limit, so that a hostile length allocates nothing
 MAX_HEADER = 100_000_000
 _DTYPES: dict[str, np.dtype[Any]] = {
-    "F64": np.dtype("<f8"),
-    "F32": np.dtype("<f4"),
-    "F16": np.dtype("<f2"),
-    "BF16": np.dtype("<u2"),
-    "I64": np.dtype("<i8"),
-    "I32": np.dtype("<i4"),
-    "I16": np.dtype("<i2"),
-    "I8": np.dtype("i1"),
-    "U8": np.dtype("u1"),
-    "BOOL": np.dtype("?"),
+    name: np.dtype(code)
+    for name, code in zip(
+        "F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL".split(),
+        "<f8 <f4 <f2 <u2 <i8 <i4 <i2 i1 u1 ?".split(),
+        strict=True,
+    )
 }
 
 
@@ -75,9 +71,8 @@ class SafetensorsStore:
                 f"{self.label}: tensor {name!r} is stored as {entry.dtype}, which has no exact "
                 "NumPy form here; use the model's float32, float16 or bfloat16 weights."
             )
-        values = np.frombuffer(
-            self._read_range(entry.start, entry.stop), dtype=_DTYPES[entry.dtype]
-        )
+        content = self._read_range(entry.start, entry.stop)
+        values = np.frombuffer(content, dtype=_DTYPES[entry.dtype])
         if entry.dtype == "BF16":
             values = (values.astype(np.uint32) << 16).view(np.float32)
         return values.reshape(entry.shape)
@@ -128,12 +123,10 @@ def _parse_header(read_range: ReadRange, size: int, label: str) -> dict[str, Ent
     for name, entry in sorted(entries.items(), key=lambda item: (item[1].start, item[1].stop)):
         _check_entry(name, entry, size, data_start=8 + length, label=label)
         if entry.start != position:
-            problem = (
-                "overlaps the one before it"
-                if entry.start < position
-                else "leaves a hole before it"
+            problem = "overlaps" if entry.start < position else "leaves a hole behind"
+            raise ValueError(
+                f"{label} has an impossible header: tensor {name!r} {problem} the one before it."
             )
-            raise ValueError(f"{label} has an impossible header: tensor {name!r} {problem}.")
         position = entry.stop
     if position != size:
         raise ValueError(
@@ -157,21 +150,15 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_entry(name: str, entry: Entry, size: int, data_start: int, label: str) -> None:
+    impossible = f"{label} has an impossible header: tensor {name!r}"
+    kind, length = _DTYPES.get(entry.dtype), entry.stop - entry.start
     if not data_start <= entry.start <= entry.stop or any(n < 0 for n in entry.shape):
-        raise ValueError(
-            f"{label} has an impossible header: tensor {name!r} lies outside the data of the file."
-        )
-    if (
-        entry.dtype in _DTYPES
-        and math.prod(entry.shape) * _DTYPES[entry.dtype].itemsize != entry.stop - entry.start
-    ):
-        raise ValueError(
-            f"{label} has an impossible header: tensor {name!r} of shape {entry.shape} and type "
-            f"{entry.dtype} cannot fill {entry.stop - entry.start} bytes."
-        )
+        raise ValueError(f"{impossible} lies outside the data of the file.")
+    if kind is not None and math.prod(entry.shape) * kind.itemsize != length:
+        what = f"of shape {entry.shape} and type {entry.dtype}"
+        raise ValueError(f"{impossible} {what} cannot fill {length} bytes.")
     if entry.stop > size:
         raise ValueError(
-            f"{label} is truncated: tensor {name!r} {entry.shape} needs the bytes up to "
-            f"{entry.stop}, the file ends at "
-            f"{size} ({entry.stop - size} bytes missing); fetch the file again."
+            f"{label} is truncated: tensor {name!r} {entry.shape} ends behind the file "
+            f"({entry.stop - size} bytes missing); fetch the file again."
         )

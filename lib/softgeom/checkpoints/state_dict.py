@@ -34,19 +34,16 @@ def open_state_dict(path: Path) -> ArrayStore:
         with warnings.catch_warnings():
             # what is wrong with the file is said below, in one sentence
             warnings.simplefilter("ignore")
-            # Files older than PyTorch 1.6 are no zip archives and cannot be mapped.
-            loaded = torch.load(
-                path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)
-            )
+            # files older than PyTorch 1.6 are no zip archives and cannot be mapped
+            mapped = zipfile.is_zipfile(path)
+            loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except pickle.UnpicklingError as error:
         raise ValueError(
             f"{path} holds more than tensors, so it was not loaded and nothing of it was executed; "
             "save model.state_dict() alone."
         ) from error
-    except (
-        Exception
-    ) as error:  # a damaged programme can fail in any of the unpickler's instructions
-        # PyTorch adds advice of its own
+    # a damaged programme can fail in any instruction, and PyTorch adds advice of its own
+    except Exception as error:
         reason = plain(str(error).split(". ")[0].split("\n")[0]) or type(error).__name__
         raise ValueError(
             f"{path} is not a whole PyTorch file ({reason}): fetch or save it again."
@@ -91,9 +88,8 @@ def tensor_array(tensor: Any, label: str) -> np.ndarray:
             f"{label} repeats {tensor.untyped_storage().nbytes()} bytes in the shape "
             f"{tuple(tensor.shape)}."
         )
-    return (
-        (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).cpu().resolve_neg().numpy()
-    )
+    tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+    return tensor.cpu().resolve_neg().numpy()
 
 
 def _unwrap(loaded: Any) -> dict[str, Any]:

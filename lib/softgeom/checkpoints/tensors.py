@@ -16,6 +16,10 @@ import numpy as np
 from softgeom.rounding import as_floats
 
 LISTED_CANDIDATES = 20  # more names than this do not help anybody to choose one
+_KINDS = {
+    "b": "booleans", "c": "complex numbers", "M": "dates", "m": "durations", "U": "text",
+    "S": "text", "O": "objects", "V": "records",
+}  # fmt: skip
 
 
 class TensorStore(Protocol):
@@ -82,27 +86,15 @@ class MergedStore:
 
 def plain(text: object, limit: int = 200) -> str:
     """A name out of a file as a message may show it: one short line without control characters."""
-    shown = "".join(
-        c if c.isprintable() else c.encode("unicode_escape", "replace").decode()
-        for c in str(text)[:limit]
-    )
-    return shown + ("..." if len(str(text)) > limit else "")
+    escaped = (c.encode("unicode_escape", "replace").decode() for c in str(text)[:limit])
+    shown = (c if c.isprintable() else e for c, e in zip(str(text), escaped, strict=False))
+    return "".join(shown) + ("..." if len(str(text)) > limit else "")
 
 
 def weights_of(array: np.ndarray, label: str, name: str) -> np.ndarray:
     """The array, if it holds real numbers that a layer multiplies with. ValueError for codes of a
     quantised matrix, whose scales stand elsewhere, booleans, complex numbers, dates and text.
     """
-    kinds = {
-        "b": "booleans",
-        "c": "complex numbers",
-        "M": "dates",
-        "m": "durations",
-        "U": "text",
-        "S": "text",
-        "O": "objects",
-        "V": "records",
-    }
     kind = array.dtype.kind
     if kind == "f":
         return array
@@ -114,20 +106,16 @@ def weights_of(array: np.ndarray, label: str, name: str) -> np.ndarray:
                 "dequantise it first, or use the model's float file."
             )
         return as_floats(array, f"{label}: {plain(name)!r}")
-    raise ValueError(
-        f"{label}: {plain(name)!r} holds {kinds.get(kind, str(array.dtype))}, not real weights."
-    )
+    what = _KINDS.get(kind, str(array.dtype))
+    raise ValueError(f"{label}: {plain(name)!r} holds {what}, not real weights.")
 
 
 def describe(store: TensorStore, names: Iterable[str]) -> str:
     """`name (C, d), name (C, d), ...` for an error message, shortened where the list is long."""
     names = list(names)
-    listed = ", ".join(
-        f"{plain(name)} {_shape_text(store.shape(name))}" for name in names[:LISTED_CANDIDATES]
-    )
+    listed = [
+        f"{plain(name)} ({', '.join(map(str, store.shape(name)))})"
+        for name in names[:LISTED_CANDIDATES]
+    ]
     hidden = len(names) - LISTED_CANDIDATES
-    return listed + (f" and {hidden} more" if hidden > 0 else "")
-
-
-def _shape_text(shape: tuple[int, ...]) -> str:
-    return "(" + ", ".join(str(n) for n in shape) + ")"
+    return ", ".join(listed) + (f" and {hidden} more" if hidden > 0 else "")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import mmap
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,47 +19,19 @@ import numpy as np
 from softgeom.checkpoints.activation import Activation, named_activation
 from softgeom.checkpoints.choosing import choose
 from softgeom.checkpoints.flatbuffer import DAMAGE, Table
-from softgeom.checkpoints.opened import Asked, Opened, Shown
+from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 from softgeom.source import Source
 
-_ADD, _AVERAGE_POOL, _CONV, _DEPTHWISE, _DEQUANTIZE, _FULLY_CONNECTED, _LOGISTIC = (
-    0,
-    1,
-    3,
-    4,
-    6,
-    9,
-    14,
-)
-_MAX_POOL, _MUL, _RELU, _RELU6, _RESHAPE, _SOFTMAX, _TANH, _MEAN, _SQUEEZE, _HARD_SWISH = (
-    17,
-    18,
-    19,
-    21,
-    22,
-    25,
-    28,
-    40,
-    43,
-    117,
-)
+# codes of operators in the schema
+_FULLY_CONNECTED, _DEQUANTIZE, _RESHAPE, _SQUEEZE, _LOGISTIC, _SOFTMAX = 9, 6, 22, 43, 14, 25
 _BEHIND = {_LOGISTIC, _SOFTMAX, _RESHAPE, _SQUEEZE, _DEQUANTIZE}
-_KEEPS_INTERVAL = {_AVERAGE_POOL, _MAX_POOL, _RESHAPE, _SQUEEZE, _MEAN}
-_ACTIVATIONS = {
-    _RELU: "ReLU",
-    _RELU6: "ReLU",
-    _LOGISTIC: "sigmoid",
-    _SOFTMAX: "softmax",
-    _TANH: "tanh",
-    _HARD_SWISH: "HardSwish",
-}
-_FUSED_AT = {
-    _CONV: 3,
-    _DEPTHWISE: 4,
-    _FULLY_CONNECTED: 0,
-    _ADD: 0,
-    _MUL: 0,
-}  # the field of the options that names what is fused
+_KEEPS_INTERVAL = {1, 17, 40, _RESHAPE, _SQUEEZE}  # AVERAGE_POOL, MAX_POOL, MEAN
+# RELU, RELU6, TANH, HARD_SWISH
+_ACTIVATIONS = {_LOGISTIC: "sigmoid", _SOFTMAX: "softmax"} | {
+    19: "ReLU", 21: "ReLU", 28: "tanh", 117: "HardSwish",
+}  # fmt: skip
+# the field of the options that names what is fused: CONV, DEPTHWISE, ADD, MUL
+_FUSED_AT = {3: 3, 4: 4, _FULLY_CONNECTED: 0, 0: 0, 18: 0}
 # RELU, RELU6, TANH; an interval may be wider than the step's own
 _FUSED = {1: "ReLU", 3: "ReLU", 4: "tanh"}
 _MONOTONE = {0, 4}  # nothing fused to the last layer, or tanh; a ReLU there would tie what it clips
@@ -74,27 +46,14 @@ def open_tflite(path: Path) -> Opened:
 
 
 def _show(store: TfliteStore, asked: Asked) -> Shown:
-    weight, bias, activation = asked.weight, asked.bias, None
-    how: tuple[str, ...] = ()
-    without_bias = asked.without_bias
-    if weight is None:
-        found = store.head()
-        weight, activation = found.weight, found.activation
-        bias = None if asked.without_bias else asked.bias or found.bias
-        # the graph shows that there is none: no name is taken for one
-        without_bias = bias is None
-        how = ("the fully connected layer before the output",)
-    choice = choose(store, {}, weight, bias, without_bias=without_bias)
-    return Shown(store, replace(choice, why=(*how, *choice.why)), activation)
-
-
-@dataclass(frozen=True)
-class TfliteHead:
-    """The tensors of the last layer by name, and the step before it."""
-
-    weight: str
-    bias: str | None
-    activation: Activation | None
+    if asked.weight is not None:
+        return shown(store, asked)
+    weight, bias, activation = store.head()
+    bias = None if asked.without_bias else asked.bias or bias
+    # the graph shows that there is none: no name is taken for one
+    choice = choose(store, {}, weight, bias, without_bias=bias is None)
+    why = ("the fully connected layer before the output", *choice.why)
+    return Shown(store, replace(choice, why=why), activation)
 
 
 class TfliteStore:
@@ -117,18 +76,10 @@ class TfliteStore:
             self._tensors, self._operators = graph.tables(0), graph.tables(3)
             self._outputs = graph.numbers(2).tolist()
             self._writer = {int(out): op for op in self._operators for out in op.numbers(2)}
-            self._places = {
-                tensor.text(3): n
-                for n, tensor in enumerate(self._tensors)
-                if self._values(tensor).size
-            }
-            self._shapes = {
-                name: tuple(self._tensors[n].numbers(0).tolist())
-                for name, n in self._places.items()
-            }
-            self._kinds = {
-                name: self._tensors[n].number(1, "b") for name, n in self._places.items()
-            }
+            constants = [(n, t) for n, t in enumerate(self._tensors) if self._values(t).size]
+            self._places = {tensor.text(3): n for n, tensor in constants}
+            self._shapes = {t.text(3): tuple(t.numbers(0).tolist()) for _, t in constants}
+            self._kinds = {t.text(3): t.number(1, "b") for _, t in constants}
         except DAMAGE as error:
             raise ValueError(
                 f"{path} is not a whole TFLite file ({error}): fetch it again."
@@ -141,27 +92,25 @@ class TfliteStore:
         return self._shapes[name]
 
     def read(self, name: str) -> np.ndarray:
-        values, shape, kind = (
-            self._values(self._tensors[self._places[name]]),
-            self._shapes[name],
-            self._kinds[name],
-        )
+        values = self._values(self._tensors[self._places[name]])
+        shape, kind = self._shapes[name], self._kinds[name]
         dtype = _FLOATS.get(kind)
         if dtype is None:
             raise ValueError(
                 f"{self.label}: {name!r} is stored as codes of type {kind}, not as real numbers."
             )
-        if min(shape, default=1) < 0 or values.nbytes != np.dtype(dtype).itemsize * int(
-            np.prod(shape, dtype=object)
-        ):
+        size = np.dtype(dtype).itemsize * int(np.prod(shape, dtype=object))
+        if min(shape, default=1) < 0 or values.nbytes != size:
             raise ValueError(
                 f"{self.label}: {name!r} has shape {shape}, which its {values.nbytes} bytes "
                 "do not fill."
             )
         return np.frombuffer(values, dtype).reshape(shape)
 
-    def head(self) -> TfliteHead:
-        """The fully connected layer that the output comes from; ValueError without."""
+    def head(self) -> tuple[str, str | None, Activation | None]:
+        """Weight, bias and the step before the fully connected layer that the output comes from;
+        ValueError without.
+        """
         try:
             return self._head()
         except DAMAGE as error:
@@ -171,7 +120,7 @@ class TfliteStore:
                 f"{self.label} is not a whole TFLite file ({error}): fetch it again."
             ) from error
 
-    def _head(self) -> TfliteHead:
+    def _head(self) -> tuple[str, str | None, Activation | None]:
         if len(self._outputs) != 1:
             raise ValueError(
                 f"{self.label} has {len(self._outputs)} outputs: name the matrix of one with "
@@ -187,14 +136,11 @@ class TfliteStore:
         names = {place: name for name, place in self._places.items()}
         if weight not in names:  # half precision is widened on the way
             source = self._writer.get(weight)
-            weight = (
-                source.numbers(1).tolist()[0]
-                if source is not None and self._code(source) == _DEQUANTIZE
-                else -1
-            )
+            widened = source is not None and self._code(source) == _DEQUANTIZE
+            weight = source.numbers(1).tolist()[0] if source is not None and widened else -1
         if weight not in names:
             raise ValueError(f"{self.label}: the matrix of the last layer is not a constant.")
-        return TfliteHead(names[weight], names.get(bias[0]) if bias else None, self._activation(x))
+        return names[weight], names.get(bias[0]) if bias else None, self._activation(x)
 
     def _activation(self, x: int) -> Activation | None:
         op = self._back(x, _KEEPS_INTERVAL)

@@ -24,33 +24,16 @@ _WRITTEN_WITH_HAN = {"HAN": ("CJK",), "JAPANESE": ("CJK", "HIRAGANA", "KATAKANA"
 
 
 def classes_in_script(tokens: Sequence[str], script: str) -> np.ndarray:
-    """The classes that the paper would ask about in a target language of its own script.
+    """Classes whose tokens, signs for a space aside, are letters (or marks) of one script alone.
 
-    Parameters
-    ----------
-    tokens : sequence of str
-        The C token strings.
-    script : str
-        First word of the Unicode names of its letters: `"CYRILLIC"`, `"GREEK"`, `"LATIN"`,
-        `"ARABIC"`, `"HEBREW"`, `"HANGUL"`; also `"HAN"` and `"JAPANESE"`.
-
-    Returns
-    -------
-    ndarray of int
-        Indices of the tokens all of whose characters are letters (or marks) of the script, the
-        signs for a space set aside.
-
-    Raises
-    ------
-    ValueError
-        When no token is left: the scripts that do occur are listed.
+    A script is the first word of its letters' Unicode names, such as `"CYRILLIC"`, `"GREEK"` or
+    `"HANGUL"`; also `"HAN"` and `"JAPANESE"`. ValueError when no token is left: the scripts that
+    do occur are listed.
     """
     wanted = _WRITTEN_WITH_HAN.get(script.upper(), (script.upper(),))
     kept = [index for index, token in enumerate(tokens) if _only_letters_of(token, wanted)]
     if not kept:
-        seen = sorted(
-            {_script(character) for token in tokens for character in token if character.isalpha()}
-        )
+        seen = sorted({_script(c) for token in tokens for c in token if c.isalpha()})
         raise ValueError(
             f"no token is written in {script!r} alone; scripts that occur: "
             f"{', '.join(seen[:30]) or 'none'}."
@@ -60,9 +43,7 @@ def classes_in_script(tokens: Sequence[str], script: str) -> np.ndarray:
 
 def _only_letters_of(token: str, scripts: Iterable[str]) -> bool:
     core = token.strip(_WORD_BOUNDARIES)
-    letters = [
-        character for character in core if not unicodedata.category(character).startswith("M")
-    ]
+    letters = [c for c in core if not unicodedata.category(c).startswith("M")]
     return bool(letters) and all(c.isalpha() and _script(c) in scripts for c in letters)
 
 
@@ -96,9 +77,8 @@ def _byte_of_character() -> dict[str, int]:
     """The byte-level alphabet; printable Latin-1 stands for itself, the rest follow from U+0100."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {
-        chr(256 + n): byte for n, byte in enumerate(others)
-    }
+    shifted = {chr(256 + n): byte for n, byte in enumerate(others)}
+    return {chr(byte): byte for byte in printable} | shifted
 
 
 _MOST_TOKENS = 2**31  # no layer has as many rows

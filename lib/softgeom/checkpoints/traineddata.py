@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from softgeom.checkpoints.activation import Activation, named_activation
-from softgeom.checkpoints.choosing import Choice, choose
 from softgeom.checkpoints.cursor import Cursor, CutShortError
-from softgeom.checkpoints.opened import Asked, Opened, Shown
+from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 from softgeom.checkpoints.tensors import ArrayStore, plain
 from softgeom.source import Source
 
@@ -95,13 +94,11 @@ def open_traineddata(path: Path) -> Opened:
 def _show(store: ArrayStore, network: _Node, asked: Asked) -> Shown:
     steps = _in_order(network)
     if asked.weight is not None or not steps or steps[-1].kind not in _SOFTMAX:
-        bias, without = asked.bias, asked.without_bias
-        return Shown(store, choose(store, {}, asked.weight, bias, without_bias=without))
-    last = steps[-1].name
-    why = (f"the {steps[-1].kind} that the network ends with",)
-    bias = None if asked.without_bias else asked.bias or f"{last}.bias"
-    choice = Choice(f"{last}.weight", bias, False, why)
-    return Shown(store, choice, _range(steps[:-1]))
+        return shown(store, asked)
+    last = steps[-1]
+    why = f"the {last.kind} that the network ends with"
+    own = shown(store, asked, (f"{last.name}.weight", f"{last.name}.bias", why))
+    return replace(own, activation=_range(steps[:-1]))
 
 
 def _components(cursor: Cursor) -> dict[int, Cursor]:

@@ -19,9 +19,7 @@ not asked for again.
 from __future__ import annotations
 
 import hashlib
-import os
 import queue
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -29,6 +27,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from softgeom.writing import write_bytes
 
 WINDOW = 10.0  # seconds without the least rate before an answer is given up
 LEAST_RATE = 2_000.0  # bytes a second: a slow telephone line
@@ -67,15 +67,13 @@ def fetch(
     """
     pause, started = PAUSE, time.monotonic()
     for left in range(TRIES - 1, -1, -1):
+        request = _Request(url, {**headers, "Accept-Encoding": "identity"}, session)
         try:
-            answer = _Request(url, {**headers, "Accept-Encoding": "identity"}, session).collect(
-                cap, status, progress
-            )
+            answer = request.collect(cap, status, progress)
         except _BrokenError as error:
             if not left or time.monotonic() - started > WINDOW:
-                raise TransferError(
-                    f"the connection broke {TRIES - left} times ({error})"
-                ) from error
+                broke = f"the connection broke {TRIES - left} times ({error})"
+                raise TransferError(broke) from error
         else:
             if answer.status not in _AGAIN or not left or time.monotonic() - started > WINDOW:
                 return answer
@@ -101,12 +99,8 @@ class _Request:
             with session.stream(
                 "GET", url, headers=headers, timeout=WINDOW, follow_redirects=True
             ) as answer:
-                self._put(
-                    (
-                        answer.status_code,
-                        {key.lower(): value for key, value in answer.headers.items()},
-                    )
-                )
+                told = {key.lower(): value for key, value in answer.headers.items()}
+                self._put((answer.status_code, told))
                 # as they arrive: a buffer would hide how slowly they do
                 for chunk in answer.iter_raw():
                     if not self._put(chunk):
@@ -190,20 +184,4 @@ class RangeCache:
     def keep(self, name: str, body: bytes) -> None:
         """Keep a range under a name of letters, digits, dots and dashes."""
         with suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as part:
-                try:
-                    part.write(hashlib.sha256(body).digest() + body)
-                    part.flush()
-                    os.fsync(part.fileno())
-                except OSError:
-                    Path(part.name).unlink(missing_ok=True)
-                    raise
-            Path(part.name).replace(self._folder / name)
-
-
-def cache_dir() -> Path:
-    """Folder of downloads: `$SOFTGEOM_CACHE`, else `softgeom` in the user's cache folder."""
-    if chosen := os.environ.get("SOFTGEOM_CACHE"):
-        return Path(chosen).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "softgeom"
+            write_bytes(self._folder / name, hashlib.sha256(body).digest() + body)

@@ -8,7 +8,8 @@ import shlex
 from pathlib import Path
 
 from softgeom.checkpoints import load_head
-from softgeom.checkpoints.listing import list_candidates
+from softgeom.checkpoints.choosing import candidates
+from softgeom.checkpoints.formats import open_model
 from softgeom.checkpoints.tensors import plain
 from softgeom.commands.boundary import DONE
 
@@ -18,11 +19,8 @@ _LISTED = 8  # other candidates on the terminal: a transformer has hundreds of m
 def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("model", help="a file, folder, hub id or released model")
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help=f"list every matrix of the file, not the likeliest {_LISTED} alone",
-    )
+    every = f"list every matrix of the file, not the likeliest {_LISTED} alone"
+    parser.add_argument("--all", action="store_true", help=every)
     parser.add_argument("--json", action="store_true", help="print as JSON")
     parser.set_defaults(run=run)
 
@@ -36,44 +34,29 @@ def run(options: argparse.Namespace) -> int:
         head, refusal = None, str(error)
     place = Path(model)
     # a pipe has no end
-    candidates = list_candidates(place) if place.is_file() or place.is_dir() else []
+    found = candidates(open_model(model).store) if place.is_file() or place.is_dir() else []
     if options.json:
-        chosen = (
-            None
-            if head is None
-            else {
-                "tensors": head.names,
-                "shape": list(head.layer.W.shape),
-                "notes": list(head.notes),
-            }
-        )
-        listed = [
-            {"weight": name, "shape": list(shape), "bias": bias} for name, shape, bias in candidates
-        ]
+        chosen = None
+        if head is not None:
+            shape = list(head.layer.W.shape)
+            chosen = {"tensors": head.names, "shape": shape, "notes": list(head.notes)}
+        listed = [dict(zip(("weight", "shape", "bias"), each, strict=True)) for each in found]
         print(json.dumps({"model": model, "layer": chosen, "candidates": listed}))
         return DONE
     if head is not None:
         layer = head.layer
-        print(
-            f"{plain(model)}: {layer.classes:,} classes, {layer.dimension} features, "
-            f"{'no' if layer.b is None else 'with'} bias"
-        )
-        for note in (
-            *head.notes,
-            head.feature_set()[1],
-            "no names of the classes" if layer.tokens is None else "",
-        ):
-            print(f"  {note}" if note else "", end="\n" if note else "")
+        bias = "no" if layer.b is None else "with"
+        print(f"{plain(model)}: {layer.classes:,} classes, {layer.dimension} features, {bias} bias")
+        unnamed = ["no names of the classes"] if layer.tokens is None else []
+        for note in (*head.notes, head.feature_set()[1], *unnamed):
+            print(f"  {note}")
         print(f"softgeom scan {shlex.quote(model)} --features auto")
-    elif not candidates:
+    elif not found:
         raise ValueError(refusal)
     else:
         print(f"{plain(model)}: {refusal}")
-    others = [
-        candidate
-        for candidate in candidates[::-1]
-        if head is None or candidate[0] != head.names.get("weight")
-    ]
+    chosen_name = None if head is None else head.names.get("weight")
+    others = [candidate for candidate in found[::-1] if candidate[0] != chosen_name]
     for name, shape, bias in others if options.all else others[:_LISTED]:
         print(
             f"softgeom scan {shlex.quote(model)} --weight {shlex.quote(plain(name))}  # "
