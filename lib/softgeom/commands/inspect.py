@@ -38,15 +38,17 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         chosen = None
         if head is not None:
-            shape = list(head.layer.W.shape)
-            chosen = {"tensors": head.names, "shape": shape, "notes": list(head.notes)}
+            size = list(head.layer.W.shape)
+            chosen = {"tensors": head.names, "shape": size, "notes": list(head.notes)}
         listed = [dict(zip(("weight", "shape", "bias"), each, strict=True)) for each in found]
         print(json.dumps({"model": model, "layer": chosen, "candidates": listed}))
         return DONE
     if head is not None:
         layer = head.layer
-        bias = "no" if layer.b is None else "with"
-        print(f"{plain(model)}: {layer.classes:,} classes, {layer.dimension} features, {bias} bias")
+        with_bias = "no" if layer.b is None else "with"
+        print(
+            f"{plain(model)}: {layer.classes:,} classes, {layer.dimension} features, {with_bias} bias"
+        )
         unnamed = ["no names of the classes"] if layer.tokens is None else []
         for note in (*head.notes, head.feature_set()[1], *unnamed):
             print(f"  {note}")
