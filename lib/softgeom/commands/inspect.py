@@ -47,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
         layer = head.layer
         with_bias = "no" if layer.b is None else "with"
         print(
-            f"{plain(model)}: {layer.classes:,} classes, {layer.dimension} features, {with_bias} bias"
+            f"{plain(model)}: {layer.classes:,} classes, {layer.dimension} features, "
+            f"{with_bias} bias"
         )
         unnamed = ["no names of the classes"] if layer.tokens is None else []
         for note in (*head.notes, head.feature_set()[1], *unnamed):
