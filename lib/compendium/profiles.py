@@ -14,8 +14,9 @@ SMOKE, MODELS = "smoke", "models"
 BUILT_IN = (SMOKE, "default", MODELS, "hour", "paper")
 COMMITTED = ("hour", MODELS, "default")  # whose results git keeps, the larger first
 LAB = "lab"
-# chapter -> first digits of its notebooks; what a scan cannot say, how sure, stands beside it
-CHAPTERS = {"bottleneck": ("1", "5"), "margins": ("2",), "circuits": ("3",), "hardmax": ("4",)}
+# chapter -> first digits of its notebooks; what a scan cannot say, and what a placebo does, stand
+# beside the first
+CHAPTERS = {"bottleneck": ("1", "5"), "margins": ("2", "6"), "circuits": ("3",), "hardmax": ("4",)}
 _OWN = "own/"
 
 

@@ -58,6 +58,44 @@ def paired(ours: ArrayLike, theirs: ArrayLike, *, level: float = 0.95) -> Interv
     return over_seeds(a - b, level=level)
 
 
+def p_value(differences: ArrayLike) -> float:
+    """Two-sided p of Student's t test that the differences of pairs have mean zero; one where a
+    single pair can tell nothing, or none differs.
+    """
+    found = _per_seed(differences)
+    if len(found) == 1 or not found.any():
+        return 1.0
+    deviation = found.std(ddof=1) / math.sqrt(len(found))
+    return (
+        float(2 * stats.t.sf(abs(found.mean()) / deviation, len(found) - 1)) if deviation else 0.0
+    )
+
+
+def holm(p_values: ArrayLike) -> np.ndarray:
+    """Holm's corrected p: the k-th smallest of m times m - k + 1, and none below one before it
+    (Holm 1979). Rejecting those below a level errs anywhere with at most that probability.
+    """
+    p = np.asarray(p_values, dtype=float)
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(stepped, 1)
+    return corrected
+
+
+def seeds_to_decide(differences: ArrayLike, *, most: int = 1000) -> int | None:
+    """Fewest seeds whose 95% interval would leave out zero, at today's mean and deviation; None
+    where one seed says nothing of the deviation, or ``most`` would not do.
+    """
+    found = _per_seed(differences)
+    if len(found) == 1:
+        return None
+    n = np.arange(2, most + 1)
+    half = stats.t.ppf(0.975, n - 1) * found.std(ddof=1) / np.sqrt(n)
+    enough = n[half < abs(found.mean())]
+    return int(enough[0]) if len(enough) else None
+
+
 def seeds_that_agree(differences: Sequence[float] | np.ndarray) -> int:
     """How many seeds have the sign of the mean difference."""
     found = _per_seed(differences)

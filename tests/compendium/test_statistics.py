@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from compendium.statistics import over_seeds, paired, seeds_that_agree
+from compendium.statistics import (
+    holm,
+    over_seeds,
+    p_value,
+    paired,
+    seeds_that_agree,
+    seeds_to_decide,
+)
 
 _TRIALS = 20_000
 
@@ -84,3 +92,32 @@ def test_what_is_no_value_a_seed_is_refused(values, message):
 def test_pairs_need_partners():
     with pytest.raises(ValueError, match="not 2 and 3"):
         paired([1, 2], [1, 2, 3])
+
+
+def test_holm_by_hand_and_whatever_the_order():
+    # .01 * 4, .02 * 3, then .03 * 2 which is none below the one before, and .5
+    found = holm([0.03, 0.01, 0.5, 0.02])
+    np.testing.assert_allclose(found, [0.06, 0.04, 0.5, 0.06])
+    assert holm([0.9, 0.8]).max() == 1
+
+
+def test_p_is_below_a_level_exactly_when_the_interval_leaves_out_zero():
+    rng = np.random.default_rng(0)
+    draws = rng.normal(0.6, 1, (400, 5))
+    sure = [not interval.low <= 0 <= interval.high for interval in map(over_seeds, draws)]
+    assert sure == [p_value(draw) < 0.05 for draw in draws]
+    assert 0 < sum(sure) < 400
+    assert (p_value([2.0]), p_value([0.0, 0.0]), p_value([1.0, 1.0])) == (1, 1, 0)
+
+
+def test_so_many_seeds_decide_and_one_fewer_does_not():
+    differences = np.array([1.0, 2.0, -0.5, 0.3])
+    n = seeds_to_decide(differences)
+    mean, deviation = differences.mean(), differences.std(ddof=1)
+
+    def low(seeds):
+        return mean - stats.t.ppf(0.975, seeds - 1) * deviation / math.sqrt(seeds)
+
+    assert low(n) > 0 >= low(n - 1)
+    assert seeds_to_decide([1.0]) is None
+    assert seeds_to_decide([1.0, -1.0]) is None

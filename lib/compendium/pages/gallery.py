@@ -20,7 +20,7 @@ from compendium.runs import NotebookRun, all_committed
 FOLDER = "docs/gallery"
 FOUNDATIONS = "data-and-models"
 # first digit of a notebook -> paper
-_CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004", "5": "001"}
+_CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004", "5": "001", "6": "003"}
 _UP = "../../"  # from a page to the top of the repository
 _HOLDS = {"holds", "agree", "reproduced"}
 

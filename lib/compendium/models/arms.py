@@ -1,0 +1,345 @@
+"""Arms of one training, which differ in what the embeddings feel of the margin penalty (003,
+Section 7).
+
+Arms of a seed start from the same weights and see the same batches. ``none`` has no penalty,
+``placebo`` the whole code path and an M that learns, with a share of the embeddings' gradient that
+changes no more than rounding does; ``penalty`` is the treatment; ``size`` pulls the embeddings
+along the sizes that the treatment of its seed went through, without any M. Placebo against none is
+the null: how far two runs of one seed drift apart for no reason.
+
+Every run is kept, what is measured on it too, so that a sweep that was killed goes on; absolute
+levels are multiples of the embedding size of the run without penalty of the same seed.
+
+Losses: (seed, arm) -> (1 + perturbations, windows), nats per token, clean first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from compendium.keeping import Shelf
+from compendium.models import margin_run
+from compendium.models.margin_run import MarginRun
+from compendium.models.robustness import perturbation_grid
+from compendium.models.sweep import Experiment, embeddings_rms, window_scores
+from softgeom import parallel
+from softgeom.language_model import (
+    GPT,
+    GPTConfig,
+    Penalty,
+    Tokens,
+    TrainingConfig,
+    resolve_device,
+    train,
+    window_losses,
+)
+from softgeom.language_model.training import DivergedError
+from softgeom.margins.controls import DosedPrior, SizePull
+from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
+from softgeom.margins.perturb import Perturbation, contextual_embedding_error, perturber
+from softgeom.margins.support import ROUNDING
+
+Array = NDArray[np.float64]
+Losses = dict[tuple[int, str], Array]
+NONE, PLACEBO = "none", "placebo"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One treatment or control."""
+
+    name: str
+    penalty_weight: float  # lambda, or the strength of the pull
+    dose: float = 1.0  # share of the penalty's gradient that the embeddings feel
+    follows: str = ""  # the arm whose embedding sizes it is pulled along
+
+
+@dataclass(frozen=True)
+class ArmRun:
+    """What an arm's training ended with, and the sizes of its batches' embeddings on the way."""
+
+    trained: MarginRun
+    sizes: Array  # (steps,); zeros in an arm without a prior
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured on a run: numbers by name, and losses (1 + perturbations, windows)."""
+
+    numbers: dict[str, float]
+    losses: Array
+
+
+def arms_of(weights: Sequence[float], dose: float, pull: float) -> list[Arm]:
+    """None, placebo, a penalty of each weight, and the size of the first; in the order in which
+    they are trained.
+    """
+    first, *others = [Arm(f"penalty {weight:g}", weight) for weight in weights]
+    return [
+        Arm(NONE, 0.0),
+        Arm(PLACEBO, first.penalty_weight, dose=dose),
+        first,
+        Arm(f"size of {first.name}", pull, follows=first.name),
+        *others,
+    ]
+
+
+def train_arm(
+    gpt: GPTConfig,
+    training: TrainingConfig,
+    prior_config: PriorConfig,
+    dose: float,
+    path: Array,
+    tokens: Tokens,
+    validation: Tokens,
+    device: str,
+    *,
+    checkpoint: Path | None,
+) -> ArmRun:
+    """Train one arm; weights, prior and batches all come from the training's seed. Where ``path``,
+    (steps,) or (0,), holds sizes, the embeddings are pulled along them in place of a prior.
+    """
+    model = GPT(gpt, seed=training.seed)
+    dosed = DosedPrior(prior_config, training.seed, dose, training.steps)
+    penalty: Penalty = SizePull(path) if len(path) else dosed
+    evaluations, diverged_at = [], None
+    try:
+        evaluations = train(
+            model,
+            tokens,
+            validation,
+            training,
+            penalty=penalty,
+            checkpoint=checkpoint,
+            device=device,
+        ).evaluations
+    except DivergedError as error:  # a finding, not the end
+        diverged_at = error.step
+    ended = MarginRun(model.cpu(), dosed.prior.cpu(), evaluations, diverged_at)
+    return ArmRun(ended, dosed.sizes.double().cpu().numpy())
+
+
+def run_seed(
+    base: Experiment,
+    seed: int,
+    arms: Sequence[Arm],
+    tokens: Tokens,
+    validation: Tokens,
+    folder: Path,
+    windows: Tokens,
+    multiples: Mapping[str, Sequence[float]],
+    device: str = "auto",
+) -> tuple[list[dict[str, Any]], Losses]:
+    """Train every arm of a seed, or read it where it is kept, and measure it.
+
+    Parameters
+    ----------
+    base : Experiment
+        Gives sizes, training and readings of the prior.
+    seed : int
+        Of weights, batches, M and perturbations.
+    arms : sequence of Arm
+        The one without penalty first; one that follows another after it.
+    tokens, validation : (n,) integers
+        The corpus.
+    folder : Path
+        Where runs and measurements are kept.
+    windows : (n, T + 1) integers
+        On which they are measured.
+    multiples : mapping
+        Sizes of each family of perturbations, in units of :func:`perturbation_grid`.
+    device : str
+        As for :func:`softgeom.language_model.train`.
+
+    Returns
+    -------
+    One dictionary an arm, with ``seed`` and ``arm``; and the losses.
+    """
+    # Denormal numbers in saturated attention are slow, and mean nothing beside a softmax's ones.
+    torch.set_flush_denormal(True)
+    rows: list[dict[str, Any]] = []
+    losses: Losses = {}
+    sizes: dict[str, Array] = {}
+    perturbations: list[Perturbation] = []
+    for arm in arms:
+        training = replace(base.training, seed=seed, penalty_weight=arm.penalty_weight)
+        path = sizes[arm.follows] if arm.follows else np.zeros(0)
+        label = f"{seed}-{arm.name}".replace(" ", "_")
+        told = (base.gpt, training, base.prior, arm.dose, path, tokens, validation, device)
+        run = _runs(folder).keep(train_arm, *told, label=label, resumes=True)
+        sizes[arm.name] = run.sizes
+        if arm.name == NONE:
+            rms = embeddings_rms(run.trained.model, windows)
+            perturbations = perturbation_grid(multiples, rms, base.gpt.d_model)
+        measured = _measured(folder).keep(
+            measure_run,
+            base.gpt,
+            _arrays(run.trained.model),
+            run.trained.prior.config,
+            _arrays(run.trained.prior),
+            windows,
+            perturbations,
+            seed,
+            device,
+            label=f"{label}-measured",
+        )
+        rows.append(
+            {"seed": seed, "arm": arm.name, "penalty_weight": arm.penalty_weight}
+            | measured.numbers
+            | {"diverged_at": run.trained.diverged_at}
+        )
+        losses[seed, arm.name] = measured.losses
+        print(
+            f"seed {seed}, {arm.name}: perplexity {measured.numbers['perplexity']:.2f}", flush=True
+        )
+    return rows, losses
+
+
+def run_seeds(
+    base: Experiment, seeds: Sequence[int], arms: Sequence[Arm], *others: Any, n_jobs: int = 1
+) -> tuple[pd.DataFrame, Losses]:
+    """:func:`run_seed` for each seed, ``n_jobs`` at a time; ``others`` are its other arguments."""
+    jobs = [(base, seed, arms, *others) for seed in seeds]
+    found = parallel.run_blocks(run_seed, jobs, n_jobs=n_jobs, description="seeds")
+    losses: Losses = {}
+    for _, measured in found:
+        losses |= measured
+    return pd.DataFrame([row for rows, _ in found for row in rows]), losses
+
+
+@torch.no_grad()
+def measure_run(
+    gpt: GPTConfig,
+    weights: dict[str, NDArray[Any]],
+    prior_config: PriorConfig,
+    prior_weights: dict[str, NDArray[Any]],
+    windows: Tokens,
+    perturbations: Sequence[Perturbation],
+    seed: int,
+    device: str,
+) -> Measured:
+    """Perplexity, sizes, scores, embedding error and perturbed losses of a trained model.
+
+    The contextual embedding error is 003's, Section 7.5 (c): mean of
+    ||e - sum_v p(v | past) E_v||^2 / ||e||^2 over the tokens that follow.
+    """
+    model, prior = GPT(gpt), EmbeddingPrior(prior_config)
+    _load(model, weights)
+    _load(prior, prior_weights)
+    model = model.to(resolve_device(device)).eval()
+    rms = embeddings_rms(model, windows)
+    conditions = [None, *(perturber(one, rms, seed) for one in perturbations)]
+    losses = np.stack(
+        [window_losses(model, windows, perturb=change).mean(1) for change in conditions]
+    )
+    tokens = torch.from_numpy(windows.astype(np.int64)).to(model.W_E.device)
+    errors = [
+        contextual_embedding_error(model(rows[:, :-1]), rows[:, 1:], model.W_E)
+        for rows in tokens.split(16)
+    ]
+    beta = window_scores(model, prior, windows)[:, 1:]  # the first position has no past
+    numbers = {
+        "perplexity": float(np.exp(losses[0].mean())),
+        "embedding_rms": rms,
+        "embedding_error": float(torch.cat(errors).double().mean()),
+        "mean_beta": float(beta.mean()),
+        "positive_share": float((beta > ROUNDING).mean()),
+        "coupling_norm": prior.coupling_matrix().norm().item(),
+        "parameters": float(sum(p.numel() for p in model.parameters())),
+    }
+    return Measured(numbers, losses)
+
+
+def inert_forms(
+    base: Experiment, weight: float, dose: float, steps: int, tokens: Tokens, seed: int
+) -> pd.DataFrame:
+    """Three penalties that ought to do nothing, and the placebo: largest distance of their weights
+    from those of a run without penalty, after a few steps.
+
+    Parameters
+    ----------
+    base : Experiment
+        Gives everything else.
+    weight : float
+        Lambda of the penalties that are multiplied by zero otherwise.
+    dose : float
+        Of the placebo.
+    steps : int
+        Updates of each run.
+    tokens : (n,) integers
+        The corpus.
+    seed : int
+        Of all runs.
+    """
+    torch.set_flush_denormal(True)
+    training = replace(base.training, steps=steps, seed=seed, penalty_weight=weight)
+    training = replace(training, evaluate_every=steps, evaluation_windows=1)
+    through = EmbeddingPrior(base.prior, seed)
+    frozen = EmbeddingPrior(replace(base.prior, init_scale=0.0), seed).requires_grad_(False)
+    penalties: dict[str, Penalty] = {
+        "weight zero": lambda X: 0.0 * through(X),
+        "frozen M of zero norm": frozen,
+        "penalty on a detached copy": DosedPrior(base.prior, seed, 0.0, steps),
+        f"placebo, dose {dose:g}": DosedPrior(base.prior, seed, dose, steps),
+    }
+    plain = _trained(base.gpt, replace(training, penalty_weight=0.0), tokens, None)
+    rows = []
+    for name, penalty in penalties.items():
+        weights = _trained(base.gpt, training, tokens, penalty)
+        apart = max((a - b).abs().max().item() for a, b in zip(weights, plain, strict=True))
+        rows.append({"penalty": name, "steps": steps, "largest_difference": apart})
+    return pd.DataFrame(rows)
+
+
+def _trained(
+    gpt: GPTConfig, training: TrainingConfig, tokens: Tokens, penalty: Penalty | None
+) -> list[Tensor]:
+    model = GPT(gpt, seed=training.seed)
+    train(model, tokens, tokens[: 2 * gpt.n_ctx], training, penalty=penalty, device="cpu")
+    return [parameter.detach() for parameter in model.parameters()]
+
+
+def _arrays(module: torch.nn.Module) -> dict[str, NDArray[Any]]:
+    return {name: tensor.cpu().numpy() for name, tensor in module.state_dict().items()}
+
+
+def _load(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
+    module.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+
+
+def _write_run(folder: Path, run: ArmRun) -> None:
+    margin_run.write(folder, run.trained)
+    np.save(folder / "sizes.npy", run.sizes, allow_pickle=False)
+
+
+def _read_run(folder: Path) -> ArmRun:
+    return ArmRun(margin_run.read(folder), np.load(folder / "sizes.npy", allow_pickle=False))
+
+
+def _write_measured(folder: Path, measured: Measured) -> None:
+    text = json.dumps(measured.numbers, indent=1) + "\n"
+    (folder / "numbers.json").write_text(text, encoding="utf-8")
+    np.save(folder / "losses.npy", measured.losses, allow_pickle=False)
+
+
+def _read_measured(folder: Path) -> Measured:
+    numbers = json.loads((folder / "numbers.json").read_text(encoding="utf-8"))
+    return Measured(numbers, np.load(folder / "losses.npy", allow_pickle=False))
+
+
+def _runs(folder: Path) -> Shelf[ArmRun]:
+    return Shelf(folder, _write_run, _read_run)
+
+
+def _measured(folder: Path) -> Shelf[Measured]:
+    return Shelf(folder, _write_measured, _read_measured)
