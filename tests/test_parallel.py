@@ -88,9 +88,7 @@ def test_killed_dask_workers_lose_no_block(workers: int, tmp_path) -> None:
 
 
 def test_a_killed_worker_is_told_with_the_cure() -> None:
-    with pytest.raises(
-        LostWorkerError, match=r"most likely because memory ran out.*--jobs.*--block"
-    ):
+    with pytest.raises(LostWorkerError, match=r"memory ran out.*--jobs.*--block"):
         run_blocks(signal.raise_signal, [(signal.SIGKILL,)] * 2, n_jobs=2, backend="loky")
     assert run_blocks(operator.mul, JOBS, n_jobs=2, backend="loky") == [0, 10, 20, 30, 40], (
         "the next run has workers"

@@ -103,10 +103,7 @@ def test_notebooks_run_by_hand_build_on_the_committed_runs(start):
 
 
 def test_missing_results_name_the_command(start):
-    with pytest.raises(
-        FileNotFoundError,
-        match="no results of notebook 10_demo in profile 'smoke': run `make 10_demo",
-    ):
+    with pytest.raises(FileNotFoundError, match=r"10_demo.*: run `make 10_demo"):
         book.load_table("10_demo", "numbers", "smoke")
     _fill(start(REAL))
     with pytest.raises(FileNotFoundError, match="recorded no table 'letters'; it has: numbers"):
@@ -115,9 +112,7 @@ def test_missing_results_name_the_command(start):
 
 def test_parameters_must_be_defined(compendium, write_notebook):
     write_notebook("10_demo", PARAMETERS)
-    with pytest.raises(
-        ValueError, match="parameters rate are not defined; run the parameters cell first"
-    ):
+    with pytest.raises(ValueError, match="parameters rate are not defined; run"):
         book.open_book("10_demo", {"seed": 1, "profile": "smoke"})
 
 
@@ -189,17 +184,9 @@ def test_what_a_notebook_finds_shows_itself(ruled, monkeypatch):
 @pytest.mark.parametrize(
     ("id", "evidence", "message"),
     [
-        (
-            "001-figure-2",
-            {"gain": 1},
-            "claims/ has no claim '001-figure-2'; near it are 001-figure-1",
-        ),
+        ("001-figure-2", {"gain": 1}, "no claim '001-figure-2'; near it are 001-figure-1"),
         ("001-figure-1", {"gain": 1}, "claim 001-figure-1: the evidence seeds is missing"),
-        (
-            "001-figure-1",
-            {"gain": 1, "seed": 1},
-            "claim 001-figure-1: its rule has no evidence seed",
-        ),
+        ("001-figure-1", {"gain": 1, "seed": 1}, "its rule has no evidence seed"),
     ],
 )
 def test_evidence_that_does_not_fit_the_rule_is_refused(ruled, id, evidence, message):

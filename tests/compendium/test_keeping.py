@@ -146,9 +146,7 @@ def test_damage_is_set_aside_computed_again_and_said(keep, caplog, harm):
         arrays.unlink()
     else:
         (entry / "made.json").write_text("{")
-    with pytest.raises(
-        FileNotFoundError, match="kept/demo is missing or damaged: run notebook 01_x again"
-    ):
+    with pytest.raises(FileNotFoundError, match="missing or damaged: run notebook 01_x"):
         keep.shelf.recall("demo", "01_x")
     assert keep() == [3.0, 6.0]
     assert _calls() == 2
@@ -159,18 +157,13 @@ def test_damage_is_set_aside_computed_again_and_said(keep, caplog, harm):
 def test_recall_gives_the_last_and_refuses_what_other_code_made(keep, lib):
     keep(), keep(factor=4), keep()
     assert keep.shelf.recall("demo", "01_x")["y"].tolist() == [3.0, 6.0]
-    with pytest.raises(
-        FileNotFoundError, match="kept/other is not kept in data/processed: run notebook 01_x first"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"kept/other is not kept.*: run notebook 01_x"):
         keep.shelf.recall("other", "01_x")
     _change(
         lib / "keptdemo" / "middle.py",
         "from keptdemo.far import SIGN\n\ndef scale(x):\n    return SIGN * x * 2\n",
     )
-    with pytest.raises(
-        FileNotFoundError,
-        match=r"made by other code than keptdemo\.middle is now: run notebook 01_x again",
-    ):
+    with pytest.raises(FileNotFoundError, match=r"other code than keptdemo\.middle.*run notebook"):
         keep.shelf.recall("demo", "01_x")
 
 
@@ -183,10 +176,7 @@ def test_a_full_disk_names_the_place_and_leaves_nothing(keep):
 
     from keptdemo.work import compute
 
-    with pytest.raises(
-        OSError,
-        match=r"could not be kept in .*kept \(No space left on device\); what was kept before",
-    ):
+    with pytest.raises(OSError, match=r"could not be kept in .*kept \(No space left"):
         Shelf(keep.shelf.folder, full, _read).keep(compute, np.array([9.0]), 1, label="demo")
     assert not [path for path in keep.shelf.folder.iterdir() if path.name.startswith(".")]
     assert keep() == [3.0, 6.0]

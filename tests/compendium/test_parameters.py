@@ -47,24 +47,12 @@ def test_a_profile_states_only_what_differs(read):
     ("old", "new", "message"),
     [
         ("fast", "fats", r"10_demo\.yaml: unknown parameter fats; the notebook has seed, rate"),
-        (
-            "rate: 1\nname: y\nfast: false\n",
-            "",
-            r"10_demo\.yaml: missing parameter rate, name, fast",
-        ),
+        ("rate: 1\nname: y\nfast: false\n", "", "missing parameter rate, name, fast"),
         ("rate: 1", "rate: 1e-3", r"rate must be of type float, not str \('1e-3'\); write floats"),
         ("smoke: 3", "smoke: true", r"seed must be of type int, not bool"),
-        (
-            "smoke: 3",
-            "smok: 3",
-            r"seed: there is no profile smok; there are smoke, default, models, hour, paper",
-        ),
+        ("smoke: 3", "smok: 3", "seed: there is no profile smok; there are smoke"),
         (", default: 4", "", r"seed: the column default is missing"),
-        (
-            "[1, 2]",
-            '"1,2"',
-            r"sizes must be of type list, not str \('1,2'\); write lists as \[2, 4, 8\]",
-        ),
+        ("[1, 2]", '"1,2"', "sizes must be of type list, not str.*; write lists as"),
         ("[1, 2]", "[1, two]", r"sizes: entry 2 must be of type int, not str"),
         ("seed: {", "seed: [", r"10_demo\.yaml is not valid YAML"),
         (GOOD, "- 1\n", r"must be a mapping of names to values"),
@@ -82,13 +70,11 @@ def test_a_profile_of_ones_own_needs_only_what_it_changes(read, compendium):
     own.write_text("11_other: {seed: 9}\n")
     assert read(GOOD, "own/mine") == read(GOOD, "default")
     with pytest.raises(
-        parameters.ParameterError, match=r"params/own/mine\.yaml: there is no notebook 11_other"
+        parameters.ParameterError, match=r"mine\.yaml: there is no notebook 11_other"
     ):
         parameters.check("own/mine")
     own.write_text("10_demo: {sede: 9}\n")
-    with pytest.raises(
-        parameters.ParameterError, match=r"own/mine\.yaml: 10_demo: unknown parameter sede"
-    ):
+    with pytest.raises(parameters.ParameterError, match="10_demo: unknown parameter sede"):
         read(GOOD, "own/mine")
     with pytest.raises(parameters.ParameterError, match=r"params/own/yours\.yaml does not exist"):
         read(GOOD, "own/yours")
@@ -126,13 +112,9 @@ def test_missing_files_notebooks_and_strays_are_named(compendium, write_notebook
     with pytest.raises(parameters.ParameterError, match=r"params/10_demo\.yaml does not exist"):
         parameters.read("10_demo", "paper")
     (compendium / "params" / "11_gone.yaml").write_text("a: 1")
-    with pytest.raises(
-        parameters.ParameterError, match="there is no notebook 11_gone; there are 10_demo"
-    ):
+    with pytest.raises(parameters.ParameterError, match="no notebook 11_gone; there are 10_demo"):
         parameters.read("11_gone", "smoke")
-    with pytest.raises(
-        parameters.ParameterError, match="params has files without a notebook: 11_gone"
-    ):
+    with pytest.raises(parameters.ParameterError, match="files without a notebook: 11_gone"):
         parameters.check("smoke")
 
 
@@ -148,9 +130,7 @@ def test_lineage():
     assert profiles.lineage("models") == ("models", "default")
     assert profiles.lineage(profiles.overridden("smoke")) == ("own/smoke", "smoke")
     assert profiles.lineage("own/mine") == ("own/mine", "default")
-    with pytest.raises(
-        ValueError, match=r"what differs in 'own/mine' belongs into params/own/mine\.yaml"
-    ):
+    with pytest.raises(ValueError, match=r"belongs into params/own/mine\.yaml"):
         profiles.overridden("own/mine")
 
 

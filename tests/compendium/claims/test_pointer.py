@@ -58,9 +58,7 @@ def test_what_cannot_be_found_is_one_sentence(sentence, message):
 
 
 def test_a_paper_that_is_not_here_is_named():
-    with pytest.raises(
-        FileNotFoundError, match="the text of paper 008 is not here: set SOFTGEOM_PAPERS"
-    ):
+    with pytest.raises(FileNotFoundError, match="paper 008 is not here: set SOFTGEOM_PAPERS"):
         claims.find("008", "x")
     assert not pointer.has("008")
 

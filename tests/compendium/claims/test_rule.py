@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import yaml
 
 from compendium.claims import NOT_TESTABLE, VERDICTS, read_rule
 
@@ -54,9 +55,7 @@ def test_a_theorem_is_judged_on_stand_in_data_too(entry):
     del entry["rule"]["adequate"]
     rule, _ = read_rule("theorem", entry["rule"])
     assert rule.judge("x", SOUND, stand_in=True).verdict == "holds"
-    with pytest.raises(
-        ValueError, match="the evidence high is None, and a claim of kind theorem is always judged"
-    ):
+    with pytest.raises(ValueError, match="high is None, and a claim of kind theorem"):
         rule.judge("x", SOUND | {"high": None})
 
 
@@ -73,15 +72,9 @@ def test_the_finding_is_written_from_evidence(rule):
     [
         ({"hihg": 0}, "claim x: its rule has no evidence hihg; it takes gain, low, high, scale"),
         ({"high": float("nan")}, "claim x: the evidence high is NaN"),
-        (
-            {"high": [1]},
-            "claim x: the evidence high must be a number, a truth value or a text, not list",
-        ),
+        ({"high": [1]}, "high must be a number, a truth value or a text, not list"),
         ({"high": np.zeros(2)}, "not ndarray"),
-        (
-            {"high": "0"},
-            "claim x: the condition 'high < 0' calculates with high = '0', which is not a number",
-        ),
+        ({"high": "0"}, "calculates with high = '0', which is not a number"),
         ({"gain": "much"}, "claim x: `says` cannot be written from this evidence"),
     ],
 )
@@ -90,58 +83,33 @@ def test_evidence_that_does_not_fit_is_one_sentence(rule, change, message):
         rule.judge("x", SOUND | change)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_missing_evidence_is_named(rule):
-    with pytest.raises(
-        ValueError, match="claim x: the evidence low, high is missing; its rule takes gain"
-    ):
+    with pytest.raises(ValueError, match="low, high is missing; its rule takes gain"):
         rule.judge("x", {"gain": 1, "scale": 3})
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "message"),
+    ("change", "message"),
     [
-        (
-            "verdicts",
-            {"holds": "high < 0", "not reproduced": "otherwise"},
-            "has no verdict 'holds'; choose among",
-        ),
-        (
-            "verdicts",
-            {"reproduced": "high < 0"},
-            "its last verdict, and no other, must be `otherwise`",
-        ),
-        (
-            "verdicts",
-            {"not reproduced": "otherwise", "reproduced": "high < 0"},
-            "its last verdict, and no other",
-        ),
-        (
-            "verdicts",
-            {"reproduced": "hihg < 0", "not reproduced": "otherwise"},
-            "names hihg, which is not among its",
-        ),
-        ("verdicts", {"reproduced": "high <", "not reproduced": "otherwise"}, "does not parse"),
-        (
-            "verdicts",
-            {"reproduced": "open('x')", "not reproduced": "otherwise"},
-            "which no condition may",
-        ),
-        ("verdicts", ["reproduced"], "must be mappings"),
-        ("adequate", "size > 2", "names size, which is not among its evidence"),
-        ("adequate", ["scale > 2", ["size > 2"]], "names size, which is not among its evidence"),
-        ("says", "{gian}", "its `says` names 'gian', which is not among its evidence"),
-        ("says", "{gain.__class__}", "its `says` names 'gain.__class__'"),
-        ("says", "{gain", "its `says` is not a format string"),
-        ("why", "", "its rule lacks why"),
-        ("reason", "x", "its rule has the unknown field reason"),
-        ("evidence", {"not a name": "x"}, "is not a Python name"),
+        ("verdicts: {holds: high < 0, not reproduced: otherwise}", "has no verdict 'holds'"),
+        ("verdicts: {reproduced: high < 0}", "last verdict, and no other, must be `otherwise`"),
+        ("verdicts: {not reproduced: otherwise, reproduced: high < 0}", "its last verdict, and no"),
+        ("verdicts: {reproduced: hihg < 0, not reproduced: otherwise}", "names hihg, which is not"),
+        ("verdicts: {reproduced: high <, not reproduced: otherwise}", "does not parse"),
+        ("verdicts: {reproduced: open('x'), not reproduced: otherwise}", "which no condition may"),
+        ("verdicts: [reproduced]", "must be mappings"),
+        ("adequate: size > 2", "names size, which is not among its evidence"),
+        ("adequate: [scale > 2, [size > 2]]", "names size, which is not among its evidence"),
+        ("says: '{gian}'", "its `says` names 'gian', which is not among its evidence"),
+        ("says: '{gain.__class__}'", "its `says` names 'gain.__class__'"),
+        ("says: '{}'", "its `says` names ''"),
+        ("says: '{gain'", "its `says` is not a format string"),
+        ("why: ''", "its rule lacks why"),
+        ("reason: x", "its rule has the unknown field reason"),
+        ("evidence: {not a name: x}", "is not a Python name"),
     ],
 )
-def test_every_fault_of_a_rule_is_named(entry, field, value, message):
-    entry["rule"][field] = value
-    rule, faults = read_rule("experiment", entry["rule"])
+def test_every_fault_of_a_rule_is_named(entry, change, message):
+    rule, faults = read_rule("experiment", entry["rule"] | yaml.safe_load(change))
     assert rule is None
     assert any(message in fault for fault in faults), faults
 
@@ -153,11 +121,6 @@ def test_only_what_a_scale_can_be_too_small_for_has_a_gate(entry):
 
 def test_no_rule_at_all_is_named():
     assert read_rule("theorem", None) == (None, ["its rule is missing"])
-
-
-def test_a_bare_field_of_a_format_is_refused(entry):
-    entry["rule"]["says"] = "{}"
-    assert "its `says` names ''" in read_rule("experiment", entry["rule"])[1][0]
 
 
 def test_every_kind_has_a_verdict_against_it():

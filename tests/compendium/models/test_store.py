@@ -35,9 +35,7 @@ def test_weights_of_another_configuration_are_refused(tiny, tmp_path) -> None:
     weights = load_file(tmp_path / "m" / "model.safetensors")
     weights["W_U"] = torch.zeros(30, 12)
     save_file(weights, tmp_path / "m" / "model.safetensors")
-    with pytest.raises(
-        ValueError, match=r"another configuration .*W_U has shape \(30, 12\), expected \(29, 12\)"
-    ):
+    with pytest.raises(ValueError, match=r"W_U has shape \(30, 12\), expected \(29, 12\)"):
         load_model(tmp_path / "m")
 
 
