@@ -43,17 +43,7 @@ logger = logging.getLogger("softgeom")
 
 # all digits that mean something, and none of those that differ between processors
 _FLOAT_FORMAT = "%.10g"
-_PACKAGES = (
-    "numpy",
-    "scipy",
-    "pandas",
-    "matplotlib",
-    "sympy",
-    "highspy",
-    "scikit-learn",
-    "torch",
-    "onnxruntime",
-)
+_PACKAGES = "numpy scipy pandas matplotlib sympy highspy scikit-learn torch onnxruntime".split()
 
 
 def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source] = ()) -> Run:
@@ -66,10 +56,8 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
     reads.record_reads()
     names = parameter_defaults(paths.notebook(name))
     if missing := [key for key in names if key not in variables]:
-        raise ValueError(
-            f"{name}: the parameters {', '.join(missing)} are not defined; run the "
-            f"parameters cell first"
-        )
+        lost = ", ".join(missing)
+        raise ValueError(f"{name}: the parameters {lost} are not defined; run their cell first")
     parameters = {key: variables[key] for key in names if key != "profile"}
     return Run(name, str(variables["profile"]), parameters, tuple(sources))
 
@@ -84,14 +72,9 @@ class Run:
         self.stand_in = any(source.stand_in for source in sources)
         absent = [] if self.stand_in else _absent(name, profile, sources)
         if absent:
-            logger.warning(
-                "%s: %s is not there, of which the committed results know; what this run "
-                "finds goes beside them, into %s "
-                "(delete their record.json if the notebook no longer reads it)",
-                name,
-                ", ".join(absent),
-                STAND_IN,
-            )
+            told = "%s: %s is not there, of which the committed results know; what this run finds "
+            told += "goes beside them, into %s (delete their record.json if it is no longer read)"
+            logger.warning(told, name, ", ".join(absent), STAND_IN)
         suffix = (STAND_IN,) if self.stand_in or absent else ()
         self.results = paths.results_dir(profile, name).joinpath(*suffix)
         self.figures = paths.figures_dir(profile).joinpath(*suffix)
@@ -132,26 +115,17 @@ class Run:
         from compendium import style
 
         shown = self.sources if sources is None else tuple(sources)
-        metadata = {
-            "notebook": self.name,
-            "parameters": self.parameters,
-            "sources": [asdict(s) for s in shown],
-        }
+        metadata = {"notebook": self.name, "parameters": self.parameters}
+        metadata |= {"sources": [asdict(source) for source in shown]}
         note = "data: " + "; ".join(dict.fromkeys(map(str, shown))) if shown else ""
+        pdf = self.profile != profiles.SMOKE
         with TemporaryDirectory() as folder:
-            fresh = style.save_figure(
-                fig,
-                Path(folder) / f"{self.name}-{name}",
-                alt=alt,
-                note=note,
-                metadata=metadata,
-                pdf=self.profile != profiles.SMOKE,
-            )
+            path = Path(folder) / f"{self.name}-{name}"
+            fresh = style.save_figure(fig, path, alt=alt, note=note, metadata=metadata, pdf=pdf)
             rounding.move_pictures(fresh, self.figures)
-        headline = " ".join(fig.get_suptitle().split())
-        self._figures[name] = {"caption": caption, "alt": alt} | (
-            {"headline": headline} if headline else {}
-        )
+        self._figures[name] = {"caption": caption, "alt": alt}
+        if headline := " ".join(fig.get_suptitle().split()):
+            self._figures[name]["headline"] = headline
 
     def value(
         self, name: str, value: Any, *, about: str = "", low: Any = None, high: Any = None
@@ -339,18 +313,12 @@ def _device() -> str:
 def _commit() -> str:
     # Without the filter that strips notebooks: git would start it for each of them, after a clone
     # in every run, which took ten seconds. Outputs saved into a notebook count as a change here.
-    plain = ["git", "-c", "filter.nbstripout.clean="]
+    command = "git -c filter.nbstripout.clean= describe --always --dirty".split()
     try:
-        answer = subprocess.run(
-            [*plain, "describe", "--always", "--dirty"],
-            cwd=paths.root(),
-            capture_output=True,
-            text=True,
-            timeout=10,
-        )
+        said = subprocess.run(command, cwd=paths.root(), capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
-    return answer.stdout.strip() or "unknown"
+    return said.stdout.strip() or "unknown"
 
 
 def _json(content: Any) -> str:

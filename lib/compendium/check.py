@@ -32,17 +32,7 @@ import yaml
 
 from compendium import paths, profiles
 
-_FIELDS = {
-    "id",
-    "title",
-    "paper",
-    "ours",
-    "keys",
-    "paper_column",
-    "our_column",
-    "tolerance",
-    "exceptions",
-}
+_FIELDS = set("id title paper ours keys paper_column our_column tolerance exceptions".split())
 
 
 @dataclass(frozen=True)
@@ -83,33 +73,25 @@ def compare(profile: str) -> list[Comparison]:
 def _compare(entry: dict[str, Any], profile: str) -> Iterator[Comparison]:
     on, tolerance = list(entry["keys"]), float(entry["tolerance"])
 
-    def row(
-        where: dict[str, Any], paper: Any, ours: Any, verdict: str, reason: str = ""
-    ) -> Comparison:
+    def row(where: dict[str, Any], paper: Any, ours: Any, verdict: str, reason: str) -> Comparison:
         return Comparison(
             entry["id"], entry["title"], where, paper, ours, tolerance, verdict, reason
         )
+
+    def fault(reason: str, where: dict[str, Any] | None = None) -> Comparison:
+        return row(where or {}, None, None, "DIFFERENT", reason)
 
     theirs = pd.read_csv(paths.root() / "data" / "reference" / entry["paper"])
     places = [paths.results_dir(other, entry["ours"]) for other in profiles.lineage(profile)]
     path = next((place for place in places if place.is_file()), places[0])
     if not path.is_file():
         notebook = entry["ours"].split("/")[0]
-        yield row(
-            {},
-            None,
-            None,
-            "DIFFERENT",
-            f"no results/{profile}/{entry['ours']}: run `make {notebook}` first",
-        )
+        yield fault(f"no results/{profile}/{entry['ours']}: run `make {notebook}` first")
         return
     table = pd.read_csv(path)
     if lost := [column for column in (*on, entry["our_column"]) if column not in table]:
-        reason = (
-            f"{path.relative_to(paths.root()).as_posix()} has no column {', '.join(lost)}; it "
-            f"has {', '.join(map(str, table))}"
-        )
-        yield row({}, None, None, "DIFFERENT", reason)
+        name, known = path.relative_to(paths.root()).as_posix(), ", ".join(map(str, table))
+        yield fault(f"{name} has no column {', '.join(lost)}; it has {known}")
         return
     ours = table.set_index(on)[entry["our_column"]].to_dict()
     unused = list(entry.get("exceptions") or [])
@@ -121,18 +103,10 @@ def _compare(entry: dict[str, Any], profile: str) -> Iterator[Comparison]:
         if listed is not None and listed["where"] == where:
             unused.remove(listed)
         yield row(where, record[entry["paper_column"]], value, verdict, reason)
+    known = [{k: r[k] for k in on} for r in theirs.to_dict("records")]
     for item in unused:
-        if not any(
-            item["where"].items() <= {k: r[k] for k in on}.items()
-            for r in theirs.to_dict("records")
-        ):
-            yield row(
-                item["where"],
-                None,
-                None,
-                "DIFFERENT",
-                "the listed exception matches no number of the paper",
-            )
+        if not any(item["where"].items() <= where.items() for where in known):
+            yield fault("the listed exception matches no number of the paper", item["where"])
 
 
 def _judge(
@@ -159,18 +133,11 @@ def render(rows: list[Comparison]) -> str:
         for row in (r for r in rows if r.title == title):
             where = ", ".join(f"{key} {value}" for key, value in row.where.items())
             numbers = f"{_number(row.paper):>14}{_number(row.ours):>14}{row.tolerance:>11g}"
-            lines.append(
-                f"  {where:44}{numbers}  {row.verdict}{f': {row.reason}' if row.reason else ''}"
-            )
-    counts = {
-        verdict: sum(row.verdict == verdict for row in rows)
-        for verdict in ("equal", "explained", "DIFFERENT")
-    }
-    lines.append(
-        f"\n{len(rows)} numbers: "
-        + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    )
-    return "\n".join(lines)
+            reason = f": {row.reason}" if row.reason else ""
+            lines.append(f"  {where:44}{numbers}  {row.verdict}{reason}")
+    found = [row.verdict for row in rows]
+    counts = (f"{found.count(name)} {name}" for name in ("equal", "explained", "DIFFERENT"))
+    return "\n".join([*lines, f"\n{len(rows)} numbers: {', '.join(counts)}"])
 
 
 def _number(value: float | None) -> str:

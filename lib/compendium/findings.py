@@ -23,18 +23,7 @@ KINDS = {
     "experiment": "Experiments",
     "ours": "Our own questions",
 }  # kind of a claim -> its heading
-_COLUMNS = [
-    "id",
-    "paper",
-    "place",
-    "kind",
-    "root",
-    "statement",
-    "verdict",
-    "finding",
-    "note",
-    "notebook",
-]
+_COLUMNS = "id paper place kind root statement verdict finding note notebook".split()
 
 
 @dataclass(frozen=True)
@@ -72,21 +61,7 @@ def of_committed(shown: tuple[str, ...] = SHOWN) -> tuple[list[Finding], list[st
 
 def table(findings: Iterable[Finding]) -> pd.DataFrame:
     """One row a claim: what the source says, what was found."""
-    rows = [
-        {
-            "id": f.claim.id,
-            "paper": f.claim.paper,
-            "place": f.claim.place,
-            "kind": f.claim.kind,
-            "root": f.claim.root,
-            "statement": f.claim.statement,
-            "verdict": f.verdict,
-            "finding": f.judgement.says,
-            "note": f.judgement.note,
-            "notebook": f.claim.notebook,
-        }
-        for f in findings
-    ]
+    rows = [vars(f.claim) | vars(f.judgement) | {"finding": f.judgement.says} for f in findings]
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -97,13 +72,7 @@ def beside_larger(found: Iterable[Finding], profile: str) -> pd.DataFrame:
     here = {finding.claim.id: finding.verdict for finding in found}
     larger, _ = of_committed(profiles.larger(profile))
     rows = [
-        {
-            "id": f.claim.id,
-            "here": here[f.claim.id],
-            "profile": f.profile,
-            "verdict": f.verdict,
-            "finding": f.judgement.says,
-        }
+        (f.claim.id, here[f.claim.id], f.profile, f.verdict, f.judgement.says)
         for f in larger
         if f.claim.id in here
     ]
@@ -115,15 +84,8 @@ def count(findings: Iterable[Finding]) -> pd.DataFrame:
     verdict count once.
     """
     distinct = {(f.claim.kind, f.verdict, f.counts_as) for f in findings}
-    rows = [
-        {
-            "kind": kind,
-            "verdict": verdict,
-            "claims": sum(d[:2] == (kind, verdict) for d in distinct),
-        }
-        for kind, verdicts in VERDICTS.items()
-        for verdict in verdicts
-    ]
+    known = [(kind, verdict) for kind, verdicts in VERDICTS.items() for verdict in verdicts]
+    rows = [(*one, sum(d[:2] == one for d in distinct)) for one in known]
     return pd.DataFrame(rows, columns=["kind", "verdict", "claims"])
 
 
@@ -145,20 +107,15 @@ def of(runs: Iterable[NotebookRun]) -> tuple[list[Finding], list[str]]:
     faults: list[str] = []
     for run in runs:
         again = f"run `make {run.name} PROFILE={run.profile}`"
-        if any("evidence" not in row for row in run.record["claims"]):
-            faults.append(
-                f"{run.name} was recorded in profile {run.profile} before claims had rules: {again}"
-            )
-            continue
         for row in run.record["claims"]:
-            if row["id"] not in register or register[row["id"]].notebook != run.name:
+            claim = register.claims.get(row["id"])
+            if claim is None or claim.notebook != run.name:
                 faults.append(
                     f"{run.name} recorded {row['id']} in profile {run.profile}, which is not "
                     f"its claim any more: {again}"
                 )
                 continue
-            evidence = {key: _number(value) for key, value in row["evidence"].items()}
-            claim = register[row["id"]]
+            evidence = {key: _number(value) for key, value in row.get("evidence", {}).items()}
             try:
                 judgement = claim.rule.judge(claim.id, evidence, stand_in=run.stand_in)
             except ValueError as error:
@@ -202,31 +159,20 @@ def changes(profile: str) -> tuple[list[str], str]:
     before = dict(zip(known["id"], known["verdict"], strict=True))
     # not what a profile builds on
     compared = [f for f in findings if not f.aside and f.profile == profile]
-    moved = [
-        f"{f.claim.id} ({f.claim.notebook}): {before[f.claim.id]} -> {f.verdict}; "
-        f"{f.judgement.says}"
-        for f in compared
-        if f.claim.id in before and before[f.claim.id] != f.verdict
-    ]
-    new = [
-        f"{f.claim.id} ({f.claim.notebook}): new, {f.verdict}"
-        for f in compared
-        if f.claim.id not in before
-    ]
-    gone = [
-        f"{id}: had the verdict {before[id]}, and has no evidence"
-        for id in before
-        if id not in _ids(findings)
-    ]
+    moved, new = [], []
+    for f in compared:
+        was = before.get(f.claim.id)
+        if was is None:
+            new.append(f"{f.claim.id} ({f.claim.notebook}): new, {f.verdict}")
+        elif was != f.verdict:
+            change = f"{was} -> {f.verdict}; {f.judgement.says}"
+            moved.append(f"{f.claim.id} ({f.claim.notebook}): {change}")
+    judged = {f.claim.id for f in findings}
+    lost = [id for id in before if id not in judged]
+    gone = [f"{id}: had the verdict {before[id]}, and has no evidence" for id in lost]
     aside = sum(bool(f.aside) for f in findings)
-    told = (
+    counts = (
         f"{len(compared)} verdicts compared with results/{profile}/verdicts.csv: {len(moved)} "
         f"changed, {len(new)} new, {len(gone)} gone"
-    )
-    return faults + moved + new + gone, told + (
-        f"; {aside} on stand-in or incomplete data not compared" if aside else ""
-    )
-
-
-def _ids(findings: Iterable[Finding]) -> set[str]:
-    return {finding.claim.id for finding in findings}
+    ) + (f"; {aside} on stand-in or incomplete data not compared" if aside else "")
+    return faults + moved + new + gone, counts

@@ -67,9 +67,8 @@ class Shelf(Generic[_T]):
         making = Making.of(compute, arguments)
         entry = self._entry(label, making.key)
         if late := making.changed_since_start():
-            logger.warning(
-                "%s: %s changed after this process started: computed, and not kept", label, late
-            )
+            told = "%s: %s changed after this process started: computed, and not kept"
+            logger.warning(told, label, late)
             return compute(*arguments, checkpoint=None) if resumes else compute(*arguments)
         if self._intact(entry):
             self._point(label, entry, "read")
@@ -95,25 +94,19 @@ class Shelf(Generic[_T]):
         pointer = self.folder / f"{label}.json"
         where = f"{self.folder.name}/{label}"
         if not pointer.is_file():
-            raise FileNotFoundError(
-                f"{where} is not kept in data/processed: run notebook {maker} first."
-            )
+            raise FileNotFoundError(f"{where} is not kept: run notebook {maker} first.")
         entry = self._entry(label, json.loads(pointer.read_text(encoding="utf-8"))["key"])
         if not self._intact(entry):
             raise FileNotFoundError(f"{where} is missing or damaged: run notebook {maker} again.")
         if changed := changed_code(_made(entry)["code"]):
-            raise FileNotFoundError(
-                f"{where} was made by other code than {', '.join(changed)} is now: run "
-                f"notebook {maker} again."
-            )
+            now = f"other code than {', '.join(changed)} is now"
+            raise FileNotFoundError(f"{where} was made by {now}: run notebook {maker} again.")
         self._point(label, entry, "read")
         return self.read(entry)
 
     def _entry(self, label: str, key: str) -> Path:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", label):
-            raise ValueError(
-                f"the label {label!r} must consist of letters, digits, dots, dashes and underscores"
-            )
+            raise ValueError(f"the label {label!r} must consist of letters, digits and . - _")
         return self.folder / f"{label}-{key}"
 
     def _intact(self, entry: Path) -> bool:
@@ -122,18 +115,11 @@ class Shelf(Generic[_T]):
             return False
         if (damage := _damage(entry)) is None:
             return True
-        aside = next(
-            p
-            for n in range(1, 10_000)
-            if not (p := entry.with_name(f"{entry.name}.damaged-{n}")).exists()
-        )
+        names = (entry.with_name(f"{entry.name}.damaged-{n}") for n in range(1, 10_000))
+        aside = next(path for path in names if not path.exists())
         entry.rename(aside)
-        logger.warning(
-            "%s is damaged (%s): set aside as %s",
-            f"{self.folder.name}/{entry.name}",
-            damage,
-            aside.name,
-        )
+        where = f"{self.folder.name}/{entry.name}"
+        logger.warning("%s is damaged (%s): set aside as %s", where, damage, aside.name)
         return False
 
     def _put(self, entry: Path, thing: _T, making: Making) -> None:
@@ -142,9 +128,8 @@ class Shelf(Generic[_T]):
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
             self.write(aside, thing)
-            files = {
-                path.name: [path.stat().st_size, _sha256(path)] for path in sorted(aside.iterdir())
-            }
+            made = sorted(aside.iterdir())
+            files = {path.name: [path.stat().st_size, _sha256(path)] for path in made}
             write_json(aside / "made.json", making.described() | {"files": files})
             for path in (*aside.iterdir(), aside):
                 sync(path)
@@ -155,11 +140,8 @@ class Shelf(Generic[_T]):
                     raise  # otherwise another process has just made the same
             sync(entry.parent)
         except OSError as error:
-            raise OSError(
-                error.errno,
-                f"{entry.name} could not be kept in {entry.parent} ({error.strerror}); what "
-                f"was kept before is untouched",
-            ) from error
+            said = f"{entry.name} could not be kept in {entry.parent} ({error.strerror})"
+            raise OSError(error.errno, f"{said}; what was kept before is untouched") from error
         finally:
             shutil.rmtree(aside, ignore_errors=True)
 
@@ -168,15 +150,11 @@ class Shelf(Generic[_T]):
         if not pointer.is_file() or json.loads(pointer.read_text(encoding="utf-8")) != {"key": key}:
             write_json(pointer, {"key": key})
         if log := os.environ.get(_LOG):
-            line = json.dumps(
-                {
-                    "entry": f"{self.folder.name}/{entry.name}",
-                    "how": how,
-                    "code": _made(entry)["code"],
-                }
-            )
+            name = f"{self.folder.name}/{entry.name}"
             with open(log, "a", encoding="utf-8") as file:
-                file.write(line + "\n")
+                print(
+                    json.dumps({"entry": name, "how": how, "code": _made(entry)["code"]}), file=file
+                )
 
     def _why(self, label: str, making: Making) -> str:
         """What has changed since the same was computed before, from the same arguments; empty when
@@ -190,9 +168,8 @@ class Shelf(Generic[_T]):
             if before["arguments"] == now["arguments"]:
                 for part in ("code", "packages"):
                     old, new = before[part], now[part]
-                    if changed := sorted(
-                        key for key in old.keys() | new.keys() if old.get(key) != new.get(key)
-                    ):
+                    both = sorted(old.keys() | new.keys())
+                    if changed := [key for key in both if old.get(key) != new.get(key)]:
                         return f"{part} changed: {', '.join(changed)}"
         return ""
 

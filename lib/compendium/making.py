@@ -37,19 +37,15 @@ class Making:
         module = compute.__module__
         if codebase.find(module) is None:
             raise TypeError(
-                f"{compute.__qualname__} is defined in {module}: what is kept must be "
-                f"computed by a module in lib/, whose code is known"
+                f"{compute.__qualname__}: what is kept must be computed by a module in lib/, whose "
+                f"code is known, not by {module}"
             )
         names = list(inspect.signature(compute).parameters)
         described = {name: describe(value) for name, value in zip(names, arguments, strict=False)}
         paths = codebase.reached({module, *_modules_of(arguments)})
         code = {name: codebase.digest(path) for name, path in paths.items()}
-        return cls(
-            f"{module}.{compute.__qualname__}",
-            described,
-            code,
-            _versions(frozenset(paths.values())),
-        )
+        packages = _versions(frozenset(paths.values()))
+        return cls(f"{module}.{compute.__qualname__}", described, code, packages)
 
     @property
     def key(self) -> str:
@@ -57,23 +53,14 @@ class Making:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def described(self) -> dict[str, Any]:
-        return {
-            "function": self.function,
-            "arguments": self.arguments,
-            "code": self.code,
-            "packages": self.packages,
-        }
+        return dict(vars(self))
 
     def changed_since_start(self) -> str:
         """A module that is loaded and whose file is younger than this process; empty when there is
         none.
         """
-        late = (
-            m
-            for m in self.code
-            if m in sys.modules and (file := codebase.find(m)) and file.stat().st_mtime > _STARTED
-        )
-        return next(late, "")
+        loaded = ((name, codebase.find(name)) for name in self.code if name in sys.modules)
+        return next((name for name, file in loaded if file and file.stat().st_mtime > _STARTED), "")
 
 
 def describe(value: Any) -> Any:
@@ -86,39 +73,28 @@ def describe(value: Any) -> Any:
     if isinstance(value, float):
         return float(value)
     if isinstance(value, str):
-        return (
-            value
-            if len(value) <= 200
-            else f"text of {len(value)} characters, {_hash(value.encode())}"
-        )
+        long = f"text of {len(value)} characters, {_hash(value.encode())}"
+        return value if len(value) <= 200 else long
     if isinstance(value, np.generic):
         return describe(value.item())
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return f"{value.dtype} {value.shape}, {_hash(np.ascontiguousarray(value).tobytes())}"
     if is_dataclass(value) and not isinstance(value, type):
-        return {"class": type(value).__qualname__} | {
-            f.name: describe(getattr(value, f.name)) for f in fields(value)
-        }
+        described = {f.name: describe(getattr(value, f.name)) for f in fields(value)}
+        return {"class": type(value).__qualname__} | described
     if isinstance(value, list | tuple):
         return [describe(item) for item in value]
     if isinstance(value, dict):
         return {str(key): describe(item) for key, item in value.items()}
     if hasattr(value, "fingerprint"):
         return f"{type(value).__name__} {value.fingerprint()}"
-    raise TypeError(
-        f"a {type(value).__name__} cannot be part of a key: pass numbers, texts, arrays, or "
-        f"dataclasses of them"
-    )
+    raise TypeError(f"a {type(value).__name__} cannot be part of a key, which tells its content")
 
 
 def changed_code(code: dict[str, str]) -> list[str]:
     """Modules whose code is no longer what it was: given module -> hash."""
-    now = {module: codebase.find(module) for module in code}
-    return [
-        module
-        for module, path in now.items()
-        if path is None or codebase.digest(path) != code[module]
-    ]
+    now = ((module, codebase.find(module)) for module in code)
+    return [name for name, path in now if path is None or codebase.digest(path) != code[name]]
 
 
 def _modules_of(value: Any) -> set[str]:

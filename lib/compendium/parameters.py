@@ -40,23 +40,18 @@ def read(name: str, profile: str) -> dict[str, Any]:
     """
     expected = defaults_of(paths.notebook(name))
     if INJECTED not in expected:
-        raise ParameterError(
-            f"notebooks/{name}.ipynb has no parameter {INJECTED!r} in a cell tagged 'parameters'"
-        )
+        raise ParameterError(f"notebooks/{name}.ipynb has no parameter {INJECTED!r} in its cell")
     del expected[INJECTED]
     columns = "default" if profiles.is_own(profile) else profile
     if columns not in profiles.BUILT_IN:
         raise ParameterError(
-            f"there is no profile {profile!r}: choose one of {', '.join(profiles.BUILT_IN)}, "
-            f"or write params/own/{profile}.yaml "
-            f"and take PROFILE=own/{profile}"
+            f"there is no profile {profile!r}: choose one of {', '.join(profiles.BUILT_IN)}, or "
+            f"write params/own/{profile}.yaml and take PROFILE=own/{profile}"
         )
     path = paths.params_file(name)
     where = f"params/{path.name}"
     if not path.is_file():
-        raise ParameterError(
-            f"{where} does not exist: every notebook has one, with a row for each parameter"
-        )
+        raise ParameterError(f"{where} does not exist: it has a row for each parameter")
     rows = _mapping(path, where)
     _same_names(rows, expected, where)
     for row, value in rows.items():
@@ -72,22 +67,17 @@ def override(text: str, name: str) -> dict[str, Any]:
     """Values of `PARAMS="classes=500 dimensions=[2,4] sentence='two words'"`, checked against the
     notebook. ParameterError when the text is no list of NAME=VALUE, or a name or type does not fit.
     """
-    expected = {
-        key: value for key, value in defaults_of(paths.notebook(name)).items() if key != INJECTED
-    }
+    expected = defaults_of(paths.notebook(name))
+    expected.pop(INJECTED, None)
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise ParameterError(
-            f"PARAMS={text!r} cannot be read ({error}): write NAME=VALUE NAME=VALUE"
-        ) from None
+        raise ParameterError(f"PARAMS={text!r} cannot be read ({error})") from None
     found: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
-            raise ParameterError(
-                f'PARAMS: {word!r} is not NAME=VALUE; write, for example, PARAMS="seed=1"'
-            )
+            raise ParameterError(f"PARAMS: {word!r} is not NAME=VALUE, such as seed=1")
         try:
             found[key] = yaml.safe_load(value) if value else ""
         except yaml.YAMLError:
@@ -143,10 +133,7 @@ def _own_file(profile: str) -> tuple[Path, str]:
     where = f"params/{profile}.yaml"
     path = paths.root() / where
     if not path.is_file():
-        raise ParameterError(
-            f"{where} does not exist: a profile of your own is a file of that name, a "
-            "mapping from notebooks to parameters"
-        )
+        raise ParameterError(f"{where} does not exist: a mapping from notebooks to parameters")
     return path, where
 
 
@@ -155,17 +142,16 @@ def _own(name: str, profile: str, expected: dict[str, Any]) -> dict[str, Any]:
     given = _mapping(path, where).get(name) or {}
     if not isinstance(given, dict):
         raise ParameterError(f"{where}: {name} must be a mapping of parameter names to values")
-    _same_names(given, expected, f"{where}: {name}")
-    return {
-        key: _fit(value, expected[key], f"{where}: {name}: {key}") for key, value in given.items()
-    }
+    where = f"{where}: {name}"
+    _same_names(given, expected, where)
+    return {key: _fit(value, expected[key], f"{where}: {key}") for key, value in given.items()}
 
 
 def _same_names(given: dict[str, Any], expected: dict[str, Any], where: str) -> None:
     if unknown := sorted(str(key) for key in given if key not in expected):
+        known = ", ".join(expected)
         raise ParameterError(
-            f"{where}: unknown parameter {', '.join(unknown)}; the notebook has "
-            f"{', '.join(expected)}"
+            f"{where}: unknown parameter {', '.join(unknown)}; the notebook has {known}"
         )
 
 
@@ -173,14 +159,10 @@ def _check_columns(value: Any, where: str) -> None:
     if not isinstance(value, dict):
         return
     if odd := sorted(str(key) for key in value if key not in profiles.BUILT_IN):
-        raise ParameterError(
-            f"{where}: there is no profile {', '.join(odd)}; there are "
-            f"{', '.join(profiles.BUILT_IN)}"
-        )
+        known = ", ".join(profiles.BUILT_IN)
+        raise ParameterError(f"{where}: there is no profile {', '.join(odd)}; there are {known}")
     if "default" not in value:
-        raise ParameterError(
-            f"{where}: the column default is missing, from which the other profiles inherit"
-        )
+        raise ParameterError(f"{where}: the column default is missing, which others inherit")
 
 
 def _column(value: Any, profile: str) -> Any:
@@ -192,28 +174,18 @@ def _fit(value: Any, default: Any, where: str) -> Any:
     checked entry by entry.
     """
     if default == [] and value:
-        raise ParameterError(
-            f"{where}: the notebook's own value is an empty list, which has no type: give it "
-            "an entry"
-        )
+        raise ParameterError(f"{where}: the notebook's value is an empty list, which has no type")
     if isinstance(default, list) and isinstance(value, list):
-        return [
-            _fit(entry, default[0], f"{where}: entry {number}")
-            for number, entry in enumerate(value, start=1)
-        ]
+        return [_fit(v, default[0], f"{where}: entry {n}") for n, v in enumerate(value, start=1)]
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is type(default):
         return value
-    hint = ""
+    hint = "; write lists as [2, 4, 8]" if isinstance(default, list) else ""
     if isinstance(value, str) and _is_number(value):
         hint = "; write floats with a point, such as 1.0e-3"
-    elif isinstance(default, list):
-        hint = "; write lists as [2, 4, 8]"
-    raise ParameterError(
-        f"{where} must be of type {type(default).__name__}, not {type(value).__name__} "
-        f"({value!r}){hint}"
-    )
+    kind, other = type(default).__name__, type(value).__name__
+    raise ParameterError(f"{where} must be of type {kind}, not {other} ({value!r}){hint}")
 
 
 def _is_number(text: str) -> bool:

@@ -88,29 +88,17 @@ def execute(notebook: Path, output: Path, values: dict[str, Any]) -> Path:
     # nor about how it is ended
     config.NotebookClient.extra_arguments = ["--IPKernelApp.log_level=50"]
     logging.getLogger("papermill").setLevel(logging.ERROR)
+    how: dict[str, Any] = {"kernel_name": _KERNEL, "cwd": paths.root(), "progress_bar": False}
+    how |= {"stdout_file": sys.stdout, "stderr_file": sys.stderr, "start_timeout": _START_TIMEOUT}
     try:
-        papermill.execute_notebook(
-            notebook,
-            report,
-            parameters=values,
-            kernel_name=_KERNEL,
-            cwd=paths.root(),
-            progress_bar=False,
-            log_output=False,
-            stdout_file=sys.stdout,
-            stderr_file=sys.stderr,
-            start_timeout=_START_TIMEOUT,
-            config=config,
-        )
+        papermill.execute_notebook(notebook, report, parameters=values, config=config, **how)
     except papermill.PapermillExecutionError as error:
         trace = "\n".join(re.sub(r"\x1b\[[0-9;]*m", "", line) for line in error.traceback)
         said = f"{error.ename}: {error.evalue}{_KEPT if error.ename == 'OSError' else ''}"
         raise NotebookError(_message(notebook, report, said, error.cell_index), trace) from None
     except DeadKernelError:
-        died = (
-            "the kernel was killed, most likely because memory ran out: fewer jobs, or a smaller "
-            "profile, need less"
-        )
+        died = "the kernel was killed, most likely because memory ran out: fewer jobs, or a "
+        died += "smaller profile, need less"
         raise NotebookError(_message(notebook, report, died)) from None
     except OSError as error:
         report.unlink(missing_ok=True)  # half of it at best
@@ -138,30 +126,19 @@ def prepare_environment() -> None:
     os.environ.setdefault("PYTHONHASHSEED", "0")
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     threads = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count() or 1)
-    for variable in (
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "NUMEXPR_NUM_THREADS",
-    ):
-        os.environ.setdefault(variable, threads)
+    for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", threads)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 def _check_kernel() -> None:
     from jupyter_client.kernelspec import KernelSpecManager
 
-    command = KernelSpecManager().get_kernel_spec(_KERNEL).argv[0]
-    expected = {
-        Path(sys.executable).name,
-        "python",
-        "python3",
-        f"python{sys.version_info[0]}.{sys.version_info[1]}",
-    }
-    if Path(command).is_absolute() and Path(command) != Path(sys.executable):
+    command = Path(KernelSpecManager().get_kernel_spec(_KERNEL).argv[0])
+    here = Path(sys.executable)
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    if command != here and str(command) not in {here.name, "python", "python3", version}:
         raise NotebookError(
             f"the kernel {_KERNEL!r} would run {command}, not this environment's Python: "
             "remove that kernel specification"
         )
-    if not Path(command).is_absolute() and command not in expected:
-        raise NotebookError(f"the kernel {_KERNEL!r} would run {command!r}, which is not Python")

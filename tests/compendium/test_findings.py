@@ -12,34 +12,28 @@ import yaml
 from compendium import __main__ as command_line
 from compendium import claims, findings, runs, telling
 
-POINTER = {"paper": "001", "start": 0, "length": 3, "digest": "0123456789abcdef"}
 
-
-def _entry(id, kind="experiment", root=None, bound=0, **more):
-    best, worst = {
-        "experiment": ("reproduced", "not reproduced"),
-        "ours": ("found", "not found"),
-    }.get(kind, ("holds", "fails"))
-    entry = {
-        "id": id,
-        "place": "Figure 1",
-        "kind": kind,
-        "statement": f"What {id} says.",
-        "notebook": "10_demo",
-        "rule": {
-            "evidence": {"gain": "in nats"},
-            "verdicts": {best: f"gain < {bound}", worst: "otherwise"},
-            "why": "zero is no gain",
-            "says": "{gain:+.2f} nats",
-        },
-        "examples": {best: {"gain": bound - 1}, worst: {"gain": bound + 1}},
-    }
-    return (
-        entry
-        | ({} if kind == "ours" else {"sentence": POINTER})
-        | ({"root": root} if root else {})
-        | more
-    )
+def _entry(id, kind="experiment", bound=0, **more):
+    """A sound claim, in YAML; a theorem has the root `fold`."""
+    words = {"experiment": ("reproduced", "not reproduced"), "ours": ("found", "not found")}
+    best, worst = words.get(kind, ("holds", "fails"))
+    entry = yaml.safe_load(f"""
+id: {id}
+place: Figure 1
+kind: {kind}
+statement: What {id} says.
+notebook: 10_demo
+sentence: {{paper: "001", start: 0, length: 3, digest: 0123456789abcdef}}
+rule:
+  evidence: {{gain: in nats}}
+  verdicts: {{{best}: gain < {bound}, {worst}: otherwise}}
+  why: zero is no gain
+  says: "{{gain:+.2f}} nats"
+examples: {{{best}: {{gain: {bound - 1}}}, {worst}: {{gain: {bound + 1}}}}}
+""")
+    if kind == "ours":
+        del entry["sentence"]
+    return entry | ({"root": "fold"} if kind == "theorem" else {}) | more
 
 
 @pytest.fixture
@@ -49,22 +43,11 @@ def register(compendium, write_notebook):
     (compendium / "claims").mkdir()
 
     def write(*entries):
-        entries = entries or (
-            _entry("001-a"),
-            _entry("001-b", kind="theorem", root="fold"),
-            _entry("001-c", kind="theorem", root="fold"),
-            _entry("001-d", kind="theorem", root="fold"),
-            _entry("001-e", kind="ours"),
-        )
-        content = {
-            "paper": "001",
-            "title": "A paper",
-            "roots": {"fold": "It folds."},
-            "claims": list(entries),
-        }
-        (compendium / "claims" / "001.yaml").write_text(
-            yaml.safe_dump(content, sort_keys=False), encoding="utf-8"
-        )
+        theorems = [_entry(f"001-{key}", kind="theorem") for key in "bcd"]
+        entries = entries or (_entry("001-a"), *theorems, _entry("001-e", kind="ours"))
+        head = {"paper": "001", "title": "A paper", "roots": {"fold": "It folds."}}
+        content = yaml.safe_dump(head | {"claims": list(entries)}, sort_keys=False)
+        (compendium / "claims" / "001.yaml").write_text(content)
 
     write()
     return write
@@ -77,22 +60,13 @@ _EMBEDDED = {"name": "IMDb", "kind": "embedded", "detail": "made up"}
 def record(compendium):
     """Writes a record of `10_demo` with the evidence of some claims."""
 
-    def write(profile="default", aside="", sources=None, **gains):
-        folder = compendium / "results" / profile / "10_demo" / aside
+    def write(profile="default", aside="", sources=None, name="10_demo", **gains):
+        folder = compendium / "results" / profile / name / aside
         folder.mkdir(parents=True, exist_ok=True)
-        rows = [
-            {"id": f"001-{key}", "verdict": "?", "evidence": {"gain": gain}}
-            for key, gain in gains.items()
-        ]
-        content = {
-            "notebook": "10_demo",
-            "profile": profile,
-            "claims": rows,
-            "values": {},
-            "figures": {},
-            "tables": {},
-            "sources": ([_EMBEDDED] if aside else []) if sources is None else sources,
-        }
+        rows = [{"id": f"001-{key}", "evidence": {"gain": gain}} for key, gain in gains.items()]
+        content = {"notebook": name, "profile": profile, "claims": rows, "values": {}}
+        sources = ([_EMBEDDED] if aside else []) if sources is None else sources
+        content |= {"figures": {}, "tables": {}, "sources": sources}
         (folder / "record.json").write_text(json.dumps(content), encoding="utf-8")
 
     return write
@@ -107,16 +81,10 @@ def test_verdicts_follow_the_rules_of_today(register, record):
     found, faults = findings.of_run("default")
     assert not faults
     assert _verdicts(found) == {"a": "reproduced", "b": "holds", "e": "found"}
-    register(
-        _entry("001-a", bound=-2),
-        _entry("001-b", kind="theorem", root="fold"),
-        _entry("001-e", kind="ours"),
-    )
-    assert _verdicts(findings.of_run("default")[0]) == {
-        "a": "not reproduced",
-        "b": "holds",
-        "e": "found",
-    }
+    theorem, ours = _entry("001-b", kind="theorem"), _entry("001-e", kind="ours")
+    register(_entry("001-a", bound=-2), theorem, ours)
+    found, _ = findings.of_run("default")
+    assert _verdicts(found) == {"a": "not reproduced", "b": "holds", "e": "found"}
 
 
 def test_rows_that_share_a_root_count_once_for_each_verdict(register, record):
@@ -128,10 +96,8 @@ def test_rows_that_share_a_root_count_once_for_each_verdict(register, record):
     assert counts["experiment", "reproduced"] == 1
     assert counts["ours", "not found"] == 1
     assert counts.sum() == 4
-    assert {
-        root: [f.claim.id for f in rows]
-        for root, rows in findings.by_root(found, claims.load()).items()
-    } == {"fold": ["001-b", "001-c", "001-d"]}
+    ((root, rows),) = findings.by_root(found, claims.load()).items()
+    assert (root, [f.claim.id for f in rows]) == ("fold", ["001-b", "001-c", "001-d"])
 
 
 def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, record, compendium):
@@ -139,38 +105,20 @@ def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, record, 
     found, faults = findings.of_run("default")
     assert _verdicts(found) == {"a": "reproduced"}
     assert faults == [
-        (
-            "10_demo recorded 001-z in profile default, which is not its claim any more: run "
-            "`make 10_demo PROFILE=default`"
-        )
+        "10_demo recorded 001-z in profile default, which is not its claim any more: run "
+        "`make 10_demo PROFILE=default`"
     ]
-    (compendium / "notebooks" / "11_other.ipynb").write_text(
-        (compendium / "notebooks" / "10_demo.ipynb").read_text()
-    )
-    register(_entry("001-a", notebook="11_other"), _entry("001-b", kind="theorem", root="fold"))
-    assert (
-        "10_demo recorded 001-a in profile default, which is not its claim"
-        in findings.of_run("default")[1][0]
-    )
+    (compendium / "notebooks" / "11_other.ipynb").write_text("{}")
+    register(_entry("001-a", notebook="11_other"), _entry("001-b", kind="theorem"))
+    said = "10_demo recorded 001-a in profile default, which is not its claim"
+    assert said in findings.of_run("default")[1][0]
     entry = _entry("001-a")
     entry["rule"]["evidence"]["seeds"] = "how many"
-    entry["examples"] = {
-        verdict: evidence | {"seeds": 3} for verdict, evidence in entry["examples"].items()
-    }
-    register(entry, _entry("001-b", kind="theorem", root="fold"))
+    for evidence in entry["examples"].values():
+        evidence["seeds"] = 3
+    register(entry, _entry("001-b", kind="theorem"))
     record(a=-1)
     assert "claim 001-a: the evidence seeds is missing" in findings.of_run("default")[1][0]
-
-
-def test_a_record_from_before_the_rules_names_the_notebook_to_run(register, record, compendium):
-    record(a=-1)
-    path = compendium / "results" / "default" / "10_demo" / "record.json"
-    path.write_text(path.read_text().replace('"evidence"', '"value"'))
-    told = (
-        "10_demo was recorded in profile default before claims had rules: run `make 10_demo "
-        "PROFILE=default`"
-    )
-    assert findings.of_run("default") == ([], [told])
 
 
 def test_stand_ins_judge_theorems_only(register, record):
@@ -200,16 +148,8 @@ def test_verdicts_of_a_larger_committed_profile_stand_beside_those_of_a_run(regi
     found, _ = findings.of_run("default")
     assert findings.beside_larger(found, "default").empty
     record("hour", a=1, e=1)  # e has no verdict in this run
-    row = findings.beside_larger(found, "default").to_dict("records")
-    assert row == [
-        {
-            "id": "001-a",
-            "here": "reproduced",
-            "profile": "hour",
-            "verdict": "not reproduced",
-            "finding": "+1.00 nats",
-        }
-    ]
+    rows = findings.beside_larger(found, "default").to_numpy().tolist()
+    assert rows == [["001-a", "reproduced", "hour", "not reproduced", "+1.00 nats"]]
     # nothing committed is larger, or comparable
     for profile in ("hour", "smoke", "paper", "own/mine"):
         assert findings.beside_larger(found, profile).empty
@@ -229,10 +169,8 @@ def test_what_was_never_run_is_named(register):
 
 def test_the_check_names_every_verdict_that_moved(register, record, compendium, capsys):
     record(a=-1, b=-1, c=-1)
-    assert findings.changes("default") == (
-        [],
-        "3 claims; no verdicts are committed for profile default",
-    )
+    none = "3 claims; no verdicts are committed for profile default"
+    assert findings.changes("default") == ([], none)
     text = findings.baseline(findings.of_run("default")[0])
     assert text.splitlines()[:2] == ["id,verdict,finding", "001-a,reproduced,-1.00 nats"]
     (compendium / "results" / "default" / "verdicts.csv").write_text(text, encoding="utf-8")
@@ -274,36 +212,19 @@ def test_what_a_profile_builds_on_is_not_compared_with_it(register, record, comp
         findings.baseline(findings.of_run("models")[0]), encoding="utf-8"
     )
     (compendium / "notebooks" / "11_demo.ipynb").write_text("{}")
-    below = compendium / "results" / "default" / "11_demo"
-    below.mkdir(parents=True)
-    row = {"id": "001-b", "verdict": "?", "evidence": {"gain": -1}}
-    content = {
-        "notebook": "11_demo",
-        "profile": "default",
-        "claims": [row],
-        "figures": {},
-        "tables": {},
-        "sources": [],
-    }
-    (below / "record.json").write_text(json.dumps(content), encoding="utf-8")
-    register(
-        _entry("001-a"), _entry("001-b", kind="theorem", root="fold") | {"notebook": "11_demo"}
-    )
+    record(name="11_demo", b=-1)
+    register(_entry("001-a"), _entry("001-b", kind="theorem", notebook="11_demo"))
     assert findings.changes("models")[0] == []
 
 
-def test_claims_are_told_with_source_rule_and_result(
-    register, record, compendium, monkeypatch, capsys
-):
+def test_claims_with_source_rule_and_result(register, record, compendium, monkeypatch, capsys):
     papers = compendium / "papers"
     papers.mkdir()
     (papers / "001_x.txt").write_text("Yes. It gains, always. No.", encoding="utf-8")
     monkeypatch.setenv("SOFTGEOM_PAPERS", str(papers))
     place, _ = claims.find("001", "It gains, always")
-    register(
-        _entry("001-a", sentence=vars(place), hypotheses="in winter"),
-        _entry("001-b", kind="theorem", root="fold"),
-    )
+    told = _entry("001-a", sentence=vars(place), hypotheses="in winter")
+    register(told, _entry("001-b", kind="theorem"))
     record(a=-1)
     told = telling.render(["001-a"])
     for line in (
@@ -319,7 +240,4 @@ def test_claims_are_told_with_source_rule_and_result(
     assert "  result      none committed: make 10_demo" in telling.render(["001-b"])
     assert telling.render(["001"]) == telling.render(["10_demo"]) == telling.render()
     assert command_line.main(["claims", "007"]) == 1
-    assert (
-        "'007' is not a claim, paper (001) or notebook with claims (10_demo)"
-        in capsys.readouterr().err
-    )
+    assert "'007' is not a claim, paper (001) or notebook with" in capsys.readouterr().err

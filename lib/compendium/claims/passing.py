@@ -36,32 +36,20 @@ class Call:
 
 def calls(notebook: Path) -> Iterator[Call]:
     """Every call of a method `claim` in the notebook's code cells."""
-    for number, cell in enumerate(
-        json.loads(notebook.read_text(encoding="utf-8"))["cells"], start=1
-    ):
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    for number, cell in enumerate(cells, start=1):
         if cell["cell_type"] != "code":
             continue
-        plain = "".join(
-            line if not line.lstrip().startswith(("%", "!")) else "\n" for line in cell["source"]
-        )
-        for node in ast.walk(ast.parse(plain)):
+        magic = (line.lstrip().startswith(("%", "!")) for line in cell["source"])
+        lines = ("\n" if odd else line for odd, line in zip(magic, cell["source"], strict=True))
+        for node in ast.walk(ast.parse("".join(lines))):
             match node:
-                case ast.Call(
-                    func=ast.Attribute(attr="claim"), args=[first, *_], keywords=keywords
-                ):
-                    id = (
-                        first.value
-                        if isinstance(first, ast.Constant) and isinstance(first.value, str)
-                        else None
-                    )
-                    names = tuple(keyword.arg for keyword in keywords if keyword.arg is not None)
-                    yield Call(
-                        notebook.stem,
-                        number,
-                        id,
-                        names,
-                        any(keyword.arg is None for keyword in keywords),
-                    )
+                case ast.Call(func=ast.Attribute(attr="claim"), args=[first, *_], keywords=given):
+                    names = [keyword.arg for keyword in given]
+                    known = isinstance(first, ast.Constant) and isinstance(first.value, str)
+                    id = str(first.value) if known else None  # type: ignore[attr-defined]
+                    passed = tuple(name for name in names if name)
+                    yield Call(notebook.stem, number, id, passed, None in names)
 
 
 def check(register: Mapping[str, Claim], notebooks: list[Path]) -> tuple[list[str], list[str]]:
