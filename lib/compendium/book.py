@@ -115,8 +115,8 @@ class Run:
         from compendium import style
 
         shown = self.sources if sources is None else tuple(sources)
-        metadata = {"notebook": self.name, "parameters": self.parameters}
-        metadata |= {"sources": [asdict(source) for source in shown]}
+        metadata: dict[str, Any] = {"notebook": self.name, "parameters": self.parameters}
+        metadata["sources"] = [asdict(source) for source in shown]
         note = "data: " + "; ".join(dict.fromkeys(map(str, shown))) if shown else ""
         pdf = self.profile != profiles.SMOKE
         with TemporaryDirectory() as folder:

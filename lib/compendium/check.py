@@ -103,9 +103,9 @@ def _compare(entry: dict[str, Any], profile: str) -> Iterator[Comparison]:
         if listed is not None and listed["where"] == where:
             unused.remove(listed)
         yield row(where, record[entry["paper_column"]], value, verdict, reason)
-    known = [{k: r[k] for k in on} for r in theirs.to_dict("records")]
+    there = [{k: r[k] for k in on} for r in theirs.to_dict("records")]
     for item in unused:
-        if not any(item["where"].items() <= where.items() for where in known):
+        if not any(item["where"].items() <= where.items() for where in there):
             yield fault("the listed exception matches no number of the paper", item["where"])
 
 
