@@ -67,9 +67,8 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose complaints are one sentence: what is wrong, and where help is."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(
-            WRONG, f"{self.prog}: {one_line(message)}; `{self.prog} --help` lists what there is.\n"
-        )
+        what = f"{self.prog}: {one_line(message)}; `{self.prog} --help` lists what there is.\n"
+        self.exit(WRONG, what)
 
 
 def parser_for(verbs: Collection[str]) -> argparse.ArgumentParser:

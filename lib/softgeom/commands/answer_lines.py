@@ -24,18 +24,14 @@ def _sentence(layer: SoftmaxLayer, answer: Answer) -> str:
     """One line: the verdict, the order by token, and what proves it."""
     evidence = answer.evidence
     if isinstance(evidence, Witness):
-        why = (
-            f"by {answer.margin:.3g} at features of norm "
-            f"{np.linalg.norm(np.asarray(evidence.point, float)):.3g}"
-        )
+        norm = np.linalg.norm(np.asarray(evidence.point, float))
+        why = f"by {answer.margin:.3g} at features of norm {norm:.3g}"
     elif isinstance(evidence, Comparisons):
         share = np.asarray(evidence.weights, float)
         heaviest = np.argsort(-share, kind="stable")[:_PARTS]
         parts = [
-            (
-                f"{_name(layer, evidence.above[n])} over {_name(layer, evidence.below[n])} "
-                f"{share[n] / share.sum():.0%}"
-            )
+            f"{_name(layer, evidence.above[n])} over {_name(layer, evidence.below[n])} "
+            f"{share[n] / share.sum():.0%}"
             for n in heaviest
         ]
         more = f", {len(share) - _PARTS} more" if len(share) > _PARTS else ""
@@ -50,16 +46,12 @@ def about_prison(prison: Prison) -> list[str]:
     """Who imprisons the class, and by how much somebody always leads."""
     layer = prison.escapes.layer
     rivals = ", ".join(_name(layer, i) for i in prison.rivals)
-    least = (
-        "none of them can be spared"
-        if prison.minimal
-        else "whether each is needed stayed undecided"
-    )
+    name, few = _name(layer, prison.class_), len(prison.rivals)
+    least = "whether each is needed stayed undecided"
+    if prison.minimal:
+        least = "none of them can be spared"
     return [
-        (
-            f"  {_name(layer, prison.class_)} cannot win against these {len(prison.rivals)}, and "
-            f"{least}: {rivals}"
-        ),
+        f"  {name} cannot win against these {few}, and {least}: {rivals}",
         f"  some of them always leads it by at least {max(0.0, -prison.proof.margin):.3g}",
     ]
 
@@ -75,3 +67,8 @@ def about_experts(router: Router) -> list[str]:
 
 def _name(layer: SoftmaxLayer, i: int) -> str:
     return escape_token(layer.token(int(i)))
+
+
+def listed(counts: dict[str, int]) -> str:
+    """How many there are of each verdict."""
+    return ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items())

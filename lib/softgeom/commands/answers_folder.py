@@ -13,7 +13,6 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from softgeom.bottleneck.asking import Answers, Router
 from softgeom.bottleneck.asking.label_sets import with_threshold
@@ -33,12 +32,8 @@ def check_place(out: str) -> Path:
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--out {out} is a file: name a folder for the answers.")
-    other = (
-        sorted({path.name for path in folder.iterdir()} - {ANSWERS, TABLE, LAYER})
-        if folder.exists()
-        else []
-    )
-    if other:
+    ours = {ANSWERS, TABLE, LAYER}
+    if other := sorted({p.name for p in folder.iterdir()} - ours if folder.exists() else ()):
         raise ValueError(
             f"--out {out} holds {other[0]!r:.80}, which is no answer: name another folder."
         )
@@ -49,7 +44,7 @@ def write_answers(folder: Path, found: Answers | Router, *, with_layer: bool) ->
     """The table first, the evidence last: a folder with evidence is whole."""
     folder.mkdir(parents=True, exist_ok=True)
     with whole(folder / TABLE) as fresh:
-        _table(found).to_csv(fresh, index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+        fresh.write_text(_table(found), encoding="utf-8", newline="\n")
     if with_layer:
         arrays = {"W": found.layer.W} | ({} if found.layer.b is None else {"b": found.layer.b})
         with whole(folder / LAYER) as fresh, fresh.open("wb") as file:
@@ -68,11 +63,7 @@ def verify_answers(folder: Path, layer: SoftmaxLayer) -> tuple[Answers | Router,
     found = read_answers(folder / ANSWERS, layer)
     found.verify()
     _check_layer(folder / LAYER, found.layer)
-    expected = (
-        _table(found)
-        .to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-        .split("\n")
-    )
+    expected = _table(found).split("\n")
     if not (folder / TABLE).is_file():
         raise ValueError(f"{folder} has no {TABLE}: ask again.")
     with (folder / TABLE).open(encoding="utf-8", errors="replace", newline="") as file:
@@ -113,6 +104,7 @@ def read_answers(path: Path, layer: SoftmaxLayer) -> Answers | Router:
     return (Router if head["holds"] == "experts" else Answers).load(path, held)
 
 
-def _table(found: Answers | Router) -> pd.DataFrame:
+def _table(found: Answers | Router) -> str:
     """The table as it is written: names on one line, and none a formula."""
-    return found.table.map(lambda value: escape_token(value) if isinstance(value, str) else value)
+    plain = found.table.map(lambda value: escape_token(value) if isinstance(value, str) else value)
+    return plain.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")

@@ -38,7 +38,7 @@ from softgeom.bottleneck.asking.candidates import first_of
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.checkpoints import Head, load_head
 from softgeom.commands import options as asked
-from softgeom.commands.answer_lines import about_answers, about_experts, about_prison
+from softgeom.commands.answer_lines import about_answers, about_experts, about_prison, listed
 from softgeom.commands.answers_folder import check_place, write_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.commands.names import Names
@@ -57,51 +57,27 @@ def add(parser: argparse.ArgumentParser) -> None:
         "the question (classes by token or number, or @FILE: one a line; one set a line, "
         "with tabs between, where a set is asked for)"
     )
-    question.add_argument(
-        "--among", **names, help="only these compete; alone: can each of them win?"
-    )
-    question.add_argument(
-        "--blocked-by", metavar="CLASS", help="which few rivals keep this class from winning?"
-    )
-    question.add_argument(
-        "--order", action="append", **names, help="can this be the top, in this order? (repeatable)"
-    )
-    question.add_argument(
-        "--together",
-        action="append",
-        **names,
-        help="can these be the top, in any order? (repeatable)",
-    )
-    question.add_argument(
-        "--on",
-        action="append",
-        **names,
-        help="can exactly these labels of a sigmoid layer be on? (repeatable)",
-    )
-    question.add_argument(
-        "--experts",
-        type=asked.count,
-        metavar="K",
-        help="which experts can be among a router's top K?",
-    )
-    question.add_argument(
-        "--sample",
-        type=asked.count,
-        metavar="N",
-        help="N random sets of --size classes for --order, --together, --on",
-    )
-    question.add_argument(
-        "--size", type=asked.count, metavar="K", help="classes of a random set (default: 2)"
-    )
+    add = question.add_argument
+    add("--among", **names, help="only these compete; alone: can each of them win?")
+    blocked = "which few rivals keep this class from winning?"
+    add("--blocked-by", metavar="CLASS", help=blocked)
+    for option, what in (
+        ("--order", "can this be the top, in this order?"),
+        ("--together", "can these be the top, in any order?"),
+        ("--on", "can exactly these labels of a sigmoid layer be on?"),
+    ):
+        add(option, action="append", **names, help=f"{what} (repeatable)")
+    experts = "which experts can be among a router's top K?"
+    add("--experts", type=asked.count, metavar="K", help=experts)
+    sample = "N random sets of --size classes for --order, --together, --on"
+    add("--sample", type=asked.count, metavar="N", help=sample)
+    add("--size", type=asked.count, metavar="K", help="classes of a random set (default: 2)")
     asked.add_features(parser)
     parser.add_argument("--seed", type=asked.seed, default=0, help="seed of the random sets")
     parser.add_argument("--jobs", type=asked.count, default=1, help="parallel workers (default: 1)")
     parser.add_argument("--out", help="folder for the answers and their evidence")
-    parser.add_argument(
-        "--with-layer",
-        action="store_true",
-        help="write the layer, too, as the independent checker reads it",
-    )
+    layer = "write the layer, too, as the independent checker reads it"
+    parser.add_argument("--with-layer", action="store_true", help=layer)
     parser.add_argument("--json", action="store_true", help="print as JSON")
     parser.set_defaults(run=run, features=None)
 
@@ -115,16 +91,14 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(_as_json(options, kind, reply)))
     else:
+        layer, counts = head.layer, reply.found.counts
         print(
-            f"{escape_token(str(options.model))}: {head.layer.classes:,} classes, "
-            f"{head.layer.dimension} features; {features.describe()}"
+            f"{escape_token(str(options.model))}: {layer.classes:,} classes, {layer.dimension} "
+            f"features; {features.describe()}"
         )
         print("\n".join([*(f"  {note}" for note in head.notes), *reply.sentences]))
-        print(
-            f"{_listed(reply.found.counts)}; "
-            f"{'each verdict' if not reply.found.counts['undecided'] else 'all but the undecided'} "
-            "proven and re-checked"
-        )
+        each = "all but the undecided" if counts["undecided"] else "each verdict"
+        print(f"{listed(counts)}; {each} proven and re-checked")
         if options.out:
             print(f"written to {options.out}: softgeom verify {options.out} {options.model}")
     return UNDECIDED if reply.found.counts["undecided"] else DONE
@@ -263,10 +237,8 @@ def _kind(options: argparse.Namespace) -> str:
     if kind in ("on", "experts") and options.among is not None:
         raise ValueError(f"--among has no meaning with --{kind}: leave one of them out.")
     if options.sample is not None and kind not in ("order", "together", "on"):
-        raise ValueError(
-            f"--sample draws sets for --order, --together or --on, not for "
-            f"--{kind.replace('_', '-')}."
-        )
+        asks = kind.replace("_", "-")
+        raise ValueError(f"--sample draws sets for --order, --together or --on, not for --{asks}.")
     if options.size is not None and options.sample is None:
         raise ValueError("--size is the size of random sets: pass --sample, too.")
     return kind
@@ -275,12 +247,8 @@ def _kind(options: argparse.Namespace) -> str:
 def _features(options: argparse.Namespace, head: Any, kind: str) -> FeatureSet:
     """As for a scan; queries of an index without bias fill a ball: length changes no ranking."""
     if options.features is None:
-        if (
-            kind == "together"
-            and head.layer.b is None
-            and options.bound is None
-            and options.low is None
-        ):
+        boxed = options.bound is not None or options.low is not None
+        if kind == "together" and head.layer.b is None and not boxed:
             return Ball(1.0)
         options.features = "box"
     return asked.read_features(options, head)[0]
@@ -298,23 +266,15 @@ def _reply(
         t = names.find(options.blocked_by, "--blocked-by")
         prison = find_prison(layer, t, competing, features=features)
         if prison is not None:
-            return _Reply(
-                Answers(layer, features, [prison.proof, *prison.escapes.answers]),
-                about_prison(prison),
-            )
+            proofs = Answers(layer, features, [prison.proof, *prison.escapes.answers])
+            return _Reply(proofs, about_prison(prison))
         free = Order([[t]], rest=True) if competing is None else first_of(t, competing)
-        return _Reply(
-            found := ask(layer, [free], features=features),
-            ["nothing blocks it", *about_answers(found)],
-        )
+        found = ask(layer, [free], features=features)
+        return _Reply(found, ["nothing blocks it", *about_answers(found)])
     if kind == "among":
         assert competing is not None
-        found = ask(
-            layer,
-            [first_of(t, competing) for t in competing],
-            features=features,
-            n_jobs=options.jobs,
-        )
+        firsts = [first_of(t, competing) for t in competing]
+        found = ask(layer, firsts, features=features, n_jobs=options.jobs)
         return _Reply(found, about_answers(found))
     sets = _sets(options, kind, names, competing)
     if kind == "on":
@@ -330,9 +290,8 @@ def _sets(
 ) -> list[list[int]]:
     """The sets that are named, then the random ones."""
     given = [words for words in getattr(options, kind) if words or options.sample is None]
-    named = [
-        some for words in given for some in names.read_sets(words, f"--{kind}", empty=kind == "on")
-    ]
+    read = [names.read_sets(words, f"--{kind}", empty=kind == "on") for words in given]
+    named = [some for sets in read for some in sets]
     if options.sample is None:
         return named
     pool = np.arange(names.layer.classes) if competing is None else np.array(competing)
@@ -350,10 +309,6 @@ def _top(blocks: list[list[int]], competing: list[int] | None) -> Order:
     named = {i for block in blocks for i in block}
     others = [i for i in competing if i not in named]
     return Order([*blocks, others] if others else blocks)
-
-
-def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items())
 
 
 def _as_json(options: argparse.Namespace, kind: str, reply: _Reply) -> dict[str, Any]:

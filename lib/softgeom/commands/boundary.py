@@ -32,16 +32,8 @@ from softgeom.foreseen import foreseen
 from softgeom.parallel import LostWorkerError
 
 DONE, REFUSED, WRONG, UNDECIDED, TOO_MANY, NO_FILE, NO_MEMORY, FAULT, STOPPED = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    70,
-    130,
-)
+    0, 1, 2, 3, 4, 5, 6, 70, 130,
+)  # fmt: skip
 # characters of a sentence: a list of candidates fits, a hostile file's names do not flood a
 # terminal
 _LONGEST = 4_000
@@ -104,13 +96,8 @@ def _told(error: Exception) -> tuple[str, int]:
         return str(error), NO_MEMORY
     if isinstance(error, MemoryError):
         said = f" ({error})" if str(error) else ""
-        return (
-            (
-                f"memory ran out{said}: use fewer --jobs, a smaller --block, or part of the "
-                "--classes at a time."
-            ),
-            NO_MEMORY,
-        )
+        advice = "use fewer --jobs, a smaller --block, or part of the --classes at a time."
+        return f"memory ran out{said}: {advice}", NO_MEMORY
     if isinstance(error, OSError):
         return _told_of_file(error), NO_FILE
     if foreseen(error):
@@ -122,10 +109,8 @@ def _told_of_file(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return f"{error.filename}: no such file or folder." if error.filename else str(error)
     where = f"{error.filename}: " if error.filename else ""
-    return (
-        f"{where}{error.strerror or error}; what was finished is kept, the same command goes on "
-        "there."
-    )
+    kept = "what was finished is kept, the same command goes on there."
+    return f"{where}{error.strerror or error}; {kept}"
 
 
 def _traceback_file(error: Exception) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-from contextlib import nullcontext
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -23,11 +23,12 @@ from softgeom.bottleneck.ceilings import Ceilings, ceilings, floor
 from softgeom.bottleneck.ceilings.ceilings import GAP
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up
+from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
 from softgeom.commands.explain import find_class
 from softgeom.commands.results import load_scan
-from softgeom.layer import SoftmaxLayer
+from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend
 from softgeom.writing import alone, whole
 
@@ -39,25 +40,16 @@ LEVELS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99)
 def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     asked.add_model(parser)
-    parser.add_argument(
-        "classes", nargs="*", metavar="CLASS", help="tokens or numbers (default: all classes)"
-    )
+    add = parser.add_argument
+    add("classes", nargs="*", metavar="CLASS", help="tokens or numbers (default: all classes)")
     asked.add_features(parser)
-    parser.add_argument(
-        "--at",
-        type=float,
-        metavar="P",
-        help="count the outputs that can ever reach this probability",
-    )
-    parser.add_argument("--jobs", type=asked.count, default=1, help="parallel workers (default: 1)")
-    parser.add_argument("--seed", type=asked.seed, default=0, help="seed of every random choice")
-    parser.add_argument("--out", type=Path, help="folder for the table and the proofs")
-    parser.add_argument(
-        "--from-scan",
-        type=Path,
-        metavar="FOLDER",
-        help="only what a stored scan's captors prove, at once: valid, often loose",
-    )
+    reach = "count the outputs that can ever reach this probability"
+    add("--at", type=float, metavar="P", help=reach)
+    add("--jobs", type=asked.count, default=1, help="parallel workers (default: 1)")
+    add("--seed", type=asked.seed, default=0, help="seed of every random choice")
+    add("--out", type=Path, help="folder for the table and the proofs")
+    captors = "only what a stored scan's captors prove, at once: valid, often loose"
+    add("--from-scan", type=Path, metavar="FOLDER", help=captors)
     parser.set_defaults(run=run)
 
 
@@ -77,22 +69,28 @@ def run(options: argparse.Namespace) -> int:
     features, _ = asked.read_features(options, head)
     named = {find_class(head.layer, name) for name in options.classes}
     chosen = np.array(sorted(named)) if options.classes else None
-    with nullcontext() if options.out is None else alone(options.out):
-        found = ceilings(
-            head.layer,
-            chosen,
-            features=features,
-            n_jobs=options.jobs,
-            seed=options.seed,
-            checkpoint=None if options.out is None else options.out / "blocks",
-            progress=True,
-        )
+    how: dict[str, Any] = {"n_jobs": options.jobs, "seed": options.seed, "progress": True}
+    found = _bounded(head, features, chosen, options.out, **how)
+    if options.out is None:
         found.verify()
-        print("\n".join(lines(found, options.at)))
-        if options.out is not None:
-            write(options.out, found)
-            print(f"written: {options.out / TABLE}, {options.out / CEILINGS}")
+    print("\n".join(lines(found, options.at)))
+    if options.out is not None:
+        print(f"written: {options.out / TABLE}, {options.out / CEILINGS}")
     return DONE
+
+
+def _bounded(
+    head: Head, features: FeatureSet, classes: Any, out: Path | None, **how: Any
+) -> Ceilings:
+    """Bounds, verified and written where a folder is named."""
+    if out is None:
+        return ceilings(head.layer, classes, features=features, **how)
+    with alone(out):
+        how["checkpoint"] = how.get("checkpoint") or out / "blocks"
+        found = ceilings(head.layer, classes, features=features, **how)
+        found.verify()
+        write(out, found)
+    return found
 
 
 def ceilings_of_model(
@@ -133,24 +131,19 @@ def ceilings_of_model(
     True
     """
     head, where, _ = asked.question(model, **options)
-    place = None if out is None else Path(out)
-    with nullcontext() if place is None else alone(place):
-        found = ceilings(
-            head.layer,
-            asked.class_numbers(head.layer, classes),
-            features=where,
-            gap=gap,
-            n_jobs=n_jobs,
-            backend=backend,
-            address=address,
-            seed=seed,
-            checkpoint=checkpoint or (place and place / "blocks"),
-            progress=progress,
-        )
-        if place is not None:
-            found.verify()
-            write(place, found)
-    return found
+    return _bounded(
+        head,
+        where,
+        asked.class_numbers(head.layer, classes),
+        None if out is None else Path(out),
+        gap=gap,
+        n_jobs=n_jobs,
+        backend=backend,
+        address=address,
+        seed=seed,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
 
 
 def floors_of_model(model: Any, targets: Any, **options: Unpack[asked.Options]) -> pd.DataFrame:
@@ -175,33 +168,29 @@ def floors_of_model(model: Any, targets: Any, **options: Unpack[asked.Options]) 
     def number(name: Any) -> int:
         return find_class(layer, name) if isinstance(name, str) else name
 
-    asked_for = [
-        {number(c): p for c, p in target.items()}
-        if isinstance(target, dict)
-        else [number(c) for c in target]
-        for target in targets
-    ]
+    asked_for: list[Any] = []
+    for target in targets:
+        shares = isinstance(target, dict)
+        named = {number(c): p for c, p in target.items()} if shares else list(map(number, target))
+        asked_for.append(named)
     return floor(layer, asked_for, features=where)
 
 
 def lines(found: Ceilings, at: float | None) -> list[str]:
     """What the bounds say: the lowest ceilings by name, and how many outputs reach each level."""
-    order = np.argsort(found.ceiling, kind="stable")[:SHOWN]
-    told = [
+    lowest = [
         f"{escape_token(found.layer.token(int(found.classes[n])))}: never more than "
         f"{up(100 * found.ceiling[n])}%, and at its point {down(100 * found.reached[n])}%"
-        for n in order.tolist()
+        for n in np.argsort(found.ceiling, kind="stable")[:SHOWN].tolist()
     ]
-    if len(found) > SHOWN:
-        told.append(f"... and {len(found) - SHOWN:,} more")
-    for level in LEVELS if at is None else (at,):
+
+    def reach(level: float) -> str:
         counts = found.counts(level)
         doubt = f" ({counts['in doubt']:,} in doubt)" if counts["in doubt"] else ""
-        told.append(
-            f"{counts['reach']:,} of {len(found):,} can reach {100 * level:g}%, "
-            f"{counts['never']:,} never do{doubt}"
-        )
-    return [f"on {found.features.describe()}:", *told]
+        reached = f"{counts['reach']:,} of {len(found):,} can reach {100 * level:g}%"
+        return f"{reached}, {counts['never']:,} never do{doubt}"
+
+    return _lines(found.features, lowest, len(found), reach, at)
 
 
 def lines_of_captors(found: Scan, at: float | None) -> list[str]:
@@ -209,19 +198,24 @@ def lines_of_captors(found: Scan, at: float | None) -> list[str]:
     found.verify()
     held = [f.index for f in found.findings if f.evidence.verdict in ("unargmaxable", "tied")]
     ceiling = np.array([found.ceiling(t) for t in held])
-    order = np.argsort(ceiling, kind="stable")[:SHOWN].tolist()
-    told = [
+    lowest = [
         f"{escape_token(found.layer.token(held[n]))}: never more than {up(100 * ceiling[n])}%"
-        for n in order
+        for n in np.argsort(ceiling, kind="stable")[:SHOWN].tolist()
     ]
-    if len(held) > SHOWN:
-        told.append(f"... and {len(held) - SHOWN:,} more")
-    for level in LEVELS if at is None else (at,):
-        told.append(
-            f"{int((ceiling < level).sum()):,} of {len(found):,} never reach {100 * level:g}% "
-            "by their captors alone"
-        )
-    return [f"on {found.features.describe()}:", *told]
+
+    def below(level: float) -> str:
+        never = f"{int((ceiling < level).sum()):,} of {len(found):,} never reach"
+        return f"{never} {100 * level:g}% by their captors alone"
+
+    return _lines(found.features, lowest, len(held), below, at)
+
+
+def _lines(
+    features: FeatureSet, lowest: list[str], of: int, told: Callable[[float], str], at: float | None
+) -> list[str]:
+    more = [f"... and {of - SHOWN:,} more"] if of > SHOWN else []
+    levels = LEVELS if at is None else (at,)
+    return [f"on {features.describe()}:", *lowest, *more, *(told(level) for level in levels)]
 
 
 def write(folder: Path, found: Ceilings) -> None:
@@ -249,10 +243,9 @@ def verify(folder: Path, layer: SoftmaxLayer) -> Ceilings:
 
 def rows(found: Ceilings) -> list[list[str]]:
     """The table as it is written: ceilings rounded up, what is reached rounded down."""
+    bounds = (found.classes.tolist(), found.ceiling.tolist(), found.reached.tolist())
     table = [
         [str(t), escape_token(found.layer.token(t)), up(ceiling), down(reached)]
-        for t, ceiling, reached in zip(
-            found.classes.tolist(), found.ceiling.tolist(), found.reached.tolist(), strict=True
-        )
+        for t, ceiling, reached in zip(*bounds, strict=True)
     ]
     return [["class", "token", "ceiling", "reached"], *table]

@@ -32,27 +32,16 @@ def run(options: argparse.Namespace) -> int:
         return DONE
     for what, tokens in changes.items():
         shown = " ".join(escape_token(token) for token in tokens[:_SHOWN])
-        print(
-            f"{what}: {len(tokens):,}"
-            + (f"  {shown}{' ...' if len(tokens) > _SHOWN else ''}" if tokens else "")
-        )
+        shown += " ..." if len(tokens) > _SHOWN else ""
+        print(f"{what}: {len(tokens):,}{f'  {shown}' if tokens else ''}")
     return DONE
 
 
 def diff_scans(
     a: str | Path | pd.DataFrame | Scan, b: str | Path | pd.DataFrame | Scan
 ) -> dict[str, list[str]]:
-    """Tokens by what happened to them from one scan to another.
-
-    Parameters
-    ----------
-    a, b : path, Scan or DataFrame
-        Folders of results, or scans or their tables.
-
-    Raises
-    ------
-    ValueError
-        When a folder holds no table.
+    """Tokens by what happened to them between two scans: folders of results, scans or tables.
+    ValueError when a folder holds no table.
     """
     return compare(*(_verdicts(each) for each in (a, b)))
 
@@ -67,14 +56,16 @@ def compare(a: pd.DataFrame, b: pd.DataFrame) -> dict[str, list[str]]:
     """Tokens by what happened to them; one of several classes is lost when all of them are."""
     before, after = (_lost(table) for table in (a, b))
     both = [token for token in before if token in after]
+    was, now = {t for t in before if before[t]}, {t for t in after if after[t]}
+    gone, new = [t for t in before if t not in after], [t for t in after if t not in before]
     return {
-        "lost in both": [token for token in both if before[token] and after[token]],
-        "lost, then freed": [token for token in both if before[token] and not after[token]],
-        "free, then lost": [token for token in both if not before[token] and after[token]],
-        "lost and removed": [token for token in before if token not in after and before[token]],
-        "removed": [token for token in before if token not in after and not before[token]],
-        "new and lost": [token for token in after if token not in before and after[token]],
-        "new": [token for token in after if token not in before and not after[token]],
+        "lost in both": [t for t in both if t in was & now],
+        "lost, then freed": [t for t in both if t in was - now],
+        "free, then lost": [t for t in both if t in now - was],
+        "lost and removed": [t for t in gone if t in was],
+        "removed": [t for t in gone if t not in was],
+        "new and lost": [t for t in new if t in now],
+        "new": [t for t in new if t not in now],
     }
 
 

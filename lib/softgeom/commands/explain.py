@@ -111,9 +111,8 @@ def explanation(found: Scan, t: int) -> list[str]:
     if isinstance(evidence, Captors):
         order = np.argsort(-evidence.weights)[:_SHOWN]
         share = evidence.weights / evidence.weights.sum()
-        listed = ", ".join(
-            f"{escape_token(layer.token(int(evidence.rivals[n])))} {share[n]:.1%}" for n in order
-        )
+        names = [escape_token(layer.token(int(evidence.rivals[n]))) for n in order]
+        listed = ", ".join(f"{name} {share[n]:.1%}" for name, n in zip(names, order, strict=True))
         lines.append(
             f"  {found.features.condition()}, a weighted mean of {len(share)} other logits is at "
             f"least its own: {listed}"
@@ -133,11 +132,9 @@ def explanation(found: Scan, t: int) -> list[str]:
         )
     elif isinstance(evidence, Witness):
         point = np.asarray(evidence.point, float)
-        x = (
-            found.features.bias + found.features.gain * point
-            if isinstance(found.features, Ellipsoid)
-            else point
-        )
+        x = point
+        if isinstance(found.features, Ellipsoid):
+            x = found.features.bias + found.features.gain * point
         logits = layer.logits(x)
         rivals = [i for i in np.argsort(-logits) if i != t][:3]
         listed = ", ".join(escape_token(layer.token(int(i))) for i in rivals)

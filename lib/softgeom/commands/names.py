@@ -33,10 +33,8 @@ class Names:
         if len(places) == 1:
             return next(iter(places))
         if len(places) > 1:
-            raise ValueError(
-                f"{option}: classes {sorted(places)[:4]} are all called {name!r:.80}: give "
-                "the number."
-            )
+            which = f"classes {sorted(places)[:4]} are all called {name!r:.80}"
+            raise ValueError(f"{option}: {which}: give the number.")
         if _NUMBER.fullmatch(name) and int(name) < self.layer.classes:
             return int(name)
         raise ValueError(
@@ -59,13 +57,9 @@ class Names:
 
     def read_sets(self, words: Sequence[Any], option: str, *, empty: bool) -> list[list[int]]:
         """Sets of classes: the words, and each line of an ``@FILE``; may one be ``empty``?"""
-        if (
-            len(words) == 1
-            and isinstance(words[0], str)
-            and words[0][:1] == "@"
-            and Path(words[0][1:]).is_file()
-        ):
-            return [self.read(line, option) for line in _lines(words[0], option)]
+        word = words[0] if len(words) == 1 and isinstance(words[0], str) else ""
+        if word[:1] == "@" and Path(word[1:]).is_file():
+            return [self.read(line, option) for line in _lines(word, option)]
         return [[]] if empty and not words else [self.read(words, option)]
 
 

@@ -68,6 +68,16 @@ class ScanOptions(Options, WorkOptions, total=False):
     """All that a scan may be told."""
 
 
+# where a command's option is called otherwise
+_OPTIONS = {"without_bias": "no_bias", "labels_confirmed": "labels_anyway"}
+_OPTIONS |= {"n_jobs": "jobs", "address": "scheduler"}
+
+
+def chosen(options: argparse.Namespace, kind: Any) -> dict[str, Any]:
+    """What a command line says of these options, by the names that they have in a function."""
+    return {name: getattr(options, _OPTIONS.get(name, name)) for name in kind.__annotations__}
+
+
 def question(
     model: Any,
     *,
@@ -112,12 +122,7 @@ def feature_set(
             raise ValueError(
                 f"{name} has no meaning with --features {named}: leave one of them out."
             )
-    if not isinstance(features, str):
-        if not isinstance(features, FeatureSet):
-            raise ValueError(
-                f"features must be one of {', '.join(map(repr, KINDS))}, or a feature set, "
-                f"not a {type(features).__name__}."
-            )
+    if isinstance(features, FeatureSet):
         return features, None
     bound = BOUND if bound is None else bound
     match features:
@@ -136,10 +141,9 @@ def feature_set(
                 "the model has no final normalisation of a known name: use auto, box, ball "
                 "or unbounded."
             )
-    raise ValueError(
-        f"features must be one of {', '.join(map(repr, KINDS))}, or a feature set, "
-        f"not {features!r}."
-    )
+    other = repr(features) if isinstance(features, str) else f"a {type(features).__name__}"
+    kinds = ", ".join(map(repr, KINDS))
+    raise ValueError(f"features must be one of {kinds}, or a feature set, not {other}.")
 
 
 def class_numbers(
@@ -171,118 +175,64 @@ def class_numbers(
 
 def add_model(parser: argparse.ArgumentParser, name: str = "model") -> None:
     """The model and how its layer is found."""
-    parser.add_argument(
-        name,
-        help=(
-            ".npz .onnx .safetensors .gguf .tflite .pkl .pt .bin .traineddata .mdl, "
-            "a model folder, a hub id, or a released model: "
-        )
-        + ", ".join(RELEASED),
-    )
-    layer = parser.add_argument_group("the layer")
-    layer.add_argument(
-        "--weight", help="name of the weight tensor; its sibling bias is taken along"
-    )
-    layer.add_argument(
-        "--bias", help="name of the bias tensor, where it is not the sibling of the weight"
-    )
-    layer.add_argument("--no-bias", action="store_true", help="leave the bias out")
-    layer.add_argument(
-        "--tokens",
-        "--labels",
-        dest="tokens",
-        help="file of class names: one a line, JSON, tokenizer.json, or FILE.py:LIST",
-    )
-    layer.add_argument(
-        "--labels-anyway",
-        action="store_true",
-        help="take names whose number does not fit the classes",
-    )
-    layer.add_argument("--revision", help="branch, tag or commit on the hub")
+    formats = ".npz .onnx .safetensors .gguf .tflite .pkl .pt .bin .traineddata .mdl"
+    others = f"a model folder, a hub id, or a released model: {', '.join(RELEASED)}"
+    parser.add_argument(name, help=f"{formats}, {others}")
+    add = parser.add_argument_group("the layer").add_argument
+    add("--weight", help="name of the weight tensor; its sibling bias is taken along")
+    add("--bias", help="name of the bias tensor, where it is not the sibling of the weight")
+    add("--no-bias", action="store_true", help="leave the bias out")
+    names = "file of class names: one a line, JSON, tokenizer.json, or FILE.py:LIST"
+    add("--tokens", "--labels", dest="tokens", help=names)
+    anyway = "take names whose number does not fit the classes"
+    add("--labels-anyway", action="store_true", help=anyway)
+    add("--revision", help="branch, tag or commit on the hub")
 
 
 def add_features(parser: argparse.ArgumentParser) -> None:
     """Where the layer's inputs lie."""
-    features = parser.add_argument_group("where the layer's inputs lie")
-    features.add_argument(
-        "--features",
-        choices=KINDS,
-        default="box",
-        help=(
-            "auto: what the step before the layer allows (ReLU, Swish, tanh, a normalisation), "
-            "inside the box"
-        ),
-    )
-    features.add_argument(
-        "--bound", type=_positive, help=f"of the box, or radius of the ball (default: {BOUND:g})"
-    )
-    features.add_argument(
-        "--low",
-        type=_number,
-        help="lower bound of the box where it differs, such as -0.2785 after Swish",
-    )
-    features.add_argument(
-        "--after",
-        choices=sorted(AFTER),
-        help="the step before the layer, which a file of tensors does not show: its range",
-    )
-    features.add_argument(
-        "--inputs", type=Path, help=".npy file (n, features): report how far real features reach"
-    )
+    add = parser.add_argument_group("where the layer's inputs lie").add_argument
+    auto = "what the step before the layer allows (ReLU, Swish, tanh, a normalisation)"
+    add("--features", choices=KINDS, default="box", help=f"auto: {auto}, inside the box")
+    bound = f"of the box, or radius of the ball (default: {BOUND:g})"
+    add("--bound", type=_positive, help=bound)
+    low = "lower bound of the box where it differs, such as -0.2785 after Swish"
+    add("--low", type=_number, help=low)
+    after = "the step before the layer, which a file of tensors does not show: its range"
+    add("--after", choices=sorted(AFTER), help=after)
+    reach = ".npy file (n, features): report how far real features reach"
+    add("--inputs", type=Path, help=reach)
 
 
 def add_classes(parser: argparse.ArgumentParser) -> None:
     """Which classes are asked about; all others stay rivals."""
     asked = parser.add_argument_group("which classes (all others stay rivals)")
     asked.add_argument("--classes", help="numbers and ranges, such as 0-99,7340")
-    asked.add_argument(
-        "--script", help="tokens written in this script alone, such as CYRILLIC or HAN"
-    )
+    script = "tokens written in this script alone, such as CYRILLIC or HAN"
+    asked.add_argument("--script", help=script)
 
 
 def add_work(parser: argparse.ArgumentParser) -> None:
     """How the work is done."""
-    work = parser.add_argument_group("how the work is done")
-    work.add_argument("--jobs", type=count, default=1, help="parallel workers (default: 1)")
-    work.add_argument(
-        "--block",
-        type=count,
-        default=1024,
-        help="classes that a worker takes at a time: fewer need less memory (default: 1024)",
-    )
-    work.add_argument(
-        "--backend", choices=["loky", "dask", "threading"], help="how workers run (default: loky)"
-    )
-    work.add_argument("--scheduler", help="address of a Dask scheduler")
-    work.add_argument(
-        "--device", help="PyTorch device of the search, such as cuda (default: none, NumPy)"
-    )
-    work.add_argument("--seed", type=seed, default=0, help="seed of every random choice")
+    add = parser.add_argument_group("how the work is done").add_argument
+    add("--jobs", type=count, default=1, help="parallel workers (default: 1)")
+    block = "classes that a worker takes at a time: fewer need less memory (default: 1024)"
+    add("--block", type=count, default=1024, help=block)
+    backends = ["loky", "dask", "threading"]
+    add("--backend", choices=backends, help="how workers run (default: loky)")
+    add("--scheduler", help="address of a Dask scheduler")
+    add("--device", help="PyTorch device of the search, such as cuda (default: none, NumPy)")
+    add("--seed", type=seed, default=0, help="seed of every random choice")
 
 
 def read_work(options: argparse.Namespace) -> dict[str, Any]:
     """How the work is done, as `scan` takes it."""
-    return {
-        "seed": options.seed,
-        "block": options.block,
-        "n_jobs": options.jobs,
-        "backend": options.backend,
-        "address": options.scheduler,
-        "device": options.device,
-    }
+    return chosen(options, WorkOptions)
 
 
-def read_head(options: argparse.Namespace, model: str | None = None) -> Head:
+def read_head(options: argparse.Namespace) -> Head:
     """The layer that the options name."""
-    return load_head(
-        options.model if model is None else model,
-        weight=options.weight,
-        bias=options.bias,
-        tokens=options.tokens,
-        revision=options.revision,
-        without_bias=options.no_bias,
-        labels_confirmed=options.labels_anyway,
-    )
+    return load_head(options.model, **chosen(options, LayerOptions))
 
 
 def read_features(options: argparse.Namespace, head: Head) -> tuple[FeatureSet, str | None]:
@@ -325,37 +275,25 @@ def parse_classes(text: str, classes: int) -> np.ndarray:
 def read_inputs(path: Path, dimension: int) -> dict[str, float]:
     """Extremes of features (n, d) in an .npy file, read in pieces; ValueError unless they fit."""
     try:
-        with (
-            np.errstate(over="ignore"),
-            warnings.catch_warnings(),
-        ):  # a header may claim more rows than there are numbers for
+        # a header may claim more rows than there are numbers for
+        with np.errstate(over="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             X = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError, tokenize.TokenError) as error:
         raise ValueError(f"--inputs {path} is not an .npy file ({error}).") from error
-    if (
-        not isinstance(X, np.ndarray)
-        or X.ndim < 2
-        or X.shape[-1] != dimension
-        or X.dtype.kind != "f"
-        or not X.size
-    ):
+    real = isinstance(X, np.ndarray) and X.dtype.kind == "f" and X.size
+    if not real or X.ndim < 2 or X.shape[-1] != dimension:
         raise ValueError(f"--inputs {path} must hold real features (n, {dimension}).")
     X = X.reshape(-1, dimension)
-    lows, highs, norms = [], [], []
+    parts = []
     for start in range(0, len(X), 65_536):
         part = np.asarray(X[start : start + 65_536], dtype=float)
         if not np.isfinite(part).all():
             raise ValueError(f"--inputs {path} has a NaN or infinite entry.")
-        lows.append(part.min())
-        highs.append(part.max())
-        norms.append(np.linalg.norm(part, axis=1).max())
-    return {
-        "rows": len(X),
-        "lowest": float(min(lows)),
-        "highest": float(max(highs)),
-        "longest": float(max(norms)),
-    }
+        parts.append((part.min(), part.max(), np.linalg.norm(part, axis=1).max()))
+    lows, highs, norms = zip(*parts, strict=True)
+    reach = {"lowest": min(lows), "highest": max(highs), "longest": max(norms)}
+    return {"rows": len(X), **{name: float(value) for name, value in reach.items()}}
 
 
 def _number(text: str) -> float:

@@ -32,31 +32,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     asked.add_model(parser)
     asked.add_features(parser)
     asked.add_work(parser)
-    parser.add_argument(
-        "--out",
-        type=Path,
-        required=True,
-        help="new file: .onnx from an ONNX model, .npz or .safetensors (the layer) from any",
-    )
-    parser.add_argument(
-        "--results", help="folder of a finished scan of this model, instead of scanning now"
-    )
-    parser.add_argument(
-        "--longest",
-        type=float,
-        help="features have at most this norm: rounding then proves more classes safe to cut",
-    )
-    parser.add_argument(
-        "--close-too",
-        action="store_true",
-        help="also cut classes that trail by less than float32 rounding",
-    )
+    add = parser.add_argument
+    new = "new file: .onnx from an ONNX model, .npz or .safetensors (the layer) from any"
+    add("--out", type=Path, required=True, help=new)
+    add("--results", help="folder of a finished scan of this model, instead of scanning now")
+    longest = "features have at most this norm: rounding then proves more classes safe to cut"
+    add("--longest", type=float, help=longest)
+    close = "also cut classes that trail by less than float32 rounding"
+    add("--close-too", action="store_true", help=close)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Scan or read the scan, cut, write, tell."""
-    _check_out(options.out, str(options.model))
+    check_out(options.out, str(options.model))
     head = asked.read_head(options)
     chosen = cut(_scan(options, head), longest=options.longest, close_too=options.close_too)
     if not len(chosen.dropped):
@@ -110,7 +99,7 @@ def prune_model(
     (3, [3])
     """
     if out is not None:
-        _check_out(Path(out), str(model))
+        check_out(Path(out), str(model))
     given: dict[str, Any] = dict(options)
     work = {k: given.pop(k) for k in asked.WorkOptions.__annotations__ if k in given}
     head, where, _ = asked.question(model, **given)
@@ -129,20 +118,26 @@ def prune_model(
     return pruned(head.layer, chosen.kept), chosen
 
 
-def _check_out(out: Path, model: str) -> None:
+def check_out(out: Path, model: str) -> Path | None:
+    """The graph that a new ONNX file is made from; None for a file of the layer alone. ValueError
+    if the file exists, is of another format, or there is no graph.
+    """
     if out.exists():
         raise ValueError(f"--out {out} exists: name a new file.")
     if out.suffix not in {".npz", ".onnx", ".safetensors"}:
         raise ValueError(f"--out {out}: write .onnx, .npz or .safetensors.")
-    source = model_file(model)
-    if out.suffix == ".onnx" and (source is None or source.suffix != ".onnx"):
+    if out.suffix != ".onnx":
+        return None
+    there = Path(model).exists() or model not in RELEASED
+    file = Path(model) if there else RELEASED[model].fetch()[0]
+    if not file.is_file() or file.suffix != ".onnx":
         raise ValueError(f"{model} is not an ONNX model: write .safetensors.")
+    return file
 
 
 def _write(out: Path, head: Head, chosen: Cut, model: str, weight: str | None) -> None:
-    layer, source = pruned(head.layer, chosen.kept), model_file(model)
-    if out.suffix == ".onnx":
-        assert source is not None
+    layer, source = pruned(head.layer, chosen.kept), check_out(out, model)
+    if source is not None:
         write_onnx(source, out, layer, weight)
     else:
         write_layer(layer, out, {"pruned_from": model})
@@ -153,34 +148,19 @@ def _write(out: Path, head: Head, chosen: Cut, model: str, weight: str | None) -
     write_text(out.with_suffix(out.suffix + ".classes.json"), json.dumps(listing, indent=0) + "\n")
 
 
-def model_file(model: str) -> Path | None:
-    """The local file behind a model's name; None for a folder or a model on the hub."""
-    if Path(model).is_file():
-        return Path(model)
-    return RELEASED[model].fetch()[0] if model in RELEASED else None
-
-
 def _scan(options: argparse.Namespace, head: Head) -> Scan:
-    folder = (
-        Path(options.results)
-        if options.results
-        else folder_for(None, str(options.model), head.layer)
-    )
+    named = Path(options.results) if options.results else None
+    folder = named or folder_for(None, str(options.model), head.layer)
     if options.results or (folder / EVIDENCE).is_file():
         found = load_scan(folder, head.layer)
-        features, _ = asked.read_features(options, head)
+        features = asked.read_features(options, head)[0]
         if options.results or found.features.describe() == features.describe():
             found.verify()
             return found
-    features, _ = asked.read_features(options, head)
+    features = asked.read_features(options, head)[0]
+    work: Any = {**asked.read_work(options), "checkpoint": folder / "blocks", "progress": True}
     with alone(folder):
-        found = scan(
-            head.layer,
-            features=features,
-            **asked.read_work(options),
-            checkpoint=folder / "blocks",
-            progress=True,
-        )
+        found = scan(head.layer, features=features, **work)
     found.verify()
     return found
 

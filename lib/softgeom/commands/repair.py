@@ -18,22 +18,17 @@ from softgeom.checkpoints import Head, load_head
 from softgeom.checkpoints.rewriting import write_layer, write_onnx
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
-from softgeom.commands.prune import model_file
+from softgeom.commands.prune import check_out
 from softgeom.layer import SoftmaxLayer
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     asked.add_model(parser)
-    parser.add_argument(
-        "--method", choices=["bias", "unit-norm"], default="bias", help="default: bias"
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        required=True,
-        help="new file: .onnx from an ONNX model with a bias, .npz or .safetensors from any",
-    )
+    methods = ["bias", "unit-norm"]
+    parser.add_argument("--method", choices=methods, default="bias", help="default: bias")
+    new = "new file: .onnx from an ONNX model with a bias, .npz or .safetensors from any"
+    parser.add_argument("--out", type=Path, required=True, help=new)
     parser.set_defaults(run=run)
 
 
@@ -88,17 +83,11 @@ def _repaired(layer: SoftmaxLayer, method: Literal["bias", "unit-norm"]) -> Soft
 def _write(
     out: Path, layer: SoftmaxLayer, head: Head, model: str, method: str, weight: str | None
 ) -> None:
-    if out.exists():
-        raise ValueError(f"--out {out} exists: name a new file.")
-    if out.suffix == ".onnx":
-        source = model_file(model)
-        if source is None or source.suffix != ".onnx":
-            raise ValueError(f"{model} is not an ONNX model: write .safetensors.")
-        if layer.b is None and head.layer.b is not None:
-            zeros = np.zeros(layer.classes, layer.W.dtype)
-            layer = SoftmaxLayer(layer.W, zeros, layer.tokens)
-        write_onnx(source, out, layer, weight)
-    elif out.suffix in {".npz", ".safetensors"}:
+    source = check_out(out, model)
+    if source is None:
         write_layer(layer, out, {"repaired_from": model, "method": method})
-    else:
-        raise ValueError(f"--out {out}: write .onnx, .npz or .safetensors.")
+        return
+    if layer.b is None and head.layer.b is not None:
+        zeros = np.zeros(layer.classes, layer.W.dtype)
+        layer = SoftmaxLayer(layer.W, zeros, layer.tokens)
+    write_onnx(source, out, layer, weight)

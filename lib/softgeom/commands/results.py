@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,16 @@ from softgeom.bottleneck.certifying.evidence_file import fingerprint
 from softgeom.bottleneck.certifying.folder import EVIDENCE, SUMMARY, write_folder
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.checkpoints import Head
+from softgeom.checkpoints.folder import parse_json
 from softgeom.layer import SoftmaxLayer
+from softgeom.writing import alone
 
 _DEFAULT = Path("scans")
 
 
 def folder_for(out: str | None, model: str, layer: SoftmaxLayer) -> Path:
     """The folder for a layer's results: the one that was asked for, else one named after the model
-    and its fingerprint. ValueError if that is a file, or holds the results of another layer.
+    and its fingerprint. ValueError if that is a file, or holds another layer's results.
     """
     key = fingerprint(layer)
     if out is None:
@@ -43,12 +46,7 @@ def folder_for(out: str | None, model: str, layer: SoftmaxLayer) -> Path:
 
 def read_summary(folder: Path) -> dict[str, Any]:
     """``summary.json`` of a folder of results; ValueError when it is none."""
-    try:
-        content = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{folder / SUMMARY} is not a valid summary of a scan ({error})."
-        ) from error
+    content = parse_json((folder / SUMMARY).read_bytes(), str(folder / SUMMARY))
     if not isinstance(content, dict):
         raise ValueError(f"{folder / SUMMARY} is not a summary of a scan.")
     return content
@@ -59,14 +57,30 @@ def load_scan(folder: Path, layer: SoftmaxLayer) -> Scan:
     return Scan.load(folder / EVIDENCE, layer)
 
 
-def summarise(
-    found: Scan,
+def scan_into(
+    out: str | Path | None,
     head: Head,
     model: str,
-    *,
     why: str | None,
-    seed: int,
-    inputs: dict[str, float] | None,
+    decide: Callable[[Path], Scan],
+    *,
+    seed: int = 0,
+    inputs: dict[str, float] | None = None,
+) -> tuple[Scan, dict[str, Any], Path]:
+    """What ``decide``, given a folder for finished blocks, finds of a layer, written into the
+    folder of its results, which nobody else writes to; with its summary, and the folder.
+    """
+    named = None if out is None else os.fspath(out)
+    folder = folder_for(named, model, head.layer)
+    with alone(folder):
+        folder_for(named, model, head.layer)  # somebody may have just finished
+        found = decide(folder / "blocks")
+        summary = summarise(found, head, model, why=why, seed=seed, inputs=inputs)
+        return write_results(folder, found, summary), summary, folder
+
+
+def summarise(
+    found: Scan, head: Head, model: str, *, why: str | None, seed: int, inputs: Any
 ) -> dict[str, Any]:
     """What ``summary.json`` holds."""
     layer = head.layer
@@ -96,12 +110,10 @@ def summarise(
 
 def write_results(folder: Path, found: Scan, summary: dict[str, Any]) -> Scan:
     """Check the scan and write it with a page to look at; the scan as it was written."""
+    size = f"{summary['classes']:,} classes over {summary['features']} features"
+    because = f": {summary['feature_set_because']}" if summary["feature_set_because"] else ""
     facts = [
-        (
-            f"{summary['classes']:,} classes over {summary['features']} features, "
-            f"{summary['feature_set']}"
-        )
-        + (f": {summary['feature_set_because']}." if summary["feature_set_because"] else "."),
+        f"{size}, {summary['feature_set']}{because}.",
         *(f"{note[:1].upper()}{note[1:]}." for note in summary["notes"]),
         f"To check every proof without a solver: softgeom verify {folder} {summary['model']}",
     ]

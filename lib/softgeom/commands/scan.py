@@ -16,9 +16,9 @@ import os
 import re
 import sys
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from softgeom.bottleneck.certifying.evidence_file import text_size
 from softgeom.bottleneck.scan_result import Scan
@@ -29,10 +29,8 @@ from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
 from softgeom.commands.explain import find_class
-from softgeom.commands.results import EVIDENCE, folder_for, summarise, write_results
+from softgeom.commands.results import EVIDENCE, folder_for, scan_into
 from softgeom.layer import FeatureSet
-from softgeom.parallel import Backend
-from softgeom.writing import alone
 
 # classes that can never win are named on the terminal up to here; verdicts.csv has them all
 _EXAMPLES = 20
@@ -45,35 +43,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     asked.add_features(parser)
     asked.add_classes(parser)
     asked.add_work(parser)
-    parser.add_argument(
-        "--exact",
-        metavar="CLASS",
-        action="append",
-        default=[],
-        help=(
-            "store exact rational weights for this class (token or number; may be repeated), if "
-            "it can never win"
-        ),
-    )
-    parser.add_argument(
-        "--wider",
-        action="store_true",
-        help=(
-            "ask whether unargmaxable classes are so whatever the features, also where there are "
-            "more than 1,000"
-        ),
-    )
-    parser.add_argument("--out", help="folder for the results (default: scans/NAME-FINGERPRINT)")
-    parser.add_argument(
-        "--fail-on",
-        metavar="VERDICT[=N]",
-        help="exit with 4 when more than N classes have this verdict, such as unargmaxable=0",
-    )
-    parser.add_argument(
-        "--expected",
-        type=Path,
-        help="file of classes (tokens or numbers, one a line) that --fail-on does not count",
-    )
+    add = parser.add_argument
+    exact = "store exact rational weights for this class (token or number; may be repeated)"
+    never = f"{exact}, if it can never win"
+    add("--exact", metavar="CLASS", action="append", default=[], help=never)
+    wider = "ask whether unargmaxable classes are so whatever the features"
+    add("--wider", action="store_true", help=f"{wider}, also where there are more than 1,000")
+    add("--out", help="folder for the results (default: scans/NAME-FINGERPRINT)")
+    fail = "exit with 4 when more than N classes have this verdict, such as unargmaxable=0"
+    add("--fail-on", metavar="VERDICT[=N]", help=fail)
+    listed = "file of classes (tokens or numbers, one a line) that --fail-on does not count"
+    add("--expected", type=Path, help=listed)
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     parser.set_defaults(run=run)
@@ -91,28 +71,19 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(
             f"--exact asks for class {missing[0]}, which --classes or --script leaves out."
         )
-    folder = folder_for(options.out, str(options.model), head.layer)
+    # a folder that cannot be taken is refused before anything is said
+    folder_for(options.out, model := str(options.model), head.layer)
     quiet = options.quiet or options.json
     if not quiet:
         _introduce(options, head, features.describe(), why, inputs)
     started = time.perf_counter()
-    with alone(folder):
-        folder_for(options.out, str(options.model), head.layer)  # somebody may have just finished
-        found = scan(
-            head.layer,
-            classes,
-            features=features,
-            **asked.read_work(options),
-            checkpoint=folder / "blocks",
-            progress=not options.quiet,
-        )
-        found = found.with_exact_weights(exact) if exact else found
-        work = asked.read_work(options)
-        found = widen(found, asked.wider_sets(head), every=options.wider, **work)
-        summary = summarise(
-            found, head, str(options.model), why=why, seed=options.seed, inputs=inputs
-        )
-        found = write_results(folder, found, summary)
+
+    def decide(blocks: Path) -> Scan:
+        how: Any = {"wider": options.wider, "checkpoint": blocks, "progress": not options.quiet}
+        return decided(head, features, classes, exact, **how, **asked.read_work(options))
+
+    told: Any = {"seed": options.seed, "inputs": inputs}
+    found, summary, folder = scan_into(options.out, head, model, why, decide, **told)
     seconds = time.perf_counter() - started
     options.folder = folder
     if options.json:
@@ -121,25 +92,17 @@ def run(options: argparse.Namespace) -> int:
         _tell(found, folder, seconds)
         for t in exact:
             weights = found.evidence(t).weights  # type: ignore[union-attr]
-            print(
-                f"class {t}: {len(weights)} exact weights, {text_size(weights):,} bytes of "
-                f"{EVIDENCE}"
-            )
+            size = f"{text_size(weights):,} bytes of {EVIDENCE}"
+            print(f"class {t}: {len(weights)} exact weights, {size}")
     if limit is not None and (count := _counted(found, limit[0], expected)) > limit[1]:
-        print(
-            f"softgeom: {count} classes are {limit[0]} and not expected; {limit[1]} are allowed.",
-            file=sys.stderr,
-        )
+        over = f"{count} classes are {limit[0]} and not expected; {limit[1]} are allowed."
+        print(f"softgeom: {over}", file=sys.stderr)
         return TOO_MANY
     return UNDECIDED if found.counts["undecided"] else DONE
 
 
 def _introduce(
-    options: argparse.Namespace,
-    head: Head,
-    described: str,
-    why: str | None,
-    inputs: dict[str, float] | None,
+    options: argparse.Namespace, head: Head, described: str, why: str | None, inputs: Any
 ) -> None:
     layer = head.layer
     bias = "no bias" if layer.b is None else "with bias"
@@ -149,12 +112,11 @@ def _introduce(
     )
     for note in head.notes:
         print(f"  {note}")
+    smaller, because = head.feature_set()
     if why:
         print(f"  {why}")
-    elif (suggestion := head.feature_set())[
-        0
-    ].describe() != described and options.features == "box":
-        print(f"  --features auto would use a smaller set: {suggestion[1]}")
+    elif options.features == "box" and smaller.describe() != described:
+        print(f"  --features auto would use a smaller set: {because}")
     if inputs:
         print(
             f"  {inputs['rows']:,} real features reach from {inputs['lowest']:.4g} to "
@@ -169,16 +131,13 @@ def _tell(found: Scan, folder: Path, seconds: float) -> None:
         print(f"never an output: {_examples(found)}")
         for part in found.wider:
             print(f"  {len(part):,} of these {part.features.condition()}")
-    claimed = (
-        "every verdict" if not found.counts["undecided"] else "every verdict but the undecided"
-    )
+    claimed = "every verdict but the undecided" if found.counts["undecided"] else "every verdict"
     print(f"{claimed} proven and re-checked in {seconds:.1f} s; written to {folder}")
 
 
 def _examples(found: Scan) -> str:
-    lost = [
-        found.layer.token(f.index) for f in found.findings if f.evidence.verdict == "unargmaxable"
-    ]
+    captives = (f.index for f in found.findings if f.evidence.verdict == "unargmaxable")
+    lost = [found.layer.token(t) for t in captives]
     shown = [escape_token(token) if token.strip() else repr(token) for token in lost[:_EXAMPLES]]
     return " ".join(shown) + (" ..." if len(lost) > _EXAMPLES else "")
 
@@ -212,34 +171,39 @@ def _counted(found: Scan, verdict: str, expected: set[str]) -> int:
     return sum(not expected & names[t] for t in lost)
 
 
+def decided(
+    head: Head,
+    features: FeatureSet,
+    classes: Any,
+    exact: Sequence[int],
+    *,
+    wider: bool,
+    verdicts_only: bool = False,
+    without: Collection[str] = (),
+    checkpoint: str | Path | None = None,
+    progress: bool = False,
+    **work: Unpack[asked.WorkOptions],
+) -> Scan:
+    """The scan, with rational weights for the classes ``exact``, and what holds over wider sets."""
+    how: Any = {"verdicts_only": verdicts_only, "without": without, "progress": progress}
+    found = scan(head.layer, classes, features=features, checkpoint=checkpoint, **how, **work)
+    found = found.with_exact_weights(exact) if exact else found
+    return widen(found, asked.wider_sets(head), every=wider, **work)
+
+
 def scan_model(
     model: Any,
     classes: Any = None,
     *,
-    features: str | FeatureSet = "box",
-    bound: float | None = None,
-    low: float | None = None,
-    after: str | None = None,
     script: str | None = None,
     exact: Iterable[int | str] = (),
     wider: bool = False,
     out: str | Path | None = None,
-    weight: str | None = None,
-    bias: Any = None,
-    tokens: Any = None,
-    revision: str | None = None,
-    without_bias: bool = False,
-    labels_confirmed: bool = False,
-    seed: int = 0,
-    block: int = 1024,
-    n_jobs: int = 1,
-    backend: Backend | None = None,
-    address: str | None = None,
-    device: str | None = None,
     checkpoint: str | Path | None = None,
     verdicts_only: bool = False,
     without: Collection[str] = (),
     progress: bool = False,
+    **options: Unpack[asked.ScanOptions],
 ) -> Scan:
     """Which outputs can never be the answer, for anything that has a softmax layer.
 
@@ -283,48 +247,18 @@ def scan_model(
     >>> found[3].verdict, found.counts["unargmaxable"]
     ('unargmaxable', 1)
     """
-    head, where, why = asked.question(
-        model,
-        features=features,
-        bound=bound,
-        low=low,
-        after=after,
-        weight=weight,
-        bias=bias,
-        tokens=tokens,
-        revision=revision,
-        without_bias=without_bias,
-        labels_confirmed=labels_confirmed,
-    )
+    given: Any = dict(options)
+    work = {name: given.pop(name) for name in asked.WorkOptions.__annotations__ if name in given}
+    head, where, why = asked.question(model, **given)
     chosen = asked.class_numbers(head.layer, classes, script)
     numbers = [find_class(head.layer, c) if isinstance(c, str) else int(c) for c in exact]
+    how: Any = {"wider": wider, "verdicts_only": verdicts_only, "without": without, **work}
 
-    def decide(kept: str | Path | None) -> Scan:
-        found = scan(
-            head.layer,
-            chosen,
-            features=where,
-            seed=seed,
-            block=block,
-            n_jobs=n_jobs,
-            backend=backend,
-            address=address,
-            device=device,
-            checkpoint=kept,
-            verdicts_only=verdicts_only,
-            without=without,
-            progress=progress,
-        )
-        found = found.with_exact_weights(numbers) if numbers else found
-        work: Any = {"seed": seed, "n_jobs": n_jobs, "backend": backend, "address": address}
-        return widen(found, asked.wider_sets(head), every=wider, **work, device=device)
+    def decide(blocks: str | Path | None) -> Scan:
+        kept = blocks if checkpoint is None else checkpoint
+        return decided(head, where, chosen, numbers, checkpoint=kept, progress=progress, **how)
 
     if out is None:
-        return decide(checkpoint)
+        return decide(None)
     name = str(model) if isinstance(model, str | os.PathLike) else head.source.name
-    folder = folder_for(os.fspath(out), name, head.layer)
-    with alone(folder):
-        folder_for(os.fspath(out), name, head.layer)  # somebody may have just finished
-        found = decide(folder / "blocks" if checkpoint is None else checkpoint)
-        summary = summarise(found, head, name, why=why, seed=seed, inputs=None)
-        return write_results(folder, found, summary)
+    return scan_into(out, head, name, why, decide, seed=work.get("seed", 0))[0]

@@ -17,35 +17,24 @@ from typing import Any, Unpack
 import pandas as pd
 
 from softgeom.bottleneck.scan_result import Scan
-from softgeom.bottleneck.scanner import scan
-from softgeom.bottleneck.widening import widen
+from softgeom.checkpoints import Head
 from softgeom.checkpoints.folder import holds_model
 from softgeom.checkpoints.formats import FORMATS
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, explain, one_line
-from softgeom.commands.results import folder_for, summarise, write_results
+from softgeom.commands.results import scan_into
+from softgeom.commands.scan import decided
 from softgeom.layer import FeatureSet, Unbounded
-from softgeom.writing import alone
 
-_COUNTS = (
-    "classes",
-    "features",
-    "argmaxable",
-    "tied",
-    "unargmaxable",
-    "undecided",
-    "unconditionally",
+_COUNTS = set(
+    "classes features argmaxable tied unargmaxable undecided unconditionally".split()
 )  # whole, also in a column with gaps
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument(
-        "models",
-        nargs="+",
-        metavar="LIST",
-        help="files, folders, hub ids or released models, or .txt files with one a line",
-    )
+    models = "files, folders, hub ids or released models, or .txt files with one a line"
+    parser.add_argument("models", nargs="+", metavar="LIST", help=models)
     asked.add_features(parser)
     asked.add_work(parser)
     parser.add_argument("--json", action="store_true", help="print as JSON")
@@ -54,12 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Scan each; a model that cannot be read is a row that says why."""
-    sets = {
-        "features": options.features,
-        "bound": options.bound,
-        "low": options.low,
-        "after": options.after,
-    }
+    sets = {name: getattr(options, name) for name in ("features", "bound", "low", "after")}
     rows, worst = _surveyed(listed(options.models), sets, asked.read_work(options), progress=True)
     if options.json:
         print(json.dumps(rows))
@@ -117,34 +101,24 @@ def _surveyed(
         started = time.process_time()
         try:
             head, features, why = asked.question(model, **sets)
-            folder = folder_for(None, model, head.layer)
-            with alone(folder):
-                found = scan(
-                    head.layer,
-                    features=features,
-                    **work,
-                    checkpoint=folder / "blocks",
-                    progress=progress,
-                )
-                found = widen(found, asked.wider_sets(head), every=False, **work)
-                seed = work.get("seed", 0)
-                summary = summarise(found, head, model, why=why, seed=seed, inputs=None)
-                found = write_results(folder, found, summary)
+            how: Any = {"wider": False, "progress": progress, **work}
+
+            def decide(blocks: Path, head: Head = head, how: Any = how, x: Any = features) -> Scan:
+                return decided(head, x, None, (), checkpoint=blocks, **how)
+
+            seed = work.get("seed", 0)
+            found, _, folder = scan_into(None, head, model, why, decide, seed=seed)
             row = {
+                "model": one_line(model),
                 "classes": head.layer.classes,
                 "features": head.layer.dimension,
                 **found.counts,
                 "unconditionally": _unconditionally(found),
                 "set": features.describe(),
+                "seconds": round(time.process_time() - started, 1),
+                "folder": str(folder),
             }
-            rows.append(
-                {
-                    "model": one_line(model),
-                    **row,
-                    "seconds": round(time.process_time() - started, 1),
-                    "folder": str(folder),
-                }
-            )
+            rows.append(row)
         except Exception as error:
             sentence, code = explain(error)
             worst = max(worst, code)
@@ -169,14 +143,12 @@ def _within(folder: Path) -> list[str]:
     for path in sorted(folder.iterdir()):
         if path.is_dir() and not path.is_symlink():
             found += _within(path)
-        elif path.is_file() and path.suffix in FORMATS and _may_be_one(path):
+            continue
+        # of JSON files most are configurations
+        model = path.suffix in FORMATS and (path.suffix != ".json" or path.name == "model.json")
+        if model and path.is_file():
             found.append(str(path))
     return found
-
-
-def _may_be_one(path: Path) -> bool:
-    """Of JSON files most are configurations."""
-    return path.suffix != ".json" or path.name == "model.json"
 
 
 def listed(entries: Sequence[str]) -> list[str]:
@@ -187,10 +159,8 @@ def listed(entries: Sequence[str]) -> list[str]:
     for entry in entries:
         if Path(entry).is_dir():
             if not (inside := _within(Path(entry))):
-                raise ValueError(
-                    f"{entry} holds no model, nor does a folder in it: looked for "
-                    f"{', '.join(FORMATS)}."
-                )
+                looked = f"looked for {', '.join(FORMATS)}."
+                raise ValueError(f"{entry} holds no model, nor does a folder in it: {looked}")
             models += inside
             continue
         if not entry.endswith(".txt"):

@@ -16,6 +16,7 @@ from softgeom.bottleneck.scanner import scan
 from softgeom.checkpoints import load_head
 from softgeom.commands import ceiling
 from softgeom.commands import options as asked
+from softgeom.commands.answer_lines import listed
 from softgeom.commands.answers_folder import ANSWERS, verify_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.commands.results import load_scan
@@ -36,10 +37,8 @@ def run(options: argparse.Namespace) -> int:
         found, counts = verify_answers(options.folder, layer)
         asked_about = f"experts in the top {found.k}" if isinstance(found, Router) else "orders"
         print(f"layer {fingerprint(found.layer)}; {found.features.describe()}; {asked_about}")
-        print(
-            f"{sum(counts.values()) - counts['undecided']:,} answers re-checked without a "
-            f"solver: {_listed(counts)}"
-        )
+        proven = sum(counts.values()) - counts["undecided"]
+        print(f"{proven:,} answers re-checked without a solver: {listed(counts)}")
         return UNDECIDED if counts["undecided"] else DONE
     if (options.folder / ceiling.CEILINGS).is_file():
         bounds = ceiling.verify(options.folder, layer)
@@ -51,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     proven = report.scanned - report.counts["undecided"]
     share = "" if report.scanned == report.classes else f" of a layer of {report.classes:,} classes"
     print(f"layer {report.fingerprint}; {report.features}")
-    print(f"{proven:,} verdicts re-checked without a solver{share}: {_listed(report.counts)}")
+    print(f"{proven:,} verdicts re-checked without a solver{share}: {listed(report.counts)}")
     for condition, count in report.wider.items():
         print(f"{count:,} of them unargmaxable {condition}, re-checked too")
     if report.unchecked:
@@ -91,11 +90,5 @@ def _try_again(folder: Path, layer: SoftmaxLayer, report: Report) -> None:
         features = load_parts(folder / EVIDENCE, layer)[0][0]
         for f in scan(layer, list(report.undecided), features=features).findings:
             if not isinstance(f.evidence, Unknown):
-                raise ValueError(
-                    f"Class {f.index} ({layer.token(f.index)}) is filed as undecided, but is "
-                    f"{f.evidence.verdict}: scan again."
-                )
-
-
-def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items())
+                filed = f"Class {f.index} ({layer.token(f.index)}) is filed as undecided"
+                raise ValueError(f"{filed}, but is {f.evidence.verdict}: scan again.")
