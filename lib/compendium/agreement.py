@@ -153,9 +153,6 @@ def places(pages: Mapping[Path, str] | None = None) -> Iterator[Place]:
         yield Place(path.relative_to(top).as_posix(), "", _prose(path))
     for claim in claims.load().values():
         yield Place(f"claims, {claim.id}", "", f"{claim.statement} {claim.rule.why}")
-    article = top / "lib" / "compendium" / "pages" / "article.py"
-    if article.is_file():
-        yield Place("the article", "", " ".join(article.read_text(encoding="utf-8").split()))
     for run in _runs():
         where = f"results/{run.profile}/{run.name}"
         for key, value in run.record["values"].items():

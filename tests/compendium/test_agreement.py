@@ -51,14 +51,12 @@ def whole(compendium):
     """A compendium in which every place agrees; returns a function that plants text by place."""
     (compendium / "claims").mkdir()
     (compendium / "docs" / "gallery").mkdir(parents=True)
-    (compendium / "lib/compendium/pages").mkdir(parents=True)
     files = {
         "claims/001.yaml": CLAIMS,
         "data/reference/quantities.yaml": QUANTITIES,
         "README.md": "7 of 40 outputs of one model; <!-- value: x -->70%<!-- /value --> are read",
         "docs/trust.md": "It loses 7 outputs of one model.",
         "docs/gallery/001.md": "7 of 40 outputs of one model",
-        "lib/compendium/pages/article.py": "'It loses 7 outputs of one model'",
         "notebooks/10_demo.ipynb": _notebook("# Demo: 7 of 40 outputs of one model"),
         "notebooks/11_other.ipynb": _notebook("# Other"),
     }
@@ -122,7 +120,6 @@ def test_where_all_places_agree_nothing_is_found(whole):
         ("docs/trust.md", "It loses 6 outputs of one model.", "docs/trust.md says 6"),
         ("docs/new.md", "It loses 5 outputs of one model.", "docs/new.md says 5"),
         ("docs/gallery/001.md", "77 of 40 outputs of one model", "docs/gallery/001.md says 77"),
-        ("lib/compendium/pages/article.py", "'loses 4 outputs of one model'", "the article says 4"),
         ("notebooks/11_other.ipynb", _notebook("3 of 40 outputs"), "11_other.ipynb says 3"),
         ("notebooks/lessons/1.ipynb", _notebook("2 of 40 outputs"), "lessons/1.ipynb says 2"),
         ("claims/001.yaml", CLAIMS.replace("Because 7 of", "Because 6 of"), "001-a says 6"),
@@ -159,7 +156,7 @@ def test_what_a_profile_says_is_compared_with_its_own_value(whole):
     # pages show the larger run from now on
     assert any("README.md says 7" in fault for fault in agreement.faults())
     assert not any(fault.startswith("results/") for fault in agreement.faults())
-    pages = ("README.md", "docs/trust.md", "docs/gallery/001.md", "lib/compendium/pages/article.py")
+    pages = ("README.md", "docs/trust.md", "docs/gallery/001.md")
     texts = {page: "9 of 40 outputs of one model" for page in pages}
     texts["README.md"] = "7 of 40 outputs of one model (profile `default`)"
     texts["notebooks/10_demo.ipynb"] = _notebook("# Demo")

@@ -1,330 +1,241 @@
-"""The explorable article "One softmax, four places": one HTML file that needs no kernel, no network
+"""The story "A letter that a machine can never say": one HTML file that needs no kernel, no network
 and no other file.
 
-Each step asks before it tells: a number or a word is guessed, then the answer, its figure and the
-verdict of the claim behind it appear. All numbers are taken from the records when the page is
-built; the live figures are the explorers' own pages, set into it.
+Its words are those of `report/story/story.html`, where each number is a place to fill:
+`{{18_reachable_vocabulary/outputs_ppocr-v6|,}}` a recorded value, `{{001-prevention:before}}` a
+claim's evidence, `{{13_random_layers/prevention:as drawn:unargmaxable}}` the cell of a recorded
+table in the row that holds the key, each with a format; `{{figure:wall}}` is drawn here, and
+`{{source:NOTEBOOK|CLAIM}}` links where the numbers come from. All of it are committed results.
 """
 
 from __future__ import annotations
 
+import csv
 import html
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from compendium.book import load_table
-from compendium.findings import Finding
-from softgeom import explorers
+from compendium import claims, paths
+from compendium.pages import story_figures
+from compendium.runs import committed
+from softgeom.bottleneck.verdict_table import unescape_token, up
 from softgeom.explorers.document import document
-from softgeom.margins import scalar
 
-TITLE = "One softmax, four places"
+TITLE = "A letter that a machine can never say"
+READER = "PP-OCRv6 small recogniser"
+LETTER = "Ğ"  # whose story it is
+VOCABULARY, CEILINGS = "18_reachable_vocabulary", "50_how_sure"
+_PLACE = re.compile(r"\{\{([^}|]+)(?:\|([^}]*))?\}\}")
+_RARE = 20  # scripts with fewer signs stand together on the wall
+_SEEN = {" ": "␣", "<blank>": "∅"}  # a space, and the output that says nothing
+_SCRIPTS = {
+    "Han, traditional": "Chinese, traditional",
+    "Han, simplified": "Chinese, simplified",
+    "Han, both": "Chinese, in both standards",
+    "Han, other": "Chinese, rarer",
+    "signs, no letters": "Signs and numbers",
+    "kana": "Kana",
+    "Halfwidth": "Half-width",
+    "Fullwidth": "Full-width",
+}
 
 
-@dataclass(frozen=True)
-class Step:
-    """One question of the article.
+def page() -> str:
+    """The story as one HTML text, its numbers filled in from the committed results.
 
-    Attributes
-    ----------
-    ask : str
-        The question.
-    answer : str
-        The right answer, a number or one of `options`.
-    tells : str
-        What is shown after a guess.
-    options : tuple of str
-        Words to choose from; none asks for a number.
-    near : float
-        Share by which a number may be off and still count as seen.
-    explorer : str
-        Name of the live figure that appears with the answer, or "".
-    state : mapping
-        In which state it starts.
-    claim : str
-        Id of the claim whose verdict stands beside it, or "".
+    Raises
+    ------
+    KeyError, FileNotFoundError
+        When a result that it tells was never recorded.
     """
-
-    ask: str
-    answer: str
-    tells: str
-    options: tuple[str, ...] = ()
-    near: float = 0.1
-    explorer: str = ""
-    state: Mapping[str, Any] | None = None
-    claim: str = ""
-
-
-def sections(found: Iterable[Finding], profile: str) -> dict[str, tuple[str, Sequence[Step]]]:
-    """Heading of each place, its introduction, and its steps, with the numbers of the records."""
-    evidence = {f.claim.id: f.judgement.evidence for f in found}
-    gpt2 = (
-        load_table("10_braid_counts", "model_sizes", profile)
-        .set_index("model")
-        .loc["GPT-2"]
-        .to_dict()
-    )
-    few, all_orders = (
-        int(gpt2[f"log10_{name}"]) + 1 for name in ("regions_with_bias", "factorial")
-    )
-    dead, fold, decide, count = (
-        evidence[id]
-        for id in (
-            "001-section-4-ppocr",
-            "003-corollary-3.1",
-            "004-leaders-explain",
-            "004-followers-decide",
-        )
-    )
-    pair = np.array([-1.0, 1.0])
-    off = evidence["002-ov-circuit"]["error"]
-    return {
-        "At the exit": (
-            (
-                "A model's last layer scores each answer by a dot product with a row of weights; "
-                "the softmax keeps the order of the scores."
-            ),
-            (
-                Step(
-                    (
-                        "Three rows form a triangle, the fourth lies inside it. Can the fourth "
-                        "class ever score highest?"
-                    ),
-                    "no",
-                    (
-                        "Whichever way the features point, a corner of the triangle lies farther "
-                        "that way. Drag the fourth class out, and it can win."
-                    ),
-                    ("yes", "no"),
-                    explorer="softmax",
-                    claim="001-figure-1",
-                ),
-                Step(
-                    f"All orders of GPT-2's {int(gpt2['classes']):,} tokens are a number of "
-                    f"{all_orders:,} digits. The orders that its {int(gpt2['dimension'])} "
-                    "features "
-                    "can produce are a number of how many digits?",
-                    str(few),
-                    (
-                        f"{few:,} digits. Each feature multiplies the count by some millions, "
-                        "and there are few features beside so many tokens."
-                    ),
-                    claim="001-table-3",
-                ),
-                Step(
-                    (
-                        "A text recogniser that one command installs chooses between "
-                        f"{dead['asked']:,} outputs. How many can never be its answer, whatever "
-                        "the picture?"
-                    ),
-                    str(dead["imprisoned"]),
-                    (
-                        f"{dead['imprisoned']:,}, each with a proof that is checked without a "
-                        f"solver. {dead['copies']} of these rows are copies of one another."
-                    ),
-                    near=0.2,
-                    claim="001-never-read",
-                ),
-            ),
-        ),
-        "Between": (
-            (
-                "Heads, norms and feed-forward layers write into one stream. The notes say that "
-                "a model is the sum of what they write."
-            ),
-            (
-                Step(
-                    (
-                        "Take two trained models apart and add the parts up again, in double "
-                        "precision. How far off is the sum: a thousandth, a millionth, or "
-                        "nothing but rounding?"
-                    ),
-                    "rounding",
-                    (
-                        f"Relative errors of at most {off:.0e}: nothing but rounding. Two "
-                        "formulas of the notes fail as printed, both for a lost transpose."
-                    ),
-                    ("thousandth", "millionth", "rounding"),
-                    claim="002-ov-circuit",
-                ),
-            ),
-        ),
-        "Inside attention": (
-            (
-                "A token subtracts the mean of its past, weighted by a softmax. On a line, with "
-                "past tokens at −1 and 1, the coupling c grows from 0."
-            ),
-            (
-                Step(
-                    (
-                        "From which c on does the line fold, so that one residual belongs to "
-                        "several tokens?"
-                    ),
-                    f"{1 / scalar.attention_moments(0.0, pair, 1.0).variance:g}",
-                    (
-                        "At c = 1 the slope 1 − c Var reaches zero in the middle, where both "
-                        "tokens weigh the same. Turn c up and see the curve fold."
-                    ),
-                    explorer="fold",
-                    state={"past": pair.tolist(), "coupling": 0.5},
-                    claim="003-proposition-1",
-                ),
-                Step(
-                    (
-                        "At c = 2 the printed formula gives the next token a density. To what "
-                        "does it integrate: less than one, one, or more?"
-                    ),
-                    "more",
-                    (
-                        f"To {fold['mass']:.2f}: where the line is folded, several tokens share "
-                        "a residual, and the formula counts each of them."
-                    ),
-                    ("less", "one", "more"),
-                    claim="003-corollary-3.1",
-                ),
-            ),
-        ),
-        "In the cold limit": (
-            (
-                "Let the softmax grow ever colder: each token looks at one other only, the "
-                "farthest in its own direction, and steps towards it."
-            ),
-            (
-                Step(
-                    (
-                        "A classifier reads reviews this way; words gather at a few leaders. "
-                        "Delete all leaders from the reviews: what percentage of its decisions "
-                        "stays?"
-                    ),
-                    f"{100 * decide['kept']:.0f}",
-                    (
-                        f"{decide['kept']:.0%}. How many words gather on each side decides: that "
-                        f"count alone gives {count['predicts']:.0%} of the decisions."
-                    ),
-                    near=0.05,
-                    explorer="hardmax",
-                    claim="004-leaders-explain",
-                ),
-            ),
-        ),
-    }
-
-
-def page(found: Sequence[Finding], profile: str) -> str:
-    """The article as one HTML text."""
-    verdicts = {f.claim.id: f.verdict for f in found}
-    parts = []
-    for heading, (introduction, steps) in sections(found, profile).items():
-        parts.append(f"<h2>{html.escape(heading)}</h2>\n<p>{html.escape(introduction)}</p>")
-        parts += [
-            _step(f"q{len(parts)}-{n}", step, verdicts.get(step.claim, ""))
-            for n, step in enumerate(steps)
-        ]
-    return _page("\n".join(parts))
+    body = _PLACE.sub(lambda place: _filled(place[1].strip(), place[2] or ""), _part("html"))
+    data = json.dumps(_known(), ensure_ascii=False).replace("<", "\\u003c")
+    scripts = f'<script type="application/json" id="known">{data}</script>'
+    return document(TITLE, _part("css"), f"{body}{scripts}<script>\n{_part('js')}</script>")
 
 
 def unavailable(missing: str) -> str:
-    """What stands in the article's place where a result that it needs is missing."""
-    return _page(
-        "<p>This page takes its numbers from the results of all notebooks; one is missing: "
-        f"{html.escape(missing)}.</p>"
-    )
+    """What stands in the story's place where a result that it needs is missing."""
+    said = f"This page takes its numbers from recorded results; one is missing: {missing}."
+    return document(TITLE, _part("css"), f"<main><p>{html.escape(said)}</p></main>")
 
 
-def _page(content: str) -> str:
-    return document(
-        TITLE, _STYLE, _BODY.replace("@TITLE", TITLE).replace("@BODY", content), frames=True
-    )
+class Sign(NamedTuple):
+    """A sign of the recogniser's list, how it is called where it is written, and whether it can
+    never be the answer.
+    """
+
+    text: str
+    script: str
+    lost: bool
 
 
-def _step(name: str, step: Step, verdict: str) -> str:
-    if step.options:
-        field = "".join(
-            (
-                f'<label><input type="radio" name="{name}" value="{html.escape(option)}"> '
-                f"{html.escape(option)}</label> "
-            )
-            for option in step.options
+def signs() -> list[Sign]:
+    """Every sign that the recogniser lists, in the order of its code."""
+    groups = [
+        (row["script"], row["tokens"].split(" "), name == "unreachable")
+        for name in ("unreachable", "reachable")
+        for row in _rows(f"{VOCABULARY}/{name}")
+        if row["model"] == READER
+    ]
+    sizes = Counter[str]()
+    for script, tokens, _ in groups:
+        sizes[script] += len(tokens)
+    found = [
+        Sign(unescape_token(token), script if sizes[script] >= _RARE else "Other letters", lost)
+        for script, tokens, lost in groups
+        for token in tokens
+    ]
+    return sorted(found)
+
+
+def _part(kind: str) -> str:
+    return (paths.root() / "report" / "story" / f"story.{kind}").read_text(encoding="utf-8")
+
+
+def _filled(what: str, form: str) -> str:
+    kind, _, name = what.partition(":")
+    if kind == "figure":
+        return _FIGURES[name]()
+    if kind == "source":
+        return _source(name, *filter(None, form.split("|")))
+    value = _value(what)
+    return html.escape(up(value) if form == "up" else format(value, form)).replace("-", "−")
+
+
+def _value(what: str) -> Any:
+    """A recorded value, evidence of a claim, or the cell of a table."""
+    name, *keys = what.split(":")
+    if len(keys) == 1:
+        record = committed(claims.load()[name].notebook).record
+        return next(row for row in record["claims"] if row["id"] == name)["evidence"][keys[0]]
+    if keys:
+        held = [row for row in _rows(name) if keys[0] in row.values()]
+        if not held:
+            raise KeyError(f"{what}: no row of that table holds {keys[0]!r}")
+        cell = held[0][keys[1]]
+        return float(cell) if "." in cell else int(cell)
+    notebook, _, key = name.rpartition("/")
+    return committed(notebook).record["values"][key]["value"]
+
+
+@cache
+def _rows(what: str) -> list[dict[str, str]]:
+    notebook, _, key = what.rpartition("/")
+    bench = paths.root() / "results" / "bench"
+    folder = bench if notebook == "bench" else committed(notebook).results
+    with (folder / f"{key}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _source(notebook: str, *claimed: str) -> str:
+    """The line under a step: its notebook, and the claim with its rule."""
+    links = [f'<a href="../notebooks/{notebook}.html">notebook {notebook.partition("_")[0]}</a>']
+    links += [f'<a href="../claims.html#{claim}">claim {claim}</a>' for claim in claimed]
+    return f'<p class="source">{" · ".join(links)}</p>'
+
+
+def _known() -> dict[str, Any]:
+    """What the wall can tell of a sign beside its place: [drawn, read], and the ceiling in %."""
+    letters = _rows(f"{VOCABULARY}/letters")
+    return {
+        "read": {r["letter"]: [r["drawn"], r["reading"]] for r in letters if r["model"] == READER},
+        "ceiling": {
+            r["letter"]: up(100 * float(r["unbounded"]))
+            for r in _rows(f"{CEILINGS}/letters")
+            if float(r["unbounded"]) < 1
+        },
+    }
+
+
+def _wall() -> str:
+    groups: dict[str, list[Sign]] = {}
+    for sign in signs():
+        groups.setdefault(sign.script, []).append(sign)
+    parts = []
+    for script in sorted(groups, key=lambda name: (name != "Latin", -len(groups[name]))):
+        some, name = groups[script], _SCRIPTS.get(script, script)
+        parts.append(
+            f"<h3>{name} <span>{sum(s.lost for s in some):,} of {len(some):,} lost</span></h3>\n"
+            f'<p data-script="{name}">{_runs(some)}</p>'
         )
-    else:
-        field = (
-            f'<label>Your guess <input type="number" step="any" name="{name}" '
-            'inputmode="decimal"></label> '
+    return "\n".join(parts)
+
+
+def _runs(some: Sequence[Sign]) -> str:
+    """The signs one after another, each run of lost ones in one element."""
+    parts = []
+    for lost, run in groupby(some, key=lambda sign: sign.lost):
+        text = html.escape("".join(_SEEN.get(s.text, s.text) for s in run), quote=False)
+        parts.append(f"<b>{text}</b>" if lost else text)
+    return "".join(parts)
+
+
+def _hero() -> str:
+    word = next(row for row in _rows(f"{VOCABULARY}/signs") if LETTER in row["lost"])
+    return story_figures.sign(
+        word["word"], LETTER, word["language"], word["meaning"], word["reading"]
+    )
+
+
+def _proof() -> str:
+    row = next(row for row in _rows(f"{VOCABULARY}/captors") if row["token"] == LETTER)
+    shares = [(sign, int(n)) for sign, n in re.findall(r"(\S+) (\d+)%", row["heaviest"])]
+    return story_figures.proof(LETTER, shares, int(row["captors"]))
+
+
+def _copies() -> str:
+    near = [
+        float(row["median_distance"])
+        for name in ("can never win", "can win")
+        for row in _rows("12_first_scan/copied_rows")
+        if row["outputs"] == name
+    ]
+    return story_figures.copies(*near)
+
+
+def _ceilings() -> str:
+    bounds = {row["letter"]: float(row["to_100"]) for row in _rows(f"{CEILINGS}/letters")}
+    return story_figures.ceilings(bounds, LETTER)
+
+
+def _cut() -> str:
+    row = f"bench/pruned_lines:{READER}"
+    return story_figures.cut(_value(f"{row}:outputs"), _value(f"{row}:kept"))
+
+
+def _pair(kind: str) -> str:
+    if kind == "heads":
+        both = [_value(f"002-shares-and-effects:{name}") for name in ("direct", "total")]
+        return story_figures.bars(
+            ["what it adds itself", "what is gone without it"], both, "{:.2f} nats"
         )
-    live = ""
-    if step.explorer:
-        inside = html.escape(explorers.page(step.explorer, step.state), quote=True)
-        live = f'<iframe title="{step.explorer} explorer" data-page="{inside}"></iframe>'
-    stamp = (
-        f'<p class="verdict">{html.escape(step.claim)}: <b>{html.escape(verdict)}</b></p>'
-        if verdict
-        else ""
-    )
-    return (
-        f'<form class="step" data-answer="{html.escape(step.answer)}" '
-        f'data-near="{step.near}">\n<p class="ask">{html.escape(step.ask)}</p>\n'
-        f'<p>{field}<button type="submit">Guess</button></p>\n<p class="said" '
-        'aria-live="polite"></p>\n'
-        f'<div class="tells" hidden><p>{html.escape(step.tells)}</p>{stamp}{live}</div>\n</form>'
-    )
+    both = [
+        _value(f"43_leader_explanations/{name}")
+        for name in ("deleting_leaders_keeps", "head_count_predicts")
+    ]
+    return story_figures.bars(["kept without leaders", "given by the count"], both, "{:.0%}")
 
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --soft: #57606a; --line: #d0d7de; --blue: #0072b2; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #14181d; --soft: #9da7b1; --line: #39424d; --blue: #56b4e9; } }
-body { font: 17px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0; }
-main { max-width: 44rem; margin: 0 auto; padding: 1rem; }
-h1 { line-height: 1.15; } h2 { margin-top: 2.2rem; }
-.step { border: 1px solid var(--line); border-radius: 10px; padding: 0.4rem 1rem; margin: 1rem 0; }
-.ask { font-weight: 600; }
-label { margin-right: 0.8rem; white-space: nowrap; }
-input[type="number"] { font: inherit; width: 8em; padding: 0.3em; color: inherit; background: transparent; border: 1px solid var(--soft); border-radius: 6px; }
-button { font: inherit; padding: 0.35em 1em; border: 1px solid var(--soft); border-radius: 7px; color: var(--ink); background: transparent; cursor: pointer; }
-button:focus-visible, input:focus-visible { outline: 3px solid var(--blue); outline-offset: 2px; }
-.said:empty { display: none; } .said { font-weight: 600; }
-.verdict { color: var(--soft); font-size: 0.9em; border-left: 4px solid var(--blue); padding-left: 0.6em; overflow-wrap: anywhere; }
-iframe { width: 100%; height: 720px; border: 1px solid var(--line); border-radius: 9px; }
-"""
-_BODY = """
-<main>
-<h1>@TITLE</h1>
-<p>The same function decides at four places of a transformer: which answers it can give, what its parts add up to, where its attention tears, and whom
-its tokens follow. Guess first; each answer was computed, and stands with the verdict of the claim behind it.</p>
-@BODY
-<p class="score" aria-live="polite"></p>
-<noscript>The questions of this page need JavaScript; the gallery and the register of claims have all answers.</noscript>
-</main>
-<script>
-const steps = [...document.querySelectorAll(".step")];
-let seen = 0, made = 0;
-for (const step of steps) {
-  step.addEventListener("submit", (event) => {
-    event.preventDefault();
-    const said = step.querySelector(".said");
-    const given = new FormData(step).values().next().value ?? "";
-    if (String(given).trim() === "") { said.textContent = "Guess first, anything: you will remember the answer better for it."; return; }
-    if (step.dataset.done) return;
-    step.dataset.done = "yes";
-    const right = step.dataset.answer;
-    const number = Number(right);
-    const close = Number.isFinite(number) ? Math.abs(Number(given) - number) <= step.dataset.near * Math.abs(number) : given === right;
-    made += 1;
-    seen += Number(close);
-    said.textContent = close ? "You saw it." : `You said ${given}.`;
-    step.querySelector(".tells").hidden = false;
-    step.querySelector("button").disabled = true;
-    const frame = step.querySelector("iframe");
-    if (frame) frame.srcdoc = frame.dataset.page; // only now: nothing is given away, and nothing runs before it is asked for
-    document.querySelector(".score").textContent = `${seen} of ${made} seen, ${steps.length - made} to go.`;
-  });
+_FIGURES: dict[str, Callable[[], str]] = {
+    "sign": _hero,
+    "layer": lambda: story_figures.layer(LETTER, _value(f"{VOCABULARY}/league:{READER}:features")),
+    "alive": lambda: story_figures.plane(LETTER, "alive"),
+    "dead": lambda: story_figures.plane(LETTER, "dead"),
+    "free": lambda: story_figures.plane(LETTER, "free"),
+    "proof": _proof,
+    "ceilings": _ceilings,
+    "wall": _wall,
+    "copies": _copies,
+    "cut": _cut,
+    "fold": lambda: story_figures.fold(2.0, np.array([-1.0, 1.0])),
+    "heads": lambda: _pair("heads"),
+    "leaders": lambda: _pair("leaders"),
 }
-addEventListener("message", (event) => {
-  const frame = [...document.querySelectorAll("iframe")].find((each) => each.contentWindow === event.source);
-  const height = Number(event.data?.softgeomHeight);
-  if (frame && height > 100 && height < 4000) frame.style.height = `${height + 8}px`;
-});
-</script>
-"""

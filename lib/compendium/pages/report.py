@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compendium import findings, paths, profiles, runs
+from compendium import paths, profiles, runs
 from compendium.pages import api_pages, article, excerpts, notebook_pages, readme, registers
 from compendium.pages.notebook_pages import markdown_cell
 from compendium.runs import NotebookRun
@@ -49,7 +49,7 @@ can.
 - [**Scan yours**](scan.md): drop a file of weights on a page, see what it can never say, take the
   proofs home. Nothing leaves the browser. Or [from the command line](running.md).
 - [**Learn**](lessons/TEACHING.md): lessons with figures to drag, or
-  <a href="_static/one_softmax.html">one softmax in four places</a>, from a triangle to GPT-2.
+  <a href="_static/story.html">the story of one letter</a>, from a misreading to its proof.
 - [**Reproduce**](running.md): every figure and table of four papers, each [claim](claims.md) with
   its rule and verdict, and what had to be [corrected](corrections.md).
 """
@@ -115,7 +115,7 @@ def _build(
     }
     explorers, lessons = _explorers(source), _lessons(source)
     pages["scan"] = _scan_page(source)
-    _write(source / "_static" / "one_softmax.html", _article(shown, profile))
+    _write(source / "_static" / "story.html", _story())
     (source / "api").mkdir()
     for name, text in api_pages.pages().items():
         _write(source / "api" / f"{name}.md", text)
@@ -275,12 +275,12 @@ def _scan_page(source: Path) -> str:
     )
 
 
-def _article(shown: Sequence[NotebookRun], profile: str) -> str:
-    """The explorable article, with the numbers of the runs shown; without them a page that says
-    what is missing.
+def _story() -> str:
+    """The story, with the numbers of the committed results; without one of them a page that says
+    which.
     """
     try:
-        return article.page(findings.of(shown)[0], profile)
+        return article.page()
     except (KeyError, FileNotFoundError) as missing:
         return article.unavailable(str(missing.args[0]))
 
