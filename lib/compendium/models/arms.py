@@ -3,7 +3,7 @@ Section 7).
 
 Arms of a seed start from the same weights and see the same batches. ``none`` has no penalty,
 ``placebo`` the whole code path and an M that learns, with a share of the embeddings' gradient that
-changes no more than rounding does; ``penalty`` is the treatment; ``size`` pulls the embeddings
+changes little more than rounding does; ``penalty`` is the treatment; ``size`` pulls the embeddings
 along the sizes that the treatment of its seed went through, without any M. Placebo against none is
 the null: how far two runs of one seed drift apart for no reason.
 
@@ -139,7 +139,7 @@ def run_seed(
     windows: Tokens,
     multiples: Mapping[str, Sequence[float]],
     device: str = "auto",
-) -> tuple[list[dict[str, Any]], Losses]:
+) -> tuple[list[dict[str, Any]], Losses, list[dict[str, Any]]]:
     """Train every arm of a seed, or read it where it is kept, and measure it.
 
     Parameters
@@ -163,18 +163,19 @@ def run_seed(
 
     Returns
     -------
-    One dictionary an arm, with ``seed`` and ``arm``; and the losses.
+    One dictionary an arm, with ``seed`` and ``arm``; the losses; one dictionary an evaluation.
     """
     # Denormal numbers in saturated attention are slow, and mean nothing beside a softmax's ones.
     torch.set_flush_denormal(True)
     rows: list[dict[str, Any]] = []
     losses: Losses = {}
+    evaluations: list[dict[str, Any]] = []
     sizes: dict[str, Array] = {}
     perturbations: list[Perturbation] = []
     for arm in arms:
         training = replace(base.training, seed=seed, penalty_weight=arm.penalty_weight)
         path = sizes[arm.follows] if arm.follows else np.zeros(0)
-        label = f"{seed}-{arm.name}".replace(" ", "_")
+        label = f"{seed}-{arm.name}-{training.steps}".replace(" ", "_")
         told = (base.gpt, training, base.prior, arm.dose, path, tokens, validation, device)
         run = _runs(folder).keep(train_arm, *told, label=label, resumes=True)
         sizes[arm.name] = run.sizes
@@ -199,22 +200,26 @@ def run_seed(
             | {"diverged_at": run.trained.diverged_at}
         )
         losses[seed, arm.name] = measured.losses
+        evaluations += [{"seed": seed, "arm": arm.name} | row for row in run.trained.evaluations]
         print(
             f"seed {seed}, {arm.name}: perplexity {measured.numbers['perplexity']:.2f}", flush=True
         )
-    return rows, losses
+    return rows, losses, evaluations
 
 
 def run_seeds(
     base: Experiment, seeds: Sequence[int], arms: Sequence[Arm], *others: Any, n_jobs: int = 1
-) -> tuple[pd.DataFrame, Losses]:
+) -> tuple[pd.DataFrame, Losses, pd.DataFrame]:
     """:func:`run_seed` for each seed, ``n_jobs`` at a time; ``others`` are its other arguments."""
     jobs = [(base, seed, arms, *others) for seed in seeds]
     found = parallel.run_blocks(run_seed, jobs, n_jobs=n_jobs, description="seeds")
     losses: Losses = {}
-    for _, measured in found:
+    for _, measured, _ in found:
         losses |= measured
-    return pd.DataFrame([row for rows, _ in found for row in rows]), losses
+    runs, evaluations = (
+        pd.DataFrame([row for each in found for row in each[place]]) for place in (0, 2)
+    )
+    return runs, losses, evaluations
 
 
 @torch.no_grad()

@@ -1,8 +1,8 @@
 """Controls for a training under the margin penalty: what the embeddings feel of it, and size alone.
 
-A trained network is chaotic: a difference in the last digit of one gradient grows until two runs of
-one seed differ by as much as a small effect would. So the runs that a penalised run is compared
-with need the same code path, the same random draws and a penalty that does nothing but that.
+Training may be chaotic: a difference in the last digit of a gradient may grow until two runs of one
+seed differ by as much as a small effect would. Whether it does is asked by runs with the same code
+path and random draws, and a penalty that does nothing but that.
 
 * `DosedPrior` hands on the penalty's value and the whole gradient of M, but only ``dose`` times the
   gradient of the embeddings: with X0 a detached copy of X, penalty(X0 + dose (X - X0)). One is the

@@ -44,7 +44,7 @@ def test_inert_forms_leave_every_digit_and_the_placebo_does_not(base, tokens):
 
 
 def test_the_size_arm_ends_with_the_size_of_the_penalised_one(ran):
-    (rows, _), _ = ran
+    (rows, _, _), _ = ran
     size = {row["arm"]: row["embedding_rms"] for row in rows}
     assert size["penalty 0.5"] > 1.1 * size[PLACEBO]
     assert size["size of penalty 0.5"] == pytest.approx(size["penalty 0.5"], rel=0.1)
@@ -52,10 +52,11 @@ def test_the_size_arm_ends_with_the_size_of_the_penalised_one(ran):
 
 
 def test_what_is_kept_is_read_again(ran, capsys, monkeypatch):
-    (rows, losses), told = ran
+    (rows, losses, evaluations), told = ran
     monkeypatch.setattr(arms, "train", lambda *_, **__: pytest.fail("trained again"))
-    again, measured = arms.run_seed(*told)
-    assert again == rows
+    again, measured, evaluated = arms.run_seed(*told)
+    assert (again, evaluated) == (rows, evaluations)
+    assert [row["step"] for row in evaluations[:3]] == [50, 100, 150]
     for key, found in losses.items():
         np.testing.assert_array_equal(measured[key], found)
 
