@@ -6,7 +6,7 @@ Start from a clean clone (`make clean`), since a target that is up to date costs
 `python3 benchmarks/targets.py --alarm target ...` records nothing: it runs the targets, as CI does,
 and holds their CPU minutes, which a busy machine hardly changes, against the committed ones.
 `python benchmarks/targets.py notebooks` only notes what each notebook took when it last ran here,
-one by one and chapter by chapter.
+one by one (by kind of work, with its dearest cell) and chapter by chapter.
 """
 
 from __future__ import annotations
@@ -122,9 +122,13 @@ def add_up() -> pd.DataFrame:
 
 def each() -> pd.DataFrame:
     """Wall and CPU seconds of each notebook in each profile, start included, as `make all` noted
-    them; rows of what has not run here are kept. The progress line counts with them.
+    them; rows of what has not run here are kept. The progress line counts with them. `before` the
+    seconds of the longest chain of notebooks that ends with it: the largest is the least that any
+    number of processors takes.
     """
     import pandas as pd
+
+    from compendium import edges
 
     path = TABLE.with_name("notebooks.csv")
     rows = pd.read_csv(path).to_dict("records") if path.is_file() else []
@@ -134,8 +138,37 @@ def each() -> pd.DataFrame:
         if said.get("seconds"):
             took = {key: said[key] for key in ("seconds", "cpu_seconds")}
             key = (note.parent.name, name)
-            known[key] = {"profile": key[0], "notebook": name} | took
+            known[key] = {"profile": key[0], "notebook": name} | took | _cells(*key, took["seconds"])
+    needs = edges.derive(ROOT)
+    known = {key: row for key, row in known.items() if key[1] in needs}
+    for profile, name in sorted(known):
+        above = [known.get((profile, other), {}) for other in needs[name].notebooks]
+        longest = max((row.get("before", 0.0) for row in above), default=0.0)
+        known[profile, name]["before"] = round(longest + known[profile, name]["seconds"], 1)
     return pd.DataFrame([known[key] for key in sorted(known)])
+
+
+def _cells(profile: str, name: str, seconds: float) -> dict[str, object]:
+    """Seconds by kind of work, from the times that papermill left in the executed notebook: before
+    the first cell and after the last, in cells that draw, in the others; and the dearest cell.
+    """
+    path = ROOT / "executed" / profile / f"{name}.ipynb"
+    cells = [
+        (cell["metadata"]["papermill"]["duration"] or 0.0, "".join(cell["source"]))
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+        if cell["cell_type"] == "code"
+    ]
+    drawing = sum(took for took, code in cells if "book.figure(" in code)
+    computing = sum(took for took, _ in cells) - drawing
+    dearest, code = max(cells)
+    parts = {
+        "start and end": seconds - drawing - computing,
+        "cells that draw": drawing,
+        "other cells": computing,
+        "dearest cell": dearest,
+    }
+    said = {part: round(took, 1) for part, took in parts.items()}
+    return said | {"it begins with": code.strip().splitlines()[0][:60]}
 
 
 def measure(target: str) -> dict[str, object]:
