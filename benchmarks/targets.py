@@ -138,7 +138,8 @@ def each() -> pd.DataFrame:
         if said.get("seconds"):
             took = {key: said[key] for key in ("seconds", "cpu_seconds")}
             key = (note.parent.name, name)
-            known[key] = {"profile": key[0], "notebook": name} | took | _cells(*key, took["seconds"])
+            parts = _cells(*key, took["seconds"])
+            known[key] = {"profile": key[0], "notebook": name} | took | parts
     needs = edges.derive(ROOT)
     known = {key: row for key, row in known.items() if key[1] in needs}
     for profile, name in sorted(known):
