@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+from softgeom.checkpoints import RELEASED
+from softgeom.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 PAGES = ("library.md", "howto.md")
 _BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -36,3 +40,14 @@ def test_a_page_is_short_and_runs_from_top_to_bottom(page, tmp_path, monkeypatch
             ["bash", "-e"], input=script, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_shows_what_a_scan_prints(tmp_path, monkeypatch, capsys):
+    if not RELEASED["ppocr-v4"].available():
+        pytest.skip("ppocr-v4 is neither installed nor in the cache")
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = page.split("$ softgeom ")[1].split("```")[0].splitlines()
+    monkeypatch.chdir(tmp_path)
+    assert main(shown[0].split()) == 0
+    said = re.sub(r" in [0-9.]+ s", " in 4 s", capsys.readouterr().out).splitlines()
+    assert [line for line in shown[1:] if line != "..."] == [said[0], *said[-len(shown) + 3 :]]
