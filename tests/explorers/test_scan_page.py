@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import importlib
+import importlib.util
 import io
 import json
 import subprocess
@@ -246,6 +246,45 @@ def forms(W: np.ndarray, b: np.ndarray) -> dict[str, bytes]:
     found["bf16.safetensors"] = safetensors(
         **{"lm_head.weight": ("BF16", [*W.shape], upper.tobytes())}
     )
+    return found | onnx_files(W, b)
+
+
+def onnx_files(W: np.ndarray, b: np.ndarray) -> dict[str, bytes]:
+    """A network of two products whose last is the layer, as a MatMul and an Add, a Gemm, a 1 x 1
+    Conv; constants as initializers or nodes, numbers raw or as a list, with PP-OCR's list of names.
+    """
+    if importlib.util.find_spec("onnx") is None:
+        return {}
+    from onnx import TensorProto, helper, numpy_helper
+
+    first = np.arange(8, dtype=np.float32).reshape(4, 2)
+    listed = helper.make_tensor("W", TensorProto.FLOAT, W.T.shape, W.T.ravel())
+    layers = {
+        "matmul": (["h", "W"], {}, W.T, "MatMul"),
+        "gemm": (["h", "W", "b"], {"transB": 1}, W, "Gemm"),
+        "conv": (["h", "W", "b"], {}, W[:, :, None, None], "Conv"),
+    }
+    found = {}
+    for name, (inputs, settings, weight, kind) in layers.items():
+        held = {"b": numpy_helper.from_array(b, "b"), "first": numpy_helper.from_array(first)}
+        held["W"] = listed if name == "matmul" else numpy_helper.from_array(weight, "W")
+        held["first"].name = "first"
+        nodes = [helper.make_node("MatMul", ["x", "first"], ["h"])]
+        if name == "gemm":  # constants that are nodes
+            nodes = [
+                helper.make_node("Constant", [], [n], value=t) for n, t in held.items()
+            ] + nodes
+            held = {}
+        nodes.append(
+            helper.make_node(kind, inputs, ["y0" if name == "matmul" else "y"], **settings)
+        )
+        nodes += [helper.make_node("Add", ["y0", "b"], ["y"])] if name == "matmul" else []
+        ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "xy"]
+        graph = helper.make_graph(nodes, name, ends[:1], ends[1:], list(held.values()))
+        model = helper.make_model(graph)
+        if name == "matmul":
+            model.metadata_props.add(key="character", value="\n".join("abcdefghij"))
+        found[f"{name}.onnx"] = model.SerializeToString()
     return found
 
 
@@ -283,7 +322,7 @@ def test_files_are_read_as_the_library_reads_them(javascript, tmp_path, name):
             safetensors(W=("F32", [2, 2], np.array([1, 2, np.inf, 4], "<f4").tobytes())),
             "has a NaN or infinite entry",
         ),
-        ((10**9).to_bytes(8, "little") + bytes(20), "is neither an .npz nor a .safetensors file"),
+        ((10**9).to_bytes(8, "little") + bytes(20), "is no .npz, .safetensors or .onnx file"),
         (safetensors(W=("F64", [1, 2], np.array([1e300, 1]).tobytes())), "beyond 2^40"),
     ],
 )

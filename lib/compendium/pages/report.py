@@ -270,7 +270,7 @@ def _scan_page(source: Path) -> str:
         'browser"></iframe>'
     )
     return (
-        f'{_WIDE}# Scan your head here\n\n{frame}\n\n<a href="_static/scan.html">On a page of '
+        f'{_WIDE}# Scan your last layer here\n\n{frame}\n\n<a href="_static/scan.html">On a page of '
         "its own</a>, to keep and to use without a network.\n"
     )
 

@@ -17,7 +17,7 @@ from softgeom.explorers import scripts
 from softgeom.explorers.document import FIGURE, document
 from softgeom.explorers.examples import initial_state
 
-TITLE = "Scan your head here"
+TITLE = "Scan your last layer here"
 
 _BODY = """
 <main class="softgeom">
@@ -25,10 +25,12 @@ _BODY = """
 <p>Which answers can your model never give? Drop the weights of its last layer, and see the classes that no input can make win. Everything
 is computed on this page: it may not ask anything of a network, and the file never leaves it.</p>
 <div class="sg-drop" id="drop">
-<label for="file">An <b>.npz</b> or <b>.safetensors</b> file with a table of classes × features (float16, bfloat16, float32 or float64), up to 20,000 classes and 8 million
-numbers</label>
-<input type="file" id="file" accept=".npz,.safetensors">
+<label for="file">An <b>.onnx</b>, <b>.npz</b> or <b>.safetensors</b> file with a table of classes × features (float16, bfloat16, float32 or float64), up to 20,000 classes
+and 8 million numbers</label>
+<input type="file" id="file" accept=".onnx,.npz,.safetensors">
 <button type="button" id="example">Try it with a small example</button>
+<details><summary>Or with a recogniser in use</summary><p class="sg-note"><code>pip download --no-deps rapidocr-onnxruntime==1.4.4</code>, open the wheel as a zip, and drop
+<code>ch_PP-OCRv4_rec_infer.onnx</code> here; <code>rapidocr==3.10.0</code> has PP-OCRv6. Both bring the names of their signs.</p></details>
 </div>
 <p class="sg-message" id="problem" role="alert" hidden></p>
 <p class="sg-note" id="said" role="status" aria-live="polite"></p>
@@ -58,8 +60,8 @@ value="layernorm">outputs of LayerNorm</option><option value="rmsnorm">outputs o
 <h2 id="headline" tabindex="-1"></h2>
 <ul id="counts"></ul>
 <p class="sg-note" id="took"></p>
-<svg class="sg-picture" id="picture" role="img" aria-label="Rows of the layer"></svg>
-<p class="sg-note">Rows of the layer in the plane of their two widest directions: <b>×</b> can never win alone, dots can.</p>
+<p class="sg-wall" id="wall" tabindex="0" role="group" aria-label="All classes; those that are not proven to win are lit"></p>
+<p class="sg-note">All classes, as your fonts draw their names: the lit ones are not proven to win.</p>
 <div id="list">
 <h2>Classes that are not proven to win</h2>
 <div class="sg-fields"><label>Search by number, name or verdict <input type="search" id="filter"></label></div>

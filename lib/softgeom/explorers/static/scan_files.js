@@ -1,6 +1,7 @@
-// Files of weights that are dropped on a page: .npz and .safetensors, read piece by piece; what cannot be read is said in one sentence.
+// Files of weights that are dropped on a page: .npz, .safetensors and ONNX; what cannot be read is said in one sentence.
 
 import { bytesOf, crc32 } from "./scan_archive.js";
+import { openOnnx } from "./scan_onnx.js";
 
 export const MOST_CLASSES = 20000;
 export const MOST_NUMBERS = 8e6; // entries of W: the points of all classes take as much again
@@ -15,14 +16,13 @@ export async function openWeights(file) {
   const start = await bytesAt(file, 0, 8);
   if (start[0] === 0x50 && start[1] === 0x4b) return openNpz(file);
   if (start[0] === 0x93) throw new Error(`${file.name} holds one unnamed array: write the layer with numpy.savez(path, W=W, b=b).`);
-  if (file.name.endsWith(".safetensors") || start.length === 8) return openSafetensors(file);
-  throw new Error(`${file.name} is neither an .npz nor a .safetensors file; softgeom scan reads ONNX, GGUF and PyTorch files too.`);
+  return file.name.endsWith(".onnx") ? openOnnx(file) : openSafetensors(file);
 }
 
 const bytesAt = async (file, start, stop) => new Uint8Array(await file.slice(start, stop).arrayBuffer());
 
 async function openSafetensors(file) {
-  const no = `${file.name} is neither an .npz nor a .safetensors file; softgeom scan reads ONNX, GGUF and PyTorch files too.`;
+  const no = `${file.name} is no .npz, .safetensors or .onnx file; softgeom scan reads GGUF and PyTorch files too.`;
   const length = file.size < 8 ? -1 : Number(new DataView((await bytesAt(file, 0, 8)).buffer).getBigUint64(0, true));
   if (!(length >= 2 && length <= 1e8)) throw new Error(no);
   if (file.size < 8 + length) throw new Error(`${file.name} ends inside its header: fetch the file again.`);
@@ -138,15 +138,17 @@ export function candidates(arrays, fileName) {
     throw new Error(`${fileName} has no layer that can be scanned: ${why}.`);
   }
   const rank = ({ name, shape }) => (FIRST.includes(name) ? FIRST.indexOf(name) - 100 : -Math.max(...shape) / 1e9);
-  return [...found].sort((p, q) => rank(p) - rank(q)).map(({ name, shape, dtype }) => {
-    const transposed = AS_COLUMNS.has(name);
-    return { name, shape, dtype, transposed, biases: biasesFor(arrays, name), warning: shape[transposed ? 1 : 0] < shape[transposed ? 0 : 1] };
+  const ordered = "lines" in arrays ? found : [...found].sort((p, q) => rank(p) - rank(q));
+  return ordered.map(({ name, shape, dtype, columns, bias }) => {
+    const transposed = columns ?? AS_COLUMNS.has(name);
+    return { name, shape, dtype, transposed, biases: biasesFor(arrays, name, bias), warning: shape[transposed ? 1 : 0] < shape[transposed ? 0 : 1] };
   });
 }
 
 /** Vectors that fit as a bias: the sibling by name first. */
-function biasesFor(arrays, name) {
+function biasesFor(arrays, name, known) {
   const sibling = [name.replace(/weight$/, "bias"), name.replace(/W$/, "b"), name.replace(/kernel$/, "bias")].filter((other) => other !== name);
+  if (known) sibling.push(known);
   if (name === "lm_head.weight") sibling.push("final_logits_bias");
   if (name === "cls.predictions.decoder.weight") sibling.push("cls.predictions.bias");
   const flat = ({ shape }) => shape.length === 1 || (shape.length === 2 && shape[0] === 1);
@@ -206,8 +208,9 @@ function halfToNumber(half) {
   return half & 0x8000 ? -size : size;
 }
 
-/** Names in the file itself, an array `tokens` of strings; null when there is none that fits. */
+/** Names in the file itself, an array `tokens` of strings or PP-OCR's list; null when there is none that fits. */
 export async function storedTokens(arrays, classes) {
+  if (arrays.lines) return namesOf(arrays.lines, classes);
   const array = arrays.find((one) => one.name === "tokens" && /^[<|]?[US]\d+$/.test(one.dtype) && one.shape.length === 1 && one.shape[0] === classes);
   if (!array) return null;
   const bytes = await array.read();
@@ -219,8 +222,15 @@ export async function storedTokens(arrays, classes) {
   });
 }
 
-/** Names from a file, one a line or a JSON list; a list one or two short belongs to a network that reads text lines, as softgeom scan has it. */
+/** Names from a file, one a line or a JSON list. */
 export function parseLabels(content, classes, fileName) {
+  const found = namesOf(content, classes);
+  if (!found) throw new Error(`${fileName} has not the names of ${classes} classes: they belong to another model.`);
+  return found;
+}
+
+/** The same, or null where their number does not fit; a list one or two short belongs to a network that reads text lines, as softgeom scan has it. */
+function namesOf(content, classes) {
   let names = null;
   try {
     const said = JSON.parse(content);
@@ -233,6 +243,5 @@ export function parseLabels(content, classes, fileName) {
   const missing = classes - names.length;
   if (missing === 0) return names;
   if (missing === 1) return ["<blank>", ...names];
-  if (missing === 2) return ["<blank>", ...names, " "];
-  throw new Error(`${fileName} has ${names.length} names for ${classes} classes: they belong to another model.`);
+  return missing === 2 ? ["<blank>", ...names, " "] : null;
 }

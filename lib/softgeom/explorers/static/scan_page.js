@@ -2,7 +2,7 @@
 
 import { embed } from "./page.js";
 
-const ROWS = 100; // of the table at first; a button shows more
+const ROWS = 50; // of the table at first; a button shows more
 const FIELDS = { upper: ["box", "ball"], lower: ["box"], gains: ["layernorm", "rmsnorm"], shifts: ["layernorm"] }; // of the form, with the sets that need them
 const WORDS = {
   argmaxable: ["can win", "a point is stored at which each of them scores highest"],
@@ -155,7 +155,7 @@ export function scanPage(code, example) {
     say("Cancelled.");
   }
 
-  function show({ counts, dead, classes, features, seconds, points, named }) {
+  function show({ counts, dead, classes, features, seconds, wall, named }) {
     const never = counts.unargmaxable + counts.tied;
     const numbers = (n) => n.toLocaleString("en");
     at("headline").textContent = never
@@ -169,7 +169,7 @@ export function scanPage(code, example) {
       }),
     );
     at("took").textContent = `${numbers(classes)} classes over ${numbers(features)} features in ${seconds.toFixed(1)} s.`;
-    draw(points, never);
+    draw(wall);
     at("list").hidden = !dead.length;
     at("filter").value = "";
     list(dead, named);
@@ -197,19 +197,15 @@ export function scanPage(code, example) {
     at("more").onclick = () => list(dead, named, most * 10);
   }
 
-  /** Rows of W in the plane of their widest directions: those that win as dots, the others as crosses. */
-  function draw(points, never) {
-    const [width, height] = [480, 280]; // drawn larger on a desk, smaller on a phone
-    const most = [0, 1].map((axis) => Math.max(...points.map((point) => Math.abs(point[axis])), 1e-300));
-    const place = ([x, y]) => [width / 2 + (x / most[0]) * (width / 2 - 12), height / 2 - (y / most[1]) * (height / 2 - 12)].map((value) => value.toFixed(1));
-    const radius = points.length > 300 ? 2.5 : 5;
-    const marks = [...points].sort((p, q) => q[2] - p[2]).map((point) => {
-      const [x, y] = place(point);
-      return point[2] ? `<circle class="sg-lives" cx="${x}" cy="${y}" r="${radius}"/>` : `<path class="sg-dead" d="M${x - 4} ${y - 4}l8 8m0 -8l-8 8"/>`;
-    });
-    at("picture").setAttribute("viewBox", `0 0 ${width} ${height}`);
-    at("picture").innerHTML = marks.join("");
-    at("picture").setAttribute("aria-label", `Rows of the layer in the plane of their two widest directions: ${never} crosses for classes that can never win, dots for others.`);
+  /** Every class by its name, those that are not proven to win lit. */
+  function draw(wall) {
+    const apart = wall.every(([name]) => [...name].length < 2) ? "" : " ";
+    const runs = [];
+    for (const [name, lost] of wall) {
+      if (runs.at(-1)?.lost !== lost) runs.push({ lost, names: [] });
+      runs.at(-1).names.push(name);
+    }
+    at("wall").replaceChildren(...runs.flatMap(({ lost, names }) => [Object.assign(document.createElement(lost ? "b" : "span"), { textContent: names.join(apart) }), apart]));
   }
 
   fresh();

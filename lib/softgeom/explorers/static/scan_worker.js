@@ -3,11 +3,10 @@
 import { npy, scanFolder, zip } from "./scan_archive.js";
 import { scanLayer } from "./scan_decide.js";
 import { candidates, openWeights, parseLabels, readLayer, readVector, storedTokens } from "./scan_files.js";
-import { makeScanLayer, rowOf } from "./scan_layer.js";
+import { makeScanLayer } from "./scan_layer.js";
 import { makeNormLayer } from "./scan_norm.js";
 
 const NAMED = 6; // captors of a class that the table lists
-const DRAWN = 1500; // rows that the picture shows, beside the dead ones
 const BREATH = 100; // milliseconds between two words of progress
 
 let arrays = null;
@@ -64,7 +63,7 @@ function run(steps) {
   }
 }
 
-/** Counts, a row of the table for each class that does not win, and the picture's points. */
+/** Counts, a row of the table for each class that does not win, and every class by its name and whether it is lost. */
 export function summaryOf(layer, findings, tokens) {
   const name = (t) => (tokens ? tokens[t] : String(t));
   const counts = { argmaxable: 0, unargmaxable: 0, tied: 0, undecided: 0 };
@@ -72,7 +71,7 @@ export function summaryOf(layer, findings, tokens) {
   const dead = findings
     .filter(({ verdict }) => verdict !== "argmaxable")
     .map(({ t, verdict, rivals, weights, twin, margin }) => ({ t, token: name(t), verdict, margin, captors: captorsOf(rivals, weights, twin, name), of: rivals?.length ?? 0 }));
-  return { counts, dead, classes: layer.classes, features: layer.d, named: tokens !== null, points: planeOf(layer, findings) };
+  return { counts, dead, classes: layer.classes, features: layer.d, named: tokens !== null, wall: findings.map(({ t, verdict }) => [name(t), verdict !== "argmaxable"]) };
 }
 
 function captorsOf(rivals, weights, twin, name) {
@@ -81,39 +80,6 @@ function captorsOf(rivals, weights, twin, name) {
   const total = weights.reduce((sum, w) => sum + w, 0);
   const order = [...rivals.keys()].sort((p, q) => weights[q] - weights[p]).slice(0, NAMED);
   return order.map((n) => ({ token: name(rivals[n]), share: weights[n] / total }));
-}
-
-/** Rows in the plane of their two widest directions, by power iteration on their covariance: [x, y, whether it wins] for all dead and some others. */
-function planeOf(layer, findings) {
-  const { classes, d, mean } = layer;
-  const stride = Math.max(1, Math.floor(classes / DRAWN));
-  const shown = findings.filter(({ t, verdict }) => verdict !== "argmaxable" || t % stride === 0);
-  const centred = shown.map(({ t }) => rowOf(layer, t).map((value, k) => value - mean[k]));
-  const axes = [];
-  for (let axis = 0; axis < Math.min(2, d); axis++) {
-    let u = Float64Array.from({ length: d }, (_, k) => Math.sin(k + 1 + axis));
-    for (let pass = 0; pass < 12; pass++) {
-      const next = new Float64Array(d);
-      for (const row of centred) {
-        const along = dot(row, u);
-        for (let k = 0; k < d; k++) next[k] += along * row[k];
-      }
-      for (const other of axes) {
-        const along = dot(next, other);
-        for (let k = 0; k < d; k++) next[k] -= along * other[k];
-      }
-      const size = Math.hypot(...next) || 1;
-      u = next.map((value) => value / size);
-    }
-    axes.push(u);
-  }
-  return shown.map(({ verdict }, n) => [dot(centred[n], axes[0]), axes[1] ? dot(centred[n], axes[1]) : 0, verdict === "argmaxable" ? 1 : 0]);
-}
-
-function dot(p, q) {
-  let sum = 0;
-  for (let k = 0; k < p.length; k++) sum += p[k] * q[k];
-  return sum;
 }
 
 if (typeof WorkerGlobalScope !== "undefined")
