@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
-from softgeom.rounding import as_floats, norm_up
+from softgeom.rounding import as_floats, norm_up, underflow
 
 SETS = [
     Box(100.0),
@@ -173,3 +173,23 @@ def test_a_product_of_gain_and_error_that_vanishes_is_not_taken_for_zero() -> No
     assert size > 0
     # where nothing moves there is nothing to lose
     assert features.support_bound(np.zeros(2), np.zeros(2)) == (0.0, 0.0)
+    # an error as large as what underflow takes of it is no smaller for that
+    lost = underflow(3)
+    assert Ellipsoid([1.0], radius=1.0).support_bound(np.zeros(1), np.array([lost]))[0] >= lost
+
+
+def test_where_no_corner_of_a_box_rises_nothing_is_lost() -> None:
+    """A support of exactly 0 stays 0: a proof without slack rests on it."""
+    for features, v in ((Box(9.0, low=0.0), [-1.0, 0.0]), (Box(0.0, low=-9.0), [1.0, 0.0])):
+        assert features.support_bound(np.array(v), np.zeros(2))[0] == 0
+        assert features.support_bound(-np.array(v), np.zeros(2))[0] == pytest.approx(9)
+
+
+@ids
+def test_nobody_changes_a_set_or_its_region(features) -> None:
+    regions = [features.region(3, True) for _ in range(2)]
+    assert len(set(regions)) == 2  # arrays have no hash: each region is itself
+    changes = [(features, name) for name in ("kind", *features.fields())]
+    for owner, name in [*changes, (regions[0], "radius")]:
+        with pytest.raises(AttributeError):
+            setattr(owner, name, None)

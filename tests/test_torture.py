@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import runpy
 import subprocess
 import sys
 
@@ -102,10 +103,38 @@ def test_the_page_counts_what_the_tables_hold(tmp_path):
     tried = table[["tried", "wrong"]].to_numpy().tolist()
     assert tried == [[2, 1], [4, 1], [7, 2], [3, 1], [10, 1], [4, 1]]
     assert "it wins 3)" in table.index[4]
-    assert fuzzers.mutants(tmp_path).to_numpy().tolist() == [["a", 3, 3, 2, 1], ["b", 1, 0, 0, 0]]
     assert table.loc["hostile hubs", "slowest (s)"] == 20.1
     assert fuzzers.kills(tmp_path).to_numpy().tolist() == [["scan", 2, 4, 0, 0, 0, 1]]
     assert "| kills | 4 | 1 |  |  |  |" in readme.markdown(table.reset_index())
+
+
+def test_each_mutant_breaks_one_place_under_a_name_of_its_own(repository, tmp_path):
+    tool = runpy.run_path(str(repository / "tools" / "mutants.py"))
+    source = "def f(a, b):\n    if a > 1 and b > 1:\n        return True\n    return True\n"
+    found, module = tool["mutants"](source), "softgeom/rounding.py"
+    assert len(found) == 7
+    assert len({mutant.key(module) for mutant in found}) == 7
+    assert len({mutant.applied(source) for mutant in found} | {source.strip()}) == 8
+    words = {"first": "SURVIVED", "reason": "", "checked": ""}
+    known = {
+        mutant.key(module): words | more
+        for mutant, more in zip(
+            found[:4],
+            (
+                {"verdict": "SURVIVED", "reason": "why", "checked": "right"},
+                {"verdict": "SURVIVED"},
+                {"verdict": "killed"},
+                {"verdict": "gone"},
+            ),
+            strict=True,
+        )
+    }
+    tool["_count"].__globals__["COUNTS"] = tmp_path / "counts.csv"
+    tool["_count"](known, {name: [] for name in tool["TESTS"]} | {module: found})
+    with (tmp_path / "counts.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row[0]: row[1:] for row in csv.reader(file)}
+    assert rows["rounding.py"] == rows["all that is trusted"] == ["7", "3", "3", "2", "1", "1"]
+    assert set(rows["layer.py"]) == {"0"}
 
 
 def test_committed_tables_hold_what_was_asked_for(repository):

@@ -1,20 +1,23 @@
 """Mutation testing of what every verdict stands on: break one expression, run its tests, list what
 no test noticed.
 
-    python tools/mutants.py --each 5 --seed 0 [--only hull]   draw mutants, try those that are new
-    python tools/mutants.py --again [--only hull]             try again what survived without reason
+    python tools/mutants.py --each 5 [--only hull]   draw from those that were never tried, and try
+    python tools/mutants.py --again [--only hull]    try again what survived without reason
 
 A small runner of our own: mutmut and cosmic-ray mutate a whole package and run a whole suite for
 each, hours here; this one draws a sample per module, runs that module's tests alone and stops at
 the first failure. results/bench/mutants.csv keeps every mutant that was tried (after the tests have
 passed without one): what came of it at first, and now ("gone" where the expression is no longer
-there), and the reason why a survivor may live; reasons that are there stay.
+there), the reason why a survivor may live, and what a second reader, who did not write the reason,
+found it to be worth; both stay. results/bench/mutant_counts.csv has how many mutants each module
+has, and how many of them were tried.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import collections
 import copy
 import csv
 import importlib
@@ -24,37 +27,44 @@ import random
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = "softgeom/bottleneck"
 KERNEL = ("test_kernel.py", "test_bounds.py", "test_verdict.py")
-TESTS = {
+TRUSTED = {  # what docs/trust.md trusts
     f"{HOME}/certifying/kernel.py": ("test_kernel.py", "test_folder.py", "test_verdict.py"),
     f"{HOME}/certifying/checker.py": (*KERNEL, "test_order.py", "test_scale.py", "test_oracle.py"),
     f"{HOME}/certifying/hull.py": (*KERNEL, "test_refine.py", "test_scale.py", "test_oracle.py"),
     f"{HOME}/certifying/slack.py": ("test_slack.py", "test_kernel.py", "test_oracle.py"),
     f"{HOME}/certifying/twins.py": ("test_kernel.py",),
-    f"{HOME}/searching/twins.py": ("test_oracle.py", "test_scale.py"),
     f"{HOME}/certifying/order.py": ("test_kernel.py", "test_order.py", "test_label_sets.py"),
     f"{HOME}/certifying/evidence_file.py": ("test_evidence_file.py", "test_folder.py"),
     f"{HOME}/certifying/folder.py": ("test_folder.py",),
-    f"{HOME}/searching/partial.py": ("test_partial.py",),
-    f"{HOME}/asking/experts.py": ("test_experts.py", "test_kernel.py"),
-    f"{HOME}/proving/decide.py": ("test_order.py", "test_label_sets.py", "test_candidates.py"),
-    f"{HOME}/blocks.py": ("test_folder.py", "test_evidence_file.py"),
+    f"{HOME}/certifying/verdict.py": KERNEL,
+    f"{HOME}/ceilings/bound.py": ("test_ceilings.py",),
+    f"{HOME}/scaling.py": (*KERNEL, "test_scale.py", "test_oracle.py"),
     "softgeom/features/ball.py": ("../test_features.py", *KERNEL),
     "softgeom/features/box.py": ("../test_features.py", *KERNEL),
     "softgeom/features/ellipsoid.py": ("../test_features.py", *KERNEL, "test_oracle.py"),
     "softgeom/features/feature_set.py": ("../test_features.py", "test_evidence_file.py"),
     "softgeom/features/unbounded.py": ("../test_features.py", *KERNEL),
+    "softgeom/layer.py": ("../test_layer.py", "test_verdict.py", "test_evidence_file.py"),
     "softgeom/rounding.py": (*KERNEL, "test_scale.py", "test_oracle.py"),
-    f"{HOME}/scaling.py": (*KERNEL, "test_scale.py", "test_oracle.py"),
+}
+TESTS = TRUSTED | {
+    f"{HOME}/searching/twins.py": ("test_oracle.py", "test_scale.py"),
+    f"{HOME}/searching/partial.py": ("test_partial.py",),
+    f"{HOME}/asking/experts.py": ("test_experts.py", "test_kernel.py"),
+    f"{HOME}/proving/decide.py": ("test_order.py", "test_label_sets.py", "test_candidates.py"),
+    f"{HOME}/blocks.py": ("test_folder.py", "test_evidence_file.py"),
     f"{HOME}/problem.py": ("test_search.py", "test_scale.py", "test_oracle.py"),
-    f"{HOME}/scan_result.py": ("test_folder.py", "test_kernel.py"),
+    f"{HOME}/scan_result.py": ("test_around_a_scan.py", "test_folder.py", "test_kernel.py"),
     f"{HOME}/scanner.py": (
         "test_folder.py",
         "test_scan.py",
@@ -63,10 +73,20 @@ TESTS = {
         "test_oracle.py",
     ),
 }
-COLUMNS = ["module", "line", "statement", "before", "after", "first", "verdict", "reason"]
+COLUMNS = [
+    "module",
+    "line",
+    "statement",
+    "before",
+    "after",
+    "first",
+    "verdict",
+    "reason",
+    "checked",
+]
 KEYS = ("module", "statement", "before", "after")
-TABLE = ROOT / "results/bench/mutants.csv"
-SECONDS = 600
+TABLE, COUNTS = (ROOT / "results/bench" / name for name in ("mutants.csv", "mutant_counts.csv"))
+Key = tuple[str, ...]
 HEAVY = (
     "hypothesis",
     "pandas",
@@ -130,8 +150,31 @@ def variants(node: ast.AST) -> Iterator[ast.AST]:
         yield new
 
 
-def mutants(source: str) -> list[tuple[int, str, str, str, str]]:
-    """(line, statement, before, after, whole source) of every mutant of a module.
+class Mutant(NamedTuple):
+    """One broken expression of a module, the same one again (``#2``) where a statement or its like
+    has it more than once.
+    """
+
+    line: int
+    statement: str
+    before: str
+    after: str
+    place: int  # of the expression among the nodes of the module
+    new: ast.AST
+
+    def key(self, module: str) -> Key:
+        """What it is called in the table."""
+        return (module, self.statement, self.before, self.after)
+
+    def applied(self, source: str) -> str:
+        """The source with the expression broken."""
+        tree = ast.parse(source)
+        target = next(node for n, node in enumerate(ast.walk(tree)) if n == self.place)
+        return ast.unparse(_Replace(target, self.new).visit(tree))
+
+
+def mutants(source: str) -> list[Mutant]:
+    """Every mutant of a module.
 
     Annotations and docstrings are left alone, and so is `strict` of a zip: it asserts, and changes
     no result.
@@ -139,17 +182,15 @@ def mutants(source: str) -> list[tuple[int, str, str, str, str]]:
     tree = ast.parse(source)
     skipped = {id(part) for node in ast.walk(tree) for part in _left_alone(node)}
     statements = _statements(tree)
-    found = []
-    for number, node in enumerate(ast.walk(tree)):
+    found, seen = [], collections.Counter[Key]()
+    for place, node in enumerate(ast.walk(tree)):
         if id(node) in skipped or not isinstance(node, ast.expr):
             continue
         for new in variants(node):
-            other = ast.parse(source)
-            target = next(n for k, n in enumerate(ast.walk(other)) if k == number)
-            text = ast.unparse(_Replace(target, new).visit(other))
-            found.append(
-                (node.lineno, statements[id(node)], ast.unparse(node), ast.unparse(new), text)
-            )
+            words = (statements[id(node)], ast.unparse(node), ast.unparse(new))
+            seen[words] += 1
+            before = words[1] if seen[words] == 1 else f"{words[1]} #{seen[words]}"
+            found.append(Mutant(node.lineno, words[0], before, words[2], place, new))
     return found
 
 
@@ -185,8 +226,8 @@ class _Replace(ast.NodeTransformer):
         return self.new if node is self.target else self.generic_visit(node)
 
 
-def survives(module: str, text: str, library: Path) -> str:
-    """ "killed", "SURVIVED", or "killed (time)" when the tests no longer end."""
+def survives(module: str, text: str, library: Path, seconds: float | None = None) -> str:
+    """ "killed", "SURVIVED", or "killed (time)" when the tests do not end in so many seconds."""
     place = library / module
     whole = place.read_text(encoding="utf-8")
     place.write_text(text, encoding="utf-8")
@@ -197,7 +238,7 @@ def survives(module: str, text: str, library: Path) -> str:
     process = multiprocessing.get_context("fork").Process(target=_run, args=(tests, library))
     try:
         process.start()
-        process.join(SECONDS)
+        process.join(seconds)
         if process.is_alive():
             process.kill()
             return "killed (time)"
@@ -216,14 +257,21 @@ def _run(tests: list[str], library: Path) -> None:
     os.dup2(nowhere, 2)
     quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # of what was imported before
     options = ("-n0", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=forgetful")
-    sys.exit(pytest.main([*quiet, *options, *tests]))
+    sys.exit(pytest.main([*quiet, *options, *tests], plugins=[_CheapestFirst()]))
+
+
+class _CheapestFirst:
+    """Most mutants fall to a quick test; tests/conftest.py puts the dearest files first."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.reverse()
 
 
 def main() -> None:
-    """Try a sample, or survivors again, and keep the table up to date as it goes."""
+    """Try a sample, or survivors again, and keep the tables up to date as it goes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--each", type=int, default=5, help="mutants per module")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="modules with this in their name")
     parser.add_argument(
         "--again", action="store_true", help="survivors without a reason, instead of a sample"
@@ -231,68 +279,79 @@ def main() -> None:
     options = parser.parse_args()
     for name in HEAVY:
         importlib.import_module(name)
-    known: dict[tuple[str, ...], dict[str, str]] = {}
-    if TABLE.is_file():
-        with TABLE.open(encoding="utf-8", newline="") as file:
-            known = {tuple(row[name] for name in KEYS): row for row in csv.DictReader(file)}
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        known = {tuple(row[name] for name in KEYS): row for row in csv.DictReader(file)}
+    sources = {module: (ROOT / "lib" / module).read_text(encoding="utf-8") for module in TESTS}
+    every = {module: mutants(source) for module, source in sources.items()}
+    _bury(known, {mutant.key(module) for module in every for mutant in every[module]})
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "lib"
         shutil.copytree(ROOT / "lib", library, ignore=shutil.ignore_patterns("__pycache__"))
         for module in (name for name in TESTS if options.only in name):
-            source = (ROOT / "lib" / module).read_text(encoding="utf-8")
-            every = mutants(source)
-            drawn = random.Random(options.seed).sample(every, min(options.each, len(every)))
-            drawn = [mutant for mutant in drawn if (module, *mutant[1:4]) not in known]
+            fresh = [m for m in every[module] if _is_new(known.get(m.key(module)))]
+            drawn = random.Random(0).sample(fresh, min(options.each, len(fresh)))
             if options.again:
-                _bury(known, module, {mutant[1:4] for mutant in every})
-                drawn = [mutant for mutant in every if _is_open(known.get((module, *mutant[1:4])))]
-            if drawn and survives(module, ast.unparse(ast.parse(source)), library) != "SURVIVED":
-                sys.exit(
-                    f"The tests of {module} fail, or do not end, without any mutant: nothing "
-                    "can be learned."
+                drawn = [m for m in every[module] if _is_open(known.get(m.key(module)))]
+            if not drawn:
+                continue
+            began = time.monotonic()
+            if survives(module, ast.unparse(ast.parse(sources[module])), library) != "SURVIVED":
+                sys.exit(f"The tests of {module} fail without any mutant: nothing can be learned.")
+            seconds = 10 * (time.monotonic() - began)
+            for mutant in drawn:
+                verdict = survives(module, mutant.applied(sources[module]), library, seconds)
+                key = mutant.key(module)
+                row = dict(zip(KEYS, key, strict=True)) | {"first": verdict}
+                known[key] = (
+                    row | known.get(key, {}) | {"line": str(mutant.line), "verdict": verdict}
                 )
-            for line, statement, before, after, text in drawn:
-                verdict = survives(module, text, library)
-                old = known.get(
-                    (module, statement, before, after), {"first": verdict, "reason": ""}
-                )
-                row = (
-                    module,
-                    str(line),
-                    statement,
-                    before,
-                    after,
-                    old["first"],
-                    verdict,
-                    old["reason"],
-                )
-                known[module, statement, before, after] = dict(zip(COLUMNS, row, strict=True))
-                print(f"{verdict:13} {module}:{line}  {before}  ->  {after}", flush=True)
+                said = f"{mutant.before}  ->  {mutant.after}"
+                print(f"{verdict:13} {module}:{mutant.line}  {said}", flush=True)
                 _write(known)
     _write(known)
+    _count(known, every)
+
+
+def _is_new(row: dict[str, str] | None) -> bool:
+    return row is None or row["verdict"] == "gone"
 
 
 def _is_open(row: dict[str, str] | None) -> bool:
     return row is not None and row["verdict"] == "SURVIVED" and not row["reason"]
 
 
-def _bury(
-    known: dict[tuple[str, ...], dict[str, str]], module: str, there: set[tuple[str, ...]]
-) -> None:
-    """Call mutants of expressions that the module no longer has gone."""
-    for key, row in known.items():
-        if key[0] == module and key[1:] not in there:
-            row["verdict"] = "gone"
+def _bury(known: dict[Key, dict[str, str]], there: set[Key]) -> None:
+    """Call mutants of expressions that no module has any longer gone."""
+    for key in known.keys() - there:
+        known[key]["verdict"] = "gone"
 
 
-def _write(known: dict[tuple[str, ...], dict[str, str]]) -> None:
-    TABLE.parent.mkdir(parents=True, exist_ok=True)
+def _write(known: dict[Key, dict[str, str]]) -> None:
     with TABLE.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(
             sorted(known.values(), key=lambda row: (row["module"], int(row["line"]), row["after"]))
         )
+
+
+def _count(known: dict[Key, dict[str, str]], every: dict[str, list[Mutant]]) -> None:
+    """Write how many mutants each module has, how many of them were tried, and what came of it."""
+    with COUNTS.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["module", "mutants", "tried", "survived at first", "survive now",
+        "of these with a reason", "checked by a second reader"])  # fmt: skip
+        for name, modules in (
+            *((module.removeprefix("softgeom/"), [module]) for module in every),
+            ("all that is trusted", list(TRUSTED)),
+        ):
+            keys = [mutant.key(module) for module in modules for mutant in every[module]]
+            tried = [known[key] for key in keys if not _is_new(known.get(key))]
+            alive = [row for row in tried if row["verdict"] == "SURVIVED"]
+            reason = [row for row in alive if row["reason"]]
+            first = sum(row["first"] == "SURVIVED" for row in tried)
+            checked = sum(bool(row["checked"]) for row in reason)
+            writer.writerow([name, len(keys), len(tried), first, len(alive), len(reason), checked])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 
 from softgeom.bottleneck import SoftmaxLayer, scan
 from softgeom.bottleneck.captives import captive_table, heaviest_captors, smallest_shift
+from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.examples import uniform_layer
 from softgeom.bottleneck.paper001 import compare_with_programme
 from softgeom.bottleneck.rows import cut_features, nearest_rows
@@ -86,3 +87,32 @@ def test_a_cut_layer_has_the_logits_of_the_slice_and_frees_nobody(scanned):
         cut_features(layer, [0, 0], at)
     with pytest.raises(ValueError, match="one value for each"):
         cut_features(layer, [0], at[:2])
+
+
+def test_a_ceiling_is_what_the_captors_prove_and_a_twin_halves(scanned):
+    index = int(captive_table(scanned)["class"].iloc[0])
+    held = scanned.evidence(index)
+    proven = Certifier(scanned.layer, scanned.features).ceiling_of_captors(
+        index, held.rivals, held.weights
+    )
+    assert scanned.ceiling(index) == proven < 1
+    twins = scan(SoftmaxLayer([[1.0], [1.0], [-1.0]]))
+    assert [twins.ceiling(t) for t in range(3)] == [0.5, 0.5, 1.0]
+
+
+def test_only_captives_get_exact_weights(scanned):
+    index = int(captive_table(scanned)["class"].iloc[0])
+    exact = scanned.with_exact_weights([index])
+    assert exact.verify()
+    assert exact.evidence(index).weights.dtype == object
+    winner = int(scanned.table["class"][scanned.table.verdict == "argmaxable"].iloc[0])
+    with pytest.raises(ValueError, match=f"Class {winner} .* only captives have weights"):
+        scanned.with_exact_weights([index, winner])
+
+
+def test_a_finding_is_looked_up_by_number_or_by_token():
+    found = scan(SoftmaxLayer([[1.0], [-1.0], [0.5]], tokens=["a", "b", "b"]), [0, 1])
+    assert found["b"] is found[1] is found.findings[1]
+    for missing in ("c", 2):
+        with pytest.raises(KeyError):
+            found[missing]

@@ -302,6 +302,19 @@ def test_what_a_simplex_must_absorb_covers_its_roundings(features, monkeypatch) 
         )
 
 
+def test_an_equation_without_error_counts_where_any_entry_is_not_zero(monkeypatch) -> None:
+    """Of a set that knew its equations exactly. The class is outside the hull, by 1e-12."""
+    layer = SoftmaxLayer([[0.0, 0.0], [-1.0, -1.0], [1.0, 1.0 - 1e-9], [1.0, 0.0]])
+    weights, rivals = np.array([0.5, 0.5, 1e-12]), np.arange(1, 4)
+    monkeypatch.setattr(
+        Unbounded, "equalities", lambda self, D, c: (D * 1, np.zeros((1, 2)), c, np.zeros(1))
+    )
+    assert certify_captivity(layer, Unbounded(), 0, rivals, weights) == np.inf
+    inside = SoftmaxLayer(layer.W * [[1], [1], [1], [-1]])
+    weights[:] = 0.5 - 5e-10, 0.5, 5e-10
+    assert certify_captivity(inside, Unbounded(), 0, rivals, weights) <= 0
+
+
 @pytest.mark.parametrize("power", [-60, -20, 0])
 def test_a_correction_is_as_large_as_the_residual_makes_it(power: int, monkeypatch) -> None:
     """Beside an exact inverse; weights that are smaller than their correction prove nothing."""

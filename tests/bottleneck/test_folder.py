@@ -6,13 +6,14 @@ import csv
 import hashlib
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from softgeom.bottleneck.blocks import block_path
+from softgeom.bottleneck.blocks import block_path, code
 from softgeom.bottleneck.certifying import folder
-from softgeom.bottleneck.certifying.evidence_file import identity
+from softgeom.bottleneck.certifying.evidence_file import fingerprint, identity
 from softgeom.bottleneck.certifying.folder import (
     EVIDENCE,
     SUMMARY,
@@ -82,7 +83,9 @@ def test_an_untouched_folder_is_verified(out) -> None:
     report = verify_folder(out, example())
     assert report.scanned == report.classes == 61
     assert report.counts["tied"] == 2
-    assert "every class" in str(report)
+    assert str(report).startswith(
+        f"verified for every class of layer {fingerprint(example())[:16]}, features |x| <= 100: "
+    )
 
 
 @pytest.mark.parametrize(
@@ -205,6 +208,12 @@ def test_the_name_of_a_block_says_what_it_is_about(tmp_path) -> None:
     assert first.parent == tmp_path
     assert len({first.name, *names}) == 5
     assert all(name.startswith("block-") and name.endswith(".npz") for name in names)
+
+
+def test_other_code_gives_blocks_another_name(monkeypatch) -> None:
+    ours = code.__wrapped__()
+    monkeypatch.setattr(Path, "read_bytes", lambda path: b"other")
+    assert code.__wrapped__() != ours == code()
 
 
 @pytest.mark.parametrize("factor", [0.9, 0.999, 1.001, 2.0, -1.0, 0.0, np.inf, np.nan])

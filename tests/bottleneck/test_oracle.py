@@ -18,6 +18,7 @@ from wide_layers import padded
 from softgeom.bottleneck.certifying.checker import Checker, wins
 from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.scanner import scan
+from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
 from softgeom.rounding import shrink
@@ -144,6 +145,18 @@ def test_rows_that_a_layer_norm_makes_equal_are_decided_by_the_smallest_bias() -
         "argmaxable",
     ]
     assert found.verify()
+
+
+@pytest.mark.parametrize(
+    ("features", "shift"), [(Box(1.0), 0.0), (Ellipsoid.layer_norm(np.ones(3)), 2.0**16)]
+)
+def test_twins_are_found_across_blocks_of_rows(features, shift: float) -> None:
+    """The search takes 4096 rows at a time; after a LayerNorm a shift of all entries is none."""
+    W, b = np.random.default_rng(0).normal(size=(5000, 3)), np.zeros(5000)
+    W[4095] = 1.0, -3.0, 7.5  # their mean is rounded
+    W[[4096, 4999]] = W[[4095, 0]] + shift * (np.arange(2) < 1)[:, None]
+    b[4999] = -1.0
+    assert find_twins(SoftmaxLayer(W, b), features) == ({4095: 4096, 4096: 4095}, {4999: 0})
 
 
 def test_margins_among_the_subnormal_numbers_are_rounded_down() -> None:

@@ -157,6 +157,19 @@ def test_degenerate_layers_get_a_proven_answer_or_none(
     assert found.verify()
 
 
+def test_only_comparisons_of_the_layers_classes_are_demanded() -> None:
+    """A class number below 0 is none, and not one from the end."""
+    order = Order([[0], [1, 2]])
+    assert order.demands(np.array([0, 0]), np.array([1, 2]), 3)
+    for above, below in ((0, -2), (0, 3), (-3, 1), (3, 1), (0, 0), (1, 2)):
+        assert not order.demands(np.array([0, above]), np.array([1, below]), 3)
+
+
+def test_a_long_block_is_named_by_its_first_classes() -> None:
+    assert Order([range(7), [9]], rest=True).describe() == "0, 1, 2, 3, 3 more > 9 > others"
+    assert Order([range(4)]).describe() == "0, 1, 2, 3"
+
+
 def test_evidence_about_another_order_proves_nothing() -> None:
     layer = SoftmaxLayer([[0.0], [1.0], [2.0]])
     answer = ask(

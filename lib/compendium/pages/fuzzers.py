@@ -69,24 +69,6 @@ def kills(root: Path) -> pd.DataFrame:
     return pd.DataFrame(found, columns=names)
 
 
-def mutants(root: Path) -> pd.DataFrame:
-    """One row a module of what every verdict stands on: how many of its mutants survived when they
-    were first tried, and do now.
-    """
-    path = root / "results" / "bench" / "mutants.csv"
-    names = ["module", "tried", "survived at first", "survive now", "of these with a reason"]
-    if not path.is_file():
-        return pd.DataFrame(columns=names)
-    table = pd.read_csv(path, keep_default_na=False)
-    table["module"] = table["module"].str.rsplit("/", n=1).str[-1]
-    table["first"], table["now"] = table["first"].eq("SURVIVED"), table["verdict"].eq("SURVIVED")
-    table["reason"] = table["now"] & table["reason"].ne("")
-    rows = table.groupby("module").agg(
-        tried=("now", "size"), first=("first", "sum"), now=("now", "sum"), reason=("reason", "sum")
-    )
-    return rows.reset_index().set_axis(names, axis=1)
-
-
 def _family(path: Path, title: str) -> dict[str, Any]:
     if not path.is_file():
         return {}

@@ -6,7 +6,7 @@ Markers in the text, each kept and its content replaced::
     <!-- value: 12_first_scan/unargmaxable --> 200 <!-- /value -->            a recorded value (optional format: `... | ,.0f`)
     <!-- table: 10_braid_counts/real_sizes --> ... <!-- /table -->            a recorded table (optional columns: `... | a, b`)
     <!-- table: bench/targets --> ... <!-- /table -->                         a benchmark's table, from results/bench
-    <!-- fuzzers: all --> ... <!-- /fuzzers -->                               what tries to break it, and what it broke (`... kills`: by kind of work, `... mutants`: by module)
+    <!-- fuzzers: all --> ... <!-- /fuzzers -->                               what tries to break it, and what it broke (`... kills`: by kind of work)
     <!-- cost: all --> 20 minutes <!-- /cost -->                              what a make target costs (`... | disk`: in GB), from results/bench
     <!-- figure: 11_region_geometry/slices --> ... <!-- /figure -->           a recorded figure with its alternative text
     <!-- verdicts: all --> ... <!-- /verdicts -->                             verdicts by kind, of all papers or of one (`... 003`)
@@ -169,9 +169,7 @@ def _cost(what: str, option: str) -> str:
 
 
 def _fuzzers(what: str, option: str) -> str:
-    table = {"kills": fuzzers.kills, "mutants": fuzzers.mutants}.get(what, fuzzers.summary)(
-        paths.root()
-    )
+    table = (fuzzers.kills if what == "kills" else fuzzers.summary)(paths.root())
     return "\n" + markdown(table) + "\n"
 
 

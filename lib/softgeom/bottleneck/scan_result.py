@@ -37,7 +37,7 @@ class Scan:
     features: FeatureSet
     findings: list[Finding]
     wider: tuple[Scan, ...] = ()
-    _position: dict[int, int] = field(init=False, repr=False)
+    _position: dict[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_position", {f.index: n for n, f in enumerate(self.findings)})

@@ -418,8 +418,8 @@ def _content(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 def read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     """One array; stored, not compressed, so that none is larger than the file, and whole."""
     info = archive.getinfo(f"{name}.npy")
-    plain = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1
-    _require(plain and info.file_size == info.compress_size, f"{name} is not stored as it is")
+    plain = info.compress_type == zipfile.ZIP_STORED and info.file_size == info.compress_size
+    _require(plain, f"{name} is not stored as it is")
     with archive.open(info) as member, warnings.catch_warnings():
         warnings.simplefilter("error")
         _require(npy.read_magic(member) == (1, 0), f"{name} is no array of version 1.0")
