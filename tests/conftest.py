@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import resource
 from collections import defaultdict
@@ -132,15 +131,8 @@ def quick() -> Any:
     """A training of twelve steps."""
     from softgeom.language_model import TrainingConfig
 
-    return TrainingConfig(
-        steps=12,
-        batch_size=4,
-        learning_rate=1e-2,
-        warmup_steps=2,
-        evaluate_every=4,
-        evaluation_windows=5,
-        seed=3,
-    )
+    size = dict(steps=12, batch_size=4, warmup_steps=2, evaluate_every=4, evaluation_windows=5)
+    return TrainingConfig(**size, learning_rate=1e-2, seed=3)
 
 
 @pytest.fixture
@@ -150,29 +142,14 @@ def write_notebook(compendium: Path):
     """
 
     def write(name: str, parameters: str, *cells: str) -> Path:
-        def code(source: str, number: int, tags: list[str]) -> dict:
-            return {
-                "cell_type": "code",
-                "id": str(number),
-                "metadata": {"tags": tags} if tags else {},
-                "outputs": [],
-                "execution_count": None,
-                "source": source,
-            }
+        import nbformat
 
-        content = [
-            code(parameters, 0, ["parameters"]),
-            *(code(c, i + 1, []) for i, c in enumerate(cells)),
-        ]
+        content = [nbformat.v4.new_code_cell(cell) for cell in (parameters, *cells)]
+        content[0].metadata["tags"] = ["parameters"]
         kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-        notebook = {
-            "cells": content,
-            "metadata": {"kernelspec": kernel},
-            "nbformat": 4,
-            "nbformat_minor": 5,
-        }
+        notebook = nbformat.v4.new_notebook(cells=content, metadata={"kernelspec": kernel})
         path = compendium / "notebooks" / f"{name}.ipynb"
-        path.write_text(json.dumps(notebook), encoding="utf-8")
+        nbformat.write(notebook, path)
         return path
 
     return write

@@ -19,29 +19,17 @@ from softgeom.cli import main
 def model(tmp_path):
     """A small layer with imprisoned classes as .npz."""
     layer = uniform_layer(40, 2)
-    np.savez(
-        tmp_path / "model.npz",
-        W=layer.W,
-        b=layer.bias,
-        tokens=np.array([f"t{i}" for i in range(40)]),
-    )
-    return tmp_path / "model.npz"
+    path, tokens = tmp_path / "model.npz", np.array([f"t{i}" for i in range(40)])
+    np.savez(path, W=layer.W, b=layer.bias, tokens=tokens)
+    return path
 
 
 def test_scan_writes_verdicts_summary_and_evidence(model, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     assert main(["scan", str(model), "--out", str(out)]) == 0
     table = pd.read_csv(out / "verdicts.csv")
-    assert list(table.columns) == [
-        "class",
-        "token",
-        "verdict",
-        "method",
-        "steps",
-        "margin",
-        "radius",
-        "holds",
-    ]
+    columns = "class token verdict method steps margin radius holds"
+    assert list(table.columns) == columns.split()
     assert table.token[3] == "t3"
     lost = table[table.verdict == "unargmaxable"]
     assert set(lost.holds) <= {"whatever the features", "up to 100"}
@@ -58,15 +46,10 @@ def test_scan_writes_verdicts_summary_and_evidence(model, tmp_path, capsys) -> N
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        ["--features", "unbounded"],
-        ["--features", "ball", "--bound", "2"],
-        ["--bound", "1", "--low", "-0.3"],
-    ],
+    "options", ["--features unbounded", "--features ball --bound 2", "--bound 1 --low -0.3"]
 )
 def test_feature_sets_of_the_command_line(model, tmp_path, options) -> None:
-    assert main(["scan", str(model), "--out", str(tmp_path / "out"), *options]) == 0
+    assert main(["scan", str(model), "--out", str(tmp_path / "out"), *options.split()]) == 0
 
 
 @pytest.mark.parametrize(
@@ -128,9 +111,8 @@ def test_missing_file_is_named(tmp_path, capsys) -> None:
 
 def test_real_layers(real_data, tmp_path) -> None:
     """Every token of the small language model can win: all its programmes were solved."""
-    assert (
-        main(["scan", str(real_data / "models" / "aidreams260K.bin"), "--out", str(tmp_path)]) == 0
-    )
+    file = real_data / "models" / "aidreams260K.bin"
+    assert main(["scan", str(file), "--out", str(tmp_path)]) == 0
     counts = json.loads((tmp_path / "summary.json").read_text())["counts"]
     assert counts == {"argmaxable": 512, "tied": 0, "unargmaxable": 0, "undecided": 0}
 

@@ -15,20 +15,11 @@ from hypothesis import strategies as st
 from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
 from softgeom.rounding import as_floats, norm_up, underflow
 
-SETS = [
-    Box(100.0),
-    Box(100.0001),
-    Box(2.0, low=-0.2785),
-    Box((1.0, 2.0, 3.0)),
-    Box((1.0, 2.0, 3.0000000000000004)),
-    Box(5.0, low=0.0),
-    Ball(3.0),
-    Ball(3.0000000000000004),
-    Unbounded(),
-    Ellipsoid([1.0, 0.5, 2.0], [0.1, 0, 0]),
-    Ellipsoid([1.0, 0.5, 2.0], [0.1, 0, 5e-324]),
-    Ellipsoid([1.0, 0.5, 2.0], [0.1, 0, 0], centred=True),
-]
+BOXES = [Box(100.0), Box(100.0001), Box(2.0, low=-0.2785), Box(5.0, low=0.0)]
+BOXES += [Box((1.0, 2.0, 3.0)), Box((1.0, 2.0, 3.0000000000000004))]
+GAIN, UNSCALABLE = [1.0, 0.5, 2.0], Ellipsoid([1.0, 0.5, 2.0], [0.1, 0, 5e-324])
+NORMS = [Ellipsoid(GAIN, [0.1, 0, 0]), UNSCALABLE, Ellipsoid(GAIN, [0.1, 0, 0], centred=True)]
+SETS = [*BOXES, Ball(3.0), Ball(3.0000000000000004), Unbounded(), *NORMS]
 ids = pytest.mark.parametrize("features", SETS, ids=lambda f: f.describe())
 
 
@@ -63,18 +54,14 @@ def test_what_is_no_set_is_refused_in_a_sentence(stored) -> None:
         FeatureSet.from_json(stored)
 
 
-def scaled_to(features: FeatureSet, power: int) -> FeatureSet:
-    return features.scaled(-power)
-
-
 @ids
 @given(seed=st.integers(0, 10**6), power=st.sampled_from([0, 0, -900, -500, 500, 900]))
 @settings(max_examples=20, deadline=None)
 def test_what_is_certainly_inside_is_inside(features, seed: int, power: int) -> None:
-    if power < 0 and features == SETS[10]:  # its bias cannot be scaled
+    if power < 0 and features == UNSCALABLE:  # its bias cannot be scaled
         return
     rng = np.random.default_rng(seed)
-    there = scaled_to(features, power)
+    there = features.scaled(-power)
     Z = np.ldexp(
         rng.normal(size=(6, 3)) * (features.extent or 1.0) * 10.0 ** rng.uniform(-1.5, 0.3, (6, 1)),
         power,
@@ -93,10 +80,10 @@ def test_support_is_never_underrated(features, seed: int, power: int) -> None:
     """`support <= bound` means that `support_nonpositive(v, -bound)`; products of tiny numbers must
     not vanish from the bound.
     """
-    if power and features == SETS[10]:
+    if power and features == UNSCALABLE:
         return
     rng = np.random.default_rng(seed)
-    there = scaled_to(features, power)
+    there = features.scaled(-power)
     v = np.ldexp(rng.normal(size=3) * (rng.random(3) < 0.8), power)
     bound, size = there.support_bound(v, np.zeros(3))
     if np.isfinite(bound):
@@ -137,19 +124,11 @@ def test_norms_at_the_ends_of_float64() -> None:
         assert norm_up(V)[1] == 0
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        2**53 + 1,
-        np.int64(2**53 + 1),
-        np.uint64(2**64 - 1),
-        10**30 + 1,
-        np.nextafter(np.longdouble(1), np.longdouble(2)),
-        Fraction(1, 3),
-        [1, 2**53 + 1],
-    ],
-    ids=str,
-)
+INTEGERS = [2**53 + 1, np.int64(2**53 + 1), np.uint64(2**64 - 1), 10**30 + 1, [1, 2**53 + 1]]
+BEYOND = [*INTEGERS, np.nextafter(np.longdouble(1), np.longdouble(2)), Fraction(1, 3)]
+
+
+@pytest.mark.parametrize("given", BEYOND, ids=str)
 def test_conversions_that_change_a_number_are_refused(given) -> None:
     if np.finfo(np.longdouble).nmant == 52 and isinstance(given, np.longdouble):
         pytest.skip("longdouble is float64 here")

@@ -85,14 +85,8 @@ def test_shared_memory_of_the_dead_is_swept_and_of_the_living_is_not(tmp_path, m
     monkeypatch.setattr(orphans.tempfile, "gettempdir", lambda: str(tmp_path))
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    dead, living, other = (
-        tmp_path / name
-        for name in (
-            f"joblib_memmapping_folder_{ended.pid}_abc",
-            f"joblib_memmapping_folder_{os.getpid()}_abc",
-            "joblib_memmapping_folder_x",
-        )
-    )
+    names = (f"{ended.pid}_abc", f"{os.getpid()}_abc", "x")
+    dead, living, other = (tmp_path / f"joblib_memmapping_folder_{name}" for name in names)
     for folder in (dead, living, other):
         folder.mkdir()
     assert orphans.sweep_shared_memory() == [dead]

@@ -18,16 +18,7 @@ import yaml
 from compendium import packages
 
 READER = ("lessons", "notebooks", "models", "ocr", "fast", "build")
-MAINTAINERS = {
-    "mypy",
-    "ruff",
-    "playwright",
-    "transformers",
-    "sphinx",
-    "hypothesis",
-    "pytest",
-    "distributed",
-}
+MAINTAINERS = set("mypy ruff playwright transformers sphinx hypothesis pytest distributed".split())
 
 
 def _names(lock: str) -> set[str]:
@@ -35,12 +26,9 @@ def _names(lock: str) -> set[str]:
 
 
 def test_environments_are_written_from_pyproject(repository):
-    assert (repository / "environment.yml").read_text() == packages.environment(repository), (
-        "run `make readme`"
-    )
-    assert (
-        repository / "binder" / "environment.yml"
-    ).read_text() == packages.classroom_environment(repository)
+    whole, small = packages.environment(repository), packages.classroom_environment(repository)
+    assert (repository / "environment.yml").read_text() == whole, "run `make readme`"
+    assert (repository / "binder" / "environment.yml").read_text() == small
 
 
 def test_conda_names_are_conda_forges(repository):
@@ -105,17 +93,17 @@ def test_the_origin_of_pytorch_is_what_pip_reported(tmp_path, repository):
     assert packages.torch_origin(tmp_path) == {}
     (tmp_path / ".venv").mkdir()
     file = "torch-2.13.0%2Bcpu-cp311-cp311-linux_x86_64.whl"
-    torch = {
-        "metadata": {"name": "torch", "version": "2.13.0+cpu"},
-        "download_info": {
-            "url": f"https://index.example/whl/{file}",
-            "archive_info": {"hashes": {"sha256": "ab12"}},
-        },
-    }
-    other = {
-        "metadata": {"name": "networkx", "version": "3"},
-        "download_info": {"url": "https://index.example/n.whl"},
-    }
+    hashes = {"archive_info": {"hashes": {"sha256": "ab12"}}}
+    torch, other = (
+        {
+            "metadata": {"name": name, "version": "2.13.0+cpu"},
+            "download_info": {"url": url} | hashes,
+        }
+        for name, url in (
+            ("torch", f"https://index.example/whl/{file}"),
+            ("networkx", "https://index.example/n.whl"),
+        )
+    )
     (tmp_path / ".venv" / "torch.json").write_text(json.dumps({"install": [other, torch]}))
     found = packages.torch_origin(tmp_path)
     assert found == {
@@ -148,15 +136,8 @@ def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp
         shutil.copytree(
             repository / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__")
         )
-    for name in (
-        "pyproject.toml",
-        "MANIFEST.in",
-        "README.md",
-        "docs/pypi.md",
-        "LICENSE",
-        "CITATION.cff",
-        "CHANGELOG.md",
-    ):
+    files = "pyproject.toml MANIFEST.in README.md docs/pypi.md LICENSE CITATION.cff CHANGELOG.md"
+    for name in files.split():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(repository / name, tmp_path / name)
     build = "import setuptools.build_meta as build; print(build.build_sdist('dist'))"
@@ -167,11 +148,8 @@ def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp
         archive.extractall(tmp_path / "unpacked", filter="data")
     (top,) = (tmp_path / "unpacked").iterdir()
     carried = {path.relative_to(top).as_posix() for path in top.rglob("*")}
-    assert {
-        "tests/bottleneck/test_refine.py",
-        "tests/commands/test_ask.py",
-        "tools/check_evidence.py",
-    } <= carried
+    some = "tests/bottleneck/test_refine.py tests/commands/test_ask.py tools/check_evidence.py"
+    assert set(some.split()) <= carried
     for path in top.glob("tests/**/*.py"):
         code = path.read_text()
         assert not re.search(r"^\s*(from|import) (compendium|classroom)\b", code, re.MULTILINE), (

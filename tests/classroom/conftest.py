@@ -130,21 +130,14 @@ def _spoilers(name: str) -> list[str]:
         crowds = [SoftmaxLayer(rng.normal(size=(100, d))) for d in (2, 4, 8, 16)]
         counts = [scan(crowd, features=Unbounded()).counts["argmaxable"] for crowd in crowds]
         dead = int(recorded.value("12_first_scan", "ppocr_imprisoned"))
-        return [
-            "unargmaxable",
-            "let D win",
-            rf"\*\*{dead}\*\*",
-            rf"\b{len(winning.winners(winning.CROWD))}\b",
-        ] + [rf"\s{count}\b" for count in counts]
+        crowd = len(winning.winners(winning.CROWD))
+        told = ["unargmaxable", "let D win", rf"\*\*{dead}\*\*", rf"\b{crowd}\b"]
+        return told + [rf"\s{count}\b" for count in counts]
     if name == "tearing":
         coupling = tearing.first_folding_coupling(tearing.PAIR)
         mass = tearing.mass(tearing.PAIR, tearing.PAIR_COUPLING, 1.0)
-        return [
-            rf"c = \*\*{coupling:.4g}",
-            f"{mass:.3f}",
-            "smallest slope",
-            f"{tearing._of_the_gpt()['score']:.2f} nats",
-        ]
+        score = tearing._of_the_gpt()["score"]
+        return [rf"c = \*\*{coupling:.4g}", f"{mass:.3f}", "smallest slope", f"{score:.2f} nats"]
     if name == "trusting":
         return ["is no proof", rf"\b{trusting.captors_of_a_character()}\b"]
     if name == "asking":
@@ -157,11 +150,6 @@ def _spoilers(name: str) -> list[str]:
         ]
     found = check_theorem(leaders.START, np.eye(2), leaders.ALPHA)
     named = ", ".join(str(i + 1) for i in np.flatnonzero(found.leaders))
-    return [
-        rf"{found.leaders.sum()} leaders",
-        rf"{len(found.sites)}(\*\*)? places",
-        rf"\[{named}\]",
-        "same\\*\\*|others\\*\\*",
-        "theorem holds",
-        rf"\*\*{leaders._kept():.0f}%",
-    ]
+    told = [rf"{found.leaders.sum()} leaders", rf"{len(found.sites)}(\*\*)? places"]
+    told += [rf"\[{named}\]", "same\\*\\*|others\\*\\*", "theorem holds"]
+    return [*told, rf"\*\*{leaders._kept():.0f}%"]

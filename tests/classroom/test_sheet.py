@@ -41,23 +41,12 @@ def test_every_attempt_is_on_the_page_in_order(tmp_path):
     classroom.reveal("rankings-guess", 24)
     classroom.check("rankings-2", 20)
     classroom.check("rankings-2", 10)
-    feedback = classroom.export(
-        tmp_path / "answers.html", name="Ada", explanation="A line\nfor each pair."
-    )
+    told = {"name": "Ada", "explanation": "A line\nfor each pair."}
+    feedback = classroom.export(tmp_path / "answers.html", **told)
     assert feedback.heading == "Written."
     text = " ".join(_Reader((tmp_path / "answers.html").read_text(encoding="utf-8")).words)
-    places = [
-        text.index(part)
-        for part in (
-            "Answers of Ada",
-            "rankings-guess",
-            "24",
-            "rankings-2",
-            "Not yet.",
-            "Right.",
-            "A line\nfor",
-        )
-    ]
+    parts = ["Answers of Ada", "rankings-guess", "24", "rankings-2", "Not yet.", "Right."]
+    places = [text.index(part) for part in (*parts, "A line\nfor")]
     assert places == sorted(places)
     assert "2 questions tried, 1 exercises solved" in text
 

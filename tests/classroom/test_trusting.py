@@ -15,18 +15,14 @@ from softgeom.bottleneck import Box, SoftmaxLayer, Unbounded, scan
 
 
 def test_the_library_agrees_that_d_never_wins():
-    assert (
-        scan(trusting.LAYER, [3], features=Unbounded()).table["verdict"].iloc[0] == "unargmaxable"
-    )
+    assert scan(trusting.LAYER, [3], features=Unbounded()).counts["unargmaxable"] == 1
 
 
 def test_the_largest_bias_is_where_the_library_s_verdict_turns():
     biases = [float(trusting.BIASES[name]) for name in "ABC"]
     for change, wins in ((-1e-6, False), (1e-6, True)):
         layer = SoftmaxLayer(trusting.LAYER.W, [*biases, float(trusting.largest_bias()) + change])
-        assert (
-            scan(layer, [3], features=Unbounded()).table["verdict"].iloc[0] == "argmaxable"
-        ) == wins
+        assert scan(layer, [3], features=Unbounded()).counts["argmaxable"] == wins
 
 
 def test_the_printed_weights_prove_it_on_the_largest_box_and_on_no_larger():
@@ -35,10 +31,8 @@ def test_the_printed_weights_prove_it_on_the_largest_box_and_on_no_larger():
     """
     u, v = trusting.residual(trusting.printed_weights())
     for L, proven in ((trusting.largest_box(), True), (trusting.largest_box() + 1, False)):
-        ahead = max(float(u) * x + float(v) * y for x in (-L, L) for y in (-L, L)) - float(
-            trusting.GAP
-        )
-        assert (ahead <= 1e-12) == proven
+        most = max(float(u) * x + float(v) * y for x in (-L, L) for y in (-L, L))
+        assert (most - float(trusting.GAP) <= 1e-12) == proven
     layer = SoftmaxLayer(trusting.LAYER.W, [0.5, 0.5, 0.5, 0.0])
     assert scan(layer, [3], features=Box(25.0)).table["verdict"].iloc[0] == "unargmaxable"
 

@@ -20,17 +20,9 @@ def compare(compendium):
 
     def compare(ours, exceptions=(), tolerance=0):
         pd.DataFrame({"n": [1, 2], "regions": ours}).to_csv(folder / "counts.csv", index=False)
-        entry = {
-            "id": "demo",
-            "title": "Demo",
-            "paper": "paper.csv",
-            "ours": "10_demo/counts.csv",
-            "keys": ["n"],
-            "paper_column": "count",
-            "our_column": "regions",
-            "tolerance": tolerance,
-            "exceptions": list(exceptions),
-        }
+        entry = {"id": "demo", "title": "Demo", "keys": ["n"], "tolerance": tolerance}
+        entry |= {"paper": "paper.csv", "paper_column": "count", "exceptions": list(exceptions)}
+        entry |= {"ours": "10_demo/counts.csv", "our_column": "regions"}
         (compendium / "data" / "reference" / "comparisons.yaml").write_text(yaml.safe_dump([entry]))
         return check.compare("default")
 
@@ -93,10 +85,8 @@ def test_a_column_that_went_is_named(compare, compendium):
     path = compendium / "results" / "default" / "10_demo" / "counts.csv"
     path.write_text(path.read_text().replace("regions", "rankings"))
     (row,) = check.compare("default")
-    assert (row.verdict, row.reason) == (
-        "DIFFERENT",
-        "results/default/10_demo/counts.csv has no column regions; it has n, rankings",
-    )
+    assert row.verdict == "DIFFERENT"
+    assert row.reason.endswith("counts.csv has no column regions; it has n, rankings")
 
 
 def test_unknown_fields_are_refused(compendium):

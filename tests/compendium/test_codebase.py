@@ -14,19 +14,13 @@ def lib(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    write(
-        "house/__init__.py",
-        "from house.front import open_door as enter\nLAZY = {'late': 'attic'}\n",
-    )
-    write(
-        "house/front.py",
-        "import numpy\ndef open_door():\n    from house.cellar import key\n    return key\n",
-    )
+    enter = "from house.front import open_door as enter\nLAZY = {'late': 'attic'}\n"
+    write("house/__init__.py", enter)
+    door = "def open_door():\n    from house.cellar import key\n    return key\n"
+    write("house/front.py", "import numpy\n" + door)
     write("house/cellar.py", "from house import hall\nkey = 1\n")
-    write(
-        "house/hall.py",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import house.attic\n",
-    )
+    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import house.attic\n"
+    write("house/hall.py", typed)
     write("house/attic.py", "from . import garden\n")
     write("house/garden.py", "")
     write("yard.py", "import scipy.linalg\n")
@@ -59,10 +53,7 @@ def test_prose_changes_no_hash_and_a_sign_does(tmp_path):
     path = tmp_path / "m.py"
     path.write_text('"""One."""\ndef f(x):\n    """Two."""\n    return x + 1  # three\n')
     first = codebase.digest(path)
-    path.write_text(
-        '"""Uno, and much more of it."""\n\n\ndef f(x):\n    # drei\n    return (x\n         '
-        "   + 1)\n"
-    )
+    path.write_text('"""Uno, and more."""\n\n\ndef f(x):\n    # drei\n    return (x\n    + 1)\n')
     assert codebase.digest(path) == first
     path.write_text("def f(x):\n    return x - 1\n")
     assert codebase.digest(path) != first

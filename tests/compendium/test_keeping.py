@@ -210,19 +210,9 @@ class Settings:
 
 
 def test_descriptions_tell_values_apart():
-    things = [
-        0,
-        0.0,
-        "0",
-        False,
-        None,
-        [0],
-        np.zeros(1),
-        np.zeros(1, np.float32),
-        np.zeros((1, 1)),
-        Settings(0.1, (1,)),
-    ]
-    things += [Settings(0.1, (2,)), Settings(0.2, (1,)), "a" * 300, "b" * 300, {"a": 1}, {"a": 2}]
+    things = [0, 0.0, "0", False, None, [0], "a" * 300, "b" * 300, {"a": 1}, {"a": 2}]
+    things += [np.zeros(1), np.zeros(1, np.float32), np.zeros((1, 1))]
+    things += [Settings(0.1, (1,)), Settings(0.1, (2,)), Settings(0.2, (1,))]
     texts = [json.dumps(making.describe(thing)) for thing in things]
     assert len(set(texts)) == len(texts)
     assert making.describe(np.float64(0.5)) == making.describe(0.5)
@@ -255,18 +245,9 @@ print("loss", trained_gpt("gpt", "smoke", encoded, gpt, config).about["losses"][
 """
 
     def run() -> tuple[str, str]:
-        environment = os.environ | {
-            "PYTHONPATH": str(lib),
-            "SOFTGEOM_ROOT": str(tmp_path),
-            "OMP_NUM_THREADS": "1",
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        places = {"PYTHONPATH": str(lib), "SOFTGEOM_ROOT": str(tmp_path), "OMP_NUM_THREADS": "1"}
+        command, env = [sys.executable, "-c", script], os.environ | places
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
         return done.stdout.splitlines()[-1], done.stdout + done.stderr
 
     loss, said = run()

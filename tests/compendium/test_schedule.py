@@ -30,11 +30,8 @@ def clone(compendium, write_notebook):
         "    print(json.dumps([NAME, number, profile, os.getppid(), sys.flags.hash_randomization,"
         " 'papermill' in sys.modules]), file=file)"
     )
-    for name, reads in (
-        ("10_early", "load_table('20_late', 'x')"),
-        ("20_late", ""),
-        ("30_alone", ""),
-    ):
+    early = {"10_early": "load_table('20_late', 'x')"}
+    for name, reads in (early | {"20_late": "", "30_alone": ""}).items():
         cells = (f"NAME = {name!r}\n{note}", f"if False:\n    book.{reads}" if reads else "pass")
         write_notebook(name, CELL, *cells)
         (compendium / "params" / f"{name}.yaml").write_text("number: {default: 5, models: 6}\n")
@@ -45,14 +42,10 @@ def clone(compendium, write_notebook):
 @pytest.fixture
 def make_all(clone):
     def run(*arguments: str, code: int = 0, **environment: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "compendium", "all", *arguments],
-            cwd=clone,
-            env=os.environ | {"PYTHONHASHSEED": "0", "SOFTGEOM_PROFILE": "smoke"} | environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        env = os.environ | {"PYTHONHASHSEED": "0", "SOFTGEOM_PROFILE": "smoke"} | environment
+        command = [sys.executable, "-m", "compendium", "all", *arguments]
+        how = dict(cwd=clone, env=env, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, **how)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 
@@ -112,14 +105,10 @@ def test_a_failure_is_shown_and_what_else_ran_stays(make_all, clone, write_noteb
 def test_nothing_outlives_the_scheduler(clone, write_notebook, number):
     cell = "import os, time\nopen('kernel', 'w').write(str(os.getpid()))\ntime.sleep(100)"
     write_notebook("30_alone", CELL, cell)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "compendium", "all", "--profile", "smoke", "30_alone"],
-        cwd=clone,
-        env=os.environ | {"PYTHONHASHSEED": "0"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    command = [sys.executable, "-m", "compendium", "all", "--profile", "smoke", "30_alone"]
+    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    env = os.environ | {"PYTHONHASHSEED": "0"}
+    process = subprocess.Popen(command, cwd=clone, env=env, **quiet)
     place, end = clone / "kernel", time.monotonic() + 120
     while not (place.exists() and place.read_text()) and time.monotonic() < end:
         time.sleep(0.1)
@@ -143,12 +132,7 @@ def test_a_log_gets_a_line_when_something_has_ended_and_one_a_minute(monkeypatch
     now = [1000.0]
     monkeypatch.setattr(schedule.time, "monotonic", lambda: now[0])
     line = schedule.Line(stream := io.StringIO())
-    for text, seconds, ended in (
-        ("a", 0, False),
-        ("b", 1, False),
-        ("c", 1, True),
-        ("d", 61, False),
-    ):
+    for text, seconds, ended in (("a", 0, 0), ("b", 1, 0), ("c", 1, 1), ("d", 61, 0)):
         now[0] += seconds
-        line.show(text, now=ended)
+        line.show(text, now=bool(ended))
     assert stream.getvalue() == "a\nc\nd\n"

@@ -98,22 +98,12 @@ def _any_verb(case: hostile_results.Case, place: Path) -> tuple[Outcome, str]:
 
 
 def _fetch(case: hostile_hub.Case, place: Path) -> tuple[Outcome, str]:
-    for name in (
-        "HTTPS_PROXY",
-        "https_proxy",
-        "HTTP_PROXY",
-        "http_proxy",
-        "ALL_PROXY",
-        "all_proxy",
-        "HF_HUB_OFFLINE",
-    ):
+    for name in ("HF_HUB_OFFLINE", *(f"{kind}_PROXY" for kind in ("HTTPS", "HTTP", "ALL"))):
         os.environ.pop(name, None)
+        os.environ.pop(name.lower(), None)
     with hostile_hub.serve(case) as address:
-        os.environ |= {
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "HF_ENDPOINT": address,
-            "SOFTGEOM_CACHE": str(place / "cache"),
-        }
+        os.environ |= {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_ENDPOINT": address}
+        os.environ["SOFTGEOM_CACHE"] = str(place / "cache")
         return trial.run(softgeom, ["scan", "someone/model"], place), address
 
 
@@ -122,9 +112,8 @@ def _files() -> Iterator[hostile_files.Case]:
     yield from large_files.cases()
 
 
-FAMILIES: dict[
-    str, tuple[Callable[[], Iterable[Any]], Callable[[Any, Path], tuple[Outcome, str]]]
-] = {
+_Attempt = Callable[[Any, Path], tuple[Outcome, str]]
+FAMILIES: dict[str, tuple[Callable[[], Iterable[Any]], _Attempt]] = {
     "files": (_files, _scan),
     "inspect": (hostile_files.models, _inspect),
     "results": (hostile_results.cases, _any_verb),

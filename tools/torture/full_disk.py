@@ -67,9 +67,8 @@ def attempt(case: Case, place: Path) -> tuple[Outcome, str]:
     with _disk(place / "disk", f"{room}k") as disk:
         outcome = _run(work, disk)
         faults = []
-        if half := [
-            path.name for path in disk.rglob("*") if ".part" in path.name or ".tmp" in path.name
-        ]:
+        left = [path.name for path in disk.rglob("*")]
+        if half := [name for name in left if ".part" in name or ".tmp" in name]:
             faults.append(f"left {', '.join(half)}")
         if outcome.code != 0 and not _NAMED.search(outcome.error):
             faults.append("names no file")
@@ -91,20 +90,9 @@ def _scan(disk: Path) -> int:
 
 
 def _jobs(disk: Path) -> int:
-    command = [
-        "scan",
-        *_model(),
-        "--out",
-        str(disk / "out"),
-        "--block",
-        "4",
-        "--jobs",
-        "2",
-        "--quiet",
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "softgeom.cli", *command], capture_output=True, text=True
-    )
+    scan = ["scan", *_model(), "--out", str(disk / "out"), "--block", "4", "--jobs", "2", "--quiet"]
+    command = [sys.executable, "-m", "softgeom.cli", *scan]
+    done = subprocess.run(command, capture_output=True, text=True)
     # a process that ends as any other: joblib tidies up then
     print(done.stderr, file=sys.stderr, end="")
     return done.returncode
@@ -157,9 +145,8 @@ def _undisturbed(kind: str) -> tuple[int, str]:
 
 
 def _digest(disk: Path, names: tuple[str, ...]) -> str:
-    return hashlib.sha256(
-        b"".join((disk / name).read_bytes() for name in names if (disk / name).is_file())
-    ).hexdigest()
+    there = (disk / name for name in names if (disk / name).is_file())
+    return hashlib.sha256(b"".join(path.read_bytes() for path in there)).hexdigest()
 
 
 @contextmanager

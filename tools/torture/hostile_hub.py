@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torture.hostile_files import W
 from torture.trial import ERROR, OK
@@ -31,11 +31,8 @@ _FILES = {
     "model.safetensors": struct.pack("<Q", len(_HEADER)) + _HEADER + W.tobytes(),
     "tokenizer.json": json.dumps({"model": {"vocab": {f"t{i}": i for i in range(12)}}}).encode(),
 }
-_LISTING = {
-    "id": "someone/model",
-    "sha": COMMIT,
-    "siblings": [{"rfilename": name} for name in _FILES],
-}
+_SIBLINGS = [{"rfilename": name} for name in _FILES]
+_LISTING = {"id": "someone/model", "sha": COMMIT, "siblings": _SIBLINGS}
 
 
 @dataclass(frozen=True)
@@ -56,12 +53,14 @@ class Request:
         part = self.content[self.start : self.stop] if body is None else body
         lines = {"Content-Length": str(len(part)), "Connection": "close"}
         if self.ranged:
-            lines["Content-Range"] = (
-                f"bytes {self.start}-{self.stop - 1}/{len(self.content) if size is None else size}"
-            )
+            whole = len(self.content) if size is None else size
+            lines["Content-Range"] = f"bytes {self.start}-{self.stop - 1}/{whole}"
         lines |= {key.replace("_", "-"): value for key, value in headers.items()}
         status = "206 Partial Content" if self.ranged else "200 OK"
         return _http(status, lines, part)
+
+
+Spoil = Callable[[socket.socket, Request], None]
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Case:
     title: str
     expect: str
     stage: str
-    spoil: Callable[[socket.socket, Request], None]
+    spoil: Spoil
     declared: int = 0
 
     @property
@@ -95,23 +94,18 @@ def cases() -> Iterator[Case]:
     for stage in ("config.json", "header", "numbers", "tokenizer.json"):
         for name, spoil in _RANGES.items():
             yield Case(f"{stage}: {name}", ERROR, stage, spoil)
-    for name, sha in (
-        ("escapes", "\x1b[2Jred"),
-        ("a branch", "main"),
-        ("nothing", None),
-        ("a number", 5),
-        ("a path", "../../x"),
+    for name, changed in (
+        ("the commit is escapes", {"sha": "\x1b[2Jred"}),
+        ("the commit is a branch", {"sha": "main"}),
+        ("the commit is nothing", {"sha": None}),
+        ("the commit is a number", {"sha": 5}),
+        ("the commit is a path", {"sha": "../../x"}),
+        ("no files", {"siblings": []}),
+        ("files as text", {"siblings": "model.safetensors"}),
+        ("files without names", {"siblings": [{}]}),
+        ("names that are numbers", {"siblings": [{"rfilename": 5}]}),
     ):
-        yield Case(
-            f"listing: the commit is {name}", ERROR, "listing", _json(_LISTING | {"sha": sha})
-        )
-    for name, siblings in (
-        ("no files", []),
-        ("files as text", "model.safetensors"),
-        ("files without names", [{}]),
-        ("names that are numbers", [{"rfilename": 5}]),
-    ):
-        yield Case(f"listing: {name}", ERROR, "listing", _json(_LISTING | {"siblings": siblings}))
+        yield Case(f"listing: {name}", ERROR, "listing", _json(_LISTING | changed))
 
 
 # ---- Ways to misbehave
@@ -122,36 +116,32 @@ def _http(status: str, headers: dict[str, str], body: bytes = b"") -> bytes:
     return "\r\n".join(lines).encode("latin1") + b"\r\n\r\n" + body
 
 
-def _status(status: str, times: int = 10**9) -> Callable[[socket.socket, Request], None]:
-    def spoil(connection: socket.socket, request: Request) -> None:
-        wrong = _http(status, {"Content-Length": "0", "Connection": "close"})
-        connection.sendall(wrong if request.count < times else request.answer())
-
-    return spoil
+def _empty(status: str, **headers: str) -> bytes:
+    return _http(status, headers | {"Content-Length": "0", "Connection": "close"})
 
 
-def _body(change: Callable[[bytes], bytes]) -> Callable[[socket.socket, Request], None]:
-    return lambda connection, request: connection.sendall(
-        request.answer(change(request.content[request.start : request.stop]))
-    )
+def _send(answer: Callable[[Request], bytes]) -> Spoil:
+    return lambda connection, request: connection.sendall(answer(request))
 
 
-def _json(content: object) -> Callable[[socket.socket, Request], None]:
+def _status(status: str, **headers: str) -> Spoil:
+    return _send(lambda _: _empty(status, **headers))
+
+
+def _body(change: Callable[[bytes], bytes]) -> Spoil:
+    return _send(lambda r: r.answer(change(r.content[r.start : r.stop])))
+
+
+def _json(content: object) -> Spoil:
     return _text(json.dumps(content).encode())
 
 
-def _text(content: bytes) -> Callable[[socket.socket, Request], None]:
+def _text(content: bytes) -> Spoil:
     def spoil(connection: socket.socket, request: Request) -> None:
-        part = (
-            content[request.start : request.stop]
-            if request.ranged and request.stop - request.start == 1
-            else content
-        )
-        connection.sendall(
-            Request(
-                request.stage, request.start, request.start + len(part), content, request.ranged, 0
-            ).answer(part)
-        )
+        start, one = request.start, request.ranged and request.stop - request.start == 1
+        part = content[start : request.stop] if one else content
+        told = replace(request, stop=start + len(part), content=content)
+        connection.sendall(told.answer(part))
 
     return spoil
 
@@ -167,9 +157,8 @@ def _drip(connection: socket.socket, request: Request) -> None:
 
 
 def _endless(connection: socket.socket, request: Request) -> None:
-    connection.sendall(
-        _http("206 Partial" if request.ranged else "200 OK", {"Transfer-Encoding": "chunked"})
-    )
+    status = "206 Partial" if request.ranged else "200 OK"
+    connection.sendall(_http(status, {"Transfer-Encoding": "chunked"}))
     while True:
         connection.sendall(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
 
@@ -179,43 +168,31 @@ def _half(connection: socket.socket, request: Request) -> None:
     connection.sendall(whole[: -max(1, (request.stop - request.start) // 2)])
 
 
-def _once(
-    first: Callable[[socket.socket, Request], None],
-) -> Callable[[socket.socket, Request], None]:
+def _once(first: Spoil) -> Spoil:
     return lambda c, r: first(c, r) if r.count == 0 else c.sendall(r.answer())
 
 
-_EVERYWHERE: dict[str, tuple[str, Callable[[socket.socket, Request], None]]] = {
+_EVERYWHERE: dict[str, tuple[str, Spoil]] = {
     "accepts and is silent": (ERROR, _sleep),
     "drips a byte a second": (ERROR, _drip),
     "never ends": (ERROR, _endless),
     "breaks off each time": (ERROR, _half),
     "breaks off once": (OK, _once(_half)),
     "closes at once": (ERROR, lambda c, r: None),
-    "answers nonsense": (ERROR, lambda c, r: c.sendall(b"\x00\xff\x1b[31m" * 20 + b"\r\n\r\n")),
+    "answers nonsense": (ERROR, _send(lambda r: b"\x00\xff\x1b[31m" * 20 + b"\r\n\r\n")),
     "answers 404": (ERROR, _status("404 Not Found")),
     "answers 401": (ERROR, _status("401 Unauthorized")),
     "answers 500": (ERROR, _status("500 Server Error")),
-    "is busy once": (OK, _status("503 Busy", times=1)),
-    "redirects for ever": (
-        ERROR,
-        lambda c, r: c.sendall(
-            _http("302 Found", {"Location": "/loop", "Content-Length": "0", "Connection": "close"})
-        ),
-    ),
+    "is busy once": (OK, _once(_status("503 Busy"))),
+    "redirects for ever": (ERROR, _status("302 Found", Location="/loop")),
     "redirects to another kind of address": (
         ERROR,
-        lambda c, r: c.sendall(
-            _http(
-                "302 Found",
-                {"Location": "file:///etc/passwd", "Content-Length": "0", "Connection": "close"},
-            )
-        ),
+        _status("302 Found", Location="file:///etc/passwd"),
     ),
-    "compresses": (ERROR, lambda c, r: c.sendall(r.answer(Content_Encoding="gzip"))),
-    "claims a length below zero": (ERROR, lambda c, r: c.sendall(r.answer(Content_Length="-5"))),
+    "compresses": (ERROR, _send(lambda r: r.answer(Content_Encoding="gzip"))),
+    "claims a length below zero": (ERROR, _send(lambda r: r.answer(Content_Length="-5"))),
 }
-_TEXTS: dict[str, Callable[[socket.socket, Request], None]] = {
+_TEXTS: dict[str, Spoil] = {
     "is nested too deeply": _text(b"[" * 100_000 + b"]" * 100_000),
     "is cut JSON": _text(b'{"a": '),
     "is no UTF-8": _text(b'{"\xff\xfe": 1}'),
@@ -223,18 +200,16 @@ _TEXTS: dict[str, Callable[[socket.socket, Request], None]] = {
     "is null": _text(b"null"),
     "is empty": _text(b""),
 }
-_RANGES: dict[str, Callable[[socket.socket, Request], None]] = {
-    "sends the whole file": lambda c, r: c.sendall(
-        _http("200 OK", {"Content-Length": str(len(r.content)), "Connection": "close"}, r.content)
+_RANGES: dict[str, Spoil] = {
+    "sends the whole file": _send(lambda r: replace(r, ranged=False).answer(r.content)),
+    "names no range": _send(
+        lambda r: _http(
+            "206 Partial", {"Content-Length": str(r.stop - r.start)}, r.content[r.start : r.stop]
+        )
     ),
-    "names no range": lambda c, r: c.sendall(
-        _http("206 Partial", {"Content-Length": str(r.stop - r.start)}, r.content[r.start : r.stop])
-    ),
-    "names a garbled range": lambda c, r: c.sendall(r.answer(Content_Range="bytes a-b/c")),
-    "names another range": lambda c, r: c.sendall(
-        r.answer(Content_Range=f"bytes 5-9/{len(r.content)}")
-    ),
-    "claims 2^60 bytes": lambda c, r: c.sendall(r.answer(size=2**60)),
+    "names a garbled range": _send(lambda r: r.answer(Content_Range="bytes a-b/c")),
+    "names another range": _send(lambda r: r.answer(Content_Range=f"bytes 5-9/{len(r.content)}")),
+    "claims 2^60 bytes": _send(lambda r: r.answer(size=2**60)),
     "sends one byte too many": _body(lambda part: part + b"x"),
     "sends nothing": _body(lambda part: b""),
 }
@@ -254,12 +229,7 @@ def serve(case: Case) -> Iterator[str]:
         with suppress(OSError, ValueError, IndexError), connection:
             request = _parse(connection.recv(65536).decode("latin1"), counts)
             if request is None:
-                connection.sendall(
-                    _http(
-                        "302 Found",
-                        {"Location": "/loop", "Content-Length": "0", "Connection": "close"},
-                    )
-                )
+                connection.sendall(_empty("302 Found", Location="/loop"))
             elif request.stage == case.stage:
                 case.spoil(connection, request)
             else:
@@ -282,27 +252,16 @@ def serve(case: Case) -> Iterator[str]:
 def _parse(text: str, counts: dict[str, int]) -> Request | None:
     path = text.split(" ", 2)[1].split("?")[0]
     if path.startswith("/api/models/someone/model"):
-        content, stage, ranged, start, stop = (
-            json.dumps(_LISTING).encode(),
-            "listing",
-            False,
-            0,
-            10**9,
-        )
+        content, stage, ranged = json.dumps(_LISTING).encode(), "listing", False
+        start, stop = 0, len(content)
     elif path.startswith("/someone/model/resolve/"):
         name = path.rsplit("/", 1)[1]
         content, ranged = _FILES[name], True
-        asked = next(
-            line for line in text.splitlines() if line.lower().startswith("range:")
-        ).partition("=")[2]
-        start, stop = int(asked.split("-")[0]), int(asked.split("-")[1]) + 1
-        stage = (
-            name
-            if name != "model.safetensors"
-            else "numbers"
-            if start >= 8 + len(_HEADER)
-            else "header"
-        )
+        asked = next(line for line in text.splitlines() if line.lower().startswith("range:"))
+        start, last = map(int, asked.partition("=")[2].split("-"))
+        stop, stage = last + 1, name
+        if name == "model.safetensors":
+            stage = "numbers" if start >= 8 + len(_HEADER) else "header"
     else:
         return None
     counts[stage] += 1

@@ -43,16 +43,8 @@ class Case:
 
 def cases() -> Iterator[Case]:
     """Every case, by verb."""
-    for kind in (
-        _summaries,
-        _tables,
-        _evidence,
-        _places,
-        _diffs,
-        _explanations,
-        _questions,
-        _new_files,
-    ):
+    of_results = (_summaries, _tables, _evidence, _places, _diffs)
+    for kind in (*of_results, _explanations, _questions, _new_files):
         yield from kind()
 
 
@@ -94,12 +86,10 @@ def _folder(place: Path, **changed: bytes | None) -> Path:
 
 
 def _verify(name: str, expect: str = ERROR, **changed: bytes | None) -> Case:
-    return Case(
-        "verify",
-        name,
-        expect,
-        lambda place: ["verify", str(_folder(place, **changed)), *good(place)],
-    )
+    def write(place: Path) -> list[str]:
+        return ["verify", str(_folder(place, **changed)), *good(place)]
+
+    return Case("verify", name, expect, write)
 
 
 def _digested(summary: dict[str, Any]) -> bytes:
@@ -120,6 +110,8 @@ def _sealed(name: str, **changed: bytes) -> Case:
 def _summaries() -> Iterator[Case]:
     honest = _scanned()[SUMMARY]
     summary = json.loads(honest)
+    elsewhere = summary["sha256"] | {"../../etc/passwd": "0"}
+    counts = summary["counts"] | {"unargmaxable": 0}
     yield _verify("as it was written", OK)
     yield _verify("without a summary", summary=None)
     for name, content in (
@@ -135,17 +127,11 @@ def _summaries() -> Iterator[Case]:
         ("edited", honest.replace(b'"classes": 14', b'"classes": 15')),
         ("without hashes", _digested({k: v for k, v in summary.items() if k != "sha256"})),
         ("hashes a list", _digested(summary | {"sha256": [TABLE, EVIDENCE]})),
-        (
-            "hashes of a file elsewhere",
-            _digested(summary | {"sha256": summary["sha256"] | {"../../etc/passwd": "0"}}),
-        ),
+        ("hashes of a file elsewhere", _digested(summary | {"sha256": elsewhere})),
         ("of more classes", _digested(summary | {"classes": 15})),
         ("of classes that are text", _digested(summary | {"classes": "\x1b[31m14"})),
         ("of another feature set", _digested(summary | {"feature_set": "\x1b[2Jthe whole space"})),
-        (
-            "of other counts",
-            _digested(summary | {"counts": summary["counts"] | {"unargmaxable": 0}}),
-        ),
+        ("of other counts", _digested(summary | {"counts": counts})),
         ("of another layer", _digested(summary | {"layer": None})),
         ("of another scope", _digested(summary | {"scope": {"count": 14, "sha256": "0" * 64}})),
     ):
@@ -212,9 +198,7 @@ def _places() -> Iterator[Case]:
         (out / TABLE).mkdir()
         return ["verify", str(out), *good(place)]
 
-    yield of(
-        "a folder that is not there", lambda place: ["verify", str(place / "gone"), *good(place)]
-    )
+    yield of("a folder that is not there", lambda p: ["verify", str(p / "gone"), *good(p)])
     yield of("a file for a folder", lambda place: ["verify", *good(place), *good(place)])
     yield of("a link to itself", looped)
     yield of("a folder for a table", nested)
@@ -260,31 +244,27 @@ def _questions() -> Iterator[Case]:
     def of(name: str, *arguments: str, expect: str = ERROR) -> Case:
         return Case("ask", name, expect, lambda place: ["ask", *good(place), *arguments])
 
-    yield of("among three", "--among", "0", "1", "2", expect=OK)
-    yield of("for random pairs", "--together", "--sample", "3", expect=OK)
-    yield of("nothing")
-    yield of("among nobody", "--among")
-    yield of("two questions", "--order", "0", "--on", "1")
-    yield of("for an order with a repetition", "--order", "0", "0")
-    yield of("for more classes than there are", "--order", "--sample", "2", "--size", "15")
-    yield of("for the top 15 of 14", "--experts", "15")
-    yield of(
-        "by queries of length zero", "--together", "0", "1", "--features", "ball", "--bound", "0"
-    )
+    for name, words, expect in (
+        ("among three", "--among 0 1 2", OK),
+        ("for random pairs", "--together --sample 3", OK),
+        ("nothing", "", ERROR),
+        ("among nobody", "--among", ERROR),
+        ("two questions", "--order 0 --on 1", ERROR),
+        ("for an order with a repetition", "--order 0 0", ERROR),
+        ("for more classes than there are", "--order --sample 2 --size 15", ERROR),
+        ("for the top 15 of 14", "--experts 15", ERROR),
+        ("by queries of length zero", "--together 0 1 --features ball --bound 0", ERROR),
+    ):
+        yield of(name, *words.split(), expect=expect)
     for class_ in ("14", "-1", "", "1.5", "\x1b[31mred", "\u0663", "9" * 5000, "nan"):
         yield of(f"for class {class_!r:.20}", "--blocked-by", class_)
 
-    def written(name: str, out: str, expect: str = ERROR) -> Case:
-        return Case(
-            "ask",
-            name,
-            expect,
-            lambda place: ["ask", *good(place), "--order", "0", "--out", str(place / out)],
-        )
-
-    yield written("into a new folder", "answers", expect=OK)
-    yield written("into the model", "a.npz")
-    yield written("into a name that is too long", "x" * 300)
+    for name, out, expect in (
+        ("into a new folder", "answers", OK),
+        ("into the model", "a.npz", ERROR),
+        ("into a name that is too long", "x" * 300, ERROR),
+    ):
+        yield _out("ask", name, out, "--order", "0", expect=expect)
 
     def listed(name: str, content: bytes, expect: str = ERROR) -> Case:
         def write(place: Path) -> list[str]:
@@ -299,40 +279,34 @@ def _questions() -> Iterator[Case]:
     yield listed("by a list of null bytes", bytes(5000))
 
 
-def _new_files() -> Iterator[Case]:
-    def out(verb: str, name: str, target: str, *more: str, expect: str = ERROR) -> Case:
-        return Case(
-            verb,
-            name,
-            expect,
-            lambda place: [verb, *good(place), "--out", str(place / target), *more],
-        )
+def _out(verb: str, name: str, target: str, *more: str, expect: str = ERROR) -> Case:
+    def write(place: Path) -> list[str]:
+        return [verb, *good(place), "--out", str(place / target), *more]
 
+    return Case(verb, name, expect, write)
+
+
+def _new_files() -> Iterator[Case]:
     for verb in ("prune", "repair"):
-        yield out(verb, "into a new file", "new.safetensors", expect=OK)
-        yield out(verb, "over the model", "a.npz")
-        yield out(verb, "into an unknown kind of file", "new.xyz")
-        yield out(verb, "into ONNX from no ONNX", "new.onnx")
-        yield out(verb, "below a file", "a.npz/new.safetensors")
-        yield out(verb, "into a name that is too long", f"{'x' * 300}.safetensors")
+        yield _out(verb, "into a new file", "new.safetensors", expect=OK)
+        yield _out(verb, "over the model", "a.npz")
+        yield _out(verb, "into an unknown kind of file", "new.xyz")
+        yield _out(verb, "into ONNX from no ONNX", "new.onnx")
+        yield _out(verb, "below a file", "a.npz/new.safetensors")
+        yield _out(verb, "into a name that is too long", f"{'x' * 300}.safetensors")
 
     def pruned(name: str, **changed: bytes | None) -> Case:
         def write(place: Path) -> list[str]:
-            out = str(_folder(place, **changed))
-            return [
-                "prune",
-                *good(place),
-                "--out",
-                str(place / "new.safetensors"),
-                "--results",
-                out,
-            ]
+            new, results = str(place / "new.safetensors"), str(_folder(place, **changed))
+            return ["prune", *good(place), "--out", new, "--results", results]
 
         return Case("prune", name, ERROR, write)
 
     yield pruned("by results without evidence", evidence=None)
     yield pruned("by evidence of text", evidence=b"hello")
     for longest in ("nan", "-1", "inf", "text"):
-        yield out("prune", f"for features up to {longest}", "new.safetensors", "--longest", longest)
+        yield _out(
+            "prune", f"for features up to {longest}", "new.safetensors", "--longest", longest
+        )
     yield Case("survey", "of nothing", ERROR, lambda place: ["survey", str(place / "gone.npz")])
     yield Case("survey", "of a layer", OK, lambda place: ["survey", *good(place)])

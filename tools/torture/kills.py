@@ -78,6 +78,9 @@ class Work:
     workers: bool = False
     environment: dict[str, str] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return f"{' '.join(self.command[:4])} ..."
+
 
 def main() -> int:
     """Exit code 1 when any round ended differently."""
@@ -117,19 +120,11 @@ def _work(name: str, place: Path) -> Work:
         return Work([sys.executable, "-c", TRAIN], ("model/model.safetensors",), ("steps.log",))
     if name == "make":
         executed = tuple(f"executed/smoke/{notebook}.ipynb" for notebook in _NOTEBOOKS)
-        clean = {
-            key: value
-            for key, value in os.environ.items()
-            if not key.startswith(("MAKE", "MFLAGS", "SOFTGEOM"))
-        }
+        ours = ("MAKE", "MFLAGS", "SOFTGEOM")
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
         results = tuple(f"results/smoke/**/{notebook}/**/*" for notebook in _NOTEBOOKS)
-        return Work(
-            ["make", "PROFILE=smoke", *_NOTEBOOKS],
-            results,
-            executed,
-            _clone,
-            environment=clean | {"HF_HUB_OFFLINE": "1"},
-        )
+        command, clean["HF_HUB_OFFLINE"] = ["make", "PROFILE=smoke", *_NOTEBOOKS], "1"
+        return Work(command, results, executed, _clone, environment=clean)
     path = place / "layer.npz"
     subprocess.run([sys.executable, "-c", _LAYER.format(path=str(path))], check=True)
     more = {"scan": [], "jobs": ["--jobs", "2"], "dask": ["--jobs", "2", "--backend", "dask"]}[name]
@@ -139,14 +134,10 @@ def _work(name: str, place: Path) -> Work:
 
 def _clone(folder: Path) -> None:
     """The tracked files, older than the environment, which is shared: make installs nothing."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True
-    ).stdout.split(b"\0")
-    for name in map(os.fsdecode, filter(None, listed)):
-        if (
-            name.partition("/")[0] in {"Makefile", "notebooks", "params", "lib", "data", "claims"}
-            or "/" not in name
-        ):
+    needed = {"notebooks", "params", "lib", "data", "claims"}
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    for name in map(os.fsdecode, filter(None, listing.stdout.split(b"\0"))):
+        if name.partition("/")[0] in needed or "/" not in name:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, folder / name)
             os.utime(folder / name, (1, 1))
@@ -154,16 +145,10 @@ def _clone(folder: Path) -> None:
 
 
 def _start(work: Work, folder: Path) -> subprocess.Popen[bytes]:
-    quiet = subprocess.DEVNULL
+    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     environment = work.environment or None
     return subprocess.Popen(
-        work.command,
-        cwd=folder,
-        stdin=quiet,
-        stdout=quiet,
-        stderr=quiet,
-        env=environment,
-        start_new_session=True,
+        work.command, cwd=folder, env=environment, start_new_session=True, **quiet
     )
 
 
@@ -180,14 +165,11 @@ def _undisturbed(work: Work, place: Path) -> tuple[float, dict[str, str]]:
         left.append(_digest(folder, work))
         if code or not left[-1]:
             raise SystemExit(
-                f"{' '.join(work.command[:4])} ... ends with {code} and leaves "
-                f"{len(left[-1])} files, undisturbed"
+                f"{work} ends with {code}, undisturbed, and leaves {len(left[-1])} files"
             )
         shutil.rmtree(folder)
     if left[0] != left[1]:
-        raise SystemExit(
-            f"{' '.join(work.command[:4])} ... leaves other bytes each time, undisturbed"
-        )
+        raise SystemExit(f"{work} leaves other bytes each time, undisturbed")
     return min(seconds), left[0]
 
 
@@ -202,13 +184,12 @@ def _round(
     while True:
         process = _start(work, folder)
         try:
-            code = process.wait(
-                chance.uniform(0.1, 1.0) * seconds if counts["kills"] < most else None
-            )
+            share = chance.uniform(0.1, 1.0) if counts["kills"] < most else None
+            code = process.wait(share and share * seconds)
             counts["done twice"] += _changed(finished, _finished(work, folder))
             if code == 0:
                 return dict(counts)
-            raise SystemExit(f"{' '.join(work.command[:4])} ... ends with {code}, unkilled")
+            raise SystemExit(f"{work} ends with {code}, unkilled")
         except subprocess.TimeoutExpired:
             counts["kills"] += 1
             counts["of workers"] += _kill(process, chance, work.workers)
@@ -219,11 +200,8 @@ def _round(
 
 def _kill(process: subprocess.Popen[bytes], chance: random.Random, workers: bool) -> bool:
     """Kill the command, or one of its workers; whether it was a worker."""
-    children = (
-        [pid for pid in _members(process.pid) if pid != process.pid]
-        if workers and chance.random() < 0.25
-        else []
-    )
+    aims = workers and chance.random() < 0.25
+    children = [pid for pid in _members(process.pid) if pid != process.pid] if aims else []
     if not children:
         process.send_signal(chance.choice(SIGNALS))
         process.wait()
@@ -264,10 +242,8 @@ def _finished(work: Work, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in (path for pattern in work.finished for path in folder.glob(pattern)):
         if path.suffix == ".log":
-            found |= {
-                f"step {line}": 1 if n == 1 else f"{n} times"
-                for line, n in Counter(path.read_text().split()).items()
-            }
+            steps = Counter(path.read_text().split())
+            found |= {f"step {line}": times for line, times in steps.items()}
         else:
             found[path.name] = (path.stat().st_ino, path.stat().st_mtime_ns)
     return found
@@ -278,12 +254,11 @@ def _changed(before: dict[str, Any], now: dict[str, Any]) -> int:
 
 
 def _digest(folder: Path, work: Work) -> dict[str, str]:
-    paths = sorted(
-        path for pattern in work.results for path in folder.glob(pattern) if path.is_file()
-    )
+    found = sorted(path for pattern in work.results for path in folder.glob(pattern))
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in paths
+        for path in found
+        if path.is_file()
     }
 
 

@@ -18,11 +18,9 @@ from pathlib import Path
 
 ERROR, OK, ANY = "error", "ok", "any"
 LIMIT = 20.0  # seconds; whatever takes longer hangs
-MEMORY = (
-    32 * 2**20
-    # bytes above an empty run that an input of no size may cost: Python's own objects, and what
-    # allocators keep
-)
+# bytes above an empty run that an input of no size may cost: Python's own objects, and what
+# allocators keep
+MEMORY = 32 * 2**20
 TIMES = 4  # and above that as many times the bytes of the tensors in use
 FAULT = 70  # exit code of a fault of the programme itself
 _CONTROL = re.compile(r"[^\n\t\x20-\x7e\x85\xa0-\U0010ffff]|\x1b")
@@ -43,46 +41,32 @@ class Outcome:
 
     def said(self) -> list[str]:
         """Lines on standard error, without progress and the names of data."""
-        lines = self.error.splitlines()
-        return [
-            line
-            for line in lines
-            if line.strip() and "it/s" not in line and not line.startswith("data:")
-        ]
+        lines = [line for line in self.error.splitlines() if line.strip() and "it/s" not in line]
+        return [line for line in lines if not line.startswith("data:")]
 
     def answer(self) -> str:
         """In a word or two: refused, done, hangs, ..."""
         if self.code is None or self.code < 0:
             return "hangs" if self.code is None else "killed"
-        return {
-            0: "done",
-            1: "refused",
-            2: "refused",
-            3: "done, some undecided",
-            FAULT: "fault",
-        }.get(self.code, f"exit {self.code}")
+        answers = {0: "done", 1: "refused", 2: "refused", 3: "done, some undecided", FAULT: "fault"}
+        return answers.get(self.code, f"exit {self.code}")
 
     def miss(self, expect: str, empty: int, declared: int) -> str:
         """What is wrong with the outcome, against an empty run and the bytes of the tensors in use;
         nothing when it is as it should be.
         """
-        above = self.memory - empty
+        above, lines = self.memory - empty, len(self.said())
         refused = self.code not in (0, None)
-        faults = [
-            *self.faults,
-            "hangs" if self.code is None else "",
-            "killed" if self.code is not None and self.code < 0 else "",
-            "fault" if self.code == FAULT else "",
-            "traceback" if "Traceback" in self.error else "",
-            "control characters" if _CONTROL.search(self.out + self.error) else "",
-            f"{above / 1e6:.0f} MB" if above > MEMORY + TIMES * declared else "",
-            "accepted" if expect == ERROR and self.code == 0 else "",
-            "refused" if expect == OK and refused else "",
-            f"{len(self.said())} lines"
-            if expect != OK and refused and len(self.said()) != 1
-            else "",
-        ]
-        return ", ".join(fault for fault in faults if fault)
+        wrong = {
+            self.answer(): self.answer() in ("hangs", "killed", "fault"),
+            "traceback": "Traceback" in self.error,
+            "control characters": _CONTROL.search(self.out + self.error),
+            f"{above / 1e6:.0f} MB": above > MEMORY + TIMES * declared,
+            "accepted": expect == ERROR and self.code == 0,
+            "refused": expect == OK and refused,
+            f"{lines} lines": expect != OK and refused and lines != 1,
+        }
+        return ", ".join([*self.faults, *(fault for fault, there in wrong.items() if there)])
 
 
 def warm_up() -> None:

@@ -50,12 +50,7 @@ def look_alikes(head: Head, count: int) -> tuple[pd.DataFrame, Answers]:
     found = ask_label_sets(head.layer, pairs, features=head.feature_set()[0])
     names = [" and ".join(head.layer.token(k).rpartition("_")[2] for k in pair) for pair in pairs]
     rows = [
-        {
-            "birds": name,
-            "likeness": float(likeness[pair]),
-            "together": answer.verdict,
-            "margin": answer.margin,
-        }
+        (name, float(likeness[pair]), answer.verdict, answer.margin)
         for name, pair, answer in zip(names, pairs, found.answers, strict=True)
     ]
     return pd.DataFrame(rows, columns=["birds", "likeness", "together", "margin"]), found

@@ -18,17 +18,6 @@ from softgeom.checkpoints import glyphs, ppocr
 from softgeom.layer import SoftmaxLayer
 from softgeom.progress import track
 
-__all__ = [
-    "Pictures",
-    "captor_likeness",
-    "likeness",
-    "matched_partners",
-    "own_and_other_gaps",
-    "read_pictures",
-    "reading_groups",
-    "shares_under_shift",
-]
-
 _BATCH = 64  # pictures a run of the network
 _AS_SHORT = 1.03  # of the longest imprisoned row: rows of about that length
 
@@ -71,25 +60,18 @@ def read_pictures(
     PP-OCRv4.
     """
     assert layer.tokens is not None
-    plan = [
-        (n, int(i), f, s)
-        for n, members in groups.items()
-        for i in members
-        for f in fonts
-        for s in sizes
-    ]
+    shown = [(name, int(i)) for name, members in groups.items() for i in members]
+    plan = [(n, i, f, s) for n, i in shown for f in fonts for s in sizes]
     recogniser, features = ppocr.Recogniser(threads), []
     for start in track(range(0, len(plan), _BATCH), "reading characters"):
         part = plan[start : start + _BATCH]
-        features += recogniser.features(
-            [glyphs.render_line(layer.tokens[i], f, s) for _, i, f, s in part]
-        )
+        drawn = [glyphs.render_line(layer.tokens[i], f, s) for _, i, f, s in part]
+        features += recogniser.features(drawn)
     rows = [(n, i, layer.tokens[i], f.family, s) for n, i, f, s in plan]
     table = pd.DataFrame(rows, columns=["group", "class", "token", "font", "size"])
     table["reading"] = ppocr.read_lines(features, layer)
-    table["read"] = [
-        token in reading for token, reading in zip(table["token"], table["reading"], strict=True)
-    ]
+    said = zip(table["token"], table["reading"], strict=True)
+    table["read"] = [token in reading for token, reading in said]
     return Pictures(table, features)
 
 
@@ -97,10 +79,8 @@ def likeness(one: str, other: str, font: glyphs.Font) -> float:
     """Correlation of two characters' blurred pictures."""
 
     def picture(character: str) -> NDArray[np.float64]:
-        flat = (
-            255.0
-            - np.asarray(glyphs.render_line(character, font, 20).resize((16, 16)), float).ravel()
-        )
+        small = glyphs.render_line(character, font, 20).resize((16, 16))
+        flat = 255.0 - np.asarray(small, float).ravel()
         return (flat - flat.mean()) / max(flat.std(), 1e-9)
 
     return float(np.mean(picture(one) * picture(other)))
@@ -140,9 +120,8 @@ def shares_under_shift(
         ahead = logits[:, members].max(axis=1) - logits[:, rest].max(axis=1)
         first = members[logits[:, members].argmax(axis=1)], rest[logits[:, rest].argmax(axis=1)]
         for k, shift in enumerate(shifts):
-            right[n, k] = token in ppocr.ctc_decode(
-                np.where(ahead + shift > 0, *first), layer.tokens
-            )
+            best = np.where(ahead + shift > 0, *first)
+            right[n, k] = token in ppocr.ctc_decode(best, layer.tokens)
     names = pictures.table["group"]
     shares = {name: right[(names == name).to_numpy()].mean(axis=0) for name in names.unique()}
     return pd.DataFrame({"shift": shifts} | shares)
@@ -187,27 +166,18 @@ def reading_groups(
     """
     assert layer.tokens is not None
     norms = np.linalg.norm(layer.W.astype(np.float64), axis=1)
-    ink = {
-        int(i): glyphs.ink(layer.tokens[i], font, 32)
-        for i in (*held, *free)
-        if kinds[i] in set(kinds[held])
-    }
+    of_kind = [int(i) for i in (*held, *free) if kinds[i] in set(kinds[held])]
+    ink = {i: glyphs.ink(layer.tokens[i], font, 32) for i in of_kind}
     groups = {
         "imprisoned": held,
         "matched": matched_partners(held, [i for i in free if i in ink], kinds, ink),
+        "short rows": free[norms[free] <= _AS_SHORT * norms[held].max()],
+        "imprisoned in the Swish range": only_swish,
     }
-    groups["short rows"] = free[norms[free] <= _AS_SHORT * norms[held].max()]
-    groups["imprisoned in the Swish range"] = only_swish
     groups = {name: members for name, members in groups.items() if len(members)}
-    rows = [
-        (
-            name,
-            len(g),
-            np.mean([ink.get(int(i), np.nan) for i in g]),
-            np.mean(kinds[g] == "GB2"),
-            norms[g].mean(),
-        )
-        for name, g in groups.items()
-    ]
+    rows = []
+    for name, g in groups.items():
+        inks = np.mean([ink.get(int(i), np.nan) for i in g])
+        rows.append((name, len(g), inks, np.mean(kinds[g] == "GB2"), norms[g].mean()))
     columns = ["group", "characters", "mean_ink", "share_GB2", "mean_row_length"]
     return groups, pd.DataFrame(rows, columns=columns)

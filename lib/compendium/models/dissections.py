@@ -39,18 +39,11 @@ def composition(anatomy: Anatomy, heads: pd.DataFrame) -> pd.DataFrame:
     sender = str(table[table["layer"] < to[0]]["previous"].idxmax())
     path, rows = (*place(heads, sender), *to), []
     for side, scores in circuits.composition_scores(circuits.fold_norms(anatomy)).items():
-        pairs = scores[scores > 0]
-        rows.append(
-            {
-                "sender": sender,
-                "receiver": receiver,
-                "side": side,
-                "composition": float(scores[path]),
-                "median of all pairs": float(pairs.median()),
-                "share of pairs below": float((pairs < scores[path]).double().mean()),
-            }
-        )
-    return pd.DataFrame(rows)
+        own, pairs = scores[path], scores[scores > 0]
+        below = float((pairs < own).double().mean())
+        rows.append((sender, receiver, side, float(own), float(pairs.median()), below))
+    what = ["composition", "median of all pairs", "share of pairs below"]
+    return pd.DataFrame(rows, columns=["sender", "receiver", "side", *what])
 
 
 def place(heads: pd.DataFrame, name: str) -> tuple[int, int]:
@@ -112,10 +105,8 @@ def memories(anatomy: Anatomy, windows: Tensor, count: int, seed: int) -> pd.Dat
     read, following = windows[:, :-1].flatten(), windows[:, 1:].flatten()
     folded = circuits.fold_norms(anatomy)
     triggers = circuits.find_triggers(folded, windows[:, :-1], count)
-    pure, chance = (
-        circuits.purity(read[triggers.positions]),
-        circuits.purity_by_chance(read, count, 4000, generator),
-    )
+    pure = circuits.purity(read[triggers.positions])
+    chance = circuits.purity_by_chance(read, count, 4000, generator)
     own = circuits.promotion(folded, triggers, following)
     other = circuits.promotion(folded, triggers, following, generator)
     return pd.DataFrame(
@@ -183,16 +174,10 @@ def at_the_unembedding(anatomy: Anatomy, windows: Tensor) -> pd.DataFrame:
 def _by_head(effects: dict[str, Tensor]) -> pd.DataFrame:
     L, H, _ = next(iter(effects.values())).shape
     columns = {name: of.mean(-1).flatten().double().numpy() for name, of in effects.items()}
-    return _named(
-        pd.DataFrame(
-            {"layer": np.repeat(np.arange(L), H), "head": np.tile(np.arange(H), L), **columns}
-        )
-    )
+    heads = {"layer": np.repeat(np.arange(L), H), "head": np.tile(np.arange(H), L)}
+    return _named(pd.DataFrame(heads | columns))
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    return table.assign(
-        name=[
-            f"L{layer}.H{head}" for layer, head in zip(table["layer"], table["head"], strict=True)
-        ]
-    )
+    places = zip(table["layer"], table["head"], strict=True)
+    return table.assign(name=[f"L{layer}.H{head}" for layer, head in places])

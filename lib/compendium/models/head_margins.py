@@ -8,6 +8,7 @@ r dimensions (`softgeom.margins.head_blocks`).
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pandas as pd
 import torch
@@ -74,17 +75,9 @@ def measure(
             )
             for head in range(gain.shape[0]):
                 for place, position in enumerate(positions.tolist()):
-                    entry = {name: of[head, place].item() for name, of in found.items()}
-                    rows.append(
-                        {
-                            "layer": depth,
-                            "head": head,
-                            "text": text,
-                            "position": position,
-                            **entry,
-                            "gain": float(gain[head, place]),
-                        }
-                    )
+                    row = {"layer": depth, "head": head, "text": text, "position": position}
+                    row |= {name: of[head, place].item() for name, of in found.items()}
+                    rows.append(row | {"gain": float(gain[head, place])})
     return pd.DataFrame(rows)
 
 
@@ -98,15 +91,10 @@ def measure_layers(anatomy: Anatomy, tokens: Tensor, position: int) -> pd.DataFr
         heads = head_weights(anatomy.blocks[depth], anatomy.rotary_base)
         (B,) = blocks_of(heads, layer, 0, torch.tensor([position]), together=True)
         residual, stream = torch.linalg.slogdet(eye - B), torch.linalg.slogdet(eye + B)
-        rows.append(
-            {
-                "layer": depth,
-                "log residual": float(residual.logabsdet),
-                "residual folded": bool(residual.sign < 0),
-                "log stream": float(stream.logabsdet),
-                "stream folded": bool(stream.sign < 0),
-            }
-        )
+        row: dict[str, Any] = {"layer": depth}
+        for name, found in (("residual", residual), ("stream", stream)):
+            row |= {f"log {name}": float(found.logabsdet), f"{name} folded": bool(found.sign < 0)}
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -161,14 +149,8 @@ def _gains(
         noise *= sigma * x[position].square().mean().sqrt()
         texts = x[: position + 1].repeat(draws, 1, 1)
         texts[:, -1] += noise
-        change = (
-            attend(block, block.ln1(texts), base)["head_out"][:, -1]
-            - layer.head_out[text, position]
-        )  # (draws, H, d)
-        gains.append(
-            (
-                change.square().sum(-1).mean(0)
-                / (sigma**2 * x[position].square().mean() * math.prod(x[position].shape))
-            ).sqrt()
-        )
+        written = attend(block, block.ln1(texts), base)["head_out"][:, -1]
+        change = written - layer.head_out[text, position]  # (draws, H, d)
+        power = sigma**2 * x[position].square().mean() * math.prod(x[position].shape)
+        gains.append((change.square().sum(-1).mean(0) / power).sqrt())
     return torch.stack(gains, -1)

@@ -87,15 +87,13 @@ def sparse_sets(
     rng = np.random.default_rng(seed)
     d = 2 * k + 1
     gaussian, unit = rng.normal(size=(labels, d)), rng.normal(size=(labels, d - 1))
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    slack = rng.normal(size=(labels, 2)) / np.sqrt(labels)
     layers = {
         "random": SoftmaxLayer(gaussian / np.sqrt(d)),
-        "random, with a bias": SoftmaxLayer(
-            unit / np.linalg.norm(unit, axis=1, keepdims=True), -np.ones(labels)
-        ),
+        "random, with a bias": SoftmaxLayer(unit, -np.ones(labels)),
         "Fourier": fourier_layer(labels, k),
-        "Fourier and slack": fourier_layer(
-            labels, k, rng.normal(size=(labels, 2)) / np.sqrt(labels)
-        ),
+        "Fourier and slack": fourier_layer(labels, k, slack),
     }
     sets = {
         size: [rng.choice(labels, size, replace=False).tolist() for _ in range(count)]
@@ -105,17 +103,9 @@ def sparse_sets(
     for name, layer in layers.items():
         numbers = layer.dimension + (layer.b is not None)
         for size, some in sets.items():
-            answers = ask_label_sets(layer, some, features=Unbounded())
-            every.append(answers)
-            rows.append(
-                {
-                    "layer": name,
-                    "numbers": numbers,
-                    "size": size,
-                    "asked": len(some),
-                    **answers.counts,
-                }
-            )
+            every.append(ask_label_sets(layer, some, features=Unbounded()))
+            row = {"layer": name, "numbers": numbers, "size": size, "asked": len(some)}
+            rows.append(row | every[-1].counts)
     return pd.DataFrame(rows), every
 
 
@@ -135,16 +125,11 @@ def passages(most: int) -> tuple[list[str], list[str]]:
     listed: list[tuple[int, str, str]] = []
     seen: set[tuple[str, ...]] = set()  # topics quote each other
     for topic in sorted(topics):
-        blocks = [block.strip() for block in topics[topic].split("\n\n")]
-        blocks = [
-            block
-            for block in blocks
-            if len(_words(block)) >= WORDS and tuple(_words(block)) not in seen
-        ]
-        seen.update(tuple(_words(block)) for block in blocks)
-        listed += [
-            (n, topic, block) for n, block in enumerate(sorted(blocks, key=len, reverse=True))
-        ]
+        blocks = {block.strip(): tuple(_words(block)) for block in topics[topic].split("\n\n")}
+        new = [b for b, words in blocks.items() if len(words) >= WORDS and words not in seen]
+        seen.update(blocks[block] for block in new)
+        longest = sorted(new, key=len, reverse=True)
+        listed += [(n, topic, block) for n, block in enumerate(longest)]
     listed.sort(key=lambda entry: entry[:2])
     chosen = sorted(listed[:most], key=lambda entry: (entry[1], entry[0]))
     return [f"{topic} {n + 1}" for n, topic, _ in chosen], [text for *_, text in chosen]
@@ -158,9 +143,8 @@ def latent_index(
     """
     words = [Counter(_words(text)) for text in texts]
     known = Counter(word for bag in words for word in bag)
-    column = {
-        word: n for n, word in enumerate(sorted(word for word, count in known.items() if count > 1))
-    }
+    repeated = sorted(word for word, count in known.items() if count > 1)
+    column = {word: n for n, word in enumerate(repeated)}
     A = np.zeros((len(texts), len(column)))
     for n, bag in enumerate(words):
         for word, count in bag.items():
@@ -183,11 +167,8 @@ def retrievable(
     """Documents never first (inner products) and pairs never together (unit vectors), by dimension;
     examples; whether all was verified.
     """
-    drawn = (
-        np.random.default_rng(seed)
-        .permutation(list(combinations(range(len(names)), 2)))[:pairs]
-        .tolist()
-    )
+    every = list(combinations(range(len(names)), 2))
+    drawn = np.random.default_rng(seed).permutation(every)[:pairs].tolist()
     rows, examples, verified = [], [], True
     for d in dimensions:
         first = never_first(latent_index(names, texts, d, unit=False))
@@ -203,20 +184,11 @@ def retrievable(
                 "undecided": first.counts["undecided"] + together.counts["undecided"],
             }
         )
-        apart = (a for a in together.answers if a.verdict == "impossible")
-        examples += [
-            {
-                "dimension": d,
-                "pair": " and ".join(names[i] for i in a.order.blocks[0]),
-                "margin": a.margin,
-            }
-            for a in apart
-        ]
-    return (
-        pd.DataFrame(rows),
-        pd.DataFrame(examples, columns=["dimension", "pair", "margin"]),
-        verified,
-    )
+        for answer in (a for a in together.answers if a.verdict == "impossible"):
+            pair = " and ".join(names[i] for i in answer.order.blocks[0])
+            examples.append((d, pair, answer.margin))
+    told = pd.DataFrame(examples, columns=["dimension", "pair", "margin"])
+    return pd.DataFrame(rows), told, verified
 
 
 def random_routers(
@@ -232,15 +204,8 @@ def random_routers(
         for k in chosen:
             found = [ask_experts(layer, k, features=Ball(1.0)) for layer in layers]
             verified = verified and all(router.verify() for router in found)
-            counts = pd.DataFrame([router.counts for router in found]).sum()
-            rows.append(
-                {
-                    "features": d,
-                    "k": k,
-                    "experts": experts * routers,
-                    **{n: int(c) for n, c in counts.items()},
-                }
-            )
+            counts = pd.DataFrame([router.counts for router in found]).sum().astype(int).to_dict()
+            rows.append({"features": d, "k": k, "experts": experts * routers} | counts)
     return pd.DataFrame(rows), verified
 
 

@@ -101,10 +101,9 @@ def letters(found: Scan, *, lost: bool, font: glyphs.Font) -> list[str]:
     verdict = "unargmaxable" if lost else "argmaxable"
     table = found.table
     tokens = table["token"][table["verdict"] == verdict]
-    kept = [
-        t for t in tokens if len(t) == 1 and t.isalpha() and ord(t) > 127 and t in font.characters
-    ]
-    return [t for t in kept if script_of(t) in {"Latin", "Greek", "Cyrillic"}]
+    kept = [t for t in tokens if len(t) == 1 and t.isalpha() and not t.isascii()]
+    scripts = {"Latin", "Greek", "Cyrillic"}
+    return [t for t in kept if t in font.characters and script_of(t) in scripts]
 
 
 def matched(lost: Sequence[str], free: Sequence[str], font: glyphs.Font) -> list[str]:
@@ -122,9 +121,8 @@ def matched(lost: Sequence[str], free: Sequence[str], font: glyphs.Font) -> list
         ]
         if not alike:
             continue
-        best = min(
-            alike, key=lambda c: (abs(_block(c) - _block(letter)), abs(inks[c] - inks[letter]), c)
-        )
+        near = {c: (abs(_block(c) - _block(letter)), abs(inks[c] - inks[letter])) for c in alike}
+        best = min(alike, key=lambda c: (near[c], c))
         left.remove(best)
         chosen.append(best)
     return chosen
@@ -150,10 +148,7 @@ def read_letters(
     model: str, lost: Sequence[str], controls: Sequence[str], font: glyphs.Font, threads: int = 1
 ) -> pd.DataFrame:
     """One row a letter: letter, group, drawn, reading, read."""
-    groups = [
-        *[(c, "can never be read") for c in lost],
-        *[(c, "matched control") for c in controls],
-    ]
+    groups = [(c, "can never be read") for c in lost] + [(c, "matched control") for c in controls]
     drawn = [between(letter) for letter, _ in groups]
     found = read_drawn(model, drawn, font, threads)
     rows = [
@@ -178,11 +173,8 @@ def sign_readings(model: str, found: Scan, font: glyphs.Font, threads: int = 1) 
 
 
 def _block(letter: str) -> int:
-    return int(
-        np.searchsorted(
-            [0x100, 0x180, 0x250, 0x370, 0x400, 0x460, 0x1E00, 0x1F00], ord(letter), side="right"
-        )
-    )
+    starts = [0x100, 0x180, 0x250, 0x370, 0x400, 0x460, 0x1E00, 0x1F00]
+    return int(np.searchsorted(starts, ord(letter), side="right"))
 
 
 def _in_standard(character: str, encoding: str) -> bool:

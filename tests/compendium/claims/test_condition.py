@@ -9,45 +9,22 @@ from compendium.claims import parse
 _numbers = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
 
 
+SOUND = ["a < b", "a <= b < 10 * a", "not a == b or flag", "flag", "True"]
+SOUND += ["flag and abs(a) >= 2 * max(a, b, 0) - 1", "min(a, b) != -b ** 2 + 1 / 3"]
+
+
 @given(a=_numbers, b=_numbers, flag=st.booleans())
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a < b",
-        "a <= b < 10 * a",
-        "not a == b or flag",
-        "flag and abs(a) >= 2 * max(a, b, 0) - 1",
-        "min(a, b) != -b ** 2 + 1 / 3",
-        "flag",
-        "True",
-    ],
-)
+@pytest.mark.parametrize("text", SOUND)
 def test_a_condition_means_what_python_means(text, a, b, flag):
     assert parse(text)({"a": a, "b": b, "flag": flag}) is eval(text, {"a": a, "b": b, "flag": flag})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a.__class__ == b",
-        "open('x')",
-        "open(a) == b",
-        "__import__('os').system('true')",
-        "[a]",
-        "a if b else c",
-        "(lambda: a)()",
-        "a < 'text'",
-        "a in b",
-        "a is b",
-        "a % 2 == 0",
-        "max(a, key=b) > 0",
-        "abs(*a) > 0",
-        "(a := 3) > 2",
-        "f'{a}' == b",
-        "a < 3j",
-        "a[0] > 1",
-    ],
-)
+HOSTILE = ["a.__class__ == b", "open('x')", "open(a) == b", "__import__('os').system('true')"]
+PYTHON = ["[a]", "a if b else c", "(lambda: a)()", "a < 'text'", "a in b", "a is b", "a % 2 == 0"]
+PYTHON += ["max(a, key=b) > 0", "abs(*a) > 0", "(a := 3) > 2", "f'{a}' == b", "a < 3j", "a[0] > 1"]
+
+
+@pytest.mark.parametrize("text", HOSTILE + PYTHON)
 def test_whatever_could_do_more_than_compare_is_refused(text):
     with pytest.raises(ValueError, match="which no condition may"):
         parse(text)
