@@ -301,10 +301,9 @@ def main() -> None:
             for mutant in drawn:
                 verdict = survives(module, mutant.applied(sources[module]), library, seconds)
                 key = mutant.key(module)
-                row = dict(zip(KEYS, key, strict=True)) | {"first": verdict}
-                known[key] = (
-                    row | known.get(key, {}) | {"line": str(mutant.line), "verdict": verdict}
-                )
+                row = dict.fromkeys(COLUMNS, "") | dict(zip(KEYS, key, strict=True))
+                row |= known.get(key, {"first": verdict})
+                known[key] = row | {"line": str(mutant.line), "verdict": verdict}
                 said = f"{mutant.before}  ->  {mutant.after}"
                 print(f"{verdict:13} {module}:{mutant.line}  {said}", flush=True)
                 _write(known)

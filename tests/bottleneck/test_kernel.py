@@ -16,13 +16,17 @@ from hypothesis import strategies as st
 
 import softgeom
 from softgeom.bottleneck.asking.experts import ask_experts
+from softgeom.bottleneck.certifying import kernel
 from softgeom.bottleneck.certifying.checker import Checker, round_down, wins
 from softgeom.bottleneck.certifying.hull import exact_row, prove_comparisons
 from softgeom.bottleneck.certifying.kernel import (
+    certify_answer,
+    certify_evidence,
     hitting_set,
     verify_answers,
     verify_expert,
     verify_findings,
+    verify_parts,
 )
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.twins import are_twins
@@ -198,7 +202,7 @@ def test_weights_prove_exactly_what_fractions_give(seed: int, d: int, size: floa
             assert not any(proves(s) for s in (least * 1.0001, -np.inf, np.nan, 1.0))
         f = Finding(0, Captors(below, weights), "", 0, least, np.nan)
         verify_findings(layer, Box(100.0), [f])
-        for name, value in (("margin", least * (1 + 1e-8)), ("radius", 0.0)):
+        for name, value in (("margin", least * (1 + 1e-8)), ("margin", 0.5), ("radius", 0.0)):
             with pytest.raises(EvidenceError, match=f"the stored {name} is"):
                 verify_findings(layer, Box(100.0), [replace(f, **{name: value})])
     else:
@@ -233,6 +237,64 @@ def test_weights_are_on_what_the_order_demands_and_prove_it() -> None:
     verify_answers(layer, DISK, [Answer(order, Unknown(-7.0, ""), "", 0, -7.0)])
 
 
+def test_a_tie_and_a_bound_above_zero_prove_nothing() -> None:
+    tie = SoftmaxLayer([[1.0], [1.0]])
+    order, point = Order([[0], [1]]), Witness(np.array([0.5]))
+    for margin in (0.0, -1.0, np.nan):
+        with pytest.raises(EvidenceError, match="does not certainly win"):
+            verify_findings(tie, DISK, [Finding(0, point, "", 0, margin, 0.0)])
+        with pytest.raises(EvidenceError, match="does not prove possible"):
+            verify_answers(tie, DISK, [Answer(order, point, "", 0, margin)])
+    above = SoftmaxLayer([[0.0], [1.0], [-1.0]], [0.25, 0.0, 0.0])  # it wins by .25 at 0
+    weights, rivals = np.ones(2), np.array([1, 2])
+    with pytest.raises(EvidenceError, match="the weights do not prove"):
+        certify_evidence(above, DISK, 0, Captors(rivals, weights))
+    proof, checker = Comparisons(np.zeros(2, int), rivals, weights), Checker(above, DISK)
+    with pytest.raises(EvidenceError, match="does not prove impossible"):
+        certify_answer(checker, wins(0), proof)
+
+
+def test_a_point_is_about_a_class_of_the_layer_and_has_its_dimension() -> None:
+    layer = SoftmaxLayer([[1.0], [0.0]])
+    assert certify_evidence(layer, DISK, 0, Witness(np.array([0.5]))) > 0
+    for t, point in ((-1, [0.5]), (2, [0.5]), (0, [0.5, 0.0]), (0, 0.5)):
+        with pytest.raises(EvidenceError, match="does not certainly win"):
+            certify_evidence(layer, DISK, t, Witness(np.array(point)))
+
+
+def test_what_products_together_show_is_not_shown_one_by_one(monkeypatch) -> None:
+    """A scan is confirmed by three products for each part of it, whatever the parts."""
+    layer = uniform_layer(60, 3, seed=0)
+    found = scan(layer)
+    assert found.counts["unargmaxable"] > 5
+    monkeypatch.setattr(kernel, "TOGETHER", 7)
+    monkeypatch.setattr(kernel, "_proves_margin", lambda checker, f: pytest.fail(str(f)))
+    monkeypatch.setattr(kernel, "_proves_radius", lambda checker, f: np.isnan(f.radius))
+    verify_findings(layer, found.features, found.findings)
+
+
+def test_further_sets_say_of_lost_classes_that_they_are_lost_there_too() -> None:
+    """Class 0 wins from 2 on. That it does so in a larger ball is true, and no such proof."""
+    layer, wide, narrow = SoftmaxLayer([[1.0], [0.5]], [0.0, 1.0]), Ball(9.0), Ball(0.5)
+    lost = Finding(0, Captors(np.array([1]), np.ones(1)), "", 0, -0.25, np.nan)
+    won = Finding(1, Witness(np.array([0.5])), "", 0, 0.5, 0.0)
+    open_ = Finding(0, Unknown(np.inf, ""), "", 0, np.inf, np.nan)
+    free = Finding(0, Witness(np.array([3.0])), "", 0, 0.25, 0.0)
+    verify_parts(layer, DISK, [lost, won], [])
+    verify_parts(layer, DISK, [lost, won], [(narrow, [lost])])
+    only = "only proofs about the scan's own unargmaxable classes are of use"
+    for first, wider, said in (
+        (lost, [(wide, [free])], rf"Class 0: over \|\|x\|\| <= 9 {only}"),
+        (open_, [(narrow, [lost])], rf"Class 0: over \|\|x\|\| <= 0.5 {only}"),
+        (lost, [(wide, [lost])], "the weights do not prove"),
+        (lost, [(narrow, [])], r"<= 0.5 says nothing about any class\."),
+        (lost, [(DISK, [lost])], r"<= 1 occurs twice\."),
+        (lost, [(narrow, [lost]), (narrow, [lost])], r"<= 0.5 occurs twice\."),
+    ):
+        with pytest.raises(EvidenceError, match=said):
+            verify_parts(layer, DISK, [first, won], wider)
+
+
 def test_only_one_verdict_a_class() -> None:
     layer = uniform_layer(30, 3, seed=0)
     found = scan(layer)
@@ -254,7 +316,8 @@ def test_a_radius_is_at_most_what_the_margin_proves() -> None:
     for radius in (f.radius * 1.001, np.inf, np.nan, -1.0):
         with pytest.raises(EvidenceError, match=f"Class {f.index} .*the stored radius is"):
             verify_findings(layer, found.features, [replace(f, radius=radius)])
-    for radius in (0.0, f.radius / 2, f.radius):
+    # another machine may round up the norms a little less
+    for radius in (0.0, f.radius / 2, f.radius, f.radius * (1 + 1e-10)):
         verify_findings(layer, found.features, [replace(f, radius=radius)])
     tiny = SoftmaxLayer([[1e-170], [0.0]])  # a margin of 1e-340 only claims to be positive
     point = Witness(np.array([1e-170]))
@@ -276,7 +339,8 @@ def test_one_class_has_nobody_to_beat() -> None:
     layer = SoftmaxLayer([[1.0, 2.0]])
     found = scan(layer)
     assert found.findings[0].margin == np.inf
-    assert found.verify()
+    for radius in (0.0, 1.0, np.inf):
+        verify_findings(layer, found.features, [replace(found.findings[0], radius=radius)])
     with pytest.raises(EvidenceError, match="the stored radius is"):
         verify_findings(layer, found.features, [replace(found.findings[0], radius=-1.0)])
 
@@ -285,6 +349,7 @@ def test_twins_have_equal_rows_and_biases() -> None:
     layer = SoftmaxLayer([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [0.0, 1.0]], [0.5, 0.5, 0.25, 0.5])
     box, flat = Box(1.0), Ellipsoid([1.0, 0.0])
     assert are_twins(layer, box, 0, 1)
+    assert are_twins(layer, box, 1, 0)
     for t, i in ((0, 0), (0, 2), (0, 3), (0, 4), (0, -1), (-1, 0), (4, 0)):
         assert not are_twins(layer, box, t, i)
     same = SoftmaxLayer([[1.0, 2.0], [1.0, 7.0], [2.0, 2.0]])  # where the gain is 0 they may differ
@@ -293,9 +358,13 @@ def test_twins_have_equal_rows_and_biases() -> None:
     assert not are_twins(same, flat, 0, 2)
     finding = Finding(0, Twin(1), "", 0, 0.0, np.nan)
     verify_findings(layer, box, [finding])
-    for change in ({"margin": 1e-9}, {"margin": -1e-9}, {"margin": np.nan}, {"radius": 0.0}):
-        with pytest.raises(EvidenceError, match=r"Class 0 .*the stored"):
-            verify_findings(layer, box, [replace(finding, **change)])
+    for name, value, proven in (
+        *(("margin", value, 0.0) for value in (1e-9, -1e-9, np.nan)),
+        ("radius", 0.0, np.nan),
+    ):
+        said = rf"Class 0 .*the stored {name} is {value}, but its evidence proves {proven}\."
+        with pytest.raises(EvidenceError, match=said):
+            verify_findings(layer, box, [replace(finding, **{name: value})])
     with pytest.raises(EvidenceError, match=r"Class 0 \(0\) is no twin of class 2"):
         verify_findings(layer, box, [replace(finding, evidence=Twin(2))])
 
@@ -325,8 +394,11 @@ def test_an_expert_is_out_when_whoever_leads_cannot_free_it() -> None:
         (1, []),
         (1, [Answer(Order([[4], [0, 3]]), Unknown(1.0, "who knows"), "", 0, 1.0)]),
     ):
-        with pytest.raises(EvidenceError, match="may be enough"):
+        with pytest.raises(EvidenceError, match=f"^Expert 4: {k - 1} experts .* may be enough"):
             verify_expert(SQUARE, DISK, 4, k, "impossible", answers)
+    point = Answer(Order([[0], [1, 2, 3]]), Witness(np.array([0.5, 0.5])), "", 0, 0.1)
+    with pytest.raises(EvidenceError, match="a point is no part of an open question"):
+        verify_expert(SQUARE, DISK, 0, 1, "undecided", [point])
     for e, k, verdict in (
         (5, 1, "undecided"),
         (-1, 1, "undecided"),
