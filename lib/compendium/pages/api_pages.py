@@ -10,7 +10,8 @@ import pkgutil
 from collections.abc import Iterator
 from types import ModuleType
 
-import scipy.stats  # noqa: F401  it asks about PyTorch's arrays while it is imported: before PyTorch is a mock
+# asks about PyTorch's arrays while it is imported: before PyTorch is a mock
+import scipy.stats  # noqa: F401
 from sphinx.ext.autodoc.mock import mock, undecorate
 
 _PACKAGES = {

@@ -185,9 +185,10 @@ def _page(name: str) -> str:
 
 
 _FOUNDATIONS_TITLE = "Data and models"
-_STATED = """Every verdict here is computed: a notebook passes evidence, a rule that stands beside the claim decides
-([`claims/`](../../claims)). A theorem holds or fails, printed numbers agree or not, an experiment is reproduced or not, and only at a scale that
-can tell. Rows that share a cause count once. What no source states is ours, and counts for or against nobody."""
+_STATED = """Every verdict here is computed: a notebook passes evidence, a rule that stands beside
+the claim decides ([`claims/`](../../claims)). A theorem holds or fails, printed numbers agree or
+not, an experiment is reproduced or not, and only at a scale that can tell. Rows that share a cause
+count once. What no source states is ours, and counts for or against nobody."""
 _RULES = (
     "A line unfolds to the statement, the rule with its reason, and the notebook. Rendered by "
     "`make readme`; nothing on these pages is typed."

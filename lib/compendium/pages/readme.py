@@ -3,14 +3,19 @@ is typed by hand.
 
 Markers in the text, each kept and its content replaced::
 
-    <!-- value: 12_first_scan/unargmaxable --> 200 <!-- /value -->            a recorded value (optional format: `... | ,.0f`)
-    <!-- table: 10_braid_counts/real_sizes --> ... <!-- /table -->            a recorded table (optional columns: `... | a, b`)
-    <!-- table: bench/targets --> ... <!-- /table -->                         a benchmark's table, from results/bench
-    <!-- fuzzers: all --> ... <!-- /fuzzers -->                               what tries to break it, and what it broke (`... kills`: by kind of work)
-    <!-- cost: all --> 20 minutes <!-- /cost -->                              what a make target costs (`... | disk`: in GB), from results/bench
-    <!-- figure: 11_region_geometry/slices --> ... <!-- /figure -->           a recorded figure with its alternative text
-    <!-- verdicts: all --> ... <!-- /verdicts -->                             verdicts by kind, of all papers or of one (`... 003`)
-    <!-- links: live --> ... <!-- /links -->                                  site, Binder and checks, at the address that pyproject.toml names
+    <!-- value: 12_first_scan/unargmaxable --> 200 <!-- /value -->
+    <!-- table: 10_braid_counts/real_sizes --> ... <!-- /table -->
+    <!-- figure: 11_region_geometry/slices --> ... <!-- /figure -->
+    <!-- verdicts: all --> ... <!-- /verdicts -->
+    <!-- cost: all --> 20 minutes <!-- /cost -->
+    <!-- fuzzers: all --> ... <!-- /fuzzers -->
+    <!-- links: live --> ... <!-- /links -->
+
+A recorded value (`... | ,.0f`: its format), a recorded table (`... | a, b`: its columns) or, as
+`bench/targets`, a benchmark's, a recorded figure with its alternative text, verdicts by kind, of
+all papers or of one (`... 003`), what a make target costs (`... | disk`: in GB), what tries to
+break it and what it broke (`... kills`: by kind of work), and site, Binder and
+checks at the address that pyproject.toml names.
 
 What is shown is the committed run of the largest profile (`compendium.runs`).
 """

@@ -192,9 +192,9 @@ def _folded(title: str, body: str) -> str:
 
 
 _READING = f"""Each line unfolds to the statement in our words, what was found, the rule that
-decides with its reason, and the notebook. Rows that share a
-cause count once in the table; what no source states is our own question, and counts for or against nobody. A line that says "{PENDING}" waits for its
-notebook.
+decides with its reason, and the notebook. Rows that share a cause count once in the table; what no
+source states is our own question, and counts for or against nobody. A line that says "{PENDING}"
+waits for its notebook.
 """
 _COMPARING = """What `make check` compares. A difference is *explained* when its reason and its
 range were written down beforehand; any other fails the check.

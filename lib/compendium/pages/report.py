@@ -270,8 +270,9 @@ def _scan_page(source: Path) -> str:
         'browser"></iframe>'
     )
     return (
-        f'{_WIDE}# Scan your last layer here\n\n{frame}\n\n<a href="_static/scan.html">On a page of '
-        "its own</a>, to keep and to use without a network.\n"
+        f"{_WIDE}# Scan your last layer here\n\n{frame}\n\n"
+        '<a href="_static/scan.html">On a page of its own</a>, to keep and to use without a '
+        "network.\n"
     )
 
 

@@ -48,6 +48,10 @@ def _bar(x: float, y: float, width: float, height: float, kind: str) -> str:
     )
 
 
+def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line class="{kind}" x1="{x1:.4g}" y1="{y1:.4g}" x2="{x2:.4g}" y2="{y2:.4g}"/>'
+
+
 def sign(word: str, letter: str, language: str, meaning: str, reading: str) -> str:
     """A road sign, and what the machine says."""
     shown = word.replace(letter, f'<tspan class="mark">{letter}</tspan>')
@@ -94,14 +98,12 @@ def plane(letter: str, state: str) -> str:
     look = np.array([np.cos(_LOOK), np.sin(_LOOK)])
     winner = int(np.argmax(at @ look))
     along = np.array([-look[1], look[0]]) * 150
-    ends = np.concatenate([at[winner] - along, at[winner] + along])
+    corners = " ".join(f"{x:g},{y:g}" for x, y in at[list(hull)])
     lines = (
-        '<polygon class="hull" points="'
-        + " ".join(f"{x:g},{y:g}" for x, y in at[list(hull)])
-        + '"/><line class="front" '
-        + " ".join(f'{n}="{v:.4g}"' for n, v in zip(("x1", "y1", "x2", "y2"), ends, strict=True))
-        + f'/><line class="look" x1="0" y1="0" x2="{_RING * look[0]:.4g}" y2="{_RING * look[1]:.4g}"/>'
-        + _disc(_RING * float(look[0]), _RING * float(look[1]), 10, "eye")
+        f'<polygon class="hull" points="{corners}"/>'
+        + _line("front", *(at[winner] - along), *(at[winner] + along))
+        + _line("look", 0, 0, *(_RING * look))
+        + _disc(_RING * look[0], _RING * look[1], 10, "eye")
     )
     dots = "".join(
         f'<g data-k="{k}" class="dot k{k}{"" if k in hull else " gone"}" '
@@ -202,7 +204,7 @@ def cut(outputs: int, kept: int) -> str:
     content += _bar(30, 200, 460 * share, 54, "part") + _text(
         30 + 230 * share, 234, f"{kept:,} kept", "inside", 19
     )
-    content += f'<rect x="{30 + 460 * share:.4g}" y="200" width="{460 * (1 - share):.4g}" height="54" class="gap"/>'
+    content += _bar(30 + 460 * share, 200, 460 * (1 - share), 54, "gap")
     return _figure("0 80 520 200", f"Of {outputs:,} signs {kept:,} are kept.", content)
 
 

@@ -56,6 +56,11 @@ def extra_stylesheet(name: str) -> str:
     return (FOLDER / f"{name}.css").read_text(encoding="utf-8")
 
 
+def body(name: str) -> str:
+    """`static/name.html`, the elements of a page that is more than an explorer."""
+    return _read(f"{name}.html")
+
+
 def _join(file: str) -> str:
     order: list[str] = []
 
