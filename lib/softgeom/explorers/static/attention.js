@@ -11,6 +11,7 @@ import {
   VEILED,
   Plane,
   assemble,
+  beckon,
   colour,
   format,
   html,
@@ -149,10 +150,10 @@ export function render({ model, el }) {
   const help = guide(
     page,
     [
-      [page.figures[0], "The dark point x attends to its past; thicker lines are larger weights. Drag any of them."],
-      [page.figures[1], "The plane of x after the mean is subtracted. Where x passes the red curve, this sheet is folded over."],
-      [page.live, "Whether attention is torn at x: there the change of variables is singular."],
-      [page.sliders, "Coupling and turn of M. A negative coupling never tears."],
+      "The dark point x attends to its past; thicker lines are larger weights. Drag any of them.",
+      "The plane of x after the mean is subtracted. Where x passes the red curve, this sheet is folded over.",
+      "Whether attention is torn at x: there the change of variables is singular.",
+      "Coupling and turn of M. A negative coupling never tears.",
     ],
     MISSIONS,
   );
@@ -205,6 +206,8 @@ export function render({ model, el }) {
 
   const stop = watch(model, ["X", "coupling", "turn", "veiled"], draw);
   draw();
+  const [x, y] = model.get("X").at(-1) ?? [];
+  if (!model.get("veiled")) beckon(page.tokens, [x, y], [x - 1, y - 1]);
   return () => (clearTimeout(state.later), stop());
 }
 

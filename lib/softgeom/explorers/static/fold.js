@@ -10,6 +10,7 @@ import {
   VEILED,
   Plane,
   assemble,
+  beckon,
   colour,
   format,
   matchHandles,
@@ -121,10 +122,10 @@ export function render({ model, el }) {
   const help = guide(
     page,
     [
-      [page.figures[0], "The curve is what is left of x when the mean of its past is subtracted. Drag the past tokens, or the level e at the left."],
-      [page.figures[1], "Its slope. Where it is below zero, the curve goes back: the line is folded."],
-      [page.sliders, "The coupling sharpens attention. Turn it up."],
-      [page.live, "How many tokens have the residual at the dashed level."],
+      "The curve is what is left of x when the mean of its past is subtracted. Drag the past tokens, or the level e at the left.",
+      "Its slope. Where it is below zero, the curve goes back: the line is folded.",
+      "The coupling sharpens attention. Turn it up.",
+      "How many tokens have the residual at the dashed level.",
     ],
     MISSIONS,
   );
@@ -167,6 +168,8 @@ export function render({ model, el }) {
 
   const stop = watch(model, ["past", "coupling", "level", "veiled"], draw);
   draw();
+  const x = model.get("past").at(-1);
+  if (!model.get("veiled")) beckon(page.line, [x, 0], [x + 1.5, 0]);
   return stop;
 }
 
@@ -229,7 +232,8 @@ function tell(page, roots, { least, where }, c, level) {
         ? "negative coupling stretches the line and never folds it"
         : "the line is only stretched; at 0 it begins to fold";
   const places = roots.map((x) => format(x)).join(", ");
-  say(page.detail, `Residual ${format(level)} at x = ${places}. Smallest slope ${format(least)}, at x = ${format(where)}: ${meaning}.`);
+  const slope = c > 0 ? `Smallest slope ${format(least)}, at x = ${format(where)}` : `The slope is ${c < 0 ? "above " : ""}1 everywhere`; // 1 − c Var
+  say(page.detail, `Residual ${format(level)} at x = ${places}. ${slope}: ${meaning}.`);
 }
 
 export default { render };

@@ -12,6 +12,7 @@ import {
   VEILED,
   Plane,
   assemble,
+  beckon,
   button,
   colour,
   drawFront,
@@ -103,9 +104,9 @@ export function render({ model, el }) {
     state.selected = MOST_TOKENS;
     put({ ...changes, layer: 0, temperature: 0 });
   });
-  const back = button(page.buttons, "Back", () => goTo(model.get("layer") - 1), { "aria-label": "One layer back" });
-  const step = button(page.buttons, "Step", () => goTo(model.get("layer") + 1), { "aria-label": "One layer on" });
-  const play = button(page.buttons, "Play", () => {
+  const back = button(page.sliders, "Back", () => goTo(model.get("layer") - 1), { "aria-label": "One layer back" });
+  const step = button(page.sliders, "Step", () => goTo(model.get("layer") + 1), { "aria-label": "One layer on" });
+  const play = button(page.sliders, "Play", () => {
     if (state.timer) return stopPlaying();
     if (model.get("layer") >= model.get("layers")) goTo(0);
     play.textContent = "Pause";
@@ -126,29 +127,29 @@ export function render({ model, el }) {
   );
   const layer = slider(page.sliders, { label: "layer", min: 0, max: 1, step: 1, input: goTo });
   const alpha = slider(page.sliders, { label: "α", min: -4, max: 4, step: 0.25, input: (value) => put({ alpha: 2 ** value }) });
-  const ratio = slider(page.sliders, {
+  const ratio = slider(page.more, {
     label: "stretch of A",
     min: 0,
     max: 4,
     step: 0.25,
     input: (value) => put({ ratio: 2 ** value }),
   });
-  const heat = slider(page.sliders, {
+  const heat = slider(page.more, {
     label: "temperature",
     min: 0,
     max: 3,
     step: 1 / 16,
     input: (value) => put({ temperature: value }),
   });
-  const angle = slider(page.sliders, { label: "angle of A", min: 0, max: 180, step: 5, input: (value) => put({ angle: value }) });
+  const angle = slider(page.more, { label: "angle of A", min: 0, max: 180, step: 5, input: (value) => put({ angle: value }) });
 
   const help = guide(
     page,
     [
-      [page.figures[0], "Hollow points are where tokens start; drag them. Solid ones are where they have got to; stars lead."],
-      [page.figures[1], "One row for each token, one column for each layer: the colour of whom it follows."],
-      [page.buttons, "Step goes one layer on; Play goes on by itself."],
-      [page.sliders, "How far a step goes, how A stretches the question, and the temperature: 0 is hardmax."],
+      "Hollow points are where tokens start; drag them. Solid ones are where they have got to; stars lead.",
+      "One row for each token, one column for each layer: the colour of whom it follows.",
+      "Step goes one layer on; Play goes on by itself.",
+      "How far a step goes, how A stretches the question, and the temperature: 0 is hardmax.",
     ],
     MISSIONS,
   );
@@ -196,6 +197,8 @@ export function render({ model, el }) {
 
   const stop = watch(model, ["Z", "alpha", "ratio", "angle", "temperature", "layer", "layers", "veiled"], draw);
   draw();
+  const [x, y] = model.get("Z").at(-1) ?? [];
+  if (!model.get("veiled")) beckon(page.plane, [x, y], [x + 1, y + 1]);
   return () => (stopPlaying(), stop());
 }
 

@@ -32,6 +32,7 @@ import {
   Handle,
   Plane,
   assemble,
+  beckon,
   colour,
   drawFront,
   format,
@@ -119,12 +120,22 @@ function describeBounded(layer, found, name) {
   );
 }
 
+/** Weights that add up to 1, in hundredths that do too: those cut off most are rounded up. */
+function hundredths(weights) {
+  const floors = weights.map((w) => Math.floor(100 * w));
+  const left = Math.round(100 - floors.reduce((sum, n) => sum + n, 0));
+  const order = [...weights.keys()].sort((i, j) => 100 * weights[j] - floors[j] - (100 * weights[i] - floors[i]));
+  for (const k of order.slice(0, left)) floors[k]++;
+  return floors.map((n) => n / 100);
+}
+
 /** One sentence that proves why class t can never win. */
 export function explain(verdict, t, name, biased) {
   if (verdict.verdict === "tied")
     return `${name(t)} and ${name(verdict.twin)} have equal weights and biases: neither ever beats the other.`;
   if (verdict.verdict !== "unargmaxable") return `${name(t)} can win: it has a region.`;
-  const mean = verdict.rivals.map((i, k) => `${format(verdict.weights[k])} ${name(i)}`).join(" + ");
+  const shares = hundredths(verdict.weights);
+  const mean = verdict.rivals.map((i, k) => `${format(shares[k])} ${name(i)}`).join(" + ");
   const lead =
     biased && verdict.excess > 0 ? `, and their biases put that mean ${format(verdict.excess)} above ${name(t)} at every x` : "";
   return `${name(t)} = ${mean}${lead}. So wherever x is, one of ${list(verdict.rivals.map(name))} scores at least as much as ${name(t)}.`;
@@ -172,7 +183,7 @@ export function render({ model, el }) {
   const linesToggle = toggle(page.buttons, "All rankings", (on) => ((state.lines = on), draw()), {
     title: "Show every line on which two classes tie",
   });
-  const whyToggle = toggle(page.buttons, "Why?", (on) => ((state.why = on), draw()), {
+  const whyToggle = toggle(page.sliders, "Why?", (on) => ((state.why = on), draw()), {
     title: "Show the captors of a class that can never win",
   });
   const amongToggle = toggle(page.buttons, "Candidates", (on) => put({ among: on ? model.get("W").map(() => 1) : null }), {
@@ -214,11 +225,11 @@ export function render({ model, el }) {
   const help = guide(
     page,
     [
-      [page.figures[0], "Each point is a class, and its place is its row of weights. Drag one, or Tab to it and press the arrow keys."],
-      [page.figures[1], "Each region holds the features x for which that class scores highest. The diamond is one such x; drag it."],
-      [page.live, "Here stands who can never win. A ringed class is dead: press “Why?” for the proof."],
-      [page.detail, "All orders that the layer can produce are counted, exactly, beside the formula for general position."],
-      [biasToggle.root, "A bias can free a class inside the hull; “Lift” shows it as a height."],
+      "Each point is a class, and its place is its row of weights. Drag one, or Tab to it and press the arrow keys.",
+      "Each region holds the features x for which that class scores highest. The diamond is one such x; drag it.",
+      "Here stands who can never win. A ringed class is dead: press “Why?” for the proof.",
+      "All orders that the layer can produce are counted, exactly, beside the formula for general position.",
+      "A bias can free a class inside the hull; “Lift” shows it as a height.",
     ],
     MISSIONS,
   );
@@ -288,6 +299,8 @@ export function render({ model, el }) {
 
   const stop = watch(model, ["W", "b", "names", "among", "first", "veiled"], draw);
   draw();
+  const [x, y] = model.get("W").at(-1) ?? [];
+  if (!model.get("veiled")) beckon(page.weights, [x, y], [x + 1.2, y + 1.2]);
   return stop;
 }
 
@@ -305,7 +318,7 @@ function layOut(el) {
     axes: ["x₁", "x₂"],
   });
   const bar = html("div", { class: "sg-probabilities", "aria-hidden": "true" });
-  const [reason, ranking] = ["sg-reason", "sg-ranking"].map((name) => html("p", { class: name }));
+  const ranking = html("p", { class: "sg-ranking" });
   right.append(bar, ranking);
   const editor = html("textarea", {
     rows: 5,
@@ -323,9 +336,9 @@ function layOut(el) {
   const lift = html("figure", { class: "sg-lift", hidden: "" }, html("figcaption", {}, "Biases as heights: the roof over all points has the winners as its corners"));
   const lifted = liftedFigure(lift);
   const candidates = html("div", { class: "sg-bar", role: "group", "aria-label": "Which classes compete" });
-  assemble(page, reason, lift, numbers);
+  assemble(page, lift, numbers);
   page.buttons.after(candidates);
-  return { ...page, weights, features, reason, ranking, bar, editor, candidates, lift, lifted };
+  return { ...page, weights, features, ranking, bar, editor, candidates, lift, lifted };
 }
 
 /** One button for each class while candidates are chosen; they outlive a redraw, so that the keyboard's focus is not lost. */
@@ -361,6 +374,7 @@ function drawWeights(page, state, told, name, suspect) {
   );
   const { rivals = [], weights = [] } = suspect >= 0 ? told.found[suspect] : {};
   if (told.pairs) return drawMeeting(plane, state, told);
+  const shares = hundredths(weights);
   plane.draw(
     "why",
     rivals.flatMap((i, k) => {
@@ -368,7 +382,7 @@ function drawWeights(page, state, told, name, suspect) {
       const middle = [p[0] + 0.55 * (q[0] - p[0]), p[1] + 0.55 * (q[1] - p[1])];
       return [
         plane.line(p, q, { class: "sg-captor", "stroke-width": 2 + 7 * weights[k], style: `--fill: ${colour(state.who[i])}` }),
-        plane.text(middle, format(weights[k]), { dy: 4, class: "sg-text sg-strong" }),
+        plane.text(middle, format(shares[k]), { dy: 4, class: "sg-text sg-strong" }),
       ];
     }),
   );

@@ -66,16 +66,29 @@ export function scaffold(el, label, two) {
     live: line("live", { "aria-live": "polite" }),
     detail: line("detail"),
     plain: line("plain"), // the same in plain words
+    reason: line("reason"),
+    more: html("details", { class: "sg-more" }, html("summary", {}, "Presets, controls, missions")),
     message: line("message", { role: "alert" }),
     figures: two.map((title) => html("figure", {}, html("figcaption", {}, title))),
   };
 }
 
-/** Put the page together: words, the two figures side by side, sliders, and whatever else the explorer has below. */
-export function assemble(page, ...below) {
+/** Put the page together, the picture first: one line, the two figures side by side, sliders, words; all else is folded away. */
+export function assemble(page, ...folded) {
   const pair = html("div", { class: "sg-pair" }, ...page.figures);
-  page.el.replaceChildren(page.buttons, page.note, page.live, page.detail, page.plain, page.message, pair, page.sliders, ...below);
+  page.more.append(page.buttons, page.note, ...folded);
+  page.el.replaceChildren(page.live, page.message, pair, page.sliders, page.reason, page.detail, page.plain, page.more);
 }
+
+/** A hand that shows the first gesture, from one place to another, until somebody makes one. */
+export function beckon(plane, from, to) {
+  if (![...from, ...to].every(Number.isFinite)) return; // a state that is refused in a sentence
+  const way = `--dx: ${plane.x(to[0]) - plane.x(from[0])}px; --dy: ${plane.y(to[1]) - plane.y(from[1])}px`;
+  const hand = svg("g", { class: "sg-ghost", style: way, "aria-hidden": "true" }, svg("path", { d: HAND, transform: `translate(${plane.place(from)})` }));
+  plane.root.append(hand);
+  for (const kind of ["pointerdown", "keydown"]) plane.root.addEventListener(kind, () => hand.remove(), { once: true, capture: true });
+}
+const HAND = "M0 0c-2 0-3 1-3 3v12l-4-3c-2-1-4 1-3 3l7 11h10c3-4 4-7 4-12 0-3-3-4-8-5V3c0-2-1-3-3-3z";
 
 /** A square window onto the plane: |x_1|, |x_2| <= half, the second axis upwards. */
 export class Plane {
