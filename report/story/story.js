@@ -101,7 +101,7 @@ const ring = Object.assign(document.createElement("div"), { className: "ring", h
 signs.append(ring);
 signs.tabIndex = 0;
 signs.setAttribute("role", "application");
-signs.setAttribute("aria-label", "The wall of signs: arrow keys step from one to the next");
+signs.setAttribute("aria-label", "The wall of signs: left and right step from one to the next");
 const texts = [...signs.querySelectorAll("p")].flatMap((p) => [...p.childNodes].map((node) => node.firstChild ?? node));
 let here = null;
 
@@ -116,7 +116,7 @@ function show(node, offset) {
   const [box, frame] = [range.getBoundingClientRect(), signs.getBoundingClientRect()];
   Object.assign(ring.style, { left: `${box.left - frame.left - 3}px`, top: `${box.top - frame.top - 2}px`, width: `${box.width + 5}px`, height: `${box.height + 4}px` });
   ring.hidden = false;
-  here = { node, start, sign, box };
+  here = { node, start, sign };
   const lost = node.parentElement.tagName === "B";
   const script = node.parentElement.closest("p").dataset.script;
   const more = [];
@@ -145,29 +145,16 @@ function under(x, y) {
   return null;
 }
 
-signs.addEventListener("pointermove", (event) => {
-  const found = under(event.clientX, event.clientY);
-  if (found) show(...found);
-});
-signs.addEventListener("click", (event) => {
-  const found = under(event.clientX, event.clientY);
-  if (found) show(...found);
-});
+for (const kind of ["pointermove", "click"])
+  signs.addEventListener(kind, (event) => {
+    const found = under(event.clientX, event.clientY);
+    if (found) show(...found);
+  });
 signs.addEventListener("keydown", (event) => {
-  const way = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -1, ArrowDown: 1 }[event.key];
+  const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (!way) return;
   event.preventDefault();
   if (!here) return show(texts[0], 0);
-  if (event.key === "ArrowUp" || event.key === "ArrowDown") {
-    ring.scrollIntoView({ block: "center" });
-    show(here.node, here.start);
-    const { box } = here;
-    for (let line = 1; line < 6; line++) {
-      const found = under(box.left + box.width / 2, box.top + box.height / 2 + way * line * box.height);
-      if (found) return show(...found);
-    }
-    return;
-  }
   const next = here.start + (way > 0 ? here.sign.length : -1);
   const other = texts[texts.indexOf(here.node) + way];
   if (next >= 0 && next < here.node.length) show(here.node, next);
