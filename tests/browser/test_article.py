@@ -80,7 +80,7 @@ def test_the_wall_tells_of_the_sign_under_pointer_and_keys(address, open_tab, sc
     assert told.locator("strong").inner_text() == "ğ"
     tab.get_by_label("Find a sign").fill("A")
     assert "can be said." in told.inner_text()
-    screenshot(tab, "story")
+    screenshot(tab.locator("#told"), "story_told")
 
 
 def test_without_a_script_every_step_stands(address, open_tab):
@@ -94,4 +94,4 @@ def test_without_a_script_every_step_stands(address, open_tab):
 def test_it_fits_a_phone(address, open_tab, screenshot):
     tab = open_tab(address, **PHONE)
     assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]
-    screenshot(tab, "story_phone_dark")
+    screenshot(tab.locator("header"), "story_phone_dark")
