@@ -13,13 +13,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from softgeom.arrays import Floats, Singles
 from softgeom.bottleneck.certifying.verdict import Witness
 from softgeom.bottleneck.scan_result import Scan
 
 Format = Literal["float32", "bfloat16", "float16"]
 
 
-def round_to(values: NDArray[np.floating], form: Format) -> NDArray[np.float32]:
+def round_to(values: NDArray[np.floating], form: Format) -> Singles:
     """Round to the nearest number of a format (ties to even), returned as float32."""
     with np.errstate(over="ignore"):
         narrow = np.asarray(values, dtype=np.float32)
@@ -52,8 +53,7 @@ def survives(scan: Scan, form: Format) -> dict[int, bool]:
     return result
 
 
-def _feature(scan: Scan, point: NDArray[np.floating]) -> NDArray[np.float64]:
+def _feature(scan: Scan, point: NDArray[np.floating]) -> Floats:
     """x of a witness, whatever coordinates its evidence is in."""
-    return np.asarray(
-        scan.features.features_at(np.asarray(point, dtype=np.float64)[None])[0][0], dtype=np.float64
-    )
+    x = scan.features.features_at(np.asarray(point, dtype=np.float64)[None])[0][0]
+    return np.asarray(x, dtype=np.float64)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Ints
 from softgeom.bottleneck.certifying.evidence_file import FORMAT, fingerprint_of, load_findings
 from softgeom.bottleneck.certifying.kernel import verify_findings
 from softgeom.bottleneck.certifying.verdict import Finding
@@ -22,11 +22,8 @@ from softgeom.layer import FeatureSet, SoftmaxLayer
 def code() -> str:
     """SHA-256 of the source that finds and proves verdicts: other code computes blocks anew."""
     package = Path(__file__).parents[1]
-    decides = [
-        *(package / "bottleneck").rglob("*.py"),
-        *(package / "features").rglob("*.py"),
-        *package.glob("*.py"),
-    ]
+    folders = (package / name for name in ("bottleneck", "features"))
+    decides = [*package.glob("*.py"), *(file for f in folders for file in f.rglob("*.py"))]
     digest = hashlib.sha256()
     for file in sorted(decides):
         digest.update(f"{file.relative_to(package).as_posix()}\0".encode() + file.read_bytes())
@@ -34,11 +31,7 @@ def code() -> str:
 
 
 def block_path(
-    folder: str | Path,
-    layer: Mapping[str, Any],
-    options: str,
-    features: FeatureSet,
-    classes: NDArray[np.intp],
+    folder: str | Path, layer: Mapping[str, Any], options: str, features: FeatureSet, classes: Ints
 ) -> Path:
     """The file of a scan's block, named by layer, options, features, classes and code."""
     key = [fingerprint_of(layer), options, features.to_json(), FORMAT, code()]
@@ -48,11 +41,7 @@ def block_path(
 
 
 def load_block(
-    path: Path,
-    layer: SoftmaxLayer,
-    features: FeatureSet,
-    classes: NDArray[np.intp],
-    known: Mapping[str, Any],
+    path: Path, layer: SoftmaxLayer, features: FeatureSet, classes: Ints, known: Mapping[str, Any]
 ) -> list[Finding]:
     """The findings of a finished block, proven again, in the order of its classes (n,). ValueError
     if the file is damaged or was edited, or is about something else.

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Witness
 from softgeom.bottleneck.problem import make_problem
@@ -37,12 +38,9 @@ _FRESH = 128  # rivals that join at a time
 _CLOSED = 1e-9  # the working set is complete when no rival cuts the margin by more
 
 
-def heaviest_captors(
-    scan: Scan, index: int, count: int | None = None
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """The captors of a class by falling weight, at most `count` of them: class numbers (n,) and
-    shares (n,) of the whole weight. ValueError if the class was not scanned or is not held by
-    captors.
+def heaviest_captors(scan: Scan, index: int, count: int | None = None) -> tuple[Ints, Floats]:
+    """The captors of a class by falling weight, at most `count`: class numbers (n,) and shares (n,)
+    of the whole weight. ValueError if the class was not scanned or is not held by captors.
     """
     evidence = scan.evidence(index)
     if not isinstance(evidence, Captors):
@@ -60,9 +58,8 @@ def captive_table(scan: Scan, named: int = 3) -> pd.DataFrame:
     rows = []
     for index, token, margin in zip(captive["class"], captive.token, captive.margin, strict=True):
         rivals, shares = heaviest_captors(scan, index, named)
-        held = ", ".join(
-            f"{scan.layer.token(int(r))} {s:.0%}" for r, s in zip(rivals, shares, strict=True)
-        )
+        names = [f"{scan.layer.token(int(r))} {s:.0%}" for r, s in zip(rivals, shares, strict=True)]
+        held = ", ".join(names)
         rows.append((index, token, margin, len(scan.evidence(index).rivals), held))  # type: ignore[union-attr]
     return pd.DataFrame(rows, columns=["class", "token", "certified_margin", "captors", "heaviest"])
 
@@ -74,13 +71,10 @@ def smallest_shift(scan: Scan, index: int) -> float:
     """
     evidence = scan.evidence(index)
     if not isinstance(evidence, Captors):
-        raise ValueError(
-            f"Class {index} is {evidence.verdict}: only an unargmaxable class can be freed."
-        )
+        what = f"Class {index} is {evidence.verdict}"
+        raise ValueError(f"{what}: only an unargmaxable class can be freed.")
     if not isinstance(scan.features, Box):
-        raise ValueError(
-            "The smallest shift is solved for over a box; this scan's features are another set."
-        )
+        raise ValueError("The smallest shift is over a box; this scan's features are another set.")
     W, b = scan.layer.W.astype(np.float64), scan.layer.bias.astype(np.float64)
     low, high = scan.features.bounds(scan.layer.dimension)
     programme = MarginProgramme(W[index], float(b[index]), low, high)
@@ -119,9 +113,8 @@ def bound_rank(
         here = int(np.searchsorted(kept, t))
         evidence = _sparse_evidence(rest, here, features)
         if isinstance(evidence, Witness):
-            return RankBounds(
-                ahead + 1, _rank_at(layer, features, t, evidence.point), evidence.point
-            )
+            rank = _rank_at(layer, features, t, evidence.point)
+            return RankBounds(ahead + 1, rank, evidence.point)
         if isinstance(evidence, Captors):
             gone = evidence.rivals[evidence.weights > 0]
         else:
@@ -146,6 +139,6 @@ def _rank_at(layer: SoftmaxLayer, features: FeatureSet, t: int, point: NDArray[n
     """One more than the rivals that float64 with its rounding bounds does not put below t."""
     checker = Checker(layer, features)
     x = features.features_at(np.asarray(point, dtype=np.float64)[None])[0][0]
-    logits = layer.logits(x)
     slack = checker.rounding_slack(point)
+    logits = layer.logits(x)
     return 1 + int((np.delete(logits, t) > logits[t] - slack).sum())

@@ -1,4 +1,4 @@
-"""A scan on one self-contained page: counts, scripts, the lost classes, a picture, how to check it."""
+"""A scan on one page of its own: counts, scripts, the lost classes, a picture, how to check it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import html
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -24,12 +24,8 @@ _MANY = 2_000  # tokens in the roll of those that can never win
 
 
 def _theme(dark: bool) -> str:
-    named = {
-        "ink": ("#1d1d1f", "#e6edf3"),
-        "paper": ("#ffffff", "#14181d"),
-        "code": ("#f2f2f4", "#252b33"),
-        **COLOURS,
-    }
+    named = {"ink": ("#1d1d1f", "#e6edf3"), "paper": ("#ffffff", "#14181d")}
+    named |= {"code": ("#f2f2f4", "#252b33"), **COLOURS}
     return "".join(f"--{name}:{pair[dark]};" for name, pair in named.items())
 
 
@@ -55,9 +51,8 @@ def script_of(token: str) -> str:
 def by_script(table: pd.DataFrame) -> pd.DataFrame:
     """Classes and unargmaxable classes of each script, the most frequent scripts first."""
     scripts = [script_of(token) for token in table["token"]]
-    lost = Counter(
-        s for s, verdict in zip(scripts, table["verdict"], strict=True) if verdict == "unargmaxable"
-    )
+    verdicts = zip(scripts, table["verdict"], strict=True)
+    lost = Counter(script for script, verdict in verdicts if verdict == "unargmaxable")
     rows = [(script, count, lost[script]) for script, count in Counter(scripts).most_common()]
     return pd.DataFrame(rows, columns=["script", "classes", "unargmaxable"])
 
@@ -86,11 +81,10 @@ def card(
     if len(lost):
         parts += [_conditions(lost), _scripts(table)]
         worst = lost.head(_WORST)
-        rows = "".join(
-            f"<tr><td>{_name(token)}</td><td>{t}</td><td>{margin:.4g}</td><td>{up(100 * ceiling(t))}%</td></tr>"
-            for t, token, margin in zip(
-                worst["class"], worst["token"], worst["margin"], strict=True
-            )
+        listed = zip(worst["class"], worst["token"], worst["margin"], strict=True)
+        rows = _rows(
+            (_name(token), t, f"{margin:.4g}", f"{up(100 * ceiling(t))}%")
+            for t, token, margin in listed
         )
         parts.append(
             "<h2>Deepest inside</h2><table><tr><th>token</th><th>class</th><th>margin at "
@@ -109,12 +103,14 @@ def card(
     return f"<!doctype html><html lang=en><head>{head}</head><body>{body}</body></html>\n"
 
 
+def _rows(cells: Iterable[Sequence[object]]) -> str:
+    return "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
+
+
 def _headline(counts: Mapping[str, int]) -> str:
     total = sum(counts.values())
-    if counts["unargmaxable"]:
-        return (
-            f"{counts['unargmaxable']:,} of {total:,} outputs can never be the answer, each proven."
-        )
+    if lost := counts["unargmaxable"]:
+        return f"{lost:,} of {total:,} outputs can never be the answer, each proven."
     if counts["undecided"]:
         return f"No output is proven lost; {counts['undecided']:,} of {total:,} are undecided."
     tied = f" but for {counts['tied']:,} that tie with a twin" if counts["tied"] else ""
@@ -139,12 +135,8 @@ def _conditions(lost: pd.DataFrame) -> str:
 
 def _scripts(table: pd.DataFrame) -> str:
     counted = by_script(table)
-    rows = "".join(
-        f"<tr><td>{_text(script)}</td><td>{classes:,}</td><td>{lost:,}</td><td>{lost / classes:.0%}</td></tr>"
-        for script, classes, lost in counted[counted["unargmaxable"] > 0]
-        .head(20)
-        .itertuples(index=False)
-    )
+    shown = counted[counted["unargmaxable"] > 0].head(20).itertuples(index=False)
+    rows = _rows((_text(s), f"{n:,}", f"{lost:,}", f"{lost / n:.0%}") for s, n, lost in shown)
     return (
         "<h2>By script</h2><table><tr><th>script</th><th>classes</th><th>never</th>"
         f"<th>share</th></tr>{rows}</table>"
@@ -154,21 +146,15 @@ def _scripts(table: pd.DataFrame) -> str:
 def _picture(table: pd.DataFrame) -> str:
     """Certified margins on a logarithmic axis: what can never win to the left."""
     margins = table["margin"].to_numpy(float)
-    sides = {
-        "unargmaxable": -margins[table["verdict"] == "unargmaxable"],
-        "argmaxable": margins[table["verdict"] == "argmaxable"],
-    }
-    powers = {
-        name: np.log10(np.maximum(values[(values > 0) & np.isfinite(values)], 1e-9))
-        for name, values in sides.items()
-    }
+    powers = {}
+    for name, sign in (("unargmaxable", -1), ("argmaxable", 1)):
+        values = sign * margins[table["verdict"] == name]
+        powers[name] = np.log10(np.maximum(values[(values > 0) & np.isfinite(values)], 1e-9))
     drawn = [values for values in powers.values() if len(values)]
     if not drawn:
         return ""
-    low, high = (
-        math.floor(min(v.min() for v in drawn)),
-        math.ceil(max(v.max() for v in drawn)) + 1e-9,
-    )
+    low = math.floor(min(v.min() for v in drawn))
+    high = math.ceil(max(v.max() for v in drawn)) + 1e-9
     bins = np.linspace(low, high, 41)
     tallest = max(np.histogram(values, bins)[0].max() for values in drawn)
     width, height, bars = 800, 190, []

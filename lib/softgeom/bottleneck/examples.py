@@ -39,9 +39,8 @@ def hard_layer(
     W += rng.normal(size=dimension) * 0.8 / np.sqrt(dimension)
     b = rng.normal(0, 0.3, classes)
     squeezed = classes - classes // 5
-    W[squeezed:] = W[:squeezed].mean(axis=0) + rng.normal(
-        size=(classes - squeezed, dimension)
-    ) * 0.25 / np.sqrt(dimension)
+    noise = rng.normal(size=(classes - squeezed, dimension)) * 0.25 / np.sqrt(dimension)
+    W[squeezed:] = W[:squeezed].mean(axis=0) + noise
     b[squeezed:] -= 0.7
     for t in range(classes - planted, classes):
         rows = rng.choice(squeezed, 3 * dimension, replace=False)

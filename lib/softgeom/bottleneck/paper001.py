@@ -34,8 +34,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from softgeom.arrays import Array, Bools, Ints
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.layer import SoftmaxLayer
 
@@ -48,15 +48,13 @@ _TOLERANCE = 1e-6  # relative, of the solver's radii
 class Reflections:
     """The outcome of Braid Reflect for n classes."""
 
-    x: NDArray[Any]  # (n, d) the last point
-    won: NDArray[np.bool_]  # (n,) whether the class is the argmax there
-    inside: NDArray[np.bool_]  # (n,) whether the point lies in the box
-    steps: NDArray[np.intp]  # (n,) reflections made
+    x: Array  # (n, d) the last point
+    won: Bools  # (n,) whether the class is the argmax there
+    inside: Bools  # (n,) whether the point lies in the box
+    steps: Ints  # (n,) reflections made
 
 
-def reflect_step(
-    x: NDArray[Any], w_t: NDArray[Any], w_i: NDArray[Any], b_t: NDArray[Any], b_i: NDArray[Any]
-) -> NDArray[Any]:
+def reflect_step(x: Array, w_t: Array, w_i: Array, b_t: Array, b_i: Array) -> Array:
     """Reflect points x (n, d) across the hyperplanes on which class t and class i tie (Algorithm
     1), with rows w_t, w_i (n, d) and biases b_t, b_i (n,). Where the rows are equal x stays.
     """
@@ -68,7 +66,7 @@ def reflect_step(
 
 def braid_reflect(
     layer: SoftmaxLayer,
-    classes: NDArray[np.intp] | None = None,
+    classes: Ints | None = None,
     *,
     patience: int = PATIENCE,
     bound: float = 100.0,
@@ -97,9 +95,7 @@ def braid_reflect(
     return Reflections(x, won, np.abs(x).max(axis=1) <= bound, steps)
 
 
-def _argmax(
-    W: NDArray[Any], b: NDArray[Any], x: NDArray[Any], tile: int = 1024
-) -> NDArray[np.intp]:
+def _argmax(W: Array, b: Array, x: Array, tile: int = 1024) -> Ints:
     parts = [(x[i : i + tile] @ W.T + b).argmax(axis=1) for i in range(0, len(x), tile)]
     return np.concatenate(parts) if parts else np.zeros(0, np.intp)
 
@@ -117,9 +113,8 @@ def compare_with_programme(scan: Scan, classes: Iterable[int]) -> pd.DataFrame:
         r = scan.chebyshev_radius(int(index))
         bounded = not certified > r * (1 + _TOLERANCE) + _TOLERANCE
         rows.append((index, verdict, certified, r, (r > 0) == (verdict == "argmaxable"), bounded))
-    return pd.DataFrame(
-        rows, columns=["class", "verdict", "radius", "chebyshev", "agree", "bounded"]
-    )
+    columns = ["class", "verdict", "radius", "chebyshev", "agree", "bounded"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 @dataclass(frozen=True)
@@ -130,9 +125,7 @@ class Quality:
     recall: float
 
 
-def declare_on_hull(
-    layer: SoftmaxLayer, directions: int = 1000, *, seed: int = 0
-) -> NDArray[np.bool_]:
+def declare_on_hull(layer: SoftmaxLayer, directions: int = 1000, *, seed: int = 0) -> Bools:
     """Which classes (C,) win in their direction from the mean row or a random one."""
     W = layer.W.astype(np.float64)
     declared = np.zeros(layer.classes, dtype=bool)
@@ -145,27 +138,26 @@ def declare_on_hull(
     return declared
 
 
-def quality(declared: NDArray[np.bool_], truth: NDArray[np.bool_]) -> Quality:
+def quality(declared: Bools, truth: Bools) -> Quality:
     """Precision and recall of a declared set against the true one, both (C,) boolean."""
     hits = int((declared & truth).sum())
     claimed, present = int(declared.sum()), int(truth.sum())
-    return Quality(
-        hits / claimed if claimed else float("nan"), hits / present if present else float("nan")
-    )
+    none = float("nan")
+    return Quality(hits / claimed if claimed else none, hits / present if present else none)
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
     """The points (n, d) from x = w_t on, and the class that wins at each of them but the last."""
 
-    W: NDArray[Any]
-    b: NDArray[Any]
+    W: Array
+    b: Array
     index: int
-    points: NDArray[Any]
+    points: Array
     winners: tuple[int, ...]
 
 
-def follow_search(W: NDArray[Any], b: NDArray[Any], index: int, steps: int) -> Search:
+def follow_search(W: Array, b: Array, index: int, steps: int) -> Search:
     """Follow the search in W (C, d), b (C,) until the class wins or for `steps` steps."""
     x = W[index]
     points, winners = [x], list[int]()
@@ -178,7 +170,7 @@ def follow_search(W: NDArray[Any], b: NDArray[Any], index: int, steps: int) -> S
 
 def example_search(rng: np.random.Generator, classes: int = 6, steps: int = 10) -> Search:
     """The longest successful search of the first random layer of two features in which some class
-    needs more than one reflection. RuntimeError if a thousand layers have none.
+    needs several reflections. RuntimeError if a thousand layers have none.
     """
     for _ in range(1000):
         W, b = rng.uniform(-1, 1, (classes, 2)), rng.uniform(-1, 1, classes) / 2
@@ -209,7 +201,6 @@ def mirror_error(search: Search, step: int) -> float:
     normal, offset = search.W[t] - search.W[i], search.b[t] - search.b[i]
     unit = normal / np.linalg.norm(normal)
     nearest = -offset / (normal @ normal) * normal
-    mirrored = nearest + (np.eye(len(unit)) - 2 * np.outer(unit, unit)) @ (
-        search.points[step] - nearest
-    )
+    mirror = np.eye(len(unit)) - 2 * np.outer(unit, unit)
+    mirrored = nearest + mirror @ (search.points[step] - nearest)
     return float(np.abs(mirrored - search.points[step + 1]).max())

@@ -16,12 +16,12 @@ import dataclasses
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Floats
 from softgeom.layer import SoftmaxLayer
 
 
-def power(layer: SoftmaxLayer) -> NDArray[np.float64]:
+def power(layer: SoftmaxLayer) -> Floats:
     """``2 b_i + ||w_i||^2`` (C,): the more, the more room a class takes from its neighbours."""
     W = layer.W.astype(np.float64)
     return 2 * layer.bias.astype(np.float64) + np.einsum("cd,cd->c", W, W)

@@ -25,14 +25,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Array, Floats, Ints
+from softgeom.bottleneck.certifying.slack import certify_captives
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
 # of classes: captors and the bound <= 0 that they certify; points (D,) at which they seem to win
 Proofs = dict[int, tuple[Captors, float]]
-Points = dict[int, NDArray[Any]]
+Points = dict[int, Array]
+
 
 # up to so many rivals a programme with all of them takes less time than a search
 FEW = 64
@@ -41,15 +43,23 @@ QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignor
 BLOCK_BYTES = 64 * 2**20  # rows that are converted are converted at most this much at a time
 
 
+def proofs_of(problem: Problem, captors: dict[int, Captors]) -> Proofs:
+    """Those captors that prove what they are to, each with the bound <= 0 that it certifies."""
+    few = list(captors.values())
+    bounds = certify_captives(problem.layer, problem.features, list(captors), few).tolist()
+    found = zip(captors.items(), bounds, strict=True)
+    return {t: (some, bound) for (t, some), bound in found if bound <= 0}
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """``W' z + b'`` over a box (``low``, ``high``) or a ball (``radius``)."""
 
     layer: SoftmaxLayer
     features: FeatureSet
-    b: NDArray[np.float64]  # (C,) effective bias
-    low: NDArray[np.float64] | None = None  # (D,)
-    high: NDArray[np.float64] | None = None  # (D,)
+    b: Floats  # (C,) effective bias
+    low: Floats | None = None  # (D,)
+    high: Floats | None = None  # (D,)
     radius: float | None = None
 
     @property
@@ -85,50 +95,44 @@ class Problem:
             return self.radius
         return float(np.maximum(np.abs(self.low), np.abs(self.high)).max())
 
-    def rows(self, index: NDArray[np.intp] | slice, dtype: Any = np.float32) -> NDArray[Any]:
+    def rows(self, index: Ints | slice, dtype: Any = np.float32) -> Array:
         """Rows of W' (n, D) in ``dtype``; a view of W where nothing has to change."""
         rows = self.layer.W[index]
         if self.homogeneous:
-            return np.concatenate(
-                [rows.astype(dtype), self.layer.bias[index].astype(dtype)[..., None]], axis=-1
-            )
+            bias = self.layer.bias[index].astype(dtype)[..., None]
+            return np.concatenate([rows.astype(dtype), bias], axis=-1)
         return self.features.effective_rows(rows, dtype)
 
     def row_blocks(self, dtype: Any = np.float32) -> list[slice]:
         """Slices of the C rows that stay small when converted; one when nothing is."""
-        size = (
-            self.classes
-            if self.plain and self.layer.W.dtype == dtype
-            else max(1, BLOCK_BYTES // (self.dimension * np.dtype(dtype).itemsize))
-        )
-        return [
-            slice(start, min(start + size, self.classes)) for start in range(0, self.classes, size)
-        ]
+        size = max(1, BLOCK_BYTES // (self.dimension * np.dtype(dtype).itemsize))
+        if self.plain and self.layer.W.dtype == dtype:
+            size = self.classes
+        starts = range(0, self.classes, size)
+        return [slice(start, min(start + size, self.classes)) for start in starts]
 
-    def logits(self, Z: NDArray[Any], dtype: Any = np.float32) -> NDArray[Any]:
+    def logits(self, Z: Array, dtype: Any = np.float32) -> Array:
         """``W' z + b'`` (n, C) at points Z (n, D), in ``dtype``."""
         Z, bias = Z.astype(dtype, copy=False), self.b.astype(dtype)
         blocks = self.row_blocks(dtype)
         return np.concatenate([Z @ self.rows(k, dtype).T + bias[k] for k in blocks], axis=1)
 
     @cached_property
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """The mean row of W' (D,): classes far from it win easily."""
         total = np.zeros(self.dimension)
         for block in self.row_blocks():
             total += self.rows(block).sum(axis=0, dtype=np.float64)
         return total / self.classes
 
-    def project(self, Z: NDArray[Any]) -> NDArray[Any]:
+    def project(self, Z: Array) -> Array:
         """The nearest points of the region to Z (..., D)."""
         if self.is_box:
             low, high = self.corners(Z.dtype)
             # np.clip takes longer over the small groups of a climb
             return np.minimum(np.maximum(Z, low), high)
-        norms = np.linalg.norm(Z, axis=-1, keepdims=True)
-        return Z * np.minimum(
-            1.0, self.inner_radius / np.maximum(norms, np.finfo(Z.dtype).tiny)
-        ).astype(Z.dtype)
+        norms = np.maximum(np.linalg.norm(Z, axis=-1, keepdims=True), np.finfo(Z.dtype).tiny)
+        return Z * np.minimum(1.0, self.inner_radius / norms).astype(Z.dtype)
 
     @property
     def inner_radius(self) -> float:
@@ -136,22 +140,22 @@ class Problem:
         assert self.radius is not None
         return self.radius * (1 - 1e-6)
 
-    def corners(self, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def corners(self, dtype: Any) -> tuple[Array, Array]:
         """The box's corners (D,) in ``dtype``, rounded inwards."""
         return self._corners32 if dtype == np.float32 else self._round_inwards(dtype)
 
     @cached_property
-    def _corners32(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _corners32(self) -> tuple[Array, Array]:
         return self._round_inwards(np.float32)
 
-    def _round_inwards(self, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _round_inwards(self, dtype: Any) -> tuple[Array, Array]:
         assert self.low is not None
         assert self.high is not None
         low, high = self.low.astype(dtype), self.high.astype(dtype)
         low = np.where(low < self.low, np.nextafter(low, np.asarray(np.inf, dtype)), low)
         return low, np.where(high > self.high, np.nextafter(high, np.asarray(-np.inf, dtype)), high)
 
-    def reach(self, directions: NDArray[Any]) -> NDArray[Any]:
+    def reach(self, directions: Array) -> Array:
         """Points of the region far out along directions (..., D), clipped where lopsided."""
         if not self.is_box:
             assert self.radius is not None
@@ -159,32 +163,30 @@ class Problem:
             return self.project(directions * (self.radius / np.maximum(norms, 1e-30)))
         largest = np.abs(directions).max(axis=-1, keepdims=True)
         # a class at the mean row has no direction: it stays put
-        step = self.scale / np.maximum(largest, 1e-30)
-        return self.project(
-            self.anchor.astype(directions.dtype) + directions * step.astype(directions.dtype)
-        )
+        step = (self.scale / np.maximum(largest, 1e-30)).astype(directions.dtype)
+        return self.project(self.anchor.astype(directions.dtype) + directions * step)
 
     @cached_property
-    def anchor(self) -> NDArray[np.float64]:
+    def anchor(self) -> Floats:
         """The point of the region nearest to the origin (D,)."""
         return self.project(np.zeros(self.dimension))
 
     @property
-    def box(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def box(self) -> tuple[Floats, Floats]:
         """Lower and upper corner (D,) of the box, or of the one around the ball."""
         if self.low is not None and self.high is not None:
             return self.low, self.high
         radius = self.scale * np.ones(self.dimension)
         return -radius, radius
 
-    def support(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
+    def support(self, V: Floats) -> Floats:
         """``max of v.z over the region`` for V (..., D), in plain float64: not certified."""
         if self.low is not None and self.high is not None:
             return np.maximum(V * self.low, V * self.high).sum(axis=-1)
         assert self.radius is not None
         return self.radius * np.linalg.norm(V, axis=-1)
 
-    def lift(self, z: NDArray[Any], margin: float) -> NDArray[Any]:
+    def lift(self, z: Array, margin: float) -> Array:
         """The point in the coordinates of the evidence: x itself, u for an ellipsoid, x = z / tau
         when unbounded.
 
@@ -199,16 +201,11 @@ class Problem:
 
 
 def make_problem(layer: SoftmaxLayer, features: FeatureSet) -> Problem:
-    """Bring a layer and its feature set to the form ``W' z + b'`` over a box or a ball. ValueError
-    if the feature set has another dimension than the layer.
-    """
+    """The form ``W' z + b'`` over a box or a ball; ValueError for a set of another dimension."""
     features.check(layer.dimension)
     has_bias = layer.b is not None
     region = features.region(layer.dimension, has_bias)
-    homogeneous = features.is_homogeneous(has_bias)
-    b = (
-        np.zeros(layer.classes)
-        if homogeneous
-        else features.effective_bias(layer.W, layer.bias.astype(np.float64))
-    )
+    b = np.zeros(layer.classes)
+    if not features.is_homogeneous(has_bias):
+        b = features.effective_bias(layer.W, layer.bias.astype(np.float64))
     return Problem(layer, features, b, region.low, region.high, region.radius)

@@ -21,8 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.layer import Ball, Box, Ellipsoid, FeatureSet, SoftmaxLayer
@@ -36,9 +36,9 @@ class Cut:
     less than the runtime's rounding, and kept unless asked for.
     """
 
-    kept: NDArray[np.intp]
-    dropped: NDArray[np.intp]
-    close: NDArray[np.intp]
+    kept: Ints
+    dropped: Ints
+    close: Ints
 
 
 def cut(scan: Scan, *, longest: float | None = None, close_too: bool = False) -> Cut:
@@ -49,23 +49,18 @@ def cut(scan: Scan, *, longest: float | None = None, close_too: bool = False) ->
     """
     layer = scan.layer
     if len(scan.findings) != layer.classes:
-        raise ValueError(
-            f"{len(scan.findings)} of {layer.classes} classes were scanned: prune needs the "
-            "verdict of each."
-        )
+        count = f"{len(scan.findings)} of {layer.classes} classes were scanned"
+        raise ValueError(f"{count}: prune needs the verdict of each.")
     if undecided := scan.counts["undecided"]:
-        raise ValueError(
-            f"{undecided} classes are undecided: nothing can be cut off before they are."
-        )
+        raise ValueError(f"{undecided} classes are undecided: nothing can be cut off before.")
     errors = rounding_errors(layer, scan.features, longest)
     certain: list[int] = []
     close: list[int] = []
     for finding in scan.findings:
         if isinstance(finding.evidence, Captors):
             weights = np.asarray(finding.evidence.weights, dtype=float)
-            needed = (
-                errors[finding.index] + weights @ errors[finding.evidence.rivals] / weights.sum()
-            )
+            theirs = weights @ errors[finding.evidence.rivals] / weights.sum()
+            needed = errors[finding.index] + theirs
             (certain if -finding.margin > needed else close).append(finding.index)
     dropped = np.array(sorted(certain + close if close_too else certain), dtype=np.intp)
     kept = np.setdiff1d(np.arange(layer.classes), dropped)
@@ -74,7 +69,7 @@ def cut(scan: Scan, *, longest: float | None = None, close_too: bool = False) ->
 
 def rounding_errors(
     layer: SoftmaxLayer, features: FeatureSet, longest: float | None = None
-) -> NDArray[np.float64]:
+) -> Floats:
     """``gamma_{d+1} (sup |w_i|.|x| + |b_i|)`` (C,): how far a float32 logit can be from the true
     one, for features of the set of norm at most ``longest``. ValueError without bounds, or for a
     norm that is no positive number.
@@ -89,9 +84,8 @@ def rounding_errors(
     elif isinstance(features, Ball):
         largest = features.radius * np.linalg.norm(W, axis=1)
     elif isinstance(features, Ellipsoid):
-        largest = W @ np.abs(features.bias) + features.radius * np.linalg.norm(
-            W * np.abs(features.gain), axis=1
-        )
+        gained = np.linalg.norm(W * np.abs(features.gain), axis=1)
+        largest = W @ np.abs(features.bias) + features.radius * gained
     elif longest is not None:
         largest = np.full(layer.classes, np.inf)
     else:
@@ -99,12 +93,11 @@ def rounding_errors(
             "without bounds on the features there is none on rounding: say how long they can "
             "be, or scan a box."
         )
-    return gamma(layer.dimension + 1, np.float32) * (
-        np.minimum(largest, within) + np.abs(layer.bias.astype(np.float64))
-    )
+    sizes = np.minimum(largest, within) + np.abs(layer.bias.astype(np.float64))
+    return gamma(layer.dimension + 1, np.float32) * sizes
 
 
-def pruned(layer: SoftmaxLayer, kept: NDArray[np.intp]) -> SoftmaxLayer:
+def pruned(layer: SoftmaxLayer, kept: Ints) -> SoftmaxLayer:
     """The layer of the kept classes alone."""
     tokens = None if layer.tokens is None else [layer.tokens[t] for t in kept]
     return SoftmaxLayer(layer.W[kept], None if layer.b is None else layer.b[kept], tokens)

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Ints
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.verdict import Finding, Unknown, Witness
 from softgeom.bottleneck.problem import FEW, Points, Problem, Proofs
@@ -42,44 +42,40 @@ class Open:
     checker: Checker
     device: Device | None
     seed: int
-    classes: NDArray[np.intp]  # (n,)
+    classes: Ints  # (n,)
     # by class: points (D,) that come close to winning, and rivals that are strong there
     points: Points = field(default_factory=dict)
-    rivals: dict[int, NDArray[np.intp]] = field(default_factory=dict)
+    rivals: dict[int, Ints] = field(default_factory=dict)
     faults: dict[int, list[str]] = field(default_factory=dict)
 
     def proven(self, proofs: Proofs, method: str) -> dict[int, Finding]:
         """Findings from captors (and what they certify)."""
-        return {
-            t: Finding(t, captors, method, 0, bound, np.nan)
-            for t, (captors, bound) in proofs.items()
-        }
+        found = proofs.items()
+        return {t: Finding(t, few, method, 0, bound, np.nan) for t, (few, bound) in found}
 
     def won(self, points: Points, method: str) -> dict[int, Finding]:
         """Findings from points (d,) at which classes seem to win, for those that do."""
         classes = np.array(list(points), dtype=np.intp)
         margins = self.checker.certify_many(list(points.values()), classes.tolist())
         radii = self.checker.radius(classes, margins)
+        found = zip(points.items(), margins.tolist(), radii.tolist(), strict=True)
         return {
-            t: Finding(t, Witness(points[t]), method, 0, margin, radius)
-            for t, margin, radius in zip(
-                classes.tolist(), margins.tolist(), radii.tolist(), strict=True
-            )
+            t: Finding(t, Witness(point), method, 0, margin, radius)
+            for (t, point), margin, radius in found
             if margin > 0
         }
 
-    def keep(self, classes: NDArray[np.intp], found: Candidates) -> dict[int, Finding]:
+    def keep(self, classes: Ints, found: Candidates) -> dict[int, Finding]:
         """Findings from a search for classes (n,); where it did not win it shows where to start."""
-        won = np.flatnonzero(found.margin > 0)
-        for t, z, few in zip(classes.tolist(), found.Z, found.rivals, strict=True):
-            self.points[t], self.rivals[t] = z, few
-        return self.won(
-            {int(classes[n]): self.problem.lift(found.Z[n], float(found.margin[n])) for n in won},
-            "ascent",
-        )
+        won: Points = {}
+        for n, (t, z) in enumerate(zip(classes.tolist(), found.Z, strict=True)):
+            self.points[t], self.rivals[t] = z, found.rivals[n]
+            if found.margin[n] > 0:
+                won[t] = self.problem.lift(z, float(found.margin[n]))
+        return self.won(won, "ascent")
 
 
-Run = Callable[[Open, NDArray[np.intp]], dict[int, Finding]]
+Run = Callable[[Open, Ints], dict[int, Finding]]
 
 
 @dataclass(frozen=True)
@@ -105,10 +101,8 @@ def decide_open(open_: Open, without: Collection[str] = ()) -> dict[int, Finding
             with surviving(route.name, left.tolist(), open_.faults):
                 findings |= route.run(open_, left)
     for t in open_.classes.tolist():
-        no_route = Finding(
-            t, Unknown(np.inf, "no route led to a verdict"), "programme", 0, np.inf, np.nan
-        )
-        found = findings.setdefault(t, no_route)
+        missed = Unknown(np.inf, "no route led to a verdict")
+        found = findings.setdefault(t, Finding(t, missed, "programme", 0, np.inf, np.nan))
         if isinstance(found.evidence, Unknown) and t in open_.faults:
             reason = "; ".join([found.evidence.reason, *open_.faults[t]])
             findings[t] = replace(found, evidence=replace(found.evidence, reason=reason))
@@ -135,7 +129,7 @@ def surviving(
                 faults.setdefault(t, []).append(text)
 
 
-def _without(classes: NDArray[np.intp], findings: dict[int, Finding]) -> NDArray[np.intp]:
+def _without(classes: Ints, findings: dict[int, Finding]) -> Ints:
     return np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
 
 
@@ -148,7 +142,7 @@ def _always(problem: Problem) -> bool:
     return True
 
 
-def _if_most_of_a_few(run: Run, open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+def _if_most_of_a_few(run: Run, open_: Open, classes: Ints) -> dict[int, Finding]:
     """What a route finds for all classes, if it finds most of a few of them; else for the few."""
     trial = classes[:: max(1, len(classes) // FEWEST)]
     findings = run(open_, trial)
@@ -157,54 +151,50 @@ def _if_most_of_a_few(run: Run, open_: Open, classes: NDArray[np.intp]) -> dict[
     return findings
 
 
-def _search(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
-    # Larger working sets than those of the first search: programmes start from them. Few rivals
-    # need no choice.
+def _search(open_: Open, classes: Ints) -> dict[int, Finding]:
+    # programmes start from these larger working sets; few rivals need no choice
     rounds = 0 if open_.problem.classes <= FEW else 8
     found = climb(open_.problem, classes, rounds=rounds, steps=40, rivals=64, device=open_.device)
     return open_.keep(classes, found)
 
 
-def _search_if_most_win(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+def _search_if_most_win(open_: Open, classes: Ints) -> dict[int, Finding]:
     return _if_most_of_a_few(_search, open_, classes)
 
 
-def _surround(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
-    def run(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+def _surround(open_: Open, classes: Ints) -> dict[int, Finding]:
+    def run(open_: Open, classes: Ints) -> dict[int, Finding]:
         return open_.proven(surround(open_.problem, classes, open_.seed), "surround")
 
     return _if_most_of_a_few(run, open_, classes) if shares(open_.problem) else run(open_, classes)
 
 
-def _together(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+def _together(open_: Open, classes: Ints) -> dict[int, Finding]:
     proofs, points = prove_together(open_.problem, classes, open_.seed)
     open_.points |= points
     return open_.proven(proofs, "together")
 
 
-def _starts(open_: Open, classes: NDArray[np.intp]) -> tuple[list[Any], list[Any]]:
+def _starts(open_: Open, classes: Ints) -> tuple[list[Any], list[Any]]:
     """Where to start for classes (n,), and some strong rivals of each."""
-    none = np.zeros(0, np.intp)
-    return [open_.points.get(t, open_.problem.anchor) for t in classes.tolist()], [
-        open_.rivals.get(t, none) for t in classes.tolist()
-    ]
+    none, listed = np.zeros(0, np.intp), classes.tolist()
+    points = [open_.points.get(t, open_.problem.anchor) for t in listed]
+    return points, [open_.rivals.get(t, none) for t in listed]
 
 
-def _interior(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+def _interior(open_: Open, classes: Ints) -> dict[int, Finding]:
     proofs, won = walk_each(open_.problem, classes, *_starts(open_, classes))
     return open_.proven(proofs, "interior") | open_.won(won, "interior")
 
 
-def _programme(open_: Open, classes: NDArray[np.intp]) -> dict[int, Finding]:
+def _programme(open_: Open, classes: Ints) -> dict[int, Finding]:
     findings = {}
     for t, z, few in zip(classes.tolist(), *_starts(open_, classes), strict=True):
         with surviving("programme", [t], open_.faults):
             evidence, margin, rounds = decide_class(open_.problem, open_.checker, t, z, few)
-            radius = (
-                float(open_.checker.radius(np.array([t]), np.array([margin]))[0])
-                if isinstance(evidence, Witness)
-                else np.nan
-            )
+            radius = np.nan
+            if isinstance(evidence, Witness):
+                radius = float(open_.checker.radius(np.array([t]), np.array([margin]))[0])
             findings[t] = Finding(t, evidence, "programme", rounds, margin, radius)
     return findings
 

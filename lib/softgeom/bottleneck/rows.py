@@ -9,12 +9,11 @@ two things: an untrained row can win somewhere, and a trained one can be unargma
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from softgeom.arrays import Array, Floats, Ints
 from softgeom.layer import SoftmaxLayer
 
 BLOCK = 512  # rows compared with all others at a time
@@ -56,9 +55,7 @@ def row_table(
     )
 
 
-def nearest_rows(
-    W: NDArray[Any], classes: ArrayLike | None = None
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def nearest_rows(W: Array, classes: ArrayLike | None = None) -> tuple[Ints, Floats]:
     """The nearest other row of W (C, d) to each of the chosen rows, default all, and its distance:
     (n,) each.
 
@@ -84,7 +81,7 @@ def nearest_rows(
     return nearest, distance
 
 
-def cut_features(layer: SoftmaxLayer, keep: ArrayLike, at: NDArray[Any]) -> SoftmaxLayer:
+def cut_features(layer: SoftmaxLayer, keep: ArrayLike, at: Array) -> SoftmaxLayer:
     """The layer (C, k) of the kept features when all others stay at the values `at` (d,): what they
     contribute joins the bias.
 
@@ -95,19 +92,14 @@ def cut_features(layer: SoftmaxLayer, keep: ArrayLike, at: NDArray[Any]) -> Soft
     """
     kept = np.asarray(keep, dtype=np.intp)
     fixed = np.ones(layer.dimension, dtype=bool)
-    if len(np.unique(kept)) != len(kept) or (
-        len(kept) and not 0 <= kept.min() <= kept.max() < layer.dimension
-    ):
-        raise ValueError(
-            f"the features to keep must be different numbers from 0 to {layer.dimension - 1}."
-        )
+    different = len(np.unique(kept)) == len(kept)
+    if not different or not all(0 <= k < layer.dimension for k in kept):
+        numbers = f"different numbers from 0 to {layer.dimension - 1}"
+        raise ValueError(f"the features to keep must be {numbers}.")
     if np.shape(at) != (layer.dimension,):
-        raise ValueError(
-            f"`at` must have one value for each of the {layer.dimension} features, not shape "
-            f"{np.shape(at)}."
-        )
+        asked = f"one value for each of the {layer.dimension} features"
+        raise ValueError(f"`at` must have {asked}, not shape {np.shape(at)}.")
     fixed[kept] = False
     W = layer.W.astype(np.float64)
-    return SoftmaxLayer(
-        W[:, kept], layer.bias + W[:, fixed] @ np.asarray(at, dtype=np.float64)[fixed], layer.tokens
-    )
+    b = layer.bias + W[:, fixed] @ np.asarray(at, dtype=np.float64)[fixed]
+    return SoftmaxLayer(W[:, kept], b, layer.tokens)

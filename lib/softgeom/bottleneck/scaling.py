@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Array, Bools, Floats
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import exponent, shrink
 
@@ -34,11 +33,11 @@ class Scaled:
         """p + q."""
         return self.rows + self.points
 
-    def point_back(self, z: NDArray[Any]) -> NDArray[Any]:
+    def point_back(self, z: Array) -> Array:
         """A point z' (d,) in the given units; as fractions where float64 would change it."""
         return shift(z, self.coordinates)
 
-    def points_to(self, Z: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def points_to(self, Z: Floats) -> tuple[Floats, Bools]:
         """Points Z (n, d) in the scaled units, and which of them that leaves exact (n,)."""
         if not self.coordinates:
             return Z, np.ones(len(Z), dtype=bool)
@@ -83,7 +82,7 @@ def in_units(layer: SoftmaxLayer, features: FeatureSet, comfort: int = 8) -> Sca
         return Scaled(layer, features)
 
 
-def shift(z: NDArray[Any], power: int) -> NDArray[Any]:
+def shift(z: Array, power: int) -> Array:
     """``2^power z`` for floats or fractions z (d,): floats where they hold it."""
     if not power:
         return z
@@ -93,26 +92,20 @@ def shift(z: NDArray[Any], power: int) -> NDArray[Any]:
             if np.array_equal(np.ldexp(moved, -power), z.astype(np.float64)):
                 return np.asarray(moved)
     factor = Fraction(2) ** power
-    return np.array(
-        [
-            factor * (value if isinstance(value, Fraction) else Fraction(float(value)))
-            for value in z
-        ],
-        object,
-    )
+    exact = (v if isinstance(v, Fraction) else Fraction(float(v)) for v in z)
+    return np.array([factor * value for value in exact], object)
 
 
-def _divided(values: NDArray[Any], power: int) -> NDArray[Any] | None:
+def _divided(values: Array, power: int) -> Array | None:
     """``values / 2^power`` in the same dtype, else in float64; None where neither is exact."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for dtype in (values.dtype, np.dtype(np.float64)):
-            moved = np.ldexp(values.astype(dtype, copy=False), np.int32(-power)).astype(
-                dtype, copy=False
-            )
+            moved = np.ldexp(values.astype(dtype, copy=False), np.int32(-power))
+            moved = moved.astype(dtype, copy=False)
             if np.array_equal(np.ldexp(moved.astype(np.float64), power), values):
                 return moved
     return None
 
 
-def _largest(values: NDArray[Any]) -> float:
+def _largest(values: Array) -> float:
     return max(abs(float(values.max())), abs(float(values.min())))

@@ -1,10 +1,4 @@
-"""The verdicts on classes of a layer, each with its evidence: a table, a check, a file.
-
-found = softgeom.bottleneck.scan(SoftmaxLayer(W, b))
-found.table                  # one row per class
-found.evidence(17)           # a witness, captors, a twin, or a bound
-found.verify()               # every verdict again, without a solver
-"""
+"""The verdicts on classes of a layer, each with its evidence: a table, a check, a file."""
 
 from __future__ import annotations
 
@@ -47,31 +41,17 @@ class Scan:
             raise ValueError(f"Class {twice} occurs twice: each is decided once.")
 
     def __repr__(self) -> str:
-        counted = ", ".join(
-            f"{count:,} {verdict}" for verdict, count in self.counts.items() if count
-        )
-        return (
-            f"Scan({len(self):,} of {self.layer.classes:,} classes, {self.features.describe()}: "
-            f"{counted or 'nothing asked'})"
-        )
+        counted = [f"{count:,} {verdict}" for verdict, count in self.counts.items() if count]
+        asked = f"{len(self):,} of {self.layer.classes:,} classes, {self.features.describe()}"
+        return f"Scan({asked}: {', '.join(counted) or 'nothing asked'})"
 
     def _repr_html_(self) -> str:
         from softgeom.bottleneck.card import card
 
-        facts = [
-            (
-                f"{self.layer.classes:,} classes over {self.layer.dimension} features, "
-                f"{self.features.describe()}."
-            )
-        ]
-        return card(
-            self.table,
-            self.counts,
-            "Which outputs can be the answer?",
-            facts,
-            ceiling=self.ceiling,
-            whole=False,
-        )
+        size = f"{self.layer.classes:,} classes over {self.layer.dimension} features"
+        title, facts = "Which outputs can be the answer?", [f"{size}, {self.features.describe()}."]
+        how: Any = {"ceiling": self.ceiling, "whole": False}
+        return card(self.table, self.counts, title, facts, **how)
 
     def __len__(self) -> int:
         """Number of classes that were asked about."""
@@ -111,9 +91,7 @@ class Scan:
         return self.findings[self._position[int(class_)]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Feature set, counts and the rows of the table, of plain numbers and strings alone: what
-        ``json.dumps`` takes, but for infinities.
-        """
+        """What is found as plain numbers and strings: JSON, but for infinities."""
         return {
             "classes": self.layer.classes,
             "features": self.features.to_json(),
@@ -126,9 +104,8 @@ class Scan:
         try:
             self.table.to_parquet(path, index=False)
         except ImportError as error:
-            raise ValueError(
-                "to_parquet needs the package pyarrow: pip install pyarrow."
-            ) from error
+            needs = "to_parquet needs the package pyarrow: pip install pyarrow."
+            raise ValueError(needs) from error
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the certified margin of each class, in order, on matplotlib axes (a new figure's by
@@ -181,9 +158,7 @@ class Scan:
     def evidence(self, index: int) -> Evidence:
         """The evidence for a class. ValueError if the class was not scanned."""
         if int(index) not in self._position:
-            raise ValueError(
-                f"Class {index} is not among the {len(self.findings)} scanned classes."
-            )
+            raise ValueError(f"Class {index} is not among the {len(self)} scanned classes.")
         return self.findings[self._position[int(index)]].evidence
 
     def ceiling(self, index: int) -> float:
@@ -194,8 +169,7 @@ class Scan:
         """
         evidence = self.evidence(index)
         if isinstance(evidence, Twin):
-            # the same logit wherever it is
-            return 0.5
+            return 0.5  # the same logit wherever it is
         if not isinstance(evidence, Captors):
             return 1.0
         weights = evidence.weights.astype(np.float64)
@@ -218,8 +192,7 @@ class Scan:
 
     def verify(self) -> bool:
         """Re-check every verdict, margin and radius from the layer and the evidence alone, without
-        a solver. EvidenceError at the first class whose evidence does not prove its verdict; the
-        message names it.
+        a solver; EvidenceError names the first class whose evidence does not prove its verdict.
         """
         verify_parts(self.layer, self.features, self.findings, self._parts)
         return True
@@ -242,7 +215,7 @@ class Scan:
     def _made_exact(self, found: Finding) -> Finding:
         captors = make_exact(self.layer, self.features, found.index, cast(Captors, found.evidence))
         bound = certify_evidence(self.layer, self.features, found.index, captors)
-        return Finding(found.index, captors, found.method, found.steps, bound, found.radius)
+        return replace(found, evidence=captors, margin=bound)
 
     def save(self, path: str | Path) -> None:
         """Write verdicts and evidence to one ``.npz``, with the layer's fingerprint."""
@@ -250,9 +223,7 @@ class Scan:
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Scan:
-        """Read what ``save`` wrote; call ``verify`` to trust it. ValueError if the file is no saved
-        scan, is damaged, or belongs to another layer.
-        """
+        """Read what ``save`` wrote, to be verified; ValueError if damaged or of another layer."""
         (features, findings), *more = load_parts(path, layer)
         wider = tuple(cls(layer, others, list(some)) for others, some in more)
         return cls(layer, features, list(findings), wider)

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from threadpoolctl import ThreadpoolController
 
+from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.blocks import block_path, load_block
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.evidence_file import identity, save_findings
@@ -113,52 +114,32 @@ def scan(
     """
     chosen = _chosen_classes(layer, classes)
     features.check(layer.dimension)
-    if unknown := sorted(set(without) - {route.name for route in ROUTES}):
-        raise ValueError(
-            f"There is no route {unknown[0]!r}; there are "
-            f"{', '.join(repr(route.name) for route in ROUTES)}."
-        )
+    names = [route.name for route in ROUTES]
+    if unknown := sorted(set(without) - set(names)):
+        there = ", ".join(map(repr, names))
+        raise ValueError(f"There is no route {unknown[0]!r}; there are {there}.")
     if device is not None:
         open_device(device)  # says at once what is missing
     # a worker may stand in another folder
     checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
     units = in_units(layer, features)
     key = None if checkpoint is None else identity(units.layer)
-    task = _Task(
-        units.layer,
-        units.features,
-        *find_twins(units.layer, units.features),
-        seed,
-        checkpoint,
-        key,
-        device,
-        verdicts_only and len(chosen) >= ASKED,
-        tuple(sorted(without)),
-    )
+    twins = find_twins(units.layer, units.features)
+    partly, left_out = verdicts_only and len(chosen) >= ASKED, tuple(sorted(without))
+    how: Any = (seed, checkpoint, key, device, partly, left_out)
+    task = _Task(units.layer, units.features, *twins, *how)
+    titles = ("searching for witnesses", "proving the rest") if progress else (None, None)
     with one_cluster(n_jobs, backend, address) as at:
-        options: dict[str, Any] = {
-            "shared": task,
-            "n_jobs": n_jobs,
-            "backend": backend,
-            "address": at,
-        }
-        search_title, decide_title = (
-            ("searching for witnesses", "proving the rest") if progress else (None, None)
-        )
-        searched = run_blocks(
-            search_block, _cut(chosen, block), **options, description=search_title
-        )
-        findings = {f.index: f for part in searched for f in part}
-        open_ = np.array(
-            [t for t in chosen.tolist() if isinstance(findings[t].evidence, Unknown)], dtype=np.intp
-        )
-        decided = run_blocks(
-            decide_block,
-            _cut(open_, DECIDE_SHARED if shares(task.problem) else DECIDE_TOGETHER),
-            **options,
-            description=decide_title,
-        )
-        findings |= {f.index: f for part in decided for f in part}
+        options: Any = {"shared": task, "n_jobs": n_jobs, "backend": backend, "address": at}
+
+        def run(work: Callable[..., Any], classes: Ints, size: int, title: str | None) -> Any:
+            parts = run_blocks(work, _cut(classes, size), **options, description=title)
+            return {f.index: f for part in parts for f in part}
+
+        findings = run(search_block, chosen, block, titles[0])
+        unknown_yet = [t for t in findings if isinstance(findings[t].evidence, Unknown)]
+        size = DECIDE_SHARED if shares(task.problem) else DECIDE_TOGETHER
+        findings |= run(decide_block, np.array(unknown_yet, dtype=np.intp), size, titles[1])
     return Scan(layer, features, [_in_given_units(findings[t], units) for t in chosen.tolist()])
 
 
@@ -171,10 +152,8 @@ def _in_given_units(found: Finding, units: Scaled) -> Finding:
         evidence = Witness(units.point_back(evidence.point))
     elif isinstance(evidence, Unknown):
         evidence = Unknown(units.margin_back(evidence.bound), evidence.reason)
-    radius = float(shrink(found.radius, units.points))
-    return Finding(
-        found.index, evidence, found.method, found.steps, units.margin_back(found.margin), radius
-    )
+    radius, margin = float(shrink(found.radius, units.points)), units.margin_back(found.margin)
+    return replace(found, evidence=evidence, margin=margin, radius=radius)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,22 +188,20 @@ class _Task:
         """What shows winners from a part of each product, where asked for and of use."""
         if not self.verdicts_only or self.problem.homogeneous:
             return None
-        classes = np.linspace(0, self.layer.classes - 1, min(self.layer.classes, ASKED)).astype(
-            np.intp
-        )
+        count = min(self.layer.classes, ASKED)
+        classes = np.linspace(0, self.layer.classes - 1, count).astype(np.intp)
         return partial_look(self.checker, list(far_points(self.problem, classes)), classes)
 
 
-def search_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
+def search_block(task: _Task, classes: Ints) -> list[Finding]:
     """Twins and witnesses of one block of classes (n,); others are filed as unknown."""
     with np.errstate(**QUIET):
         return _kept(task, "search", classes, lambda: _search(task, classes))
 
 
-def decide_block(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
+def decide_block(task: _Task, classes: Ints) -> list[Finding]:
     """Decide classes (n,) for which the search found no witness."""
-    # Thousands of products too small for two threads: on several, most of the time goes into
-    # handing work over.
+    # thousands of products too small for two threads: most time would go into handing work over
     with _blas().limit(limits=1, user_api="blas"), np.errstate(**QUIET):
         return _kept(task, "decide", classes, lambda: _decide(task, classes))
 
@@ -236,7 +213,7 @@ def _blas() -> ThreadpoolController:
 
 
 def _kept(
-    task: _Task, stage: str, classes: NDArray[np.intp], work: Callable[[], list[Finding]]
+    task: _Task, stage: str, classes: Ints, work: Callable[[], list[Finding]]
 ) -> list[Finding]:
     """A block's findings: from the checkpoint folder, else computed and written there."""
     if task.checkpoint is None or task.key is None:
@@ -249,17 +226,14 @@ def _kept(
             return load_block(path, task.layer, task.features, classes, task.key)
         except ValueError as damage:
             aside = set_aside(path)
-            logger.warning(
-                "a finished block does not prove its verdicts: set aside as %s, done again (%s)",
-                aside.name,
-                damage,
-            )
+            what = "a finished block does not prove its verdicts: set aside as %s, done again (%s)"
+            logger.warning(what, aside.name, damage)
     findings = work()
     save_findings(path, task.layer, task.features, findings, task.key)
     return findings
 
 
-def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
+def _search(task: _Task, classes: Ints) -> list[Finding]:
     findings: dict[int, Finding] = {}
     for t in classes.tolist():
         if t in task.tied:
@@ -268,10 +242,8 @@ def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
             captors = Captors(np.array([task.dominated[t]]), np.ones(1))
             bound = certify_evidence(task.layer, task.features, t, captors)
             findings[t] = Finding(t, captors, "twin", 0, bound, np.nan)
-    searches: list[Callable[[_Task, NDArray[np.intp]], dict[int, Finding]]] = [
-        _won_by_part,
-        partial(_won_by_search, device=task.device),
-    ]
+    searches: list[Callable[[_Task, Ints], dict[int, Finding]]]
+    searches = [_won_by_part, partial(_won_by_search, device=task.device)]
     if task.device is not None:  # a device may fail: then the host searches
         searches.append(partial(_won_by_search, device=None))
     for search in searches:
@@ -279,15 +251,11 @@ def _search(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
         if len(left):
             with surviving("the search", left.tolist()):
                 findings |= search(task, left)
-    missed = Unknown(np.inf, "not found by search")
-    return [
-        findings.get(t, Finding(t, missed, "ascent", 0, np.inf, np.nan)) for t in classes.tolist()
-    ]
+    missed = Finding(-1, Unknown(np.inf, "not found by search"), "ascent", 0, np.inf, np.nan)
+    return [findings.get(t, replace(missed, index=t)) for t in classes.tolist()]
 
 
-def _won_by_search(
-    task: _Task, classes: NDArray[np.intp], device: Device | None
-) -> dict[int, Finding]:
+def _won_by_search(task: _Task, classes: Ints, device: Device | None) -> dict[int, Finding]:
     """What the search shows for each class: a witness, or that it found none."""
     rounds = 1 if task.layer.classes <= FEW else 8
     found = climb(task.problem, classes, rounds=rounds, worth=WORTH, device=device)
@@ -306,22 +274,22 @@ def _won_by_search(
     return findings
 
 
-def _won_by_part(task: _Task, classes: NDArray[np.intp]) -> dict[int, Finding]:
+def _won_by_part(task: _Task, classes: Ints) -> dict[int, Finding]:
     """Witnesses at far points, by a partial look where the task has one."""
     if task.partial_look is None:
         return {}
     points = far_points(task.problem, classes)
     margins = certify_by(task.checker, task.partial_look, points, classes)
     radii = task.checker.radius(classes, margins)
+    found = zip(classes.tolist(), points, margins.tolist(), radii.tolist(), strict=True)
     return {
-        int(classes[n]): Finding(
-            int(classes[n]), Witness(points[n]), "look", 0, float(margins[n]), float(radii[n])
-        )
-        for n in np.flatnonzero(margins > 0)
+        t: Finding(t, Witness(point), "look", 0, margin, radius)
+        for t, point, margin, radius in found
+        if margin > 0
     }
 
 
-def _certified(task: _Task, classes: NDArray[np.intp], found: Candidates) -> NDArray[np.float64]:
+def _certified(task: _Task, classes: Ints, found: Candidates) -> Floats:
     """Certified margins (n,) of what a search found; -inf where nothing was.
 
     The search's own last look is a float32 product with a known rounding bound: what clears that
@@ -332,7 +300,7 @@ def _certified(task: _Task, classes: NDArray[np.intp], found: Candidates) -> NDA
     error = task.checker.look_error(found.Z) if trusted else None
     margins = np.full(len(classes), -np.inf) if error is None else found.margin - error
 
-    def multiply_again(these: NDArray[np.intp]) -> NDArray[np.float64]:
+    def multiply_again(these: Ints) -> Floats:
         points = [task.problem.lift(found.Z[n], float(found.margin[n])) for n in these]
         return task.checker.certify_many(points, classes[these].tolist())
 
@@ -346,23 +314,21 @@ def _certified(task: _Task, classes: NDArray[np.intp], found: Candidates) -> NDA
     return np.where(found.margin > 0, margins, -np.inf)
 
 
-def _decide(task: _Task, classes: NDArray[np.intp]) -> list[Finding]:
+def _decide(task: _Task, classes: Ints) -> list[Finding]:
     open_ = Open(task.problem, task.checker, task.device, task.seed, classes)
     findings = decide_open(open_, task.without)
     return _refined(task, [findings[t] for t in classes.tolist()])
 
 
-def _without(classes: NDArray[np.intp], findings: dict[int, Finding]) -> NDArray[np.intp]:
+def _without(classes: Ints, findings: dict[int, Finding]) -> Ints:
     return np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
 
 
 def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:
     """The findings with weights that anyone can check, where those hold up to a residual."""
     captives = [n for n, found in enumerate(findings) if isinstance(found.evidence, Captors)]
-    classes, captors = (
-        [findings[n].index for n in captives],
-        [cast(Captors, findings[n].evidence) for n in captives],
-    )
+    classes = [findings[n].index for n in captives]
+    captors = [cast(Captors, findings[n].evidence) for n in captives]
     bounds = slack_bounds(task.layer, task.features, classes, captors)
     for n, few, bound in zip(captives, captors, bounds.tolist(), strict=True):
         found = findings[n]
@@ -373,11 +339,11 @@ def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:
     return findings
 
 
-def _cut(classes: NDArray[np.intp], size: int) -> list[tuple[NDArray[np.intp]]]:
+def _cut(classes: Ints, size: int) -> list[tuple[Ints]]:
     return [(classes[i : i + size],) for i in range(0, len(classes), size)]
 
 
-def _chosen_classes(layer: SoftmaxLayer, classes: ArrayLike | None) -> NDArray[np.intp]:
+def _chosen_classes(layer: SoftmaxLayer, classes: ArrayLike | None) -> Ints:
     if classes is None:
         return np.arange(layer.classes)
     chosen = np.atleast_1d(np.asarray(classes))
@@ -386,10 +352,8 @@ def _chosen_classes(layer: SoftmaxLayer, classes: ArrayLike | None) -> NDArray[n
     if chosen.ndim != 1 or not (np.issubdtype(chosen.dtype, np.integer) or not len(chosen)):
         raise ValueError("classes must be a list of class numbers.")
     if len(chosen) and (chosen.min() < 0 or chosen.max() >= layer.classes):
-        raise ValueError(
-            f"classes must lie between 0 and {layer.classes - 1}, not {chosen.min()} to "
-            f"{chosen.max()}."
-        )
+        where = f"{chosen.min()} to {chosen.max()}"
+        raise ValueError(f"classes must lie between 0 and {layer.classes - 1}, not {where}.")
     if len(np.unique(chosen)) != len(chosen):
         raise ValueError("classes must not repeat: each is decided once.")
     return chosen.astype(np.intp)

@@ -18,6 +18,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -58,8 +59,7 @@ def verdict_table(
     wider = list(wider)
     columns = {
         "class": [f.index for f in findings],
-        # As objects: a byte-level vocabulary may hold unpaired surrogates, which a column of
-        # strings refuses.
+        # a byte-level vocabulary may hold unpaired surrogates, which a column of strings refuses
         "token": pd.Series([layer.token(f.index) for f in findings], dtype=object),
         "verdict": [f.evidence.verdict for f in findings],
         "method": [f.method for f in findings],
@@ -99,11 +99,8 @@ def count_verdicts(findings: Sequence[Finding]) -> dict[str, int]:
 def write_verdicts(table: pd.DataFrame, path: str | Path) -> None:
     """Write ``Scan.table``; with pyarrow, ``.parquet`` with the raw tokens beside it."""
     path = Path(path)
-    escaped = table.assign(
-        token=pd.Series(
-            [escape_token(token) for token in table["token"]], index=table.index, dtype=object
-        )
-    )
+    tokens = [escape_token(token) for token in table["token"]]
+    escaped = table.assign(token=pd.Series(tokens, index=table.index, dtype=object))
     with whole(path) as fresh:
         escaped.to_csv(fresh, index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     encodable = not any(0xD800 <= ord(c) <= 0xDFFF for token in table["token"] for c in token)
@@ -115,38 +112,29 @@ def write_verdicts(table: pd.DataFrame, path: str | Path) -> None:
 def read_verdicts(path: str | Path) -> pd.DataFrame:
     """The table that `write_verdicts` was given, token for token; ValueError if it is another."""
     try:
-        table = pd.read_csv(
-            path,
-            keep_default_na=False,
-            na_values={"margin": [""], "radius": [""]},
-            dtype={"token": str, "holds": str},
-        )
+        missing: Any = {"margin": [""], "radius": [""]}
+        texts: Any = {"token": str, "holds": str}
+        table = pd.read_csv(path, keep_default_na=False, na_values=missing, dtype=texts)
         table = table.astype({name: kind for name, kind in _NUMBERS.items() if name in table})
-        table["token"] = pd.Series(
-            [unescape_token(token) for token in table["token"]], dtype=object
-        )
+        tokens = [unescape_token(token) for token in table["token"]]
+        table["token"] = pd.Series(tokens, dtype=object)
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a table of verdicts ({error}).") from error
     return table
 
 
 def _plain(text: str) -> str:
-    return "".join(
-        _code(c) if c == "\\" or unicodedata.category(c) in _CATEGORIES else c for c in text
-    )
+    escaped = (c == "\\" or unicodedata.category(c) in _CATEGORIES for c in text)
+    return "".join(_code(c) if odd else c for c, odd in zip(text, escaped, strict=True))
 
 
 def _code(character: str) -> str:
     if character == "\\":
         return "\\\\"
     point = ord(character)
-    return (
-        f"\\x{point:02x}"
-        if point < 0x100
-        else f"\\u{point:04x}"
-        if point < 0x10000
-        else f"\\U{point:08x}"
-    )
+    if point < 0x100:
+        return f"\\x{point:02x}"
+    return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
 def up(value: float) -> str:

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Bools, Floats
 from softgeom.features.feature_set import (
     FeatureSet,
     Region,
@@ -46,7 +46,7 @@ class Ball(FeatureSet):
         """The ball with these ``fields``."""
         return cls(unhexed(fields["radius"]))
 
-    def contains(self, Z: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contains(self, Z: Floats) -> Bools:
         """Sums of squares with their rounding, in units of the radius."""
         return inside_ball(Z, self.radius)
 
@@ -54,9 +54,7 @@ class Ball(FeatureSet):
         """``sum z_k^2 <= radius^2``."""
         return sum((v * v for v in z), Fraction(0)) <= Fraction(self.radius) ** 2
 
-    def support_bound(
-        self, v: NDArray[np.float64], error: NDArray[np.float64]
-    ) -> tuple[float, float]:
+    def support_bound(self, v: Floats, error: Floats) -> tuple[float, float]:
         """``radius (|| |v| + error ||)``, rounded up."""
         norm = float(norm_up(np.abs(v) + error))
         reach = self.radius * norm + (underflow(1) if norm else 0.0)
@@ -88,7 +86,7 @@ def positive_radius(radius: float, of: str) -> float:
     return float(value)
 
 
-def inside_ball(Z: NDArray[np.float64], radius: float) -> NDArray[np.bool_]:
+def inside_ball(Z: Floats, radius: float) -> Bools:
     """Which points Z (n, d) certainly have ``||z|| <= radius``, at any scale."""
     power = exponent(radius)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from softgeom.arrays import Bools, Floats
 from softgeom.features.feature_set import (
     FeatureSet,
     Region,
@@ -60,7 +61,7 @@ class Box(FeatureSet):
             if np.ndim(getattr(self, name)) and size != dimension:
                 raise ValueError(f"The Box has {size} {name} bounds; W has {dimension} columns.")
 
-    def bounds(self, dimension: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bounds(self, dimension: int) -> tuple[Floats, Floats]:
         """The lower and the upper corner, each (d,)."""
         self.check(dimension)
         return (
@@ -97,7 +98,7 @@ class Box(FeatureSet):
         """The box with these ``fields``."""
         return cls(unhexed(fields["high"]), low=unhexed(fields["low"]))
 
-    def contains(self, Z: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contains(self, Z: Floats) -> Bools:
         """Comparisons only: no rounding."""
         low, high = self.bounds(Z.shape[1])
         return np.asarray(
@@ -112,9 +113,7 @@ class Box(FeatureSet):
             for a, v, b in zip(low.tolist(), z, high.tolist(), strict=True)
         )
 
-    def support_bound(
-        self, v: NDArray[np.float64], error: NDArray[np.float64]
-    ) -> tuple[float, float]:
+    def support_bound(self, v: Floats, error: Floats) -> tuple[float, float]:
         """The largest corner products of ``[low, high]`` and ``[v - error, v + error]``, summed."""
         low, high = self.bounds(len(v))
         least, most = v - error, v + error

@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from softgeom.arrays import Array, Bools, Floats
 from softgeom.features.ball import ball_support_nonpositive, inside_ball, positive_radius
 from softgeom.features.feature_set import FeatureSet, Region, hexed, scale_exactly, unhexed
 from softgeom.rounding import INFLATE, as_floats, exponent, gamma, norm_up, underflow
@@ -40,8 +41,8 @@ class Ellipsoid(FeatureSet):
     """
 
     kind = "ellipsoid"
-    gain: NDArray[np.float64]
-    bias: NDArray[np.float64]
+    gain: Floats
+    bias: Floats
     radius: float
     centred: bool
 
@@ -116,7 +117,7 @@ class Ellipsoid(FeatureSet):
         named = {"radius": unhexed(fields["radius"]), "centred": fields["centred"]}
         return cls(unhexed(fields["gain"]), unhexed(fields["bias"]), **named)
 
-    def contains(self, Z: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contains(self, Z: Floats) -> Bools:
         """Z are points u: those certainly in the ball."""
         return inside_ball(Z, self.radius)
 
@@ -129,7 +130,7 @@ class Ellipsoid(FeatureSet):
         """Points are u."""
         return True
 
-    def features_at(self, Z: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def features_at(self, Z: Array) -> tuple[Array, Floats]:
         """``bias + gain * (u - mean(u))`` and a bound on its rounding."""
         u = Z.astype(np.float64)
         centre = u.mean(axis=1, keepdims=True) if self.centred else 0.0
@@ -149,9 +150,7 @@ class Ellipsoid(FeatureSet):
             Fraction(c) + Fraction(g) * (v - centre) for c, g, v in zip(bias, gain, z, strict=True)
         ]
 
-    def support_bound(
-        self, v: NDArray[np.float64], error: NDArray[np.float64]
-    ) -> tuple[float, float]:
+    def support_bound(self, v: Floats, error: Floats) -> tuple[float, float]:
         """``bias.v + radius ||gain * v||`` (the product centred), every term rounded up."""
         gain, d = np.abs(self.gain), len(v)
         scaled = self.gain * v
@@ -173,9 +172,7 @@ class Ellipsoid(FeatureSet):
         """``radius ||v|| <= -c`` for effective v, squared."""
         return ball_support_nonpositive(self.radius, v, c)
 
-    def equalities(
-        self, D: NDArray[np.float64], c: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def equalities(self, D: Floats, c: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """``gain * D`` vanishes, or is constant when centred; ``bias.D`` joins the constants."""
         E = D * self.gain
         moves = D.any(axis=0) & (self.gain != 0)
@@ -202,14 +199,14 @@ class Ellipsoid(FeatureSet):
         """The ball of u."""
         return Region(radius=self.radius)
 
-    def effective_rows(self, rows: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    def effective_rows(self, rows: Array, dtype: Any) -> Array:
         """``w * gain``, centred."""
         effective = rows.astype(np.float64) * self.gain
         if self.centred:
             effective -= effective.mean(axis=-1, keepdims=True)
         return effective.astype(dtype, copy=False)
 
-    def effective_bias(self, W: NDArray[Any], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    def effective_bias(self, W: Array, b: Floats) -> Floats:
         """``b + W bias``, by blocks of rows."""
         size = max(1, BLOCK_BYTES // (8 * W.shape[1]))
         blocks = [W[i : i + size].astype(np.float64) @ self.bias for i in range(0, len(W), size)]

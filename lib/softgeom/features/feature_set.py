@@ -18,15 +18,16 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+
+from softgeom.arrays import Array, Bools, Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
     """The region of z (D,): the box ``low`` to ``high``, or the ball of ``radius``."""
 
-    low: NDArray[np.float64] | None = None
-    high: NDArray[np.float64] | None = None
+    low: Floats | None = None
+    high: Floats | None = None
     radius: float | None = None
 
 
@@ -96,14 +97,14 @@ class FeatureSet(ABC):
         """Raise ValueError unless the set lives in R^dimension."""
 
     @abstractmethod
-    def contains(self, Z: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contains(self, Z: Floats) -> Bools:
         """Which finite points Z (n, d) certainly lie in the set (n,)."""
 
     @abstractmethod
     def contains_exactly(self, z: Sequence[Fraction]) -> bool:
         """Whether the point z (d,) lies in the set."""
 
-    def features_at(self, Z: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def features_at(self, Z: Array) -> tuple[Array, Floats]:
         """x of points Z (n, d), and how far (2-norm) rounding may have moved each: (n, d), (n,)."""
         return Z, np.zeros(len(Z))
 
@@ -111,7 +112,7 @@ class FeatureSet(ABC):
         """x of a point z (d,)."""
         return list(z)
 
-    def bounds(self, dimension: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bounds(self, dimension: int) -> tuple[Floats, Floats]:
         """The corners (d,) of a box; ValueError if the set is none, or of another dimension."""
         raise ValueError(f"This is stated for a box; {self.describe()} is another set.")
 
@@ -123,9 +124,7 @@ class FeatureSet(ABC):
     # ---- Support
 
     @abstractmethod
-    def support_bound(
-        self, v: NDArray[np.float64], error: NDArray[np.float64]
-    ) -> tuple[float, float]:
+    def support_bound(self, v: Floats, error: Floats) -> tuple[float, float]:
         """Upper bound on ``max of v.x`` for every v within ``error``, and the sum of sizes that
         went into it (the caller adds ``gamma(d + 8)`` times it for the rounding of sums).
         """
@@ -134,9 +133,7 @@ class FeatureSet(ABC):
     def support_nonpositive(self, v: Sequence[Fraction], c: Fraction) -> bool:
         """Whether ``max of v.z + c <= 0`` over z, for effective v (d,), exactly."""
 
-    def equalities(
-        self, D: NDArray[np.float64], c: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def equalities(self, D: Floats, c: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """What must vanish for v to have no support: columns E (k, m) of differences D (k, d), with
         their rounding errors; and what is then left of the right side: constants (k,) for c (k,),
         with theirs.
@@ -157,11 +154,11 @@ class FeatureSet(ABC):
         """Whether the search gets the bias as one more column of W'."""
         return False
 
-    def effective_rows(self, rows: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    def effective_rows(self, rows: Array, dtype: Any) -> Array:
         """Rows w' (..., d) of rows w (..., d); the rows themselves where nothing has to change."""
         return rows.astype(dtype, copy=False)
 
-    def effective_bias(self, W: NDArray[Any], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    def effective_bias(self, W: Array, b: Floats) -> Floats:
         """b' (C,), rounded."""
         return b
 
@@ -187,7 +184,7 @@ class FeatureSet(ABC):
         return power
 
 
-def scale_exactly(values: NDArray[np.float64] | float, power: int) -> NDArray[np.float64]:
+def scale_exactly(values: Floats | float, power: int) -> Floats:
     """``values / 2^power``. ValueError if a value would underflow or overflow."""
     with np.errstate(over="ignore", under="ignore"):
         result = np.ldexp(np.asarray(values, dtype=np.float64), -power)
@@ -196,7 +193,7 @@ def scale_exactly(values: NDArray[np.float64] | float, power: int) -> NDArray[np
     return result
 
 
-def hexed(values: NDArray[np.float64] | float) -> Any:
+def hexed(values: Floats | float) -> Any:
     """Floats as ``float.hex`` writes them: a string, or a list of strings."""
     array = np.asarray(values, dtype=np.float64)
     return float(array).hex() if array.ndim == 0 else [value.hex() for value in array.tolist()]

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Bools, Floats
 from softgeom.features.feature_set import FeatureSet, Region
 
 
@@ -41,7 +41,7 @@ class Unbounded(FeatureSet):
         """The set; there is one."""
         return cls()
 
-    def contains(self, Z: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contains(self, Z: Floats) -> Bools:
         """Every finite point."""
         return np.asarray(np.isfinite(Z).all(axis=1))
 
@@ -49,9 +49,7 @@ class Unbounded(FeatureSet):
         """Every point."""
         return True
 
-    def support_bound(
-        self, v: NDArray[np.float64], error: NDArray[np.float64]
-    ) -> tuple[float, float]:
+    def support_bound(self, v: Floats, error: Floats) -> tuple[float, float]:
         """0 for ``v = 0``, else infinite."""
         return (0.0, 0.0) if not v.any() and not error.any() else (np.inf, np.inf)
 

@@ -16,17 +16,7 @@ from softgeom.hardmax.hypotheses import HypothesisWarning, violated_hypotheses
 from softgeom.hardmax.leaders import TheoremCheck, check_theorem, clusters, leader_history, leaders
 
 __all__ = [
-    "HypothesisWarning",
-    "Limit",
-    "TheoremCheck",
-    "attention",
-    "check_theorem",
-    "clusters",
-    "hardmax_step",
-    "leader_history",
-    "leaders",
-    "limit",
-    "softmax_step",
-    "trajectory",
+    "HypothesisWarning", "Limit", "TheoremCheck", "attention", "check_theorem", "clusters",
+    "hardmax_step", "leader_history", "leaders", "limit", "softmax_step", "trajectory",
     "violated_hypotheses",
-]
+]  # fmt: skip

@@ -93,9 +93,8 @@ def _phrases(tokens: Tokens, words: int) -> Any:
         rows.append(review[:reach][inside])
         columns.append((hashed >> np.uint64(64 - HASH_BITS)).astype(np.int32))
     row, column = np.concatenate(rows), np.concatenate(columns)
-    found = sparse.coo_array(
-        (np.ones(len(column), np.float32), (row, column)), shape=(len(tokens), 1 << HASH_BITS)
-    ).tocsr()
+    entries = (np.ones(len(column), np.float32), (row, column))
+    found = sparse.coo_array(entries, shape=(len(tokens), 1 << HASH_BITS)).tocsr()
     found.data[:] = 1
     return found
 

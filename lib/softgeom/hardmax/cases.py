@@ -29,51 +29,29 @@ def _case(name: str, shows: str, tokens: list, leaders: tuple[int, ...], ends: l
 
 def constructed_cases() -> tuple[Case, ...]:
     """Triangle, square, emerging leader, clusters without a leader."""
+    left, right, top = [-0.9, -0.5], [0.9, -0.5], [0, 1]
+    inside = [[0.1, 0.4], [0.2, -0.1], [-0.3, 0.1], [-0.2, -0.3], [0.3, 0.2]]
+    square = [[1, 1], [-1, 1], [-1, -1], [1, -1]]
+    within = [[0.3, 0.1], [-0.2, 0.5], [-0.4, -0.1], [0.1, -0.6], [0.5, 0.2]]
+    oblong = [[2, 1], [-2, 1], [-2, -1], [2, -1]]
+    on_axes = [[0.4, 0], [-0.3, 0], [0, 0.1], [0, -0.5], [0.5, 0.2]]
     return (
         _case(
             "triangle",
             "three leaders; every other token follows one of them",
-            [
-                [0, 1],
-                [0.9, -0.5],
-                [-0.9, -0.5],
-                [0.1, 0.4],
-                [0.2, -0.1],
-                [-0.3, 0.1],
-                [-0.2, -0.3],
-                [0.3, 0.2],
-            ],
+            [top, right, left, *inside],
             (0, 1, 2),
-            [
-                [0, 1],
-                [0.9, -0.5],
-                [-0.9, -0.5],
-                [0, 1],
-                [0.9, -0.5],
-                [-0.9, -0.5],
-                [-0.9, -0.5],
-                [0, 1],
-            ],
+            [top, right, left, top, right, left, left, top],
         ),
         _case(
             "square",
             "four leaders at one distance from the origin",
-            [
-                [1, 1],
-                [-1, 1],
-                [-1, -1],
-                [1, -1],
-                [0.3, 0.1],
-                [-0.2, 0.5],
-                [-0.4, -0.1],
-                [0.1, -0.6],
-                [0.5, 0.2],
-            ],
+            [*square, *within],
             (0, 1, 2, 3),
-            [[1, 1], [-1, 1], [-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1], [1, -1], [1, 1]],
+            [*square, *square, square[0]],
         ),
-        # Token 3 first looks to token 1 and goes half the way; then token 1 has left for token 2,
-        # and token 3 is alone in its direction.
+        # token 3 first looks to token 1 and goes half the way; then token 1 has left for token 2,
+        # and token 3 is alone in its direction
         _case(
             "emerging leader",
             "a token becomes a leader when the one that it followed has moved away",
@@ -83,22 +61,9 @@ def constructed_cases() -> tuple[Case, ...]:
         ),
         _case(
             "clusters without a leader",
-            (
-                "tokens on an axis of symmetry tie between two leaders and end on the face "
-                "between them"
-            ),
-            [
-                [2, 1],
-                [-2, 1],
-                [-2, -1],
-                [2, -1],
-                [0.4, 0],
-                [-0.3, 0],
-                [0, 0.1],
-                [0, -0.5],
-                [0.5, 0.2],
-            ],
+            "tokens on an axis of symmetry tie between two leaders and end on the face between",
+            [*oblong, *on_axes],
             (0, 1, 2, 3),
-            [[2, 1], [-2, 1], [-2, -1], [2, -1], [2, 0], [-2, 0], [0, 1], [0, -1], [2, 1]],
+            [*oblong, [2, 0], [-2, 0], [0, 1], [0, -1], [2, 1]],
         ),
     )

@@ -195,10 +195,8 @@ def _interpolation(s: Token, codes: dict[int, int]) -> list[tuple[Token, Fractio
 
 def _check(sets: Sequence[frozenset[Token]], labels: Sequence[int], alpha: int | Fraction) -> None:
     if len(sets) != len(labels) or not sets:
-        raise ValueError(
-            f"{len(sets)} sequences but {len(labels)} labels: give one label a sequence, and "
-            "one sequence at least."
-        )
+        given = f"{len(sets)} sequences but {len(labels)} labels"
+        raise ValueError(f"{given}: give one label a sequence, and one sequence at least.")
     if Fraction(alpha) <= 0:
         raise ValueError(f"alpha must be positive, got {alpha}.")
     seen: dict[Hashable, int] = {}
@@ -207,14 +205,11 @@ def _check(sets: Sequence[frozenset[Token]], labels: Sequence[int], alpha: int |
         if not held:
             raise ValueError(f"Sequence {i} is empty: there is no token to carry its label.")
         if seen.setdefault(held, label) != label:
-            raise ValueError(
-                f"Sequence {i} has the same tokens as an earlier one with another label: no "
-                "attention can tell them apart."
-            )
+            same = f"Sequence {i} has the same tokens as an earlier one with another label"
+            raise ValueError(f"{same}: no attention can tell them apart.")
     if len(dimensions) > 1 or min(dimensions) < 2:
-        raise ValueError(
-            f"Tokens must all have the same dimension of at least 2, got {sorted(dimensions)}."
-        )
+        given = f"of at least 2, got {sorted(dimensions)}"
+        raise ValueError(f"Tokens must all have the same dimension {given}.")
 
 
 def _exact(numbers: Iterable[int | Fraction]) -> Token:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -102,10 +103,8 @@ def softmax_step(
     """
     xp = namespace(Z)
     if temperature <= 0:
-        raise ValueError(
-            f"The temperature must be positive, got {temperature}; for its limit 0 call "
-            "hardmax_step."
-        )
+        given = f"The temperature must be positive, got {temperature}"
+        raise ValueError(f"{given}; for its limit 0 call hardmax_step.")
     # The small factor (n, d) is divided, not the large one (n, n); and a count is a shift of its
     # scores: exp(s + log c) = c exp(s).
     scores = (Z @ A.T / temperature) @ xp.swapaxes(Z, -1, -2)
@@ -136,10 +135,9 @@ def trajectory(
         for violation in violated_hypotheses(Z, counts):
             warnings.warn(violation, HypothesisWarning, stacklevel=2)
     states = [Z]
+    how: Any = {"counts": counts, "tol": tol, "check": False, "method": method}
     for _ in range(layers):
-        states.append(
-            hardmax_step(states[-1], A, alpha, counts=counts, tol=tol, check=False, method=method)
-        )
+        states.append(hardmax_step(states[-1], A, alpha, **how))
     return namespace(Z).stack(states)
 
 
@@ -247,15 +245,10 @@ def _keys(Z: Array, counts: Array | None, tol: float, method: str) -> tuple[Arra
     if method not in ("auto", "general", "hull"):
         raise ValueError(f"Unknown method {method!r}: choose auto, general or hull.")
     if method == "hull" and Z.shape[-1] != 2:
-        raise ValueError(
-            f"The hull path is for tokens in the plane, these have dimension {Z.shape[-1]}: "
-            "use method='general'."
-        )
-    if (
-        method == "general"
-        or Z.shape[-1] != 2
-        or (method == "auto" and Z.shape[-2] < HULL_PAYS_FROM)
-    ):
+        given = f"these have dimension {Z.shape[-1]}: use method='general'"
+        raise ValueError(f"The hull path is for tokens in the plane, {given}.")
+    few = method == "auto" and Z.shape[-2] < HULL_PAYS_FROM
+    if method == "general" or Z.shape[-1] != 2 or few:
         return present(Z, counts)
     xp = namespace(Z)
     kept = near_hull(constant(Z), counts, tol)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -42,11 +42,8 @@ def random_sets(
 ) -> Iterator[Batch]:
     """Batches of normal token sets of 2 to `largest` tokens, each with its matrix and step size."""
     for _ in range(batches):
-        yield (
-            rng.normal(size=(sets, int(rng.integers(2, largest + 1)), d)),
-            definite_matrix(rng, d),
-            _step_size(rng),
-        )
+        Z = rng.normal(size=(sets, int(rng.integers(2, largest + 1)), d))
+        yield Z, definite_matrix(rng, d), _step_size(rng)
 
 
 def symmetric_sets(
@@ -60,9 +57,8 @@ def symmetric_sets(
             flipped = Z.copy()
             flipped[..., axis] *= -1
             Z = np.concatenate([Z, flipped], 1)
-        distinct = np.unique(np.round(Z[0], 12), axis=0, return_index=True)[
-            1
-        ]  # tokens on a mirror are their own images
+        # tokens on a mirror are their own images
+        distinct = np.unique(np.round(Z[0], 12), axis=0, return_index=True)[1]
         A = np.zeros((d, d))
         A[:signs, :signs] = np.diag(rng.uniform(0.3, 2.0, signs))
         if d > signs:
@@ -90,12 +86,9 @@ def try_theorem(batches: Iterator[Batch]) -> list[Trial]:
     for Z, A, alpha in batches:
         for tokens, check in zip(Z, check_theorem_on_batch(Z, A, alpha), strict=True):
             moved = not check.holds and check.leader_drift > TOUCHING
-            trials.append(
-                Trial(
-                    check,
-                    moved and check_theorem(tokens, A, alpha, tol=_SHARPER * TIE_TOLERANCE).holds,
-                )
-            )
+            sharper = _SHARPER * TIE_TOLERANCE
+            shaken = moved and check_theorem(tokens, A, alpha, tol=sharper).holds
+            trials.append(Trial(check, shaken))
     return trials
 
 
@@ -119,9 +112,7 @@ def summarise(trials: list[Trial]) -> dict[str, float]:
         "unequal": sum(not check.polytope_has_a_vertex_per_leader for check in judged),
         "interior": sum(max(check.outside, check.projection) > TOUCHING for check in judged),
         "unsettled": sum(not check.limit.converged for check in judged),
-        "least_extreme": min(
-            float(check.extremeness[check.is_vertex].min(initial=np.inf)) for check in judged
-        ),
+        "least_extreme": min(float(c.extremeness[c.is_vertex].min(initial=np.inf)) for c in judged),
         "outside_polytope": max(check.outside for check in judged),
         "projection_error": max(check.projection for check in judged),
     }
@@ -137,9 +128,8 @@ def step_by_loops(
         scores = [float(A @ z @ other) for other in Z]
         slack = tol * np.linalg.norm(A @ z) * reach
         C = [j for j, score in enumerate(scores) if score >= max(scores) - slack]
-        shortfall = max(
-            shortfall, *((max(scores) - scores[j]) / (np.linalg.norm(A @ z) * reach) for j in C)
-        )
+        reached = np.linalg.norm(A @ z) * reach
+        shortfall = max(shortfall, *((max(scores) - scores[j]) / reached for j in C))
         following[i] = z + alpha / (1 + alpha) * sum(Z[j] - z for j in C) / len(C)
     return following, shortfall
 
@@ -147,15 +137,11 @@ def step_by_loops(
 def compare_steps(rng: np.random.Generator, batches: int = 20) -> tuple[float, float]:
     """Largest relative difference of `hardmax_step` and `step_by_loops`, and largest shortfall."""
     worst = shortfall = 0.0
-    for Z, A, alpha in (
-        *random_sets(rng, 3, batches, 1, 20),
-        *symmetric_sets(rng, 3, 2, batches, 1),
-    ):
+    batches_of = (random_sets(rng, 3, batches, 1, 20), symmetric_sets(rng, 3, 2, batches, 1))
+    for Z, A, alpha in chain(*batches_of):
         expected, short = step_by_loops(Z[0], A, alpha)
-        worst = max(
-            worst,
-            float(np.abs(hardmax_step(Z[0], A, alpha) - expected).max() / np.abs(expected).max()),
-        )
+        off = np.abs(hardmax_step(Z[0], A, alpha) - expected).max() / np.abs(expected).max()
+        worst = max(worst, float(off))
         shortfall = max(shortfall, short)
     return worst, shortfall
 
@@ -181,10 +167,8 @@ def pace_of_followers(rng: np.random.Generator, alpha: float, layers: int = 12) 
         goal = np.take_along_axis(state, winners[..., None], 1)
         before, after = (np.linalg.norm(Z - goal, axis=-1) for Z in (state, following))
         follows = np.take_along_axis(standing, winners, 1) & (before > 1e-6)
-        worst = max(
-            worst,
-            float(np.abs(after[follows] / before[follows] * (1 + alpha) - 1).max(initial=0.0)),
-        )
+        factor = after[follows] / before[follows] * (1 + alpha)
+        worst = max(worst, float(np.abs(factor - 1).max(initial=0.0)))
     return worst
 
 

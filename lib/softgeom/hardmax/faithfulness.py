@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,19 +36,12 @@ class Anatomy:
 
     leader: np.ndarray  # (N, n) leader at some layer 0, ..., K
     at_start: np.ndarray  # (N, n) leader already at layer 0
-    height: (
-        np.ndarray
-        # (N, n) <w, z^0> + v: signed distance of the word's own embedding from the decision line,
-        # times
-        # |w|
-    )
+    # (N, n) <w, z^0> + v: signed distance of the word's embedding from the decision line, times |w|
+    height: np.ndarray
     end: np.ndarray  # (N, n) the same after the last layer: which side the token has been drawn to
-    influence: (
-        np.ndarray
-        # (N, n) share of the mean that stems from each embedding: logit = sum_j influence_j <w,
-        # z_j^0>
-        # + v
-    )
+    # (N, n) share of the mean that stems from each embedding: logit = sum_j influence_j <w, z_j^0>
+    # + v
+    influence: np.ndarray
 
     @property
     def count(self) -> np.ndarray:
@@ -88,13 +82,8 @@ def dissect(model: Classifier, bags: Bags) -> Anatomy:
             }
         for name, values in found.items():
             parts[name][rows, : values.shape[1]] = values.detach().numpy()
-    return Anatomy(
-        parts["leader"] > 0,
-        parts["at_start"] > 0,
-        parts["height"],
-        parts["end"],
-        parts["influence"],
-    )
+    leader, at_start = parts.pop("leader") > 0, parts.pop("at_start") > 0
+    return Anatomy(leader, at_start, **parts)
 
 
 def measure(
@@ -146,33 +135,18 @@ def compare_with_limit(model: Classifier, bags: Bags, *, max_layers: int = 3000)
     for rows in _chunks(bags):
         words, counts = tensors(bags, rows, twin)
         states = twin.states(F.embedding(words, twin.embedding), counts)
-        final = dynamics.limit(
-            states[0],
-            twin.A,
-            twin.alpha,
-            counts=counts,
-            settled=1e-9,
-            max_layers=max_layers,
-            check=False,
-        )
+        how: Any = {"settled": 1e-9, "max_layers": max_layers, "check": False}
+        final = dynamics.limit(states[0], twin.A, twin.alpha, counts=counts, **how)
         done = done and final.converged
         start += float((counts * (states[0] - final.points).norm(dim=-1)).sum())
         end += float((counts * (states[-1] - final.points).norm(dim=-1)).sum())
-        same.append(
-            ((twin.read(states[-1], counts) > 0) == (twin.read(final.points, counts) > 0)).numpy()
-        )
-        places += [
-            int(clusters(Z[c > 0], 1e-6).max()) + 1
-            for Z, c in zip(final.points.numpy(), counts.numpy(), strict=True)
-        ]
-    distance = end / start if start > 0 else 0.0
-    return Convergence(
-        distance,
-        float(np.concatenate(same).mean()),
-        float(np.mean(places)),
-        float((bags.counts > 0).sum(1).mean()),
-        done,
-    )
+        decided, in_limit = (twin.read(Z, counts) > 0 for Z in (states[-1], final.points))
+        same.append((decided == in_limit).numpy())
+        pairs = zip(final.points.numpy(), counts.numpy(), strict=True)
+        places += [int(clusters(Z[c > 0], 1e-6).max()) + 1 for Z, c in pairs]
+    distance, alike = end / start if start > 0 else 0.0, float(np.concatenate(same).mean())
+    words_of = float((bags.counts > 0).sum(1).mean())
+    return Convergence(distance, alike, float(np.mean(places)), words_of, done)
 
 
 def choose(scores: np.ndarray, number: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -220,24 +194,23 @@ def probe_explanation(
     reflected.
     """
     number, counts = anatomy.count, bags.counts
+    moved = np.abs(anatomy.influence * anatomy.height)
     choices = {
         "leaders": anatomy.leader,
         "random words": choose(np.random.default_rng(seed).random(counts.shape), number, counts),
         "bag-of-words words": choose(np.abs(polarity)[bags.words] * counts, number, counts),
-        "most influential words": choose(
-            np.abs(anatomy.influence * anatomy.height), number, counts
-        ),
+        "most influential words": choose(moved, number, counts),
     }
     before = logits(in_double(model), bags)
-    return [
-        {
+    rows: list[dict[str, float | str]] = []
+    for name, marked in choices.items():
+        reflected = (reflected_logits(model, bags, marked) > 0) == (before > 0)
+        row: dict[str, float | str] = {
             "words": name,
             "deleted": kept_decisions(model, before, bags.without(marked)),
             "alone": kept_decisions(model, before, bags.without(~marked)),
-            "reflected": float(
-                ((reflected_logits(model, bags, marked) > 0) == (before > 0)).mean()
-            ),
+            "reflected": float(reflected.mean()),
             "changed_words": float(marked.sum(1).mean()),
         }
-        for name, marked in choices.items()
-    ]
+        rows.append(row)
+    return rows

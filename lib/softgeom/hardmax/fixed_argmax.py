@@ -23,9 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# coordinates of a token from which batched products run at full speed; fewer are filled up with
-# zeros
-_COMFORTABLE = 8
+_COMFORTABLE = 8  # coordinates from which batched products run at full speed; fewer are filled up
 
 
 class _MeanAfterLayers(torch.autograd.Function):
@@ -57,12 +55,8 @@ class _MeanAfterLayers(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, Tensor, None]:
         (gradient,) = gradients
         weights, slope, alpha = ctx.saved_tensors
-        return (
-            weights[..., None] * gradient[:, None],
-            None,
-            (gradient * slope).sum() / (1 + alpha) ** 2,
-            None,
-        )
+        slope_of_alpha = (gradient * slope).sum() / (1 + alpha) ** 2
+        return weights[..., None] * gradient[:, None], None, slope_of_alpha, None
 
 
 def mean_after_layers(Z: Tensor, counts: Tensor, alpha: Tensor, layers: int) -> Tensor:
@@ -80,8 +74,6 @@ def _farthest(state: Tensor, barred: Tensor) -> Tensor:
     """argmax_j <z_i, z_j> over tokens not `barred`: (B, n, d) -> (B, n). NumPy's is the faster."""
     filled = F.pad(state, (0, max(0, _COMFORTABLE - state.shape[-1])))
     scores = (filled @ filled.mT).masked_fill_(barred, -torch.inf)
-    return (
-        torch.from_numpy(scores.numpy().argmax(-1))
-        if scores.device.type == "cpu"
-        else scores.argmax(-1)
-    )
+    if scores.device.type == "cpu":
+        return torch.from_numpy(scores.numpy().argmax(-1))
+    return scores.argmax(-1)

@@ -80,18 +80,11 @@ def hard_gradients(E, w, v, c, words, counts, goals, layers, dE, dw):
     """Add the mean cross-entropy's gradient, argmax held, to dE and dw; loss, those in v and c."""
     B, width = words.shape
     d = E.shape[1]
-    Z, scores, best = (
-        np.empty((d, width), E.dtype),
-        np.empty(width, E.dtype),
-        np.empty(width, E.dtype),
-    )
-    share, weight, word = (
-        np.empty(width, E.dtype),
-        np.empty(width, E.dtype),
-        np.empty(width, np.int32),
-    )
+    Z, moved = np.empty((d, width), E.dtype), np.empty((d, width), E.dtype)
+    scores, best = np.empty(width, E.dtype), np.empty(width, E.dtype)
+    share, weight = np.empty(width, E.dtype), np.empty(width, E.dtype)
+    word = np.empty(width, np.int32)
     looks_to, climb = np.empty((layers, width), np.int32), np.empty((layers, width), E.dtype)
-    moved = np.empty((d, width), E.dtype)
     loss, dv, dc = 0.0, 0.0, 0.0
     for r in range(B):
         n = _gather(E, words[r], counts[r], Z, share, word)
@@ -134,16 +127,10 @@ def soft_gradients(E, w, v, c, temperature, cut, words, counts, goals, layers, d
     B, width = words.shape
     d = E.shape[1]
     states, means = np.empty((layers + 1, d, width), E.dtype), np.empty((layers, d, width), E.dtype)
-    scores, share, word = (
-        np.empty(width, E.dtype),
-        np.empty(width, E.dtype),
-        np.empty(width, np.int32),
-    )
-    p, to, first = (
-        np.empty(layers * width * width, E.dtype),
-        np.empty(layers * width * width, np.int32),
-        np.empty((layers, width + 1), np.int64),
-    )
+    scores, share = np.empty(width, E.dtype), np.empty(width, E.dtype)
+    word, first = np.empty(width, np.int32), np.empty((layers, width + 1), np.int64)
+    most = layers * width * width
+    p, to = np.empty(most, E.dtype), np.empty(most, np.int32)
     G, H = np.empty((d, width), E.dtype), np.empty((d, width), E.dtype)
     loss, dv, dc = 0.0, 0.0, 0.0
     for r in range(B):
@@ -222,16 +209,9 @@ def _means(E, c, words, counts, layers, tol):
     B, width = words.shape
     d = E.shape[1]
     Z, goal = np.empty((d, width), E.dtype), np.empty((d, width), E.dtype)
-    scores, best, second = (
-        np.empty(width, E.dtype),
-        np.empty(width, E.dtype),
-        np.empty(width, E.dtype),
-    )
-    share, word, chosen = (
-        np.empty(width, E.dtype),
-        np.empty(width, np.int32),
-        np.empty(width, np.int32),
-    )
+    scores, best = np.empty(width, E.dtype), np.empty(width, E.dtype)
+    second, share = np.empty(width, E.dtype), np.empty(width, E.dtype)
+    word, chosen = np.empty(width, np.int32), np.empty(width, np.int32)
     out = np.empty((B, d), E.dtype)
     for r in range(B):
         n = _gather(E, words[r], counts[r], Z, share, word)

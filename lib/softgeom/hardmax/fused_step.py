@@ -24,16 +24,10 @@ class FusedStep:
 
     def __init__(self, model: Any, rates: dict[Any, float], clip: float = 0.0) -> None:
         self._model, self._clip, self._steps = model, clip, 0
-        self._slots = [
-            (
-                p,
-                p.detach().numpy().reshape(-1),
-                factor,
-                *(np.zeros(p.numel(), _dtype(p)) for _ in range(3)),
-            )
-            for p, factor in rates.items()
-            if p.requires_grad
-        ]
+        trained = [(p, factor) for p, factor in rates.items() if p.requires_grad]
+        flat = [(p, p.detach().numpy().reshape(-1), factor) for p, factor in trained]
+        # with the gradient and both means of Adam
+        self._slots = [(*slot, *(np.zeros_like(slot[1]) for _ in range(3))) for slot in flat]
 
     def __call__(
         self, words: np.ndarray, counts: np.ndarray, goals: np.ndarray, rate: float
@@ -45,14 +39,8 @@ class FusedStep:
         c, v = kind(alpha / (1 + alpha)), kind(model.v.item())
         gradients = {id(p): g for p, _, _, g, _, _ in self._slots}
         dE, dw = gradients[id(model.embedding)].reshape(E.shape), gradients[id(model.w)]
-        data = (
-            words,
-            counts.astype(kind, copy=False),
-            goals.astype(np.float64, copy=False),
-            recipe.layers,
-            dE,
-            dw,
-        )
+        sizes, signs = counts.astype(kind, copy=False), goals.astype(np.float64, copy=False)
+        data = (words, sizes, signs, recipe.layers, dE, dw)
         if recipe.attention == "softmax":
             # 128 weights this small are still below rounding
             cut = kind(5.0 - np.log(np.finfo(kind).eps))
@@ -91,7 +79,3 @@ def _adam(p, g, mean, square, rate, stretch, take, memory_of_squares, take_squar
         if abs(mean[i]) < _VANISHED:
             mean[i] = 0
         g[i] = 0
-
-
-def _dtype(p: Any) -> Any:
-    return p.detach().numpy().dtype

@@ -33,13 +33,9 @@ Kind = tuple[str, int, float, int]  # matrix, dimension, shift of the tokens fro
 
 def negative_kinds(sets: int) -> list[Kind]:
     """Minus the identity, negative definite and singular matrices, and where tokens lie."""
-    named = [
-        ("minus identity", 2),
-        ("negative definite", 3),
-        ("rank 1 in the plane", 2),
-        ("rank 2 in space", 3),
-    ]
-    return [(name, d, shift, sets) for name, d in named for shift in (0.0, 5.0)]
+    named = {"minus identity": 2, "negative definite": 3, "rank 1 in the plane": 2}
+    named |= {"rank 2 in space": 3}
+    return [(name, d, shift, sets) for name, d in named.items() for shift in (0.0, 5.0)]
 
 
 def negative_matrix(rng: np.random.Generator, kind: str, d: int) -> np.ndarray:
@@ -163,29 +159,19 @@ def waiting_times(
     inner = 0.3 * V + 0.05 * rng.normal(size=V.shape)
     rows = []
     for beta in betas:
-        x = np.exp(-1.5 * beta)
-        rows.append(
-            {
-                "beta": float(beta),
-                "arrival": _arrival(V, inner, A, 1 / beta),
-                "collapse": collapse_time(V, A, 0.5, 1 / beta, most),
-                "departure": float(exit_times(rng, V, A, DEPARTING, 1 / beta, runs, most).mean()),
-                "expected": float(1 / (1 - (1 + 2 * x) ** -3.0)),
-            }
-        )
+        x, left = np.exp(-1.5 * beta), exit_times(rng, V, A, DEPARTING, 1 / beta, runs, most)
+        row = {"beta": float(beta), "arrival": _arrival(V, inner, A, 1 / beta)}
+        row |= {"collapse": collapse_time(V, A, 0.5, 1 / beta, most)}
+        row |= {"departure": float(left.mean()), "expected": float(1 / (1 - (1 + 2 * x) ** -3.0))}
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
 def _arrival(
-    V: np.ndarray,
-    inner: np.ndarray,
-    A: np.ndarray,
-    temperature: float,
-    near: float = 0.25,
-    most: int = 1000,
+    V: np.ndarray, inner: np.ndarray, A: np.ndarray, temperature: float, near: float = 0.25
 ) -> int:
     """Layers of softmax attention (alpha = 1) until the inner tokens are near some vertex."""
-    Z = np.concatenate([V, inner])
+    Z, most = np.concatenate([V, inner]), 1000
     for layer in range(most):
         distance = np.linalg.norm(Z[len(V) :, None] - Z[: len(V)], axis=-1).min(1)
         if distance.max() <= near:
@@ -199,9 +185,8 @@ def sequences_with_one_hull(
 ) -> tuple[list[list[tuple[int, ...]]], list[int]]:
     """Sequences of the plane on a grid with one hull, told apart by what lies inside."""
     corners, inner = [(-6, -4), (6, -3), (0, 6)], [(0, 0), (-2, -1), (2, -1), (1, 2), (-1, 1)]
-    sequences = [
-        [*corners, *(inner[i] for i in sorted(rng.choice(5, 3, replace=False)))] for _ in range(50)
-    ]
+    chosen = [sorted(rng.choice(5, 3, replace=False)) for _ in range(50)]
+    sequences = [[*corners, *(inner[i] for i in places)] for places in chosen]
     distinct = list({frozenset(s): s for s in sequences}.values())[: number - 1]
     distinct.append([*corners[:2], *inner])
     return distinct, [i % 2 for i in range(len(distinct))]
@@ -213,13 +198,10 @@ def written_row(rng: np.random.Generator, number: int, d: int, tasks: int) -> di
     blocks, parameters = [], []
     for _ in range(tasks):
         pool = [
-            tuple(int(x) for x in z)
-            for z in {tuple(z) for z in rng.integers(-9, 10, (12, d)).tolist()}
+            tuple(map(int, z)) for z in {tuple(z) for z in rng.integers(-9, 10, (12, d)).tolist()}
         ]
-        drawn = [
-            [pool[i] for i in rng.integers(0, len(pool), int(rng.integers(1, 15)))]
-            for _ in range(number)
-        ]
+        lengths = (int(rng.integers(1, 15)) for _ in range(number))
+        drawn = [[pool[i] for i in rng.integers(0, len(pool), n)] for n in lengths]
         given = list({frozenset(sequence): sequence for sequence in drawn}.values())
         labels = [int(x) for x in rng.integers(0, 3, len(given))]
         classifier = classify_exactly(given, labels, Fraction(int(rng.integers(1, 40)), 10))

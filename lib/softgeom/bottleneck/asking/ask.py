@@ -1,9 +1,7 @@
-"""Ask a layer whether its logits can obey orders: search first, then prove, each verdict with
-evidence.
+"""Ask a layer whether its logits can obey orders: search first, then prove, each with evidence.
 
-answers = ask(layer, [Order([[17], [4]], rest=True)])  # can 17 be first, 4 second?
+answers = ask(layer, [Order([[17], [4]], rest=True)])      # can 17 be first, 4 second?
 answers.table                                              # one row per order
-answers.verify()                                           # every verdict again, without a solver
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -55,13 +54,9 @@ class Answers:
         return self.answers[n]
 
     def __repr__(self) -> str:
-        counted = ", ".join(
-            f"{count:,} {verdict}" for verdict, count in self.counts.items() if count
-        )
-        return (
-            f"Answers({len(self):,} orders, {self.features.describe()}: "
-            f"{counted or 'nothing asked'})"
-        )
+        counted = [f"{count:,} {verdict}" for verdict, count in self.counts.items() if count]
+        what = ", ".join(counted) or "nothing asked"
+        return f"Answers({len(self):,} orders, {self.features.describe()}: {what})"
 
     @property
     def counts(self) -> dict[str, int]:
@@ -72,27 +67,22 @@ class Answers:
     @property
     def table(self) -> pd.DataFrame:
         """One row per order: order (by token), verdict, method, steps, margin, comparisons."""
+        columns = ["order", "verdict", "method", "steps", "margin", "comparisons"]
         rows = [
-            {
-                "order": a.order.describe(self.layer),
-                "verdict": a.verdict,
-                "method": a.method,
-                "steps": a.steps,
-                "margin": a.margin,
-                "comparisons": len(a.evidence.weights)
-                if isinstance(a.evidence, Comparisons)
-                else 0,
-            }
+            (
+                a.order.describe(self.layer),
+                a.verdict,
+                a.method,
+                a.steps,
+                a.margin,
+                len(a.evidence.weights) if isinstance(a.evidence, Comparisons) else 0,
+            )
             for a in self.answers
         ]
-        return pd.DataFrame(
-            rows, columns=["order", "verdict", "method", "steps", "margin", "comparisons"]
-        )
+        return pd.DataFrame(rows, columns=columns)
 
     def verify(self) -> bool:
-        """Re-check every verdict and margin without a solver; EvidenceError at the first that
-        fails.
-        """
+        """Re-check every verdict and margin without a solver, or EvidenceError at the first."""
         verify_answers(self.layer, self.features, self.answers)
         return True
 
@@ -121,17 +111,15 @@ def ask(
     questions = list(orders)
     for order in questions:
         if not isinstance(order, Order):
-            raise ValueError(
-                f"Each question is an Order, such as Order([[3], [1, 4]]), not {order!r:.60}."
-            )
+            such = f"such as Order([[3], [1, 4]]), not {order!r:.60}"
+            raise ValueError(f"Each question is an Order, {such}.")
         order.check(layer.classes)
     features.check(layer.dimension)
     task = _Task(layer, features)
     size = min(MOST_TOGETHER, max(1, LOGITS // layer.classes))
     blocks = [(questions[start : start + size],) for start in range(0, len(questions), size)]
-    found = run_blocks(
-        _ask_block, blocks, shared=task, n_jobs=n_jobs, description="asking" if progress else None
-    )
+    options: Any = {"n_jobs": n_jobs, "description": "asking" if progress else None}
+    found = run_blocks(_ask_block, blocks, shared=task, **options)
     return Answers(layer, features, [answer for block in found for answer in block])
 
 
@@ -162,10 +150,8 @@ class _Task:
 def _ask_block(task: _Task, orders: list[Order]) -> list[Answer]:
     """A fault in one question leaves it undecided, with a reason, and loses no other."""
     with np.errstate(**QUIET), threadpool_limits(1):
-        return [
-            _survive(task, order, found)
-            for order, found in zip(orders, _sought(task, orders), strict=True)
-        ]
+        found = zip(orders, _sought(task, orders), strict=True)
+        return [_survive(task, order, sought) for order, sought in found]
 
 
 def _sought(task: _Task, orders: list[Order]) -> list[Sought | Exception]:
@@ -209,13 +195,9 @@ def _answer(task: _Task, order: Order, found: Sought) -> Answer:
     else:
         evidence, _, steps = decide(task.problem, task.inner, order, found.z)
         method = "programme"
+    if isinstance(evidence, Unknown):
+        margin = task.units.margin_back(evidence.bound)
+        return Answer(order, Unknown(margin, evidence.reason), method, steps, margin)
     if isinstance(evidence, Witness):
         evidence = Witness(task.units.point_back(evidence.point))
-    elif isinstance(evidence, Unknown):
-        evidence = Unknown(task.units.margin_back(evidence.bound), evidence.reason)
-    margin = (
-        evidence.bound
-        if isinstance(evidence, Unknown)
-        else certify_answer(task.outer, order, evidence)
-    )
-    return Answer(order, evidence, method, steps, margin)
+    return Answer(order, evidence, method, steps, certify_answer(task.outer, order, evidence))

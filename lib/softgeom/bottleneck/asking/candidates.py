@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Ints
 from softgeom.bottleneck.asking.ask import Answers, ask
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.kernel import certify_answer, verify_answers
@@ -35,33 +35,25 @@ def chosen(layer: SoftmaxLayer, names: Iterable[int | str], what: str = "candida
     one repeats, or the layer has no such class; a token that several classes have is refused.
     """
     if isinstance(names, str):
-        raise ValueError(
-            f"The {what} are a list of class numbers or tokens, not one text: [{names!r}] "
-            "holds one."
-        )
+        one = f"not one text: [{names!r}] holds one"
+        raise ValueError(f"The {what} are a list of class numbers or tokens, {one}.")
     places: dict[str, list[int]] = {}
     for i, token in enumerate(layer.tokens or ()):
         places.setdefault(token, []).append(i)
     found = []
     for name in names:
+        whole = isinstance(name, int | np.integer) and not isinstance(name, bool)
         if isinstance(name, str):
-            if len(places.get(name, [])) != 1:
-                count = len(places.get(name, []))
-                raise ValueError(
-                    f"The {what} hold {name!r}; {count or 'no'} classes have that token: "
-                    "give the number."
-                )
-            found.append(places[name][0])
-        elif (
-            isinstance(name, int | np.integer)
-            and not isinstance(name, bool)
-            and 0 <= name < layer.classes
-        ):
+            there = places.get(name, [])
+            if len(there) != 1:
+                count = f"{len(there) or 'no'} classes have that token: give the number"
+                raise ValueError(f"The {what} hold {name!r}; {count}.")
+            found.append(there[0])
+        elif whole and 0 <= name < layer.classes:
             found.append(int(name))
         else:
-            raise ValueError(
-                f"The {what} hold {name!r}; the layer has classes 0 to {layer.classes - 1}."
-            )
+            classes = f"the layer has classes 0 to {layer.classes - 1}"
+            raise ValueError(f"The {what} hold {name!r}; {classes}.")
     if not found:
         raise ValueError(f"The {what} are empty: name at least one class.")
     if len(set(found)) < len(found):
@@ -107,7 +99,7 @@ class Prison:
         return self.proof.order.blocks[0][0]
 
     @property
-    def rivals(self) -> NDArray[np.intp]:
+    def rivals(self) -> Ints:
         """The rivals (k,), k <= d + 1."""
         return np.array(self.proof.order.blocks[1], dtype=np.intp)
 
@@ -147,12 +139,10 @@ def find_prison(
             rivals, answer = _rivals(without), without
         else:
             reasons[i] = without
-    # A point at which t beats a larger set without i beats the smaller one without i, too.
+    # a point at which t beats a larger set without i beats the smaller one without i, too
     checker = Checker(layer, features)
-    escapes = [
-        replace(reasons[i], order=first_of(t, [r for r in rivals if r != i])) for i in rivals
-    ]
-    escapes = [about(checker, escape, escape.order) for escape in escapes]
+    orders = {i: first_of(t, [r for r in rivals if r != i]) for i in rivals}
+    escapes = [about(checker, reasons[i], order) for i, order in orders.items()]
     proof = about(checker, answer, Order([[t], rivals]))
     return Prison(proof, Answers(layer, features, escapes))
 
@@ -168,10 +158,10 @@ def _rivals(answer: Answer) -> list[int]:
     if isinstance(answer.evidence, Unknown):
         raise ValueError(f"{answer.order.describe()} is undecided: {answer.evidence.reason}.")
     assert isinstance(answer.evidence, Comparisons)
-    return sorted(
-        {
-            int(b)
-            for b, weight in zip(answer.evidence.below, answer.evidence.weights, strict=True)
-            if weight
-        }
-    )
+    return weighed(answer.evidence)
+
+
+def weighed(evidence: Comparisons) -> list[int]:
+    """The classes below of the comparisons that have a weight."""
+    pairs = zip(evidence.below.tolist(), evidence.weights, strict=True)
+    return sorted({below for below, weight in pairs if weight})

@@ -27,8 +27,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.asking.ask import ask
-from softgeom.bottleneck.asking.candidates import BOX, about, chosen
+from softgeom.bottleneck.asking.ask import VERDICTS, ask
+from softgeom.bottleneck.asking.candidates import BOX, about, chosen, first_of, weighed
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.evidence_file import load_groups, save_groups
 from softgeom.bottleneck.certifying.kernel import hitting_set, verify_expert
@@ -73,16 +73,13 @@ class Router:
     def counts(self) -> dict[str, int]:
         """Number of experts of each verdict."""
         verdicts = [expert.verdict for expert in self.experts]
-        return {
-            verdict: verdicts.count(verdict) for verdict in ("possible", "impossible", "undecided")
-        }
+        return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
 
     @property
     def table(self) -> pd.DataFrame:
         """One row per expert: expert (by token), verdict, method, orders (in its evidence)."""
-        rows = [
-            (self.layer.token(e.expert), e.verdict, e.method, len(e.answers)) for e in self.experts
-        ]
+        token = self.layer.token
+        rows = [(token(e.expert), e.verdict, e.method, len(e.answers)) for e in self.experts]
         return pd.DataFrame(rows, columns=["expert", "verdict", "method", "orders"])
 
     def verify(self) -> bool:
@@ -101,15 +98,10 @@ class Router:
 
     @classmethod
     def load(cls, path: str | Path, layer: SoftmaxLayer) -> Router:
-        """Read what ``save`` wrote, to be verified; ValueError if damaged, or of another layer or
-        kind.
-        """
+        """Read what ``save`` wrote, to ``verify``; ValueError if damaged, or of another layer."""
         features, k, groups = load_groups(path, layer)
-        return cls(
-            layer,
-            features,
-            [Chosen(e, k, verdict, answers, how) for e, verdict, how, answers in groups],
-        )
+        experts = [Chosen(e, k, verdict, answers, how) for e, verdict, how, answers in groups]
+        return cls(layer, features, experts)
 
 
 def ask_experts(
@@ -125,9 +117,8 @@ def ask_experts(
     ValueError if k is not between 1 and the number of experts.
     """
     if not 1 <= k <= layer.classes:
-        raise ValueError(
-            f"A router with {layer.classes} experts chooses 1 to {layer.classes} of them, not {k}."
-        )
+        n = layer.classes
+        raise ValueError(f"A router with {n} experts chooses 1 to {n} of them, not {k}.")
     asked = range(layer.classes) if experts is None else chosen(layer, experts, "experts")
     return Router(layer, features, [_decide(layer, e, k, features, most) for e in asked])
 
@@ -146,28 +137,21 @@ class _Search:
         """``{e} > all but those ahead``: a point with at most k - 1 ahead, or None and a prison."""
         self.left -= 1
         others = [i for i in range(self.layer.classes) if i != self.e and i not in ahead]
-        answer = ask(
-            self.layer,
-            [Order([[self.e], others] if others else [[self.e]])],
-            features=self.features,
-        )[0]
+        order = first_of(self.e, others)
+        answer = ask(self.layer, [order], features=self.features)[0]
         evidence = answer.evidence
         if isinstance(evidence, Unknown):
             raise _OpenError
         if isinstance(evidence, Comparisons):
-            used = sorted(
-                {int(b) for b, w in zip(evidence.below, evidence.weights, strict=True) if w}
-            )
-            self.prisons.append(about(self.checker, answer, Order([[self.e], used])))
+            held = Order([[self.e], weighed(evidence)])
+            self.prisons.append(about(self.checker, answer, held))
             return None
         if len(ahead) < self.k:
             return answer
-        # Fewer may be ahead at this point than were allowed to be.
-        y = self.checker.logits(
-            self.features.features_at(evidence.point.astype(np.float64)[None])[0][0]
-        )
-        behind = np.flatnonzero(y < y[self.e]).tolist()
-        order = Order([[self.e], behind] if behind else [[self.e]])
+        # fewer may be ahead at this point than were allowed to be
+        point = evidence.point.astype(np.float64)[None]
+        y = self.checker.logits(self.features.features_at(point)[0][0])
+        order = first_of(self.e, np.flatnonzero(y < y[self.e]).tolist())
         few = self.layer.classes - len(order.named) < self.k
         won = few and self.checker.margin(order, evidence.point) > 0
         return about(self.checker, answer, order) if won else None
@@ -183,9 +167,8 @@ class _Search:
     def meet(self) -> Answer | None:
         """A point for some k - 1 experts ahead; None when no such set meets all prisons."""
         while self.left > 0:
-            ahead = hitting_set(
-                [set(prison.order.blocks[1]) for prison in self.prisons], self.k - 1
-            )
+            prisons = [set(prison.order.blocks[1]) for prison in self.prisons]
+            ahead = hitting_set(prisons, self.k - 1)
             if ahead is None:
                 return None
             answer = self.ask(ahead)

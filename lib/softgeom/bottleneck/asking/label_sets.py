@@ -25,8 +25,9 @@ from collections.abc import Iterable
 from math import comb
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from softgeom.arrays import Ints
 from softgeom.bottleneck.asking.ask import Answers, ask
 from softgeom.bottleneck.asking.candidates import BOX, chosen
 from softgeom.bottleneck.certifying.order import Order
@@ -62,9 +63,8 @@ def count_label_sets(labels: int, dimension: int, bias: bool) -> int:
     ValueError if there is no label or no feature.
     """
     if labels < 1 or dimension < 1:
-        raise ValueError(
-            f"A layer has at least one label and one feature, not {labels} and {dimension}."
-        )
+        given = f"{labels} and {dimension}"
+        raise ValueError(f"A layer has at least one label and one feature, not {given}.")
     if bias:
         return sum(comb(labels, k) for k in range(dimension + 1))
     return 2 * sum(comb(labels - 1, k) for k in range(dimension))
@@ -79,21 +79,19 @@ def fourier_layer(labels: int, k: int, slack: ArrayLike | None = None) -> Softma
     if not 1 <= 2 * k < labels:
         raise ValueError(f"{labels} labels allow 1 <= k <= {(labels - 1) // 2}, not {k}.")
     t = 2 * np.pi * np.arange(labels) / labels
-    waves = [
-        wave(j * t) * np.sqrt(2 / labels) for j in range(1, k + 1) for wave in (np.cos, np.sin)
-    ]
+    angles = [wave(j * t) for j in range(1, k + 1) for wave in (np.cos, np.sin)]
+    waves = [wave * np.sqrt(2 / labels) for wave in angles]
     W = np.column_stack([np.full(labels, 1 / np.sqrt(labels)), *waves])
     if slack is not None:
         more = np.asarray(slack, dtype=float)
         if more.ndim != 2 or len(more) != labels:
-            raise ValueError(
-                f"Slack must have one row per label ({labels}), not shape {more.shape}."
-            )
+            shape = f"({labels}), not shape {more.shape}"
+            raise ValueError(f"Slack must have one row per label {shape}.")
         W = np.column_stack([W, more])
     return SoftmaxLayer(W)
 
 
-def changes(pattern: ArrayLike) -> int | NDArray[np.intp]:
+def changes(pattern: ArrayLike) -> int | Ints:
     """How often patterns (..., n) of on and off change around the circle: even numbers (...,)."""
     on = np.asarray(pattern, dtype=bool)
     return (on != np.roll(on, 1, axis=-1)).sum(axis=-1)

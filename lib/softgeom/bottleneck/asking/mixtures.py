@@ -23,47 +23,39 @@ two peaks, one a class of A, puts all of A above B. `freed_pair` is a layer in w
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from softgeom.arrays import Array, Floats
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.layer import SoftmaxLayer
 
 
 def survives_mixing(order: Order) -> bool:
     """Whether the order's impossibility for one softmax proves it for every mixture of softmaxes of
-    the same layer.
-
-    True for one class above one block, which is what the theorem of the module's text covers.
+    the layer: of one class above one block, by the theorem above.
     """
     blocks = len(order.blocks) + order.rest
     return blocks == 2 and len(order.blocks[0]) == 1
 
 
-def mixture(layer: SoftmaxLayer, X: ArrayLike, priors: ArrayLike) -> NDArray[np.float64]:
+def mixture(layer: SoftmaxLayer, X: ArrayLike, priors: ArrayLike) -> Floats:
     """``sum_m pi_m softmax(W x_m + b)`` for components X (..., m, d) and priors (..., m):
     probabilities (..., C). ValueError if the shapes do not fit, or priors are no probabilities.
     """
     components, weights = np.asarray(X, dtype=float), np.asarray(priors, dtype=float)
-    if (
-        components.ndim < 2
-        or components.shape[:-1] != weights.shape
-        or components.shape[-1] != layer.dimension
-    ):
-        raise ValueError(
-            f"A mixture needs components (..., m, {layer.dimension}) and priors (..., m), "
-            f"not {components.shape} and {weights.shape}."
-        )
-    if not (
-        np.isfinite(weights).all() and (weights >= 0).all() and np.allclose(weights.sum(axis=-1), 1)
-    ):
+    fits = components.ndim > 1 and components.shape[:-1] == weights.shape
+    if not fits or components.shape[-1] != layer.dimension:
+        needed = f"components (..., m, {layer.dimension}) and priors (..., m)"
+        given = f"{components.shape} and {weights.shape}"
+        raise ValueError(f"A mixture needs {needed}, not {given}.")
+    finite = np.isfinite(weights).all() and (weights >= 0).all()
+    if not finite or not np.allclose(weights.sum(axis=-1), 1):
         raise ValueError("The priors of a mixture are not negative and sum to one.")
     return np.asarray((weights[..., None] * _softmax(layer.logits(components))).sum(axis=-2))
 
 
-def freed_pair() -> tuple[SoftmaxLayer, Order, NDArray[Any], NDArray[Any]]:
+def freed_pair() -> tuple[SoftmaxLayer, Order, Array, Array]:
     """A layer, an order that one softmax cannot obey, and components (2, d) with priors (2,) whose
     mixture obeys it.
 
@@ -71,14 +63,10 @@ def freed_pair() -> tuple[SoftmaxLayer, Order, NDArray[Any], NDArray[Any]]:
     of one diagonal above the other's. Two components, each at one end, do.
     """
     layer = SoftmaxLayer([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
-    return (
-        layer,
-        Order([[0, 1], [2, 3]]),
-        np.array([[4.0, 4.0], [-4.0, -4.0]]),
-        np.array([0.5, 0.5]),
-    )
+    ends = np.array([[4.0, 4.0], [-4.0, -4.0]])
+    return layer, Order([[0, 1], [2, 3]]), ends, np.array([0.5, 0.5])
 
 
-def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def _softmax(logits: Floats) -> Floats:
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))

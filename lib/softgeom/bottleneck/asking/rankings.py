@@ -45,11 +45,8 @@ def ask_order_among(
     layer: SoftmaxLayer, rankings: Iterable[Sequence[int | str]], *, features: FeatureSet = BOX
 ) -> Answers:
     """Whether the classes of each ranking can take that order among themselves."""
-    return ask(
-        layer,
-        [Order([[i] for i in _ranked(layer, ranking)]) for ranking in rankings],
-        features=features,
-    )
+    orders = [Order([[i] for i in _ranked(layer, ranking)]) for ranking in rankings]
+    return ask(layer, orders, features=features)
 
 
 def draw_rankings(

@@ -52,13 +52,11 @@ def never_first(index: SoftmaxLayer, *, n_jobs: int = 1) -> Scan:
 def ask_together(
     index: SoftmaxLayer, sets: Iterable[Iterable[int | str]], *, n_jobs: int = 1
 ) -> Answers:
-    """For each set of documents, whether some query ranks exactly these before all others, in any
-    order. ValueError if a set is empty, names a document twice, or one that the index does not
-    have.
+    """For each set of documents, whether some query ranks exactly these before all others.
+    ValueError if a set is empty, names a document twice, or one that the index does not have.
     """
-    orders = [
-        Order([chosen(index, documents, "documents of a set")], rest=True) for documents in sets
-    ]
+    named = (chosen(index, documents, "documents of a set") for documents in sets)
+    orders = [Order([documents], rest=True) for documents in named]
     return ask(_unbiased(index), orders, features=QUERIES, n_jobs=n_jobs)
 
 
@@ -68,10 +66,9 @@ def sides_that_meet(index: SoftmaxLayer, documents: Iterable[int | str]) -> Orde
     """
     few = chosen(index, documents, "documents")
     if len(few) != index.dimension + 2:
-        raise ValueError(
-            f"Radon's theorem in {index.dimension} dimensions is about {index.dimension + 2} "
-            f"documents, not {len(few)}."
-        )
+        d = index.dimension
+        about = f"Radon's theorem in {d} dimensions is about {d + 2} documents"
+        raise ValueError(f"{about}, not {len(few)}.")
     rows = index.W[few].astype(np.float64)
     rows /= max(float(np.abs(rows).max()), np.finfo(float).tiny)
     # sum l_i (w_i, 1) = 0
@@ -92,10 +89,8 @@ def largest_safe_set(dimension: int) -> int:
 def moment_index(documents: int, dimension: int) -> SoftmaxLayer:
     """Unit vectors of even dimension of which every set of d / 2 is returned by some query."""
     if dimension < 2 or dimension % 2:
-        raise ValueError(
-            "The trigonometric moment curve lives in an even number of dimensions, not "
-            f"{dimension}."
-        )
+        curve = "The trigonometric moment curve lives in an even number of dimensions"
+        raise ValueError(f"{curve}, not {dimension}.")
     t = 2 * np.pi * np.arange(documents) / documents
     waves = [wave(j * t) for j in range(1, dimension // 2 + 1) for wave in (np.cos, np.sin)]
     return SoftmaxLayer(np.column_stack(waves) * np.sqrt(2 / dimension))

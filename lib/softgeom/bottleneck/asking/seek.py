@@ -13,22 +13,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Floats, Ints, Singles
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.searching.polyak import polyak_ascent
 
 TEMPERATURE = 0.05  # of the smoothed minimum, relative to the spread of the differences
 GROUP_BYTES = 2**24  # rows of comparisons that climb together
-Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
+Pairs = tuple[Ints, Ints]
 
 
 @dataclass(frozen=True, eq=False)
 class Sought:
     """The best point that was found for one order."""
 
-    z: NDArray[np.float32]  # (D,)
+    z: Singles  # (D,)
     margin: float  # in float32
     steps: int
 
@@ -64,16 +64,13 @@ def seek(
 _NONE: Pairs = (np.zeros(0, np.intp), np.zeros(0, np.intp))
 
 
-def _lean(problem: Problem, order: Order) -> NDArray[np.float64]:
+def _lean(problem: Problem, order: Order) -> Floats:
     """The sum of unit steps from each block's lower neighbour's mean row to its own."""
     direction = np.zeros(problem.dimension)
-    blocks = [
-        problem.rows(np.array(block, dtype=np.intp), np.float64).mean(axis=0)
-        for block in order.blocks
-    ]
-    for upper, lower in zip(
-        blocks, [*blocks[1:], *([problem.mean] if order.rest else [])], strict=False
-    ):
+    members = (np.array(block, dtype=np.intp) for block in order.blocks)
+    blocks = [problem.rows(block, np.float64).mean(axis=0) for block in members]
+    below = [*blocks[1:], *([problem.mean] if order.rest else [])]
+    for upper, lower in zip(blocks, below, strict=False):
         way = upper - lower
         direction += way / max(float(np.linalg.norm(way)), 1e-30)
     return direction
@@ -84,9 +81,7 @@ def _joined(old: Pairs, new: Pairs, classes: int) -> Pairs:
     return codes // classes, codes % classes
 
 
-def _climb(
-    problem: Problem, Z: NDArray[np.float32], working: list[Pairs], steps: int
-) -> NDArray[np.float32]:
+def _climb(problem: Problem, Z: Singles, working: list[Pairs], steps: int) -> Singles:
     """Climb for n orders from Z (n, D), in groups whose rows fit the cache."""
     result = Z.copy()
     order = np.argsort([len(above) for above, _ in working], kind="stable")
@@ -96,16 +91,13 @@ def _climb(
         group = order[start : start + max(1, GROUP_BYTES // (4 * width * problem.dimension))]
         start += len(group)
         width = max(len(working[n][0]) for n in group)
-        # Shorter lists are padded with their first comparison: a repeated one changes no minimum.
-        above, below = (
-            np.stack(
-                [
-                    np.pad(working[n][side], (0, width - len(working[n][side])), mode="edge")
-                    for n in group
-                ]
-            )
-            for side in (0, 1)
-        )
+        # shorter lists are padded with their first comparison: a repeated one changes no minimum
+
+        def padded(side: int, group: Ints = group, width: int = width) -> Ints:
+            sides = [working[n][side] for n in group]
+            return np.stack([np.pad(s, (0, width - len(s)), mode="edge") for s in sides])
+
+        above, below = padded(0), padded(1)
         A = problem.rows(below) - problem.rows(above)
         c = (problem.b[below] - problem.b[above]).astype(np.float32)
         result[group], _ = polyak_ascent(np, A, c, Z[group], problem.project, steps, TEMPERATURE)

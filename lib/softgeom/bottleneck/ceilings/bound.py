@@ -39,8 +39,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from softgeom.arrays import Array, Floats, Ints
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.rounding import exponent, gamma, norm_up, underflow
 
@@ -53,15 +54,13 @@ TILE_BYTES = 2**24  # logits held at once
 SMALL_ENOUGH = 1e-6
 REMEMBERED = 8  # points whose spread of rows others may borrow
 
-Array64 = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class Target:
     """A distribution: weights (k,) > 0 on classes (k,), in units of their sum."""
 
-    classes: NDArray[np.intp]
-    weights: Array64
+    classes: Ints
+    weights: Floats
 
     @property
     def entropy(self) -> tuple[float, float]:
@@ -84,11 +83,9 @@ class Certifier:
         self.power = exponent(self.norm)
         self.most_bias = float(np.abs(self.b).max())
         # unnormalised softmaxes, and the least spread of the rows under each
-        self._spreads: list[tuple[Array64, float]] = []
+        self._spreads: list[tuple[Floats, float]] = []
 
-    def ceilings(
-        self, Z: NDArray[Any], classes: NDArray[np.intp], at: NDArray[np.intp]
-    ) -> tuple[Array64, Array64]:
+    def ceilings(self, Z: Array, classes: Ints, at: Ints) -> tuple[Floats, Floats]:
         """Upper bounds on the probabilities of ``classes`` (n,) at every x, and lower ones at their
         points: ``ceiling >= sup_x p_t(x) >= p_t(point) >= reached``, 1 and 0 where nothing is
         proven. Points Z (m, d) are in the coordinates of evidence (x, or u of a norm), ``at`` (n,)
@@ -103,9 +100,7 @@ class Certifier:
                 reached[n] = math.exp(log_p) * (1 - LIBRARY) if log_p > LEAST_EXPONENT else 0.0
         return ceiling, np.minimum(reached, ceiling)
 
-    def floors(
-        self, Z: NDArray[Any], targets: Sequence[Target], at: NDArray[np.intp]
-    ) -> tuple[Array64, Array64]:
+    def floors(self, Z: Array, targets: Sequence[Target], at: Ints) -> tuple[Floats, Floats]:
         """Lower bounds on the divergences of targets from every softmax, and upper ones at points:
         ``floor <= inf_x KL(p || softmax) <= KL at the point <= attained``, nats; floor >= 0.
         """
@@ -123,10 +118,8 @@ class Certifier:
         ValueError if they are not as a proof's captors.
         """
         index, weights = np.asarray(rivals, np.intp), np.asarray(weights, np.float64)
-        fits = (
-            index.ndim == 1 and index.shape == weights.shape and len(index) and (index != t).all()
-        )
-        if not fits or index.min() < 0 or index.max() >= self.layer.classes:
+        fits = index.ndim == 1 and index.shape == weights.shape and len(index)
+        if not fits or (index == t).any() or not 0 <= index.min() <= index.max() < len(self.b):
             raise ValueError(f"class {t}: captors are other classes, each with a weight")
         if not np.isfinite(weights).all() or not (weights > 0).all():
             raise ValueError(f"class {t}: weights of captors are positive numbers")
@@ -135,21 +128,17 @@ class Certifier:
         there = np.flatnonzero(u)
         few = u[there]
         own = np.log(few)
-        look = _Look(
-            y=np.zeros(0),
-            u=u,
-            top=0.0,
-            total=float(few.sum()),
-            mean=few @ self.W[there],
-            entropy=float(-(few @ own)),
-            bias=float(few @ self.b[there]),
-            size=float(few @ np.abs(own)),
-            error=0.0,
-            inside=False,
-        )
+        sums: Any = {
+            "total": float(few.sum()),
+            "mean": few @ self.W[there],
+            "entropy": float(-(few @ own)),
+            "bias": float(few @ self.b[there]),
+            "size": float(few @ np.abs(own)),
+        }
+        look = _Look(y=np.zeros(0), u=u, top=0.0, error=0.0, inside=False, **sums)
         return odds_to_ceiling(self._odds(look, t))
 
-    def _looks(self, Z: NDArray[Any], at: NDArray[np.intp]) -> Any:
+    def _looks(self, Z: Array, at: Ints) -> Any:
         """Each point that is used, with the positions of those that use it."""
         order = np.argsort(at, kind="stable")
         used, first = np.unique(at[order], return_index=True)
@@ -158,18 +147,15 @@ class Certifier:
         with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
             for start in range(0, len(used), size):
                 part = slice(start, start + size)
-                yield from zip(
-                    self._look(np.asarray(Z[used[part]], float)), groups[part], strict=True
-                )
+                looks = self._look(np.asarray(Z[used[part]], float))
+                yield from zip(looks, groups[part], strict=True)
 
-    def _look(self, Z: Array64) -> list[_Look]:
+    def _look(self, Z: Floats) -> list[_Look]:
         d = self.layer.dimension
         x, moved = self.features.features_at(Z)
         Y = x @ self.W.T + self.b
         top = Y.max(axis=1, keepdims=True)
-        A = (
-            Y - top
-        )  # the arguments of exp as they are: their rounding makes other weights, no error
+        A = Y - top  # the arguments of exp as they are: rounded, they make other weights
         U = np.where(A < LEAST_EXPONENT, 0.0, np.exp(A))
         error = gamma(d + 6) * (self.norm * norm_up(x) + self.most_bias) + self.norm * moved
         entropy = np.einsum("nc,nc->n", U, -A)
@@ -296,11 +282,11 @@ class Certifier:
 class _Look:
     """Unnormalised weights of all classes, and the sums over them that bounds need."""
 
-    y: Array64  # (C,) logits of the point
-    u: Array64  # (C,)
+    y: Floats  # (C,) logits of the point
+    u: Floats  # (C,)
     top: float
     total: float
-    mean: Array64  # sum u_i w_i
+    mean: Floats  # sum u_i w_i
     entropy: float  # sum u_i (-log u_i)
     bias: float  # sum u_i b_i
     size: float  # sum u_i |log u_i|
@@ -315,7 +301,7 @@ def odds_to_ceiling(A: float) -> float:
     return min(1.0, 1 / (1 + math.exp(min(A, 700.0)) * (1 - LIBRARY)) * (1 + LIBRARY))
 
 
-def least_eigenvalue(M: Array64, trace: float) -> float:
+def least_eigenvalue(M: Floats, trace: float) -> float:
     """A lower bound on the least eigenvalue of a symmetric M; -inf where none above zero is found.
 
     When Cholesky's factorisation of ``M - a I`` runs to its end in floating point,

@@ -27,8 +27,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from softgeom.arrays import Array, Floats, Ints, Singles
 from softgeom.bottleneck.ceilings import ceilings_file
 from softgeom.bottleneck.ceilings.bound import Certifier, Target
 from softgeom.bottleneck.ceilings.descent import Descent, Program, descend, make_program
@@ -47,7 +48,6 @@ BLOCK = 2048  # classes of a block, the unit of parallel work and of checkpoints
 # relative: what another processor's rounding may change in a bound
 MACHINES = 1e-9
 
-Array64 = NDArray[np.float64]
 Target_ = dict[int, float] | Sequence[int]
 
 
@@ -61,22 +61,20 @@ class Ceilings:
 
     layer: SoftmaxLayer
     features: FeatureSet
-    classes: NDArray[np.intp]
-    points: NDArray[Any]
-    at: NDArray[np.intp]
-    ceiling: Array64
-    reached: Array64
-    looks: NDArray[np.intp] = field(repr=False)
+    classes: Ints
+    points: Array
+    at: Ints
+    ceiling: Floats
+    reached: Floats
+    looks: Ints = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.classes)
 
     def __repr__(self) -> str:
         low = int((self.ceiling < 0.5).sum())
-        return (
-            f"Ceilings({len(self):,} of {self.layer.classes:,} classes, "
-            f"{self.features.describe()}: {low:,} below one half)"
-        )
+        asked = f"{len(self):,} of {self.layer.classes:,} classes, {self.features.describe()}"
+        return f"Ceilings({asked}: {low:,} below one half)"
 
     @property
     def table(self) -> pd.DataFrame:
@@ -86,9 +84,7 @@ class Ceilings:
         return pd.DataFrame({**columns, "ceiling": self.ceiling, "reached": self.reached})
 
     def counts(self, at: float) -> dict[str, int]:
-        """How many classes certainly reach a probability ``at`` > 0, certainly never do, or are in
-        doubt.
-        """
+        """How many classes certainly reach a probability, certainly never do, or are in doubt."""
         if not 0 < at <= 1:
             raise ValueError(f"A probability to reach lies above 0 and is at most 1, not {at}.")
         reach, never = int((self.reached >= at).sum()), int((self.ceiling < at).sum())
@@ -100,16 +96,13 @@ class Ceilings:
         """
         certifier = Certifier(self.layer, self.features)
         ceiling, reached = certifier.ceilings(self.points, self.classes, self.at)
-        for name, ours, claimed in (
-            ("ceiling", ceiling, self.ceiling),
-            ("probability", -reached, -self.reached),
-        ):
+        bounds = {"ceiling": (ceiling, self.ceiling), "probability": (-reached, -self.reached)}
+        for name, (ours, claimed) in bounds.items():
             if (wrong := np.flatnonzero(~(ours <= claimed))).size:
-                t = int(self.classes[wrong[0]])
-                raise ValueError(
-                    f"Class {t} ({self.layer.token(t)}): its point does not prove the {name} "
-                    f"{abs(claimed[wrong[0]])!r}, only {abs(ours[wrong[0]])!r}."
-                )
+                n, t = wrong[0], int(self.classes[wrong[0]])
+                proof = f"{abs(claimed[n])!r}, only {abs(ours[n])!r}"
+                which = f"Class {t} ({self.layer.token(t)})"
+                raise ValueError(f"{which}: its point does not prove the {name} {proof}.")
         return True
 
     def save(self, path: str | Path) -> None:
@@ -167,15 +160,9 @@ def ceilings(
     seeds = ceiling_block(task, first)
     task = _Task(layer, features, gap, folder, seeds[0].astype(np.float32))
     blocks = [(chosen[n : n + BLOCK],) for n in range(0, len(chosen), BLOCK)]
-    parts = run_blocks(
-        ceiling_block,
-        blocks,
-        n_jobs=n_jobs,
-        backend=backend,
-        address=address,
-        shared=task,
-        description="bounding probabilities" if progress else None,
-    )
+    how: Any = {"n_jobs": n_jobs, "backend": backend, "address": address, "shared": task}
+    title = "bounding probabilities" if progress else None
+    parts = run_blocks(ceiling_block, blocks, **how, description=title)
     offsets = np.cumsum([0, *(len(part[0]) for part in parts)])
     points = np.concatenate([part[0] for part in parts])
     at = np.concatenate([part[1] + o for part, o in zip(parts, offsets[:-1], strict=True)])
@@ -196,8 +183,7 @@ def floor(
 
     Targets are dicts class -> probability that sum to one, or sequences of classes, all equally
     likely; ``gap`` is the aim, in nats, for the distance of what is proven from what is attained,
-    ``steps`` the most of the descent. ValueError if a target is empty, names a class twice or one
-    that does not exist, or has probabilities that are not positive or do not sum to one.
+    ``steps`` the most of the descent.
 
     Returns
     -------
@@ -206,11 +192,8 @@ def floor(
         of_radius: where it is attained, as a share of the radius of a ball or a norm's ellipsoid
         (NaN without one): a normalisation puts its features at 1, where the floor holds too.
 
-    Raises
-    ------
-    ValueError
-        If a target is empty, names a class twice or one that does not exist, or has probabilities
-        that are not positive or do not sum to one.
+    ValueError if a target is empty, names a class twice or one that does not exist, or has
+    probabilities that are not positive or do not sum to one.
     """
     asked = [_target(layer, n, target) for n, target in enumerate(targets)]
     if not asked:
@@ -222,28 +205,16 @@ def floor(
     entropies = np.array([t.entropy[0] for t in asked])
     start = np.zeros((len(asked), layer.dimension), np.float32)
     # a KL divergence within the gap of zero is done, whatever its bound
-    found = descend(
-        program,
-        means.astype(np.float32),
-        shifts,
-        start,
-        gap=gap,
-        least=entropies + gap,
-        steps=steps,
-    )
+    least: Any = {"gap": gap, "least": entropies + gap, "steps": steps}
+    found = descend(program, means.astype(np.float32), shifts, start, **least)
     points = found.Z.astype(np.float64)
     certifier = Certifier(layer, features)
     proven, attained = certifier.floors(points, asked, np.arange(len(asked)))
     radius = program.region.radius
-    return pd.DataFrame(
-        {
-            "alternatives": [len(t.classes) for t in asked],
-            "entropy": entropies,
-            "floor": proven,
-            "attained": attained,
-            "of_radius": np.linalg.norm(points, axis=1) / radius if np.isfinite(radius) else np.nan,
-        }
-    )[FLOORS]
+    share = np.linalg.norm(points, axis=1) / radius if np.isfinite(radius) else np.nan
+    alternatives = [len(t.classes) for t in asked]
+    found_of = (alternatives, entropies, proven, attained, share)
+    return pd.DataFrame(dict(zip(FLOORS, found_of, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,13 +223,13 @@ class _Task:
     features: FeatureSet
     gap: float
     checkpoint: Path | None
-    seeds: NDArray[np.float32]
+    seeds: Singles
 
 
-Part = tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp], Array64, Array64]
+Part = tuple[Array, Ints, Ints, Floats, Floats]
 
 
-def ceiling_block(task: _Task, classes: NDArray[np.intp]) -> Part:
+def ceiling_block(task: _Task, classes: Ints) -> Part:
     """Points (m, d) of a block, which is whose (n,), looks (n,), ceilings (n,), reached (n,)."""
     kept = None if task.checkpoint is None else _block_path(task, classes)
     found = None if kept is None else _read_block(kept, len(classes), task.layer.dimension)
@@ -275,9 +246,7 @@ def ceiling_block(task: _Task, classes: NDArray[np.intp]) -> Part:
     return points, at, looks, ceiling, reached * (1 - MACHINES)
 
 
-def _search(
-    task: _Task, classes: NDArray[np.intp]
-) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
+def _search(task: _Task, classes: Ints) -> tuple[Array, Ints, Ints]:
     program = make_program(task.layer, task.features)
     pool = _Pool(program, classes, task.gap)
     if not isinstance(task.features, Unbounded):
@@ -288,14 +257,9 @@ def _search(
     looks = np.zeros(len(classes), np.intp)
     while len(open_ := pool.open()):
         batch = open_[:TOGETHER]
-        found = descend(
-            program,
-            program.W[classes[batch]],
-            program.b[classes[batch]].astype(np.float64),
-            pool.starts(batch),
-            gap=task.gap / 2,
-            least=task.gap / 2,
-        )
+        W, b = program.W[classes[batch]], program.b[classes[batch]].astype(np.float64)
+        goal: Any = {"gap": task.gap / 2, "least": task.gap / 2}
+        found = descend(program, W, b, pool.starts(batch), **goal)
         looks[batch] = found.looks
         pool.close(batch, found)
     points, at = pool.points()
@@ -307,22 +271,22 @@ def _search(
 class _Pool:
     """Points found so far, and for each class the one at which its loss is least."""
 
-    def __init__(self, program: Program, classes: NDArray[np.intp], gap: float) -> None:
+    def __init__(self, program: Program, classes: Ints, gap: float) -> None:
         self.program, self.classes, self.gap = program, classes, gap
         self.Z = np.zeros((0, program.W.shape[1]), np.float32)
         self.best = np.zeros(len(classes), np.intp)
         self.loss = np.full(len(classes), np.inf)
         self.done = np.zeros(len(classes), bool)
 
-    def open(self) -> NDArray[np.intp]:
+    def open(self) -> Ints:
         """Positions of the classes that no point serves yet."""
         return np.flatnonzero(~self.done)
 
-    def starts(self, batch: NDArray[np.intp]) -> NDArray[np.float32]:
+    def starts(self, batch: Ints) -> Singles:
         """The best known points (n, d) of some classes."""
         return self.Z[self.best[batch]]
 
-    def add(self, Z: NDArray[np.float32]) -> None:
+    def add(self, Z: Singles) -> None:
         """Try points (m, d) on all open classes."""
         if not len(Z):
             return
@@ -341,7 +305,7 @@ class _Pool:
         gaps = self.program.judged.gap(Z[which[better]], G)
         self.done[n] = (gaps <= self.gap) | (least[better] <= self.gap / 2)
 
-    def try_own(self, Z: NDArray[np.float32]) -> None:
+    def try_own(self, Z: Singles) -> None:
         """Try a point (n, d) for each class, on that class alone."""
         W, b = self.program.W[self.classes], self.program.b[self.classes].astype(np.float64)
         self.Z = self.program.region.project(Z.astype(np.float32))
@@ -349,29 +313,28 @@ class _Pool:
         self.loss, _ = self.program.losses(self.Z, W, b)
         self.done = self.loss <= self.gap / 2
 
-    def close(self, batch: NDArray[np.intp], found: Descent) -> None:
+    def close(self, batch: Ints, found: Descent) -> None:
         """Take the ends of descents: of the classes that they were for, and for others."""
         first = len(self.Z)
         self.done[batch] = True
         self.best[batch], self.loss[batch] = first + np.arange(len(batch)), found.loss
         self.add(found.Z)
 
-    def points(self) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    def points(self) -> tuple[Singles, Ints]:
         """The points that some class uses, and which is whose."""
         used, at = np.unique(self.best, return_inverse=True)
         return self.Z[used], at.astype(np.intp)
 
 
-def _chosen(layer: SoftmaxLayer, classes: ArrayLike | None) -> NDArray[np.intp]:
+def _chosen(layer: SoftmaxLayer, classes: ArrayLike | None) -> Ints:
     if classes is None:
         return np.arange(layer.classes)
     given = np.atleast_1d(np.asarray(classes))
     if given.dtype.kind not in "iu" or given.ndim != 1 or not given.size:
         raise ValueError("classes is a list of class numbers, at least one.")
     if given.min() < 0 or given.max() >= layer.classes:
-        raise ValueError(
-            f"classes lie between 0 and {layer.classes - 1}, not {given.min()} to {given.max()}."
-        )
+        span = f"{given.min()} to {given.max()}"
+        raise ValueError(f"classes lie between 0 and {layer.classes - 1}, not {span}.")
     chosen, count = np.unique(given, return_counts=True)
     if (count > 1).any():
         raise ValueError(f"class {chosen[count > 1][0]} is given twice.")
@@ -397,7 +360,7 @@ def _target(layer: SoftmaxLayer, n: int, given: Target_) -> Target:
     return Target(index.astype(np.intp), weights)
 
 
-def _block_path(task: _Task, classes: NDArray[np.intp]) -> Path:
+def _block_path(task: _Task, classes: Ints) -> Path:
     digest = hashlib.sha256(json.dumps([task.features.to_json(), task.gap]).encode())
     for array in (task.layer.W, task.layer.bias, task.seeds, classes):
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -405,9 +368,7 @@ def _block_path(task: _Task, classes: NDArray[np.intp]) -> Path:
     return task.checkpoint / f"ceilings-{digest.hexdigest()[:32]}.npz"
 
 
-def _read_block(
-    path: Path, n: int, d: int
-) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp]] | None:
+def _read_block(path: Path, n: int, d: int) -> tuple[Array, Ints, Ints] | None:
     """The points of a finished block; None where there are none that fit."""
     try:
         with np.load(path, allow_pickle=False) as file:

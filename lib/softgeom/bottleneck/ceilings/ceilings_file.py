@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Array
 from softgeom.bottleneck.certifying.evidence_file import DAMAGE, FORMAT, identity, read_member
 from softgeom.features.feature_set import FeatureSet
 from softgeom.layer import SoftmaxLayer
@@ -34,7 +34,7 @@ KEYS = {"format", "holds", "layer", "features"}
 
 
 def save(
-    path: str | Path, layer: SoftmaxLayer, features: FeatureSet, arrays: dict[str, NDArray[Any]]
+    path: str | Path, layer: SoftmaxLayer, features: FeatureSet, arrays: dict[str, Array]
 ) -> None:
     """Write the arrays of the table above, all or nothing."""
     head = {"format": FORMAT, "holds": "ceilings", "layer": identity(layer)}
@@ -44,7 +44,7 @@ def save(
         np.savez(file, allow_pickle=False, head=np.array(text), **typed)
 
 
-def load(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, dict[str, NDArray[Any]]]:
+def load(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, dict[str, Array]]:
     """The feature set and the arrays of a file, unproven. ValueError if it is missing, damaged, not
     canonical, of another kind, or about another layer.
     """
@@ -74,7 +74,7 @@ def load(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, dict[str, N
     return features, arrays
 
 
-def _check_arrays(arrays: dict[str, NDArray[Any]], layer: SoftmaxLayer) -> None:
+def _check_arrays(arrays: dict[str, Array], layer: SoftmaxLayer) -> None:
     classes, points, at, ceilings, reached = (arrays[name] for name in ARRAYS)
     for name, dtype in ARRAYS.items():
         _require(arrays[name].dtype.str == dtype, f"{name} is {arrays[name].dtype}, not {dtype}")

@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Floats, Ints, Singles
 from softgeom.layer import FeatureSet, SoftmaxLayer, Unbounded
 
 MEMORY = 10  # pairs of steps and changes of the gradient that stand for the Hessian
@@ -31,26 +31,23 @@ LOSS_ROUNDING = 1e-6
 INNER = 1 - 1e-6  # of the radius: room for rounding, so that projected points lie inside
 ON_SPHERE = 1 - 2e-6  # a point beyond this share of the radius lies on the sphere
 
-Array32 = NDArray[np.float32]
-Array64 = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class Region:
     """Where z may lie: a box, whose bounds may be infinite, or the ball of a radius."""
 
-    low: Array32
-    high: Array32
+    low: Singles
+    high: Singles
     radius: float = np.inf
 
-    def project(self, Z: Array32) -> Array32:
+    def project(self, Z: Singles) -> Singles:
         """The nearest points of the region to Z (n, d)."""
         if np.isinf(self.radius):
             return np.minimum(np.maximum(Z, self.low), self.high)
         size = np.linalg.norm(Z, axis=1, keepdims=True)
         return Z * np.minimum(1, INNER * self.radius / np.maximum(size, 1e-30)).astype(np.float32)
 
-    def free(self, Z: Array32, G: Array32, D: Array32) -> Array32:
+    def free(self, Z: Singles, G: Singles, D: Singles) -> Singles:
         """Directions D (n, d) less what leads out of the region where G (n, d) pushes outwards."""
         if np.isinf(self.radius):
             held = ((self.low >= Z) & (G > 0)) | ((self.high <= Z) & (G < 0))
@@ -61,7 +58,7 @@ class Region:
         held = on_sphere & ~inwards
         return D - np.where(held, along, 0).astype(np.float32)[:, None] * Z
 
-    def gap(self, Z: Array32, G: Array32) -> Array64:
+    def gap(self, Z: Singles, G: Singles) -> Floats:
         """``s_X(v) - v.z`` for ``v = -G`` (n, d) at Z (n, d), without rounding bounds."""
         V, Z = -G.astype(np.float64), Z.astype(np.float64)
         if np.isinf(self.radius):
@@ -79,12 +76,12 @@ class Program:
     judged as if they were at most so large.
     """
 
-    W: Array32  # (C, d), effective rows
-    b: Array32  # (C,)
+    W: Singles  # (C, d), effective rows
+    b: Singles  # (C,)
     region: Region
     judged: Region
 
-    def losses(self, Z: Array32, means: Array32, shifts: Array64) -> tuple[Array64, Array32]:
+    def losses(self, Z: Singles, means: Singles, shifts: Floats) -> tuple[Floats, Singles]:
         """``LSE(W z + b) - p.(W z + b)`` (n,) and its gradients (n, d).
 
         ``means`` (n, d) and ``shifts`` (n,) are the targets' ``W^T p`` and ``b.p``.
@@ -133,20 +130,20 @@ def make_program(layer: SoftmaxLayer, features: FeatureSet, trust: float = 1e3) 
 class Descent:
     """Where n targets ended: points, losses without ``H(p)``, duality gaps, looks taken."""
 
-    Z: Array32  # (n, d)
-    loss: Array64  # (n,)
-    gap: Array64  # (n,)
-    looks: NDArray[np.intp]  # (n,)
+    Z: Singles  # (n, d)
+    loss: Floats  # (n,)
+    gap: Floats  # (n,)
+    looks: Ints  # (n,)
 
 
 def descend(
     program: Program,
-    means: Array32,
-    shifts: Array64,
-    start: Array32,
+    means: Singles,
+    shifts: Floats,
+    start: Singles,
     *,
     gap: float = 0.02,
-    least: float | Array64 = 0.0,
+    least: float | Floats = 0.0,
     steps: int = 200,
 ) -> Descent:
     """Lower the losses of n targets from ``start`` (n, d), which is projected. ``means`` (n, d) are
@@ -167,7 +164,7 @@ def descend(
 class _Run:
     """The state of n descents; ``open`` (m,) are those that go on."""
 
-    def __init__(self, program: Program, means: Array32, shifts: Array64, Z: Array32) -> None:
+    def __init__(self, program: Program, means: Singles, shifts: Floats, Z: Singles) -> None:
         self.program, self.means, self.shifts, self.Z = program, means, shifts, Z
         n, d = Z.shape
         self.loss, self.G = program.losses(Z, means, shifts)
@@ -178,7 +175,7 @@ class _Run:
         self.inverse = np.zeros((MEMORY, n))  # 1 / (step . change); 0 where it is not positive
         self.scale = np.full(n, np.nan)
 
-    def close(self, gap: float, least: Array64) -> None:
+    def close(self, gap: float, least: Floats) -> None:
         rows = self.open
         left = self.program.judged.gap(self.Z[rows], self.G[rows])
         self.open = rows[(left > gap) & (self.loss[rows] > least[rows])]
@@ -194,19 +191,15 @@ class _Run:
         left, length = np.arange(len(rows)), np.ones(len(rows), np.float32)
         for _ in range(BACKTRACKS):
             there = self.program.region.project(Z[left] + length[left, None] * D[left])
-            value, slope = self.program.losses(
-                there, self.means[rows[left]], self.shifts[rows[left]]
-            )
+            of = self.means[rows[left]], self.shifts[rows[left]]
+            value, slope = self.program.losses(there, *of)
             self.looks[rows[left]] += 1
             fall = np.einsum("nd,nd->n", G[left], there - Z[left])
             slack = LOSS_ROUNDING * np.abs(loss[left])
             enough = value <= loss[left] + SUFFICIENT_DECREASE * fall + slack
             moved = left[enough]
-            new_Z[moved], new_loss[moved], new_G[moved] = (
-                there[enough],
-                value[enough],
-                slope[enough],
-            )
+            new_Z[moved], new_loss[moved] = there[enough], value[enough]
+            new_G[moved] = slope[enough]
             left = left[~enough]
             if not len(left):
                 break
@@ -215,7 +208,7 @@ class _Run:
         self.Z[rows], self.loss[rows], self.G[rows] = new_Z, new_loss, new_G
         self.open = np.delete(rows, left)  # what no step lowers is as low as float32 can tell
 
-    def _times_inverse_hessian(self, rows: NDArray[np.intp], G: Array32, count: int) -> Array32:
+    def _times_inverse_hessian(self, rows: Ints, G: Singles, count: int) -> Singles:
         """The two loops of L-BFGS for G (m, d)."""
         D, alphas = G.copy(), []
         kept = [n % MEMORY for n in range(count - 1, max(-1, count - 1 - MEMORY), -1)]
@@ -230,7 +223,7 @@ class _Run:
             D += (alpha - beta)[:, None].astype(np.float32) * self.steps[k, rows]
         return D
 
-    def _remember(self, rows: NDArray[np.intp], s: Array32, y: Array32, count: int) -> None:
+    def _remember(self, rows: Ints, s: Singles, y: Singles, count: int) -> None:
         k = count % MEMORY
         sy, yy = (np.einsum("nd,nd->n", a, y, dtype=np.float64) for a in (s, y))
         convex = sy > 1e-10 * np.sqrt(yy) * _length(s)
@@ -240,5 +233,5 @@ class _Run:
         self.scale[rows] = np.where(convex, scale, self.scale[rows])
 
 
-def _length(V: Array32) -> Array64:
+def _length(V: Singles) -> Floats:
     return np.maximum(np.linalg.norm(V.astype(np.float64), axis=1), 1e-30)

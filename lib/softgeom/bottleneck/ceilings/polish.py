@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from softgeom.arrays import Floats, Ints, Singles
 from softgeom.layer import SoftmaxLayer
 
 STEPS = 12  # at most, of each class
@@ -20,15 +20,8 @@ SLOW = 0.3  # a step with a borrowed matrix that leaves more than this share is 
 LEAST_LOSS = 0.05  # classes below have a ceiling that needs no proof
 HALVINGS = 10
 
-Array64 = NDArray[np.float64]
 
-
-def polish(
-    layer: SoftmaxLayer,
-    classes: NDArray[np.intp],
-    points: NDArray[np.float32],
-    at: NDArray[np.intp],
-) -> tuple[Array64, NDArray[np.intp]]:
+def polish(layer: SoftmaxLayer, classes: Ints, points: Singles, at: Ints) -> tuple[Floats, Ints]:
     """Points in float64, one for each class that has none whose softmax has its row as the mean."""
     W, b = layer.W.astype(np.float64, copy=False), layer.bias.astype(np.float64)
     size = float(np.abs(W).max())
@@ -43,9 +36,9 @@ def polish(
         for _ in range(STEPS):
             if np.abs(r).max() <= NEAR * size:
                 break
-            moved = (
-                None if factor is None else _moved(W, b, t, x, scipy.linalg.cho_solve(factor, r))
-            )
+            moved = None
+            if factor is not None:
+                moved = _moved(W, b, t, x, scipy.linalg.cho_solve(factor, r))
             if moved is None or np.abs(moved[2]).max() > SLOW * np.abs(r).max():
                 factor = _factor(W, q)
                 if factor is None:
@@ -62,7 +55,7 @@ def polish(
     return stacked[used], again.astype(np.intp)
 
 
-def _state(W: Array64, b: Array64, t: int, x: Array64) -> tuple[float, Array64, Array64]:
+def _state(W: Floats, b: Floats, t: int, x: Floats) -> tuple[float, Floats, Floats]:
     y = W @ x + b
     top = y.max()
     u = np.exp(y - top)
@@ -72,8 +65,8 @@ def _state(W: Array64, b: Array64, t: int, x: Array64) -> tuple[float, Array64, 
 
 
 def _moved(
-    W: Array64, b: Array64, t: int, x: Array64, step: Array64, loss: float | None = None
-) -> tuple[Array64, float, Array64, Array64] | None:
+    W: Floats, b: Floats, t: int, x: Floats, step: Floats, loss: float | None = None
+) -> tuple[Floats, float, Floats, Floats] | None:
     """The point after a step, halved until the loss does not rise; None where it always does."""
     length = 1.0
     for _ in range(1 if loss is None else HALVINGS):
@@ -87,7 +80,7 @@ def _moved(
     return None
 
 
-def _factor(W: Array64, q: Array64) -> tuple[Array64, bool] | None:
+def _factor(W: Floats, q: Floats) -> tuple[Floats, bool] | None:
     """Cholesky's factor of the covariance of the rows under q; None where it is singular."""
     heavy = q > 1e-14 * q.max()
     A = (W[heavy] - q @ W) * np.sqrt(q[heavy])[:, None]

@@ -44,15 +44,13 @@ def exact_layer(W: Any, b: Any = None) -> tuple[list[Point], Point]:
         raise ValueError(f"W must be a matrix of classes x features, not of shape {weights.shape}.")
     bias = np.zeros(len(weights), dtype=int) if b is None else np.array(b, dtype=object)
     if bias.shape != weights.shape[:1]:
-        raise ValueError(
-            f"b must have one entry for each of the {len(weights)} classes, not shape {bias.shape}."
-        )
+        asked = f"one entry for each of the {len(weights)} classes"
+        raise ValueError(f"b must have {asked}, not shape {bias.shape}.")
     try:
         return [tuple(map(_fraction, row)) for row in weights], tuple(map(_fraction, bias))
     except (OverflowError, ValueError):
-        raise ValueError(
-            "W and b must be finite numbers: there is a NaN or an infinity among them."
-        ) from None
+        what = "there is a NaN or an infinity among them"
+        raise ValueError(f"W and b must be finite numbers: {what}.") from None
 
 
 def braid_arrangement(W: Any, b: Any = None) -> list[Hyperplane] | None:
@@ -65,9 +63,8 @@ def braid_arrangement(W: Any, b: Any = None) -> list[Hyperplane] | None:
     planes: dict[Hyperplane, None] = {}
     for j in range(len(rows)):
         for i in range(j):
-            difference = [
-                p - q for p, q in zip((*rows[i], bias[i]), (*rows[j], bias[j]), strict=True)
-            ]
+            sides = zip((*rows[i], bias[i]), (*rows[j], bias[j]), strict=True)
+            difference = [p - q for p, q in sides]
             if any(difference[:-1]):
                 planes[_primitive(difference)] = None
             elif difference[-1] == 0:
@@ -88,9 +85,8 @@ def count_arrangement_regions(hyperplanes: Sequence[Hyperplane]) -> int:
     >>> count_arrangement_regions([(1, 0, 0), (0, 1, 0), (1, 1, 0)])
     6
     """
-    return 1 + sum(
-        count_arrangement_regions(_restrict(hyperplanes[:k], h)) for k, h in enumerate(hyperplanes)
-    )
+    inside = (_restrict(hyperplanes[:k], h) for k, h in enumerate(hyperplanes))
+    return 1 + sum(map(count_arrangement_regions, inside))
 
 
 def visit_regions(hyperplanes: Sequence[Hyperplane], dimension: int) -> list[Point]:
@@ -104,10 +100,8 @@ def visit_regions(hyperplanes: Sequence[Hyperplane], dimension: int) -> list[Poi
         # what H does not meet stays in one piece
         points = [p for p in points if _signs(earlier, p) not in cut]
         for q in on_h:
-            step = _safe_step(earlier, q, h)
-            points += [
-                tuple(x + side * step * n for x, n in zip(q, h, strict=False)) for side in (1, -1)
-            ]
+            for step in (_safe_step(earlier, q, h), -_safe_step(earlier, q, h)):
+                points.append(tuple(x + step * n for x, n in zip(q, h, strict=False)))
     return points
 
 
@@ -135,9 +129,8 @@ def _restrict(hyperplanes: Iterable[Hyperplane], h: Hyperplane) -> list[Hyperpla
     p = _pivot(h)
     inside: dict[Hyperplane, None] = {}
     for g in hyperplanes:
-        combined = [
-            h[p] * x - g[p] * y for i, (x, y) in enumerate(zip(g, h, strict=True)) if i != p
-        ]
+        pairs = (pair for i, pair in enumerate(zip(g, h, strict=True)) if i != p)
+        combined = [h[p] * x - g[p] * y for x, y in pairs]
         if any(combined[:-1]):
             inside[_primitive(combined)] = None
     return list(inside)

@@ -23,23 +23,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, xlogy
 
-__all__ = [
-    "LowRankFit",
-    "descend_by_bounds",
-    "fit_low_rank",
-    "log_probabilities",
-    "sufficient_dimension",
-]
+from softgeom.arrays import Floats
 
-Matrix = NDArray[np.float64]
+__all__ = [
+    "LowRankFit", "descend_by_bounds", "fit_low_rank", "log_probabilities", "sufficient_dimension",
+]  # fmt: skip
+
+Matrix = Floats
 
 ROW_SUM_TOLERANCE = 1e-9  # rounding of a row of probabilities, with room to spare
-# A layer's scale grows without end where a target probability is zero, so the search would stop at
-# an arbitrary point.
+# where a target probability is zero a layer's scale grows without end: the search would not stop
 SMALLEST_PROBABILITY = 1e-12
 
 
@@ -89,17 +85,14 @@ def fit_low_rank(
     """
     table = _check_table(P)
     if dimension < 0 or starts < 1:
-        raise ValueError(
-            f"need dimension >= 0 and starts >= 1, not dimension={dimension} and starts={starts}."
-        )
+        given = f"dimension={dimension} and starts={starts}"
+        raise ValueError(f"need dimension >= 0 and starts >= 1, not {given}.")
     solved = dimension == 0 or dimension >= sufficient_dimension(table, bias)
     fits = []
     for start in range(1 if solved else starts):
-        initial = (
-            _spectral_start(table, dimension, bias)
-            if start == 0
-            else _random_start(table, dimension, rng)
-        )
+        initial = _random_start(table, dimension, rng)
+        if start == 0:
+            initial = _spectral_start(table, dimension, bias)
         packed = np.concatenate([part.ravel() for part in initial])
         found = minimize(
             _objective,
@@ -140,10 +133,8 @@ def _check_table(P: Any) -> Matrix:
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(f"P must be a table of contexts x classes, not of shape {table.shape}.")
     if not np.all(table >= SMALLEST_PROBABILITY):
-        raise ValueError(
-            "P must hold positive probabilities: a zero is matched only by weights that grow "
-            "without end."
-        )
+        why = "a zero is matched only by weights that grow without end"
+        raise ValueError(f"P must hold positive probabilities: {why}.")
     if np.abs(table.sum(axis=1) - 1).max() > ROW_SUM_TOLERANCE:
         raise ValueError("each row of P must sum to one.")
     return table
@@ -170,12 +161,8 @@ def _unpack(
 def _as_fit(packed: Matrix, P: Matrix, dimension: int, bias: bool) -> LowRankFit:
     value, gradient = _objective(packed, P, dimension, bias)
     entropy = -float(xlogy(P, P).sum()) / len(P)
-    return LowRankFit(
-        *_unpack(packed, P.shape, dimension),
-        value,
-        value - entropy,
-        float(np.abs(gradient).max(initial=0)),
-    )
+    largest, fitted = float(np.abs(gradient).max(initial=0)), _unpack(packed, P.shape, dimension)
+    return LowRankFit(*fitted, value, value - entropy, largest)
 
 
 def _centred_logarithms(P: Matrix, bias: bool) -> Matrix:
@@ -190,10 +177,8 @@ def _spectral_start(P: Matrix, dimension: int, bias: bool) -> tuple[Matrix, Matr
     U, values, Vt = np.linalg.svd(L, full_matrices=False)
     kept = min(dimension, len(values))
     X, W = np.zeros((len(P), dimension)), np.zeros((P.shape[1], dimension))
-    X[:, :kept], W[:, :kept] = (
-        U[:, :kept] * np.sqrt(values[:kept]),
-        Vt[:kept].T * np.sqrt(values[:kept]),
-    )
+    root = np.sqrt(values[:kept])
+    X[:, :kept], W[:, :kept] = U[:, :kept] * root, Vt[:kept].T * root
     column_means = _centred_logarithms(P, False).mean(axis=0)
     return X, W, column_means if bias else np.zeros(P.shape[1])
 

@@ -38,18 +38,12 @@ from softgeom.bottleneck.counting.arrangement import (
 )
 
 __all__ = [
-    "RankingVerdict",
-    "decide_ranking",
-    "effective_shape",
-    "feasible_rankings",
-    "rank_classes",
-]
+    "RankingVerdict", "decide_ranking", "effective_shape", "feasible_rankings", "rank_classes",
+]  # fmt: skip
 
 Ranking = tuple[int, ...]
 
-# Weights of the linear programme below this share of their sum are taken for zeros; the exact check
-# that follows judges the guess.
-SUPPORT = 1e-9
+SUPPORT = 1e-9  # share of their sum below which weights are taken for zeros, to be checked exactly
 
 
 @dataclass(frozen=True)
@@ -68,9 +62,8 @@ class RankingVerdict:
         """Whether the evidence proves the verdict, in exact arithmetic without a solver."""
         normals, offsets = _steps(self.ranking, *exact_layer(W, b))
         if self.feasible:
-            return self.x is not None and all(
-                _dot(a, self.x) + c > 0 for a, c in zip(normals, offsets, strict=True)
-            )
+            steps = zip(normals, offsets, strict=True)
+            return self.x is not None and all(_dot(a, self.x) + c > 0 for a, c in steps)
         if self.weights is None or min(self.weights) < 0 or not any(self.weights):
             return False
         balanced = not any(_dot(column, self.weights) for column in zip(*normals, strict=True))
@@ -93,10 +86,8 @@ def rank_classes(scores: Any) -> Ranking:
     order = sorted(range(len(values)), key=values.__getitem__)
     for i, j in pairwise(order):
         if not values[i] < values[j]:
-            raise ValueError(
-                f"classes {i} and {j} have scores {values[i]} and {values[j]}, which do not "
-                "rank strictly."
-            )
+            scores_of = f"classes {i} and {j} have scores {values[i]} and {values[j]}"
+            raise ValueError(f"{scores_of}, which do not rank strictly.")
     return tuple(order)
 
 
@@ -109,10 +100,11 @@ def feasible_rankings(W: Any, b: Any = None) -> dict[Ranking, Point]:
     hyperplanes = braid_arrangement(W, b)
     if hyperplanes is None:
         return {}
-    points = visit_regions(hyperplanes, len(rows[0]))
-    return {
-        rank_classes([_dot(w, x) + c for w, c in zip(rows, bias, strict=True)]): x for x in points
+    logits = {
+        x: [_dot(w, x) + c for w, c in zip(rows, bias, strict=True)]
+        for x in visit_regions(hyperplanes, len(rows[0]))
     }
+    return {rank_classes(scores): x for x, scores in logits.items()}
 
 
 def decide_ranking(ranking: Sequence[int], W: Any, b: Any = None) -> RankingVerdict:
@@ -127,16 +119,13 @@ def decide_ranking(ranking: Sequence[int], W: Any, b: Any = None) -> RankingVerd
     rows, bias = exact_layer(W, b)
     order = tuple(int(c) for c in ranking)
     if sorted(order) != list(range(len(rows))):
-        raise ValueError(
-            f"the ranking {order} is no permutation of the {len(rows)} classes 0 ... "
-            f"{len(rows) - 1}."
-        )
+        classes = f"the {len(rows)} classes 0 ... {len(rows) - 1}"
+        raise ValueError(f"the ranking {order} is no permutation of {classes}.")
     normals, offsets = _steps(order, rows, bias)
     if not normals:
         return RankingVerdict(order, True, x=(Fraction(0),) * len(rows[0]))
-    x, duals = _largest_smallest_step(
-        np.array(normals, dtype=float), np.array(offsets, dtype=float)
-    )
+    A, c = np.array(normals, dtype=float), np.array(offsets, dtype=float)
+    x, duals = _largest_smallest_step(A, c)
     candidates = [RankingVerdict(order, True, x=tuple(map(Fraction, x)))]
     weights = _exact_weights(normals, duals)
     if weights is not None:
@@ -144,10 +133,8 @@ def decide_ranking(ranking: Sequence[int], W: Any, b: Any = None) -> RankingVerd
     for verdict in candidates:
         if verdict.verify(W, b):
             return verdict
-    raise ArithmeticError(
-        f"the ranking {order} is too close to call in floating point; ask feasible_rankings "
-        "instead."
-    )
+    close = f"the ranking {order} is too close to call in floating point"
+    raise ArithmeticError(f"{close}; ask feasible_rankings instead.")
 
 
 def effective_shape(W: Any, b: Any = None) -> tuple[int, bool]:
@@ -182,8 +169,7 @@ def _largest_smallest_step(
     normals: np.ndarray, offsets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Maximise t <= 1 with normals x + offsets >= t: x (d,), dual weights (C - 1,)."""
-    # Steps are scaled to unit length first: the sign of a step does not depend on it, the solver's
-    # tolerances do.
+    # the sign of a step does not depend on its length, the solver's tolerances do
     scale = np.linalg.norm(np.column_stack([normals, offsets]), axis=1)
     scale[scale == 0] = 1.0
     A, c = normals / scale[:, None], offsets / scale
@@ -196,9 +182,8 @@ def _largest_smallest_step(
         method="highs",
     )
     if solution.status != 0:
-        raise ArithmeticError(
-            f"the linear programme of a ranking stopped without an optimum: {solution.message}"
-        )
+        what = "the linear programme of a ranking stopped without an optimum"
+        raise ArithmeticError(f"{what}: {solution.message}")
     return solution.x[:d], np.maximum(-solution.ineqlin.marginals, 0.0) / scale
 
 
@@ -232,8 +217,7 @@ def _row_reduce(matrix: Sequence[Sequence[Fraction]]) -> tuple[list[list[Fractio
         rows[top] = [value / rows[top][column] for value in rows[top]]
         for i, row in enumerate(rows):
             if i != top and row[column]:
-                rows[i] = [
-                    value - row[column] * pivot for value, pivot in zip(row, rows[top], strict=True)
-                ]
+                pairs = zip(row, rows[top], strict=True)
+                rows[i] = [value - row[column] * pivot for value, pivot in pairs]
         pivots.append(column)
     return rows, pivots

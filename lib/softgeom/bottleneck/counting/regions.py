@@ -35,9 +35,7 @@ from softgeom.bottleneck.counting.stirling import log_stirling_tail, stirling_po
 
 __all__ = ["count_regions", "count_regions_by_recurrence", "log10_factorial", "log10_regions"]
 
-# Up to here the exact integer is quicker than the integral, and more accurate: its saddle point
-# moves out as C^2 / (2 d).
-EXACT_DIMENSION = 256
+EXACT_DIMENSION = 256  # up to here the exact integer is quicker than the integral
 
 
 def count_regions(classes: int, dimension: int, bias: bool) -> int:
@@ -90,12 +88,9 @@ def log10_regions(classes: int, dimension: int, bias: bool) -> float:
         return log10_factorial(C)
     if d <= EXACT_DIMENSION:
         return math.log10(count_regions(C, d, bias))
-    log = (
-        log_stirling_tail(C, C - d)
-        if bias
-        else math.log(2) + log_stirling_tail(C, C - d + 1, step=2)
-    )
-    return log / math.log(10)
+    if bias:
+        return log_stirling_tail(C, C - d) / math.log(10)
+    return (math.log(2) + log_stirling_tail(C, C - d + 1, step=2)) / math.log(10)
 
 
 def log10_factorial(classes: int) -> float:
@@ -105,14 +100,10 @@ def log10_factorial(classes: int) -> float:
 
 def _check_sizes(classes: int, dimension: int, bias: bool) -> tuple[int, int, bool]:
     if not isinstance(bias, (bool, np.bool_)):
-        raise TypeError(
-            f"bias says whether there is one: give True or False, not {type(bias).__name__}."
-        )
-    return (
-        _positive_integer("classes", classes),
-        _positive_integer("dimension", dimension),
-        bool(bias),
-    )
+        given = type(bias).__name__
+        raise TypeError(f"bias says whether there is one: give True or False, not {given}.")
+    sizes = _positive_integer("classes", classes), _positive_integer("dimension", dimension)
+    return *sizes, bool(bias)
 
 
 def _positive_integer(name: str, value: int) -> int:

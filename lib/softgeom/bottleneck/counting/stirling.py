@@ -27,11 +27,8 @@ from scipy.optimize import brentq
 from scipy.special import digamma, loggamma, polygamma
 
 __all__ = [
-    "associated_stirling",
-    "log_stirling_tail",
-    "stirling_polynomial_sum",
-    "unsigned_stirling",
-]
+    "associated_stirling", "log_stirling_tail", "stirling_polynomial_sum", "unsigned_stirling",
+]  # fmt: skip
 
 
 def associated_stirling(order: int) -> Iterator[list[int]]:
@@ -96,14 +93,11 @@ def log_stirling_tail(n: int, m: int, step: int = 1) -> float:
     theta = 2 * np.pi * np.arange(points) / points
     x = r * np.exp(1j * theta)
     log_F = loggamma(x + n) - loggamma(x)
-    # of K = m + s
-    probabilities = (
-        np.fft.fft(np.exp(log_F - log_F[0].real - 1j * theta * (m % points))).real / points
-    )
+    terms = np.exp(log_F - log_F[0].real - 1j * theta * (m % points))
+    probabilities = np.fft.fft(terms).real / points  # of K = m + s
     s = np.arange(0, min(points // 2, n - m + 1), step)
-    return float(
-        log_F[0].real - m * math.log(r) + math.log(np.sum(probabilities[s] * r ** -s.astype(float)))
-    )
+    tail = np.sum(probabilities[s] * r ** -s.astype(float))
+    return float(log_F[0].real - m * math.log(r) + math.log(tail))
 
 
 def _moments(n: int, r: float) -> tuple[float, float]:

@@ -18,15 +18,9 @@ from softgeom.bottleneck.counting.arrangement import braid_arrangement, exact_la
 from softgeom.bottleneck.counting.rankings import Ranking, rank_classes
 
 __all__ = [
-    "area",
-    "argmax_cells",
-    "bounded_rankings",
-    "centroid",
-    "crossings",
-    "cut",
-    "ranking_cells",
+    "area", "argmax_cells", "bounded_rankings", "centroid", "crossings", "cut", "ranking_cells",
     "square",
-]
+]  # fmt: skip
 
 Point2 = tuple[Fraction, Fraction]
 Polygon = list[Point2]
@@ -63,10 +57,8 @@ def cut(polygon: Sequence[Point2], line: Sequence[Fraction | int]) -> tuple[Poly
 
 def area(polygon: Sequence[Point2]) -> Fraction:
     """Return the area of a counter-clockwise polygon."""
-    turns = (
-        p[0] * q[1] - q[0] * p[1]
-        for p, q in zip(polygon, (*polygon[1:], *polygon[:1]), strict=True)
-    )
+    following = (*polygon[1:], *polygon[:1])
+    turns = (p[0] * q[1] - q[0] * p[1] for p, q in zip(polygon, following, strict=True))
     return sum(turns, Fraction(0)) / 2
 
 
@@ -118,9 +110,8 @@ def crossings(W: Any, b: Any = None) -> set[Point2]:
     for (a1, a2, c), (e1, e2, f) in combinations(braid_arrangement(W, b) or [], 2):
         determinant = a1 * e2 - a2 * e1
         if determinant:
-            found.add(
-                (Fraction(a2 * f - e2 * c, determinant), Fraction(e1 * c - a1 * f, determinant))
-            )
+            x, y = a2 * f - e2 * c, e1 * c - a1 * f
+            found.add((Fraction(x, determinant), Fraction(y, determinant)))
     return found
 
 
@@ -132,36 +123,25 @@ def bounded_rankings(W: Any, b: Any = None) -> set[Ranking]:
     Zaslavsky's theorem counts them in general position: as many as a bias adds to the realisable
     rankings (001, Section 3.2.1).
     """
-    reach = (
-        max(
-            (abs(coordinate) for point in crossings(W, b) for coordinate in point),
-            default=Fraction(0),
-        )
-        + 1
-    )
+    reach = 1 + max((abs(x) for point in crossings(W, b) for x in point), default=Fraction(0))
     cells = ranking_cells(square(reach), W, b)
-    return {
-        ranking
-        for ranking, cell in cells.items()
-        if all(max(abs(p[0]), abs(p[1])) < reach for p in cell)
-    }
+    inside = {r: max(abs(x) for p in cell for x in p) < reach for r, cell in cells.items()}
+    return {ranking for ranking, bounded in inside.items() if bounded}
 
 
 def _planar_layer(W: Any, b: Any) -> tuple[list[tuple[Fraction, ...]], tuple[Fraction, ...]]:
     rows, bias = exact_layer(W, b)
     if len(rows[0]) != 2:
-        raise ValueError(
-            f"only layers with two features have polygons for regions; this one has {len(rows[0])}."
-        )
+        what = "only layers with two features have polygons for regions"
+        raise ValueError(f"{what}; this one has {len(rows[0])}.")
     return rows, bias
 
 
 def _exact(window: Iterable[Sequence[Any]]) -> Polygon:
     polygon = [(Fraction(p[0]), Fraction(p[1])) for p in window]
     if area(polygon) <= 0:
-        raise ValueError(
-            "the window must be a polygon with area, its corners in counter-clockwise order."
-        )
+        what = "a polygon with area, its corners in counter-clockwise order"
+        raise ValueError(f"the window must be {what}.")
     return polygon
 
 

@@ -19,20 +19,15 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from softgeom.arrays import Floats
 
 __all__ = [
-    "Piece",
-    "Plane",
-    "braid_normals",
-    "cut_pieces",
-    "disc",
-    "feature_plane",
-    "paint_order",
+    "Piece", "Plane", "braid_normals", "cut_pieces", "disc", "feature_plane", "paint_order",
     "ranking_basis",
-]
+]  # fmt: skip
 
-Vector = NDArray[np.float64]
+Vector = Floats
 
 ON_PLANE = 1e-9  # relative to drawings of size one, far below a pixel
 
@@ -79,9 +74,7 @@ def feature_plane(
     """
     M = basis @ W  # (3, 2)
     if np.linalg.matrix_rank(M) < 2:
-        raise ValueError(
-            "W must have rank two besides the all-ones vector: its features fill no plane."
-        )
+        raise ValueError("W has no rank two besides the all-ones vector: it fills no plane.")
     shift = np.zeros(len(M)) if b is None else basis @ b
     Q, R = np.linalg.qr(M)
     normal = np.cross(Q[:, 0], Q[:, 1])
@@ -93,10 +86,8 @@ def disc(plane: Plane, radius: float, corners: int = 96) -> Vector:
     length = float(np.linalg.norm(plane.normal))
     distance = plane.offset / length
     if abs(distance) >= radius:
-        raise ValueError(
-            f"the plane is {abs(distance):.3g} from the origin: it misses the ball of radius "
-            f"{radius:.3g}."
-        )
+        away = f"{abs(distance):.3g} from the origin: it misses the ball of radius {radius:.3g}"
+        raise ValueError(f"the plane is {away}.")
     axes = np.linalg.svd(plane.normal[None])[2][1:]  # (2, 3), orthonormal, in the plane
     angles = 2 * np.pi * np.arange(corners) / corners
     circle = np.column_stack([np.cos(angles), np.sin(angles)]) * np.sqrt(radius**2 - distance**2)
@@ -114,23 +105,19 @@ def paint_order(
     pieces: Sequence[Piece], planes: Sequence[Plane], towards_eye: Vector
 ) -> list[Piece]:
     """Return pieces that no plane cuts any more from back to front, for an eye far away in the
-    given direction.
-
-    Each piece must lie in one of the planes, or in front of or behind each.
+    given direction; each lies in one of the planes, or in front of or behind each.
     """
     if not planes or len(pieces) < 2:
         return list(pieces)
     plane, *others = planes
     facing = 1.0 if plane.normal @ towards_eye >= 0 else -1.0
     heights = [facing * float(plane.heights(piece.corners).mean()) for piece in pieces]
-    behind = [piece for piece, h in zip(pieces, heights, strict=True) if h < -ON_PLANE]
-    on = [piece for piece, h in zip(pieces, heights, strict=True) if abs(h) <= ON_PLANE]
-    before = [piece for piece, h in zip(pieces, heights, strict=True) if h > ON_PLANE]
-    return [
-        *paint_order(behind, others, towards_eye),
-        *on,
-        *paint_order(before, others, towards_eye),
-    ]
+    facts = list(zip(pieces, heights, strict=True))
+    behind = [piece for piece, h in facts if h < -ON_PLANE]
+    on = [piece for piece, h in facts if abs(h) <= ON_PLANE]
+    before = [piece for piece, h in facts if h > ON_PLANE]
+    far, near = (paint_order(part, others, towards_eye) for part in (behind, before))
+    return [*far, *on, *near]
 
 
 def _cut(piece: Piece, plane: Plane) -> list[Piece]:

@@ -13,16 +13,15 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg.blas
 import scipy.linalg.lapack
-from numpy.typing import NDArray
+
+from softgeom.arrays import Floats
 
 # a weight below this part of the largest is lost in the sums; without it the evidence is shorter
 NEGLIGIBLE = 1e-9
 SPENT = 0.5  # part of ``weights @ c`` that may be lost for fewer changes of the basis
 
 
-def thin(
-    A: NDArray[np.float64], c: NDArray[np.float64], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def thin(A: Floats, c: Floats, weights: Floats) -> Floats:
     """Weights (n,) >= 0 with the same sum and, up to rounding, the same ``weights @ A``, A (n, D),
     of which at most D + 1 are positive; of ``weights @ c``, where it is positive, half is kept at
     least. They come back as they are if the heaviest points are dependent.

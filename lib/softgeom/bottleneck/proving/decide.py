@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.certifying.checker import Checker, wins
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import (
@@ -40,7 +41,7 @@ LEAST = 1e-3  # size of rows that are hardly there
 
 
 def decide_class(
-    problem: Problem, checker: Checker, t: int, z: NDArray[np.floating], rivals: NDArray[np.intp]
+    problem: Problem, checker: Checker, t: int, z: NDArray[np.floating], rivals: Ints
 ) -> tuple[Evidence, float, int]:
     """`decide` for class t: from ``z`` (D,) and a working set of ``rivals`` (k,)."""
     # where scores overflow, a search may have named the class among its own rivals
@@ -64,9 +65,7 @@ def decide(
     )
     bound, reason, doubt, step = np.inf, f"no proof after {ROUNDS} rounds", 0.0, 0
 
-    def proof(
-        pairs: NDArray[np.intp], candidates: Iterator[NDArray[np.float64]]
-    ) -> tuple[Comparisons, float] | None:
+    def proof(pairs: Ints, candidates: Iterator[Floats]) -> tuple[Comparisons, float] | None:
         nonlocal bound
         for weights in candidates:
             used = weights > 0
@@ -107,10 +106,8 @@ def decide(
             if certified > 0:
                 return witness, certified, step
         if last:
-            reason = (
-                f"the programme ends at a margin of {value:.1e}, but neither its point nor its "
-                "weights prove a verdict"
-            )
+            both = f"the programme ends at a margin of {value:.1e}, but neither its point"
+            reason = f"{both} nor its weights prove a verdict"
             break
     try:
         return (*decide_exactly(checker, order, np.union1d(programme.rivals, codes)), step)
@@ -128,8 +125,8 @@ def _start(problem: Problem) -> MarginProgramme | NearestPointProgramme:
 
 
 def _without_programme(
-    problem: Problem, rows: NDArray[np.float64], bias: NDArray[np.float64], first: bool
-) -> Iterator[NDArray[np.float64]]:
+    problem: Problem, rows: Floats, bias: Floats, first: bool
+) -> Iterator[Floats]:
     """Weights (n,) of fresh comparisons: of those between equal rows, and of the first ones over
     the ball around the box, where least squares is several times faster than the programme.
 
@@ -146,10 +143,8 @@ def _without_programme(
 
 
 def _worth_checking(
-    problem: Problem,
-    programme: MarginProgramme | NearestPointProgramme,
-    weights: NDArray[np.float64],
-) -> Iterator[NDArray[np.float64]]:
+    problem: Problem, programme: MarginProgramme | NearestPointProgramme, weights: Floats
+) -> Iterator[Floats]:
     """The dual's weights and, if homogeneous, those that leave the bias most room."""
     if problem.homogeneous and isinstance(programme, MarginProgramme):
         # outside the hull of these rows there are none: the dual's weights remain

@@ -31,6 +31,7 @@ import numpy as np
 import scipy.linalg.blas
 from numpy.typing import NDArray
 
+from softgeom.arrays import Bools, Floats, Ints, Singles
 from softgeom.bottleneck.proving.lp import TOLERANCE
 
 PIVOT = 1e-6  # entries of a tableau row up to this fraction are rounding, not pivots
@@ -47,24 +48,16 @@ class Vertex:
     # margin against the shared rivals, in the solver's arithmetic: the best one if it is not
     # positive
     value: float
-    positions: NDArray[np.intp]  # (n,) places in the shared set of the rivals with weights
-    weights: NDArray[np.float64]  # (n,)
-    z: NDArray[np.float64]  # (D,) the point of the box with that margin
-    basic: NDArray[np.intp]  # (D + 1,) the basis
+    positions: Ints  # (n,) places in the shared set of the rivals with weights
+    weights: Floats  # (n,)
+    z: Floats  # (D,) the point of the box with that margin
+    basic: Ints  # (D + 1,) the basis
 
 
 class SharedProgramme:
-    """The programme of the module's text over a shared set of rivals with rows (k, D) and biases
-    (k,), over the box ``low``, ``high`` (D,) of z.
-    """
+    """The programme above over shared rivals, rows (k, D), biases (k,), over a box of z (D,)."""
 
-    def __init__(
-        self,
-        rows: NDArray[np.float64],
-        bias: NDArray[np.float64],
-        low: NDArray[np.float64],
-        high: NDArray[np.float64],
-    ) -> None:
+    def __init__(self, rows: Floats, bias: Floats, low: Floats, high: Floats) -> None:
         k, D = rows.shape
         self.D, self.k = D, k
         self.columns = np.zeros((k + 2 * D, D + 1))  # of the rivals, of v+ and of v-
@@ -80,27 +73,19 @@ class SharedProgramme:
         winner = int((rows @ corner + bias).argmax())
         self.first = np.append(np.where(corner == high, k, k + D) + np.arange(D), winner)
 
-    def invert(self, basic: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def invert(self, basic: Ints) -> tuple[Floats, Floats]:
         """Inverse of a basis and the reduced costs (k + 2 D,), infinite for basic columns."""
         inverse = np.ascontiguousarray(np.linalg.inv(self.columns[basic].T))
         reduced = self.cost - self.columns @ (self.cost[basic] @ inverse)
         reduced[basic] = np.inf
         return inverse, reduced
 
-    def weights(
-        self, basic: NDArray[np.intp], own: NDArray[np.floating]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    def weights(self, basic: Ints, own: NDArray[np.floating]) -> tuple[Bools, Floats]:
         """For which rows ``own`` (n, D) a basis is optimal, and all weights (n, D + 1)."""
         x = _targets(own) @ self.invert(basic)[0].T
         return x.min(axis=1) >= -TOLERANCE, x
 
-    def vertex(
-        self,
-        basic: NDArray[np.intp],
-        inverse: NDArray[np.float64],
-        target: NDArray[np.float64],
-        bias: float,
-    ) -> Vertex:
+    def vertex(self, basic: Ints, inverse: Floats, target: Floats, bias: float) -> Vertex:
         """The vertex of a basis with its inverse, for a class with right side ``target``."""
         x = inverse @ target
         # one step of refinement: the inverse has been updated many times
@@ -114,9 +99,9 @@ class SharedProgramme:
 def solve_batch(
     programme: SharedProgramme,
     own: NDArray[np.floating],
-    bias: NDArray[np.float64],
-    itself: NDArray[np.intp],
-    first: NDArray[np.intp] | None = None,
+    bias: Floats,
+    itself: Ints,
+    first: Ints | None = None,
 ) -> Iterator[tuple[int, Vertex | None]]:
     """Yield each class and its vertex, in the order in which they end; None in its place where
     rounding or cycling stops the method, and for a class in the first basis.
@@ -136,7 +121,7 @@ def solve_batch(
         yield from ((int(left[n]), vertex) for n, vertex in group.run())
 
 
-def _targets(own: NDArray[np.floating]) -> NDArray[np.float64]:
+def _targets(own: NDArray[np.floating]) -> Floats:
     return np.column_stack([own, np.ones(len(own))]).astype(np.float64)
 
 
@@ -147,9 +132,9 @@ class _Group:
         self,
         programme: SharedProgramme,
         own: NDArray[np.floating],
-        bias: NDArray[np.float64],
-        itself: NDArray[np.intp],
-        first: NDArray[np.intp],
+        bias: Floats,
+        itself: Ints,
+        first: Ints,
     ) -> None:
         self.programme, self.bias, self.targets = programme, bias, _targets(own)
         self.itself = itself
@@ -176,10 +161,8 @@ class _Group:
             for place in np.flatnonzero(ended).tolist():
                 n = int(self.which[place])
                 basic, inverse = self.basic[place], self.inverse[place]
-                yield (
-                    n,
-                    self.programme.vertex(basic, inverse, self.targets[n], float(self.bias[n])),
-                )
+                own = self.targets[n], float(self.bias[n])
+                yield n, self.programme.vertex(basic, inverse, *own)
             if not ended.any():
                 ended = ~self._pivot(r) | (self.pivots >= limit)
                 for place in np.flatnonzero(ended).tolist():
@@ -187,7 +170,7 @@ class _Group:
             if ended.any():
                 self._replace(np.flatnonzero(ended))
 
-    def _leaving(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    def _leaving(self) -> tuple[Ints, Bools]:
         """Each class's leaving variable by dual steepest edge, and which have ended."""
         below = np.minimum(self.x, 0.0)
         r = (below**2 / self.edge).argmax(axis=1)
@@ -195,7 +178,7 @@ class _Group:
         cost = self.programme.cost[self.basic]
         return r, optimal | (np.einsum("gm,gm->g", cost, self.x) + self.bias[self.which] > 0)
 
-    def _pivot(self, r: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def _pivot(self, r: Ints) -> Bools:
         """Exchange each class's r-th basic variable; where it failed, spoilt."""
         each, g = np.arange(len(r)), len(r)
         row = self.inverse[each, r]  # (g, D + 1)
@@ -219,23 +202,21 @@ class _Group:
         scaled = row / pivot[:, None]
         direction[each, r] -= 1.0  # so that the r-th row becomes `scaled`
         for n in range(g):
-            # In place: the transpose of a row-major array is what BLAS calls column-major.
-            scipy.linalg.blas.dger(
-                -1.0, scaled[n], direction[n], a=self.inverse[n].T, overwrite_a=1
-            )
+            # in place: the transpose of a row-major array is what BLAS calls column-major
+            turned = self.inverse[n].T
+            scipy.linalg.blas.dger(-1.0, scaled[n], direction[n], a=turned, overwrite_a=1)
         self.basic[each, r] = q
         self.pivots += 1
         self.age += 1
         return possible
 
-    def _entering(self, row: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    def _entering(self, row: Floats) -> tuple[Ints, Singles]:
         """Each class's first column to turn negative, and the leaving one's change."""
         g, each = len(row), np.arange(len(row))
         alpha, gain, ratio = self.alpha[:g], self.gain[:g], self.ratio[:g]
         np.matmul(row.astype(np.float32), self.programme.columns32, out=alpha)
         np.negative(alpha, out=gain)  # a column that can enter has a positive one
-        # Without masks, which cost more than the divisions: what cannot enter gets a ratio beyond
-        # all others.
+        # without masks, which cost more than the divisions: what cannot enter gets a ratio beyond
         np.subtract(gain, (PIVOT * np.abs(row).max(axis=1)).astype(np.float32)[:, None], out=ratio)
         np.maximum(ratio, 1e-30, out=ratio)
         np.divide(np.maximum(self.reduced, 1e-12), ratio, out=ratio)
@@ -243,14 +224,13 @@ class _Group:
         # of those tied the largest pivot
         np.copyto(gain, 0.0, where=ratio > (least * np.float32(1 + 1e-6))[:, None])
         q = gain.argmax(axis=1)
-        change = np.where(least < BEYOND, self.reduced[each, q] / alpha[each, q], np.inf).astype(
-            np.float32
-        )
+        change = np.where(least < BEYOND, self.reduced[each, q] / alpha[each, q], np.inf)
+        change = change.astype(np.float32)
         np.multiply(alpha, change[:, None], out=gain)
         self.reduced -= gain
         return q, change
 
-    def _replace(self, places: NDArray[np.intp]) -> None:
+    def _replace(self, places: Ints) -> None:
         """The next classes at the first basis for those that ended, or a smaller group."""
         fresh = np.arange(self.next, min(self.next + len(places), len(self.targets)))
         self.next += len(fresh)
@@ -266,7 +246,7 @@ class _Group:
             for name in ("which", "inverse", "reduced", "basic", "edge", "x", "pivots", "age"):
                 setattr(self, name, np.delete(getattr(self, name), empty, axis=0))
 
-    def _price(self, place: int, reduced: NDArray[np.float64]) -> None:
+    def _price(self, place: int, reduced: Floats) -> None:
         self.reduced[place] = reduced
         if (itself := self.itself[self.which[place]]) >= 0:
             self.reduced[place, itself] = np.inf  # it never enters

@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from softgeom.arrays import Ints
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.hull import exact_row
 from softgeom.bottleneck.certifying.order import Order
@@ -34,7 +35,7 @@ Row = list[Fraction]
 
 
 def decide_exactly(
-    checker: Checker, order: Order, known: NDArray[np.intp]
+    checker: Checker, order: Order, known: Ints
 ) -> tuple[Witness | Comparisons, float]:
     """A witness of an order, or comparisons that make it impossible, and what they certify: points
     or weights are fractions where floats do not do.
@@ -45,8 +46,7 @@ def decide_exactly(
     layer, features, C = checker.layer, checker.features, checker.layer.classes
     if layer.dimension > MOST_FEATURES:
         raise TooLargeError(
-            f"{layer.dimension} features are too many for exact arithmetic (at most "
-            f"{MOST_FEATURES})"
+            f"{layer.dimension} features, above {MOST_FEATURES}, are too many for exact arithmetic"
         )
     deadline = time.monotonic() + SECONDS
     working: list[int] = known.tolist()
@@ -75,20 +75,19 @@ def decide_exactly(
         broken = closest_pairs(order, checker.logits(x)).tolist()
         fresh = [code for code in broken if code not in set(working)]
         if not fresh or len(working) + len(fresh) > MOST_COMPARISONS:
-            raise TooLargeError(
-                f"{len(working) + len(fresh)} comparisons are too many for exact arithmetic (at "
-                f"most {MOST_COMPARISONS})"
-            )
+            count = f"{len(working) + len(fresh)} comparisons"
+            limit = f"(at most {MOST_COMPARISONS})"
+            raise TooLargeError(f"{count} are too many for exact arithmetic {limit}")
         working += fresh
 
 
-def closest_pairs(order: Order, logits: NDArray[np.floating]) -> NDArray[np.intp]:
+def closest_pairs(order: Order, logits: NDArray[np.floating]) -> Ints:
     """The comparisons that logits (C,) break or nearly break, as ``above * C + below``."""
     above, below = order.closest(logits, GROWTH)
     return above * len(logits) + below
 
 
-def split(codes: NDArray[np.intp], classes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def split(codes: Ints, classes: int) -> tuple[Ints, Ints]:
     """The upper and the lower classes of comparisons."""
     return codes // classes, codes % classes
 
@@ -98,28 +97,17 @@ def decide_region(
 ) -> tuple[Row | None, Row]:
     """A z at which the working set holds, or None and the weights that say why there is none."""
     has_bias = layer.b is not None
-    region, homogeneous = (
-        features.region(layer.dimension, has_bias),
-        features.is_homogeneous(has_bias),
-    )
+    region = features.region(layer.dimension, has_bias)
     if region.radius is not None:
         return _decide_ball(Fraction(region.radius), D, c, seconds)
     assert region.low is not None
     assert region.high is not None
-    low, high = (
-        [Fraction(v) for v in region.low.tolist()],
-        [Fraction(v) for v in region.high.tolist()],
-    )
-    if not homogeneous:
+    low, high = ([Fraction(v) for v in side.tolist()] for side in (region.low, region.high))
+    if not features.is_homogeneous(has_bias):
         found = best_margin(D, c, low, high, seconds=seconds)
         return (found.z if found.value > 0 else None), found.weights
-    found = best_margin(
-        [[*row, value] for row, value in zip(D, c, strict=True)],
-        [Fraction(0)] * len(D),
-        low,
-        high,
-        seconds=seconds,
-    )
+    cone = [[*row, value] for row, value in zip(D, c, strict=True)]
+    found = best_margin(cone, [Fraction(0)] * len(D), low, high, seconds=seconds)
     if found.value <= 0 or found.z is None:
         return None, found.weights
     *x, tau = found.z

@@ -25,9 +25,9 @@ import numpy as np
 import scipy.linalg.lapack
 from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.slack import certify_captives
+from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.certifying.verdict import Captors
-from softgeom.bottleneck.problem import Points, Problem, Proofs
+from softgeom.bottleneck.problem import Points, Problem, Proofs, proofs_of
 from softgeom.bottleneck.proving.caratheodory import NEGLIGIBLE, thin
 from softgeom.bottleneck.searching.look import look
 
@@ -41,17 +41,12 @@ TO_THE_FACE = 0.95  # part of the way to the nearest face that a step goes
 CORRECTIONS = 4  # of multipliers that are to become exact
 LEAST = 0.1  # part of a multiplier that a correction leaves at least
 WAY = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # parts of a walk at which everybody is looked at
-RIDGE = {
-    "float32": 1e-7,
-    "float64": 1e-12,
-}  # on the normal matrix, in units of its mean diagonal: dependent rows must not stop it
+# on the normal matrix, in units of its mean diagonal: dependent rows must not stop it
+RIDGE = {"float32": 1e-7, "float64": 1e-12}
 
 
 def walk_each(
-    problem: Problem,
-    classes: NDArray[np.intp],
-    start: Sequence[NDArray[np.floating]],
-    rivals: Sequence[NDArray[np.intp]],
+    problem: Problem, classes: Ints, start: Sequence[NDArray[np.floating]], rivals: Sequence[Ints]
 ) -> tuple[Proofs, Points]:
     """Decide ``classes`` (n,) over the box (around the ball), each from its point of ``start``, the
     nearer to where it comes closest to winning the better, and its first ``rivals``, best the
@@ -84,26 +79,18 @@ def walk_each(
                     look(problem, Z, which, strongest=STRONGEST, enough=np.inf) for Z in (far, near)
                 )
                 for Z, seen in (far, at_far), (near, at_near):
-                    points |= {
-                        walks[n].t: problem.project(Z[n]) for n in np.flatnonzero(seen.margin > 0)
-                    }
+                    won = np.flatnonzero(seen.margin > 0)
+                    points |= {walks[n].t: problem.project(Z[n]) for n in won}
+                joined = map(np.union1d, at_far.strongest, at_near.strongest)
                 walks = [
                     walk
-                    for n, walk in enumerate(walks)
-                    if walk.t not in points
-                    and walk.add(np.union1d(at_far.strongest[n], at_near.strongest[n]), near[n])
+                    for walk, z, fresh in zip(walks, near, joined, strict=True)
+                    if walk.t not in points and walk.add(fresh, z)
                 ]
-    bounds = certify_captives(
-        problem.layer, problem.features, list(captors), list(captors.values())
-    ).tolist()
-    return {
-        t: (few, bound)
-        for (t, few), bound in zip(captors.items(), bounds, strict=True)
-        if bound <= 0
-    }, points
+    return proofs_of(problem, captors), points
 
 
-def _least_lead(problem: Problem, walks: list[_Walk]) -> NDArray[np.float64]:
+def _least_lead(problem: Problem, walks: list[_Walk]) -> Floats:
     """Points (n, D), one of each walk, where everybody's lead is least: on the way from where it
     began to where it beats its rivals.
 
@@ -119,16 +106,12 @@ def _least_lead(problem: Problem, walks: list[_Walk]) -> NDArray[np.float64]:
 class _Walk:
     """One class; slacks, multipliers (k + 2 D,): of rivals, upper and lower faces of the box."""
 
-    def __init__(
-        self, problem: Problem, t: int, z: NDArray[np.floating], rivals: NDArray[np.intp]
-    ) -> None:
+    def __init__(self, problem: Problem, t: int, z: NDArray[np.floating], rivals: Ints) -> None:
         self.problem, self.t = problem, t
         self.low, self.high = problem.box
         self.k, self.D = 0, problem.dimension
-        self.rivals, self.A = (
-            np.zeros(0, np.intp),
-            np.zeros((0, self.D)),
-        )  # (k, D) rows of the rivals less that of the class
+        # (k, D) rows of the rivals less that of the class
+        self.rivals, self.A = np.zeros(0, np.intp), np.zeros((0, self.D))
         self.captors: Captors | None = None
         self.steps, self.dtype = 0, "float32"
         middle, half = (self.high + self.low) / 2, INSIDE * (self.high - self.low) / 2
@@ -139,7 +122,7 @@ class _Walk:
         """Whether the class wins against the rivals so far."""
         return self.captors is None and float(self.lead.max()) < 0
 
-    def add(self, rivals: NDArray[np.intp], z: NDArray[np.float64]) -> bool:
+    def add(self, rivals: Ints, z: Floats) -> bool:
         """More rivals (n,) and a fresh start at z; whether there were any."""
         fresh = np.setdiff1d(rivals, np.append(self.rivals, self.t))
         if not len(fresh):
@@ -179,7 +162,7 @@ class _Walk:
             return False
         residual, lacking = self._back(self.y), 1 - float(self.y[: self.k].sum())
 
-        def direction(target: NDArray[np.float64] | float) -> tuple[NDArray[np.float64], ...]:
+        def direction(target: Floats | float) -> tuple[Floats, ...]:
             """First-order changes that bring slack times multiplier to ``target``."""
             a = target / self.slack - self.y
             missing = lacking - float(a[: self.k].sum())
@@ -188,22 +171,16 @@ class _Walk:
             return dz, dslack, a - self.h * dslack
 
         _, dslack, dy = direction(0.0)
-        left = (self.slack + _to_the_face(self.slack, dslack) * dslack) @ (
-            self.y + _to_the_face(self.y, dy) * dy
-        )
+        slack = self.slack + _to_the_face(self.slack, dslack) * dslack
+        left = slack @ (self.y + _to_the_face(self.y, dy) * dy)
         centring = (float(left) / len(self.y) / products) ** 3
         dz, dslack, dy = direction(centring * products - dslack * dy)
         if not np.isfinite(dz).all():
             return False
-        far, far_y = (
-            min(1.0, TO_THE_FACE * _to_the_face(x, dx, 2.0))
-            for x, dx in ((self.slack, dslack), (self.y, dy))
-        )
-        self.z, self.slack, self.y = (
-            self.z + far * dz,
-            self.slack + far * dslack,
-            self.y + far_y * dy,
-        )
+        far = min(1.0, TO_THE_FACE * _to_the_face(self.slack, dslack, 2.0))
+        far_y = min(1.0, TO_THE_FACE * _to_the_face(self.y, dy, 2.0))
+        self.z, self.slack = self.z + far * dz, self.slack + far * dslack
+        self.y = self.y + far_y * dy
         self.lead = self.A @ self.z + self.c
         return True
 
@@ -221,31 +198,29 @@ class _Walk:
         rows = (self.narrow if self.dtype == "float32" else self.A) * root[:, None]
         self.mean = (root @ rows).astype(np.float64)
         matrix = (rows.T @ rows).astype(np.float64) - np.outer(self.mean, self.mean)
-        matrix.flat[:: self.D + 1] += (
-            faces / self.total + RIDGE[self.dtype] * np.trace(matrix) / self.D
-        )
+        ridge = RIDGE[self.dtype] * np.trace(matrix) / self.D
+        matrix.flat[:: self.D + 1] += faces / self.total + ridge
         self.factor, failed = scipy.linalg.lapack.dpotrf(matrix, overwrite_a=True)
         return not failed
 
-    def _solve(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _solve(self, right: Floats) -> Floats:
         """The normal matrix's solution (D,)."""
         return scipy.linalg.lapack.dpotrs(self.factor, right / self.total)[0]
 
-    def _back(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _back(self, y: Floats) -> Floats:
         """``sum_i l_i A_i + v+ - v-`` (D,) of multipliers y."""
         k, D = self.A.shape
         return y[:k] @ self.A + y[k : k + D] - y[k + D :]
 
-    def _change(self, dz: NDArray[np.float64], dm: float) -> NDArray[np.float64]:
+    def _change(self, dz: Floats, dm: float) -> Floats:
         """How slacks change with z and m."""
         return np.concatenate([dm - self.A @ dz, -dz, dz])
 
     def _value(self) -> float:
         """The dual objective: a lower bound on m if the multipliers satisfy their equations."""
         k, D = self.A.shape
-        return float(
-            self.y[:k] @ self.c - self.y[k : k + D] @ self.high + self.y[k + D :] @ self.low
-        )
+        upper, lower = self.y[k : k + D] @ self.high, self.y[k + D :] @ self.low
+        return float(self.y[:k] @ self.c - upper + lower)
 
     def _imprison(self) -> bool:
         """Keep the multipliers as captors if, corrected, they leave room; whether they do."""
@@ -261,11 +236,11 @@ class _Walk:
         self.captors = Captors(self.rivals[weights > 0], weights[weights > 0])
         return True
 
-    def _holds(self, weights: NDArray[np.float64]) -> bool:
+    def _holds(self, weights: Floats) -> bool:
         """Whether weights (k,) of the rivals leave room, in plain float64."""
         return bool(weights @ self.c > self.problem.support(-(weights @ self.A)))
 
 
-def _to_the_face(x: NDArray[np.float64], dx: NDArray[np.float64], most: float = 1.0) -> float:
+def _to_the_face(x: Floats, dx: Floats, most: float = 1.0) -> float:
     """The longest step along dx, at most ``most``, that leaves x >= 0."""
     return 1 / max(1 / most, float((-dx / x).max()))

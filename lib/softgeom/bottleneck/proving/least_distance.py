@@ -35,9 +35,8 @@ def nearest_point(
         residual = [-value for value in _combination(columns, u)]  # e - E u
         residual[-1] += 1
         gain = [_dot(column, residual) for column in columns]
-        best = max(
-            (i for i in range(len(D)) if i not in passive), key=gain.__getitem__, default=None
-        )
+        rest = [i for i in range(len(D)) if i not in passive]
+        best = max(rest, key=gain.__getitem__, default=None)
         if best is None or gain[best] <= 0:
             break
         passive.append(best)
@@ -47,9 +46,8 @@ def nearest_point(
             s = _least_squares([columns[i] for i in passive])
             if all(value > 0 for value in s):
                 break
-            step = min(
-                u[i] / (u[i] - value) for i, value in zip(passive, s, strict=True) if value <= 0
-            )
+            below = ((i, value) for i, value in zip(passive, s, strict=True) if value <= 0)
+            step = min(u[i] / (u[i] - value) for i, value in below)
             for i, value in zip(passive, s, strict=True):
                 u[i] += step * (value - u[i])
             passive = [i for i in passive if u[i] > 0]

@@ -26,9 +26,7 @@ def solve_by_lifting(A: Sequence[Sequence[Fraction]], y: Sequence[Fraction]) -> 
     """
     n = len(A)
     if n > 512 or any(len(row) != n for row in A):
-        raise ValueError(
-            f"Lifting solves square systems of up to 512 unknowns, not {n} by {len(A[0])}."
-        )
+        raise ValueError(f"Lifting solves square systems of up to 512 unknowns, not {n}.")
     rows, right = [], []
     for row, value in zip(A, y, strict=True):
         unit = math.lcm(*(v.denominator for v in row), value.denominator)
@@ -37,12 +35,9 @@ def solve_by_lifting(A: Sequence[Sequence[Fraction]], y: Sequence[Fraction]) -> 
         rows.append([v // common for v in whole[:n]])
         right.append(whole[n] // common)
     inverse = _inverse_modulo(np.array([[v % PRIME for v in row] for row in rows], dtype=np.int64))
-    # Hadamard: |det| <= product of the norms of the rows of [A, y], and so is every Cramer
-    # numerator.
-    bits = sum(
-        math.isqrt(sum(v * v for v in row) + value * value).bit_length() + 1
-        for row, value in zip(rows, right, strict=True)
-    )
+    # Hadamard: |det| <= product of the norms of the rows of [A, y]; so is every Cramer numerator
+    squares = (sum(v * v for v in row) + b * b for row, b in zip(rows, right, strict=True))
+    bits = sum(math.isqrt(square).bit_length() + 1 for square in squares)
     matrix, residual = np.array(rows, dtype=object), np.array(right, dtype=object)
     total, power = np.zeros(n, dtype=object), 1
     for _ in range(2 * bits // (PRIME.bit_length() - 1) + 2):

@@ -17,7 +17,8 @@ from typing import Any
 
 import highspy
 import numpy as np
-from numpy.typing import NDArray
+
+from softgeom.arrays import Array, Floats, Ints
 
 # feasibility on rows of order one, of HiGHS and of our own simplex method: checkers repair less
 TOLERANCE = 1e-9
@@ -30,14 +31,7 @@ class SolverError(RuntimeError):
 class _Programme:
     """Maximise the last of D + 1 columns, which are divided by ``scale``, under rows."""
 
-    def __init__(
-        self,
-        low: NDArray[np.float64],
-        high: NDArray[np.float64],
-        top: float,
-        method: str,
-        threads: int,
-    ) -> None:
+    def __init__(self, low: Floats, high: Floats, method: str, threads: int, limit: float) -> None:
         self.scale = float(np.maximum(np.abs(low), np.abs(high)).max())
         self.count, self.columns = 0, len(low) + 1
         self.h = highspy.Highs()
@@ -49,22 +43,17 @@ class _Programme:
             "presolve": "off" if method == "simplex" else "choose",
             "primal_feasibility_tolerance": TOLERANCE,
             "dual_feasibility_tolerance": TOLERANCE,
+            "time_limit": float(limit),
         }
         for name, value in options.items():
             self.h.setOptionValue(name, value)
-        infinity = highspy.kHighsInf
-        self.h.addVars(
-            self.columns,
-            np.append(low / self.scale, -infinity),
-            np.append(high / self.scale, min(top, infinity)),
-        )
+        sides = (np.append(low / self.scale, -np.inf), np.append(high / self.scale, np.inf))
+        self.h.addVars(self.columns, *sides)
         self.h.changeObjectiveSense(highspy.ObjSense.kMaximize)
         self.h.changeColCost(self.columns - 1, 1.0)
 
-    def add(self, rows: NDArray[np.float64], lower: NDArray[np.float64]) -> None:
-        """Add ``rows . columns >= lower``, rows (n, D + 1); SolverError if HiGHS takes no such
-        numbers.
-        """
+    def add(self, rows: Floats, lower: Floats) -> None:
+        """Add ``rows . columns >= lower``, rows (n, D + 1); SolverError if they are too large."""
         n = len(rows)
         starts = np.arange(0, n * self.columns, self.columns, dtype=np.int32)
         index = np.tile(np.arange(self.columns, dtype=np.int32), n)
@@ -74,15 +63,13 @@ class _Programme:
             raise SolverError("HiGHS takes no coefficients of this size")
         self.count += n
 
-    def solve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def solve(self) -> tuple[Floats, Floats]:
         """Columns (D + 1,) and dual values (rows,) at the optimum."""
         self.h.run()
         status = self.h.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverError(
-                f"HiGHS ended with status {self.h.modelStatusToString(status)} on "
-                f"{self.count} rows."
-            )
+            ended = self.h.modelStatusToString(status)
+            raise SolverError(f"HiGHS ended with status {ended} on {self.count} rows.")
         solution = self.h.getSolution()
         return np.array(solution.col_value), np.array(solution.row_dual)
 
@@ -95,24 +82,19 @@ class MarginProgramme:
 
     def __init__(
         self,
-        own: NDArray[np.float64],
+        own: Floats,
         bias: float,
-        low: NDArray[np.float64],
-        high: NDArray[np.float64],
+        low: Floats,
+        high: Floats,
         *,
         method: str = "simplex",
         threads: int = 1,
         time_limit: float = np.inf,
     ) -> None:
-        # With one rival the margin is bounded by the box; a loose cap keeps the first programme
-        # finite.
-        self._programme = _Programme(low, high, highspy.kHighsInf, method, threads)
-        self._programme.h.setOptionValue("time_limit", float(time_limit))
+        self._programme = _Programme(low, high, method, threads, time_limit)
         self.own, self.bias, self.rivals = own, bias, np.zeros(0, np.intp)
 
-    def add(
-        self, rivals: NDArray[np.intp], rows: NDArray[np.float64], bias: NDArray[np.float64]
-    ) -> None:
+    def add(self, rivals: Ints, rows: Floats, bias: Floats) -> None:
         """Add rivals (n,) with rows (n, D) and biases (n,), but those already there."""
         fresh = ~np.isin(rivals, self.rivals)
         if not fresh.any():
@@ -122,50 +104,40 @@ class MarginProgramme:
         self._programme.add(A, (bias[fresh] - self.bias) / scale)
         self.rivals = np.concatenate([self.rivals, rivals[fresh]])
 
-    def solve(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
-        """The best z (D,), its margin, and the dual weights (working set,); SolverError without an
-        optimum.
-        """
+    def solve(self) -> tuple[Floats, float, Floats]:
+        """The best z (D,), its margin, and the dual weights (working set,), or SolverError."""
         columns, dual = self._programme.solve()
         scale = self._programme.scale
         return columns[:-1] * scale, float(columns[-1]) * scale, np.maximum(-dual, 0.0)
 
-    def solve_at_one(self) -> NDArray[np.float64]:
-        """Weights (working set,) of the programme with its last coordinate fixed at 1 and all
-        others free.
+    def solve_at_one(self) -> Floats:
+        """Weights (working set,) with the last coordinate fixed at 1 and all others free.
 
         In the homogeneous form the best margin of a captive class is 0 and its dual vertex may
         waste the room that the bias leaves. At tau = 1 the objective is that room: the weights have
-        ``v = 0`` and the least ``c``. SolverError if HiGHS does not report an optimum (the class
-        lies outside the hull of its rivals' rows).
+        ``v = 0`` and the least ``c``. SolverError outside the hull of the rivals' rows.
         """
         h, D = self._programme.h, len(self.own)
-        infinity = highspy.kHighsInf
-        index = np.arange(D, dtype=np.int32)
-        old = [h.getLp().col_lower_[:D], h.getLp().col_upper_[:D]]
-        h.changeColsBounds(
-            D,
-            index,
-            np.append(np.full(D - 1, -infinity), 1.0),
-            np.append(np.full(D - 1, infinity), 1.0),
-        )
+        index, wide = np.arange(D, dtype=np.int32), np.full(D - 1, np.inf)
+        old = [np.array(side[:D]) for side in (h.getLp().col_lower_, h.getLp().col_upper_)]
+        h.changeColsBounds(D, index, np.append(-wide, 1.0), np.append(wide, 1.0))
         try:
             return np.maximum(-self._programme.solve()[1], 0.0)
         finally:
-            h.changeColsBounds(D, index, np.array(old[0]), np.array(old[1]))
+            h.changeColsBounds(D, index, *old)
 
 
 def chebyshev_radius(
-    W: NDArray[Any],
-    b: NDArray[Any] | None,
+    W: Array,
+    b: Array | None,
     t: int,
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
+    low: Floats,
+    high: Floats,
     *,
     method: str = "simplex",
     threads: int = 1,
     time_limit: float = float("inf"),
-) -> tuple[float, NDArray[np.float64]]:
+) -> tuple[float, Floats]:
     """Solve the paper's programme (eqs. 5-6) for class t of W (C, d), b (C,) over the box ``low``,
     ``high`` (d,) with all rows at once, by HiGHS's "simplex" or "ipm": the radius, negative when
     the class's region is empty by that much, and the centre (d,). SolverError if HiGHS does not
@@ -174,8 +146,7 @@ def chebyshev_radius(
     rivals = np.delete(np.arange(len(W)), t)
     D = W[t].astype(np.float64) - W[rivals].astype(np.float64)
     c = np.zeros(len(rivals)) if b is None else b[rivals].astype(np.float64) - np.float64(b[t])
-    programme = _Programme(low, high, highspy.kHighsInf, method, threads)
-    programme.h.setOptionValue("time_limit", time_limit)
+    programme = _Programme(low, high, method, threads, time_limit)
     programme.add(np.column_stack([D, -np.linalg.norm(D, axis=1)]), c / programme.scale)
     columns, _ = programme.solve()
     return float(columns[-1]) * programme.scale, columns[:-1] * programme.scale

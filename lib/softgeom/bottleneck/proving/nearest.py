@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.optimize
-from numpy.typing import NDArray
 
+from softgeom.arrays import Floats, Ints
 from softgeom.bottleneck.proving.lp import SolverError
 
 # the margin asked for, relative to the size of the rows times the radius: winning is strict
@@ -26,32 +26,25 @@ STRICT = 1e-7
 class NearestPointProgramme:
     """The least-norm z of a class against its rivals (calls as in MarginProgramme)."""
 
-    def __init__(self, own: NDArray[np.float64], bias: float, radius: float) -> None:
+    def __init__(self, own: Floats, bias: float, radius: float) -> None:
         self.own, self.bias, self.radius = own, bias, radius
         self.rivals = np.zeros(0, np.intp)
         self._D = np.zeros((0, len(own)))
         self._h = np.zeros(0)
 
-    def add(
-        self, rivals: NDArray[np.intp], rows: NDArray[np.float64], bias: NDArray[np.float64]
-    ) -> None:
+    def add(self, rivals: Ints, rows: Floats, bias: Floats) -> None:
         """Add rivals (n,) with rows (n, D) and biases (n,), but those already there."""
         fresh = ~np.isin(rivals, self.rivals)
         self.rivals = np.concatenate([self.rivals, rivals[fresh]])
         self._D = np.concatenate([self._D, self.own - rows[fresh]])
         self._h = np.concatenate([self._h, bias[fresh] - self.bias])
 
-    def solve(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
-        """A point z (D,) of the ball, its margin, and weights; SolverError if NNLS does not
-        converge.
-        """
+    def solve(self) -> tuple[Floats, float, Floats]:
+        """A point z (D,) of the ball, its margin, and weights; SolverError if NNLS fails."""
         size = float(np.linalg.norm(self._D, axis=1).max()) * self.radius
         if not size:
-            return (
-                np.zeros(len(self.own)),
-                float(-self._h.max()),
-                (self._h == self._h.max()).astype(float),
-            )
+            top = self._h.max()
+            return np.zeros(len(self.own)), float(-top), (self._h == top).astype(float)
         # Without a bias the cone has no scale of its own: any positive margin may be asked for.
         strict = size * (STRICT if self._h.any() else 1.0)
         E = np.vstack([self._D.T * self.radius / size, (self._h + strict) / size])

@@ -17,15 +17,10 @@ from fractions import Fraction
 import numpy as np
 import scipy.linalg
 import scipy.optimize
-from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.hull import (
-    TINY,
-    certify_captivity,
-    exact_comparisons,
-    exact_row,
-    has_slack,
-)
+from softgeom.arrays import Floats, Ints
+from softgeom.bottleneck.certifying import hull
+from softgeom.bottleneck.certifying.hull import certify_captivity, exact_row
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.proving.lifting import solve_by_lifting
 from softgeom.layer import FeatureSet, SoftmaxLayer
@@ -42,9 +37,8 @@ def refine(
     get worse.
     """
     bound = certify_captivity(layer, features, t, captors.rivals, captors.weights)
-    if captors.weights.dtype == object or has_slack(
-        layer, features, t, captors.rivals, captors.weights
-    ):
+    given = (layer, features, t, captors.rivals, captors.weights)
+    if captors.weights.dtype == object or hull.has_slack(*given):
         return captors, bound
     A = _system(layer, features, t, captors)
     if not np.isfinite(A).all():
@@ -79,16 +73,12 @@ def make_exact(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Capto
     finer = refine(layer, features, t, captors)[0]
     as_they_are = [Fraction(w) for w in finer.weights.tolist()]
     own = np.full(len(finer.rivals), t)
-    if exact_comparisons(layer, features, own, finer.rivals, as_they_are):
+    if hull.exact_comparisons(layer, features, own, finer.rivals, as_they_are):
         return Captors(finer.rivals, np.array(as_they_are, dtype=object))
     K = _equalities(layer, features, t, finer)[1]
-    row = exact_row(layer, t)[0]
-    rows = [
-        features.equalities_exactly(
-            [p - q for p, q in zip(row, exact_row(layer, int(i))[0], strict=True)]
-        )
-        for i in finer.rivals
-    ]
+    row, others = exact_row(layer, t)[0], [exact_row(layer, int(i))[0] for i in finer.rivals]
+    leads = ([p - q for p, q in zip(row, other, strict=True)] for other in others)
+    rows = [features.equalities_exactly(lead) for lead in leads]
     A = [[row[k] for row in rows] for k in K] + [[Fraction(1)] * len(rows)]
     if len(A) != len(rows):
         raise ValueError(
@@ -96,28 +86,24 @@ def make_exact(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Capto
         )
     solution = solve_by_lifting(A, [Fraction(0)] * len(K) + [Fraction(1)])
     exact = Captors(finer.rivals, np.array(solution, dtype=object))
-    if (
-        min(solution) < 0
-        or not certify_captivity(layer, features, t, exact.rivals, exact.weights) <= 0
-    ):
+    bound = certify_captivity(layer, features, t, exact.rivals, exact.weights)
+    if min(solution) < 0 or not bound <= 0:
         raise ValueError(f"Class {t}: the rational weights of these captors prove nothing.")
     return exact
 
 
 def _equalities(
     layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+) -> tuple[Floats, Ints]:
     """Columns E (k, m) whose weighted sums must vanish, and which of them are not zero anyway."""
     D = layer.W[t].astype(np.float64) - layer.W[captors.rivals].astype(np.float64)
     E = features.equalities(D, np.zeros(len(D)))[0]
     weights = captors.weights.astype(np.float64)
-    tiny = np.abs(weights @ E) <= TINY * (weights @ np.abs(E))
+    tiny = np.abs(weights @ E) <= hull.TINY * (weights @ np.abs(E))
     return E, np.flatnonzero(tiny & E.any(axis=0))
 
 
-def _system(
-    layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors
-) -> NDArray[np.float64]:
+def _system(layer: SoftmaxLayer, features: FeatureSet, t: int, captors: Captors) -> Floats:
     """Rows of order one: the differences that must vanish, and ones (|K| + 1, k)."""
     E, K = _equalities(layer, features, t, captors)
     return np.vstack([E[:, K].T / np.abs(E[:, K]).max(axis=0)[:, None], np.ones(len(E))])

@@ -16,11 +16,10 @@ Where that simplex holds few others, classes are not alike, and nothing is share
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from softgeom.bottleneck.certifying.slack import certify_captives
+from softgeom.arrays import Floats, Ints, Singles
 from softgeom.bottleneck.certifying.verdict import Captors
-from softgeom.bottleneck.problem import Points, Problem, Proofs
+from softgeom.bottleneck.problem import Points, Problem, Proofs, proofs_of
 from softgeom.bottleneck.proving.dual_simplex import SharedProgramme, solve_batch
 
 # pivots cost d times the shared rivals: beyond this surround.py and single programmes are as fast
@@ -38,9 +37,7 @@ ALIKE = 1 / 16
 TRIED = 8  # classes near the median: the first may win
 
 
-def prove_together(
-    problem: Problem, classes: NDArray[np.intp], seed: int = 0
-) -> tuple[Proofs, Points]:
+def prove_together(problem: Problem, classes: Ints, seed: int = 0) -> tuple[Proofs, Points]:
     """Class -> captors, at most d + 1, and the bound <= 0 that they certify, of those ``classes``
     (n,) that never win against the shared rivals, which ``seed`` samples; class -> a point (D,) at
     which it beats them. Classes without either are absent. A ball is enlarged to the box around it,
@@ -72,14 +69,7 @@ def prove_together(
             points[t] = vertex.z
         elif vertex is not None:
             captors[t] = Captors(shared[vertex.positions], vertex.weights)
-    bounds = certify_captives(
-        problem.layer, problem.features, list(captors), list(captors.values())
-    )
-    return {
-        t: (few, bound)
-        for (t, few), bound in zip(captors.items(), bounds.tolist(), strict=True)
-        if bound <= 0
-    }, points
+    return proofs_of(problem, captors), points
 
 
 def shares(problem: Problem) -> bool:
@@ -87,9 +77,7 @@ def shares(problem: Problem) -> bool:
     return not problem.homogeneous and problem.dimension <= MOST_FEATURES
 
 
-def _surrounding(
-    problem: Problem, others: NDArray[np.intp], median: NDArray[np.float32], seed: int
-) -> NDArray[np.intp]:
+def _surrounding(problem: Problem, others: Ints, median: Singles, seed: int) -> Ints:
     """Rows of others (n,) around a point: drawn by flattened weights of largest entropy."""
     bias = problem.b[others]
     spread = float(np.subtract(*np.quantile(bias, [0.75, 0.25]))) / 1.35
@@ -102,16 +90,14 @@ def _surrounding(
     return others[np.unique(order[np.minimum(places, len(others) - 1)])]
 
 
-def _largest_entropy(
-    A: NDArray[np.float32], prior: NDArray[np.float64], steps: int = 30, tolerance: float = 1e-6
-) -> NDArray[np.float64]:
+def _largest_entropy(A: Singles, prior: Floats, steps: int = 30, tolerance: float = 1e-6) -> Floats:
     """Weights (k,) proportional to ``exp(prior + A z)`` with mean row 0, by Newton's method on
     log-sum-exp; A is (k, D).
 
     Outside the hull there are none: the last weights are as good a guess as any.
     """
 
-    def state(z: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def state(z: Floats) -> tuple[float, Floats]:
         lead = A @ z.astype(np.float32) + prior
         top = lead.max()
         p = np.exp(lead - top)
@@ -123,9 +109,8 @@ def _largest_entropy(
         root = A * np.sqrt(p).astype(np.float32)[:, None]
         gradient = p @ A
         hessian = (root.T @ root).astype(np.float64) - np.outer(gradient, gradient)
-        hessian[np.diag_indices_from(hessian)] += (
-            1e-6 * np.trace(hessian) / len(hessian) + np.finfo(np.float32).tiny
-        )
+        ridge = 1e-6 * np.trace(hessian) / len(hessian) + np.finfo(np.float32).tiny
+        hessian[np.diag_indices_from(hessian)] += ridge
         move = -np.linalg.solve(hessian, gradient)
         gain = float(-gradient @ move)
         if not gain > tolerance:

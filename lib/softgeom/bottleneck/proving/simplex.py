@@ -57,9 +57,8 @@ def best_margin(
         table.pivot(table.leaving(column), column)
         pivots += 1
         if time.monotonic() > deadline:
-            raise TooLargeError(
-                f"the exact programme took more than {seconds:g} s ({pivots} pivots)"
-            )
+            late = f"the exact programme took more than {seconds:g} s ({pivots} pivots)"
+            raise TooLargeError(late)
     return Optimum(table.value(), table.weights(), None)
 
 
@@ -75,10 +74,10 @@ class _Table:
     ) -> None:
         k, d = len(D), len(low)
         self.k, self.d, self.denominator = k, d, 1
-        c0 = [
-            value + sum((a * b for a, b in zip(row, low, strict=True) if a), Fraction(0))
-            for row, value in zip(D, c, strict=True)
-        ]
+        shifts = (
+            sum((a * b for a, b in zip(row, low, strict=True) if a), Fraction(0)) for row in D
+        )
+        c0 = [value + shift for value, shift in zip(c, shifts, strict=True)]
         columns = [[row[j] for row in D] for j in range(d)]
         # each coordinate in units that make it whole
         self.scales = [_common_denominator(column) for column in columns]
@@ -119,11 +118,8 @@ class _Table:
         for r, row in enumerate(self.rows):
             if row[column] > 0:
                 ratio = Fraction(row[-1], row[column])
-                if (
-                    best < 0
-                    or ratio < best_ratio
-                    or (ratio == best_ratio and self.basis[r] < self.basis[best])
-                ):
+                tie = ratio == best_ratio and self.basis[r] < self.basis[best]
+                if best < 0 or ratio < best_ratio or tie:
                     best, best_ratio = r, ratio
         return best
 
@@ -133,11 +129,10 @@ class _Table:
         for i, row in enumerate([*self.rows, self.cost]):
             if i != r:
                 factor = row[column]
-                row[:] = (
-                    [(a * p - factor * b) // old for a, b in zip(row, top, strict=True)]
-                    if factor
-                    else [a * p // old for a in row]
-                )
+                if factor:
+                    row[:] = [(a * p - factor * b) // old for a, b in zip(row, top, strict=True)]
+                else:
+                    row[:] = [a * p // old for a in row]
         self.denominator = p
         self.basis[r] = column
 
@@ -149,12 +144,9 @@ class _Table:
         return found
 
     def point(self, low: Sequence[Fraction]) -> list[Fraction]:
-        unit = self.denominator * self.unit
-        slopes = self.cost[self.k + self.d : -1]
-        return [
-            a + Fraction(v, unit) * scale
-            for a, v, scale in zip(low, slopes, self.scales, strict=True)
-        ]
+        unit, slopes = self.denominator * self.unit, self.cost[self.k + self.d : -1]
+        steps = (Fraction(v, unit) * s for v, s in zip(slopes, self.scales, strict=True))
+        return [a + step for a, step in zip(low, steps, strict=True)]
 
 
 def _common_denominator(values: Sequence[Fraction]) -> int:

@@ -19,17 +19,15 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from softgeom.arrays import Bools, Floats, Ints, Singles
 from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.proving.caratheodory import NEGLIGIBLE
 
-# rivals per dimension: a point near the centre of a cloud lies in the hull of 3 d of its points or
-# so
-SAMPLE = 6
+SAMPLE = 6  # rivals per dimension: near a cloud's centre a point lies in the hull of 3 d or so
 # few dimensions make many captives: a larger sample catches more of them and costs little
 LEAST = 400
 # in units of the bias's spread; the higher converges faster, the lower has more room
@@ -42,18 +40,15 @@ RESIDUAL = 0.1
 CONJUGATE = 12  # conjugate gradients in each
 
 
-def surround(
-    problem: Problem, classes: NDArray[np.intp], seed: int = 0
-) -> dict[int, tuple[Captors, float]]:
+def surround(problem: Problem, classes: Ints, seed: int = 0) -> dict[int, tuple[Captors, float]]:
     """Class -> captors, and the bound <= 0 that they certify, of ``classes`` (n,) deep inside the
     hull of the others; ``seed`` draws the sample of rivals.
     """
     rng = np.random.default_rng(seed)
     d = problem.layer.dimension
     others = np.setdiff1d(np.arange(problem.classes), classes)
-    rivals = np.sort(
-        rng.choice(others, min(len(others), max(SAMPLE * (d + 1), LEAST)), replace=False)
-    )
+    size = min(len(others), max(SAMPLE * (d + 1), LEAST))
+    rivals = np.sort(rng.choice(others, size, replace=False))
     proven: dict[int, tuple[Captors, float]] = {}
     if len(rivals) < d + 1:
         return proven
@@ -73,9 +68,8 @@ def surround(
             if (t := int(left[n])) in proven:
                 continue
             captors = _polish(W, own[n], rivals, p[n])
-            bound = certify_captivity(
-                problem.layer, problem.features, t, captors.rivals, captors.weights
-            )
+            few = (captors.rivals, captors.weights)
+            bound = certify_captivity(problem.layer, problem.features, t, *few)
             if bound <= 0:
                 proven[t] = captors, bound
     return proven
@@ -83,20 +77,18 @@ def surround(
 
 def _proven_together(
     problem: Problem,
-    W: NDArray[np.float32],
-    own: NDArray[np.float32],
-    p: NDArray[np.float32],
-    rivals: NDArray[np.intp],
-    classes: NDArray[np.intp],
-    precision: NDArray[np.float32],
+    W: Singles,
+    own: Singles,
+    p: Singles,
+    rivals: Ints,
+    classes: Ints,
+    precision: Singles,
 ) -> dict[int, tuple[Captors, float]]:
     """Proofs with room, of ``classes`` (n,) whose weights p (n, k) polishing makes hold."""
     if not len(classes):
         return {}
 
-    def has_room(
-        which: NDArray[np.intp], weights: NDArray[np.float64], v: NDArray[np.float64]
-    ) -> NDArray[np.bool_]:
+    def has_room(which: Ints, weights: Floats, v: Floats) -> Bools:
         if problem.homogeneous:
             return np.zeros(len(which), dtype=bool)
         room = weights @ problem.b[rivals] - weights.sum(axis=1) * problem.b[classes[which]]
@@ -107,25 +99,19 @@ def _proven_together(
     kept = weights > 0
     captors = [Captors(rivals[kept[n]], weights[n, kept[n]]) for n in worth]
     bounds = slack_bounds(problem.layer, problem.features, classes[worth].tolist(), captors)
-    return {
-        int(classes[n]): (few, bound)
-        for n, few, bound in zip(worth, captors, bounds.tolist(), strict=True)
-        if bound <= 0
-    }
+    found = zip(classes[worth].tolist(), captors, bounds.tolist(), strict=True)
+    return {t: (few, bound) for t, few, bound in found if bound <= 0}
 
 
-@np.errstate(
-    over="ignore", invalid="ignore", divide="ignore"
-)  # on an edge of the hull steps run away: they prove nothing
+# on an edge of the hull steps run away: they prove nothing
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _polish_together(
-    W: NDArray[np.float32],
-    own: NDArray[np.float32],
-    p: NDArray[np.float32],
-    precision: NDArray[np.float32],
-    has_room: Callable[
-        [NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]], NDArray[np.bool_]
-    ],
-) -> NDArray[np.float64]:
+    W: Singles,
+    own: Singles,
+    p: Singles,
+    precision: Singles,
+    has_room: Callable[[Ints, Floats, Floats], Bools],
+) -> Floats:
     """Newton's step for all classes at once: weights (n, k) ``p (1 + A mu)``, ``A = w_i - w_t``,
     with mu by conjugate gradients.
 
@@ -150,16 +136,10 @@ def _polish_together(
     return weights
 
 
-def _corrections(
-    W: NDArray[np.float32],
-    own: NDArray[np.float32],
-    p: NDArray[np.float32],
-    precision: NDArray[np.float32],
-    r: NDArray[np.float32],
-) -> NDArray[np.float32]:
+def _corrections(W: Singles, own: Singles, p: Singles, precision: Singles, r: Singles) -> Singles:
     """Changes ``p A mu`` (n, k) that take residuals r (n, d) away, by conjugate gradients."""
 
-    def lengths(X: NDArray[np.float32]) -> NDArray[np.float32]:
+    def lengths(X: Singles) -> Singles:
         """p (A x) of each class (n, k)."""
         U = X @ W.T
         U -= np.einsum("nd,nd->n", X, own)[:, None]
@@ -179,12 +159,7 @@ def _corrections(
     return lengths(x)
 
 
-def _polish(
-    W: NDArray[np.float32],
-    own: NDArray[np.float32],
-    rivals: NDArray[np.intp],
-    p: NDArray[np.float32],
-) -> Captors:
+def _polish(W: Singles, own: Singles, rivals: Ints, p: Singles) -> Captors:
     """Newton's step: ``p (1 + A^T mu)``, ``A = [w_i - w_t ; 1]``, mu such that v vanishes."""
     kept = p > NEGLIGIBLE * p.max()
     A = np.column_stack([W[kept] - own, np.ones(int(kept.sum()), np.float32)])  # (k, d + 1)
@@ -205,7 +180,7 @@ def _polish(
     return Captors(rivals[kept], np.maximum(weights, 0.0))
 
 
-def _precision(W: NDArray[np.float32]) -> NDArray[np.float32]:
+def _precision(W: Singles) -> Singles:
     """Inverse covariance of the rivals (d, d), with a ridge for dependent columns."""
     centred = W - W.mean(axis=0)
     covariance = (centred.T @ centred).astype(np.float64) / len(W)
@@ -214,15 +189,10 @@ def _precision(W: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.linalg.inv(covariance + ridge * np.eye(len(covariance))).astype(np.float32)
 
 
-def _minimise(
-    W: NDArray[np.float32],
-    own: NDArray[np.float32],
-    b: NDArray[np.float32],
-    precision: NDArray[np.float32],
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _minimise(W: Singles, own: Singles, b: Singles, precision: Singles) -> tuple[Singles, Singles]:
     """Weights (n, k) after descent on F at T = 1 (z over T), and relative |grad F| (n,)."""
 
-    def state(z: NDArray[np.float32]) -> tuple[NDArray[np.float32], ...]:
+    def state(z: Singles) -> tuple[Singles, ...]:
         lead = z @ W.T + b
         top = lead.max(axis=1, keepdims=True)
         p = np.exp(lead - top)
@@ -240,10 +210,6 @@ def _minimise(
         trial_value, trial_p, trial_v = state(trial)
         good = trial_value <= value + 1e-6 * np.abs(value)
         step = np.where(good, step * np.float32(1.3), step * np.float32(0.4))
-        z[good], value[good], p[good], v[good] = (
-            trial[good],
-            trial_value[good],
-            trial_p[good],
-            trial_v[good],
-        )
+        z[good], value[good] = trial[good], trial_value[good]
+        p[good], v[good] = trial_p[good], trial_v[good]
     return p, np.linalg.norm(v, axis=1) / first

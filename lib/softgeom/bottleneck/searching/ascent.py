@@ -19,13 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softgeom.arrays import Floats, Ints, Singles
 from softgeom.bottleneck.problem import Problem
-from softgeom.bottleneck.searching.look import look
+from softgeom.bottleneck.searching.look import Look, look
 from softgeom.bottleneck.searching.polyak import polyak_ascent
 
 if TYPE_CHECKING:
@@ -40,18 +41,18 @@ GROUP_BYTES = 2**20  # working sets climbed together: small enough for the secon
 class Candidates:
     """The best points that a search found for n classes."""
 
-    Z: NDArray[np.float32]  # (n, D)
-    margin: NDArray[np.float64]  # (n,) in float32 arithmetic, against all rivals
-    steps: NDArray[np.intp]  # (n,) steps of ascent until the point was found
+    Z: Singles  # (n, D)
+    margin: Floats  # (n,) in float32 arithmetic, against all rivals
+    steps: Ints  # (n,) steps of ascent until the point was found
     # (n,) looks at all rivals: their mean is the cost of the search in units of one W @ W.T
-    looks: NDArray[np.intp]
+    looks: Ints
     # per class the working set; empty for classes that won at the first look
-    rivals: list[NDArray[np.intp]]
+    rivals: list[Ints]
 
 
 def climb(
     problem: Problem,
-    classes: NDArray[np.intp],
+    classes: Ints,
     *,
     rounds: int = 8,
     steps: int = 20,
@@ -70,25 +71,18 @@ def climb(
     which less than a share ``worth`` of those that climbed have won is the last: where proofs are
     cheap, the rest is better left to them. Looks and steps run on ``device``; default NumPy.
     """
-    see, ascend = (
-        (partial(look, problem), partial(_ascend, problem))
-        if device is None
-        else (device.look, device.ascend)
-    )
+    see: Callable[..., Look] = partial(look, problem) if device is None else device.look
+    ascend: Callable[..., Any] = partial(_ascend, problem) if device is None else device.ascend
     group_bytes = GROUP_BYTES if device is None else device.group_bytes
     classes = np.asarray(classes, dtype=np.intp)
-    Z = (
-        far_points(problem, classes)
-        if start is None
-        else problem.project(np.asarray(start, dtype=np.float32))
-    )
+    if start is None:
+        Z = far_points(problem, classes)
+    else:
+        Z = problem.project(np.asarray(start, dtype=np.float32))
     seen = see(Z, classes, strongest=rivals)
-    margin, taken, looks = (
-        seen.margin,
-        np.zeros(len(classes), np.intp),
-        np.ones(len(classes), np.intp),
-    )
-    working: list[NDArray[np.intp]] = [np.zeros(0, np.intp)] * len(classes)
+    margin = seen.margin
+    taken, looks = np.zeros(len(classes), np.intp), np.ones(len(classes), np.intp)
+    working: list[Ints] = [np.zeros(0, np.intp)] * len(classes)
     left, stuck = seen.losers, np.zeros(len(classes), np.intp)
     strongest = seen.strongest
     for _ in range(rounds):
@@ -97,9 +91,8 @@ def climb(
         for n, stronger in zip(left, strongest, strict=True):
             working[n] = np.union1d(working[n], stronger)
         sets = [working[n] for n in left]
-        trial, lead = _climb_groups(
-            ascend, group_bytes, Z[left], classes[left], sets, steps, temperature
-        )
+        group = (Z[left], classes[left], sets, steps, temperature)
+        trial, lead = _climb_groups(ascend, group_bytes, *group)
         taken[left] += steps
         steps = min(2 * steps, MOST_STEPS)
         looks[left] += 1
@@ -114,20 +107,20 @@ def climb(
     return Candidates(Z, margin, taken, looks, working)
 
 
-def far_points(problem: Problem, classes: NDArray[np.intp]) -> NDArray[np.float32]:
+def far_points(problem: Problem, classes: Ints) -> Singles:
     """The region's far points (n, D) from the mean row towards those of classes (n,)."""
     return problem.reach(problem.rows(classes) - problem.mean.astype(np.float32))
 
 
 def _climb_groups(
-    ascend: Callable[..., tuple[NDArray[np.float32], NDArray[np.float32]]],
+    ascend: Callable[..., tuple[Singles, Singles]],
     group_bytes: int,
-    Z: NDArray[np.float32],
-    classes: NDArray[np.intp],
-    working: list[NDArray[np.intp]],
+    Z: Singles,
+    classes: Ints,
+    working: list[Ints],
     steps: int,
     temperature: float,
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+) -> tuple[Singles, Singles]:
     """Climb with working sets of like size together: points (n, D), best rivals' leads (n,)."""
     sizes = np.array([len(rivals) for rivals in working])
     order, result, start = np.argsort(sizes, kind="stable"), Z.copy(), 0
@@ -138,23 +131,17 @@ def _climb_groups(
         group = order[start : start + count]
         start += len(group)
         width = int(sizes[group].max())
-        # Shorter working sets are padded with their first rival: a repeated rival changes no
-        # maximum.
-        index = np.stack(
-            [np.concatenate([working[n], np.full(width - sizes[n], working[n][0])]) for n in group]
+        # shorter working sets are padded with their first rival, which changes no maximum
+        padded = [np.append(working[n], np.full(width - sizes[n], working[n][0])) for n in group]
+        result[group], lead[group] = ascend(
+            Z[group], classes[group], np.stack(padded), steps, temperature
         )
-        result[group], lead[group] = ascend(Z[group], classes[group], index, steps, temperature)
     return result, lead
 
 
 def _ascend(
-    problem: Problem,
-    Z: NDArray[np.float32],
-    classes: NDArray[np.intp],
-    index: NDArray[np.intp],
-    steps: int,
-    temperature: float,
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    problem: Problem, Z: Singles, classes: Ints, index: Ints, steps: int, temperature: float
+) -> tuple[Singles, Singles]:
     """Climb with g classes from ``Z`` (g, D) against their rivals ``index`` (g, k)."""
     A = problem.rows(index) - problem.rows(classes)[:, None]
     c = (problem.b[index] - problem.b[classes][:, None]).astype(np.float32)

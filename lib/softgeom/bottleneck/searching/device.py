@@ -20,8 +20,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Array, Ints
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.searching.look import Look
 from softgeom.bottleneck.searching.polyak import polyak_ascent
@@ -41,9 +41,8 @@ class Device:
         # A plain layer stays as narrow as it is: it is widened tile by tile.
         narrow = problem.plain and problem.layer.W.dtype == np.float16
         dtype = np.float16 if narrow else np.float32
-        self.W = self.torch.cat(
-            [self._put(problem.rows(block, dtype)) for block in problem.row_blocks(dtype)]
-        )
+        blocks = (problem.rows(block, dtype) for block in problem.row_blocks(dtype))
+        self.W = self.torch.cat([self._put(rows) for rows in blocks])
         self.b = self._put(problem.b.astype(np.float32))
 
     @property
@@ -51,7 +50,7 @@ class Device:
         """Whether the bound of this module's text holds for what ``look`` gives."""
         return self.place.type in SINGLE
 
-    def look(self, Z: NDArray[Any], classes: NDArray[np.intp], *, strongest: int) -> Look:
+    def look(self, Z: Array, classes: Ints, *, strongest: int) -> Look:
         """Margins of ``classes`` (n,) at ``Z`` (n, D), and the losers' strongest rivals."""
         torch, C = self.torch, self.problem.classes
         X, t = self._put(Z), self._put(classes)
@@ -70,45 +69,36 @@ class Device:
                 own = torch.where(inside, here, own)
                 Y[each, place] = torch.where(inside, -torch.inf, here)
                 top = Y.topk(min(k, Y.shape[1]), dim=1)
-                logit, index = (
-                    torch.cat([logit, top.values], 1),
-                    torch.cat([index, top.indices + start], 1),
-                )
+                logit = torch.cat([logit, top.values], 1)
+                index = torch.cat([index, top.indices + start], 1)
                 best = logit.topk(min(k, logit.shape[1]), dim=1)
                 logit, index = best.values, index.gather(1, best.indices)
         # Logits travel as the integers of their bits, in one array with the rivals.
         bits = torch.column_stack([own, logit[:, 0]]).contiguous().view(torch.int32)
         found = self._get(torch.column_stack([bits, index.int()]))
-        own_logit, best_logit = (
-            np.ascontiguousarray(found[:, :2]).view(np.float32).astype(np.float64).T
-        )
+        logits = np.ascontiguousarray(found[:, :2]).view(np.float32).astype(np.float64)
+        own_logit, best_logit = logits.T
         margin = own_logit - best_logit
         losers = np.flatnonzero(~(margin > 0))
         return Look(margin, found[losers, 2 : 2 + min(strongest, C - 1)].astype(np.intp), losers)
 
     def ascend(
-        self,
-        Z: NDArray[Any],
-        classes: NDArray[np.intp],
-        index: NDArray[np.intp],
-        steps: int,
-        temperature: float,
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        self, Z: Array, classes: Ints, index: Ints, steps: int, temperature: float
+    ) -> tuple[Array, Array]:
         """Climb with g classes from ``Z`` (g, D) against their rivals ``index`` (g, k)."""
         there = self._put(np.column_stack([classes, index]))
         t, i = there[:, 0], there[:, 1:]
         A = self.W[i].float() - self.W[t].float()[:, None]
         c = self.b[i] - self.b[t][:, None]
-        point, lead = polyak_ascent(
-            self.torch, A, c, self._put(Z), self._project, steps, temperature
-        )
+        how = (self._project, steps, temperature)
+        point, lead = polyak_ascent(self.torch, A, c, self._put(Z), *how)
         found = self._get(self.torch.column_stack([point, lead]))
         return found[:, :-1], found[:, -1]
 
-    def _put(self, array: NDArray[Any]) -> Any:
+    def _put(self, array: Array) -> Any:
         return self.torch.from_numpy(np.ascontiguousarray(array)).to(self.place)
 
-    def _get(self, tensor: Any) -> NDArray[Any]:
+    def _get(self, tensor: Any) -> Array:
         """Waits for the device: once a look, once a climb."""
         return np.asarray(tensor.cpu().numpy())
 
@@ -147,8 +137,6 @@ def open_device(name: str) -> tuple[Any, Any]:
         torch.zeros(1, device=place)  # a device can have a name and not be there
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
-        raise ValueError(
-            f"PyTorch has no device {name!r} here ({reason}): leave device out to search "
-            "with NumPy."
-        ) from None
+        where = f"PyTorch has no device {name!r} here ({reason})"
+        raise ValueError(f"{where}: leave device out to search with NumPy.") from None
     return torch, place

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Array, Bools, Floats, Ints
 from softgeom.bottleneck.certifying.checker import TILE_BYTES
 from softgeom.bottleneck.problem import Problem
 
@@ -25,16 +25,16 @@ GROUPED = 8  # columns whose maximum is taken before the largest are picked
 class Look:
     """What a look found for n candidates."""
 
-    margin: NDArray[np.float64]  # (n,) y_t minus the best rival's logit; inf with one class
+    margin: Floats  # (n,) y_t minus the best rival's logit; inf with one class
     # (losers, k) the k strongest rivals, for those whose margin is not above `enough`
-    strongest: NDArray[np.intp]
-    losers: NDArray[np.intp]  # (losers,) positions of those among the n
+    strongest: Ints
+    losers: Ints  # (losers,) positions of those among the n
 
 
 def look(
     problem: Problem,
-    Z: NDArray[Any],
-    classes: NDArray[np.intp],
+    Z: Array,
+    classes: Ints,
     *,
     strongest: int = 0,
     enough: float = 0.0,
@@ -63,9 +63,7 @@ def look(
     return Look(margin, pool_index[losers] if k else np.zeros((len(losers), 0), np.intp), losers)
 
 
-def _tiles(
-    problem: Problem, Z: NDArray[Any], bias: NDArray[Any], dtype: Any
-) -> Iterator[tuple[slice, NDArray[Any]]]:
+def _tiles(problem: Problem, Z: Array, bias: Array, dtype: Any) -> Iterator[tuple[slice, Array]]:
     """Yield (slice of classes, logits (n, width)), which may be overwritten, over all classes."""
     width = max(256, TILE_BYTES // (max(1, len(Z)) * np.dtype(dtype).itemsize))
     for block in problem.row_blocks(dtype):
@@ -79,13 +77,8 @@ def _tiles(
 
 
 def _merge(
-    logit: NDArray[Any],
-    index: NDArray[np.intp],
-    Y: NDArray[Any],
-    start: int,
-    k: int,
-    behind: NDArray[np.bool_],
-) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    logit: Array, index: Ints, Y: Array, start: int, k: int, behind: Bools
+) -> tuple[Array, Ints]:
     """Keep the k largest logits so far of the candidates that are behind, in their pools."""
     width = min(k, Y.shape[1])
     fresh_logit = np.full((len(Y), width), -np.inf, Y.dtype)
@@ -100,14 +93,12 @@ def _merge(
     index = np.concatenate([index, fresh_index], axis=1)
     if logit.shape[1] > k:
         keep = np.argpartition(logit, logit.shape[1] - k, axis=1)[:, -k:]
-        logit, index = (
-            np.take_along_axis(logit, keep, axis=1),
-            np.take_along_axis(index, keep, axis=1),
-        )
+        logit = np.take_along_axis(logit, keep, axis=1)
+        index = np.take_along_axis(index, keep, axis=1)
     return logit, index
 
 
-def _largest(Y: NDArray[Any], k: int) -> NDArray[np.intp]:
+def _largest(Y: Array, k: int) -> Ints:
     """Where the k largest entries of each row of Y (n, w) are (n, k), in any order.
 
     Groups of columns are compared by their maxima first: the k largest entries lie in the k groups

@@ -22,11 +22,10 @@ measured.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Array, Floats, Ints, Singles
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.layer import SoftmaxLayer
 from softgeom.rounding import INFLATE, gamma, norm_up, underflow
@@ -48,7 +47,7 @@ class PartialLook:
     """
 
     @np.errstate(over="ignore", invalid="ignore")  # what overflows certifies nothing
-    def __init__(self, layer: SoftmaxLayer, directions: NDArray[np.float64]) -> None:
+    def __init__(self, layer: SoftmaxLayer, directions: Floats) -> None:
         self.layer, self.Q = layer, directions
         k, C = directions.shape[1], layer.classes
         self.stretch = 1 + float(np.linalg.norm(directions))  # above the norm of Q
@@ -66,9 +65,8 @@ class PartialLook:
             self.columns[start : start + ROWS, :k] = a
             self.columns[start : start + ROWS, k] = remainder = _up32(norm_up(rest) + slack)
             self.size = max(self.size, float(size.max()))
-            self.reach = max(
-                self.reach, float(norm_up(a.astype(np.float64)).max()), float(remainder.max())
-            )
+            widest = norm_up(a.astype(np.float64)).max()
+            self.reach = max(self.reach, float(widest), float(remainder.max()))
             self.turned = max(self.turned, float((norm_up(rest @ directions) + slack).max()))
         self.bias = float(np.abs(layer.bias).max())
 
@@ -76,18 +74,14 @@ class PartialLook:
         """What float64 may be off by in two products with Q, in units of the vector's length."""
         return 8 * self.stretch**2 * gamma(sum(self.Q.shape) + 8)
 
-    def margins(
-        self, points: NDArray[np.float32], classes: NDArray[np.intp]
-    ) -> NDArray[np.float64]:
+    def margins(self, points: Singles, classes: Ints) -> Floats:
         """Lower bounds (n,) on the margins of ``classes`` (n,) at x (n, d)."""
-        parts = [
-            self._margins(points[n : n + TILE].astype(np.float64), classes[n : n + TILE])
-            for n in range(0, len(points), TILE)
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        parts = (slice(n, n + TILE) for n in range(0, len(points), TILE))
+        found = [self._margins(points[p].astype(np.float64), classes[p]) for p in parts]
+        return np.concatenate([np.zeros(0), *found])
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _margins(self, x: NDArray[np.float64], classes: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _margins(self, x: Floats, classes: Ints) -> Floats:
         d, k = self.Q.shape
         exact = x @ self.Q
         y = exact.astype(np.float32).astype(np.float64)
@@ -106,25 +100,20 @@ class PartialLook:
         row = self.layer.W[classes].astype(np.float64) - self.mean
         own = np.einsum("nd,nd->n", row, x) + self.layer.bias[classes]
         off = norm_up(exact - y) + slack  # |Q^T x - y|
-        error = (
-            self.reach * off + self.turned * y_size + gamma(d + 8) * (self.size * size + self.bias)
-        )
+        error = self.reach * off + self.turned * y_size
+        error += gamma(d + 8) * (self.size * size + self.bias)
         products = self.reach * (y_size + left[:, k].astype(np.float64)) + self.bias
         error += gamma(k + 4, np.float32) * products * INFLATE + underflow(k + 4, np.float32)
         margin = own - best.astype(np.float64) - 2 * error * INFLATE
         return np.where(np.isnan(margin), -np.inf, margin)
 
 
-def certify_by(
-    checker: Checker, look: PartialLook, points: NDArray[np.float32], classes: NDArray[np.intp]
-) -> NDArray[np.float64]:
+def certify_by(checker: Checker, look: PartialLook, points: Singles, classes: Ints) -> Floats:
     """Certified lower bounds (n,) on margins at points (n, d), -inf outside the set."""
     return np.where(checker.contains(points), look.margins(points, classes), -np.inf)
 
 
-def partial_look(
-    checker: Checker, points: Sequence[NDArray[Any]], classes: NDArray[np.intp]
-) -> PartialLook | None:
+def partial_look(checker: Checker, points: Sequence[Array], classes: Ints) -> PartialLook | None:
     """The cheapest partial look at such points (d,), by a sample; None where a full one is."""
     layer = checker.layer
     C, d = layer.W.shape
@@ -150,7 +139,7 @@ def partial_look(
     return PartialLook(layer, Q[:, :k]) if costs[k] < WORTH else None
 
 
-def _principal_directions(layer: SoftmaxLayer) -> NDArray[np.float64]:
+def _principal_directions(layer: SoftmaxLayer) -> Floats:
     """Orthonormal directions (d, d), those along which the rows differ most first."""
     moments = np.zeros((layer.dimension, layer.dimension))
     mean = layer.W.mean(axis=0, dtype=np.float64)
@@ -160,10 +149,10 @@ def _principal_directions(layer: SoftmaxLayer) -> NDArray[np.float64]:
     return np.ascontiguousarray(np.linalg.eigh(moments)[1][:, ::-1])
 
 
-def _length(V: NDArray[np.float32]) -> NDArray[np.float32]:
+def _length(V: Singles) -> Singles:
     return np.sqrt(np.einsum("nd,nd->n", V, V))
 
 
-def _up32(values: NDArray[np.float64]) -> NDArray[np.float32]:
+def _up32(values: Floats) -> Singles:
     """float32 not below the values."""
     return np.nextafter(values.astype(np.float32), np.float32(np.inf))

@@ -1,14 +1,12 @@
-"""Twins, and copies with a smaller bias, which always lose: found by hash, or as neighbours in one
-direction (certifying/twins.py says when two logits are equal).
-"""
+"""Twins, and copies with a smaller bias, which always lose (certifying/twins.py says when)."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Ints
 from softgeom.bottleneck.certifying.twins import effective
 from softgeom.layer import FeatureSet, SoftmaxLayer
 
@@ -26,9 +24,8 @@ def find_twins(layer: SoftmaxLayer, features: FeatureSet) -> tuple[dict[int, int
     """
     tied: dict[int, int] = {}
     dominated: dict[int, int] = {}
-    groups = (
-        _near_groups(layer, features) if features.own_coordinates else _groups_of_equal_rows(layer)
-    )
+    alike = features.own_coordinates
+    groups = _near_groups(layer, features) if alike else _groups_of_equal_rows(layer)
     for group, bias in groups:
         most = max(bias)
         top = [i for i, b in zip(group, bias, strict=True) if b == most]
@@ -76,7 +73,7 @@ def _near_groups(layer: SoftmaxLayer, features: FeatureSet) -> list[tuple[list[i
 
 
 def _equal_within(
-    layer: SoftmaxLayer, features: FeatureSet, near: NDArray[np.intp]
+    layer: SoftmaxLayer, features: FeatureSet, near: Ints
 ) -> list[tuple[list[int], list[Bias]]]:
     found: dict[tuple[Fraction, ...], tuple[list[int], list[Bias]]] = {}
     for i in sorted(near.tolist()):
