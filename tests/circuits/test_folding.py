@@ -5,16 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from softgeom.circuits import (
-    centre_writers,
-    change_basis,
-    commuting_basis,
-    fold_norms,
-    on_sphere,
-    radius,
-    run,
-)
-from softgeom.circuits import run_post_norm as post
+from softgeom.circuits import centre_writers, change_basis, commuting_basis, fold_norms, run
 from softgeom.circuits.anatomy import attend
 
 
@@ -68,18 +59,3 @@ def test_a_basis_change_of_folded_heads_turns_their_biases(anatomy, tokens, erro
     M = commuting_basis(*folded.blocks[0].b_Q.shape, torch.Generator().manual_seed(1))
     turned = replace(folded, blocks=tuple(change_basis(block, M) for block in folded.blocks))
     assert error(run(turned, tokens).logits, run(anatomy, tokens).logits) < 1e-10
-
-
-def test_post_norm_puts_the_stream_on_the_sphere(anatomy, tokens):
-    states = post(anatomy, tokens)
-    assert len(states) == 2 * len(anatomy.blocks) + 1
-    norm = anatomy.blocks[-1].ln2
-    before_gain = (states[-1] - norm.beta) / norm.gamma
-    # Undoing gain and shift brings back the sphere, whatever was added to the stream.
-    lengths = before_gain.norm(dim=-1)
-    assert (lengths <= before_gain.shape[-1] ** 0.5 + 1e-9).all()
-    torch.testing.assert_close(
-        on_sphere(before_gain, 0.0, norm.centred),
-        before_gain * (before_gain.shape[-1] ** 0.5 / lengths)[..., None],
-    )
-    assert radius(states[0], norm.eps, norm.centred).shape == tokens.shape

@@ -19,26 +19,8 @@ from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 __all__ = [
-    "Ball",
-    "Box",
-    "Captors",
-    "Ellipsoid",
-    "Evidence",
-    "EvidenceError",
-    "Finding",
-    "RankBounds",
-    "Scan",
-    "SoftmaxLayer",
-    "Twin",
-    "Unbounded",
-    "Unknown",
-    "Witness",
-    "bound_rank",
-    "braid_reflect",
-    "count_regions",
-    "log10_regions",
-    "repair",
-    "scan",
-    "smallest_shift",
+    "Ball", "Box", "Captors", "Ellipsoid", "Evidence", "EvidenceError", "Finding", "RankBounds",
+    "Scan", "SoftmaxLayer", "Twin", "Unbounded", "Unknown", "Witness", "bound_rank",
+    "braid_reflect", "count_regions", "log10_regions", "repair", "scan", "smallest_shift",
     "survives",
-]
+]  # fmt: skip

@@ -61,20 +61,11 @@ def _open_bin(path: Path) -> Opened | TensorStore:
 
 
 FORMATS: dict[str, Callable[[Path], TensorStore | Opened]] = {
-    ".npz": open_npz,
-    ".onnx": open_onnx,
-    ".safetensors": open_safetensors,
-    ".gguf": open_gguf,
-    ".tflite": open_tflite,
-    ".pkl": open_plain_pickle,
-    ".bin": _open_bin,
-    ".json": open_tensorflowjs,
-    ".traineddata": open_traineddata,
-    ".mdl": open_kaldi,
-    ".ckpt": open_state_dict,
-    ".pt": open_state_dict,
-    ".pth": open_state_dict,
-}
+    ".npz": open_npz, ".onnx": open_onnx, ".safetensors": open_safetensors, ".gguf": open_gguf,
+    ".tflite": open_tflite, ".pkl": open_plain_pickle, ".bin": _open_bin,
+    ".json": open_tensorflowjs, ".traineddata": open_traineddata, ".mdl": open_kaldi,
+    ".ckpt": open_state_dict, ".pt": open_state_dict, ".pth": open_state_dict,
+}  # fmt: skip
 
 
 def open_model(model: str, revision: str | None = None) -> Opened:

@@ -41,9 +41,8 @@ def repeated_tokens(
             f"{length} different tokens cannot be drawn from a vocabulary of {vocabulary}: "
             "take a shorter text."
         )
-    half = torch.stack(
-        [torch.randperm(vocabulary, generator=generator)[:length] for _ in range(texts)]
-    )
+    drawn = [torch.randperm(vocabulary, generator=generator)[:length] for _ in range(texts)]
+    half = torch.stack(drawn)
     first = half.new_full((texts, 0 if start is None else 1), start or 0)
     return torch.cat((first, half, half), dim=1)
 
@@ -53,17 +52,13 @@ def head_scores(anatomy: Anatomy, tokens: Tensor, length: int) -> pd.DataFrame:
     whose last 2 `length` are a text and its repetition; one block's records are in memory at a
     time.
 
-    Returns
-    -------
-    pandas.DataFrame
-        layer, head, previous, duplicate, induction, first (weight on the first position, where many
-        heads rest), and even: what a head that spreads its attention evenly would score for
-        induction.
+    Columns: layer, head, previous, duplicate, induction, first (weight on the first position, where
+    many heads rest), and even: what a head that spreads its attention evenly would score for
+    induction.
     """
     T = tokens.shape[1]
-    if 2 * length > T or not torch.equal(
-        tokens[:, -length:], tokens[:, T - 2 * length : T - length]
-    ):
+    text, again = tokens[:, -2 * length : T - length], tokens[:, -length:]
+    if 2 * length > T or not torch.equal(text, again):
         raise ValueError(
             f"the last {2 * length} tokens are no text of {length} and its repetition: use "
             "repeated_tokens."
@@ -81,15 +76,10 @@ def head_scores(anatomy: Anatomy, tokens: Tensor, length: int) -> pd.DataFrame:
         }
         means = {name: weights.mean((0, -1)).tolist() for name, weights in scores.items()}
         rows += [
-            {
-                "layer": depth,
-                "head": head,
-                **{name: of[head] for name, of in means.items()},
-                "even": even,
-            }
+            {"layer": depth, "head": head} | {name: of[head] for name, of in means.items()}
             for head in range(pattern.shape[1])
         ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).assign(even=even)
 
 
 def copying_scores(folded: Anatomy) -> Tensor:
@@ -115,37 +105,27 @@ def composition_scores(folded: Anatomy) -> dict[str, Tensor]:
     _must_be_folded(folded)
     L, (H, _, K) = len(folded.blocks), folded.blocks[0].W_Q.shape
     scores = {reader: folded.W_E.new_zeros(L, H, L, H) for reader in READERS}
+    # of the earlier heads: W_O (H K, D), R of W_V = Q R (H, K, K), |W_OV|_F (H)
     written: list[Tensor] = []
     left: list[Tensor] = []
-    # of the earlier heads: W_O (H K, D), R of W_V = Q R (H, K, K), |W_OV|_F (H)
     sizes: list[Tensor] = []
     for depth, block in enumerate(folded.blocks):
-        R = {
-            name: torch.linalg.qr(W).R
-            for name, W in (("q", block.W_Q), ("k", block.W_K), ("v", block.W_V))
-        }
+        R = {side: torch.linalg.qr(getattr(block, f"W_{side}")).R for side in "QKV"}
         R_O = torch.linalg.qr(block.W_O.mT).R
-        own = (R["v"] @ R_O.mT).flatten(1).norm(dim=1)
-        scored = (R["q"] @ R["k"].mT).flatten(1).norm(dim=1)
+        own = (R["V"] @ R_O.mT).flatten(1).norm(dim=1)
+        scored = (R["Q"] @ R["K"].mT).flatten(1).norm(dim=1)
         if depth:
             earlier, R_V, size = torch.cat(written), torch.cat(left), torch.cat(sizes)
-            readers = (
-                (block.W_Q, R["k"], scored),
-                (block.W_K, R["q"], scored),
-                (block.W_V, R_O, own),
-            )
-            for reader, (W, right, norm) in zip(READERS, readers, strict=True):
-                # |W_V1 W_O1 W R^T|_F with the orthogonal factors of W_V1 and of the right end left
-                # out
-                # (N, H, K, K)
-                middle = (
-                    (earlier @ W.transpose(0, 1).flatten(1)).view(-1, K, H, K).permute(0, 2, 1, 3)
-                )
-                product = R_V[:, None] @ middle @ right.mT
+            rights = (R["K"], scored), (R["Q"], scored), (R_O, own)
+            readers = zip((block.W_Q, block.W_K, block.W_V), rights, strict=True)
+            for reader, (W, (right, norm)) in zip(READERS, readers, strict=True):
+                # |W_V1 W_O1 W R^T|_F without the orthogonal factors of W_V1 and of the right end
+                middle = (earlier @ W.transpose(0, 1).flatten(1)).view(-1, K, H, K)
+                product = R_V[:, None] @ middle.permute(0, 2, 1, 3) @ right.mT  # (N, H, K, K)
                 score = product.flatten(2).norm(dim=2) / (size[:, None] * norm)
                 scores[reader][:depth, :, depth] = score.view(depth, H, H)
         written.append(block.W_O.flatten(0, 1))
-        left.append(R["v"])
+        left.append(R["V"])
         sizes.append(own)
     return scores
 

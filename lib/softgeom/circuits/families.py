@@ -59,36 +59,18 @@ def dissect_weights(
     name: str = "",
     dtype: torch.dtype = torch.float64,
 ) -> Anatomy:
-    """The anatomy of a Transformers decoder, from what `config.json` and the weights' file hold; no
-    identity is tried yet.
-
-    Parameters
-    ----------
-    config : mapping, or an object with `to_dict`
-        Of one of the four families, told by `model_type`.
-    state : mapping of Tensor
-        The state dict, with or without the prefix `model.` or `transformer.`.
-    name : str
-        For tables and figures; the family's when empty.
-    dtype : torch.dtype
-        Of every tensor of the anatomy.
-
-    Raises
-    ------
-    ValueError
-        When the family is another one (what is missing is named), a variant of it is not covered
-        (sliding windows, experts, scaled rotary positions), a tensor is missing or has another
-        shape, or one is left over.
+    """The anatomy of a Transformers decoder of one of the four families, told by `model_type`, from
+    its configuration and its state dict, whose names may begin with `model.` or `transformer.`; no
+    identity is tried yet. ValueError when the family is another one (what is missing is named), a
+    variant of it is not covered (sliding windows, experts, scaled rotary positions), a tensor is
+    missing or has another shape, or one is left over.
     """
     facts = dict(config if isinstance(config, Mapping) else config.to_dict())
     family = str(facts.get("model_type", "unnamed"))
     if family not in _FAMILIES:
         known = ", ".join(_FAMILIES)
-        lacking = (
-            f"what is missing for it: {_MISSING[family]}"
-            if family in _MISSING
-            else "its parts are unknown here"
-        )
+        missing = _MISSING.get(family)
+        lacking = f"what is missing for it: {missing}" if missing else "its parts are unknown here"
         raise ValueError(f"a model of type {family!r} is not covered, only {known}; {lacking}.")
     _refuse_variants(facts, family)
     weights = _Weights(state, family, dtype)
@@ -101,12 +83,9 @@ class _Weights:
     """A state dict that converts what is asked for and remembers what was."""
 
     def __init__(self, state: Mapping[str, Tensor], family: str, dtype: torch.dtype):
-        prefixes = ("transformer.", "model.")
         self._tensors = {key: key for key in state}
-        for prefix in prefixes:
-            self._tensors |= {
-                key.removeprefix(prefix): key for key in state if key.startswith(prefix)
-            }
+        for prefix in ("transformer.", "model."):
+            self._tensors |= {k.removeprefix(prefix): k for k in state if k.startswith(prefix)}
         self._state, self._family, self._dtype = state, family, dtype
         self._left = {key for key in state if not key.endswith(_BUFFERS)}
 
@@ -143,14 +122,9 @@ class _Weights:
 
 
 def _gpt2(facts: Mapping[str, Any], weights: _Weights, name: str) -> Anatomy:
-    V, D, H, L, T = (
-        int(facts[key]) for key in ("vocab_size", "n_embd", "n_head", "n_layer", "n_positions")
-    )
-    F_, K, eps = (
-        int(facts.get("n_inner") or 4 * D),
-        D // H,
-        float(facts.get("layer_norm_epsilon", 1e-5)),
-    )
+    V, D, H, L, T = _ints(facts, "vocab_size n_embd n_head n_layer n_positions")
+    F_, K = int(facts.get("n_inner") or 4 * D), D // H
+    eps = float(facts.get("layer_norm_epsilon", 1e-5))
     W_E = weights("wte.weight", V, D)
 
     def norm(where: str) -> Normalisation:
@@ -159,14 +133,9 @@ def _gpt2(facts: Mapping[str, Any], weights: _Weights, name: str) -> Anatomy:
         )
 
     def block(at: str) -> BlockAnatomy:
-        stacked, shifts = (
-            weights(f"{at}.attn.c_attn.weight", D, 3 * D),
-            weights(f"{at}.attn.c_attn.bias", 3 * D),
-        )
-        W_Q, W_K, W_V = (
-            part.view(D, H, K).transpose(0, 1).contiguous() for part in stacked.split(D, dim=1)
-        )
-        b_Q, b_K, b_V = (part.view(H, K) for part in shifts.split(D))
+        stacked = weights(f"{at}.attn.c_attn.weight", D, 3 * D).split(D, dim=1)
+        W_Q, W_K, W_V = (W.view(D, H, K).transpose(0, 1).contiguous() for W in stacked)
+        b_Q, b_K, b_V = weights(f"{at}.attn.c_attn.bias", 3 * D).view(3, H, K)
         return BlockAnatomy(
             ln1=norm(f"{at}.ln_1"), W_Q=W_Q, b_Q=b_Q, W_K=W_K, b_K=b_K, W_V=W_V, b_V=b_V,
             W_O=weights(f"{at}.attn.c_proj.weight", D, D).view(H, K, D),
@@ -196,30 +165,17 @@ def _gemma(facts: Mapping[str, Any], weights: _Weights, name: str) -> Anatomy:
     # with the tanh form.
     named = facts.get("hidden_activation", facts.get("hidden_act"))
     activation = _activation(named or "gelu_pytorch_tanh")
-    return _gated(
-        facts, weights, name, activation, offset=1.0, stretch=math.sqrt(float(facts["hidden_size"]))
-    )
+    stretch = math.sqrt(float(facts["hidden_size"]))
+    return _gated(facts, weights, name, activation, offset=1.0, stretch=stretch)
 
 
 def _gated(
-    facts: Mapping[str, Any],
-    weights: _Weights,
-    name: str,
-    activation: str,
-    *,
-    offset: float = 0.0,
-    stretch: float = 1.0,
-) -> Anatomy:
+    facts: Mapping[str, Any], weights: _Weights, name: str, activation: str,
+    *, offset: float = 0.0, stretch: float = 1.0,
+) -> Anatomy:  # fmt: skip
     """RMSNorms of gain offset + w, rotary heads that share keys, gated network."""
-    V, D, H, L, F_ = (
-        int(facts[key])
-        for key in (
-            "vocab_size",
-            "hidden_size",
-            "num_attention_heads",
-            "num_hidden_layers",
-            "intermediate_size",
-        )
+    V, D, H, L, F_ = _ints(
+        facts, "vocab_size hidden_size num_attention_heads num_hidden_layers intermediate_size"
     )
     G, K = int(facts.get("num_key_value_heads") or H), int(facts.get("head_dim") or D // H)
     eps = float(facts.get("rms_norm_eps", 1e-6))
@@ -268,12 +224,12 @@ def _gated(
     )  # fmt: skip
 
 
-_FAMILIES: dict[str, Callable[[Mapping[str, Any], _Weights, str], Anatomy]] = {
-    "gpt2": _gpt2,
-    "llama": _llama,
-    "qwen2": _llama,
-    "gemma": _gemma,
-}
+_FAMILIES: dict[str, Callable[[Mapping[str, Any], _Weights, str], Anatomy]]
+_FAMILIES = {"gpt2": _gpt2, "llama": _llama, "qwen2": _llama, "gemma": _gemma}
+
+
+def _ints(facts: Mapping[str, Any], names: str) -> tuple[int, ...]:
+    return tuple(int(facts[name]) for name in names.split())
 
 
 def _activation(named: Any) -> str:
@@ -304,21 +260,18 @@ def _refuse_variants(facts: Mapping[str, Any], family: str) -> None:
             f"this {family!r} attends through sliding windows, which are not covered: every "
             "head must see all of the past."
         )
-    if experts := next(
-        (key for key in ("num_experts", "num_local_experts", "n_routed_experts") if facts.get(key)),
-        None,
-    ):
-        raise ValueError(
-            f"this {family!r} has a mixture of experts ({experts} = {facts[experts]}), which "
-            "is not covered."
-        )
     odd = {
+        "num_experts": "a mixture of experts",
+        "num_local_experts": "a mixture of experts",
+        "n_routed_experts": "a mixture of experts",
         "add_cross_attention": "attention to another sequence",
         "scale_attn_by_inverse_layer_idx": "scores divided by the layer's number",
         "use_bidirectional_attention": "attention to what follows",
     }
-    if found := next((words for key, words in odd.items() if facts.get(key)), None):
-        raise ValueError(f"this {family!r} has {found}, which is not covered.")
+    if key := next((key for key in odd if facts.get(key)), None):
+        raise ValueError(
+            f"this {family!r} has {odd[key]} ({key} = {facts[key]}), which is not covered."
+        )
     if not facts.get("scale_attn_weights", True):
         raise ValueError(
             f"this {family!r} does not divide its scores by sqrt(K), which is not covered."

@@ -7,12 +7,13 @@ W_O, W_out, and b_O, b_out) its mean over the D coordinates; every LayerNorm wou
 it anyway, so it becomes an RMSNorm. `change_basis` turns the inner coordinates of the heads.
 
 A norm after each block (post-norm, the original transformer) cannot be folded this way: the skip
-connection reads it too. `placement.run_post_norm` computes that variant, for the comparison.
+connection reads it too.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,79 +45,50 @@ def centre_writers(anatomy: Anatomy) -> Anatomy:
         raise ValueError(
             f"{anatomy.name} has RMSNorm, which reads the mean: its writers cannot be centred."
         )
-    blocks = tuple(
-        replace(
-            block,
-            ln1=replace(block.ln1, centred=False),
-            W_O=_centred(block.W_O),
-            ln2=replace(block.ln2, centred=False),
-            W_out=_centred(block.W_out),
-            b_out=_centred(block.b_out),
-            b_O=_centred(block.b_O),
+
+    def centre(part: Any, *names: str, **norms: Any) -> Any:
+        """The part with these writers centred and these norms reading no mean."""
+        writers = {name: getattr(part, name) for name in names}
+        return replace(
+            part,
+            **{name: W - W.mean(-1, keepdim=True) for name, W in writers.items() if W is not None},
+            **{name: replace(norm, centred=False) for name, norm in norms.items()},
         )
+
+    blocks = (
+        centre(block, "W_O", "b_O", "W_out", "b_out", ln1=block.ln1, ln2=block.ln2)
         for block in anatomy.blocks
     )
-    return replace(
-        anatomy,
-        W_E=_centred(anatomy.W_E),
-        W_pos=None if anatomy.W_pos is None else _centred(anatomy.W_pos),
-        blocks=blocks,
-        ln_final=replace(anatomy.ln_final, centred=False),
-        tied=False,
-    )
+    whole = centre(anatomy, "W_E", "W_pos", ln_final=anatomy.ln_final)
+    return replace(whole, blocks=tuple(blocks), tied=False)
 
 
 def change_basis(block: BlockAnatomy, M: Tensor) -> BlockAnatomy:
-    """W_Q -> W_Q M, W_K -> W_K M^-T for each head, biases too; scores stay when M commutes with the
-    rotations.
+    """W_Q -> W_Q M, W_K -> W_K M^-T for each head's invertible M (H, K, K), biases too.
 
-    Parameters
-    ----------
-    block : BlockAnatomy
-        Its heads are turned.
-    M : Tensor
-        (H, K, K), invertible. Without rotary positions any M leaves q k^T = q M M^-1 k^T; with them
-        the score of positions i, j is q R(i - j) k^T, and M R(i - j) M^-1 = R(i - j) is needed.
+    Without rotary positions any M leaves q k^T = q M M^-1 k^T; with them the score of positions i,
+    j is q R(i - j) k^T, and M R(i - j) M^-1 = R(i - j) is needed.
     """
-    inverse = torch.linalg.inv(M).transpose(-1, -2)
-    return replace(
-        block,
-        W_Q=block.W_Q @ M,
-        b_Q=torch.einsum("hk,hkl->hl", block.b_Q, M),
-        W_K=block.W_K @ inverse,
-        b_K=torch.einsum("hk,hkl->hl", block.b_K, inverse),
-    )
+    inverse = torch.linalg.inv(M).mT
+    b_Q, b_K = ((b[:, None] @ A)[:, 0] for b, A in ((block.b_Q, M), (block.b_K, inverse)))
+    return replace(block, W_Q=block.W_Q @ M, b_Q=b_Q, W_K=block.W_K @ inverse, b_K=b_K)
 
 
 def _fold_block(block: BlockAnatomy) -> BlockAnatomy:
     ln1, ln2 = _unfolded(block.ln1), _unfolded(block.ln2)
-    W_Q, b_Q = fold(ln1, block.W_Q, block.b_Q)
-    W_K, b_K = fold(ln1, block.W_K, block.b_K)
-    W_V, b_V = fold(ln1, block.W_V, block.b_V)
-    W_in, b_in = fold(ln2, block.W_in, block.b_in)
-    W_gate, b_gate = (None, None) if block.W_gate is None else fold(ln2, block.W_gate, block.b_gate)
-    return replace(
-        block,
-        ln1=Division(ln1.eps, ln1.centred),
-        W_Q=W_Q,
-        b_Q=b_Q,
-        W_K=W_K,
-        b_K=b_K,
-        W_V=W_V,
-        b_V=b_V,
-        ln2=Division(ln2.eps, ln2.centred),
-        W_gate=W_gate,
-        b_gate=b_gate,
-        W_in=W_in,
-        b_in=b_in,
-    )
+    changed: dict[str, Any] = {
+        "ln1": Division(ln1.eps, ln1.centred),
+        "ln2": Division(ln2.eps, ln2.centred),
+    }
+    for norm, readers in ((ln1, ("Q", "K", "V")), (ln2, ("in", "gate"))):
+        for part in readers:
+            W, b = getattr(block, f"W_{part}"), getattr(block, f"b_{part}")
+            if W is not None:
+                changed[f"W_{part}"], changed[f"b_{part}"] = fold(norm, W, b)
+    return replace(block, **changed)
 
 
 def _unfolded(norm: Normalisation | Division) -> Normalisation:
     if isinstance(norm, Division):
         raise ValueError("the norms of this model are folded already.")
     return norm
-
-
-def _centred(writes: Tensor) -> Tensor:
-    return writes - writes.mean(-1, keepdim=True)

@@ -41,54 +41,23 @@ ENTRIES = (
     Entry("W_Q^{l,h}", "queries", "blocks[l].W_Q[h]", ("D", "K"), lambda a: a.blocks[0].W_Q[0]),
     Entry("W_K^{l,h}", "keys", "blocks[l].W_K[h]", ("D", "K"), lambda a: a.blocks[0].W_K[0]),
     Entry("W_V^{l,h}", "values", "blocks[l].W_V[h]", ("D", "K"), lambda a: a.blocks[0].W_V[0]),
-    Entry(
-        "W_O^{l,h}",
-        "output of a head",
-        "blocks[l].W_O[h]",
-        ("K", "D"),
-        lambda a: a.blocks[0].W_O[0],
-    ),
-    Entry(
-        "W_{OV}^{l,h}",
-        "W_V W_O",
-        "ov_circuit(block, h)",
-        ("D", "D"),
-        lambda a: ov_circuit(a.blocks[0], 0).full(),
-    ),
-    Entry(
-        "W_{QK}^h",
-        "W_Q W_K^T",
-        "qk_circuit(block, h, offset)",
-        ("D", "D"),
-        lambda a: qk_circuit(a.blocks[0], 0).full(),
-    ),
-    Entry(
-        "W_{in}^l", "keys of the memory", "blocks[l].W_in", ("D", "F"), lambda a: a.blocks[0].W_in
-    ),
-    Entry(
-        "(none)",
-        "second keys, of a gated network",
-        "blocks[l].W_gate",
-        None,
-        lambda a: a.blocks[0].W_gate,
-    ),
-    Entry(
-        "W_{out}^l",
-        "values of the memory",
-        "blocks[l].W_out",
-        ("D", "F"),
-        lambda a: a.blocks[0].W_out,
-    ),
+    Entry("W_O^{l,h}", "output of a head", "blocks[l].W_O[h]", ("K", "D"),
+          lambda a: a.blocks[0].W_O[0]),
+    Entry("W_{OV}^{l,h}", "W_V W_O", "ov_circuit(block, h)", ("D", "D"),
+          lambda a: ov_circuit(a.blocks[0], 0).full()),
+    Entry("W_{QK}^h", "W_Q W_K^T", "qk_circuit(block, h, offset)", ("D", "D"),
+          lambda a: qk_circuit(a.blocks[0], 0).full()),
+    Entry("W_{in}^l", "keys of the memory", "blocks[l].W_in", ("D", "F"),
+          lambda a: a.blocks[0].W_in),
+    Entry("(none)", "second keys, of a gated network", "blocks[l].W_gate", None,
+          lambda a: a.blocks[0].W_gate),
+    Entry("W_{out}^l", "values of the memory", "blocks[l].W_out", ("D", "F"),
+          lambda a: a.blocks[0].W_out),
     Entry("gamma", "gain of a norm", "blocks[l].ln1.gamma", ("D",), lambda a: _norm(a).gamma),
-    Entry(
-        "beta",
-        "shift of a norm",
-        "blocks[l].ln1.beta",
-        ("D",),
-        lambda a: _norm(a).beta if _norm(a).centred else None,
-    ),
+    Entry("beta", "shift of a norm", "blocks[l].ln1.beta", ("D",),
+          lambda a: _norm(a).beta if _norm(a).centred else None),
     Entry("W_U", "unembedding", "W_U", ("V", "D"), lambda a: a.W_U),
-)
+)  # fmt: skip
 
 
 def glossary(anatomies: Sequence[Anatomy]) -> pd.DataFrame:
@@ -98,6 +67,7 @@ def glossary(anatomies: Sequence[Anatomy]) -> pd.DataFrame:
     rows = []
     for entry in ENTRIES:
         found = [entry.find(anatomy) for anatomy in anatomies]
+        stated = [tuple(anatomy.sizes[s] for s in entry.stated or ()) for anatomy in anatomies]
         shapes = [None if tensor is None else tuple(tensor.shape) for tensor in found]
         row = {
             "symbol": entry.symbol,
@@ -107,23 +77,7 @@ def glossary(anatomies: Sequence[Anatomy]) -> pd.DataFrame:
         }
         for anatomy, shape in zip(anatomies, shapes, strict=True):
             row[anatomy.name] = " x ".join(map(str, shape)) if shape else "-"
-        row["agrees"] = _agrees(entry, anatomies, shapes)
+        agrees = all(shape in (None, right) for shape, right in zip(shapes, stated, strict=True))
+        row["agrees"] = "" if entry.stated is None else "yes" if agrees else "no"
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _agrees(
-    entry: Entry, anatomies: Sequence[Anatomy], shapes: Sequence[tuple[int, ...] | None]
-) -> str:
-    if entry.stated is None:
-        return ""
-    pairs = [
-        (anatomy.sizes, shape)
-        for anatomy, shape in zip(anatomies, shapes, strict=True)
-        if shape is not None
-    ]
-    return (
-        "yes"
-        if all(shape == tuple(sizes[s] for s in entry.stated) for sizes, shape in pairs)
-        else "no"
-    )

@@ -93,9 +93,8 @@ def qk_circuit(
 
 def rotation(offset: int, d_head: int, base: float, dtype: torch.dtype = torch.float64) -> Tensor:
     """R(offset), (K, K): x R(offset) is x turned as at that position; R(i) R(j)^T = R(i - j)."""
-    turned = rotate(torch.eye(d_head, dtype=dtype)[:, None], base, offset=abs(offset))[
-        :, 0
-    ]  # each basis row at one position
+    # each basis row at one position
+    turned = rotate(torch.eye(d_head, dtype=dtype)[:, None], base, offset=abs(offset))[:, 0]
     return turned if offset >= 0 else turned.T
 
 
@@ -113,9 +112,7 @@ def scores_by_offset(block: BlockAnatomy, attn_in: Tensor, rotary_base: float | 
         queries = torch.arange(offset, T)
         for head in range(H):
             W_QK = qk_circuit(block, head, offset, rotary_base).full()
-            form = torch.einsum(
-                "btd,de,bte->bt", attn_in[:, offset:], W_QK, attn_in[:, : T - offset]
-            )
+            form = (attn_in[:, offset:] @ W_QK * attn_in[:, : T - offset]).sum(-1)
             scores[:, head, queries, queries - offset] = form / math.sqrt(K)
     return scores
 
@@ -162,14 +159,10 @@ def offset_profile(
     """
     centre = attn_in.flatten(0, -2).mean(0)  # (D)
     H, _, K = block.W_Q.shape
-    profile = [
-        [
-            float(centre @ qk_circuit(block, head, int(offset), rotary_base).full() @ centre)
-            for offset in offsets
-        ]
-        for head in range(H)
-    ]
-    return torch.tensor(profile, dtype=attn_in.dtype) / math.sqrt(K)
+    forms = (
+        qk_circuit(block, head, int(offset), rotary_base) for head in range(H) for offset in offsets
+    )
+    return torch.stack([centre @ W.full() @ centre for W in forms]).view(H, -1) / math.sqrt(K)
 
 
 def commuting_basis(heads: int, d_head: int, generator: torch.Generator) -> Tensor:
@@ -184,10 +177,6 @@ def commuting_basis(heads: int, d_head: int, generator: torch.Generator) -> Tens
     a, b = size * angle.cos(), size * angle.sin()
     M = torch.zeros(heads, d_head, d_head, dtype=torch.float64)
     even = torch.arange(0, d_head, 2)
-    M[:, even, even], M[:, even, even + 1], M[:, even + 1, even], M[:, even + 1, even + 1] = (
-        a,
-        b,
-        -b,
-        a,
-    )
+    M[:, even, even] = M[:, even + 1, even + 1] = a
+    M[:, even, even + 1], M[:, even + 1, even] = b, -b
     return M

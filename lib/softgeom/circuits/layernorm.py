@@ -84,10 +84,8 @@ def radius(z: Tensor, eps: float, centred: bool) -> Tensor:
 
 def reader(norm: Normalisation) -> Tensor:
     """P diag(gamma) (or diag(gamma)): what a following matrix can absorb of the norm, (d, d)."""
-    d = norm.gamma.shape[0]
-    return (
-        centring(d, norm.gamma.dtype) if norm.centred else torch.eye(d, dtype=norm.gamma.dtype)
-    ) * norm.gamma
+    d, dtype = norm.gamma.shape[0], norm.gamma.dtype
+    return (centring(d, dtype) if norm.centred else torch.eye(d, dtype=dtype)) * norm.gamma
 
 
 def fold(norm: Normalisation, W: Tensor, b: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -55,12 +55,10 @@ def logit_gap(
     without, above the mean of all: a `Readout`.
     """
     rows, shift = anatomy.W_U[right], anatomy.b_U[right]
-    less, less_shift = (
-        (anatomy.W_U.mean(0), anatomy.b_U.mean())
-        if wrong is None
-        else (anatomy.W_U[wrong], anatomy.b_U[wrong])
-    )
-    direction, constant = rows - less, shift - less_shift
+    if wrong is None:
+        direction, constant = rows - anatomy.W_U.mean(0), shift - anatomy.b_U.mean()
+    else:
+        direction, constant = rows - anatomy.W_U[wrong], shift - anatomy.b_U[wrong]
 
     def read(x: Tensor) -> Tensor:
         # variants of the same prompts
@@ -107,13 +105,9 @@ def direct_effects(
 
 @torch.no_grad()
 def effects_along_paths(
-    anatomy: Anatomy,
-    tokens: Tensor,
-    donor: Sequence[Tensor] | None,
-    receiver: tuple[int, int],
-    side: str,
-    readout: Readout,
-) -> Tensor:
+    anatomy: Anatomy, tokens: Tensor, donor: Sequence[Tensor] | None,
+    receiver: tuple[int, int], side: str, readout: Readout,
+) -> Tensor:  # fmt: skip
     """How the readout moves when one head, the ``receiver`` (layer, head), reads one earlier head's
     write as the donor's on one ``side`` (`"queries"`, `"keys"` or `"values"`), and nobody else
     does: (layer, H, B). Other arguments as for `effects_of_heads`. ValueError without a sender or
@@ -148,22 +142,16 @@ _SIDES = ("queries", "keys", "values")
 
 
 def _mix(
-    block: BlockAnatomy,
-    x: Tensor | dict[str, Tensor],
-    base: float | None,
+    block: BlockAnatomy, x: Tensor | dict[str, Tensor], base: float | None,
     heads: slice = slice(None),
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Mixed values z (B, H, T, K) of some heads, whose three inputs may come from three streams."""
     inputs = x if isinstance(x, dict) else {side: x for side in _SIDES}
     normed = {id(stream): block.ln1(stream) for stream in inputs.values()}
+    maps = ((block.W_Q, block.b_Q), (block.W_K, block.b_K), (block.W_V, block.b_V))
     q, k, v = (
         torch.einsum("btd,hdk->bhtk", normed[id(inputs[side])], W[heads]) + b[heads][:, None]
-        for side, W, b in zip(
-            _SIDES,
-            (block.W_Q, block.W_K, block.W_V),
-            (block.b_Q, block.b_K, block.b_V),
-            strict=True,
-        )
+        for side, (W, b) in zip(_SIDES, maps, strict=True)
     )
     if base is not None:
         q, k = rotate(q, base), rotate(k, base)

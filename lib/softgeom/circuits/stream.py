@@ -13,7 +13,7 @@ happen without one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import torch
@@ -63,10 +63,8 @@ def logit_shares(folded: Anatomy, internals: Internals, targets: Tensor | None =
     if targets is None:
         shares, bias = normalised @ folded.W_U.T, folded.b_U.expand(internals.logits.shape)
     else:
-        shares, bias = (
-            torch.einsum("nbtd,btd->nbt", normalised, folded.W_U[targets]),
-            folded.b_U[targets],
-        )
+        shares = torch.einsum("nbtd,btd->nbt", normalised, folded.W_U[targets])
+        bias = folded.b_U[targets]
     return torch.cat((shares, bias[None]))
 
 
@@ -76,11 +74,10 @@ def shares_above_average(folded: Anatomy, internals: Internals, targets: Tensor)
     Softmax does not see what is added to all logits alike; this leaves it out, so that a share
     means preference.
     """
-    centred = folded.W_U - folded.W_U.mean(0)
-    bias = folded.b_U - folded.b_U.mean()
-    normalised = writers(internals).writes / internals.ln_final_scale
-    shares = torch.einsum("nbtd,btd->nbt", normalised, centred[targets])
-    return torch.cat((shares, bias[targets][None]))
+    centred = replace(
+        folded, W_U=folded.W_U - folded.W_U.mean(0), b_U=folded.b_U - folded.b_U.mean()
+    )
+    return logit_shares(centred, internals, targets)
 
 
 def logit_lens(anatomy: Anatomy, internals: Internals) -> Tensor:
@@ -107,12 +104,8 @@ def lens_by_depth(anatomy: Anatomy, windows: Tensor) -> pd.DataFrame:
         logits = anatomy.unembed(states[depth].flatten(0, 1))
         leading, right = logits.argmax(-1), logits.gather(-1, following[:, None])
         final = leading if final is None else final
-        rows.append(
-            {
-                "depth": depth,
-                "agrees": float((leading == final).double().mean()),
-                "nats": float((logits.logsumexp(-1) - right[:, 0]).mean()),
-                "rank": float((1 + (logits > right).sum(-1)).double().median()),
-            }
-        )
-    return pd.DataFrame(rows[::-1])
+        agrees = (leading == final).double().mean()
+        nats = (logits.logsumexp(-1) - right[:, 0]).mean()
+        rank = (1 + (logits > right).sum(-1)).double().median()
+        rows.append((depth, float(agrees), float(nats), float(rank)))
+    return pd.DataFrame(rows[::-1], columns=["depth", "agrees", "nats", "rank"])

@@ -47,13 +47,9 @@ class Ellipsoid(FeatureSet):
     centred: bool
 
     def __init__(
-        self,
-        gain: ArrayLike,
-        bias: ArrayLike | None = None,
-        *,
-        radius: float | None = None,
-        centred: bool = False,
-    ) -> None:
+        self, gain: ArrayLike, bias: ArrayLike | None = None,
+        *, radius: float | None = None, centred: bool = False,
+    ) -> None:  # fmt: skip
         gain = as_floats(gain, "gain")
         if gain.ndim != 1 or not len(gain):
             raise ValueError(
@@ -74,13 +70,7 @@ class Ellipsoid(FeatureSet):
         radius = (
             float(np.sqrt(len(gain))) if radius is None else positive_radius(radius, "an Ellipsoid")
         )
-        for name, value in (
-            ("gain", gain),
-            ("bias", bias),
-            ("radius", radius),
-            ("centred", bool(centred)),
-        ):
-            object.__setattr__(self, name, value)
+        vars(self).update(gain=gain, bias=bias, radius=radius, centred=bool(centred))
 
     @classmethod
     def layer_norm(cls, gain: ArrayLike, bias: ArrayLike | None = None) -> Ellipsoid:
@@ -230,11 +220,8 @@ class Ellipsoid(FeatureSet):
     def scaled(self, power: int) -> Ellipsoid:
         """bias, gain, radius with x in units of ``2^power`` and a radius of order one."""
         bias, inner = scale_exactly(self.bias, power), self.coordinate_power(power)
-        gain, radius = (
-            scale_exactly(self.gain, power - inner),
-            float(scale_exactly(self.radius, inner)),
-        )
-        return Ellipsoid(gain, bias, radius=radius, centred=self.centred)
+        gain, radius = scale_exactly(self.gain, power - inner), scale_exactly(self.radius, inner)
+        return Ellipsoid(gain, bias, radius=float(radius), centred=self.centred)
 
     def coordinate_power(self, power: int) -> int:
         """That of the radius, 0 where it is of order one as it is."""

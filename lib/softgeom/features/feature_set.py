@@ -201,11 +201,8 @@ def hexed(values: Floats | float) -> Any:
 
 def unhexed(stored: Any) -> Any:
     """What ``hexed`` wrote: a float or a tuple of floats."""
-    return (
-        float.fromhex(stored)
-        if isinstance(stored, str)
-        else tuple(float.fromhex(value) for value in stored)
-    )
+    one = float.fromhex
+    return one(stored) if isinstance(stored, str) else tuple(one(value) for value in stored)
 
 
 def plain_number(value: float) -> str:

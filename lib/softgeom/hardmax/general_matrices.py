@@ -22,9 +22,34 @@ import numpy as np
 from scipy.optimize import nnls
 
 from softgeom.hardmax.dynamics import hardmax_step, softmax_step
+from softgeom.hardmax.ensembles import definite_matrix
 from softgeom.hardmax.leaders import distance_to_hull
 
 _HEAVY = 1e4  # weight of the condition that convex weights sum to one, in least squares
+
+
+def negative_matrix(rng: np.random.Generator, kind: str, d: int) -> np.ndarray:
+    """A negative semidefinite matrix (d, d) of a named kind."""
+    if kind == "minus identity":
+        return -np.eye(d)
+    if kind == "negative definite":
+        return -definite_matrix(rng, d)
+    M = rng.normal(size=(d, d - 1))
+    return -M @ M.T
+
+
+def standing_vertices(
+    rng: np.random.Generator, d: int, m: int, rank: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """A semidefinite matrix (d, d) and m vertices of norm 1 that no layer moves."""
+    M = rng.normal(size=(d, rank or d))
+    A = M @ M.T
+    unit = rng.normal(size=(m, rank or d))
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    V = unit @ np.linalg.pinv(M)  # M^T v = unit, so <A v, v'> = <unit, unit'>
+    if rank and rank < d:
+        V = V + rng.normal(size=(m, d)) @ (np.eye(d) - M @ np.linalg.pinv(M))
+    return A, V
 
 
 def energy(Z: np.ndarray, A: np.ndarray) -> np.ndarray:
@@ -105,9 +130,7 @@ def frank_wolfe_excess(X: np.ndarray, V: np.ndarray, A: np.ndarray, layers: int)
 
 def stand_still(V: np.ndarray, A: np.ndarray) -> np.ndarray:
     """Which points of V (m, d) no layer moves: <A v, v> > <A v, v'> for all others, (m,)."""
-    scores = V @ A.T @ V.T
-    others = np.where(np.eye(len(V), dtype=bool), -np.inf, scores)
-    return scores.diagonal() > others.max(1)
+    return _leads(V, A) > 0
 
 
 @dataclass(frozen=True)
@@ -148,9 +171,8 @@ def travel(X: np.ndarray, V: np.ndarray, A: np.ndarray, shares: Sequence[float])
         bend = max(bend, float(np.linalg.norm(way - along[:, None] * start, axis=1).max() / scale))
         now = np.linalg.norm(way, axis=1)
         seen = length * product > 1e-6 * scale
-        factor = max(
-            factor, float(np.abs(now[seen] / (length[seen] * product) - 1).max(initial=0.0))
-        )
+        off = np.abs(now[seen] / (length[seen] * product) - 1).max(initial=0.0)
+        factor = max(factor, float(off))
         left.append(float(now.max() / length.max()))
     return Journey(bend, changes, factor, np.array(left))
 
@@ -172,9 +194,7 @@ def ode_gap(X: np.ndarray, V: np.ndarray, A: np.ndarray, share: float, time: flo
 
 def gap(V: np.ndarray, A: np.ndarray) -> float:
     """The smallest <A v, v> - <A v, v'> over vertices v and others v'."""
-    scores = V @ A.T @ V.T
-    others = np.where(np.eye(len(V), dtype=bool), -np.inf, scores)
-    return float((scores.diagonal() - others.max(1)).min())
+    return float(_leads(V, A).min())
 
 
 def collapse_time(Z: np.ndarray, A: np.ndarray, share: float, temperature: float, most: int) -> int:
@@ -188,14 +208,9 @@ def collapse_time(Z: np.ndarray, A: np.ndarray, share: float, temperature: float
 
 
 def exit_times(
-    rng: np.random.Generator,
-    V: np.ndarray,
-    A: np.ndarray,
-    share: float,
-    temperature: float,
-    runs: int,
-    most: int,
-) -> np.ndarray:
+    rng: np.random.Generator, V: np.ndarray, A: np.ndarray, share: float, temperature: float,
+    runs: int, most: int,
+) -> np.ndarray:  # fmt: skip
     """The chain in which each token draws one token with its softmax weight and goes the share of
     the way: layers until the first leaves its vertex, (runs,).
 
@@ -220,6 +235,12 @@ def exit_times(
         if not len(on):
             break
     return left
+
+
+def _leads(V: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """<A v, v> less the largest <A v, v'> of another vertex, (m,)."""
+    scores = V @ A.T @ V.T
+    return scores.diagonal() - np.where(np.eye(len(V), dtype=bool), -np.inf, scores).max(1)
 
 
 def _diameter(Z: np.ndarray) -> float:

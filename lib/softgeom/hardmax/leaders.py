@@ -14,7 +14,7 @@ as clusters, not by index.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -74,11 +74,9 @@ class TheoremCheck:
     limit: Limit
     leader_drift: float  # how far leaders moved after becoming one, relative
     outside: float  # how far S lies from the polytope spanned by the leaders' limits, relative
-    projection: (
-        # how far points of S that are no vertex lie from being projections of the origin onto a
-        # face, relative
-        float
-    )
+    # how far points of S that are no vertex lie from being projections of the origin onto a face,
+    # relative
+    projection: float
     # smallest relative gap between the scores of two places in all layers watched: small means a
     # near-tie
     gap: float
@@ -90,12 +88,8 @@ class TheoremCheck:
         if len(self.sites) == 1:
             return np.array([np.inf])
         others = (np.delete(self.sites, i, axis=0) for i in range(len(self.sites)))
-        return (
-            np.array(
-                [distance_to_hull(s, rest) for s, rest in zip(self.sites, others, strict=True)]
-            )
-            / scale
-        )
+        hulls = [distance_to_hull(s, rest) for s, rest in zip(self.sites, others, strict=True)]
+        return np.array(hulls) / scale
 
     @property
     def leaders_are_apart(self) -> bool:
@@ -148,13 +142,7 @@ def check_theorem_on_batch(
 
     end = limit(Z, A, alpha, tol=tol, check=False, watch=watch)
     return [
-        _judge(
-            Limit(end.points[i], end.layers, end.movement, end.converged),
-            first[i],
-            position[i],
-            float(gap[i]),
-            A,
-        )
+        _judge(replace(end, points=end.points[i]), first[i], position[i], float(gap[i]), A)
         for i in range(len(Z))
     ]
 
@@ -184,9 +172,8 @@ def _gap(Z: np.ndarray, A: np.ndarray, counts: np.ndarray) -> np.ndarray:
     scores = np.where(counts[:, None, :] > 0, looks_for @ Z.swapaxes(-1, -2), -np.inf)  # (m, n, n)
     size = np.linalg.norm(Z, axis=-1).max(-1)  # (m,)
     distance = np.linalg.norm(Z[:, :, None] - Z[:, None], axis=-1)  # (m, n, n)
-    elsewhere = (
-        np.take_along_axis(distance, scores.argmax(-1)[..., None], 1) > APART * size[:, None, None]
-    )
+    from_first = np.take_along_axis(distance, scores.argmax(-1)[..., None], 1)
+    elsewhere = from_first > APART * size[:, None, None]
     second = np.where(elsewhere, scores, -np.inf).max(-1)  # (m, n)
     scale = np.linalg.norm(looks_for, axis=-1) * size[:, None]
     return ((scores.max(-1) - second) / np.maximum(scale, np.finfo(float).tiny)).min(-1)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
+from scipy.stats import mannwhitneyu
 
 from softgeom.hardmax.dynamics import trajectory
 from softgeom.hardmax.faithfulness import Anatomy, dissect
@@ -112,20 +112,15 @@ def context_area(anatomy: Anatomy, bags: Bags, labels: np.ndarray, neutral: np.n
     """
     there = (bags.counts > 0) & neutral[bags.words]
     words, ends = bags.words[there], anatomy.end[there]
-    size = len(neutral)
-    mean = np.bincount(words, ends, minlength=size) / np.maximum(
-        np.bincount(words, minlength=size), 1
-    )
+    total, number = (np.bincount(words, of, minlength=len(neutral)) for of in (ends, None))
+    mean = total / np.maximum(number, 1)
     moved = np.where(there, anatomy.end - mean[bags.words], 0.0)
     score = (moved * bags.counts).sum(1) / np.maximum((there * bags.counts).sum(1), 1)
     positive = labels == 1
     if positive.all() or not positive.any():
         raise ValueError("Reviews of one label only have no ROC curve.")
-    ranks = rankdata(score)
-    return float(
-        (ranks[positive].sum() - positive.sum() * (positive.sum() + 1) / 2)
-        / (positive.sum() * (~positive).sum())
-    )
+    above = mannwhitneyu(score[positive], score[~positive]).statistic
+    return float(above / (positive.sum() * (~positive).sum()))
 
 
 @dataclass(frozen=True)
@@ -147,17 +142,14 @@ def compare_with_repeats(
     """What merging repeated words changes, on the first `reviews` that repeat: leaders by name."""
     repeats = bags.counts > 1
     embedding, alpha = model.embedding.detach().double().numpy(), model.alpha.item()
+    rule = np.eye(embedding.shape[1]), alpha, model.recipe.layers
     worst = 0.0
     for r in np.flatnonzero(repeats.any(1))[:reviews]:
         n = int((bags.counts[r] > 0).sum())
         counts = bags.counts[r, :n].astype(float)
         Z, copies = embedding[bags.words[r, :n]], np.repeat(np.arange(n), counts.astype(int))
-        merged = trajectory(
-            Z, np.eye(Z.shape[1]), alpha, model.recipe.layers, counts=counts, check=False
-        )
-        spelt_out = trajectory(
-            Z[copies], np.eye(Z.shape[1]), alpha, model.recipe.layers, check=False
-        )
+        merged = trajectory(Z, *rule, counts=counts, check=False)
+        spelt_out = trajectory(Z[copies], *rule, check=False)
         worst = max(worst, float(np.abs(merged[:, copies] - spelt_out).max() / np.abs(Z).max()))
     return Repetition(float(repeats.any(1).mean()), float(repeats[anatomy.leader].mean()), worst)
 

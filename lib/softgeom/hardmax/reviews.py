@@ -77,14 +77,11 @@ class Bags:
     def join(*parts: Bags) -> Bags:
         """The reviews of several bags, one after the other."""
         width = max(part.words.shape[1] for part in parts)
-        wide = [
-            [np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (part.words, part.counts)]
-            for part in parts
-        ]
-        return Bags(
-            np.concatenate([words for words, _ in wide]),
-            np.concatenate([counts for _, counts in wide]),
-        )
+
+        def joined(arrays: list[np.ndarray]) -> np.ndarray:
+            return np.concatenate([np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in arrays])
+
+        return Bags(joined([part.words for part in parts]), joined([part.counts for part in parts]))
 
     @property
     def empty(self) -> np.ndarray:
@@ -164,21 +161,18 @@ def bag(tokens: Tokens, numbers: np.ndarray, length: int = WORDS_PER_REVIEW) -> 
     words = numbers[tokens.ids]
     known = words >= 0
     review, words = tokens.review[known], words[known]
-    position = np.arange(len(words)) - np.searchsorted(
-        review, review
-    )  # place of the word among its review's known words
+    # place of the word among its review's known words
+    position = np.arange(len(words)) - np.searchsorted(review, review)
     review, words, position = (part[position < length] for part in (review, words, position))
-    pairs, first, counts = np.unique(
-        review * len(numbers) + words, return_index=True, return_counts=True
-    )
+    keys = review * len(numbers) + words
+    pairs, first, counts = np.unique(keys, return_index=True, return_counts=True)
     order = np.lexsort((position[first], pairs // len(numbers)))
     pairs, counts = pairs[order], counts[order]
     review = pairs // len(numbers)
     column = np.arange(len(pairs)) - np.searchsorted(review, review)
     width = int(column.max()) + 1 if len(column) else 1
-    bags = Bags(
-        np.zeros((len(tokens), width), np.int32), np.zeros((len(tokens), width), np.float32)
-    )
+    shape = len(tokens), width
+    bags = Bags(np.zeros(shape, np.int32), np.zeros(shape, np.float32))
     bags.words[review, column] = pairs % len(numbers)
     bags.counts[review, column] = counts
     return bags
@@ -222,12 +216,8 @@ def validation_blocks(reviews: pd.DataFrame, blocks: int = 5) -> np.ndarray:
     place.
     """
     if "source_file" in reviews:
-        number = (
-            reviews["source_file"]
-            .str.extract(r"(\d+)_\d+\.txt$", expand=False)
-            .astype(float)
-            .to_numpy()
-        )
+        found = reviews["source_file"].str.extract(r"(\d+)_\d+\.txt$", expand=False)
+        number = found.astype(float).to_numpy()
         if np.isnan(number).any():
             row = int(np.isnan(number).argmax())
             raise ValueError(
@@ -236,10 +226,6 @@ def validation_blocks(reviews: pd.DataFrame, blocks: int = 5) -> np.ndarray:
             )
     else:
         number = np.arange(len(reviews), dtype=float)
-    rank = (
-        pd.Series(number)
-        .groupby(reviews["label"].to_numpy())
-        .rank(method="first", pct=True)
-        .to_numpy()
-    )
+    of_label = pd.Series(number).groupby(reviews["label"].to_numpy())
+    rank = of_label.rank(method="first", pct=True).to_numpy()
     return np.minimum((rank * blocks - 1e-9).astype(int), blocks - 1)

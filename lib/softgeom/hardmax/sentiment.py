@@ -152,9 +152,8 @@ def polarity_start(weights: np.ndarray, recipe: Recipe) -> Tensor:
     +-pi/2, and r = 1 + spread |t|: the polar words are longer, so they lead. Further dimensions are
     small noise. What such a model's leaders say about sentiment is built in.
     """
-    t = torch.as_tensor(
-        np.clip(weights / (2 * weights.std()), -1, 1) * (np.pi / 2), dtype=torch.float32
-    )
+    polarity = np.clip(weights / (2 * weights.std()), -1, 1) * (np.pi / 2)
+    t = torch.as_tensor(polarity, dtype=torch.float32)
     r = 1 + recipe.spread * t.abs()
     generator = torch.Generator().manual_seed(recipe.seed)
     Z = 0.05 * torch.randn(len(weights), recipe.dimension, generator=generator)

@@ -86,12 +86,8 @@ def _step(model: Classifier, compiled: bool | None) -> Step:
             "Compiled training needs numba, which is not installed: pip install 'softgeom[fast]'."
         )
     rate = model.recipe.decoder_rate
-    rates: dict[nn.Parameter, float] = {
-        model.embedding: 1.0,
-        model.step: 1.0,
-        model.w: rate,
-        model.v: rate,
-    }
+    rates: dict[nn.Parameter, float] = {model.embedding: 1.0, model.step: 1.0}
+    rates |= {model.w: rate, model.v: rate}
     if possible and model.embedding.device.type == "cpu":
         from softgeom.hardmax.fused_step import FusedStep
 
@@ -100,9 +96,8 @@ def _step(model: Classifier, compiled: bool | None) -> Step:
 
     def recorded(words: np.ndarray, counts: np.ndarray, goals: np.ndarray, rate: float) -> float:
         logits = model(*tensors(Bags(words, counts), slice(None), model))
-        loss = F.binary_cross_entropy_with_logits(
-            logits, torch.as_tensor(goals, dtype=logits.dtype)
-        )
+        goal = torch.as_tensor(goals, dtype=logits.dtype)
+        loss = F.binary_cross_entropy_with_logits(logits, goal)
         loss.backward()
         if model.recipe.clip > 0:
             nn.utils.clip_grad_norm_([p for p in rates if p.grad is not None], model.recipe.clip)
@@ -136,13 +131,9 @@ class Trained:
 
 
 def train(
-    recipe: Recipe,
-    bags: Bags,
-    targets: np.ndarray,
-    size: int,
-    polarity: np.ndarray | None = None,
-    held_out: tuple[Bags, np.ndarray] | None = None,
-) -> Trained:
+    recipe: Recipe, bags: Bags, targets: np.ndarray, size: int,
+    polarity: np.ndarray | None = None, held_out: tuple[Bags, np.ndarray] | None = None,
+) -> Trained:  # fmt: skip
     """Build the recipe's start over `size` words (with `polarity` (W,)), fit, return arrays."""
     if recipe.start == "polarity":
         if polarity is None:
