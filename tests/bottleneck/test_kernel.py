@@ -47,6 +47,7 @@ from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
 
 TRUSTED = (
+    "softgeom.arrays",
     "softgeom.bottleneck.ceilings.bound",
     "softgeom.bottleneck.certifying",
     "softgeom.bottleneck.scaling",
