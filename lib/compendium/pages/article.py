@@ -18,13 +18,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from compendium import claims, paths
+from compendium import paths
 from compendium.pages import story_figures
-from compendium.runs import committed
+from compendium.runs import all_committed, committed
 from softgeom.bottleneck.verdict_table import unescape_token, up
 from softgeom.explorers.document import document
 
@@ -114,8 +115,7 @@ def _value(what: str) -> Any:
     """A recorded value, evidence of a claim, or the cell of a table."""
     name, *keys = what.split(":")
     if len(keys) == 1:
-        record = committed(claims.load()[name].notebook).record
-        return next(row for row in record["claims"] if row["id"] == name)["evidence"][keys[0]]
+        return _evidence(paths.root())[name][keys[0]]
     if keys:
         held = [row for row in _rows(name) if keys[0] in row.values()]
         if not held:
@@ -127,11 +127,20 @@ def _value(what: str) -> Any:
 
 
 @cache
+def _evidence(top: Path) -> dict[str, dict[str, Any]]:
+    """Of every claim that a committed run recorded, what it passed to the claim's rule."""
+    return {row["id"]: row["evidence"] for run in all_committed() for row in run.record["claims"]}
+
+
 def _rows(what: str) -> list[dict[str, str]]:
     notebook, _, key = what.rpartition("/")
     bench = paths.root() / "results" / "bench"
-    folder = bench if notebook == "bench" else committed(notebook).results
-    with (folder / f"{key}.csv").open(encoding="utf-8", newline="") as file:
+    return _read((bench if notebook == "bench" else committed(notebook).results) / f"{key}.csv")
+
+
+@cache
+def _read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
