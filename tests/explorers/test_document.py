@@ -15,7 +15,6 @@ from softgeom.explorers.document import document
         ({"scripts": False}, {"default-src", "style-src", "img-src"}),
         ({}, {"default-src", "style-src", "img-src", "script-src"}),
         ({"workers": True}, {"default-src", "style-src", "img-src", "script-src", "worker-src"}),
-        ({"frames": True}, {"default-src", "style-src", "img-src", "script-src", "frame-src"}),
     ],
 )
 def test_a_page_is_allowed_what_it_needs_and_nothing_else(needs, allowed):

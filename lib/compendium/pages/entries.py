@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Container
 
 from compendium import findings
-from compendium.claims import NOT_TESTABLE, Claim, Register
+from compendium.claims import NOT_TESTABLE, VERDICTS, Claim, Register
 from compendium.findings import Finding
 
 PENDING = "no result committed"
@@ -101,6 +102,23 @@ def table_of_counts(found: list[Finding]) -> str:
             f"| {heading} | {told or 'none'} | {sum(f.claim.kind == kind for f in found)} |"
         )
     return "\n".join(lines)
+
+
+def failing(found: list[Finding], shared: Container[str]) -> dict[str, list[Finding]]:
+    """Claims of the sources that do not hold as they stand, by the heading of their kind; those
+    apart whose cause is among the `shared` ones.
+    """
+    rows = {
+        heading: [
+            f
+            for f in found
+            if f.claim.kind == kind != "ours"
+            and f.verdict not in (VERDICTS[kind][0], NOT_TESTABLE)
+            and f.claim.root not in shared
+        ]
+        for kind, heading in findings.KINDS.items()
+    }
+    return {heading: some for heading, some in rows.items() if some}
 
 
 def _found(finding: Finding | None) -> str:

@@ -12,9 +12,9 @@ import html
 import json
 
 from compendium import claims, findings, paths
-from compendium.claims import NOT_TESTABLE, Register
+from compendium.claims import Register
 from compendium.findings import Finding
-from compendium.pages.entries import entry, plain, shortened, table_of_counts
+from compendium.pages.entries import entry, failing, plain, shortened, table_of_counts
 from compendium.runs import NotebookRun, all_committed
 
 FOLDER = "docs/gallery"
@@ -22,7 +22,6 @@ FOUNDATIONS = "data-and-models"
 # first digit of a notebook -> paper
 _CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004", "5": "001", "6": "003"}
 _UP = "../../"  # from a page to the top of the repository
-_HOLDS = {"holds", "agree", "reproduced"}
 
 
 def pages() -> dict[str, str]:
@@ -94,23 +93,12 @@ def _index(
         "## What does not hold as it stands",
         "Claims of the sources, apart from those above.",
     ]
-    for kind, heading in findings.KINDS.items():
-        rows = [
-            f
-            for f in found
-            if f.claim.kind == kind != "ours" and f.verdict not in {*_HOLDS, NOT_TESTABLE}
-        ]
-        if rows := [f for f in rows if f.claim.root not in shared]:
-            parts += [
-                f"### {heading}",
-                "\n".join(
-                    (
-                        f"- {_linked(f)}: {plain(shortened(f.claim.statement))} "
-                        f"*{plain(f.judgement.says)}*"
-                    )
-                    for f in rows
-                ),
-            ]
+    for heading, rows in failing(found, shared).items():
+        told = (
+            f"- {_linked(f)}: {plain(shortened(f.claim.statement))} *{plain(f.judgement.says)}*"
+            for f in rows
+        )
+        parts += [f"### {heading}", "\n".join(told)]
     parts += ["## Pages"]
     for paper, runs in papers.items():
         name = (

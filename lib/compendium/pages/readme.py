@@ -33,6 +33,7 @@ import pandas as pd
 from compendium import findings, paths
 from compendium.pages import fuzzers
 from compendium.pages.entries import table_of_counts
+from compendium.pages.gallery import picture
 from compendium.runs import NotebookRun, committed
 
 _MARKER = re.compile(
@@ -125,11 +126,8 @@ class _Renderer:
                 f"a page names the figure {what}; {name} recorded "
                 f"{', '.join(run.record['figures']) or 'none'}"
             )
-        alt = (
-            " ".join(run.record["figures"][key]["alt"].split()).replace("[", "(").replace("]", ")")
-        )
         label = "\n*From the committed results, not from this run.*\n" if other else ""
-        return f"\n![{alt}]({self.up}{run.figure(key)})\n{label}"
+        return f"\n{picture(run, key, self.up)}\n{label}"
 
     def verdicts(self, what: str, option: str) -> str:
         found, _ = findings.of_committed() if self.runs is None else findings.of(self.runs.values())

@@ -15,10 +15,10 @@ from typing import Any
 import pandas as pd
 
 from compendium import check, claims, findings, paths
-from compendium.claims import NOT_TESTABLE, VERDICTS
+from compendium.claims import NOT_TESTABLE
 from compendium.findings import Finding
 from compendium.pages import readme
-from compendium.pages.entries import PENDING, entry, plain, shortened, table_of_counts
+from compendium.pages.entries import PENDING, entry, failing, plain, shortened, table_of_counts
 from compendium.runs import NotebookRun
 
 
@@ -58,15 +58,8 @@ def corrections_page(runs: Sequence[NotebookRun]) -> str:
     parts = ["# Corrections and negative results\n", "## Causes that several rows share\n"]
     for root, rows in shared.items():
         parts += [f"**{plain(register.roots[root])}**\n", *map(_line, rows), ""]
-    for kind, heading in findings.KINDS.items():
-        best = VERDICTS[kind][0]
-        rows = [
-            f
-            for f in found
-            if f.claim.kind == kind != "ours" and f.verdict not in (best, NOT_TESTABLE)
-        ]
-        if rows := [f for f in rows if f.claim.root not in shared]:
-            parts += [f"## {heading}\n", *map(_line, rows), ""]
+    for heading, rows in failing(found, shared).items():
+        parts += [f"## {heading}\n", *map(_line, rows), ""]
     if rows := [f for f in found if f.claim.kind != "ours" and f.verdict == NOT_TESTABLE]:
         parts += ["## Not testable at this scale\n", *map(_line, rows), ""]
     return "\n".join(parts)

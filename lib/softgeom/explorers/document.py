@@ -38,13 +38,7 @@ html[data-framed] h1 { display: none; }
 
 
 def document(
-    title: str,
-    style: str,
-    body: str,
-    *,
-    scripts: bool = True,
-    frames: bool = False,
-    workers: bool = False,
+    title: str, style: str, body: str, *, scripts: bool = True, workers: bool = False
 ) -> str:
     """A page whose content security policy forbids every request, and whatever it does not need.
 
@@ -58,8 +52,6 @@ def document(
         HTML.
     scripts : bool
         Whether scripts written into the body may run.
-    frames : bool
-        Whether pages may be set into it, as texts of their own.
     workers : bool
         Whether scripts may start workers from texts of their own.
     """
@@ -69,7 +61,6 @@ def document(
         **({"script-src": "'unsafe-inline'"} if scripts else {}),
         **({"worker-src": "blob:"} if workers else {}),
         "img-src": "data:",
-        **({"frame-src": "'self'"} if frames else {}),
     }
     policy = "; ".join(f"{what} {whence}" for what, whence in allowed.items())
     return _SHELL.format(
