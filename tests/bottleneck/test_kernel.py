@@ -242,8 +242,11 @@ def test_a_tie_and_a_bound_above_zero_prove_nothing() -> None:
     tie = SoftmaxLayer([[1.0], [1.0]])
     order, point = Order([[0], [1]]), Witness(np.array([0.5]))
     for margin in (0.0, -1.0, np.nan):
+        finding, checker = Finding(0, point, "", 0, margin, 0.0), Checker(tie, DISK)
+        assert not kernel._proves_margin(checker, finding)
+        assert not kernel._proven_points(checker, [finding])[0]
         with pytest.raises(EvidenceError, match="does not certainly win"):
-            verify_findings(tie, DISK, [Finding(0, point, "", 0, margin, 0.0)])
+            verify_findings(tie, DISK, [finding])
         with pytest.raises(EvidenceError, match="does not prove possible"):
             verify_answers(tie, DISK, [Answer(order, point, "", 0, margin)])
     above = SoftmaxLayer([[0.0], [1.0], [-1.0]], [0.25, 0.0, 0.0])  # it wins by .25 at 0

@@ -16,7 +16,7 @@ from softgeom.bottleneck.certifying import slack
 from softgeom.bottleneck.certifying.hull import certify_captivity, exact_row
 from softgeom.bottleneck.certifying.slack import certify_captives, slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
-from softgeom.features import Ball, Box, Unbounded
+from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
 
 
@@ -187,3 +187,23 @@ def test_weights_of_any_size_prove_the_same(power: int) -> None:
         for n in (0, power)
     )
     assert half == other == pytest.approx(-0.6)
+
+
+def test_what_vanishes_is_covered() -> None:
+    """The only feature that counts has no rows: three operations on it, and three on the biases,
+    may each have lost a number below the normal range. The gain of 0 hides the rows' own rounding.
+    """
+    tiny = np.finfo(float).tiny
+    layer, features = SoftmaxLayer([[1.0, 0.0]] * 2, [-1e-305, 0.0]), Ellipsoid([0.0, 1.0])
+    captors = Captors(np.array([1]), np.ones(1))
+    bound = slack_bounds(layer, features, [0], [captors], 0.0)[0]
+    assert 3 * (1 + features.radius) * tiny < bound + 1e-305 < 200 * tiny
+
+
+def test_a_weight_that_is_nothing_beside_another_harms_nothing() -> None:
+    layer, two = SoftmaxLayer([[0.0], [0.0], [-1.0]], [-1.0, 0.0, 0.0]), np.array([1, 2])
+    alone, both = (
+        slack_bounds(layer, Box(2.0), [0], [Captors(two, np.array([1.0, other]))])[0]
+        for other in (5e-324, 2.0**-60)
+    )
+    assert alone == pytest.approx(both) == pytest.approx(-1.0)

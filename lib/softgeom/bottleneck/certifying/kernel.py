@@ -176,7 +176,7 @@ def _proven_points(checker: Checker, findings: Sequence[Finding]) -> tuple[set[i
     classes, claimed = np.array([f.index for f in won], np.intp), np.array([f.margin for f in won])
     margins = checker.certify_many([f.evidence.point for f in won], classes, claimed)  # type: ignore[union-attr]
     radius = np.array([f.radius for f in won])
-    near = (radius >= 0) & (radius <= checker.radius(classes, claimed)) & (claimed > POSITIVE)
+    near = (radius >= 0) & (radius <= checker.radius(classes, claimed))
     return set(classes[margins >= claimed].tolist()), set(classes[near].tolist())
 
 
