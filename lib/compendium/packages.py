@@ -21,11 +21,8 @@ TOP = Path(__file__).resolve().parent.parent.parent
 
 # Where conda-forge has another name, and what it does not have: pip installs the latter into
 # conda's environment.
-CONDA_NAMES = {
-    "torch": "pytorch",
-    "huggingface-hub": "huggingface_hub",
-    "playwright": "playwright-python",
-}
+CONDA_NAMES = {"torch": "pytorch", "huggingface-hub": "huggingface_hub"}
+CONDA_NAMES["playwright"] = "playwright-python"
 NOT_ON_CONDA = ("gguf", "rapidocr-onnxruntime", "simplemma", "vadersentiment")
 OUTSIDE_THE_LOCK = ("torch",)  # has its own line in the Makefile
 
@@ -39,16 +36,13 @@ def declared(extras: Iterable[str] | None = None, top: Path = TOP) -> dict[str, 
     """Packages with their bounds: the core and some extras, or all of them; ValueError when there
     is no such extra: the message lists those there are.
     """
-    project: dict[str, Any] = tomllib.loads((top / "pyproject.toml").read_text(encoding="utf-8"))[
-        "project"
-    ]
+    text = (top / "pyproject.toml").read_text(encoding="utf-8")
+    project: dict[str, Any] = tomllib.loads(text)["project"]
     groups = project["optional-dependencies"]
     chosen = list(groups) if extras is None else list(extras)
     if unknown := [extra for extra in chosen if extra not in groups]:
-        raise ValueError(
-            f"there is no extra {', '.join(unknown)} in pyproject.toml; there are "
-            f"{', '.join(groups)}"
-        )
+        lost, known = ", ".join(unknown), ", ".join(groups)
+        raise ValueError(f"there is no extra {lost} in pyproject.toml; there are {known}")
     wanted = [*project["dependencies"], *(entry for extra in chosen for entry in groups[extra])]
     return dict(_split(entry) for entry in wanted)
 
@@ -90,12 +84,8 @@ def torch_origin(top: Path = TOP) -> dict[str, str]:
 
 def environment(top: Path = TOP) -> str:
     """`environment.yml`: everything, for conda."""
-    return _conda(
-        "softgeom",
-        "conda users: make env USE_CONDA=1.",
-        {name: bounds for name, bounds in declared(None, top).items()},
-        ". # conda reads it from the folder of this file",
-    )
+    place = ". # conda reads it from the folder of this file"
+    return _conda("softgeom", "conda users: make env USE_CONDA=1.", declared(None, top), place)
 
 
 def classroom_environment(top: Path = TOP) -> str:
@@ -104,33 +94,20 @@ def classroom_environment(top: Path = TOP) -> str:
     """
     more = declared(None, top)
     wanted = declared(_LIGHT, top) | {name: more[name] for name in _CLASSROOM}
-    about = (
-        "For Binder and for classrooms: the lessons, the explorers and the notebooks 10 to 13, "
-        "without PyTorch."
-    )
-    return _conda(
-        "softgeom-lessons",
-        about,
-        wanted,
-        ".. # conda and mamba read it from the folder of this file",
-    )
+    about = "For Binder and for classrooms: the lessons, the explorers and the notebooks 10 to 13, "
+    place = ".. # conda and mamba read it from the folder of this file"
+    return _conda("softgeom-lessons", f"{about}without PyTorch.", wanted, place)
 
 
 def _conda(name: str, about: str, wanted: dict[str, str], folder: str) -> str:
-    lines = [
-        f"# {about} Written by `make readme` from pyproject.toml and lib/compendium/packages.py.",
-        f"name: {name}",
-    ]
-    lines += ["channels: [conda-forge, nodefaults]", "dependencies:", "  - python=3.11", "  - pip"]
-    lines += [
-        f"  - {CONDA_NAMES.get(package, package)}{bounds}"
-        for package, bounds in wanted.items()
-        if package not in NOT_ON_CONDA
-    ]
-    lines += ["  - pip:"]
-    lines += [
-        f'      - "{package}{wanted[package]}"' for package in NOT_ON_CONDA if package in wanted
-    ]
+    origin = "Written by `make readme` from pyproject.toml and lib/compendium/packages.py."
+    lines = [f"# {about} {origin}", f"name: {name}", "channels: [conda-forge, nodefaults]"]
+    lines += ["dependencies:", "  - python=3.11", "  - pip"]
+    for package, bounds in wanted.items():
+        if package not in NOT_ON_CONDA:
+            lines.append(f"  - {CONDA_NAMES.get(package, package)}{bounds}")
+    there = [package for package in NOT_ON_CONDA if package in wanted]
+    lines += ["  - pip:", *(f'      - "{package}{wanted[package]}"' for package in there)]
     return "\n".join([*lines, f"      - -e {folder}"]) + "\n"
 
 
@@ -156,11 +133,8 @@ def _entries(lock: str) -> dict[str, str]:
 
 def _wanted_by(text: str) -> set[str]:
     """Packages in the `# via` comment of an entry."""
-    comments = [
-        line.strip().removeprefix("#").strip()
-        for line in text.splitlines()
-        if line.strip().startswith("#")
-    ]
+    lines = (line.strip() for line in text.splitlines())
+    comments = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
     return {comment.removeprefix("via").strip().lower() for comment in comments} - {""}
 
 

@@ -40,15 +40,12 @@ def check(path: Path) -> Path:
 
     ValueError when it was fetched from the hub and has changed since.
     """
-    fetched = read_origin(path.parent).get(PREFIX + path.name)
-    if fetched is not None:
-        if sha256(path) != fetched:
-            raise ValueError(
-                f"{path.parent.name}/{path.name} was damaged after it was fetched: delete "
-                f"{path.parent}, and it is fetched again"
-            )
-        return path
     name = f"{path.parent.name}/{path.name}"
+    if fetched := read_origin(path.parent).get(PREFIX + path.name):
+        if sha256(path) != fetched:
+            again = f"delete {path.parent}, and it is fetched again"
+            raise ValueError(f"{name} was damaged after it was fetched: {again}")
+        return path
     for known, digest in committed(paths.root() / FILE).items():
         if f"/{known}".endswith(f"/{name}"):
             _compare(known, sha256(path), digest)
@@ -67,13 +64,8 @@ def committed(file: Path) -> dict[str, str]:
 def _compare(name: str, found: str, expected: str) -> None:
     """Say once that a file is another one."""
     if found != expected:
-        logger.warning(
-            "data: %s is another file than the one behind the committed results (SHA-256 "
-            "%s..., not %s...)",
-            name,
-            found[:12],
-            expected[:12],
-        )
+        told = "data: %s is another file than the one behind the committed results (SHA-256 %s..., "
+        logger.warning(told + "not %s...)", name, found[:12], expected[:12])
 
 
 @functools.cache

@@ -31,6 +31,7 @@ mountain village school family friend doctor soldier king queen sister brother m
 morning evening minute hour series episode theatre stage costume colour light shadow silence sound picture frame
 """.split()
 _GENERATED = {"train": 2000, "test": 2000, "unsupervised": 2000}  # reviews per part of the stand-in
+_SIDES = ("negative", "positive")
 _SENTIMENT_SHARE = 0.10  # of a generated review's words carry sentiment ...
 _AGREEMENT = 0.80  # ... and this share of them agrees with the label: easy, but not trivial
 
@@ -92,19 +93,12 @@ def generated_reviews(seed: int = 0) -> Reviews:
     for part, count in _GENERATED.items():
         labels = rng.permutation(np.arange(count) % 2)
         texts = [_generate(rng, bool(label)) for label in labels]
-        frames[part] = pd.DataFrame(
-            {"text": texts, "label": labels if part != "unsupervised" else -1}
-        )
+        label = labels if part != "unsupervised" else -1
+        frames[part] = pd.DataFrame({"text": texts, "label": label})
     text = "\n".join(frames["train"]["text"])
-    source = Source(
-        "generated reviews",
-        "embedded",
-        detail=(
-            "film words around planted sentiment words, because neither the data folder nor the "
-            "hub has IMDb"
-        ),
-        sha256=sha256_of(text.encode()),
-    )
+    why = "film words around planted sentiment words, because neither the data folder nor the hub "
+    why += "has IMDb"
+    source = Source("generated reviews", "embedded", why, sha256=sha256_of(text.encode()))
     return Reviews(**frames, source=announce(source), planted=PLANTED_WORDS)
 
 
@@ -115,24 +109,18 @@ def _generate(rng: np.random.Generator, positive: bool) -> str:
     words = rng.choice(_NEUTRAL_WORDS, size=length, p=(1 / ranks) / (1 / ranks).sum()).tolist()
     for position in np.flatnonzero(rng.random(length) < _SENTIMENT_SHARE):
         agrees = rng.random() < _AGREEMENT
-        words[position] = str(
-            rng.choice(PLANTED_WORDS["positive" if positive == agrees else "negative"])
-        )
+        words[position] = str(rng.choice(PLANTED_WORDS[_SIDES[positive == agrees]]))
     return " ".join(words) + "."
 
 
 def _read(path: Path, *, labelled: bool) -> pd.DataFrame:
-    if not path.is_file():
-        raise ValueError(
-            f"{path.parent.name}/{path.name} is missing: the folder must hold "
-            f"{', '.join(PARTS)} as .parquet"
-        )
-    frame = pd.read_parquet(checksums.check(path))
     where = f"{path.parent.name}/{path.name}"
+    if not path.is_file():
+        raise ValueError(f"{where} is missing: the folder holds {', '.join(PARTS)} as .parquet")
+    frame = pd.read_parquet(checksums.check(path))
     if missing := sorted({"text", "label"} - set(frame.columns)):
-        raise ValueError(
-            f"{where} has no column {' nor '.join(missing)}; it has {', '.join(frame.columns)}"
-        )
+        known = ", ".join(frame.columns)
+        raise ValueError(f"{where} has no column {' nor '.join(missing)}; it has {known}")
     if frame.empty:
         raise ValueError(f"{where} holds no review")
     if labelled and (odd := sorted(set(frame["label"].unique()) - {0, 1})):

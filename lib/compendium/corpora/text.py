@@ -20,24 +20,11 @@ PARTS = ("train", "validation", "test")
 # validation and test each take this share from the end of a text that has no split of its own
 _HELD_OUT = 0.05
 
-# name -> (reader's name, file stem in the data folder, hub repository, hub configuration, commit
-# there)
-_SPLIT_CORPORA = {
-    "wikitext-103": (
-        "WikiText-103",
-        "wikitext/wikitext-103",
-        "Salesforce/wikitext",
-        "wikitext-103-v1",
-        "b08601e04326c79dfdd32d625aee71d232d685c3",
-    ),
-    "simplebooks-92": (
-        "SimpleBooks-92",
-        "simplebooks/simplebooks-92",
-        None,
-        None,
-        "",
-    ),  # no copy on the hub is known to us
-}
+# name -> reader's name; the files of `wikitext-103` lie in the folder `wikitext`
+_SPLIT_CORPORA = {"wikitext-103": "WikiText-103", "simplebooks-92": "SimpleBooks-92"}
+_COMMIT = "b08601e04326c79dfdd32d625aee71d232d685c3"
+# hub repository, configuration, commit there; no copy of SimpleBooks on the hub is known to us
+_ON_HUB = {"wikitext-103": ("Salesforce/wikitext", "wikitext-103-v1", _COMMIT)}
 NAMES = ("imdb", *_SPLIT_CORPORA, "python-reference")
 
 
@@ -65,17 +52,13 @@ def load_text(name: str, parts: tuple[str, ...] = PARTS) -> Text:
         return _imdb() or python_reference(instead_of="IMDb reviews")
     if name == "python-reference":
         return python_reference()
-    title, stem, repository, configuration, commit = _SPLIT_CORPORA[name]
+    title, stem = _SPLIT_CORPORA[name], f"{name.partition('-')[0]}/{name}"
     for folder in (paths.data_dir(), paths.downloads_dir()):
         if text := _local(title, folder / stem, parts):
             return text
     downloads = paths.downloads_dir() / stem
-    if (
-        repository
-        and fetched(title, lambda: _fetch_from_hub(downloads, repository, configuration, commit))
-        and (text := _local(title, downloads, parts))
-    ):
-        return text
+    if name in _ON_HUB and fetched(title, lambda: _fetch_from_hub(downloads, *_ON_HUB[name])):
+        return _local(title, downloads, parts) or python_reference(instead_of=title)
     return python_reference(instead_of=title)
 
 
@@ -87,20 +70,12 @@ def python_reference(instead_of: str = "") -> Text:
     from pydoc_data.topics import topics
 
     text = "\n\n".join(topics[key] for key in sorted(topics))
-    source = Source(
-        "Python language reference",
-        "embedded",
-        detail=f"pydoc_data.topics of Python {platform.python_version()}"
-        + (f", instead of {instead_of}" if instead_of else ""),
-        sha256=sha256_of(text.encode()),
-    )
-    train, validation, test = _cut(text)
-    return Text(train, validation, test, announce(source))
-
-
-def _cut(text: str) -> tuple[str, str, str]:
+    detail = f"pydoc_data.topics of Python {platform.python_version()}"
+    detail += f", instead of {instead_of}" if instead_of else ""
+    digest = sha256_of(text.encode())
+    source = announce(Source("Python language reference", "embedded", detail, sha256=digest))
     first, second = (int(len(text) * (1 - k * _HELD_OUT)) for k in (2, 1))
-    return text[:first], text[first:second], text[second:]
+    return Text(text[:first], text[first:second], text[second:], source)
 
 
 def _imdb() -> Text | None:
@@ -110,14 +85,11 @@ def _imdb() -> Text | None:
         return None
     frame = pd.read_parquet(checksums.check(path), columns=["text"])
     # Consecutive file numbers belong to the same film: the held-out parts are whole blocks from the
-    # end, not a
-    # random draw.
+    # end, not a random draw.
     texts = frame["text"].str.replace(r"(?:<br\s*/?>\s*)+", "\n", regex=True)
-    bounds = [int(len(texts) * (1 - k * _HELD_OUT)) for k in (2, 1)]
-    train, validation, test = (
-        "\n\n".join(texts[a:b])
-        for a, b in ((0, bounds[0]), (bounds[0], bounds[1]), (bounds[1], None))
-    )
+    first, second = (int(len(texts) * (1 - k * _HELD_OUT)) for k in (2, 1))
+    parts = (texts[:first], texts[first:second], texts[second:])
+    train, validation, test = map("\n\n".join, parts)
     return Text(train, validation, test, announce(imdb_source(folder, "imdb/unsupervised.parquet")))
 
 
@@ -133,28 +105,16 @@ def _local(title: str, stem: Path, parts: tuple[str, ...]) -> Text | None:
                 raise ValueError(f"{path.parent.name}/{path.name} is empty")
         elif part in parts:
             return None
-    origin = read_origin(stem.parent)
-    source = Source(
-        title,
-        "hub" if origin else "local",
-        f"{stem.parent.name}/{stem.name}.*.txt",
-        origin.get("commit", ""),
-    )
-    return Text(
-        found.get("train", ""), found.get("validation", ""), found.get("test", ""), announce(source)
-    )
+    origin, where = read_origin(stem.parent), f"{stem.parent.name}/{stem.name}.*.txt"
+    source = Source(title, "hub" if origin else "local", where, origin.get("commit", ""))
+    return Text(*(found.get(part, "") for part in files), announce(source))
 
 
-def _fetch_from_hub(stem: Path, repository: str, configuration: str | None, commit: str) -> None:
+def _fetch_from_hub(stem: Path, repository: str, configuration: str, commit: str) -> None:
     from datasets import load_dataset
 
     corpus = load_dataset(repository, configuration, revision=commit)
     for part, suffix in (("train", "train"), ("validation", "valid"), ("test", "test")):
         write_text(stem.with_name(f"{stem.name}.{suffix}.txt"), "".join(corpus[part]["text"]))
-    write_origin(
-        stem.parent,
-        repository=repository,
-        configuration=configuration or "",
-        commit=commit,
-        **checksums.facts(stem.parent),
-    )
+    origin = {"repository": repository, "configuration": configuration, "commit": commit}
+    write_origin(stem.parent, **origin, **checksums.facts(stem.parent))
