@@ -35,13 +35,8 @@ from softgeom.language_model import GPT, GPTConfig, generate
 
 TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "circuits.csv"
 SENTENCE = "When Mary and John went to the store, John gave a drink to"
-TINY = {
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-}
+TINY = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3}
+TINY |= {"num_attention_heads": 4, "num_key_value_heads": 2}
 
 
 def main() -> None:
@@ -52,20 +47,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="timed texts of each kind")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rows = [
-        *logits_of_families(),
-        *logits_of_smollm2(),
-        *internals_of_a_gpt(),
-        *speeds(options.run_c, options.repeats),
-    ]
+    rows = [*logits_of_families(), *logits_of_smollm2(), *internals_of_a_gpt()]
+    rows += speeds(options.run_c, options.repeats)
     found = pd.DataFrame(rows, columns=["what", "model", "precision", "number"])
     if TABLE.is_file():
         known = pd.read_csv(TABLE)
-        kept = (
-            known.merge(found[["what", "model"]], how="left", indicator=True)["_merge"]
-            == "left_only"
-        )
-        found = pd.concat([found, known[kept.to_numpy()]])
+        both = known.merge(found[["what", "model"]], how="left", indicator=True)["_merge"]
+        found = pd.concat([found, known[(both == "left_only").to_numpy()]])
     found.to_csv(TABLE, index=False, float_format="%.4g", lineterminator="\n")
     print(found.to_string(index=False))
 
@@ -127,10 +115,8 @@ def internals_of_a_gpt() -> Iterator[tuple[str, str, str, float]]:
         d_vocab=101, d_model=32, n_heads=4, n_layers=3, d_mlp=96, n_ctx=24, init_std=0.3
     )
     ours = GPT(sizes, seed=0).double().eval()
-    same = {
-        name: getattr(sizes, name)
-        for name in ("d_vocab", "d_model", "n_heads", "d_head", "n_layers", "d_mlp", "n_ctx")
-    }
+    names = ("d_vocab", "d_model", "n_heads", "d_head", "n_layers", "d_mlp", "n_ctx")
+    same = {name: getattr(sizes, name) for name in names}
     theirs = HookedTransformer(
         HookedTransformerConfig(
             **same,
@@ -158,59 +144,35 @@ def internals_of_a_gpt() -> Iterator[tuple[str, str, str, float]]:
     ]
     for number, layer in enumerate(found.layers):
         lens = {name.removeprefix(f"blocks.{number}."): value for name, value in seen.items()}
-        pairs += [
-            (getattr(layer, name), lens[f"hook_{name}"])
-            for name in ("resid_pre", "resid_mid", "mlp_out", "resid_post")
-        ]
-        pairs += [
-            (getattr(layer, f"{norm}_scale"), lens[f"{norm}.hook_scale"]) for norm in ("ln1", "ln2")
-        ]
+        streams = ("resid_pre", "resid_mid", "mlp_out", "resid_post")
+        pairs += [(getattr(layer, name), lens[f"hook_{name}"]) for name in streams]
+        for norm in ("ln1", "ln2"):
+            pairs.append((getattr(layer, f"{norm}_scale"), lens[f"{norm}.hook_scale"]))
         pairs += [(layer.mlp_pre, lens["mlp.hook_pre"]), (layer.mlp_post, lens["mlp.hook_post"])]
-        heads = {"q": "rot_q", "k": "rot_k", "v": "v", "z": "z"}
-        pairs += [
-            (getattr(layer, name).transpose(1, 2), lens[f"attn.hook_{hook}"])
-            for name, hook in heads.items()
-        ]
+        for name, hook in {"q": "rot_q", "k": "rot_k", "v": "v", "z": "z"}.items():
+            pairs.append((getattr(layer, name).transpose(1, 2), lens[f"attn.hook_{hook}"]))
         pairs.append((layer.pattern, lens["attn.hook_pattern"]))
-    yield (
-        f"largest difference of {len(pairs)} internals from TransformerLens's, each over its "
-        f"largest",
-        "a random GPT of three layers",
-        "float64",
-        max(float((ours - lens).abs().max() / lens.abs().max()) for ours, lens in pairs),
-    )
+    what = f"largest difference of {len(pairs)} internals from TransformerLens's, each over its "
+    most = max(float((ours - lens).abs().max() / lens.abs().max()) for ours, lens in pairs)
+    yield f"{what}largest", "a random GPT of three layers", "float64", most
 
 
 def _named_as_transformer_lens(
     model: GPT, wanted: dict[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
     """Our weights under its names; what it has and we have not is zero, but for its masks."""
-    state = {
-        name: value
-        if "mask" in name or "IGNORE" in name or "rotary" in name
-        else torch.zeros_like(value)
-        for name, value in wanted.items()
-    }
-    state |= {
-        "embed.W_E": model.W_E,
-        "unembed.W_U": model.W_U.T,
-        "ln_final.w": model.ln_final.w,
-        "ln_final.b": model.ln_final.b,
-    }
+    state = {}
+    for name, value in wanted.items():
+        own = "mask" in name or "IGNORE" in name or "rotary" in name
+        state[name] = value if own else torch.zeros_like(value)
+    state |= {"embed.W_E": model.W_E, "unembed.W_U": model.W_U.T}
+    state |= {"ln_final.w": model.ln_final.w, "ln_final.b": model.ln_final.b}
+    parts = {"ln1": ("w", "b"), "ln2": ("w", "b"), "attn": ("W_Q", "W_K", "W_V", "W_O")}
+    parts["mlp"] = ("W_in", "b_in", "W_out", "b_out")
     for number, block in enumerate(model.blocks):
-        for norm in ("ln1", "ln2"):
-            state |= {
-                f"blocks.{number}.{norm}.{name}": getattr(getattr(block, norm), name)
-                for name in ("w", "b")
-            }
-        state |= {
-            f"blocks.{number}.attn.{name}": getattr(block.attn, name)
-            for name in ("W_Q", "W_K", "W_V", "W_O")
-        }
-        state |= {
-            f"blocks.{number}.mlp.{name}": getattr(block.mlp, name)
-            for name in ("W_in", "b_in", "W_out", "b_out")
-        }
+        for part, names in parts.items():
+            for name in names:
+                state[f"blocks.{number}.{part}.{name}"] = getattr(getattr(block, part), name)
     return state
 
 
