@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from classroom import reading, recorded
-from classroom.exercise import Exercise, Prediction
+from classroom.exercise import Prediction
+from classroom.words import Words
 from softgeom.hardmax.cases import constructed_cases
 from softgeom.hardmax.dynamics import attention, hardmax_step, trajectory
 from softgeom.hardmax.hypotheses import violated_hypotheses
@@ -55,56 +56,110 @@ def late_leaders(Z: np.ndarray, layers: int = 12) -> frozenset[int]:
     return frozenset((np.flatnonzero(history.any(axis=0) & ~history[0]) + 1).tolist())
 
 
+SAY = Words(r"""
+places found: You predicted {guess}; the {tokens} tokens end in **{places}** places, and {leaders}
+  tokens lead.
+places: You saw it: those that lie outermost have nobody beyond them, and each of the others looks
+  at one of these.
+places each: That is a place for each token; but a token stays only if nobody lies farther in its
+  own direction.
+places one: That is one common meeting place, as when everybody averages over all; here a token
+  looks at one other only.
+places two: Two camps would need all of them nearly on one line; look round the origin, there are
+  outermost tokens on more sides.
+places near: Perhaps you grouped each with its nearest neighbour; what counts is the largest dot
+  product, not the distance.
+places too: Too {few}: ask of each token whether some other has a larger dot product with it than it
+  has with itself.
+slower found: You predicted {guess}. The leaders are {same}; what changes is the pace: {usual}
+  layers become {slow}.
+slower: You saw it: a leader is never displaced, and these followers look at the same leader all the
+  way.
+slower wrong: The thought is that slower tokens give others the time to take the lead; but followers
+  run towards the leaders, and here none changes its mind on the way.
+real found: You predicted {guess}%; with all leaders deleted **{kept:.0f}%** of the decisions stay.
+real: You saw it: {decides}, and without a leader the words find another one near by.
+real leads: The thought is that whoever leads decides; but {decides}.
+real too: Too {few}: {decides}.
+real decides: what decides is how many words gather on each side: that count alone gives
+  {counted:.0f}% of the decisions
+attended empty: The set is never empty: some token has the largest score.
+attended self: The token itself is a candidate too, but others score more here.
+attended near: That is the nearest token. What counts is the largest dot product, not the distance.
+attended best: The best score among those you name is {best:.4g}; compute all eight, a larger one is
+  there.
+attended more: Those include the right one, but only the largest score counts.
+step goal: That is the leader's own place: a layer goes only a part of the way.
+step fraction: You went the fraction $\alpha$ of the way; the formula says $\alpha / (1 + \alpha)$.
+step none: That is where it stands now; in one layer it moves.
+step: That is not where it lands: take its place, and add a fraction of the way to the token it
+  attends to.
+layers more: That is enough, but fewer layers do.
+layers: After {layers} layer{s} it still keeps {kept:.2%} of its distance.
+two more: let more tokens find another that lies farther out in their direction
+two fewer: give some token nobody to follow
+two: Your tokens have {count} leader{s}: {advice}.
+edge leader: There the fifth token is a leader itself, a vertex of its own: put it inside the
+  rectangle.
+edge vertex: From there it runs to leader {leader}, a vertex. It has to look at two leaders at once,
+  all the time.
+late start: You name a token that leads from the start: the question is who becomes a leader later.
+late never: You name a token that never leads.
+late: Somebody does: step through the layers.
+silent: The theorem does not speak of these tokens: {problem}
+unsettled: These tokens do not settle: choose simpler coordinates.
+right 1: A token looks for the one that lies farthest *in its own direction*, near or not.
+hint 1: Compute the dot products of token 7 with all tokens: `leaders.START @ leaders.START[6]`.
+right 2: It has moved a third of the way; the rest shrinks by the factor $1 / (1 + \alpha)$ with
+  each layer.
+hint 2: $z + \frac{{\alpha}}{{1 + \alpha}} (z_j - z)$ with $\alpha = 1/2$, and $j$ from exercise 1.
+right 3: $(1 + \alpha)^{{-{answer}}}$ is the first power below 1%; with $\alpha = 0.1$ it takes
+  {slowly} layers.
+hint 3: With $\alpha = 1$ half of the distance remains after a layer.
+right 4: Two leaders, so the polytope is a segment, and every other token ends on it.
+hint 4: A token leads when nobody, itself excepted, lies as far in its own direction.
+hint 4b: Put two tokens far out on opposite sides of the origin and the others near the line between
+  them.
+right 5: It ends on an edge, at the projection of the origin: the limit that the theorem allows
+  beside the vertices.
+hint 5: When does a token score two corners alike? Use the symmetry of the rectangle.
+right 6: Its own leader left, and it was alone in front. Leaders, however, never lose their place.
+hint 6: `HardmaxExplorer(leaders.EMERGING, alpha=1.0)` shows them; move the layer slider and watch
+  the stars.
+""")
+
+
 def _compare_places(guess: int) -> str:
     found = check_theorem(START, IDENTITY, ALPHA)
-    return (
-        f"You predicted {guess}; the {len(START)} tokens end in **{len(found.sites)}** places, "
-        f"and {int(found.leaders.sum())} tokens lead."
-    )
-
-
-def _compare_slower(guess: bool) -> str:
-    usual, slow = check_theorem(START, IDENTITY, ALPHA), check_theorem(START, IDENTITY, ALPHA / 8)
-    same = bool(np.array_equal(usual.leaders, slow.leaders))
-    layers = f"{usual.limit.layers} layers become {slow.limit.layers}"
-    return (
-        f"You predicted {guess}. The leaders are {'**the same**' if same else '**others**'}; "
-        f"what changes is the pace: {layers}."
-    )
+    leaders = int(found.leaders.sum())
+    counts = {"tokens": len(START), "places": len(found.sites), "leaders": leaders}
+    return SAY("places found", guess=guess, **counts)
 
 
 def _answer_places(guess: int) -> str:
-    found = check_theorem(START, IDENTITY, ALPHA)
-    right, own = len(found.sites), len({nearest_other(i) for i in range(len(START))})
+    right = len(check_theorem(START, IDENTITY, ALPHA).sites)
+    own = len({nearest_other(i) for i in range(len(START))})
+    thoughts = {own: "near", 2: "two", 1: "one", len(START): "each"}
     if guess == right:
-        return (
-            "You saw it: those that lie outermost have nobody beyond them, and each of the "
-            "others looks at one of these."
-        )
-    if guess == len(START):
-        return (
-            "That is a place for each token; but a token stays only if nobody lies farther in "
-            "its own direction."
-        )
-    if guess == 1:
-        return (
-            "That is one common meeting place, as when everybody averages over all; here a token "
-            "looks at one other only."
-        )
-    if guess == 2:
-        return (
-            "Two camps would need all of them nearly on one line; look round the origin, there "
-            "are outermost tokens on more sides."
-        )
-    if guess == own:
-        return (
-            "Perhaps you grouped each with its nearest neighbour; what counts is the largest dot "
-            "product, not the distance."
-        )
-    return (
-        f"Too {'few' if guess < right else 'many'}: ask of each token whether some other has a "
-        f"larger dot product with it than it has with itself."
-    )
+        return SAY("places")
+    few = "few" if guess < right else "many"
+    return SAY(f"places {thoughts.get(guess, 'too')}", few=few)
+
+
+def _paces() -> tuple[TheoremCheck, TheoremCheck, bool]:
+    usual, slow = (check_theorem(START, IDENTITY, alpha) for alpha in (ALPHA, ALPHA / 8))
+    return usual, slow, bool(np.array_equal(usual.leaders, slow.leaders))
+
+
+def _compare_slower(guess: bool) -> str:
+    usual, slow, same = _paces()
+    told = "**the same**" if same else "**others**"
+    layers = {"usual": usual.limit.layers, "slow": slow.limit.layers}
+    return SAY("slower found", guess=guess, same=told, **layers)
+
+
+def _answer_slower(guess: bool) -> str:
+    return SAY("slower" if guess == _paces()[2] else "slower wrong")
 
 
 def nearest_other(i: int) -> frozenset[int]:
@@ -115,19 +170,6 @@ def nearest_other(i: int) -> frozenset[int]:
     return frozenset((i, int(np.argsort(distance)[1])))
 
 
-def _answer_slower(guess: bool) -> str:
-    usual, slow = check_theorem(START, IDENTITY, ALPHA), check_theorem(START, IDENTITY, ALPHA / 8)
-    if guess == bool(np.array_equal(usual.leaders, slow.leaders)):
-        return (
-            "You saw it: a leader is never displaced, and these followers look at the same "
-            "leader all the way."
-        )
-    return (
-        "The thought is that slower tokens give others the time to take the lead; but followers "
-        "run towards the leaders, and here none changes its mind on the way."
-    )
-
-
 def _kept() -> float:
     """Percent of a trained classifier's decisions that stay when all leaders are deleted from the
     reviews.
@@ -136,23 +178,14 @@ def _kept() -> float:
 
 
 def _compare_real(guess: int) -> str:
-    return (
-        f"You predicted {guess}%; with all leaders deleted **{_kept():.0f}%** of the decisions "
-        f"stay."
-    )
+    return SAY("real found", guess=guess, kept=_kept())
 
 
 def _answer_real(guess: int) -> str:
     counted = 100 * recorded.value("43_leader_explanations", "head_count_predicts")
-    decides = (
-        f"what decides is how many words gather on each side: that count alone gives "
-        f"{counted:.0f}% of the decisions"
-    )
-    if abs(guess - _kept()) <= 4:
-        return f"You saw it: {decides}, and without a leader the words find another one near by."
-    if guess <= 60:
-        return f"The thought is that whoever leads decides; but {decides}."
-    return f"Too {'few' if guess < _kept() else 'many'}: {decides}."
+    name = "real" if abs(guess - _kept()) <= 4 else "real leads" if guess <= 60 else "real too"
+    few = "few" if guess < _kept() else "many"
+    return SAY(name, decides=SAY("real decides", counted=counted), few=few)
 
 
 PREDICTIONS = {
@@ -167,24 +200,15 @@ def _attended_fault(answer: frozenset[int]) -> str | None:
     if answer == right:
         return None
     if not answer:
-        return "The set is never empty: some token has the largest score."
+        return SAY("attended empty")
     if ASKED in answer:
-        return "The token itself is a candidate too, but others score more here."
+        return SAY("attended self")
     scores = START @ START[ASKED - 1]
     nearest = int(np.argsort(np.linalg.norm(START - START[ASKED - 1], axis=1))[1]) + 1
     if answer == frozenset({nearest}):
-        return (
-            "That is the nearest token. What counts is the largest dot product, not the distance."
-        )
+        return SAY("attended near")
     best = max(scores[i - 1] for i in answer)
-    return (
-        (
-            f"The best score among those you name is {best:.4g}; compute all eight, a larger one is "
-            f"there."
-        )
-        if not right <= answer
-        else "Those include the right one, but only the largest score counts."
-    )
+    return SAY("attended more" if right <= answer else "attended best", best=best)
 
 
 def _step_fault(z: np.ndarray) -> str | None:
@@ -192,19 +216,9 @@ def _step_fault(z: np.ndarray) -> str | None:
     goal = before + (after - before) * (1 + ALPHA) / ALPHA
     if np.abs(z - after).max() <= CLOSE:
         return None
-    if np.abs(z - goal).max() <= CLOSE:
-        return "That is the leader's own place: a layer goes only a part of the way."
-    if np.abs(z - (before + ALPHA * (goal - before))).max() <= CLOSE:
-        return (
-            "You went the fraction $\\alpha$ of the way; the formula says $\\alpha / (1 + "
-            "\\alpha)$."
-        )
-    if np.abs(z - before).max() <= CLOSE:
-        return "That is where it stands now; in one layer it moves."
-    return (
-        "That is not where it lands: take its place, and add a fraction of the way to the token "
-        "it attends to."
-    )
+    thoughts = {"goal": goal, "fraction": before + ALPHA * (goal - before), "none": before}
+    near = (name for name, place in thoughts.items() if np.abs(z - place).max() <= CLOSE)
+    return SAY(f"step {next(near, '')}".strip())
 
 
 def _layers_fault(answer: int) -> str | None:
@@ -212,11 +226,8 @@ def _layers_fault(answer: int) -> str | None:
     if answer == right:
         return None
     if answer > right:
-        return "That is enough, but fewer layers do."
-    return (
-        f"After {answer} layer{'s' * (answer != 1)} it still keeps {0.5**answer:.2%} of its "
-        f"distance."
-    )
+        return SAY("layers more")
+    return SAY("layers", layers=answer, s="s" * (answer != 1), kept=0.5**answer)
 
 
 def _two_fault(Z: np.ndarray) -> str | None:
@@ -226,12 +237,8 @@ def _two_fault(Z: np.ndarray) -> str | None:
     count = int(found.leaders.sum())
     if count == 2:
         return None
-    advice = (
-        "let more tokens find another that lies farther out in their direction"
-        if count > 2
-        else "give some token nobody to follow"
-    )
-    return f"Your tokens have {count} leader{'s' * (count > 1)}: {advice}."
+    advice = SAY("two more" if count > 2 else "two fewer")
+    return SAY("two", count=count, s="s" * (count > 1), advice=advice)
 
 
 def _edge_fault(z: np.ndarray) -> str | None:
@@ -239,111 +246,42 @@ def _edge_fault(z: np.ndarray) -> str | None:
     if isinstance(found, str):
         return found
     if found.leaders[4]:
-        return (
-            "There the fifth token is a leader itself, a vertex of its own: put it inside the "
-            "rectangle."
-        )
+        return SAY("edge leader")
     if found.is_vertex[found.labels[4]]:
         leader = int(np.flatnonzero(found.leaders & (found.labels == found.labels[4]))[0]) + 1
-        return (
-            f"From there it runs to leader {leader}, a vertex. It has to look at two leaders at "
-            f"once, all the time."
-        )
+        return SAY("edge vertex", leader=leader)
     return None
 
 
 def _late_fault(answer: frozenset[int]) -> str | None:
-    late = late_leaders(EMERGING)
     history = leader_history(trajectory(EMERGING, IDENTITY, 1.0, 12, check=False), IDENTITY)
-    if answer == late:
+    if answer == late_leaders(EMERGING):
         return None
     if any(history[0][i - 1] for i in answer):
-        return (
-            "You name a token that leads from the start: the question is who becomes a leader "
-            "later."
-        )
-    if any(not history[:, i - 1].any() for i in answer):
-        return "You name a token that never leads."
-    return "Somebody does: step through the layers."
+        return SAY("late start")
+    return SAY("late never" if any(not history[:, i - 1].any() for i in answer) else "late")
 
 
 def _run(Z: np.ndarray) -> TheoremCheck | str:
     """What becomes of the tokens with alpha = 1, or a sentence on why the theorem does not speak of
     them.
     """
-    problems = violated_hypotheses(Z)
-    if problems:
-        return f"The theorem does not speak of these tokens: {problems[0]}"
+    if problems := violated_hypotheses(Z):
+        return SAY("silent", problem=problems[0])
     found = check_theorem(Z, IDENTITY, 1.0)
-    return (
-        found
-        if found.limit.converged
-        else "These tokens do not settle: choose simpler coordinates."
-    )
+    return found if found.limit.converged else SAY("unsettled")
 
 
 EXERCISES = {
-    "1": Exercise(
-        reading.members(range(1, len(START) + 1)),
-        _attended_fault,
-        lambda _: (
-            "A token looks for the one that lies farthest *in its own direction*, near or not."
-        ),
-        (
-            "Compute the dot products of token 7 with all tokens: `leaders.START @ "
-            "leaders.START[6]`.",
-        ),
-    ),
-    "2": Exercise(
-        reading.array((2,), "the new place"),
-        _step_fault,
-        lambda _: (
-            "It has moved a third of the way; the rest shrinks by the factor $1 / (1 + "
-            "\\alpha)$ with each layer."
-        ),
-        (
-            "$z + \\frac{\\alpha}{1 + \\alpha} (z_j - z)$ with $\\alpha = 1/2$, and $j$ from "
-            "exercise 1.",
-        ),
-    ),
-    "3": Exercise(
+    "1": SAY.exercise(1, reading.members(range(1, len(START) + 1)), _attended_fault),
+    "2": SAY.exercise(2, reading.array((2,), "the new place"), _step_fault),
+    "3": SAY.exercise(
+        3,
         reading.whole_number(0, 10**4),
         _layers_fault,
-        lambda n: (
-            f"$(1 + \\alpha)^{{-{n}}}$ is the first power below 1%; with $\\alpha = 0.1$ it "
-            f"takes {layers_needed(0.1)} layers."
-        ),
-        ("With $\\alpha = 1$ half of the distance remains after a layer.",),
+        lambda n: SAY("right 3", answer=n, slowly=layers_needed(0.1)),
     ),
-    "4": Exercise(
-        reading.array(((4, 8), 2), "the tokens"),
-        _two_fault,
-        lambda _: "Two leaders, so the polytope is a segment, and every other token ends on it.",
-        (
-            "A token leads when nobody, itself excepted, lies as far in its own direction.",
-            "Put two tokens far out on opposite sides of the origin and the others near the "
-            "line between them.",
-        ),
-    ),
-    "5": Exercise(
-        reading.array((2,), "z"),
-        _edge_fault,
-        lambda _: (
-            "It ends on an edge, at the projection of the origin: the limit that the theorem "
-            "allows beside the vertices."
-        ),
-        ("When does a token score two corners alike? Use the symmetry of the rectangle.",),
-    ),
-    "6": Exercise(
-        reading.members(range(1, len(EMERGING) + 1)),
-        _late_fault,
-        lambda _: (
-            "Its own leader left, and it was alone in front. Leaders, however, never lose "
-            "their place."
-        ),
-        (
-            "`HardmaxExplorer(leaders.EMERGING, alpha=1.0)` shows them; move the layer "
-            "slider and watch the stars.",
-        ),
-    ),
+    "4": SAY.exercise(4, reading.array(((4, 8), 2), "the tokens"), _two_fault),
+    "5": SAY.exercise(5, reading.array((2,), "z"), _edge_fault),
+    "6": SAY.exercise(6, reading.members(range(1, len(EMERGING) + 1)), _late_fault),
 }

@@ -11,7 +11,8 @@ from functools import cache
 from itertools import combinations
 
 from classroom import reading, recorded
-from classroom.exercise import Exercise, Prediction
+from classroom.exercise import Prediction
+from classroom.words import Words
 from softgeom.bottleneck.asking import ask_among
 from softgeom.layer import SoftmaxLayer, Unbounded
 
@@ -31,6 +32,40 @@ VOCABULARY = SoftmaxLayer(
     ],
     tokens="ABCDEFG",
 )
+
+
+SAY = Words("""
+left out: You predicted {guess}; leaving out one rival frees D in **{count} of {rivals} cases**.
+out: You saw it: where two rivals stand guard on the same side, each can be spared, but not both.
+out none: The thought is that a dead class stays dead; but its proof names rivals, and without a
+  rival that every proof needs it falls.
+out all: With three rivals that would be so, for each corner of the triangle is needed; with a
+  fourth, one may stand in for another.
+out some: Find the triangles of rivals that hold D: a rival frees it only if it is a corner of all
+  of them.
+real found: You predicted {guess}%; of {lost} lost readings **{freed} can win** among those of their
+  character, each with a feature vector that shows it.
+real: You saw it: with two or three candidates and many features nobody is surrounded. The model's
+  choice of a softmax over everything lost them, not its features.
+real few: The thought is that rows which training hardly moved stay lost; but a captive needs
+  captors, and two or three candidates in that many dimensions surround nobody.
+real some: To imprison a class takes captors all around it, up to one more than there are features;
+  a character's other readings are two or three.
+blocking self: D cannot block itself: name rivals.
+blocking none: Against these alone D wins for some features: they do not surround it.
+blocking spare: They imprison D, but {spare} of them can be spared, one at a time.
+right 1: Without any one of them D escapes, so nobody here is idle.{also} In d features such a set
+  never needs more than d + 1 members (Helly).
+mask E: E is to be among the candidates.
+mask stuck: Among these {stuck} never {win}.
+mask more: Everybody here can win, but a larger set of candidates with E does it, too.
+hint 1: Which triangles of rivals hold D inside?
+hint 1b: If no corner of the triangle can be left out, you have one.
+right 2: With {count} candidates everybody has a chance, although among all seven several have none:
+  a mask changes what a layer can say, and no weight was touched.
+hint 2: Everybody can win exactly when every candidate is a corner of the hull of the candidates.
+hint 2b: Keep E, and ask which two or three others leave it on the outside; then add whom you can.
+""")
 
 
 @cache
@@ -85,33 +120,12 @@ def imprison(rivals: Iterable[str]) -> bool:
 
 
 def _compare_left_out(guess: int) -> str:
-    return (
-        f"You predicted {guess}; leaving out one rival frees D in **{len(freeing())} of "
-        f"{RIVALS.classes - 1} cases**."
-    )
+    return SAY("left out", guess=guess, count=len(freeing()), rivals=RIVALS.classes - 1)
 
 
 def _answer_left_out(guess: int) -> str:
-    count, rivals = len(freeing()), RIVALS.classes - 1
-    if guess == count:
-        return (
-            "You saw it: where two rivals stand guard on the same side, each can be spared, but "
-            "not both."
-        )
-    if guess == 0:
-        return (
-            "The thought is that a dead class stays dead; but its proof names rivals, and "
-            "without a rival that every proof needs it falls."
-        )
-    if guess == rivals:
-        return (
-            "With three rivals that would be so, for each corner of the triangle is needed; with "
-            "a fourth, one may stand in for another."
-        )
-    return (
-        "Find the triangles of rivals that hold D: a rival frees it only if it is a corner of "
-        "all of them."
-    )
+    thoughts = {RIVALS.classes - 1: "out all", 0: "out none", len(freeing()): "out"}
+    return SAY(thoughts.get(guess, "out some"))
 
 
 def _freed() -> tuple[int, int]:
@@ -121,29 +135,14 @@ def _freed() -> tuple[int, int]:
 
 def _compare_real(guess: int) -> str:
     freed, lost = _freed()
-    return (
-        f"You predicted {guess}%; of {lost} lost readings **{freed} can win** among those of "
-        f"their character, each with a feature vector that shows it."
-    )
+    return SAY("real found", guess=guess, freed=freed, lost=lost)
 
 
 def _answer_real(guess: int) -> str:
     freed, lost = _freed()
-    right = 100 * freed / lost
-    if abs(guess - right) <= 2:
-        return (
-            "You saw it: with two or three candidates and many features nobody is surrounded. "
-            "The model's choice of a softmax over everything lost them, not its features."
-        )
-    if guess <= 5:
-        return (
-            "The thought is that rows which training hardly moved stay lost; but a captive needs "
-            "captors, and two or three candidates in that many dimensions surround nobody."
-        )
-    return (
-        "To imprison a class takes captors all around it, up to one more than there are "
-        "features; a character's other readings are two or three."
-    )
+    if abs(guess - 100 * freed / lost) <= 2:
+        return SAY("real")
+    return SAY("real few" if guess <= 5 else "real some")
 
 
 PREDICTIONS = {
@@ -156,65 +155,32 @@ PREDICTIONS = {
 
 def _blocking_fault(answer: frozenset[str]) -> str | None:
     if CAPTIVE in answer:
-        return "D cannot block itself: name rivals."
+        return SAY("blocking self")
     if not answer or wins(CAPTIVE, answer):
-        return "Against these alone D wins for some features: they do not surround it."
-    spare = sorted(name for name in answer if not wins(CAPTIVE, answer - {name}))
-    return (
-        f"They imprison D, but {len(spare)} of them can be spared, one at a time."
-        if spare
-        else None
-    )
+        return SAY("blocking none")
+    spare = sum(not wins(CAPTIVE, answer - {name}) for name in answer)
+    return SAY("blocking spare", spare=spare) if spare else None
 
 
 def _blocking_remark(answer: frozenset[str]) -> str:
-    others = [
-        set(some)
-        for some in combinations("ABCE", 3)
-        if set(some) != answer and _blocking_fault(frozenset(some)) is None
-    ]
-    also = f" It is not the only one: there are {len(others)} more." if others else ""
-    return (
-        f"Without any one of them D escapes, so nobody here is idle.{also} In d features such a "
-        f"set never needs more than d + 1 members (Helly)."
-    )
+    others = (frozenset(some) for some in combinations("ABCE", 3))
+    more = sum(some != answer and _blocking_fault(some) is None for some in others)
+    also = f" It is not the only one: there are {more} more." if more else ""
+    return SAY("right 1", also=also)
 
 
 def _mask_fault(answer: frozenset[str]) -> str | None:
     if "E" not in answer:
-        return "E is to be among the candidates."
+        return SAY("mask E")
     if stuck := losers(answer):
-        return (
-            f"Among these {', '.join(sorted(stuck))} never {'wins' if len(stuck) == 1 else 'win'}."
-        )
-    if len(answer) < largest_with("E"):
-        return "Everybody here can win, but a larger set of candidates with E does it, too."
-    return None
+        win = "wins" if len(stuck) == 1 else "win"
+        return SAY("mask stuck", stuck=", ".join(sorted(stuck)), win=win)
+    return SAY("mask more") if len(answer) < largest_with("E") else None
 
 
 EXERCISES = {
-    "1": Exercise(
-        reading.members("ABCDE"),
-        _blocking_fault,
-        _blocking_remark,
-        (
-            "Which triangles of rivals hold D inside?",
-            "If no corner of the triangle can be left out, you have one.",
-        ),
-    ),
-    "2": Exercise(
-        reading.members("ABCDEFG"),
-        _mask_fault,
-        lambda names: (
-            f"With {len(names)} candidates everybody has a chance, although among all seven "
-            f"several have none: a mask changes what a layer can say, and no weight was "
-            f"touched."
-        ),
-        (
-            "Everybody can win exactly when every candidate is a corner of the hull of the "
-            "candidates.",
-            "Keep E, and ask which two or three others leave it on the outside; then add "
-            "whom you can.",
-        ),
+    "1": SAY.exercise(1, reading.members("ABCDE"), _blocking_fault, _blocking_remark),
+    "2": SAY.exercise(
+        2, reading.members("ABCDEFG"), _mask_fault, lambda names: SAY("right 2", count=len(names))
     ),
 }

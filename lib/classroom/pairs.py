@@ -14,7 +14,8 @@ from itertools import combinations
 import numpy as np
 
 from classroom import reading
-from classroom.exercise import Exercise, Prediction
+from classroom.exercise import Prediction
+from classroom.words import Words
 from softgeom.bottleneck import Witness
 from softgeom.bottleneck.asking import ask_together, largest_safe_set
 from softgeom.layer import SoftmaxLayer
@@ -22,6 +23,42 @@ from softgeom.layer import SoftmaxLayer
 INDEX = SoftmaxLayer([[2, 0], [1, 2], [-1, 2], [-2, 0], [-1, -2], [1, -2]], tokens="ABCDEF")
 WANTED = ("B", "C")  # the pair of exercise 3
 APART, OTHERS = ("A", "C"), ("B", "D")  # a pair that never comes back, and whom its segment crosses
+
+SAY = Words("""
+pairs found: You predicted {guess} of {total}; some query returns **{count} pairs** as its first
+  two.
+pairs: You saw it: a line cuts two corners of a ring off only where they are neighbours.
+pairs all: The thought is that a query between two documents finds both; but it finds first whoever
+  lies between them, and on a ring somebody does.
+pairs half: Neighbours it is; but each document has two of them.
+pairs none: Turn a query slowly from one document to the next: halfway both are ahead of all others.
+pairs too: Too {few}: turn the query once around, and write down the first two wherever they change.
+query zero: A query of length zero scores every document alike: give it a direction.
+query others: That query returns {names[0]} and {names[1]} first.
+query tie: There {names[1]} and {names[2]} tie for the second place: turn x a little.
+shares negative: A weight is negative: a mean has none.
+shares sum: The weights of {names} sum to {total}; those of a mean sum to one.
+shares differ: The mean of {names} is {apart}, that of {others} {there}: they differ.
+dimension three: In three dimensions any five documents split into two sides whose hulls meet, and
+  the smaller side has at most two: no query returns that pair before the others.
+dimension less: In the plane you saw pairs that never come back; fewer dimensions do not help.
+dimension more: There it works, but fewer dimensions will do.
+right 3: Such a query is the whole proof that the pair can be returned together: compute six
+  products, and look.
+hint 3: B and C are neighbours: which direction lies between them?
+right 4: This is a proof: whatever the query, the mean score of the one pair is the mean score of
+  the other, so the better half of the others is never behind both. That two sides of any d + 2
+  points meet so is Radon's theorem.
+hint 4: Where does the segment from A to C cross the one from B to D?
+hint 4b: Two weights are s and 1 - s, the two others t and 1 - t: two coordinates, two equations.
+right 5: In {answer} dimensions points on the curve (cos t, sin t, cos 2t, sin 2t) have this
+  property, however many they are; for sets of k it takes 2 k dimensions. Which sets an index of
+  yours never returns, `softgeom ask INDEX --together` says one by one.
+hint 5: Exercise 4 used four points in two dimensions. How many points does Radon's theorem need in
+  d, and how large can the smaller side be?
+hint 5b: d + 2 points, so that the smaller side has at most d/2 + 1, rounded down: when is a pair
+  too small for it?
+""")
 
 
 def _document(name: str) -> np.ndarray:
@@ -58,32 +95,14 @@ def smallest_dimension() -> int:
 
 def _compare_pairs(guess: int) -> str:
     total = INDEX.classes * (INDEX.classes - 1) // 2
-    return (
-        f"You predicted {guess} of {total}; some query returns **{pairs_together()} pairs** as "
-        f"its first two."
-    )
+    return SAY("pairs found", guess=guess, total=total, count=pairs_together())
 
 
 def _answer_pairs(guess: int) -> str:
     count, n = pairs_together(), INDEX.classes
-    if guess == count:
-        return "You saw it: a line cuts two corners of a ring off only where they are neighbours."
-    if guess == n * (n - 1) // 2:
-        return (
-            "The thought is that a query between two documents finds both; but it finds first "
-            "whoever lies between them, and on a ring somebody does."
-        )
-    if guess == n // 2:
-        return "Neighbours it is; but each document has two of them."
-    if guess == 0:
-        return (
-            "Turn a query slowly from one document to the next: halfway both are ahead of all "
-            "others."
-        )
-    return (
-        f"Too {'few' if guess < count else 'many'}: turn the query once around, and write down "
-        f"the first two wherever they change."
-    )
+    thoughts = {0: "pairs none", n // 2: "pairs half", n * (n - 1) // 2: "pairs all"}
+    name = (thoughts | {count: "pairs"}).get(guess, "pairs too")
+    return SAY(name, few="few" if guess < count else "many")
 
 
 PREDICTIONS = {
@@ -95,13 +114,11 @@ def _query_fault(x: np.ndarray) -> str | None:
     logits = INDEX.logits(x)
     order = np.argsort(-logits, kind="stable")
     if not np.any(x):
-        return "A query of length zero scores every document alike: give it a direction."
+        return SAY("query zero")
     names = [INDEX.token(int(i)) for i in order]
     if set(names[:2]) != set(WANTED):
-        return f"That query returns {names[0]} and {names[1]} first."
-    if logits[order[1]] == logits[order[2]]:
-        return f"There {names[1]} and {names[2]} tie for the second place: turn x a little."
-    return None
+        return SAY("query others", names=names)
+    return SAY("query tie", names=names) if logits[order[1]] == logits[order[2]] else None
 
 
 def _mean(names: Iterable[str], weights: Iterable[Fraction]) -> list[Fraction]:
@@ -114,22 +131,17 @@ def _mean(names: Iterable[str], weights: Iterable[Fraction]) -> list[Fraction]:
 
 def _shares_fault(answer: tuple[Fraction, ...]) -> str | None:
     sides = (APART, answer[:2]), (OTHERS, answer[2:])
-    for names, weights in sides:
+    pairs = [" and ".join(names) for names, _ in sides]
+    for pair, (_, weights) in zip(pairs, sides, strict=True):
         if min(weights) < 0:
-            return "A weight is negative: a mean has none."
+            return SAY("shares negative")
         if sum(weights) != 1:
-            return (
-                f"The weights of {' and '.join(names)} sum to {sum(weights)}; those of a mean "
-                f"sum to one."
-            )
+            return SAY("shares sum", names=pair, total=sum(weights))
     means = [_mean(names, weights) for names, weights in sides]
-    if means[0] != means[1]:
-        apart, others = (f"({x}, {y})" for x, y in means)
-        return (
-            f"The mean of {' and '.join(APART)} is {apart}, that of {' and '.join(OTHERS)} "
-            f"{others}: they differ."
-        )
-    return None
+    if means[0] == means[1]:
+        return None
+    apart, there = (f"({x}, {y})" for x, y in means)
+    return SAY("shares differ", names=pairs[0], apart=apart, others=pairs[1], there=there)
 
 
 def _dimension_fault(answer: int) -> str | None:
@@ -137,55 +149,14 @@ def _dimension_fault(answer: int) -> str | None:
     if answer == right:
         return None
     if answer == 3:
-        return (
-            "In three dimensions any five documents split into two sides whose hulls meet, and "
-            "the smaller side has at most two: no query returns that pair before the others."
-        )
-    if answer < right:
-        return "In the plane you saw pairs that never come back; fewer dimensions do not help."
-    return "There it works, but fewer dimensions will do."
+        return SAY("dimension three")
+    return SAY("dimension less" if answer < right else "dimension more")
 
 
 EXERCISES = {
-    "3": Exercise(
-        reading.array((2,), "x"),
-        _query_fault,
-        lambda _: (
-            "Such a query is the whole proof that the pair can be returned together: compute "
-            "six products, and look."
-        ),
-        (f"{WANTED[0]} and {WANTED[1]} are neighbours: which direction lies between them?",),
+    "3": SAY.exercise(3, reading.array((2,), "x"), _query_fault),
+    "4": SAY.exercise(
+        4, reading.fractions(4, f"the weights of {', '.join(APART + OTHERS)}"), _shares_fault
     ),
-    "4": Exercise(
-        reading.fractions(4, f"the weights of {', '.join(APART + OTHERS)}"),
-        _shares_fault,
-        lambda _: (
-            "This is a proof: whatever the query, the mean score of the one pair is the mean "
-            "score of the other, so the better half of the others is never behind both. That "
-            "two sides "
-            "of any d + 2 points meet so is Radon's theorem."
-        ),
-        (
-            f"Where does the segment from {APART[0]} to {APART[1]} cross the one from "
-            f"{OTHERS[0]} to {OTHERS[1]}?",
-            "Two weights are s and 1 - s, the two others t and 1 - t: two coordinates, two "
-            "equations.",
-        ),
-    ),
-    "5": Exercise(
-        reading.whole_number(1, 10**6),
-        _dimension_fault,
-        lambda d: (
-            f"In {d} dimensions points on the curve (cos t, sin t, cos 2t, sin 2t) have this "
-            f"property, however many they are; for sets of k it takes 2 k dimensions. Which "
-            f"sets an index of "
-            "yours never returns, `softgeom ask INDEX --together` says one by one."
-        ),
-        (
-            "Exercise 4 used four points in two dimensions. How many points does Radon's "
-            "theorem need in d, and how large can the smaller side be?",
-            "d + 2 points, so that the smaller side has at most d/2 + 1, rounded down: when "
-            "is a pair too small for it?",
-        ),
-    ),
+    "5": SAY.exercise(5, reading.whole_number(1, 10**6), _dimension_fault),
 }

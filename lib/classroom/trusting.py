@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from classroom import reading, recorded
-from classroom.exercise import Exercise, Prediction
+from classroom.exercise import Prediction
+from classroom.words import Words
 from softgeom.bottleneck import SoftmaxLayer
 
 ROWS = {"A": (4, 1), "B": (-3, 3), "C": (-1, -4), "D": (1, 0), "E": (3, 3)}
@@ -27,6 +28,60 @@ GAP = Fraction(1, 2)  # of exercise 4: by how much the biases of A, B, C exceed 
 FEATURES = 120  # of the text recogniser
 
 Weights = Mapping[str, Fraction]
+
+SAY = Words("""
+flaw negative: The weight of {name} is negative, so this is no mean: a large score of {name} would
+  pull it down.
+flaw sum: The weights sum to {total}, not to 1: what they make is no mean of the scores.
+flaw miss: The mean of the rows misses {target}'s by ({u}, {v}), and features that point there are
+  as large as they like.
+decimals found: You predicted {guess}; checked in fractions, it {verdict}. {found}
+decimals: You saw it: what the report *claims* is true all the same; its printed weights only do not
+  show it. Exact ones do, and a box with a bias leaves room for rounding: both come below.
+decimals wrong: The thought is that two digits are close enough; but a proof is for *every* feature,
+  and along the part that is missing features can be as large as they like.
+captors found: You predicted {guess:,}; the longest of the {proofs} proofs names **{most} captors**.
+captors: You saw it: with {features} features, {most} points are enough for any mean (Carathéodory's
+  theorem), as three were in the plane.
+captors few: One for each feature is one too few: in the plane, with two features, it took a
+  triangle.
+captors all: A mean over all the others would do as well, but it can always be thinned out: among
+  more points than features plus one there is a dependence that removes one.
+captors three: Three are enough in the plane; each further feature asks for one more point to
+  surround with.
+captors less: Few captors would have to surround the row in every direction; with that many features
+  a simplex has more corners.
+weights decimal: A decimal such as {given:.6g} is stored as {stored}..., which is not what you mean:
+  write fractions. {found}
+certificates wrong: {name} is no proof. {found}
+certificates more: There is another: {proofs} of them are proofs. A proof need not name the captors
+  that you found.
+bias near: That is close, but it is {off} too {large}: give the fraction itself.
+bias mean: That is the plain mean of the three biases; D is nearer to some captors than to others.
+bias more: With that bias D's score can exceed the mean of its captors' by {off}: these weights then
+  prove nothing.
+bias less: Those weights would still do: the mean of the captors' biases is larger by {off}.
+box larger: You took the larger of the two misses; a corner of the box collects both.
+box more: On that box the misses can add up to {answer} · {miss} = {sum}, which is more than the gap
+  {gap}.
+box less: It is proven there, and on larger boxes too: {answer} · {miss} = {sum} is below the gap
+  {gap}.
+right 1: {shares} = 1 and the rows meet exactly: no rounding is left, and nobody has to trust a
+  solver.
+hint 1: Two coordinates and the sum: three equations for three unknowns.
+hint 1b: Eliminate the weight of C by the sum first. The common denominator is 45.
+right 2: A checker needs no idea where the weights came from: signs, sum and rows are all that it
+  looks at. And a proof is not unique.
+hint 2: Three questions to each: is a weight negative, is the sum 1, do the rows give (1, 0)?
+right 3: Up to there the same weights prove it; with more bias D may win, and a proof needs other
+  weights.
+hint 3: With a bias, D's score minus the weighted mean of the others is b_D minus the weighted mean
+  of their biases.
+right 4: On |x| ≤ {answer} the rounded weights are a proof after all: real certificates are made so,
+  with a box of 100 and misses near 1e-15.
+hint 4: `trusting.residual(trusting.printed_weights())` is what they miss.
+hint 4b: A corner of the box has |x₁| = |x₂| = L: there both misses count in full.
+""")
 
 
 def exact_weights(target: str = "D", captors: str = "ABC") -> dict[str, Fraction]:
@@ -53,12 +108,10 @@ def _determinant(c: Sequence[Sequence[Fraction]]) -> Fraction:
 
 def residual(weights: Weights, target: str = "D") -> tuple[Fraction, Fraction]:
     """What the weighted mean of rows leaves of the target's row, exactly."""
-    return (
-        ROWS[target][0]
-        - sum((share * ROWS[name][0] for name, share in weights.items()), Fraction(0)),
-        ROWS[target][1]
-        - sum((share * ROWS[name][1] for name, share in weights.items()), Fraction(0)),
-    )
+    u, v = map(Fraction, ROWS[target])
+    for name, share in weights.items():
+        u, v = u - share * ROWS[name][0], v - share * ROWS[name][1]
+    return u, v
 
 
 def flaw(weights: Weights, target: str = "D") -> str | None:
@@ -66,20 +119,11 @@ def flaw(weights: Weights, target: str = "D") -> str | None:
     wins; None where they do.
     """
     if negative := [name for name, share in weights.items() if share < 0]:
-        return (
-            f"The weight of {negative[0]} is negative, so this is no mean: a large score of "
-            f"{negative[0]} would pull it down."
-        )
-    total = sum(weights.values(), Fraction(0))
-    if total != 1:
-        return f"The weights sum to {total}, not to 1: what they make is no mean of the scores."
+        return SAY("flaw negative", name=negative[0])
+    if (total := sum(weights.values(), Fraction(0))) != 1:
+        return SAY("flaw sum", total=total)
     u, v = residual(weights, target)
-    if (u, v) != (0, 0):
-        return (
-            f"The mean of the rows misses {target}'s by ({u}, {v}), and features that point "
-            f"there are as large as they like."
-        )
-    return None
+    return SAY("flaw miss", target=target, u=u, v=v) if (u, v) != (0, 0) else None
 
 
 def certificates() -> dict[str, dict[str, Fraction]]:
@@ -112,23 +156,13 @@ def largest_box() -> int:
 
 def _compare_decimals(guess: bool) -> str:
     found = flaw(printed_weights())
-    return (
-        f"You predicted {guess}; checked in fractions, it "
-        f"{'**is a proof**' if found is None else '**is no proof**'}. {found or ''}"
-    ).strip()
+    verdict = "**is no proof**" if found else "**is a proof**"
+    return SAY("decimals found", guess=guess, verdict=verdict, found=found or "").strip()
 
 
 def _answer_decimals(guess: bool) -> str:
-    if guess == (flaw(printed_weights()) is None):
-        return (
-            "You saw it: what the report *claims* is true all the same; its printed weights "
-            "only do not show it. Exact ones do, and a box with a "
-            "bias leaves room for rounding: both come below."
-        )
-    return (
-        "The thought is that two digits are close enough; but a proof is for *every* feature, "
-        "and along the part that is missing features can be as large as they like."
-    )
+    right = guess == (flaw(printed_weights()) is None)
+    return SAY("decimals" if right else "decimals wrong")
 
 
 def captors_of_a_character() -> int:
@@ -137,39 +171,19 @@ def captors_of_a_character() -> int:
 
 
 def _compare_captors(guess: int) -> str:
-    table = recorded.table("15_imprisoned_characters", "imprisoned")
-    return (
-        f"You predicted {guess:,}; the longest of the {len(table)} proofs names "
-        f"**{captors_of_a_character()} captors**."
-    )
+    proofs = len(recorded.table("15_imprisoned_characters", "imprisoned"))
+    return SAY("captors found", guess=guess, proofs=proofs, most=captors_of_a_character())
 
 
 def _answer_captors(guess: int) -> str:
     right = captors_of_a_character()
     if guess == right:
-        return (
-            f"You saw it: with {FEATURES} features, {FEATURES + 1} points are enough for any "
-            f"mean (Carathéodory's theorem), as three were in the plane."
-        )
+        return SAY("captors", features=FEATURES, most=FEATURES + 1)
     if guess == FEATURES:
-        return (
-            "One for each feature is one too few: in the plane, with two features, it took a "
-            "triangle."
-        )
+        return SAY("captors few")
     if guess > right:
-        return (
-            "A mean over all the others would do as well, but it can always be thinned out: "
-            "among more points than features plus one there is a dependence that removes one."
-        )
-    if guess == 3:
-        return (
-            "Three are enough in the plane; each further feature asks for one more point to "
-            "surround with."
-        )
-    return (
-        "Few captors would have to surround the row in every direction; with that many features "
-        "a simplex has more corners."
-    )
+        return SAY("captors all")
+    return SAY("captors three" if guess == 3 else "captors less")
 
 
 PREDICTIONS = {
@@ -179,56 +193,32 @@ PREDICTIONS = {
 
 
 def _weights_fault(answer: tuple[Fraction, ...]) -> str | None:
-    weights = dict(zip("ABC", answer, strict=True))
-    found = flaw(weights)
+    found = flaw(dict(zip("ABC", answer, strict=True)))
     if found and any(share.denominator > 10**6 for share in answer):
-        return (
-            f"A decimal such as {float(answer[0]):.6g} is stored as {str(answer[0])[:24]}..., "
-            f"which is not what you mean: write fractions. {found}"
-        )
+        first = answer[0]
+        return SAY("weights decimal", given=float(first), stored=str(first)[:24], found=found)
     return found
 
 
 def _certificates_fault(answer: frozenset[str]) -> str | None:
-    for name, weights in certificates().items():
-        found = flaw(weights)
+    flaws = {name: flaw(weights) for name, weights in certificates().items()}
+    for name, found in flaws.items():
         if name in answer and found:
-            return f"{name} is no proof. {found}"
-    if missing := [
-        name
-        for name, weights in certificates().items()
-        if flaw(weights) is None and name not in answer
-    ]:
-        return (
-            f"There is another: {len(missing) + len(answer)} of them are proofs. A proof need "
-            f"not name the captors that you found."
-        )
-    return None
+            return SAY("certificates wrong", name=name, found=found)
+    proofs = {name for name, found in flaws.items() if found is None}
+    return SAY("certificates more", proofs=len(proofs)) if proofs - answer else None
 
 
 def _bias_fault(answer: tuple[Fraction, ...]) -> str | None:
     (bias,), right = answer, largest_bias()
+    off, large = abs(bias - right), bias > right
     if bias == right:
         return None
-    if abs(bias - right) < Fraction(1, 100):
-        return (
-            f"That is close, but it is {abs(bias - right)} too "
-            f"{'large' if bias > right else 'small'}: give the fraction itself."
-        )
+    if off < Fraction(1, 100):
+        return SAY("bias near", off=off, large="large" if large else "small")
     if bias == sum(BIASES.values(), Fraction(0)) / 3:
-        return (
-            "That is the plain mean of the three biases; D is nearer to some captors than to "
-            "others."
-        )
-    if bias > right:
-        return (
-            f"With that bias D's score can exceed the mean of its captors' by {bias - right}: "
-            f"these weights then prove nothing."
-        )
-    return (
-        f"Those weights would still do: the mean of the captors' biases is larger by "
-        f"{right - bias}."
-    )
+        return SAY("bias mean")
+    return SAY("bias more" if large else "bias less", off=off)
 
 
 def _box_fault(answer: int) -> str | None:
@@ -236,62 +226,19 @@ def _box_fault(answer: int) -> str | None:
     if answer == right:
         return None
     if answer == 2 * right:
-        return "You took the larger of the two misses; a corner of the box collects both."
-    if answer > right:
-        return (
-            f"On that box the misses can add up to {answer} · {miss} = {answer * miss}, which is "
-            f"more than the gap {GAP}."
-        )
-    return (
-        f"It is proven there, and on larger boxes too: {answer} · {miss} = {answer * miss} is "
-        f"below the gap {GAP}."
-    )
+        return SAY("box larger")
+    name = "box more" if answer > right else "box less"
+    return SAY(name, answer=answer, miss=miss, sum=answer * miss, gap=GAP)
 
 
 EXERCISES = {
-    "1": Exercise(
+    "1": SAY.exercise(
+        1,
         reading.fractions(3, "the weights of A, B and C"),
         _weights_fault,
-        lambda shares: (
-            f"{' + '.join(map(str, shares))} = 1 and the rows meet exactly: no rounding is "
-            f"left, and nobody has to trust a solver."
-        ),
-        (
-            "Two coordinates and the sum: three equations for three unknowns.",
-            "Eliminate the weight of C by the sum first. The common denominator is 45.",
-        ),
+        lambda shares: SAY("right 1", shares=" + ".join(map(str, shares))),
     ),
-    "2": Exercise(
-        reading.members(("P", "Q", "R", "S")),
-        _certificates_fault,
-        lambda _: (
-            "A checker needs no idea where the weights came from: signs, sum and rows are "
-            "all that it looks at. And a proof is not unique."
-        ),
-        ("Three questions to each: is a weight negative, is the sum 1, do the rows give (1, 0)?",),
-    ),
-    "3": Exercise(
-        reading.fractions(1, "the bias of D"),
-        _bias_fault,
-        lambda _: (
-            "Up to there the same weights prove it; with more bias D may win, and a proof "
-            "needs other weights."
-        ),
-        (
-            "With a bias, D's score minus the weighted mean of the others is b_D minus the "
-            "weighted mean of their biases.",
-        ),
-    ),
-    "4": Exercise(
-        reading.whole_number(0),
-        _box_fault,
-        lambda L: (
-            f"On |x| ≤ {L} the rounded weights are a proof after all: real certificates are "
-            f"made so, with a box of 100 and misses near 1e-15."
-        ),
-        (
-            "`trusting.residual(trusting.printed_weights())` is what they miss.",
-            "A corner of the box has |x₁| = |x₂| = L: there both misses count in full.",
-        ),
-    ),
+    "2": SAY.exercise(2, reading.members(("P", "Q", "R", "S")), _certificates_fault),
+    "3": SAY.exercise(3, reading.fractions(1, "the bias of D"), _bias_fault),
+    "4": SAY.exercise(4, reading.whole_number(0), _box_fault),
 }

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from classroom import reading, recorded
-from classroom.exercise import Exercise, Prediction
+from classroom.exercise import Prediction
+from classroom.words import Words
 from softgeom.bottleneck import Box, Captors, EvidenceError, SoftmaxLayer, Unbounded, scan
 from softgeom.bottleneck.certifying.kernel import certify_evidence
 from softgeom.layer import FeatureSet
@@ -61,97 +62,129 @@ def smallest_half_width() -> int:
     return next(L for L in range(1, 1000) if "C" in winners(LATE, Box(float(L))))
 
 
+SAY = Words(r"""
+prisoner found: You predicted {guess}; the scan proves that {verdict}.
+prisoner: You saw it: whichever way $x$ points, a corner of the triangle lies farther that way than
+  D. The proof comes below.
+prisoner wrong: The thought is that $x$ only has to point at D; but the logit in that direction asks
+  who lies *farthest*, and beyond D there is always a corner. Read on.
+crowd found: You predicted {guess} of {classes}; the scan finds **{count}**: only the corners of the
+  crowd.
+crowd: You saw it: the corners of such a crowd grow only like the square root of $\log n$.
+crowd all: That is right for a circle, where everybody is a corner; in a crowd most have somebody
+  farther out on every side.
+crowd one: No class leads for every $x$: turn $x$ round, and the logits change their signs, so that
+  the first becomes the last.
+crowd four: That many corners a triangle or a square has; a crowd's hull is rounder.
+crowd half: Half of them would be an even chance for each class; but only those on the outside can
+  win, and a crowd has little outside.
+crowd too: Too {few}: draw a dozen points, put a rubber band round them, and see how slowly its
+  corners grow with more.
+real found: You predicted {guess:,}; of {scanned:,} outputs **{dead:,}** can never win, each with a
+  proof.
+real: You saw it: few, but not none. Most of them are characters that training hardly ever showed,
+  whose rows stayed together.
+real none: The thought is right for random rows: with that many features nearly all are corners. But
+  rows that training never moved stay together, and among copies at most one can win.
+real most: That is the crowd in the plane; with {features} features nearly every row is a corner, as
+  the table above says.
+real too: Too {few}: think of the characters that training hardly ever showed.
+never wrong: You name {named} that can win somewhere: look for the corners again.
+never more: What you name is right, but somebody is still missing.
+never some: Somebody here can never win.
+witness tie: There D ties with another class for the first place: move x a little.
+witness: There {first} wins, and D is {behind:.3g} behind.
+right 2: D is a corner of the hull, so some direction favours it. It need not be its own row: at $x
+  = w_D$ it is {first} that wins.
+weights negative: A weight is negative: what lies between the captors has none.
+weights sum: The weights sum to {total:.4g}; those of a mean sum to one.
+weights miss: With these weights the mixture of A, B and C is ({u:.4g}, {v:.4g}), which is not the
+  row of D.
+weights near: Nearly: the mixture is close to the row of D, but rounding spoils the proof. Use the
+  exact fractions.
+bias best: That is more than enough: D need not beat the best bias of its captors, only their
+  weighted mean.
+bias mean: That is the plain mean of the biases; the captors do not weigh the same.
+bias more: With that bias D wins somewhere, but a smaller one would do.
+bias less: With that bias D still never wins.
+all: With this bias {stuck} cannot win.
+box more: C wins in that box, but also in a smaller one.
+box tie: At the border of that box C only ties for the first place, and a tie is no win.
+box less: In that box C never wins: compare its logit with A's at the border.
+right 1: Without a bias a class can win if and only if its vector is a corner of the convex hull of
+  all of them.
+hint 1: Imagine a rubber band round all seven points. Which of them does it touch?
+hint 2: Draw the line through A and B. On which side of it is D?
+hint 2b: Take x perpendicular to $w_A - w_B$: then A and B tie, and D decides.
+right 3: This is a proof: whatever $x$ is, the logit of D is the mean of three others with these
+  weights, so it never exceeds the largest of them. The library re-checked it without any solver.
+hint 3: Three unknowns, three equations: two for the coordinates, and the weights sum to one.
+hint 3b: `np.linalg.solve` solves them; stack a row of ones under the transposed rows of A, B and C.
+right 4: It is the same weighted mean as in your proof, now of the biases: D must rise above the
+  roof that they span.
+hint 4: Your proof says $y_D = \sum_i l_i y_i$ without biases. What do the biases add on each side?
+hint 4b: Compute $l_A b_A + l_B b_B + l_C b_C$.
+right 5: Every class wins somewhere. The recipe $b_i = -\|w_i\|^2 / 2$ always works: then the
+  nearest row wins.
+hint 5: Which classes need help, the inner ones or the outer ones?
+hint 5b: Make $y_i$ a falling function of the distance: expand $-\|x - w_i\|^2 / 2$ and see which
+  part is linear in x.
+right 6: With a bias the verdict depends on which features can occur, so every scan has to say its
+  feature set.
+hint 6: C has the steepest logit and a negative bias: from which x on is $1.25 x - 2$ larger than
+  $x$?
+""")
+
+
 def _compare_prisoner(guess: bool) -> str:
     can = "D" in winners(PRISON)
     verdict = "D wins somewhere" if can else "**no features let D win**"
-    return f"You predicted {guess}; the scan proves that {verdict}."
+    return SAY("prisoner found", guess=guess, verdict=verdict)
 
 
 def _answer_prisoner(guess: bool) -> str:
-    if guess == ("D" in winners(PRISON)):
-        return (
-            "You saw it: whichever way $x$ points, a corner of the triangle lies farther that "
-            "way than D. The proof comes below."
-        )
-    return (
-        "The thought is that $x$ only has to point at D; but the logit in that direction "
-        "asks who lies *farthest*, and beyond D "
-        "there is always a corner. Read on."
-    )
+    return SAY("prisoner" if guess == ("D" in winners(PRISON)) else "prisoner wrong")
 
 
 def _compare_crowd(guess: int) -> str:
-    count = len(winners(CROWD))
-    return (
-        f"You predicted {guess} of {CROWD.classes}; the scan finds **{count}**: only the corners "
-        f"of the crowd."
-    )
+    return SAY("crowd found", guess=guess, classes=CROWD.classes, count=len(winners(CROWD)))
 
 
 def _answer_crowd(guess: int) -> str:
     count, n = len(winners(CROWD)), CROWD.classes
     if abs(guess - count) <= 2:
-        return (
-            "You saw it: the corners of such a crowd grow only like the square root of $\\log n$."
-        )
+        return SAY("crowd")
     if guess == n:
-        return (
-            "That is right for a circle, where everybody is a corner; in a crowd most have "
-            "somebody farther out on every side."
-        )
+        return SAY("crowd all")
     if guess <= 1:
-        return (
-            "No class leads for every $x$: turn $x$ round, and the logits change their signs, so "
-            "that the first becomes the last."
-        )
+        return SAY("crowd one")
     if guess <= 4:
-        return "That many corners a triangle or a square has; a crowd's hull is rounder."
+        return SAY("crowd four")
     if 2 * guess == n:
-        return (
-            "Half of them would be an even chance for each class; but only those on the outside "
-            "can win, and a crowd has little outside."
-        )
-    return (
-        f"Too {'few' if guess < count else 'many'}: draw a dozen points, put a rubber band round "
-        f"them, and see how slowly its corners grow with more."
-    )
+        return SAY("crowd half")
+    return SAY("crowd too", few="few" if guess < count else "many")
 
 
 OUTPUTS, FEATURES = 6625, 120  # of the recogniser PP-OCRv4
 
 
+def _ppocr(name: str) -> int:
+    return int(recorded.value("12_first_scan", f"ppocr_{name}"))
+
+
 def _compare_real(guess: int) -> str:
-    dead, scanned = (
-        int(recorded.value("12_first_scan", f"ppocr_{name}")) for name in ("imprisoned", "scanned")
-    )
-    return (
-        f"You predicted {guess:,}; of {scanned:,} outputs **{dead:,}** can never win, each with "
-        f"a proof."
-    )
+    return SAY("real found", guess=guess, scanned=_ppocr("scanned"), dead=_ppocr("imprisoned"))
 
 
 def _answer_real(guess: int) -> str:
-    dead = int(recorded.value("12_first_scan", "ppocr_imprisoned"))
+    dead = _ppocr("imprisoned")
     if abs(guess - dead) <= dead // 5:
-        return (
-            "You saw it: few, but not none. Most of them are characters that training hardly "
-            "ever showed, whose rows stayed together."
-        )
+        return SAY("real")
     if guess == 0:
-        return (
-            "The thought is right for random rows: with that many features nearly all are "
-            "corners. But rows that training never moved stay together, and among copies at most "
-            "one can win."
-        )
+        return SAY("real none")
     if guess > OUTPUTS // 2:
-        return (
-            f"That is the crowd in the plane; with {FEATURES} features nearly every row is a "
-            f"corner, as the table above says."
-        )
-    return (
-        f"Too {'few' if guess < dead else 'many'}: think of the characters that training hardly "
-        f"ever showed."
-    )
+        return SAY("real most", features=FEATURES)
+    return SAY("real too", few="few" if guess < dead else "many")
 
 
 PREDICTIONS = {
@@ -165,168 +198,71 @@ PREDICTIONS = {
 
 def _never_fault(answer: frozenset[str]) -> str | None:
     never = frozenset(SEVEN.tokens or ()) - winners(SEVEN)
-    wrong, missed = answer - never, never - answer
-    if wrong:
-        return (
-            f"You name {_count(len(wrong), 'class', 'classes')} that can win somewhere: look for "
-            f"the corners again."
-        )
-    if missed:
-        return (
-            "What you name is right, but somebody is still missing."
-            if answer
-            else "Somebody here can never win."
-        )
+    if wrong := answer - never:
+        return SAY("never wrong", named=f"{len(wrong)} class{'es' * (len(wrong) > 1)}")
+    if never - answer:
+        return SAY("never more" if answer else "never some")
     return None
 
 
 def _witness_fault(x: np.ndarray) -> str | None:
     logits = OWN_ROW.logits(x)
     best = logits.max()
-    if logits[3] == best and np.sum(logits == best) == 1:
-        return None
-    if logits[3] == best:
-        return "There D ties with another class for the first place: move x a little."
-    first = OWN_ROW.token(int(np.argmax(logits)))
-    return f"There {first} wins, and D is {best - logits[3]:.3g} behind."
+    if logits[3] < best:
+        first = OWN_ROW.token(int(np.argmax(logits)))
+        return SAY("witness", first=first, behind=best - logits[3])
+    return SAY("witness tie") if np.sum(logits == best) > 1 else None
 
 
 def _witness_remark(x: np.ndarray) -> str:
-    first = OWN_ROW.token(int(np.argmax(OWN_ROW.logits(OWN_ROW.W[3]))))
-    return (
-        f"D is a corner of the hull, so some direction favours it. It need not be its own row: "
-        f"at $x = w_D$ it is {first} that wins."
-    )
+    return SAY("right 2", first=OWN_ROW.token(int(np.argmax(OWN_ROW.logits(OWN_ROW.W[3])))))
 
 
 def _weights_fault(weights: np.ndarray) -> str | None:
     if weights.min() < 0:
-        return "A weight is negative: what lies between the captors has none."
+        return SAY("weights negative")
     if abs(weights.sum() - 1) > ROUGHLY:
-        return f"The weights sum to {weights.sum():.4g}; those of a mean sum to one."
-    mixture = weights @ PRISON.W[:3]
+        return SAY("weights sum", total=weights.sum())
+    u, v = mixture = weights @ PRISON.W[:3]
     if np.abs(mixture - PRISON.W[3]).max() > ROUGHLY:
-        return (
-            f"With these weights the mixture of A, B and C is ({mixture[0]:.4g}, "
-            f"{mixture[1]:.4g}), which is not the row of D."
-        )
+        return SAY("weights miss", u=u, v=v)
     try:
         certify_evidence(PRISON, Unbounded(), 3, Captors(np.arange(3), weights))
     except EvidenceError:
-        return (
-            "Nearly: the mixture is close to the row of D, but rounding spoils the proof. Use "
-            "the exact fractions."
-        )
+        return SAY("weights near")
     return None
 
 
 def _threshold_fault(answer: float) -> str | None:
-    right = float(captor_weights() @ PRISON_BIAS)
-    if abs(answer - right) <= ROUGHLY:
+    if abs(answer - float(captor_weights() @ PRISON_BIAS)) <= ROUGHLY:
         return None
     if abs(answer - max(PRISON_BIAS)) <= ROUGHLY:
-        return (
-            "That is more than enough: D need not beat the best bias of its captors, only their "
-            "weighted mean."
-        )
+        return SAY("bias best")
     if abs(answer - np.mean(PRISON_BIAS)) <= ROUGHLY:
-        return "That is the plain mean of the biases; the captors do not weigh the same."
+        return SAY("bias mean")
     can = "D" in winners(SoftmaxLayer(PRISON.W, [*PRISON_BIAS, answer], PRISON.tokens))
-    return (
-        "With that bias D wins somewhere, but a smaller one would do."
-        if can
-        else "With that bias D still never wins."
-    )
+    return SAY("bias more" if can else "bias less")
 
 
 def _all_fault(b: np.ndarray) -> str | None:
     stuck = sorted(frozenset(SEVEN.tokens or ()) - winners(SoftmaxLayer(SEVEN.W, b, SEVEN.tokens)))
-    return f"With this bias {', '.join(stuck)} cannot win." if stuck else None
+    return SAY("all", stuck=", ".join(stuck)) if stuck else None
 
 
 def _box_fault(answer: int) -> str | None:
     if answer == smallest_half_width():
         return None
     if answer > smallest_half_width():
-        return "C wins in that box, but also in a smaller one."
-    if any(row[2] == row.max() for row in LATE.logits([[-answer], [answer]])):
-        return "At the border of that box C only ties for the first place, and a tie is no win."
-    return "In that box C never wins: compare its logit with A's at the border."
-
-
-def _count(n: int, one: str, many: str) -> str:
-    return f"{n} {one if n == 1 else many}"
+        return SAY("box more")
+    ties = any(row[2] == row.max() for row in LATE.logits([[-answer], [answer]]))
+    return SAY("box tie" if ties else "box less")
 
 
 EXERCISES = {
-    "1": Exercise(
-        reading.members("ABCDEFG"),
-        _never_fault,
-        lambda _: (
-            "Without a bias a class can win if and only if its vector is a corner of the "
-            "convex hull of all of them."
-        ),
-        ("Imagine a rubber band round all seven points. Which of them does it touch?",),
-    ),
-    "2": Exercise(
-        reading.array((2,), "x"),
-        _witness_fault,
-        _witness_remark,
-        (
-            "Draw the line through A and B. On which side of it is D?",
-            "Take x perpendicular to $w_A - w_B$: then A and B tie, and D decides.",
-        ),
-    ),
-    "3": Exercise(
-        reading.array((3,), "the weights"),
-        _weights_fault,
-        lambda _: (
-            "This is a proof: whatever $x$ is, the logit of D is the mean of three others "
-            "with these weights, so it never exceeds "
-            "the largest of them. The library re-checked it without any solver."
-        ),
-        (
-            "Three unknowns, three equations: two for the coordinates, and the weights sum to one.",
-            "`np.linalg.solve` solves them; stack a row of ones under the transposed rows of "
-            "A, B and C.",
-        ),
-    ),
-    "4": Exercise(
-        reading.number("the bias"),
-        _threshold_fault,
-        lambda _: (
-            "It is the same weighted mean as in your proof, now of the biases: D must rise "
-            "above the roof that they span."
-        ),
-        (
-            "Your proof says $y_D = \\sum_i l_i y_i$ without biases. What do the biases add "
-            "on each side?",
-            "Compute $l_A b_A + l_B b_B + l_C b_C$.",
-        ),
-    ),
-    "5": Exercise(
-        reading.array((7,), "b"),
-        _all_fault,
-        lambda _: (
-            "Every class wins somewhere. The recipe $b_i = -\\|w_i\\|^2 / 2$ always works: "
-            "then the nearest row wins."
-        ),
-        (
-            "Which classes need help, the inner ones or the outer ones?",
-            "Make $y_i$ a falling function of the distance: expand $-\\|x - w_i\\|^2 / 2$ "
-            "and see which part is linear in x.",
-        ),
-    ),
-    "6": Exercise(
-        reading.whole_number(1, 10**6),
-        _box_fault,
-        lambda _: (
-            "With a bias the verdict depends on which features can occur, so every scan has "
-            "to say its feature set."
-        ),
-        (
-            "C has the steepest logit and a negative bias: from which x on is $1.25 x - 2$ "
-            "larger than $x$?",
-        ),
-    ),
+    "1": SAY.exercise(1, reading.members("ABCDEFG"), _never_fault),
+    "2": SAY.exercise(2, reading.array((2,), "x"), _witness_fault, _witness_remark),
+    "3": SAY.exercise(3, reading.array((3,), "the weights"), _weights_fault),
+    "4": SAY.exercise(4, reading.number("the bias"), _threshold_fault),
+    "5": SAY.exercise(5, reading.array((7,), "b"), _all_fault),
+    "6": SAY.exercise(6, reading.whole_number(1, 10**6), _box_fault),
 }

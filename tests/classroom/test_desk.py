@@ -4,10 +4,14 @@ judgement; only names can be wrong.
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import numpy as np
 import pytest
 
 import classroom
+from classroom import leaders, masks, pairs, rankings, tearing, trusting, winning
 from classroom.exercise import is_missing
 
 NAMES = [
@@ -89,3 +93,13 @@ def test_unknown_names_list_the_known_ones(ask):
         ask("ranking-1", 3)
     with pytest.raises(ValueError, match="rankings has rankings-"):
         ask("rankings-99", 3)
+
+
+@pytest.mark.parametrize("lesson", [leaders, masks, pairs, rankings, tearing, trusting, winning])
+def test_what_is_to_be_said_has_its_words(lesson):
+    """Words stand apart from what decides which of them are said; a name is no more than a text."""
+    said = set(re.findall(r'SAY\("([^"{]+)"', inspect.getsource(lesson))) - {""}
+    assert len(said) > 5
+    assert said <= set(lesson.SAY._texts)
+    numbers = {re.sub(r"\D", "", name) for name in lesson.SAY._texts if name.startswith("hint")}
+    assert numbers == set(lesson.EXERCISES)
