@@ -107,7 +107,8 @@ def _local(title: str, stem: Path, parts: tuple[str, ...]) -> Text | None:
             return None
     origin, where = read_origin(stem.parent), f"{stem.parent.name}/{stem.name}.*.txt"
     source = Source(title, "hub" if origin else "local", where, origin.get("commit", ""))
-    return Text(*(found.get(part, "") for part in files), announce(source))
+    train, validation, test = (found.get(part, "") for part in files)
+    return Text(train, validation, test, announce(source))
 
 
 def _fetch_from_hub(stem: Path, repository: str, configuration: str, commit: str) -> None:
