@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compendium import paths
-from compendium.pages import story_figures
+from compendium.pages import readme, story_figures
 from compendium.runs import all_committed, committed
 from softgeom.bottleneck.verdict_table import unescape_token, up
 from softgeom.explorers.document import document
@@ -34,6 +34,7 @@ READER = "PP-OCRv6 small recogniser"
 LETTER = "Ğ"  # whose story it is
 VOCABULARY, CEILINGS = "18_reachable_vocabulary", "50_how_sure"
 _PLACE = re.compile(r"\{\{([^}|]+)(?:\|([^}]*))?\}\}")
+_CARD = "A text recogniser lists a letter that it can never answer with: why, and with proof."
 _RARE = 20  # scripts with fewer signs stand together on the wall
 _SEEN = {" ": "␣", "<blank>": "∅"}  # a space, and the output that says nothing
 _SCRIPTS = {
@@ -59,7 +60,11 @@ def page() -> str:
     body = _PLACE.sub(lambda place: _filled(place[1].strip(), place[2] or ""), _part("html"))
     data = json.dumps(_known(), ensure_ascii=False).replace("<", "\\u003c")
     scripts = f'<script type="application/json" id="known">{data}</script>'
-    return document(TITLE, _part("css"), f"{body}{scripts}<script>\n{_part('js')}</script>")
+    scripts += f"<script>\n{_part('js')}</script>"
+    picture = f"{readme.addresses()['site']}_images/{VOCABULARY}-signs.png"
+    card = {"title": TITLE, "description": _CARD, "image": picture}
+    head = "".join(f'<meta property="og:{key}" content="{text}">\n' for key, text in card.items())
+    return document(TITLE, _part("css"), body + scripts, head=head)
 
 
 def unavailable(missing: str) -> str:

@@ -14,7 +14,7 @@ _SHELL = """<!DOCTYPE html>
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <link rel="icon" href="data:,">
 <title>{title}</title>
-<style>
+{head}<style>
 {style}
 </style>
 </head>
@@ -38,7 +38,13 @@ html[data-framed] h1 { display: none; }
 
 
 def document(
-    title: str, style: str, body: str, *, scripts: bool = True, workers: bool = False
+    title: str,
+    style: str,
+    body: str,
+    *,
+    head: str = "",
+    scripts: bool = True,
+    workers: bool = False,
 ) -> str:
     """A page whose content security policy forbids every request, and whatever it does not need.
 
@@ -50,6 +56,8 @@ def document(
         CSS.
     body : str
         HTML.
+    head : str
+        More elements of the head, such as what a shared link shows.
     scripts : bool
         Whether scripts written into the body may run.
     workers : bool
@@ -63,6 +71,5 @@ def document(
         "img-src": "data:",
     }
     policy = "; ".join(f"{what} {whence}" for what, whence in allowed.items())
-    return _SHELL.format(
-        policy=policy, title=html.escape(title), style=style.strip(), body=body.strip()
-    )
+    parts = {"title": html.escape(title), "style": style.strip(), "body": body.strip()}
+    return _SHELL.format(policy=policy, head=head, **parts)
