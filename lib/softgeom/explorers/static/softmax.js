@@ -337,7 +337,7 @@ function layOut(el) {
   const lifted = liftedFigure(lift);
   const candidates = html("div", { class: "sg-bar", role: "group", "aria-label": "Which classes compete" });
   assemble(page, lift, numbers);
-  page.buttons.after(candidates);
+  page.sliders.after(candidates);
   return { ...page, weights, features, ranking, bar, editor, candidates, lift, lifted };
 }
 
