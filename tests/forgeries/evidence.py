@@ -74,9 +74,9 @@ class Evidence:
         reasons, found = iter(head["reasons"]), []
         for n, kind in enumerate(arrays["kinds"].tolist()):
             claim = {"kinds": kind, "methods": head["methods"][n]}
-            claim |= {name: arrays[name][n].item() for name in COLUMNS if name != "kinds"}
+            claim |= {name: arrays[name].tolist()[n] for name in COLUMNS if name != "kinds"}
             if self.scan:
-                claim |= {name: arrays[name][n].item() for name in SCAN}
+                claim |= {name: arrays[name].tolist()[n] for name in SCAN}
                 claim |= {"order": [[claim["classes"]]], "rest": 1}
             else:
                 sizes = [next(rows["sizes"]) for _ in range(next(rows["blocks"]))]
