@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from softgeom.bottleneck.certifying.checker import Checker, wins
+from softgeom.bottleneck.certifying.verdict import Comparisons, Witness
+from softgeom.bottleneck.proving.exact import decide_exactly
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.scanner import scan
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
@@ -118,3 +121,12 @@ def test_points_and_margins_come_back_no_better() -> None:
     here = Scaled(units.layer, units.features)
     assert here.point_back(exact) is exact
     assert here.margin_back(0.75) == 0.75
+
+
+def test_a_rival_that_rounding_hides_is_found_in_fractions() -> None:
+    b = np.full(300, -5e-324)
+    b[[0, 299]] = 0.0, 5e-324
+    checker = Checker(SoftmaxLayer(np.ones((300, 2)), b), Box(low=[1.0, 1.0], high=[2.0, 2.0]))
+    for t, kind in ((0, Comparisons), (299, Witness)):
+        evidence, _ = decide_exactly(checker, wins(t), np.array([t * 300 + 1]))
+        assert isinstance(evidence, kind)

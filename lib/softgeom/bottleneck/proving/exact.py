@@ -11,7 +11,9 @@ working set of comparisons grows by those that a candidate breaks, as in decide.
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -29,6 +31,7 @@ from softgeom.layer import FeatureSet, SoftmaxLayer
 MOST_FEATURES = 32  # seconds an order there; entries of the tableau grow with the dimension
 MOST_COMPARISONS = 400  # in the working set
 GROWTH = 64  # comparisons that join it at a time
+HIDDEN = 4096  # looked at in fractions, where floats see none that is broken
 SECONDS = 30.0
 
 Row = list[Fraction]
@@ -43,28 +46,25 @@ def decide_exactly(
     The first working set is ``known`` (k,), comparisons as ``above * C + below``. TooLargeError if
     there are too many features or comparisons, or it takes longer than ``SECONDS``.
     """
-    layer, features, C = checker.layer, checker.features, checker.layer.classes
+    layer, features = checker.layer, checker.features
     if layer.dimension > MOST_FEATURES:
         raise TooLargeError(
             f"{layer.dimension} features, above {MOST_FEATURES}, are too many for exact arithmetic"
         )
     deadline = time.monotonic() + SECONDS
     working: list[int] = known.tolist()
-    rows: dict[int, tuple[Row, Fraction]] = {}
+    difference = _differences(layer, features)
     D: list[Row] = []
     c: Row = []
     while True:
-        for code in working[len(D) :]:
-            for i in divmod(code, C):
-                if i not in rows:
-                    rows[i] = features.reduce_exactly(*exact_row(layer, i))
-            (own, bias), (row, b) = rows[code // C], rows[code % C]
-            D.append([p - q for p, q in zip(own, row, strict=True)])
-            c.append(bias - b)
+        for row, constant in map(difference, working[len(D) :]):
+            D.append(row)
+            c.append(constant)
         z, weights = decide_region(layer, features, D, c, deadline - time.monotonic())
         if z is None:
             used = [n for n, weight in enumerate(weights) if weight]
-            pairs = split(np.array([working[n] for n in used], dtype=np.intp), C)
+            codes = np.array([working[n] for n in used], dtype=np.intp)
+            pairs = split(codes, layer.classes)
             evidence = Comparisons(*pairs, np.array([weights[n] for n in used], dtype=object))
             return evidence, checker.bound(order, evidence)
         for point in _ever_longer(z):
@@ -72,8 +72,13 @@ def decide_exactly(
             if margin > 0:
                 return Witness(point), margin
         x = np.array([float(value) for value in features.features_exactly(z)])
-        broken = closest_pairs(order, checker.logits(x)).tolist()
-        fresh = [code for code in broken if code not in set(working)]
+        seen, logits = set(working), checker.logits(x)
+        fresh = [code for code in closest_pairs(order, logits).tolist() if code not in seen]
+        if not fresh:  # rounding hides which are broken
+            near = closest_pairs(order, logits, HIDDEN).tolist()
+            leads = {code: _lead(*difference(code), z) for code in near if code not in seen}
+            fresh = sorted((code for code in leads if leads[code] <= 0), key=leads.__getitem__)
+            fresh = fresh[:GROWTH]
         if not fresh or len(working) + len(fresh) > MOST_COMPARISONS:
             count = f"{len(working) + len(fresh)} comparisons"
             limit = f"(at most {MOST_COMPARISONS})"
@@ -81,9 +86,26 @@ def decide_exactly(
         working += fresh
 
 
-def closest_pairs(order: Order, logits: NDArray[np.floating]) -> Ints:
+def _differences(
+    layer: SoftmaxLayer, features: FeatureSet
+) -> Callable[[int], tuple[Row, Fraction]]:
+    """What turns a comparison into the row and the constant of its margin, in fractions."""
+    reduced = functools.cache(lambda i: features.reduce_exactly(*exact_row(layer, i)))
+
+    def difference(code: int) -> tuple[Row, Fraction]:
+        (own, bias), (row, b) = map(reduced, divmod(code, layer.classes))
+        return [p - q for p, q in zip(own, row, strict=True)], bias - b
+
+    return difference
+
+
+def _lead(row: Row, constant: Fraction, z: Row) -> Fraction:
+    return sum((p * q for p, q in zip(row, z, strict=True)), constant)
+
+
+def closest_pairs(order: Order, logits: NDArray[np.floating], most: int = GROWTH) -> Ints:
     """The comparisons that logits (C,) break or nearly break, as ``above * C + below``."""
-    above, below = order.closest(logits, GROWTH)
+    above, below = order.closest(logits, most)
     return above * len(logits) + below
 
 
