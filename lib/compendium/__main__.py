@@ -33,9 +33,7 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument(
             "--profile",
             default=os.environ.get("SOFTGEOM_PROFILE") or "default",
-            help=(
-                "smoke, default, models, hour, paper, or own/NAME for the file params/own/NAME.yaml"
-            ),
+            help="smoke, default, models, hour, paper, or own/NAME for params/own/NAME.yaml",
         )
         sub.set_defaults(action=action)
         return sub
@@ -57,9 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         _render_readme,
         "write recorded numbers into README.md and docs, the gallery, the verdicts, codecheck.yml",
     )
-    render.add_argument(
-        "--check", action="store_true", help="only say which of them are not up to date"
-    )
+    render.add_argument("--check", action="store_true", help="only say which are not up to date")
     command("report", _report, "build the site from the executed notebooks")
     chosen = command(
         "claims", _claims, "print claims: the source's sentence beside ours, the rule, the verdict"
@@ -142,13 +138,9 @@ def _check_claims(options: argparse.Namespace) -> int:
     for line in faults:
         print(line, file=sys.stderr)
     if faults:
-        raise ValueError(
-            f"{len(faults)} faults in the register, its pointers or what notebooks pass to it"
-        )
-    print(
-        f"{len(register)} claims, {sum(len(claim.examples) for claim in register.values())} "
-        f"examples: all sound"
-    )
+        raise ValueError(f"{len(faults)} faults in the register, its pointers or its calls")
+    examples = sum(len(claim.examples) for claim in register.values())
+    print(f"{len(register)} claims, {examples} examples: all sound")
     return 0
 
 
@@ -216,11 +208,8 @@ def _edges(options: argparse.Namespace) -> int:
     if not options.check:
         print(schedule.draw())
         return 0
-    seen = [
-        path
-        for path in paths.executed_dir(options.profile).glob("[0-9]*.json")
-        if "." not in path.stem
-    ]
+    notes = paths.executed_dir(options.profile).glob("[0-9]*.json")
+    seen = [path for path in notes if "." not in path.stem]
     for path in seen:
         if missed := why.undeclared_reads(path.stem, options.profile):
             raise ValueError(

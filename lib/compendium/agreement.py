@@ -75,9 +75,8 @@ def quantities() -> list[dict[str, Any]]:
     entries = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else []
     for entry in entries:
         if odd := (set(entry) - _FIELDS) | ({"id", "of"} - set(entry)):
-            raise ValueError(
-                f"{path.name}, {entry.get('id')}: unknown or missing field {', '.join(sorted(odd))}"
-            )
+            names = ", ".join(sorted(odd))
+            raise ValueError(f"{path.name}, {entry.get('id')}: unknown or missing field {names}")
     if len({entry["id"] for entry in entries}) < len(entries):
         raise ValueError(f"{path.name}: two entries have one id")
     return entries
@@ -127,12 +126,8 @@ def stale_figures() -> list[str]:
     """Committed figures whose record names other drawing code than what is there."""
     found = []
     for run in _runs():
-        drawn = run.record.get("drawn_by")
-        if (
-            drawn
-            and run.record["figures"]
-            and drawn != codebase.drawing_digest(paths.notebook(run.name))
-        ):
+        drawn = run.record.get("drawn_by") if run.record["figures"] else None
+        if drawn and drawn != codebase.drawing_digest(paths.notebook(run.name)):
             found.append(
                 f"the figures of {run.name} in profile {run.profile} are older than the code that "
                 f"draws them: run `make {run.name} PROFILE={run.profile}`"

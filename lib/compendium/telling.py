@@ -27,18 +27,13 @@ def render(chosen: Sequence[str] = ()) -> str:
 
 
 def _chosen(register: Register, words: Sequence[str]) -> Iterable[Claim]:
+    papers = ", ".join(register.titles)
+    known = {claim.paper for claim in register.values()}
+    notebooks = {claim.notebook for claim in register.values()}
     for word in words:
-        if word not in register and not any(
-            word in (claim.paper, claim.notebook) for claim in register.values()
-        ):
-            papers, notebooks = (
-                register.titles,
-                sorted({claim.notebook for claim in register.values()}),
-            )
-            raise ValueError(
-                f"{word!r} is not a claim, paper ({', '.join(papers)}) or notebook with claims "
-                f"({', '.join(notebooks)})"
-            )
+        if word not in register and word not in known | notebooks:
+            others = f"paper ({papers}) or notebook with claims ({', '.join(sorted(notebooks))})"
+            raise ValueError(f"{word!r} is not a claim, {others}")
     return [c for c in register.values() if not words or {c.id, c.paper, c.notebook} & set(words)]
 
 
@@ -46,13 +41,8 @@ def _block(claim: Claim, register: Register, finding: Finding | None) -> str:
     rule = claim.rule
     lines = [f"{claim.id}  [{claim.kind}]  {claim.place}"]
     for place in claim.sentences:
-        here = pointer.has(place.paper)
-        lines.append(
-            _line(
-                "source",
-                claims.sentence(place) if here else "(its text is not here: SOFTGEOM_PAPERS)",
-            )
-        )
+        here, lost = pointer.has(place.paper), "(its text is not here: SOFTGEOM_PAPERS)"
+        lines.append(_line("source", claims.sentence(place) if here else lost))
     lines.append(_line("we say", claim.statement))
     lines.append(_line("under", claim.hypotheses))
     lines.append(_line("cause", register.roots.get(claim.root, "")))
@@ -71,9 +61,5 @@ def _block(claim: Claim, register: Register, finding: Finding | None) -> str:
 
 
 def _line(label: str, text: str, indent: int = 2) -> str:
-    head = f"{'':{indent}}{label:<{_LABELS - indent}}  " if text else ""
-    return (
-        textwrap.fill(text, _WIDTH, initial_indent=head, subsequent_indent=" " * (_LABELS + 2))
-        if text
-        else ""
-    )
+    head, rest = f"{'':{indent}}{label:<{_LABELS - indent}}  ", " " * (_LABELS + 2)
+    return textwrap.fill(text, _WIDTH, initial_indent=head if text else "", subsequent_indent=rest)

@@ -52,9 +52,7 @@ def papers_dir() -> Path | None:
     if chosen := os.environ.get("SOFTGEOM_PAPERS"):
         folder = Path(chosen).expanduser()
         if not folder.is_dir():
-            raise FileNotFoundError(
-                f"the folder of papers {chosen!r} (from SOFTGEOM_PAPERS) does not exist"
-            )
+            raise FileNotFoundError(f"the folder {chosen!r} (from SOFTGEOM_PAPERS) does not exist")
         return folder
     beside = paths.root().parent / "shared" / "papers"
     return beside if beside.is_dir() else None
@@ -78,10 +76,8 @@ def find(paper: str, sentence: str) -> tuple[Pointer, int]:
     whole, _ = _positions(paper)
     start = whole.find(wanted)
     if start < 0:
-        raise ValueError(
-            f"paper {paper} has no such sentence: paste it as its text has it, without "
-            f"footnotes or captions inside"
-        )
+        how = "paste it as its text has it, without footnotes or captions inside"
+        raise ValueError(f"paper {paper} has no such sentence: {how}")
     return Pointer(paper, start, len(wanted), _digest(wanted)), whole.count(wanted)
 
 
@@ -90,9 +86,8 @@ def sentence(pointer: Pointer) -> str:
     _, places = _positions(pointer.paper)
     text = _file(pointer.paper).read_text(encoding="utf-8")
     last = places[min(pointer.start + pointer.length, len(places)) - 1]
-    closing = (
-        text[last + 1 : last + 2] if text[last + 1 : last + 2] in {".", ")", "]", "?", "!"} else ""
-    )
+    after = text[last + 1 : last + 2]
+    closing = after if after in {".", ")", "]", "?", "!"} else ""
     return " ".join(text[places[pointer.start] : last + 1].split()) + closing
 
 
@@ -108,10 +103,8 @@ def _file(paper: str) -> Path:
     folder = papers_dir()
     files = sorted(folder.glob(f"{paper}_*.txt")) if folder else []
     if not files:
-        raise FileNotFoundError(
-            f"the text of paper {paper} is not here: set SOFTGEOM_PAPERS to the folder that "
-            f"has {paper}_*.txt"
-        )
+        where = f"set SOFTGEOM_PAPERS to the folder that has {paper}_*.txt"
+        raise FileNotFoundError(f"the text of paper {paper} is not here: {where}")
     return files[0]
 
 
@@ -123,10 +116,6 @@ def _positions(paper: str) -> tuple[str, list[int]]:
 def _counted(file: Path) -> tuple[str, list[int]]:
     """Letters and digits of a text in lower case, and the place of each in it."""
     text = file.read_text(encoding="utf-8")
-    kept = [
-        (letter, place)
-        for place, raw in enumerate(text)
-        for letter in raw.lower()
-        if _counts(letter)
-    ]
+    lower = ((letter, place) for place, raw in enumerate(text) for letter in raw.lower())
+    kept = [(letter, place) for letter, place in lower if _counts(letter)]
     return "".join(letter for letter, _ in kept), [place for _, place in kept]

@@ -65,9 +65,8 @@ class Register(Mapping[str, Claim]):
     def __getitem__(self, id: str) -> Claim:
         if id not in self.claims:
             near = [other for other in self.claims if other.startswith(id[:6])] or list(self.claims)
-            raise ValueError(
-                f"claims/ has no claim {id!r}; near it are {listed(near[:8]) or 'none'}"
-            )
+            names = listed(near[:8]) or "none"
+            raise ValueError(f"claims/ has no claim {id!r}; near it are {names}")
         return self.claims[id]
 
     def __iter__(self) -> Iterator[str]:
@@ -110,16 +109,11 @@ def read(folder: Path) -> tuple[Register, list[str]]:
         content, found = _read_file(path)
         faults += [f"{path.name}: {fault}" for fault in found]
         if not found:
-            faults += [
-                f"{path.name}: duplicate root {name}, in two files"
-                for name in content["roots"]
-                if name in roots
-            ]
             titles[content["paper"]] = str(content["title"])
-            roots |= {
-                str(name): " ".join(str(meaning).split())
-                for name, meaning in content["roots"].items()
-            }
+            for name, meaning in content["roots"].items():
+                if name in roots:
+                    faults.append(f"{path.name}: duplicate root {name}, in two files")
+                roots[str(name)] = " ".join(str(meaning).split())
             entries += [(path.name, content["paper"], entry) for entry in content["claims"]]
     for file, paper, entry in entries:
         claim, found = _read_claim(entry, paper, roots)
@@ -226,16 +220,12 @@ def _read_examples(entry: Any, faults: list[str]) -> tuple[tuple[str, dict[str, 
     if not isinstance(entry, dict):
         faults.append("its examples must be a mapping (verdict: evidence)")
         return ()
-    pairs = [
-        (v, e)
-        for v, found in entry.items()
-        for e in (found if isinstance(found, list) else [found])
-    ]
-    faults += [
-        f"its example of {verdict!r} must be a mapping of evidence"
-        for verdict, e in pairs
-        if not isinstance(e, dict)
-    ]
+    pairs = []
+    for verdict, found in entry.items():
+        for evidence in found if isinstance(found, list) else [found]:
+            pairs.append((verdict, evidence))
+            if not isinstance(evidence, dict):
+                faults.append(f"its example of {verdict!r} must be a mapping of evidence")
     return tuple(pairs)
 
 
@@ -243,18 +233,14 @@ def _faults_of_examples(
     id: str, rule: Rule, examples: tuple[tuple[str, dict[str, Any]], ...]
 ) -> list[str]:
     named = {verdict for verdict, _ in examples}
-    faults = [
-        f"no example leads to its verdict {verdict!r}"
-        for verdict in rule.outcomes
-        if verdict not in named
-    ]
+    missing = [verdict for verdict in rule.outcomes if verdict not in named]
+    faults = [f"no example leads to its verdict {verdict!r}" for verdict in missing]
     for expected, evidence in examples:
         try:
             found = rule.judge(id, evidence).verdict
         except ValueError as error:
-            faults.append(
-                f"its example of {expected!r}: {str(error).removeprefix(f'claim {id}: ')}"
-            )
+            said = str(error).removeprefix(f"claim {id}: ")
+            faults.append(f"its example of {expected!r}: {said}")
             continue
         if found != expected:
             faults.append(f"its example of {expected!r} leads to {found!r}")

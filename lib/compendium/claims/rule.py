@@ -92,16 +92,12 @@ class Rule:
         if stand_in and self.kind == "experiment":
             return NOT_TESTABLE, "on stand-in data"
         asked = [*self.adequate, *(condition for _, condition in self.verdicts)]
-        needed = frozenset().union(
-            *(condition.names for condition in asked if condition is not None)
-        )
+        needed = frozenset().union(*(condition.names for condition in asked if condition))
         if absent := sorted(name for name in needed if values[name] is None):
             if self.kind in _GATED:
                 return NOT_TESTABLE, f"not measured: {listed(absent)}"
-            raise ValueError(
-                f"claim {id}: the evidence {listed(absent)} is None, and a claim of kind "
-                f"{self.kind} is always judged"
-            )
+            always = f"a claim of kind {self.kind} is always judged"
+            raise ValueError(f"claim {id}: the evidence {listed(absent)} is None, and {always}")
         try:
             for condition in self.adequate:
                 if not condition(values):
@@ -118,9 +114,8 @@ class Rule:
         try:
             return _Telling().vformat(self.says, (), values)
         except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"claim {id}: `says` cannot be written from this evidence ({error})"
-            ) from None
+            said = f"claim {id}: `says` cannot be written from this evidence ({error})"
+            raise ValueError(said) from None
 
 
 def read_rule(kind: str, entry: Any) -> tuple[Rule | None, list[str]]:
@@ -180,11 +175,9 @@ def _flat(wanted: Any) -> list[str]:
     """The conditions of an entry's `adequate`: one, or a list of them; lists within it come from
     YAML's anchors.
     """
-    return (
-        [text for item in wanted for text in _flat(item)]
-        if isinstance(wanted, list)
-        else [str(wanted)]
-    )
+    if isinstance(wanted, list):
+        return [text for item in wanted for text in _flat(item)]
+    return [str(wanted)]
 
 
 def _condition(text: str, evidence: Mapping[str, str], faults: list[str]) -> Condition | None:
@@ -194,10 +187,8 @@ def _condition(text: str, evidence: Mapping[str, str], faults: list[str]) -> Con
         faults.append(str(error))
         return None
     if strange := sorted(condition.names - set(evidence)):
-        faults.append(
-            f"the condition {text!r} names {listed(strange)}, which is not among its "
-            f"evidence ({listed(evidence)})"
-        )
+        known = f"which is not among its evidence ({listed(evidence)})"
+        faults.append(f"the condition {text!r} names {listed(strange)}, {known}")
     return condition
 
 
@@ -206,11 +197,8 @@ def _faults_of_telling(says: str, evidence: Mapping[str, str]) -> list[str]:
         fields = [name for _, name, _, _ in string.Formatter().parse(says) if name is not None]
     except ValueError as error:
         return [f"its `says` is not a format string ({error})"]
-    return [
-        f"its `says` names {name!r}, which is not among its evidence"
-        for name in fields
-        if name not in evidence
-    ]
+    strange = [name for name in fields if name not in evidence]
+    return [f"its `says` names {name!r}, which is not among its evidence" for name in strange]
 
 
 def _scalar(id: str, name: str, value: Any) -> Any:
