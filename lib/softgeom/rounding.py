@@ -52,7 +52,8 @@ def norm_up(V: NDArray[np.float64]) -> NDArray[np.float64]:
     scaled = np.ldexp(V, -power[..., None])
     n = V.shape[-1]
     squares = np.einsum("...n,...n->...", scaled, scaled) * (1 + gamma(n + 2)) + underflow(n)
-    bound = np.ldexp(np.sqrt(squares) * INFLATE, power) + underflow(1)
+    with np.errstate(over="ignore"):  # infinity is an upper bound, too
+        bound = np.ldexp(np.sqrt(squares) * INFLATE, power) + underflow(1)
     return np.where(largest > 0, bound, 0.0)
 
 

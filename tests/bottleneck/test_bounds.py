@@ -632,6 +632,7 @@ def test_exact_margins_are_floats_where_they_can_be_and_never_claim_more_than_a_
     checker = Checker(SoftmaxLayer([[1.0, 0.0], [0.0, 0.0]]), Box(1.0))
     assert checker.margin(wins(0), np.array([Fraction(1, 2**1200), Fraction(0)])) == 5e-324
     assert checker.margin(wins(0), np.array([0.0, 0.5])) == 0
+    assert checker.exact_margin(wins(0), np.array([0.0, 0.5])) is None
     for point in ([0.5], [np.nan, 0.0], [0.5, np.inf], [2.0, 0]):
         assert checker.margin(wins(0), np.array(point)) == -np.inf
         assert checker.exact_margin(wins(0), np.array(point)) is None
@@ -650,6 +651,23 @@ def test_a_radius_is_never_rounded_up(margin: float) -> None:
         assert margin < 1e-300 or radius * radius * square >= Fraction(margin) ** 2 * (
             1 - Fraction(1, 10**7)
         )
+
+
+def test_a_margin_proves_a_radius_below_its_quotient_by_the_norms() -> None:
+    """Norms 5 and 5; none at all; and norms that no float holds, in a layer that no unit suits."""
+    flat = SoftmaxLayer([[0.0], [0.0]], [1.0, 0.0])
+    huge = SoftmaxLayer([[1e308] * 4, [5e-324, 0.0, 0.0, 0.0]])
+    for layer, class_, proven, refused in (
+        (SoftmaxLayer([[3.0, 4.0], [-3.0, 4.0]]), 0, (0.0, 0.1 - 2e-10), (0.1 + 1e-12, np.inf)),
+        (flat, 0, (0.0, 1.0, np.inf), ()),
+        (huge, 0, (0.0,), (5e-324, 1.0, np.inf)),
+        (huge, 1, (0.0,), (5e-324, 1.0, np.inf)),
+    ):
+        checker = Checker(layer, Unbounded())
+        for radius in proven:
+            assert checker.proves_radius(class_, radius, Fraction(1))
+        for radius in (*refused, -5e-324, -1.0):
+            assert not checker.proves_radius(class_, radius, Fraction(1))
 
 
 def test_numbers_beyond_float64_become_the_largest() -> None:

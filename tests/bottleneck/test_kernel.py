@@ -339,12 +339,51 @@ def test_a_radius_is_at_most_what_the_margin_proves() -> None:
     assert found.findings[0].margin == np.finfo(float).max
 
 
+def test_a_layer_that_no_unit_suits_is_confirmed_in_fractions() -> None:
+    """Its norms are beyond float64, so that no product says anything."""
+    layer = SoftmaxLayer([[1e308] * 4, [5e-324, 0.0, 0.0, 0.0]])
+    point = np.full(4, 1e-310)
+    best = Checker(layer, DISK).margin(wins(0), point, np.inf)
+    f = Finding(0, Witness(point), "", 0, best, 0.0)
+    assert 0.03 < best < 0.05
+    assert certify_evidence(layer, DISK, 0, f.evidence) == best
+    verify_findings(layer, DISK, [f])
+    for name, value in (("margin", float(np.nextafter(best, 1))), ("radius", 5e-324)):
+        with pytest.raises(EvidenceError, match=f"the stored {name} is {value}"):
+            verify_findings(layer, DISK, [replace(f, **{name: value})])
+    found = scan(layer, features=DISK)
+    assert found.counts["argmaxable"] == 2
+    assert found.verify()
+
+
+@pytest.mark.parametrize("power", [60, 1000])
+def test_a_point_that_no_unit_holds_is_confirmed_in_fractions(power: int) -> None:
+    """In units of the ball it would be 0, and its margin less than any float: a sign, which is no
+    size in the units of the layer.
+    """
+    layer, features = SoftmaxLayer([[2.0**30], [0.0]]), Ball(2.0**power)
+    f = Finding(0, Witness(np.array([5e-324])), "", 0, 2.0**-1044, 0.0)
+    checker = Checker(layer, features)
+    assert checker.certify(f.evidence.point[None], np.array([0]))[0] == -np.inf
+    assert checker.margin(wins(0), f.evidence.point) == f.margin
+    verify_findings(layer, features, [f])
+    for margin in (np.nextafter(f.margin, 1), 2.0 ** (power - 1044), 2.0 ** (power - 1076)):
+        assert not kernel._proves_margin(checker, replace(f, margin=float(margin)))
+        with pytest.raises(EvidenceError, match="does not certainly win"):
+            verify_findings(layer, features, [replace(f, margin=float(margin))])
+        answer = Answer(Order([[0], [1]]), f.evidence, "", 0, float(margin))
+        with pytest.raises(EvidenceError, match="the stored margin is"):
+            verify_answers(layer, features, [answer])
+
+
 def test_one_class_has_nobody_to_beat() -> None:
     layer = SoftmaxLayer([[1.0, 2.0]])
     found = scan(layer)
     assert found.findings[0].margin == np.inf
     for radius in (0.0, 1.0, np.inf):
-        verify_findings(layer, found.features, [replace(found.findings[0], radius=radius)])
+        f = replace(found.findings[0], radius=radius)
+        verify_findings(layer, found.features, [f])
+        assert kernel._proves_radius(Checker(layer, found.features), f)  # by itself, too
     with pytest.raises(EvidenceError, match="the stored radius is"):
         verify_findings(layer, found.features, [replace(found.findings[0], radius=-1.0)])
 

@@ -118,6 +118,9 @@ def test_points_and_margins_come_back_no_better() -> None:
     assert units.point_back(np.array([0.5, -1.0])).tolist() == [2.0**999, -(2.0**1000)]
     assert units.point_back(exact).tolist() == [Fraction(2**1000, 3), Fraction(2**1001)]
     assert units.point_back(np.array([2.0**100, 3.0])).tolist() == [2**1100, 3 * 2**1000]
+    large = Scaled(units.layer, units.features, 40, 1000, 1000)
+    assert large.margin_back(5e-324) == 5e-324  # no more than a sign, in any unit
+    assert large.margin_back(2.0**-1073) == 2.0**-33
     here = Scaled(units.layer, units.features)
     assert here.point_back(exact) is exact
     assert here.margin_back(0.75) == 0.75

@@ -46,8 +46,10 @@ class Scaled:
             return moved, np.asarray((np.ldexp(moved, self.coordinates) == Z).all(axis=1))
 
     def margin_back(self, margin: float) -> float:
-        """A bound in the given units: its sign is kept, and it gets no better."""
-        if not self.margins or not np.isfinite(margin) or not margin:
+        """A bound in the given units: its sign is kept, and it gets no better; 5e-324 says that it
+        is positive, and no more, in any unit.
+        """
+        if not self.margins or not np.isfinite(margin) or margin in (0.0, 5e-324):
             return margin
         back = float(shrink(margin, self.margins))
         return max(back, 5e-324) if margin > 0 else back

@@ -96,7 +96,8 @@ class Checker:
                     found = self._margins(moved[open_], classes[open_], dtype, claimed is None)
                     margins[open_] = np.maximum(margins[open_], self._back(found))
             doubt = np.abs(self._back(self._doubt(moved)))
-            near = inside & ~(margins >= least) & (margins + doubt >= least)
+            # a NaN, where norms are beyond float64, leaves it to the fractions
+            near = inside & ~(margins >= least) & ~(margins + doubt < least)
         for n in np.flatnonzero(near):  # fractions only where rounding decides
             margins[n] = max(margins[n], self.margin(wins(classes[n]), points[n], np.inf, most))
         return margins
@@ -138,7 +139,10 @@ class Checker:
             spare = lead - SPARE * error if claimed == POSITIVE else lead
             return self._units.margin_back(spare) if spare > 0 else certain
         smallest = self._exact_lead(order, z, y, error, most)
-        return certain if smallest is None else self._units.margin_back(round_down(smallest))
+        # back in the given units before it is rounded: below float64's range it is POSITIVE there,
+        # and in no other unit
+        unit = Fraction(2) ** self._units.margins
+        return certain if smallest is None else round_down(smallest * unit)
 
     def exact_margin(self, order: Order, point: NDArray[Any]) -> Fraction | None:
         """The margin of an order at a point of the feature set (d,); None where it is not positive,

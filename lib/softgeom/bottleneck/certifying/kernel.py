@@ -187,7 +187,7 @@ def _proven_weights(checker: Checker, findings: Sequence[Finding]) -> set[int]:
     classes = [f.index for f in held]
     bounds = slack_bounds(checker.layer, checker.features, classes, captors, TIGHT)
     shown = zip(held, bounds.tolist(), strict=True)
-    return {f.index for f, bound in shown if -np.inf < bound <= f.margin <= 0}
+    return {f.index for f, bound in shown if bound <= f.margin <= 0}
 
 
 def _proves_margin(checker: Checker, f: Finding) -> bool:
