@@ -40,7 +40,10 @@ myst:
 ---
 """
 # what the picture of the front page is followed by: the gesture, then where to go from here
-_DOORS = """<iframe class="explorer" src="_static/explorers/softmax.html" title="Softmax explorer:
+_DOORS = """**<a href="_static/story.html">Why? The story of one letter</a>**, from a misreading to
+its proof, with all signs on a wall. In short:
+
+<iframe class="explorer" src="_static/explorers/softmax.html" title="Softmax explorer:
 drag the rows of a layer"></iframe>
 
 Drag a row into the triangle of the others, and its class can never win again; drag it out, and it
@@ -48,8 +51,7 @@ can.
 
 - [**Scan yours**](scan.md): drop a file of weights on a page, see what it can never say, take the
   proofs home. Nothing leaves the browser. Or [from the command line](running.md).
-- [**Learn**](lessons/TEACHING.md): lessons with figures to drag, or
-  <a href="_static/story.html">the story of one letter</a>, from a misreading to its proof.
+- [**Learn**](lessons/TEACHING.md): lessons with figures to drag, and ninety minutes for a class.
 - [**Reproduce**](running.md): every figure and table of four papers, each [claim](claims.md) with
   its rule and verdict, and what had to be [corrected](corrections.md).
 """
