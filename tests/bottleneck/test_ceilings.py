@@ -154,14 +154,7 @@ def test_captors_prove_a_true_ceiling_whatever_their_weights(name) -> None:
         log_p = log_probabilities(layer, SETS[name], draw_points(rng, name, 500))[:, t].max()
         assert math.log(bound) >= log_p
         below += bound < 1 - 1e-6
-    assert below > 20 or name in (
-        "unbounded",
-        "box",
-        "uneven box",
-        "layer norm",
-        "rms norm",
-        "ball",
-    )
+    assert below > 20 or name == "unbounded"  # where any residual is too much
 
 
 def test_points_that_were_tampered_with_prove_no_less_than_the_truth(tmp_path) -> None:

@@ -4,6 +4,8 @@ end in a sentence.
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import onnx
 import pytest
@@ -15,11 +17,22 @@ from softgeom.checkpoints import load_head, load_softmax_layer
 node = helper.make_node
 
 
-def _save(path, nodes, constants, outputs=("y",), inputs=("x",), opset=17):
+def _nodes(rows: str) -> list[onnx.NodeProto]:
+    """One node for each row ``Op input ... > output ...; attributes in JSON``; _ is no input."""
+    made = []
+    for row in filter(None, map(str.strip, rows.splitlines())):
+        named, _, attributes = row.partition(";")
+        (op, *inputs), outputs = (side.split() for side in named.split(">"))
+        inputs = [name.strip("_") for name in inputs]
+        made.append(node(op, inputs, outputs, **json.loads(attributes or "{}")))
+    return made
+
+
+def _save(path, nodes, constants, outputs=("y",), opset=17):
     graph = helper.make_graph(
-        nodes,
+        _nodes(nodes) if isinstance(nodes, str) else nodes,
         "test",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 3]) for name in inputs],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])],
         [helper.make_empty_tensor_value_info(name) for name in outputs],
         [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
     )
@@ -27,21 +40,25 @@ def _save(path, nodes, constants, outputs=("y",), inputs=("x",), opset=17):
     return path
 
 
-UNFOLDED = [
-    node("ReduceMax", ["logits"], ["m"], axes=[-1]),
-    node("Sub", ["logits", "m"], ["s"]),
-    node("Exp", ["s"], ["e"]),
-    node("ReduceSum", ["e", "axes"], ["t"]),
-    node("Div", ["e", "t"], ["y"]),
-]
+def _answers(path, rows: int):
+    """Random inputs (rows, 3), and what the graph's first output is for them."""
+    x = np.random.default_rng(0).standard_normal((rows, 3)).astype(np.float32)
+    return x, ReferenceEvaluator(str(path)).run(None, {"x": x})[0]
 
 
 def test_a_softmax_written_out_is_seen_through(tmp_path, layer_arrays):
     W, b = layer_arrays
-    nodes = [node("MatMul", ["x", "W"], ["xW"]), node("Add", ["xW", "b"], ["logits"]), *UNFOLDED]
-    layer = load_softmax_layer(
-        _save(tmp_path / "m.onnx", nodes, {"W": W.T, "b": b, "axes": np.array([-1])})
-    )
+    rows = """
+        MatMul x W > xW
+        Add xW b > logits
+        ReduceMax logits > m; {"axes": [-1]}
+        Sub logits m > s
+        Exp s > e
+        ReduceSum e axes > t
+        Div e t > y
+    """
+    path = _save(tmp_path / "m.onnx", rows, {"W": W.T, "b": b, "axes": np.array([-1])})
+    layer = load_softmax_layer(path)
     np.testing.assert_array_equal(layer.W, W)
     np.testing.assert_array_equal(layer.b, b)
 
@@ -49,20 +66,17 @@ def test_a_softmax_written_out_is_seen_through(tmp_path, layer_arrays):
 def test_a_temperature_and_a_scale_per_class_are_part_of_the_layer(tmp_path, layer_arrays):
     W, b = layer_arrays
     scale = np.linspace(0.5, 2, 7).astype(np.float32)
-    nodes = [
-        node("MatMul", ["x", "W"], ["xW"]),
-        node("Mul", ["xW", "scale"], ["scaled"]),
-        node("Add", ["scaled", "b"], ["z"]),
-        node("Div", ["z", "T"], ["logits"]),
-        node("Softmax", ["logits"], ["y"]),
-    ]
-    path = _save(
-        tmp_path / "m.onnx", nodes, {"W": W.T, "b": b, "scale": scale, "T": np.float32(0.5)}
-    )
-    layer = load_softmax_layer(path)
-    x = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
-    expected = np.log(ReferenceEvaluator(str(path)).run(None, {"x": x})[0])
-    ours = layer.logits(x)
+    rows = """
+        MatMul x W > xW
+        Mul xW scale > scaled
+        Add scaled b > z
+        Div z T > logits
+        Softmax logits > y
+    """
+    constants = {"W": W.T, "b": b, "scale": scale, "T": np.float32(0.5)}
+    path = _save(tmp_path / "m.onnx", rows, constants)
+    x, answers = _answers(path, 20)
+    ours, expected = load_softmax_layer(path).logits(x), np.log(answers)
     np.testing.assert_allclose(
         ours - ours.max(1, keepdims=True), expected - expected.max(1, keepdims=True), atol=1e-4
     )
@@ -72,22 +86,21 @@ def test_dynamically_quantised_products_give_the_real_weights(tmp_path, layer_ar
     W, b = layer_arrays
     scale = (np.abs(W).max() / 127).astype(np.float32)
     codes = np.round(W / scale).astype(np.int8)
-    nodes = [
-        node("DynamicQuantizeLinear", ["x"], ["xq", "xs", "xz"]),
-        node("MatMulInteger", ["xq", "W", "xz", "wz"], ["products"]),
-        node("Cast", ["products"], ["floats"], to=TensorProto.FLOAT),
-        node("Mul", ["xs", "ws"], ["factor"]),
-        node("Mul", ["floats", "factor"], ["xW"]),
-        node("Add", ["xW", "b"], ["logits"]),
-        node("Softmax", ["logits"], ["y"]),
-    ]
-    path = _save(tmp_path / "m.onnx", nodes, {"W": codes.T, "b": b, "wz": np.int8(3), "ws": scale})
+    rows = """
+        DynamicQuantizeLinear x > xq xs xz
+        MatMulInteger xq W xz wz > products
+        Cast products > floats; {"to": 1}
+        Mul xs ws > factor
+        Mul floats factor > xW
+        Add xW b > logits
+        Softmax logits > y
+    """
+    path = _save(tmp_path / "m.onnx", rows, {"W": codes.T, "b": b, "wz": np.int8(3), "ws": scale})
     head = load_head(path)
     np.testing.assert_allclose(head.layer.W, (codes.astype(float) - 3) * scale, rtol=1e-6)
     np.testing.assert_array_equal(head.layer.b, b)
     assert any("quantised product" in note for note in head.notes)
-    x = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
-    runtime = ReferenceEvaluator(str(path)).run(None, {"x": x})[0]
+    x, runtime = _answers(path, 50)
     # the runtime rounds the features
     assert (runtime.argmax(1) == head.layer.logits(x).argmax(1)).mean() > 0.9
 
@@ -98,66 +111,38 @@ def test_weights_behind_a_dequantisation_are_its_real_numbers(tmp_path, layer_ar
     scales = (np.abs(W).max(axis=1) / 127).astype(np.float32)  # one per class
     codes = np.round(W / scales[:, None]).astype(np.int8)
     stored = codes if transposed else np.ascontiguousarray(codes.T)
-    back = [
-        node("DequantizeLinear", ["W", "scales", "zero"], ["real"], axis=0 if transposed else 1)
-    ]
-    back += (
-        [node("Transpose", ["real"], ["operand"])]
-        if transposed
-        else [node("Identity", ["real"], ["operand"])]
-    )
-    nodes = [*back, node("MatMul", ["x", "operand"], ["xW"]), node("Add", ["b", "xW"], ["y"])]
-    path = _save(
-        tmp_path / "m.onnx",
-        nodes,
-        {"W": stored, "b": b, "scales": scales, "zero": np.zeros(7, np.int8)},
-        opset=21,
-    )
-    layer = load_softmax_layer(path)
-    x = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
-    np.testing.assert_allclose(
-        layer.logits(x), ReferenceEvaluator(str(path)).run(None, {"x": x})[0], atol=1e-5
-    )
+    rows = f"""
+        DequantizeLinear W scales zero > real; {{"axis": {int(not transposed)}}}
+        {"Transpose" if transposed else "Identity"} real > operand
+        MatMul x operand > xW
+        Add b xW > y
+    """
+    constants = {"W": stored, "b": b, "scales": scales, "zero": np.zeros(7, np.int8)}
+    path = _save(tmp_path / "m.onnx", rows, constants, opset=21)
+    x, answers = _answers(path, 20)
+    np.testing.assert_allclose(load_softmax_layer(path).logits(x), answers, atol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("before", "constants", "low", "high"),
     [
-        ([node("Relu", ["x"], ["h"])], {}, 0, 100),
-        ([node("Sigmoid", ["x"], ["s"]), node("Mul", ["x", "s"], ["h"])], {}, -0.2785, 100),
-        (
-            [
-                node("Mul", ["x", "two"], ["d"]),
-                node("Sigmoid", ["d"], ["s"]),
-                node("Mul", ["s", "x"], ["h"]),
-            ],
-            {"two": np.float32(2)},
-            -0.2785 / 2,
-            100,
-        ),
-        (
-            [node("Tanh", ["x"], ["t"]), node("Mul", ["t", "c"], ["h"])],
-            {"c": np.float32(-3)},
-            -3,
-            3,
-        ),
-        ([node("Relu", ["x"], ["r"]), node("Add", ["r", "x"], ["h"])], {}, -100, 100),
-        (
-            [node("Clip", ["x", "zero", "six"], ["h"])],
-            {"zero": np.float32(0), "six": np.float32(6)},
-            0,
-            6,
-        ),
-        ([node("Clip", ["x", "", "six"], ["h"])], {"six": np.float32(6)}, -100, 6),
-        ([node("Relu", ["x"], ["r"]), node("Clip", ["x", "", "r"], ["h"])], {}, -100, 100),
-        ([node("HardSigmoid", ["x"], ["h"])], {}, 0, 1),
+        ("Relu x > h", {}, 0, 100),
+        ("Sigmoid x > s \n Mul x s > h", {}, -0.2785, 100),
+        ("Mul x two > d \n Sigmoid d > s \n Mul s x > h", {"two": 2}, -0.2785 / 2, 100),
+        ("Tanh x > t \n Mul t c > h", {"c": -3}, -3, 3),
+        ("Relu x > r \n Add r x > h", {}, -100, 100),
+        ("Clip x zero six > h", {"zero": 0, "six": 6}, 0, 6),
+        ("Clip x _ six > h", {"six": 6}, -100, 6),
+        ("Relu x > r \n Clip x _ r > h", {}, -100, 100),
+        ("HardSigmoid x > h", {}, 0, 1),
     ],
 )
 def test_the_step_before_the_layer_bounds_its_features(
     tmp_path, layer_arrays, before, constants, low, high
 ):
-    nodes = [*before, node("MatMul", ["h", "W"], ["y"])]
-    path = _save(tmp_path / "m.onnx", nodes, {"W": layer_arrays[0].T, **constants})
+    constants = {name: np.float32(value) for name, value in constants.items()}
+    rows = f"{before}\nMatMul h W > y"
+    path = _save(tmp_path / "m.onnx", rows, {"W": layer_arrays[0].T, **constants})
     features, _ = load_head(path).feature_set()
     assert (features.low, features.high) == pytest.approx((low, high), rel=1e-5)
     probe = _save(tmp_path / "probe.onnx", before, constants, outputs=("h",))
@@ -170,54 +155,45 @@ def test_the_step_before_the_layer_bounds_its_features(
 @pytest.mark.parametrize("pixels", [(1,), (1, 1)])
 def test_a_convolution_of_one_pixel_is_the_layer(tmp_path, layer_arrays, pixels):
     W, b = layer_arrays
-    nodes = [
-        node("Unsqueeze", ["x", "axes"], ["wide"]),
-        node("Conv", ["wide", "W", "b"], ["maps"]),
-        node("Squeeze", ["maps", "axes"], ["logits"]),
-        node("Softmax", ["logits"], ["y"]),
-    ]
-    axes = np.arange(2, 2 + len(pixels))
-    path = _save(
-        tmp_path / "m.onnx", nodes, {"W": W.reshape(*W.shape, *pixels), "b": b, "axes": axes}
-    )
+    rows = """
+        Unsqueeze x axes > wide
+        Conv wide W b > maps
+        Squeeze maps axes > logits
+        Softmax logits > y
+    """
+    kernel, axes = W.reshape(*W.shape, *pixels), np.arange(2, 2 + len(pixels))
+    path = _save(tmp_path / "m.onnx", rows, {"W": kernel, "b": b, "axes": axes})
     layer = load_softmax_layer(path)
     np.testing.assert_array_equal(layer.W, W)
     np.testing.assert_array_equal(layer.b, b)
-    x = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
-    answers = ReferenceEvaluator(str(path)).run(None, {"x": x})[0].argmax(axis=1)
-    np.testing.assert_array_equal(layer.logits(x).argmax(axis=1), answers)
+    x, answers = _answers(path, 20)
+    np.testing.assert_array_equal(layer.logits(x).argmax(axis=1), answers.argmax(axis=1))
     np.testing.assert_array_equal(load_softmax_layer(path, weight="W").W, W)
 
 
 def test_a_convolution_that_sees_more_than_one_pixel_is_none(tmp_path):
-    nodes = [node("Conv", ["x", "W"], ["y"])]
-    path = _save(tmp_path / "m.onnx", nodes, {"W": np.ones((7, 3, 3), np.float32)})
+    path = _save(tmp_path / "m.onnx", "Conv x W > y", {"W": np.ones((7, 3, 3), np.float32)})
     with pytest.raises(ValueError, match="no matrix product"):
         load_softmax_layer(path)
 
 
 def test_a_layer_norm_written_out_gives_its_ellipsoid(tmp_path, layer_arrays):
     gain, shift = np.array([1.0, 2.0, 3.0], np.float32), np.array([0.1, 0.2, 0.3], np.float32)
-    nodes = [
-        node("ReduceMean", ["x"], ["mean"], axes=[-1]),
-        node("Sub", ["x", "mean"], ["c"]),
-        node("Pow", ["c", "two"], ["sq"]),
-        node("ReduceMean", ["sq"], ["var"], axes=[-1]),
-        node("Add", ["var", "eps"], ["v"]),
-        node("Sqrt", ["v"], ["sd"]),
-        node("Div", ["c", "sd"], ["n"]),
-        node("Mul", ["n", "gain"], ["g"]),
-        node("Add", ["g", "shift"], ["h"]),
-        node("MatMul", ["h", "W"], ["y"]),
-    ]
-    constants = {
-        "W": layer_arrays[0].T,
-        "gain": gain,
-        "shift": shift,
-        "two": np.float32(2),
-        "eps": np.float32(1e-5),
-    }
-    features, why = load_head(_save(tmp_path / "m.onnx", nodes, constants)).feature_set()
+    rows = """
+        ReduceMean x > mean; {"axes": [-1]}
+        Sub x mean > c
+        Pow c two > sq
+        ReduceMean sq > var; {"axes": [-1]}
+        Add var eps > v
+        Sqrt v > sd
+        Div c sd > n
+        Mul n gain > g
+        Add g shift > h
+        MatMul h W > y
+    """
+    numbers = {"gain": gain, "shift": shift, "two": np.float32(2), "eps": np.float32(1e-5)}
+    path = _save(tmp_path / "m.onnx", rows, {"W": layer_arrays[0].T, **numbers})
+    features, why = load_head(path).feature_set()
     assert features.centred
     np.testing.assert_array_equal(features.gain, gain)
     np.testing.assert_array_equal(features.bias, shift)
@@ -226,24 +202,14 @@ def test_a_layer_norm_written_out_gives_its_ellipsoid(tmp_path, layer_arrays):
 
 W, B = np.ones((3, 7), np.float32), np.ones(7, np.float32)
 DAMAGED = {
-    "cycle of Identity feeding the output": [
-        node("Identity", ["y"], ["a"]),
-        node("Identity", ["a"], ["y"]),
-    ],
-    "cycle of Softmax": [node("Softmax", ["b0"], ["y"]), node("Softmax", ["y"], ["b0"])],
-    "cycle of Identity as weight": [
-        node("Identity", ["w2"], ["w1"]),
-        node("Identity", ["w1"], ["w2"]),
-        node("MatMul", ["x", "w1"], ["y"]),
-    ],
-    "product without inputs": [node("MatMul", [], ["y"])],
-    "softmax without inputs": [node("Softmax", [], ["y"])],
-    "constant without outputs": [
-        node("Constant", [], [], value_float=1.0),
-        node("Softmax", ["x"], ["y"]),
-    ],
-    "cast to no type": [node("Cast", ["W"], ["w"], to=999), node("MatMul", ["x", "w"], ["y"])],
-    "no last layer": [node("Relu", ["x"], ["y"])],
+    "cycle of Identity feeding the output": "Identity y > a \n Identity a > y",
+    "cycle of Softmax": "Softmax b0 > y \n Softmax y > b0",
+    "cycle of Identity as weight": "Identity w2 > w1 \n Identity w1 > w2 \n MatMul x w1 > y",
+    "product without inputs": "MatMul > y",
+    "softmax without inputs": "Softmax > y",
+    "constant without outputs": 'Constant >; {"value_float": 1.0} \n Softmax x > y',
+    "cast to no type": 'Cast W > w; {"to": 999} \n MatMul x w > y',
+    "no last layer": "Relu x > y",
 }
 
 
@@ -256,26 +222,23 @@ def test_damaged_graphs_end_in_a_sentence(tmp_path, case, weight):
 
 
 def test_a_transpose_cycle_with_a_named_weight_ends(tmp_path):
-    nodes = [
-        node("Transpose", ["t2"], ["t1"]),
-        node("Transpose", ["t1"], ["t2"]),
-        node("Relu", ["x"], ["y"]),
-    ]
+    rows = "Transpose t2 > t1 \n Transpose t1 > t2 \n Relu x > y"
     with pytest.raises(ValueError, match="no matrix product with the constant"):
-        load_softmax_layer(_save(tmp_path / "m.onnx", nodes, {"W": W}), weight="t1")
+        load_softmax_layer(_save(tmp_path / "m.onnx", rows, {"W": W}), weight="t1")
 
 
 def test_a_very_long_chain_is_walked(tmp_path):
     chain = [node("Identity", [f"v{n}"], [f"v{n + 1}"]) for n in range(20_000)]
-    nodes = [node("MatMul", ["x", "W"], ["v0"]), *chain, node("Identity", ["v20000"], ["y"])]
-    assert load_softmax_layer(_save(tmp_path / "m.onnx", nodes, {"W": W})).classes == 7
-    weights = [node("Identity", [f"v{n}"], [f"v{n + 1}"]) for n in range(20_000)]
-    nodes = [node("Identity", ["W"], ["v0"]), *weights, node("MatMul", ["x", "v20000"], ["y"])]
-    assert load_softmax_layer(_save(tmp_path / "m.onnx", nodes, {"W": W})).classes == 7
+    for before, after in (
+        ("MatMul x W > v0", "Identity v20000 > y"),
+        ("Identity W > v0", "MatMul x v20000 > y"),
+    ):
+        path = _save(tmp_path / "m.onnx", [*_nodes(before), *chain, *_nodes(after)], {"W": W})
+        assert load_softmax_layer(path).classes == 7
 
 
 def test_declared_sizes_are_compared_with_the_file(tmp_path):
-    path = _save(tmp_path / "m.onnx", [node("MatMul", ["x", "W"], ["y"])], {"W": W})
+    path = _save(tmp_path / "m.onnx", "MatMul x W > y", {"W": W})
     model = onnx.load(str(path))
     for dims, message in (
         [[-3, -7], "impossible shape"],
@@ -288,8 +251,8 @@ def test_declared_sizes_are_compared_with_the_file(tmp_path):
 
 
 def test_outputs_with_a_layer_each_are_several_heads(tmp_path):
-    nodes = [node("MatMul", ["x", "W"], ["y"]), node("MatMul", ["x", "V"], ["z"])]
-    path = _save(tmp_path / "m.onnx", nodes, {"W": W, "V": 2 * W[:, :5]}, outputs=("y", "z"))
+    rows = "MatMul x W > y \n MatMul x V > z"
+    path = _save(tmp_path / "m.onnx", rows, {"W": W, "V": 2 * W[:, :5]}, outputs=("y", "z"))
     with pytest.raises(ValueError, match=r"several heads.*W \(3, 7\), V \(3, 5\)"):
         load_softmax_layer(path)
     assert load_softmax_layer(path, weight="V").classes == 5
