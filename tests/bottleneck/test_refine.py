@@ -110,18 +110,14 @@ def test_lifting_solves_what_fractions_solve() -> None:
 # ---- tools/check_evidence.py
 
 
-def run_checker(repository, tmp_path, found: Scan, *options: str) -> subprocess.CompletedProcess:
+def run_checker(
+    repository, tmp_path, found: Scan, *options: str, layer: SoftmaxLayer | None = None
+) -> subprocess.CompletedProcess:
     found.save(tmp_path / "evidence.npz")
-    arrays = {"W": found.layer.W} | ({} if found.layer.b is None else {"b": found.layer.b})
-    np.savez(tmp_path / "layer.npz", **arrays)
-    command = [
-        sys.executable,
-        "-I",
-        str(repository / "tools/check_evidence.py"),
-        "evidence.npz",
-        "layer.npz",
-        *options,
-    ]
+    layer = layer or found.layer
+    np.savez(tmp_path / "layer.npz", W=layer.W, **({} if layer.b is None else {"b": layer.b}))
+    tool = [sys.executable, "-I", str(repository / "tools/check_evidence.py")]
+    command = [*tool, "evidence.npz", "layer.npz", *options]
     return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
 
@@ -189,14 +185,6 @@ def test_the_independent_checker_refuses_what_is_false(repository, tmp_path) -> 
         answer = run_checker(repository, tmp_path, with_changed(found, t, **change))
         assert answer.returncode == 1
         assert f"the first [{t}]" in answer.stderr, answer.stderr
-    run_checker(repository, tmp_path, found)
-    np.savez(tmp_path / "layer.npz", W=found.layer.W * 2)
-    command = [
-        sys.executable,
-        "-I",
-        str(repository / "tools/check_evidence.py"),
-        "evidence.npz",
-        "layer.npz",
-    ]
-    other = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    twice = SoftmaxLayer(found.layer.W * 2)
+    other = run_checker(repository, tmp_path, found, layer=twice)
     assert "belongs to another layer" in other.stderr

@@ -17,14 +17,7 @@ from scipy.spatial import ConvexHull
 
 from softgeom.bottleneck import blocks
 from softgeom.bottleneck.certifying.checker import Checker
-from softgeom.bottleneck.certifying.verdict import (
-    Captors,
-    EvidenceError,
-    Finding,
-    Twin,
-    Unknown,
-    Witness,
-)
+from softgeom.bottleneck.certifying.verdict import Captors, EvidenceError, Twin, Unknown, Witness
 from softgeom.bottleneck.examples import hard_layer, normal_layer, uniform_layer
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
@@ -182,16 +175,9 @@ def test_twin_is_named_and_a_smaller_bias_loses_to_its_copy() -> None:
     assert found.evidence(0).twin == 2  # type: ignore[union-attr]
     assert found.evidence(2).twin == 0  # type: ignore[union-attr]
     assert found.evidence(4).rivals.tolist() == [1]  # type: ignore[union-attr]
-    assert found.table.verdict.tolist() == [
-        "tied",
-        "argmaxable",
-        "tied",
-        "argmaxable",
-        "unargmaxable",
-    ]
-    assert np.argmax(layer.logits([1.0, 0.0])) == 0, (
-        "numpy returns the first of twins; strictly neither wins"
-    )
+    assert [*found.table.verdict] == "tied argmaxable tied argmaxable unargmaxable".split()
+    # numpy returns the first of twins; strictly neither wins
+    assert np.argmax(layer.logits([1.0, 0.0])) == 0
 
 
 def test_negative_zero_is_zero() -> None:
@@ -281,14 +267,7 @@ def test_verify_names_the_class_whose_evidence_was_tampered_with() -> None:
         next(f.index for f in found.findings if isinstance(f.evidence, Captors)),
     ):
         forged = [
-            Finding(
-                f.index,
-                _forge(f.evidence) if f.index == victim else f.evidence,
-                f.method,
-                f.steps,
-                f.margin,
-                f.radius,
-            )
+            dataclasses.replace(f, evidence=_forge(f.evidence)) if f.index == victim else f
             for f in found.findings
         ]
         with pytest.raises(EvidenceError, match=f"Class {victim} "):
@@ -377,12 +356,8 @@ def test_float16_weights_are_scanned_as_they_are() -> None:
 
 def test_near_tie_is_undecided_with_its_reason_or_decided_exactly() -> None:
     """Between two others but for a rounding error: no solver's margin can tell."""
-    third = 1 / 3
-    found = scan(
-        SoftmaxLayer(
-            [[1.0, 0.1], [0.0, 0.7], [third, 0.1 * third + 0.7 * (1 - third)], [-1.0, -1.0]]
-        )
-    )
+    between = [1 / 3, 0.1 * (1 / 3) + 0.7 * (1 - 1 / 3)]
+    found = scan(SoftmaxLayer([[1.0, 0.1], [0.0, 0.7], between, [-1.0, -1.0]]))
     evidence = found.evidence(2)
     assert found.verify()
     if isinstance(evidence, Unknown):
@@ -424,10 +399,8 @@ def test_in_narrow_layers_a_longer_search_goes_on_where_a_trial_mostly_wins(
     assert [count for steps, count in climbs if steps > 20] == asked
     assert found.verify()
     monkeypatch.undo()
-    assert (
-        found.table.verdict.tolist()
-        == scan(layer, np.arange(2400, 3000), features=Box(100.0)).table.verdict.tolist()
-    )
+    again = scan(layer, np.arange(2400, 3000), features=Box(100.0))
+    assert found.table.verdict.tolist() == again.table.verdict.tolist()
 
 
 @pytest.mark.parametrize("backend", ["loky", pytest.param("dask", marks=pytest.mark.torture)])
@@ -484,7 +457,6 @@ def test_a_worker_in_another_folder_finds_the_checkpoint(tmp_path, monkeypatch) 
 def test_the_host_multiplies_a_sample_of_what_a_device_has_found(flaw, monkeypatch) -> None:
     """All of it where the sample contradicts the device, or where its arithmetic is not known."""
     pytest.importorskip("torch")
-    from softgeom.bottleneck.certifying.checker import Checker
     from softgeom.bottleneck.scanner import SAMPLED
     from softgeom.bottleneck.searching.device import Device
 

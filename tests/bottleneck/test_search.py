@@ -227,11 +227,7 @@ def test_certified_bounds_of_polished_classes_are_near_those_without_a_residual(
 def test_what_is_polished_together_is_not_polished_again(monkeypatch) -> None:
     layer = hard_layer(3000, 64, planted=20)
     again = []
-    monkeypatch.setattr(
-        surrounding,
-        "_polish",
-        lambda W, own, rivals, p: again.append(1) or _polish(W, own, rivals, p),
-    )
+    monkeypatch.setattr(surrounding, "_polish", lambda *g: again.append(1) or _polish(*g))
     proven = surround(make_problem(layer, Box(100.0)), np.arange(2980, 3000))
     assert set(range(2980, 3000)) == set(proven)
     assert len(again) < 5
@@ -263,15 +259,10 @@ def test_programme_and_nearest_point_agree_where_both_apply() -> None:
 
 def test_dual_weights_of_the_programme_have_its_value() -> None:
     layer = uniform_layer(30, 3, seed=5)
-    W, b, low, high = (
-        layer.W.astype(float),
-        layer.bias.astype(float),
-        -np.full(3, 4.0),
-        np.full(3, 4.0),
-    )
+    W, b, high = layer.W.astype(float), layer.bias.astype(float), np.full(3, 4.0)
     for t in range(0, 30, 5):
         others = np.delete(np.arange(30), t)
-        programme = MarginProgramme(W[t], b[t], low, high)
+        programme = MarginProgramme(W[t], b[t], -high, high)
         programme.add(others[:5], W[others[:5]], b[others[:5]])
         programme.add(others, W[others], b[others])  # those already there are left out
         z, value, weights = programme.solve()
@@ -361,23 +352,12 @@ def test_a_device_sends_and_waits_once_a_look_and_once_a_climb(monkeypatch) -> N
     monkeypatch.setattr(device, "TILE_BYTES", 1)  # many tiles
     problem = make_problem(uniform_layer(700, 3, seed=1), Box(3.0, low=-0.3))
     classes, on = np.arange(0, 700, 5), Counting(problem, "cpu")
-    on.ascend(
-        np.zeros((2, 3), np.float32),
-        np.arange(2),
-        np.array([[2, 3], [4, 5]]),
-        steps=1,
-        temperature=0.1,
-    )
+    start = np.zeros((2, 3), np.float32), np.arange(2), np.array([[2, 3], [4, 5]])
+    on.ascend(*start, steps=1, temperature=0.1)
     sent, received = on.sent, on.received
     on.look(problem.reach(problem.rows(classes)), classes, strongest=7)
     assert (on.sent - sent, on.received - received) == (2, 1)
-    on.ascend(
-        np.zeros((2, 3), np.float32),
-        np.arange(2),
-        np.array([[2, 3], [4, 5]]),
-        steps=50,
-        temperature=0.1,
-    )
+    on.ascend(*start, steps=50, temperature=0.1)
     assert (on.sent - sent, on.received - received) == (4, 2)
 
 

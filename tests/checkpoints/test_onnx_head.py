@@ -1,5 +1,5 @@
-"""The last layer in the forms that exporters give a softmax and a quantised product; damaged graphs
-end in a sentence.
+"""The last layer of ONNX graphs in the forms that exporters write; damaged graphs end in a
+sentence.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _nodes(rows: str) -> list[onnx.NodeProto]:
     return made
 
 
-def _save(path, nodes, constants, outputs=("y",), opset=17):
+def _save(path, nodes, constants, outputs=("y",), opset=17, metadata=None, **options):
     graph = helper.make_graph(
         _nodes(nodes) if isinstance(nodes, str) else nodes,
         "test",
@@ -36,7 +36,9 @@ def _save(path, nodes, constants, outputs=("y",), opset=17):
         [helper.make_empty_tensor_value_info(name) for name in outputs],
         [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), str(path))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    helper.set_model_props(model, metadata or {})
+    onnx.save(model, str(path), **options)
     return path
 
 
@@ -44,6 +46,113 @@ def _answers(path, rows: int):
     """Random inputs (rows, 3), and what the graph's first output is for them."""
     x = np.random.default_rng(0).standard_normal((rows, 3)).astype(np.float32)
     return x, ReferenceEvaluator(str(path)).run(None, {"x": x})[0]
+
+
+PLAIN = """
+    Relu x > h
+    MatMul h W > xW
+    Add b xW > logits
+    Softmax logits > y
+"""
+
+
+@pytest.fixture
+def plain(layer_arrays):
+    """The constants of `PLAIN`."""
+    W, b = layer_arrays
+    return {"W": np.ascontiguousarray(W.T), "b": b}
+
+
+@pytest.mark.parametrize("constants_as_nodes", [True, False])
+def test_matmul_and_add_before_a_softmax(tmp_path, plain, constants_as_nodes):
+    nodes = _nodes(PLAIN)
+    if constants_as_nodes:
+        made = {name: numpy_helper.from_array(array) for name, array in plain.items()}
+        nodes = [*(node("Constant", [], [n], value=made[n]) for n in made), *nodes]
+    constants = {} if constants_as_nodes else plain
+    layer = load_softmax_layer(_save(tmp_path / "m.onnx", nodes, constants))
+    np.testing.assert_array_equal(layer.W, plain["W"].T)
+    np.testing.assert_array_equal(layer.b, plain["b"])
+
+
+@pytest.mark.parametrize("transposed", [0, 1])
+def test_gemm_with_its_scales_is_what_the_runtime_computes(tmp_path, layer_arrays, transposed):
+    W, b = layer_arrays
+    row = f'Gemm x W b > y; {{"transB": {transposed}, "alpha": 2.0, "beta": 0.5}}'
+    path = _save(tmp_path / "m.onnx", row, {"W": W if transposed else W.T, "b": b})
+    x, answers = _answers(path, 5)
+    np.testing.assert_allclose(load_softmax_layer(path).logits(x), answers, rtol=1e-5, atol=1e-6)
+
+
+def test_constants_behind_transpose_and_outputs_behind_reshape(tmp_path, layer_arrays):
+    W, _ = layer_arrays
+    rows = """
+        Transpose W > Wt; {"perm": [1, 0]}
+        MatMul x Wt > logits
+        Reshape logits shape > y
+    """
+    path = _save(tmp_path / "m.onnx", rows, {"W": W, "shape": np.array([-1, 7])})
+    layer = load_softmax_layer(path)
+    np.testing.assert_array_equal(layer.W, W)
+    assert layer.b is None
+
+
+def test_the_last_of_two_layers_is_taken_and_another_can_be_named(tmp_path, layer_arrays):
+    W, b = layer_arrays
+    first = np.eye(3, dtype=np.float32)
+    rows = 'MatMul x first > h \n Tanh h > t \n Gemm t W b > y; {"transB": 1}'
+    path = _save(tmp_path / "m.onnx", rows, {"first": first, "W": W, "b": b})
+    np.testing.assert_array_equal(load_softmax_layer(path).W, W)
+    np.testing.assert_array_equal(load_softmax_layer(path, weight="first").W, first)
+
+
+BESIDE = {"save_as_external_data": True, "location": "w.data", "size_threshold": 0}
+
+
+def test_external_data_are_read(tmp_path, plain):
+    path = _save(tmp_path / "m.onnx", PLAIN, plain, **BESIDE)
+    np.testing.assert_array_equal(load_softmax_layer(path).W, plain["W"].T)
+    (tmp_path / "w.data").unlink()
+    with pytest.raises(ValueError, match=r"the constant '[Wb]' cannot be read"):
+        load_softmax_layer(path)
+
+
+def test_external_data_outside_the_folder_are_refused(tmp_path, plain):
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    path = _save(folder / "m.onnx", PLAIN, plain, **BESIDE)
+    (folder / "w.data").rename(tmp_path / "w.data")
+    model = onnx.load(str(path), load_external_data=False)
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = "../w.data"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ValueError, match="cannot be read"):
+        load_softmax_layer(path)
+
+
+@pytest.mark.parametrize("ending", ["", "\n"])
+def test_characters_in_the_metadata_name_the_classes(tmp_path, plain, ending):
+    letters = {"character": "a\nb\nc\nd\ne" + ending}
+    path = _save(tmp_path / "m.onnx", PLAIN, plain, metadata=letters)
+    assert load_softmax_layer(path).tokens == ("<blank>", "a", "b", "c", "d", "e", " ")
+
+
+def test_a_graph_without_a_last_layer_lists_its_matrices(tmp_path, plain):
+    path = _save(tmp_path / "m.onnx", "MatMul x W > h \n Tanh h > y", {"W": plain["W"]})
+    with pytest.raises(
+        ValueError,
+        match=r"no matrix product with a constant before its output; candidates: W \(3, 7\)",
+    ):
+        load_softmax_layer(path)
+
+
+def test_a_truncated_file_is_named(tmp_path, plain):
+    path = _save(tmp_path / "m.onnx", PLAIN, plain)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ValueError, match=r"m\.onnx is not a whole ONNX file"):
+        load_softmax_layer(path)
 
 
 def test_a_softmax_written_out_is_seen_through(tmp_path, layer_arrays):
