@@ -184,18 +184,18 @@ def test_one_command_at_a_time_works_into_a_folder(tmp_path, capsys):
 
 def test_results_that_were_finished_meanwhile_are_kept(tmp_path, capsys, monkeypatch):
     """Another layer's scan ends between the first look at the folder and the lock."""
-    from softgeom.commands import scan as command
+    from softgeom.commands import results
 
     np.savez(tmp_path / "m.npz", W=np.eye(3))
     np.savez(tmp_path / "other.npz", W=np.eye(4))
-    lock, out = command.alone, ["--quiet", "--out", str(tmp_path / "out")]
+    lock, out = results.alone, ["--quiet", "--out", str(tmp_path / "out")]
 
     def late(folder):
-        monkeypatch.setattr(command, "alone", lock)
+        monkeypatch.setattr(results, "alone", lock)
         assert softgeom(["scan", str(tmp_path / "other.npz"), *out]) == 0
         return lock(folder)
 
-    monkeypatch.setattr(command, "alone", late)
+    monkeypatch.setattr(results, "alone", late)
     assert softgeom(["scan", str(tmp_path / "m.npz"), *out]) == 1
     assert "holds the results of another layer" in capsys.readouterr().err
     assert softgeom(["verify", str(tmp_path / "out"), str(tmp_path / "other.npz")]) == 0
