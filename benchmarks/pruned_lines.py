@@ -20,7 +20,6 @@ import onnxruntime
 import pandas as pd
 from numpy.typing import NDArray
 
-from compendium.models.vocabularies import dejavu
 from softgeom.checkpoints import RELEASED, glyphs, load_head
 from softgeom.checkpoints.ppocr import ctc_decode, line_batch
 from softgeom.cli import main as softgeom
@@ -49,7 +48,7 @@ class Reader:
 
 def pictures(tokens: list[str], lines: int, seed: int) -> Iterator[NDArray[np.float32]]:
     """Batches of drawn lines of random letters."""
-    rng, font = np.random.default_rng(seed), dejavu()
+    rng, font = np.random.default_rng(seed), glyphs.latin_font()
     alphabet = [
         token
         for token in tokens
