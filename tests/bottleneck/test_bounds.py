@@ -31,9 +31,11 @@ from softgeom.bottleneck.certifying.verdict import (
     Unknown,
     Witness,
 )
+from softgeom.bottleneck.scaling import Scaled
 from softgeom.features import Ball, Box, Ellipsoid, Unbounded
 from softgeom.layer import SoftmaxLayer
 
+UNSCALED = SoftmaxLayer([[1.0]])
 NOISE = 1 + Fraction(1, 10**8)  # what INFLATE may add
 SEEDS = pytest.mark.parametrize("seed", range(5))
 
@@ -695,6 +697,7 @@ def test_a_tie_is_no_win() -> None:
         lambda: Captors(np.arange(2), np.ones(2)),
         lambda: Twin(1),
         lambda: Unknown(0.0, ""),
+        lambda: Scaled(UNSCALED, Ball(1.0)),
         lambda: Finding(0, Twin(1), "", 0, 0.0, 0.0),
     ],
 )

@@ -613,6 +613,13 @@ def _others() -> Iterator[Forgery]:
             "a point outside the ball by one ulp",
             first(0, lambda c: c.update(kinds=1, point=[float(np.nextafter(2, 3)), 0, 0])),
         ),
+        (
+            "large",
+            "a margin of 5e-324, taken for one in larger units",
+            first(
+                (0, 1, 5), lambda c: c.update(kinds=1, point=[5e-324], margins=2.0**-74, radii=0.0)
+            ),
+        ),
         ("ball", "a ball of radius 0", features(radius=(0.0).hex())),
         ("ball", "a negative radius of the ball", features(radius=(-2.0).hex())),
         ("ball", "an infinite radius of the ball", features(radius="inf")),

@@ -111,6 +111,8 @@ def files() -> dict[str, Honest]:
     found["wide"] = Honest(wide, _saved(scan(wide, features=Box(2.0))))
     tiny = SoftmaxLayer([[-1e160], [0.0]], [1e-300, 0.0])
     found["tiny"] = Honest(tiny, _saved(scan(tiny, features=Unbounded())))
+    large = SoftmaxLayer([[1.0], [0.0]])  # in whose units the smallest points are 0
+    found["large"] = Honest(large, _saved(scan(large, features=Ball(2.0**1000))))
     one = SoftmaxLayer([[1.0, 2.0]])
     found["one class"] = Honest(one, _saved(scan(one)))
     ends = ([[0]], True), ([[1], [2]], False), ([[3], [2], [4, 6]], True), ([[5, 0], [8]], False)
