@@ -207,8 +207,9 @@ def claims(head, arrays, classes, d):
             demand(len(found) == d, "a point has another number of coordinates")
         elif way == "weights":
             size = supply.one("counts")
+            behind = supply.take("below", size)  # refuses a size that is none, before it is used
             ahead = [name] * size if scan else supply.take("above", size)
-            pairs = [*zip(ahead, supply.take("below", size), strict=True)]
+            pairs = [*zip(ahead, behind, strict=True)]
             exact = code in EXACT
             found = supply.one("exact_weights") if exact else supply.take("weights", size)
             found = pairs, [*map(rational if exact else Fraction, found)]

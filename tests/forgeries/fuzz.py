@@ -15,6 +15,7 @@ import json
 import math
 import multiprocessing
 import random
+import resource
 import tempfile
 import time
 import traceback
@@ -28,6 +29,7 @@ from honest import files, text
 from judge import falsehoods
 from verifiers import VERIFIERS
 
+MEMORY = 4 * 2**30
 FLOATS = (0.0, -0.0, 1.0, -1.0, 5e-324, 1e-300, 1.7e308, float("inf"), float("-inf"), float("nan"))
 WHOLE = (0, 1, -1, 2, 3, 7, 9, 10, 127, -128, 2**31, 2**62, -(2**63))
 VALUES = (None, True, False, 0, 4, 3.5, "", "4", "box", [], {}, [[]], ["1/1"], 10**30, -1)
@@ -274,8 +276,12 @@ def attempt(seed: int) -> tuple[str, Row, list[str]]:
                 found[f"crashes of {verifier}"] += 1
                 wrong.append(f"{seed} {name} {verifier} {traceback.format_exc()}")
                 continue
-            if sentence is not None:
+            if sentence is not None and "MemoryError" not in sentence:
                 found[f"refused by {verifier}"] += 1
+                continue
+            if sentence is not None:
+                found[f"crashes of {verifier}"] += 1
+                wrong.append(f"{seed} {name} {verifier} {sentence}")
                 continue
             try:
                 false = falsehoods(Evidence.read(content), honest.layer)
@@ -284,6 +290,11 @@ def attempt(seed: int) -> tuple[str, Row, list[str]]:
             found["accepted falsehoods" if false else f"true for {verifier}"] += 1
             wrong += [f"{seed} {name} {verifier} accepts {false[:2]}"] if false else []
     return edits[0].__name__, found, wrong
+
+
+def bounded() -> None:
+    """No process of the fuzzer gets more than `MEMORY`: a size that is believed is a crash then."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
 def main() -> int:
@@ -298,7 +309,7 @@ def main() -> int:
     table: dict[str, Row] = collections.defaultdict(Row)
     failed = 0
     start, end = options.seed * 10**9, time.monotonic() + 60 * options.minutes
-    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+    with multiprocessing.get_context("fork").Pool(options.jobs, bounded) as pool:
         for kind, found, wrong in pool.imap_unordered(
             attempt, range(start, start + options.cases), chunksize=50
         ):

@@ -6,6 +6,7 @@ import itertools
 import re
 import subprocess
 import sys
+import tracemalloc
 
 import fuzz
 import numpy as np
@@ -43,6 +44,17 @@ def test_random_forgeries_are_refused_or_true(seed):
     results = [fuzz.attempt(10**12 + 30 * seed + n) for n in range(30)]
     assert [wrong for *_, wrong in results if wrong] == []
     assert sum(found["tried"] for _, found, _ in results) > 15
+
+
+def test_a_size_is_refused_before_it_is_used(tmp_path):
+    honest, forged = files()["box"], files()["box"].evidence
+    forged.arrays["counts"][0] = 2**24
+    tracemalloc.start()
+    try:
+        assert all(verify(forged.bytes(), honest, tmp_path) for verify in VERIFIERS.values())
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.fixture
