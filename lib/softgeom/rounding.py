@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 # a bound is itself a short float64 computation: its relative error is far below this
 INFLATE = 1 + 1e-9
+LEAST = 5e-324  # the smallest float
 
 
 def gamma(n: int, dtype: Any = np.float64) -> float:
@@ -28,6 +29,17 @@ def gamma(n: int, dtype: Any = np.float64) -> float:
 def underflow(n: int, dtype: Any = np.float64) -> float:
     """What n operations can lose below the normal range, flushed to zero or not."""
     return 4.0 * n * float(np.finfo(dtype).tiny)
+
+
+def demand_denormals() -> None:
+    """ValueError where this process takes numbers below the normal range for zero: two layers would
+    then read alike, and a margin's sign be lost.
+    """
+    if not LEAST + LEAST:
+        raise ValueError(
+            "Nothing can be proven in this process: it takes denormal numbers for zero. Call "
+            "torch.set_flush_denormal(False), or do without the library built with -ffast-math."
+        )
 
 
 def exponent(size: float) -> int:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import softgeom
 from softgeom.bottleneck.asking.experts import ask_experts
+from softgeom.bottleneck.ceilings.ceilings import ceilings
 from softgeom.bottleneck.certifying import kernel
 from softgeom.bottleneck.certifying.checker import Checker, round_down, wins
 from softgeom.bottleneck.certifying.hull import exact_row, prove_comparisons
@@ -503,3 +504,18 @@ def test_a_search_for_experts_ends() -> None:
     sets = [{3 * n, 3 * n + 1, 3 * n + 2} for n in range(40)]
     with pytest.raises(EvidenceError, match="open after 1000 branches"):
         hitting_set(sets, 30, most=1000)
+
+
+def test_nothing_is_proven_in_a_process_that_takes_denormal_numbers_for_zero() -> None:
+    torch = pytest.importorskip("torch")
+    layer = SoftmaxLayer([[1.0], [-1.0]])
+    found = scan(layer)
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor has no such mode")
+    try:
+        for prove in (found.verify, lambda: scan(layer), lambda: ceilings(layer)):
+            with pytest.raises(ValueError, match="denormal numbers"):
+                prove()
+    finally:
+        torch.set_flush_denormal(False)
+    assert found.verify()

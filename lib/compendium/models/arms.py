@@ -15,8 +15,9 @@ Losses: (seed, arm) -> (1 + perturbations, windows), nats per token, clean first
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,19 @@ def train_arm(
     return ArmRun(ended, dosed.sizes.double().cpu().numpy())
 
 
+@contextlib.contextmanager
+def _flushing_denormals() -> Iterator[None]:
+    """Denormal numbers in saturated attention are slow, and mean nothing beside a softmax's ones;
+    what comes after, such as a proof, may need them.
+    """
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+
+
+@_flushing_denormals()
 def run_seed(
     base: Experiment,
     seed: int,
@@ -165,8 +179,6 @@ def run_seed(
     -------
     One dictionary an arm, with ``seed`` and ``arm``; the losses; one dictionary an evaluation.
     """
-    # Denormal numbers in saturated attention are slow, and mean nothing beside a softmax's ones.
-    torch.set_flush_denormal(True)
     rows: list[dict[str, Any]] = []
     losses: Losses = {}
     evaluations: list[dict[str, Any]] = []
@@ -265,6 +277,7 @@ def measure_run(
     return Measured(numbers, losses)
 
 
+@_flushing_denormals()
 def inert_forms(
     base: Experiment, weight: float, dose: float, steps: int, tokens: Tokens, seed: int
 ) -> pd.DataFrame:
@@ -286,7 +299,6 @@ def inert_forms(
     seed : int
         Of all runs.
     """
-    torch.set_flush_denormal(True)
     training = replace(base.training, steps=steps, seed=seed, penalty_weight=weight)
     training = replace(training, evaluate_every=steps, evaluation_windows=1)
     through = EmbeddingPrior(base.prior, seed)

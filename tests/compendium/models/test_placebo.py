@@ -9,6 +9,7 @@ from compendium.models.arms import NONE, PLACEBO
 from compendium.models.sweep import Experiment
 from softgeom.language_model import GPTConfig, TrainingConfig, windows
 from softgeom.margins.embedding_prior import PriorConfig
+from softgeom.rounding import demand_denormals
 
 MULTIPLES = {"noise": [0.5, 2.0]}
 PAIRS = [(PLACEBO, NONE), ("penalty 0.5", PLACEBO)]
@@ -34,6 +35,10 @@ def ran(base, tokens, tmp_path_factory):
     chosen = arms.arms_of([0.5], 1e-6, 10.0)
     told = (base, 3, chosen, *place, windows(tokens, 12, 10), MULTIPLES, "cpu")
     return arms.run_seed(*told), told
+
+
+def test_a_training_leaves_denormal_numbers_to_others(ran):
+    demand_denormals()
 
 
 def test_inert_forms_leave_every_digit_and_the_placebo_does_not(base, tokens):

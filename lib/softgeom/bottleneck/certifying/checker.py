@@ -29,7 +29,7 @@ from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Comparisons
 from softgeom.bottleneck.scaling import in_units
 from softgeom.layer import FeatureSet, SoftmaxLayer
-from softgeom.rounding import gamma, norm_up, shrink, underflow
+from softgeom.rounding import demand_denormals, gamma, norm_up, shrink, underflow
 
 TILE_BYTES = 32 * 2**20  # logits held at once
 POSITIVE = 5e-324  # a margin that only claims to be positive
@@ -49,6 +49,7 @@ class Checker:
     """
 
     def __init__(self, layer: SoftmaxLayer, features: FeatureSet) -> None:
+        demand_denormals()
         features.check(layer.dimension)
         self.layer, self.features = layer, features
         self._units = in_units(layer, features, COMFORT)
