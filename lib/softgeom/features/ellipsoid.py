@@ -146,9 +146,9 @@ class Ellipsoid(FeatureSet):
         scaled = self.gain * v
         # not by the products, which may vanish where their factors do not
         lost = underflow(3) if np.any((gain > 0) & (np.abs(v) + error > 0)) else 0.0
-        slip = (
-            gain * error * INFLATE + gamma(d + 4) * (np.abs(scaled) + np.abs(scaled).mean()) + lost
-        )
+        with np.errstate(over="ignore"):  # infinity is an upper bound, too
+            size = np.abs(scaled) + np.abs(scaled).mean()
+            slip = gain * error * INFLATE + gamma(d + 4) * size + lost
         centred = scaled - scaled.mean() if self.centred else scaled
         norms = float(norm_up(np.abs(centred))) + float(norm_up(slip))
         reach = self.radius * norms + (underflow(1) if norms else 0.0)
