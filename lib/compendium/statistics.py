@@ -65,10 +65,7 @@ def p_value(differences: ArrayLike) -> float:
     found = _per_seed(differences)
     if len(found) == 1 or not found.any():
         return 1.0
-    deviation = found.std(ddof=1) / math.sqrt(len(found))
-    return (
-        float(2 * stats.t.sf(abs(found.mean()) / deviation, len(found) - 1)) if deviation else 0.0
-    )
+    return float(stats.ttest_1samp(found, 0.0).pvalue) if np.ptp(found) else 0.0
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:

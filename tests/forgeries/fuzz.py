@@ -2,7 +2,8 @@
 verifier accepts is judged by the definition.
 
 `python tests/forgeries/fuzz.py --cases 100000 --seed 0 --out results/torture/forgeries.csv` writes
-one row for each kind of edit; the exit code says whether a falsehood was accepted or anything
+one row for each kind of edit, or raises its counts, so that runs with other seeds add up; the exit
+code says whether a falsehood was accepted or anything
 crashed.
 """
 
@@ -323,13 +324,17 @@ def main() -> int:
     names += [
         f"{what} {one}" for one in VERIFIERS for what in ("refused by", "true for", "crashes of")
     ]
-    rows = [{"kind": kind} | {name: table[kind][name] for name in names} for kind in sorted(table)]
+    total = sum(table.values(), Row())
     if options.out:
+        if options.out.is_file():
+            with options.out.open(encoding="utf-8", newline="") as file:
+                for row in csv.DictReader(file):
+                    table[row.pop("kind")] += Row({name: int(row[name]) for name in row})
+        rows = [{"kind": kind} | {n: table[kind][n] for n in names} for kind in sorted(table)]
         with options.out.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, ["kind", *names], lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-    total = sum(table.values(), Row())
     print(f"{total['tried']} forgeries, {failed} of them answered wrongly: {dict(total)}")
     return int(failed > 0)
 

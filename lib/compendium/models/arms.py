@@ -34,6 +34,7 @@ from compendium.models.margin_run import MarginRun
 from compendium.models.robustness import perturbation_grid
 from compendium.models.sweep import Experiment, embeddings_rms, window_scores
 from softgeom import parallel
+from softgeom.arrays import Floats
 from softgeom.language_model import (
     GPT,
     GPTConfig,
@@ -50,8 +51,7 @@ from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
 from softgeom.margins.perturb import Perturbation, contextual_embedding_error, perturber
 from softgeom.margins.support import ROUNDING
 
-Array = NDArray[np.float64]
-Losses = dict[tuple[int, str], Array]
+Losses = dict[tuple[int, str], Floats]
 NONE, PLACEBO = "none", "placebo"
 
 
@@ -70,7 +70,7 @@ class ArmRun:
     """What an arm's training ended with, and the sizes of its batches' embeddings on the way."""
 
     trained: MarginRun
-    sizes: Array  # (steps,); zeros in an arm without a prior
+    sizes: Floats  # (steps,); zeros in an arm without a prior
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Measured:
     """What was measured on a run: numbers by name, and losses (1 + perturbations, windows)."""
 
     numbers: dict[str, float]
-    losses: Array
+    losses: Floats
 
 
 def arms_of(weights: Sequence[float], dose: float, pull: float) -> list[Arm]:
@@ -100,7 +100,7 @@ def train_arm(
     training: TrainingConfig,
     prior_config: PriorConfig,
     dose: float,
-    path: Array,
+    path: Floats,
     tokens: Tokens,
     validation: Tokens,
     device: str,
@@ -182,7 +182,7 @@ def run_seed(
     rows: list[dict[str, Any]] = []
     losses: Losses = {}
     evaluations: list[dict[str, Any]] = []
-    sizes: dict[str, Array] = {}
+    sizes: dict[str, Floats] = {}
     perturbations: list[Perturbation] = []
     for arm in arms:
         training = replace(base.training, seed=seed, penalty_weight=arm.penalty_weight)

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 
 from compendium import statistics
 from compendium.models.sweep import load_experiment, window_scores
+from softgeom.arrays import Floats
 from softgeom.language_model import Tokens, resolve_device, window_losses
 from softgeom.margins.embedding_prior import EmbeddingPrior
 from softgeom.margins.perturb import contextual_embedding_error
@@ -31,8 +31,6 @@ from softgeom.margins.support import (
     top_share,
 )
 
-Array = NDArray[np.float64]
-
 PRIORS = ("learned", "random-init")
 _RANDOM_SEED = 1000  # added to a run's seed: the prior that never learned
 
@@ -45,9 +43,9 @@ class Scored:
 
     penalty_weight: float
     seed: int
-    scores: dict[str, Array]
-    loss: Array
-    error: Array
+    scores: dict[str, Floats]
+    loss: Floats
+    error: Floats
 
 
 @torch.no_grad()

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from softgeom.arrays import Floats
 from softgeom.language_model.tokens import Tokens
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 _RARE_DISCOUNT = 0.5  # where no k-gram was seen once, or none twice, and the formula says nothing
@@ -38,14 +38,14 @@ class _Order:
     """
 
     grams: Codes
-    counts: Array
+    counts: Floats
     contexts: Codes
-    totals: Array
-    continuations: Array
+    totals: Floats
+    continuations: Floats
     discount: float
 
     @classmethod
-    def of(cls, grams: Codes, counts: Array, d_vocab: int) -> _Order:
+    def of(cls, grams: Codes, counts: Floats, d_vocab: int) -> _Order:
         once, twice = (counts == 1).sum(), (counts == 2).sum()
         discount = once / (once + 2 * twice) if once and twice else _RARE_DISCOUNT
         contexts, where = np.unique(grams // d_vocab, return_inverse=True)
@@ -59,7 +59,7 @@ class _Order:
             float(discount),
         )
 
-    def interpolate(self, grams: Codes, lower: Array, d_vocab: int) -> Array:
+    def interpolate(self, grams: Codes, lower: Floats, d_vocab: int) -> Floats:
         """p_k of the grams from p_{k-1} of their tails."""
         seen, at = _find(self.contexts, grams // d_vocab)
         total = np.where(seen, self.totals[at], 1.0)
@@ -95,7 +95,7 @@ class NGramTable:
                 grams, counts = np.unique(raw[k + 1][0] % d_vocab**k, return_counts=True)
             self._orders.append(_Order.of(grams, counts.astype(float), d_vocab))
 
-    def log_probabilities(self, windows: Tokens) -> Array:
+    def log_probabilities(self, windows: Tokens) -> Floats:
         """Log-probability of every token of the windows but the first, given those before it in its
         window.
         """

@@ -15,27 +15,51 @@ from typing import Any
 
 from softgeom.checkpoints.tensors import TensorStore, describe
 
-# of RoBERTa, BERT, ALBERT, DistilBERT, ELECTRA, GPT-NeoX; of Llama, torchtune and GGUF; bare
 HEADS = (
-    "lm_head.weight", "lm_head.decoder.weight", "cls.predictions.decoder.weight",
-    "predictions.decoder.weight", "vocab_projector.weight", "generator_lm_head.weight",
-    "embed_out.weight", "output.weight", "W", "weight",
-)  # fmt: skip
-# of GPT-2; MarianMT, OPT; Llama; BART and MarianMT with one vocabulary; T5; BERTs; BLOOM; GGUF
+    "lm_head.weight",
+    "lm_head.decoder.weight",  # RoBERTa
+    "cls.predictions.decoder.weight",  # BERT
+    "predictions.decoder.weight",  # ALBERT
+    "vocab_projector.weight",  # DistilBERT
+    "generator_lm_head.weight",  # ELECTRA
+    "embed_out.weight",  # GPT-NeoX
+    "output.weight",  # original Llama, torchtune, GGUF
+    "W",
+    "weight",
+)
 EMBEDDINGS = (
-    "transformer.wte.weight", "wte.weight", "model.decoder.embed_tokens.weight",
-    "decoder.embed_tokens.weight", "model.embed_tokens.weight", "embed_tokens.weight",
-    "model.shared.weight", "shared.weight", "tok_embeddings.weight",
-    "bert.embeddings.word_embeddings.weight", "roberta.embeddings.word_embeddings.weight",
-    "distilbert.embeddings.word_embeddings.weight", "electra.embeddings.word_embeddings.weight",
-    "embeddings.word_embeddings.weight", "transformer.word_embeddings.weight",
-    "word_embeddings.weight", "token_embd.weight",
-)  # fmt: skip
+    "transformer.wte.weight",  # GPT-2
+    "wte.weight",
+    "model.decoder.embed_tokens.weight",  # MarianMT, OPT
+    "decoder.embed_tokens.weight",
+    "model.embed_tokens.weight",  # Llama
+    "embed_tokens.weight",
+    "model.shared.weight",  # BART, MarianMT with one vocabulary
+    "shared.weight",  # T5
+    "tok_embeddings.weight",
+    "bert.embeddings.word_embeddings.weight",
+    "roberta.embeddings.word_embeddings.weight",
+    "distilbert.embeddings.word_embeddings.weight",
+    "electra.embeddings.word_embeddings.weight",
+    "embeddings.word_embeddings.weight",
+    "transformer.word_embeddings.weight",  # BLOOM
+    "word_embeddings.weight",
+    "token_embd.weight",  # GGUF
+)
 BIASES = (
-    "final_logits_bias", "model.final_logits_bias", "cls.predictions.bias",
-    "cls.predictions.decoder.bias", "predictions.bias", "vocab_projector.bias",
-    "generator_lm_head.bias", "lm_head.bias", "lm_head.decoder.bias", "output.bias", "b", "bias",
-)  # fmt: skip
+    "final_logits_bias",
+    "model.final_logits_bias",
+    "cls.predictions.bias",
+    "cls.predictions.decoder.bias",
+    "predictions.bias",
+    "vocab_projector.bias",
+    "generator_lm_head.bias",
+    "lm_head.bias",
+    "lm_head.decoder.bias",
+    "output.bias",
+    "b",
+    "bias",
+)
 NORMS = (
     "cls.predictions.transform.LayerNorm",  # BERT's head normalises after its own dense layer
     "lm_head.layer_norm",  # RoBERTa

@@ -19,21 +19,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from softgeom.arrays import Floats
 from softgeom.margins.scalar import sequence_moments
-
-Array = NDArray[np.float64]
 
 
 class Point(NamedTuple):
     """A minimiser: tail y, 1/2 sum e^2, margins, multipliers of m_i >= level, weight t (or 0)."""
 
-    tail: Array
+    tail: Floats
     error: float
-    margins: Array
-    multipliers: Array
+    margins: Floats
+    multipliers: Floats
     weight: float
 
     def row(self, first: int = 1) -> dict[str, float]:
@@ -47,18 +45,20 @@ class Point(NamedTuple):
         return {"weight": self.weight, "squared_error": 2 * self.error, **parts}
 
 
-def tail_error(tail: Array, past: Array, c: float) -> float:
+def tail_error(tail: Floats, past: Floats, c: float) -> float:
     """Compute 1/2 sum of squared residuals over the tail."""
     e, _ = _tail(tail, past, c)
     return float(0.5 * e @ e)
 
 
-def tail_margins(tail: Array, past: Array, c: float) -> Array:
+def tail_margins(tail: Floats, past: Floats, c: float) -> Floats:
     """Compute m_i = 1 - c Var_i over the tail, (k,)."""
     return _tail(tail, past, c)[1]
 
 
-def barrier_path(start: Array, past: Array, c: float, level: float, weights: Array) -> list[Point]:
+def barrier_path(
+    start: Floats, past: Floats, c: float, level: float, weights: Floats
+) -> list[Point]:
     """Follow the minimisers of the barrier problem through decreasing ``weights`` t, from a
     feasible ``start``.
 
@@ -78,7 +78,7 @@ def barrier_path(start: Array, past: Array, c: float, level: float, weights: Arr
     return path
 
 
-def constrained_optimum(start: Array, past: Array, c: float, level: float) -> Point:
+def constrained_optimum(start: Floats, past: Floats, c: float, level: float) -> Point:
     """Solve (22) itself by sequential quadratic programming from ``start``: a local optimum, by a
     route without barrier. ValueError: The solver did not converge.
     """
@@ -99,7 +99,7 @@ def constrained_optimum(start: Array, past: Array, c: float, level: float) -> Po
     )
 
 
-def _multipliers(y: Array, past: Array, c: float, level: float) -> Array:
+def _multipliers(y: Floats, past: Floats, c: float, level: float) -> Floats:
     """Solve grad error = sum_i lambda_i grad m_i over the active margins, by least squares."""
     active = tail_margins(y, past, c) - level < 1e-6
     steps = 1e-6 * np.eye(len(y))
@@ -116,8 +116,8 @@ def _multipliers(y: Array, past: Array, c: float, level: float) -> Array:
     return multipliers
 
 
-def _minimise_barrier(y: Array, past: Array, c: float, level: float, t: float) -> Array:
-    def relaxed(z: Array) -> float:
+def _minimise_barrier(y: Floats, past: Floats, c: float, level: float, t: float) -> Floats:
+    def relaxed(z: Floats) -> float:
         slack = tail_margins(z, past, c) - level
         return (
             tail_error(z, past, c) - t * float(np.log(slack).sum()) if np.all(slack > 0) else np.inf
@@ -128,7 +128,7 @@ def _minimise_barrier(y: Array, past: Array, c: float, level: float, t: float) -
     return np.asarray(minimize(relaxed, y, method="Nelder-Mead", options=options).x)
 
 
-def _tail(tail: Array, past: Array, c: float) -> tuple[Array, Array]:
+def _tail(tail: Floats, past: Floats, c: float) -> tuple[Floats, Floats]:
     sequence = np.concatenate([past, tail])
     mean, variance = sequence_moments(sequence[None], c)
     n = len(past)

@@ -50,20 +50,18 @@ Shapes: X (T, d), M (d, d), v (d,); positions from 0.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 
+from softgeom.arrays import Floats
 from softgeom.margins.jacobian import attention_jacobian_blocks
 
-Array = NDArray[np.float64]
 
-
-def barrier_scores(X: Array, M: Array) -> Array:
+def barrier_scores(X: Floats, M: Floats) -> Floats:
     """beta_i of every position for a full coupling matrix, (T,); +inf on the boundary."""
     return np.asarray(-np.linalg.slogdet(attention_jacobian_blocks(X, M, np.eye(X.shape[1])))[1])
 
 
-def saturation_bound(X: Array, M: Array, c: float) -> Array:
+def saturation_bound(X: Floats, M: Floats, c: float) -> Floats:
     """Bound (T,) on |beta_i(c M)| from the gap of the two largest logits; inf without one."""
     T, d = X.shape
     bound = np.full(T, np.inf)
@@ -79,7 +77,7 @@ def saturation_bound(X: Array, M: Array, c: float) -> Array:
     return bound
 
 
-def unseen_direction(X: Array, i: int) -> tuple[Array, float]:
+def unseen_direction(X: Floats, i: int) -> tuple[Floats, float]:
     """Unit v orthogonal to x_i along which the past of position i varies most, and that variance
     under uniform weights, v^T S_i v. ValueError if the past does not vary off the line of x_i: the
     penalty is bounded along every such ray.
@@ -97,17 +95,17 @@ def unseen_direction(X: Array, i: int) -> tuple[Array, float]:
     return directions[:, -1], float(variances[-1])
 
 
-def lower_bound(X: Array, norm: float) -> float:
+def lower_bound(X: Floats, norm: float) -> float:
     """-d log(1 + |M| R^2): below every beta_i of couplings of spectral norm up to ``norm``."""
     return float(-X.shape[1] * np.log1p(norm * np.square(X).sum(axis=1).max()))
 
 
-def repaired(X: Array, M: Array, gamma: float) -> float:
+def repaired(X: Floats, M: Floats, gamma: float) -> float:
     """The mean of beta_i plus gamma/2 |M|^2 (Frobenius): bounded below, with a minimum."""
     return float(barrier_scores(X, M).mean() + 0.5 * gamma * np.square(M).sum())
 
 
-def descend_repaired(X: Array, M: Array, gamma: float) -> OptimizeResult:
+def descend_repaired(X: Floats, M: Floats, gamma: float) -> OptimizeResult:
     """A local minimum of the repaired penalty from M, by BFGS; its ``x`` is M, (d * d,)."""
     return minimize(
         lambda flat: repaired(X, flat.reshape(M.shape), gamma), M.ravel(), method="BFGS"

@@ -26,32 +26,32 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from softgeom.arrays import Floats
 
 Causal = Literal["strict", "inclusive"]
-Array = NDArray[np.float64]
 
 
 class Attention(NamedTuple):
     """Weights a (T, T), means xbar (T, d) and covariances S (T, d, d) of the attended tokens."""
 
-    weights: Array
-    mean: Array
-    covariance: Array
+    weights: Floats
+    mean: Floats
+    covariance: Floats
 
 
-def softmax_jacobian(a: Array) -> Array:
+def softmax_jacobian(a: Floats) -> Floats:
     """da/dl = diag(a) - a a^T at softmax's value ``a``: (..., n) -> (..., n, n) (Lemma B.1)."""
     return a[..., :, None] * (np.eye(a.shape[-1]) - a[..., None, :])
 
 
-def weighted_covariance(points: Array, a: Array) -> Array:
+def weighted_covariance(points: Floats, a: Floats) -> Floats:
     """sum_j a_j (u_j - ubar)(u_j - ubar)^T of (..., n, d), a (..., n): (..., d, d) (Lemma B.2)."""
     centred = points - np.einsum("...n,...nd->...d", a, points)[..., None, :]
     return np.einsum("...n,...nd,...ne->...de", a, centred, centred)
 
 
-def attend(X: Array, W_Q: Array, W_K: Array, *, causal: Causal = "strict") -> Attention:
+def attend(X: Floats, W_Q: Floats, W_K: Floats, *, causal: Causal = "strict") -> Attention:
     """Compute the attention weights and the first two moments of the attended tokens.
 
     Position 1 of strict attention has no past: its weights, mean and covariance are zero.
@@ -72,16 +72,16 @@ def attend(X: Array, W_Q: Array, W_K: Array, *, causal: Causal = "strict") -> At
 
 
 def residual_map(
-    X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, *, causal: Causal = "strict"
-) -> Array:
+    X: Floats, W_Q: Floats, W_K: Floats, W_V: Floats | None = None, *, causal: Causal = "strict"
+) -> Floats:
     """Compute e_i = x_i - W_V xbar_i, (T, d) (003, eqs. 4 and 46)."""
     mean = attend(X, W_Q, W_K, causal=causal).mean
     return X - mean @ _value_map(W_V, X.shape[1]).T
 
 
 def attention_jacobian_blocks(
-    X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, *, causal: Causal = "strict"
-) -> Array:
+    X: Floats, W_Q: Floats, W_K: Floats, W_V: Floats | None = None, *, causal: Causal = "strict"
+) -> Floats:
     """Compute the diagonal blocks J_i = de_i/dx_i of the residual map.
 
     Parameters
@@ -119,7 +119,7 @@ def attention_jacobian_blocks(
     return np.eye(X.shape[1]) - V @ (S @ M + np.diag(a)[:, None, None] * own_key)
 
 
-def appendix_a_blocks(X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None) -> Array:
+def appendix_a_blocks(X: Floats, W_Q: Floats, W_K: Floats, W_V: Floats | None = None) -> Floats:
     """The blocks as eq. (53) prints them, I - a_ii W_V - W_V S_i M: without the key term."""
     d = X.shape[1]
     V = _value_map(W_V, d)
@@ -128,8 +128,8 @@ def appendix_a_blocks(X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None
 
 
 def residual_jacobian(
-    X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, *, causal: Causal = "strict"
-) -> Array:
+    X: Floats, W_Q: Floats, W_K: Floats, W_V: Floats | None = None, *, causal: Causal = "strict"
+) -> Floats:
     """Compute the whole Jacobian de_i/dx_j, (T, d, T, d): block lower-triangular in (i, j) (Lemma
     B.3).
 
@@ -148,7 +148,7 @@ def residual_jacobian(
     )
 
 
-def _value_map(W_V: Array | None, d: int) -> Array:
+def _value_map(W_V: Floats | None, d: int) -> Floats:
     if W_V is None:
         return np.eye(d)
     if W_V.shape != (d, d):
@@ -159,7 +159,7 @@ def _value_map(W_V: Array | None, d: int) -> Array:
     return W_V
 
 
-def _check(X: Array, W_Q: Array, W_K: Array, causal: str) -> None:
+def _check(X: Floats, W_Q: Floats, W_K: Floats, causal: str) -> None:
     if causal not in ("strict", "inclusive"):
         raise ValueError(
             f"causal must be 'strict' (j < i) or 'inclusive' (j <= i), not {causal!r}."

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm, spearmanr
 
+from softgeom.arrays import Floats
 from softgeom.margins.scalar import sequence_log_density, sequence_moments
-
-Array = NDArray[np.float64]
 
 READINGS = {"any position": slice(None), "last position": slice(-1, None)}
 
@@ -34,28 +33,28 @@ class Association(NamedTuple):
     sequences: int
 
 
-def margins(sequences: Array, c: float) -> Array:
+def margins(sequences: Floats, c: float) -> Floats:
     """Compute 1 - c Var_i at every position: (N, T)."""
     return 1.0 - c * sequence_moments(sequences, c).variance
 
 
-def excluded(sequences: Array, c: float, reading: str = "any position") -> NDArray[np.bool_]:
+def excluded(sequences: Floats, c: float, reading: str = "any position") -> NDArray[np.bool_]:
     """Whether a position that counts lies on the degeneracy boundary or beyond it."""
     return np.asarray((margins(sequences, c)[:, READINGS[reading]] <= 0).any(axis=1))
 
 
-def largest_variance(sequences: Array, c: float, reading: str = "any position") -> Array:
+def largest_variance(sequences: Floats, c: float, reading: str = "any position") -> Floats:
     """Largest attention-weighted variance among the positions that count."""
     return np.asarray(sequence_moments(sequences, c).variance[:, READINGS[reading]].max(axis=1))
 
 
-def excluded_shares(sequences: Array, scales: Array, reading: str = "any position") -> Array:
+def excluded_shares(sequences: Floats, scales: Floats, reading: str = "any position") -> Floats:
     """Share of sequences excluded at coupling 1, scaled by each of the scales: (k,)."""
     return np.array([float(excluded(t * sequences, 1.0, reading).mean()) for t in scales])
 
 
 def scale_excluding(
-    share: float, sequences: Array, reading: str = "any position", tol: float = 1e-3
+    share: float, sequences: Floats, reading: str = "any position", tol: float = 1e-3
 ) -> float:
     """The scale in [0.3, 1.9] at which the given share is excluded at coupling 1. ValueError: No
     such scale lies there.
@@ -66,7 +65,7 @@ def scale_excluding(
     return float(found)
 
 
-def summarise(sequences: Array, c: float) -> dict[str, float]:
+def summarise(sequences: Floats, c: float) -> dict[str, float]:
     """Sequences excluded, smallest margin of all, largest variance among those left."""
     out = excluded(sequences, c)
     return {
@@ -78,7 +77,7 @@ def summarise(sequences: Array, c: float) -> dict[str, float]:
 
 
 def density_association(
-    sequences: Array, c: float, s: float, reading: str = "any position"
+    sequences: Floats, c: float, s: float, reading: str = "any position"
 ) -> Association:
     """Spearman's rank correlation of log-density and variance over the sequences that are not
     excluded.
@@ -101,7 +100,7 @@ def density_association(
     return Association(correlation, float(low), float(high), len(valid))
 
 
-def dominance(sequences: Array, c: float) -> NDArray[np.bool_]:
+def dominance(sequences: Floats, c: float) -> NDArray[np.bool_]:
     """Whether the smallest margin's position has the largest barrier term -log |1 - c Var_i|."""
     m = margins(sequences, c)
     smallest = np.take_along_axis(m, m.argmin(axis=1)[:, None], 1)[:, 0]

@@ -20,18 +20,18 @@ NumPy only.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgeom.arrays import Floats
 from softgeom.margins.jacobian import attention_jacobian_blocks, residual_map
-
-Array = NDArray[np.float64]
 
 _MAX_STEPS = 200
 # |x - mu(x) - e| accepted, relative to 1 + |e|: a few hundred times the rounding of mu
 _RESIDUAL = 1e-11
 
 
-def log_density(X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, *, s: float) -> float:
+def log_density(
+    X: Floats, W_Q: Floats, W_K: Floats, W_V: Floats | None = None, *, s: float
+) -> float:
     """Compute sum_i log N(e_i; 0, s^2 I) + log |det J_i| (Corollary 3.1, eqs. 16 and 18).
     ValueError: A noise scale that is not positive, or what :func:`attention_jacobian_blocks`
     refuses.
@@ -43,28 +43,28 @@ def log_density(X: Array, W_Q: Array, W_K: Array, W_V: Array | None = None, *, s
 
 
 def token_residual(
-    x: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None = None
-) -> Array:
+    x: Floats, past: Floats, W_Q: Floats, W_K: Floats, W_V: Floats | None = None
+) -> Floats:
     """Compute e(x) = x - mu(x) of a candidate token x (d,) after ``past`` (n, d); n = 0 gives x."""
     return residual_map(np.vstack([past, x]), W_Q, W_K, W_V)[-1]
 
 
 def token_jacobian(
-    x: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None = None
-) -> Array:
+    x: Floats, past: Floats, W_Q: Floats, W_K: Floats, W_V: Floats | None = None
+) -> Floats:
     """Compute J(x) = de/dx of a candidate token, (d, d)."""
     return attention_jacobian_blocks(np.vstack([past, x]), W_Q, W_K, W_V)[-1]
 
 
 def solve_token(
-    e: Array,
-    past: Array,
-    W_Q: Array,
-    W_K: Array,
-    W_V: Array | None = None,
+    e: Floats,
+    past: Floats,
+    W_Q: Floats,
+    W_K: Floats,
+    W_V: Floats | None = None,
     *,
-    start: Array | None = None,
-) -> Array:
+    start: Floats | None = None,
+) -> Floats:
     """Solve x - mu(x) = e by Newton's method with step halving, from ``start`` (default: e + mean
     of W_V past). ValueError: No convergence: the iteration stalled at a fold of the map (det J =
     0), where another start may succeed.
@@ -91,7 +91,9 @@ def solve_token(
     )
 
 
-def draw_token(e: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None = None) -> Array:
+def draw_token(
+    e: Floats, past: Floats, W_Q: Floats, W_K: Floats, W_V: Floats | None = None
+) -> Floats:
     """Select one solution of x = mu(x) + e: the first that Newton reaches from the past's mean,
     then from each past value. ValueError: No start converged, although a solution exists.
     """
@@ -107,8 +109,14 @@ def draw_token(e: Array, past: Array, W_Q: Array, W_K: Array, W_V: Array | None 
 
 
 def sample_sequence(
-    rng: np.random.Generator, T: int, W_Q: Array, W_K: Array, W_V: Array | None = None, *, s: float
-) -> Array:
+    rng: np.random.Generator,
+    T: int,
+    W_Q: Floats,
+    W_K: Floats,
+    W_V: Floats | None = None,
+    *,
+    s: float,
+) -> Floats:
     """Draw x_i = mu_i(x_i) + e_i, e_i ~ N(0, s^2 I), in turn: (T, d) (eqs. 3 and 17)."""
     _check_scale(s)
     X = np.empty((0, W_Q.shape[1]))
@@ -119,17 +127,17 @@ def sample_sequence(
 
 
 def find_solutions(
-    e: Array,
-    past: Array,
-    W_Q: Array,
-    W_K: Array,
-    W_V: Array | None = None,
+    e: Floats,
+    past: Floats,
+    W_Q: Floats,
+    W_K: Floats,
+    W_V: Floats | None = None,
     *,
-    starts: Array,
+    starts: Floats,
     apart: float = 1e-6,
-) -> Array:
+) -> Floats:
     """Distinct solutions of x = mu(x) + e reached from ``starts`` (m, d): (k, d)."""
-    found: list[Array] = []
+    found: list[Floats] = []
     for start in starts:
         try:
             x = solve_token(e, past, W_Q, W_K, W_V, start=start)

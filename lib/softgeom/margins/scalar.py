@@ -21,11 +21,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-Array = NDArray[np.float64]
+from softgeom.arrays import Floats
 
 # Sign changes of e' are looked for on a grid and polished by a root finder.  A step between two
 # weights is 1 / (c spread)
@@ -37,11 +36,11 @@ _MIN_GRID = 1001
 class Moments(NamedTuple):
     """Mean and variance of the past under the attention weights, each of the shape of x."""
 
-    mean: Array
-    variance: Array
+    mean: Floats
+    variance: Floats
 
 
-def attention_moments(x: Array | float, past: Array, c: float) -> Moments:
+def attention_moments(x: Floats | float, past: Floats, c: float) -> Moments:
     """Compute mu(x) and Var(x) of eq. (7) for queries x (...) against one past (n,)."""
     logits = c * np.multiply.outer(np.asarray(x, dtype=float), past)
     a = np.exp(logits - logits.max(axis=-1, keepdims=True))
@@ -50,23 +49,23 @@ def attention_moments(x: Array | float, past: Array, c: float) -> Moments:
     return Moments(mean, np.einsum("...n,...n->...", a, (past - mean[..., None]) ** 2))
 
 
-def residual(x: Array | float, past: Array, c: float) -> Array:
+def residual(x: Floats | float, past: Floats, c: float) -> Floats:
     """Compute e(x) = x - mu(x)."""
     return x - attention_moments(x, past, c).mean
 
 
-def margin(x: Array | float, past: Array, c: float) -> Array:
+def margin(x: Floats | float, past: Floats, c: float) -> Floats:
     """Compute e'(x) = 1 - c Var(x) (eqs. 8 and 9)."""
     return 1.0 - c * attention_moments(x, past, c).variance
 
 
-def conditional_density(x: Array | float, past: Array, c: float, s: float) -> Array:
+def conditional_density(x: Floats | float, past: Floats, c: float, s: float) -> Floats:
     """N(e(x); 0, s^2) |e'(x)|, the next token's density by eq. (11); see :func:`mass`."""
     mean, variance = attention_moments(x, past, c)
     return norm.pdf(x - mean, scale=s) * np.abs(1.0 - c * variance)
 
 
-def sequence_moments(sequences: Array, c: float) -> Moments:
+def sequence_moments(sequences: Floats, c: float) -> Moments:
     """mu_i and Var_i at every position, (N, T) -> two (N, T); zero without a past."""
     past = np.tri(sequences.shape[1], k=-1, dtype=bool)
     logits = np.where(past, c * sequences[:, :, None] * sequences[:, None, :], -np.inf)
@@ -78,13 +77,13 @@ def sequence_moments(sequences: Array, c: float) -> Moments:
     )
 
 
-def sequence_log_density(sequences: Array, c: float, s: float) -> Array:
+def sequence_log_density(sequences: Floats, c: float, s: float) -> Floats:
     """sum_i log N(e_i; 0, s^2) + log |1 - c Var_i| (eqs. 11, 12), (N, T) -> (N,); mu_1 = 0."""
     mean, variance = sequence_moments(sequences, c)
     return (norm.logpdf(sequences - mean, scale=s) + np.log(np.abs(1.0 - c * variance))).sum(axis=1)
 
 
-def critical_points(past: Array, c: float) -> Array:
+def critical_points(past: Floats, c: float) -> Floats:
     """The zeros of e', increasing, where the line folds: none iff e is monotone (on the grid)."""
     spread = float(np.ptp(past))
     if c <= 0.0 or c * spread**2 <= 4.0:  # Popoviciu: Var <= spread^2 / 4, so that e' >= 0
@@ -100,7 +99,7 @@ def critical_points(past: Array, c: float) -> Array:
     )
 
 
-def preimages(e: float, past: Array, c: float) -> Array:
+def preimages(e: float, past: Floats, c: float) -> Floats:
     """Find every x with e(x) = e, in increasing order: at most one on each monotone piece."""
     # x - e = mu(x) lies in the hull of the past
     low, high = e + past.min() - 1.0, e + past.max() + 1.0
@@ -113,7 +112,7 @@ def preimages(e: float, past: Array, c: float) -> Array:
     )
 
 
-def mass(past: Array, c: float, s: float) -> float:
+def mass(past: Floats, c: float, s: float) -> float:
     """Integrate the conditional density: E #{x : e(x) = e}, e ~ N(0, s^2); 1 iff e is monotone.
 
     Exact up to the critical points: on a monotone piece the integral is a difference of Gaussian
@@ -123,13 +122,13 @@ def mass(past: Array, c: float, s: float) -> float:
     return float(np.abs(np.diff(norm.cdf(levels, scale=s))).sum())
 
 
-def oriented_mass(past: Array, c: float, s: float) -> float:
+def oriented_mass(past: Floats, c: float, s: float) -> float:
     """The integral of N(e; 0, s^2) e': the degree of e, one for every past and coupling."""
     levels = np.concatenate([[-np.inf], residual(critical_points(past, c), past, c), [np.inf]])
     return float(np.diff(norm.cdf(levels, scale=s)).sum())
 
 
-def positive_mass(past: Array, c: float, s: float) -> float:
+def positive_mass(past: Floats, c: float, s: float) -> float:
     """The density's integral where the margin is positive: (mass + 1) / 2, as orientations sum to
     1.
     """

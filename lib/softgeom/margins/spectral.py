@@ -22,26 +22,26 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from softgeom.arrays import Floats
 
 # An eigenvalue counts as real if its imaginary part is rounding: eps^(1/2) is what a double
 # eigenvalue can lose.
 _REAL = float(np.sqrt(np.finfo(float).eps))
 
 
-def spectral_radius_margin(blocks: Array) -> Array:
+def spectral_radius_margin(blocks: Floats) -> Floats:
     """Compute 1 - rho(I - J): positive is sufficient for invertibility, negative proves nothing."""
     return 1.0 - np.abs(_eigenvalues(blocks)).max(axis=-1)
 
 
-def eigenvalue_margin(blocks: Array) -> Array:
+def eigenvalue_margin(blocks: Floats) -> Floats:
     """Compute 1 - (largest real eigenvalue of I - J); inf where I - J has no real eigenvalue."""
     z = _eigenvalues(blocks)
     real = np.abs(z.imag) <= _REAL * np.maximum(1.0, np.abs(z))
     return 1.0 - np.where(real, z.real, -np.inf).max(axis=-1)
 
 
-def singular_value_margin(blocks: Array) -> Array:
+def singular_value_margin(blocks: Floats) -> Floats:
     """Compute the smallest singular value of J, zero exactly at the boundary."""
     return np.asarray(np.linalg.svd(blocks, compute_uv=False)[..., -1], dtype=np.float64)
 
@@ -53,7 +53,7 @@ MARGINS = {
 }
 
 
-def judge_conditions(blocks: Array) -> list[dict[str, int | str]]:
+def judge_conditions(blocks: Floats) -> list[dict[str, int | str]]:
     """Where Lemma B.4's conditions hold on blocks (n, d, d), and where det J > 0 differs."""
     determinant = np.linalg.det(blocks)
     conditions = {
@@ -71,5 +71,5 @@ def judge_conditions(blocks: Array) -> list[dict[str, int | str]]:
     ]
 
 
-def _eigenvalues(blocks: Array) -> NDArray[np.complex128]:
+def _eigenvalues(blocks: Floats) -> NDArray[np.complex128]:
     return np.asarray(np.linalg.eigvals(np.eye(blocks.shape[-1]) - blocks), dtype=np.complex128)
