@@ -61,8 +61,9 @@ def page() -> str:
     data = json.dumps(_known(), ensure_ascii=False).replace("<", "\\u003c")
     scripts = f'<script type="application/json" id="known">{data}</script>'
     scripts += f"<script>\n{_part('js')}</script>"
-    picture = f"{readme.addresses()['site']}_images/{VOCABULARY}-signs.png"
-    card = {"title": TITLE, "description": _CARD, "image": picture}
+    card = {"title": TITLE, "description": _CARD}
+    if site := readme.addresses().get("site"):
+        card["image"] = f"{site}_images/{VOCABULARY}-signs.png"
     head = "".join(f'<meta property="og:{key}" content="{text}">\n' for key, text in card.items())
     return document(TITLE, _part("css"), body + scripts, head=head)
 

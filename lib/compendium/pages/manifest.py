@@ -1,9 +1,9 @@
 """`codecheck.yml`: every committed figure and table with what it shows, in the format of CODECHECK
 (https://codecheck.org.uk).
 
-Ours is the manifest, the title and the version of the specification. The authors add ORCIDs and
-`paper.reference` at a release, whoever checks the compendium adds `codechecker`, `certificate`,
-`summary` and `report`: the specification forbids placeholders for them.
+Ours is the manifest, the title and the version of the specification; `paper.reference` is where the
+compendium is published, once it is. The authors add ORCIDs, whoever checks the compendium adds
+`codechecker`, `certificate`, `summary` and `report`: the specification forbids placeholders.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import Any
 import yaml
 
 from compendium import paths
+from compendium.pages.readme import addresses
 from compendium.runs import all_committed
 
-_HEAD: dict[str, Any] = {
-    "version": "https://codecheck.org.uk/spec/config/2.0/",
-    "paper": {
-        "title": "Softmax Geometry: a reproducible compendium",
-        "authors": [{"name": "The Softmax Geometry authors"}],
-    },
+_VERSION = "https://codecheck.org.uk/spec/config/2.0/"
+_PAPER: dict[str, Any] = {
+    "title": "Softmax Geometry: a reproducible compendium",
+    "authors": [{"name": "The Softmax Geometry authors"}],
 }
 
 
@@ -37,8 +36,10 @@ def render() -> str:
             {"file": f"{folder}/{key}.csv", "comment": text}
             for key, text in run.record["tables"].items()
         ]
+    source = addresses().get("source")
+    paper = _PAPER | ({"reference": source} if source else {})
     return yaml.safe_dump(
-        {**_HEAD, "manifest": entries},
+        {"version": _VERSION, "paper": paper, "manifest": entries},
         sort_keys=False,
         allow_unicode=True,
         width=120,

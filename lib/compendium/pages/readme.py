@@ -136,10 +136,13 @@ class _Renderer:
 
 def addresses() -> dict[str, str]:
     """Where the compendium is looked at (`site`), read (`source`) and tried without installing
-    anything (`binder`); pyproject.toml's Source is the one place that the authors change.
+    anything (`binder`): made from pyproject.toml's `urls.Source`, and empty until that is set.
     """
-    project = tomllib.loads((paths.root() / "pyproject.toml").read_text(encoding="utf-8"))
-    source = project["project"]["urls"]["Source"].rstrip("/")
+    path = paths.root() / "pyproject.toml"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    source = tomllib.loads(text).get("project", {}).get("urls", {}).get("Source", "").rstrip("/")
+    if not source:
+        return {}
     owner, name = source.rsplit("/", 2)[1:]
     return {
         "source": source,
@@ -151,6 +154,8 @@ def addresses() -> dict[str, str]:
 
 def _links() -> str:
     at = addresses()
+    if not at:
+        return ""
     checks = f"{at['source']}/actions/workflows/ci.yml"
     return (
         f"\n[**The live site**]({at['site']}) · [![try it in a "

@@ -36,8 +36,7 @@ myst:
     description: "A text recogniser lists signs that it can never read: which outputs a softmax can
       never give, with proof."
     "property=og:title": "What can a softmax never say?"
-    "property=og:image": "{picture}"
----
+{picture}---
 """
 # what the picture of the front page is followed by: the gesture, then where to go from here
 _DOORS = """**<a href="_static/story.html">Why? The story of one letter</a>**, from a misreading to
@@ -196,7 +195,8 @@ def split_readme(readme_text: str, reproducing: str = "") -> tuple[str, str]:
 def _front_matter(front: str) -> str:
     """What a shared link shows: a sentence, and the front page's first picture."""
     first = re.search(r"\]\(figures/[^)]*?([^/)]+\.png)\)", front)
-    picture = f"{readme.addresses()['site']}_images/{first[1]}" if first else ""
+    site = readme.addresses().get("site")  # a shared link's picture needs a whole address
+    picture = f'    "property=og:image": "{site}_images/{first[1]}"\n' if first and site else ""
     return _FRONT.replace("{picture}", picture)
 
 

@@ -25,6 +25,14 @@ def test_every_recorded_output_is_listed_with_its_caption(compendium, write_note
     assert command_line.main(["render-readme", "--check"]) == 0
 
 
+def test_the_paper_is_where_the_compendium_is_published(compendium):
+    assert "reference" not in yaml.safe_load(manifest.render())["paper"]
+    source = 'urls.Source = "https://host.example/them/it"'
+    (compendium / "pyproject.toml").write_text(f"[project]\n{source}\n")
+    paper = yaml.safe_load(manifest.render())["paper"]
+    assert paper["reference"] == "https://host.example/them/it"
+
+
 def test_committed_manifest_names_existing_files_in_version_2(repository):
     text = (repository / "codecheck.yml").read_text(encoding="utf-8")
     # CC-CFG-002 of the specification's rules: the document starts explicitly

@@ -91,3 +91,9 @@ def test_links_are_made_from_the_one_address(compendium):
     assert "https://mybinder.org/v2/gh/them/it/main" in text
     assert "(https://host.example/them/it/actions/workflows/ci.yml)" in text
     assert "old" not in text
+
+
+def test_what_is_not_published_is_not_linked(compendium):
+    (compendium / "pyproject.toml").write_text("[project]\nname = 'it'\n")
+    text = readme.render("<!-- links: live -->[old](https://x.org)<!-- /links -->")
+    assert text == "<!-- links: live --><!-- /links -->"
