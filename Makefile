@@ -188,8 +188,11 @@ dag: | $(STAMP)
 
 # ---- Everything else -------------------------------------------------------------------------------------------------------
 
+# A thread each: OpenBLAS would split solves of three rows over threads that wait for one another, at three times the CPU time.
+PYTEST   := OMP_NUM_THREADS=1 $(PY) -m pytest
+
 test: | $(test-stamp)
-	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder
 
 # The numerical chapters as other processors compute them: the kernels of one without AVX, then of one without AVX-512. Equal numbers must not be
 # ordered by how a library rounds its products.
@@ -198,18 +201,18 @@ MIDDLE   := OPENBLAS_CORETYPE=Haswell MKL_ENABLE_INSTRUCTIONS=AVX2 ONEDNN_MAX_CP
 NUMERICAL := tests/hardmax tests/margins tests/circuits
 test-kernels: | $(test-stamp)
 ifneq ($(filter x86_64 amd64,$(shell uname -m)),)
-	$(OLDEST) $(PY) -W ignore::ImportWarning -m pytest -n 2 -W ignore::ImportWarning $(NUMERICAL)
-	$(MIDDLE) $(PY) -W ignore::ImportWarning -m pytest -n 2 -W ignore::ImportWarning $(NUMERICAL)
+	$(OLDEST) OMP_NUM_THREADS=1 $(PY) -W ignore::ImportWarning -m pytest -n 2 -W ignore::ImportWarning $(NUMERICAL)
+	$(MIDDLE) OMP_NUM_THREADS=1 $(PY) -W ignore::ImportWarning -m pytest -n 2 -W ignore::ImportWarning $(NUMERICAL)
 else
 	@echo 'test-kernels: the variables that choose kernels are those of x86-64; nothing to do on this processor'
 endif
 
 test-browser: | $(test-stamp)
-	$(PY) -m pytest tests/browser -m browser
+	$(PYTEST) tests/browser -m browser
 
 # The same pages in the Firefox on the PATH (Debian: firefox-esr); what there is no Firefox for is skipped
 test-firefox: | $(test-stamp)
-	SOFTGEOM_BROWSER=firefox $(PY) -m pytest tests/browser -m browser
+	SOFTGEOM_BROWSER=firefox $(PYTEST) tests/browser -m browser
 
 lint: | $(lint-stamp)
 	$(PY) -m ruff check lib tests notebooks benchmarks tools
@@ -264,7 +267,7 @@ test-core:
 	$(PYTHON) -m venv build/uv && build/uv/bin/python $(PIP) uv
 	build/uv/bin/uv venv --quiet --clear --python $(PYTHON) build/core
 	build/uv/bin/uv pip install --quiet --python build/core/bin/python --resolution $(BOUNDS) . 'pytest>=8.3' 'pytest-xdist>=3.6' 'hypothesis>=6.112' 'pyyaml>=6.0'
-	cp -r tests pyproject.toml build/core/ && cd build/core && bin/python -m pytest -n 2 $(CORETESTS)
+	cp -r tests pyproject.toml build/core/ && cd build/core && OMP_NUM_THREADS=1 bin/python -m pytest -n 2 $(CORETESTS)
 
 # Known vulnerabilities of every pinned package of Python: needs a network. GitHub's Dependabot
 # watches the actions and MathJax (.github/dependabot.yml).
@@ -282,7 +285,7 @@ bench: | $(STAMP)
 
 # Everything that tries to break it, into results/torture (docs/torture.md); an hour or two. Tests marked `torture` come first.
 torture: | $(test-stamp)
-	$(PY) -m pytest -m torture
+	$(PYTEST) -m torture
 	cd tools && ../$(PY) -m torture files inspect results disk --out ../results/torture
 	cd tools && ../$(PY) -m torture.damaged --count 2000
 	cd tools && ../$(PY) -m torture hub --at-a-time 6 --out ../results/torture

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import csv
+import functools
+import io
 import os
 import resource
+import runpy
+import sys
 from collections import defaultdict
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +97,22 @@ def pytest_configure(config: pytest.Config) -> None:
 def repository() -> Path:
     """The clone that the tests belong to."""
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def tool(repository: Path) -> Callable[..., str]:
+    """`tool("check_evidence", *arguments)`: what that program of tools/ prints, run in this
+    process; a refusal is its SystemExit.
+    """
+    load = functools.cache(runpy.run_path)
+
+    def run(name: str, *arguments: object) -> str:
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
+            patch.setattr(sys, "argv", [name, *map(str, arguments)])
+            load(str(repository / "tools" / f"{name}.py"))["main"]()
+        return said.getvalue()
+
+    return run
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ chapters <- explorers, command line.
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 
@@ -75,16 +76,42 @@ def test_the_rule_sees_through_every_form_of_import(tmp_path):
     assert _chapters(_imports(path)) == {"margins", "circuits", "hardmax"}
 
 
-@pytest.mark.parametrize(
-    "module",
-    ["softgeom.bottleneck", "softgeom.hardmax", "softgeom.margins.jacobian", "softgeom.cli"],
-)
-def test_light_modules_do_without_torch_and_matplotlib(module):
-    code = (
-        f"import sys; import {module}; print([m for m in ('torch', 'matplotlib', 'transformers') "
-        "if m in sys.modules])"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert answer.stdout.strip() == "[]"
+TORCH = {"torch", "matplotlib", "transformers"}
+NUMERICS = TORCH | {"numpy", "pandas", "scipy", "highspy", "joblib", "huggingface_hub"}
+# One process does all of it in this order; what it may not have imported by then.
+LIGHT = {
+    "import softgeom; dir(softgeom)": NUMERICS,
+    "command('--version')": NUMERICS,
+    "command('--help')": NUMERICS,
+    "command('completion', 'bash')": NUMERICS,
+    "command('scann')": NUMERICS,
+    "import softgeom.explorers as e; e.page('softmax')": TORCH | {"anywidget"},
+    "import softgeom.bottleneck": TORCH,
+    "import softgeom.hardmax": TORCH,
+    "import softgeom.margins.jacobian": TORCH,
+    "import softgeom.commands.scan": TORCH,
+}
+RUN_LIGHT = """
+import contextlib, io, json, sys
+
+def command(*words):
+    from softgeom.cli import main
+    with contextlib.suppress(SystemExit):
+        main(words)
+
+found = []
+for step in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        exec(step)
+    found.append(sorted({name.partition(".")[0] for name in sys.modules}))
+print(json.dumps(found))
+"""
+
+
+def test_what_is_light_imports_nothing_heavy():
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_LIGHT],
+        input=json.dumps([*LIGHT]), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for (step, heavy), imported in zip(LIGHT.items(), json.loads(done.stdout), strict=True):
+        assert not heavy & set(imported), step

@@ -94,7 +94,14 @@ def test_shared_memory_of_the_dead_is_swept_and_of_the_living_is_not(tmp_path, m
     assert other.is_dir()
 
 
-COMMAND = "from softgeom.orphans import end_with_make; import time; end_with_make(); time.sleep(60)"
+COMMAND = """
+import time
+from softgeom import orphans
+orphans._SECONDS = 0.1
+orphans.end_with_make()
+print("watching", flush=True)
+time.sleep(60)
+"""
 
 
 @pytest.mark.parametrize(("level", "ends"), [("1", True), ("", False)])
@@ -110,11 +117,11 @@ def test_a_command_of_make_ends_with_it(level, ends):
     assert shell.stdout is not None
     with shell.stdout:
         command = int(shell.stdout.readline())
+        assert shell.stdout.readline() == "watching\n"
     try:
-        time.sleep(2.0)  # until it watches
         shell.kill()
         shell.wait()
-        assert _wait(lambda: not _alive({command}), 5 if ends else 3) == ends
+        assert _wait(lambda: not _alive({command}), 20 if ends else 1) == ends
     finally:
         if _alive({command}):
             os.kill(command, signal.SIGKILL)
@@ -127,10 +134,14 @@ def test_a_command_sees_that_the_first_make_was_gone_before_it_looked(gone):
         first.kill()
         first.wait()
     environment = {**os.environ, "MAKELEVEL": "1", "SOFTGEOM_MAKE": str(first.pid)}
-    command = subprocess.Popen([sys.executable, "-c", COMMAND], env=environment)
+    command = subprocess.Popen(
+        [sys.executable, "-c", COMMAND], env=environment, stdout=subprocess.PIPE
+    )
     try:
-        assert _wait(lambda: command.poll() is not None, 20 if gone else 3) == gone
+        assert gone or command.stdout.readline() == b"watching\n"
+        assert _wait(lambda: command.poll() is not None, 20 if gone else 1) == gone
     finally:
         for process in (command, first):
             process.kill()
             process.wait()
+        command.stdout.close()

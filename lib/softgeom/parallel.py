@@ -19,6 +19,7 @@ from softgeom.orphans import end_with_parent, sweep_shared_memory
 from softgeom.progress import track
 
 Backend = Literal["loky", "dask", "threading"]
+CONNECT_SECONDS = 30  # until a Dask scheduler must have answered
 
 
 class LostWorkerError(MemoryError):
@@ -187,7 +188,7 @@ def _run_on_dask(
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
         cluster = address or opened.enter_context(_local_cluster(n_jobs))
         try:
-            client = opened.enter_context(distributed.Client(cluster, timeout=30))
+            client = opened.enter_context(distributed.Client(cluster, timeout=CONNECT_SECONDS))
         except (OSError, ValueError) as error:
             raise ValueError(f"no Dask scheduler answers at {cluster} ({error}).") from error
         # A task, not scattered data: the scheduler keeps what it needs to make it again when

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import runpy
-import sys
 
 import numpy as np
 import pytest
@@ -45,14 +43,10 @@ def replies(capsys, *command: str) -> dict[str, str]:
     return {next(iter(row.values())): row["verdict"] for row in rows}
 
 
-def recheck(repository, folder, monkeypatch, capsys) -> str:
-    """What tools/check_evidence.py says about a folder."""
-    monkeypatch.syspath_prepend(str(repository / "tools"))
-    monkeypatch.setattr(
-        sys, "argv", ["check_evidence.py", str(folder / "answers.npz"), str(folder / "layer.npz")]
-    )
-    runpy.run_path(str(repository / "tools" / "check_evidence.py"), run_name="__main__")
-    return capsys.readouterr().out
+@pytest.fixture
+def recheck(tool):
+    """`recheck(folder)`: what tools/check_evidence.py says about its answers."""
+    return lambda folder: tool("check_evidence", folder / "answers.npz", folder / "layer.npz")
 
 
 def test_among_fewer_rivals_a_captive_wins(square, tmp_path, capsys):
@@ -131,14 +125,14 @@ def test_experts_by_token(tmp_path, capsys):
     ],
 )
 def test_what_is_written_is_verified_and_checked_by_others(
-    square, repository, tmp_path, monkeypatch, capsys, question
+    square, recheck, tmp_path, capsys, question
 ):
     out = tmp_path / "out"
     assert main(["ask", square, *question, "--out", str(out), "--with-layer"]) == 0
     assert f"softgeom verify {out} {square}" in capsys.readouterr().out
     assert main(["verify", str(out), square]) == 0
     assert "answers re-checked without a solver" in capsys.readouterr().out
-    said = recheck(repository, out, monkeypatch, capsys)
+    said = recheck(out)
     assert "None" not in said
     assert ("experts: " in said) == (question[0] == "--experts")
     honest = (out / "layer.npz").read_bytes()
@@ -156,9 +150,7 @@ def test_what_is_written_is_verified_and_checked_by_others(
     assert "differs from the evidence in row" in capsys.readouterr().err
 
 
-def test_a_verdict_on_an_expert_that_does_not_follow_is_refused(
-    square, repository, tmp_path, monkeypatch, capsys
-):
+def test_a_verdict_on_an_expert_that_does_not_follow_is_refused(square, recheck, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["ask", square, "--experts", "1", "--out", str(out), "--with-layer"]) == 0
     layer = SoftmaxLayer(np.asarray(SQUARE, float), tokens=["a", "b", "c", "d", "inside"])
@@ -168,7 +160,7 @@ def test_a_verdict_on_an_expert_that_does_not_follow_is_refused(
     assert main(["verify", str(out), square]) == boundary.REFUSED
     assert "may be enough to let it be chosen" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="does not follow from its orders"):
-        recheck(repository, out, monkeypatch, capsys)
+        recheck(out)
 
 
 def test_a_forged_margin_is_noticed(square, tmp_path, capsys):

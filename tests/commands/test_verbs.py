@@ -330,24 +330,6 @@ def test_the_completion_script_is_what_the_commands_say(capsys):
     assert capsys.readouterr().out.startswith("autoload")
 
 
-@pytest.mark.parametrize("words", [["--version"], ["--help"], ["completion", "bash"], ["scann"]])
-def test_what_needs_no_model_imports_no_numerics(words):
-    code = (
-        "import sys; from softgeom.cli import main\ntry: main(sys.argv[1:])\nexcept SystemExit: "
-        "pass\nheavy = {'numpy', 'pandas', 'scipy', 'highspy', 'joblib', 'huggingface_hub', "
-        "'torch'}\nprint(sorted(heavy & set(sys.modules)), file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
-    assert done.stderr.splitlines()[-1] == "[]"
-
-
-def test_import_softgeom_is_light_and_names_what_it_has():
-    code = "import sys, softgeom; print('numpy' in sys.modules, *dir(softgeom))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", *sorted([*sg.__all__, "__version__"])]
-    assert all(hasattr(sg, name) for name in dir(sg))
-
-
 @pytest.mark.parametrize(
     ("error", "code"),
     [

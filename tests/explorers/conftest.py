@@ -1,13 +1,11 @@
-"""Runs the explorers' JavaScript: under node when it is there, else inside Chromium; skips with the
-reason without either.
-"""
+"""Runs the explorers' JavaScript in node; skips with the reason without it."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,79 +13,40 @@ import pytest
 from softgeom.explorers import scripts
 
 JavaScript = Callable[..., Any]
-CHROMIUM_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
+_ANSWER_LINES = """
+import { createInterface } from "node:readline";
+const call = async (line) => {
+  const { url, body, argument } = JSON.parse(line);
+  const m = await import(url);
+  return eval(`(async () => { ${body} })()`);
+};
+for await (const line of createInterface({ input: process.stdin }))
+  await call(line).then(
+    (value) => console.log(JSON.stringify({ value })),
+    (error) => console.log(JSON.stringify({ error: error.stack })),
+  );
+"""
 
 
 @pytest.fixture(scope="session")
-def javascript() -> JavaScript:
+def javascript() -> Iterator[JavaScript]:
     """`javascript(module, body, argument)`: the JSON of what `body` (which may await) returns, with
-    the module as `m` and `argument` in scope.
+    the module as `m` and `argument` in scope. One process answers all.
     """
-    if node := shutil.which("node"):
-        return lambda module, body, argument=None: _run_in_node(node, module, body, argument)
-    if chromium := shutil.which("chromium"):
-        pytest.importorskip(
-            "playwright", reason="without node, Playwright is needed to run JavaScript"
-        )
-        return lambda module, body, argument=None: _run_in_chromium(
-            chromium, module, body, argument
-        )
-    pytest.skip("neither node nor chromium is installed: the explorers' JavaScript cannot run")
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed: the explorers' JavaScript cannot run")
+    command = [node, "--no-warnings", "--input-type=module", "-e", _ANSWER_LINES]
+    pipes: Any = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+    with subprocess.Popen(command, **pipes) as process:
 
+        def run(module: str, body: str, argument: Any = None) -> Any:
+            url = (scripts.FOLDER / f"{module}.js").as_uri()
+            asked = {"url": url, "body": body, "argument": argument}
+            print(json.dumps(asked), file=process.stdin, flush=True)
+            answer = json.loads(process.stdout.readline())
+            assert "error" not in answer, answer["error"]
+            return answer.get("value")
 
-def _run_in_node(node: str, module: str, body: str, argument: Any) -> Any:
-    url = (scripts.FOLDER / f"{module}.js").as_uri()
-    program = (
-        'import fs from "node:fs";\n'
-        f"import * as m from {json.dumps(url)};\n"
-        'const argument = JSON.parse(fs.readFileSync(0, "utf-8"));\n'
-        f"console.log(JSON.stringify(await (async () => {{ {body} }})()));"
-    )
-    done = subprocess.run(
-        [node, "--no-warnings", "--input-type=module", "-e", program],
-        input=json.dumps(argument),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def _run_in_chromium(chromium: str, module: str, body: str, argument: Any) -> Any:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
-        tab = browser.new_page()
-        files = {
-            f"./{path.name}": path.read_text(encoding="utf-8")
-            for path in scripts.FOLDER.glob("*.js")
-        }
-        tab.route("http://explorers.test/*", lambda route: _answer(route, files))
-        tab.goto("http://explorers.test/")
-        result = tab.evaluate(
-            (
-                f'async (argument) => {{ const m = await import("./{module}.js"); return (async '
-                f"() => {{ {body} }})(); }}"
-            ),
-            argument,
-        )
-        browser.close()
-        return result
-
-
-def _answer(route: Any, files: dict[str, str]) -> None:
-    """Serve the module files from memory: no server, no port, and nothing leaves the browser."""
-    name = "./" + route.request.url.rsplit("/", 1)[1]
-    if name == "./":
-        route.fulfill(body="<!DOCTYPE html>", content_type="text/html")
-    else:
-        route.fulfill(body=files[name], content_type="text/javascript")
+        yield run
+        process.stdin.close()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -200,17 +198,6 @@ def test_joined_modules_share_no_top_level_name(text):
     ]
     assert len(declared) > 5
     assert len(declared) == len(set(declared))
-
-
-def test_a_page_needs_no_widget_library():
-    program = (
-        "import sys, softgeom.explorers as e; e.page('softmax'); print([m for m in ('anywidget', "
-        "'torch', 'matplotlib') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
 
 
 def test_candidates_have_verdicts_of_their_own():

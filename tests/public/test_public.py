@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 import softgeom as sg
+from softgeom import parallel
 from softgeom.bottleneck.scanner import scan as scan_layer
 from softgeom.commands import main, options, parser_for
 
@@ -56,6 +57,7 @@ def parameters(function):
 def test_the_stable_names_are_few_and_there():
     assert len(sg.__all__) <= 40
     assert sorted(sg.__all__) == sorted(sg._PLACES)
+    assert dir(sg) == sorted([*sg.__all__, "__version__"])
     assert all(getattr(sg, name).__doc__ for name in sg.__all__)
     with pytest.raises(AttributeError, match="scann"):
         sg.scann  # noqa: B018
@@ -159,7 +161,8 @@ def test_feature_sets_by_name(options, meant):
         ({"exact": ["a"]}, "only captives have weights"),
     ],
 )
-def test_an_option_without_meaning_is_refused(options, point):
+def test_an_option_without_meaning_is_refused(options, point, monkeypatch):
+    monkeypatch.setattr(parallel, "CONNECT_SECONDS", 1)
     with pytest.raises(ValueError, match=point):
         sg.scan(FRAME, **options)
 
