@@ -1,5 +1,5 @@
-"""The step against the literal formula, its invariances, its fast path, its soft version; arguments
-that must be refused.
+"""The step against the literal formula, its invariances, its soft version; arguments that must be
+refused.
 """
 
 from __future__ import annotations
@@ -22,18 +22,12 @@ from softgeom.hardmax import (
     trajectory,
     violated_hypotheses,
 )
-from softgeom.hardmax.hull import near_hull
+from softgeom.hardmax.ensembles import step_by_loops
 
 
-def literal_step(Z, A, alpha, tol=1e-12):
-    """Equation (1), token by token, as the source has it; ties by the same tolerance."""
-    following = np.empty_like(Z)
-    for i in range(len(Z)):
-        scores = [(A @ Z[i]) @ Z[j] for j in range(len(Z))]
-        slack = tol * np.linalg.norm(A @ Z[i]) * max(np.linalg.norm(z) for z in Z)
-        C = [j for j in range(len(Z)) if scores[j] >= max(scores) - slack]
-        following[i] = Z[i] + alpha / (1 + alpha) * sum(Z[j] - Z[i] for j in C) / len(C)
-    return following
+def literal_step(Z, A, alpha):
+    """Equation (1), token by token."""
+    return step_by_loops(Z, A, alpha)[0]
 
 
 def random_input(seed, d, n=None):
@@ -62,38 +56,8 @@ def test_step_is_the_literal_formula(d, seed):
 def test_ties_on_a_grid_follow_the_literal_formula(seed):
     Z = grid_input(seed)
     np.testing.assert_allclose(
-        hardmax_step(Z, np.eye(2), 1.0, method="hull"), literal_step(Z, np.eye(2), 1.0), atol=1e-12
+        hardmax_step(Z, np.eye(2), 1.0), literal_step(Z, np.eye(2), 1.0), atol=1e-12
     )
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    n=st.integers(1, 600),
-    kind=st.sampled_from(["normal", "grid", "circle", "line", "point"]),
-)
-@settings(max_examples=120, deadline=None)
-def test_hull_path_equals_general_path(seed, n, kind):
-    rng = np.random.default_rng(seed)
-    t = rng.uniform(0, 2 * np.pi, n)
-    Z = {
-        "normal": lambda: rng.normal(size=(n, 2)),
-        "grid": lambda: rng.integers(-3, 4, size=(n, 2)).astype(float),
-        "circle": lambda: np.stack([np.cos(t), np.sin(t)], 1),
-        "line": lambda: np.outer(rng.normal(size=n), [1.0, 2.0]),
-        "point": lambda: np.tile(rng.normal(size=2), (n, 1)),
-    }[kind]()
-    counts = rng.integers(0, 3, n).astype(float)
-    counts[0] += 1
-    _, A, alpha = random_input(seed, 2)
-    general = hardmax_step(Z, A, alpha, counts=counts, method="general")
-    np.testing.assert_allclose(
-        hardmax_step(Z, A, alpha, counts=counts, method="hull"), general, atol=1e-12
-    )
-
-
-def test_hull_sieve_keeps_few_tokens():
-    Z = np.random.default_rng(0).normal(size=(5000, 2))
-    assert near_hull(Z).sum() < 60
 
 
 @given(seed=st.integers(0, 10**6), d=st.sampled_from([2, 3, 4]), scale=st.floats(1e-6, 1e6))
@@ -135,23 +99,6 @@ def test_counts_are_repeated_rows(seed):
         repeated,
         atol=1e-12,
     )
-
-
-@pytest.mark.parametrize("d", [2, 3])
-def test_a_padded_batch_equals_one_set_at_a_time(d):
-    rng = np.random.default_rng(3)
-    lengths = [1, 30, 7, 50]
-    A, alpha = random_input(1, d)[1:]
-    Z, counts = (
-        np.full((4, 50, d), 77.0),
-        np.zeros((4, 50)),
-    )  # padding far away: one padded token that counts would be the farthest of all
-    for r, n in enumerate(lengths):
-        Z[r, :n], counts[r, :n] = rng.normal(size=(n, d)), rng.integers(1, 4, n)
-    batch = trajectory(Z, A, alpha, 8, counts=counts)
-    for r, n in enumerate(lengths):
-        alone = trajectory(Z[r, :n], A, alpha, 8, counts=counts[r, :n])
-        np.testing.assert_allclose(batch[:, r, :n], alone, atol=1e-12)
 
 
 @pytest.mark.parametrize("d", [2, 3])
@@ -257,7 +204,6 @@ def test_a_limit_cut_short_says_so():
         ({"counts": np.zeros(2)}, "no positive count"),
         ({"counts": np.array([1.0, -1.0])}, "negative"),
         ({"counts": np.ones(3)}, "shape"),
-        ({"method": "magic"}, "Unknown method"),
     ],
 )
 def test_bad_arguments_are_refused_with_the_reason(change, message):

@@ -15,7 +15,6 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from softgeom.hardmax.dynamics import hardmax_step  # noqa: E402
-from softgeom.hardmax.fused_step import FusedStep  # noqa: E402
 from softgeom.hardmax.reviews import Bags  # noqa: E402
 from softgeom.hardmax.sentiment import Classifier, Recipe, logits, tensors  # noqa: E402
 from softgeom.hardmax.training import fit  # noqa: E402
@@ -53,7 +52,7 @@ def classifier(recipe, seed=0, equal=0):
     temperature=st.sampled_from([0.0, 0.01, 0.3]),
     equal=st.sampled_from([0, 4]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_gradients_equal_those_of_autograd(seed, d, alpha, layers, temperature, equal):
     bags, goals = reviews(seed)
     attention = "softmax" if temperature else "hard"
@@ -65,7 +64,9 @@ def test_gradients_equal_those_of_autograd(seed, d, alpha, layers, temperature, 
         model(*tensors(bags, slice(None), model)), torch.from_numpy(goals)
     )
     loss.backward()
-    step = FusedStep(model, dict.fromkeys((model.embedding, model.step, model.w, model.v), 1.0))
+    step = fused.FusedStep(
+        model, dict.fromkeys((model.embedding, model.step, model.w, model.v), 1.0)
+    )
     step._descend = lambda rate: None
     assert step(bags.words, bags.counts, goals, 0.0) == pytest.approx(loss.item(), rel=1e-12)
     for p, _, _, gradient, _, _ in step._slots:
@@ -91,7 +92,7 @@ def check_means(E, bags, layers):
 
 
 @given(seed=st.integers(0, 10**6), d=st.sampled_from([1, 2, 3]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_tied_tokens_share_the_pull_as_the_definition_says(seed, d):
     # On a grid of 3^d points almost everything ties, zero tokens too. One layer: after it rounding
     # would decide what is tied in exact arithmetic.
@@ -106,7 +107,7 @@ def test_tied_tokens_share_the_pull_as_the_definition_says(seed, d):
     layers=st.integers(0, 8),
     equal=st.sampled_from([0, 10]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_means_follow_the_definition_with_equal_tokens(seed, d, layers, equal):
     E = np.random.default_rng(seed).normal(size=(WORDS, d))
     E[:equal] = 2 * E[0]

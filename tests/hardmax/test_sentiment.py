@@ -1,4 +1,4 @@
-"""The classifier: padding, counts, gradients, starts, the surrogate."""
+"""The classifier: padding, counts, starts, the surrogate."""
 
 from __future__ import annotations
 
@@ -32,29 +32,6 @@ def test_a_repeated_word_is_one_token_with_count_two(model_of):
     once = Bags(np.array([[4, 7, 9]], np.int32), np.array([[2.0, 1.0, 1.0]], np.float32))
     twice = Bags(np.array([[4, 4, 7, 9]], np.int32), np.ones((1, 4), np.float32))
     np.testing.assert_allclose(logits(model, once), logits(model, twice), atol=1e-9)
-
-
-@pytest.mark.parametrize("train_alpha", [False, True])
-def test_gradient_of_the_loss(tiny, model_of, train_alpha):
-    recipe = Recipe(train_alpha=train_alpha, alpha=0.6, floor=0.1, layers=4)
-    model = model_of(recipe).double()
-    words, counts = torch.from_numpy(tiny.words), torch.from_numpy(tiny.counts).double()
-    model(words, counts).sum().backward()
-    step = 1e-6
-    for parameter, place in [
-        (model.embedding, (int(tiny.words[0, 0]), 1)),
-        (model.w, (0,)),
-        *([(model.step, ())] if train_alpha else []),
-    ]:
-        with torch.no_grad():
-            values = []
-            for sign in (1, -1):
-                parameter[place] += sign * step
-                values.append(model(words, counts).sum().item())
-                parameter[place] -= sign * step
-        assert (values[0] - values[1]) / (2 * step) == pytest.approx(
-            parameter.grad[place].item(), rel=1e-5, abs=1e-8
-        )
 
 
 def test_a_cold_surrogate_decides_like_the_hard_model(planted, trained):

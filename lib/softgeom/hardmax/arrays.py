@@ -20,11 +20,6 @@ def constant(Z: Array) -> Array:
     return Z if isinstance(Z, np.ndarray) else Z.detach()
 
 
-def like(values: np.ndarray, Z: Array) -> Array:
-    """`values` as an array of Z's kind, type and device."""
-    return values.astype(Z.dtype) if isinstance(Z, np.ndarray) else Z.new_tensor(values)
-
-
 def take(Z: Array, indices: Array) -> Array:
     """Rows of Z (..., n, d) by indices (..., m): (..., m, d)."""
     if isinstance(Z, np.ndarray):

@@ -19,17 +19,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from softgeom.hardmax.arrays import Array, constant, namespace, shares, softmax, take
-from softgeom.hardmax.hull import near_hull
 from softgeom.hardmax.hypotheses import HypothesisWarning, check_arguments, violated_hypotheses
 
 # some 5000 units of rounding: above the error of a dot product, below any gap of random input
 TIE_TOLERANCE = 1e-12
-HULL_PAYS_FROM = 24  # tokens; below this the n x n scores cost less than finding the hull
 ARRIVED = 1e-7  # relative distance to its goal at which a follower counts as arrived, in `limit`
 
 
@@ -41,7 +38,6 @@ def hardmax_step(
     counts: Array | None = None,
     tol: float = TIE_TOLERANCE,
     check: bool = True,
-    method: str = "auto",
 ) -> Array:
     """One hardmax attention layer (source 004, equation 1).
 
@@ -62,9 +58,6 @@ def hardmax_step(
         rotated.
     check : bool
         Test the arguments first. Off: the caller vouches for them, and A may be any matrix.
-    method : {"auto", "general", "hull"}
-        "hull" (d = 2 only) scores only the tokens near the boundary of the convex hull, which holds
-        every C_i; same result.
 
     Returns
     -------
@@ -79,15 +72,13 @@ def hardmax_step(
     """
     if check:
         check_arguments(Z, A, alpha, counts)
-    keys, key_counts = _keys(Z, counts, tol, method)
+    keys, key_counts = present(Z, counts)
     xp = namespace(Z)
-    # (..., m, d + 1)
+    # (..., n, d + 1)
     weighted = xp.concatenate([key_counts[..., None] * keys, key_counts[..., None]], -1)
     # (..., d + 1, n)
     totals = xp.swapaxes(weighted, -1, -2) @ _tied(Z, A, keys, key_counts, tol)
     mean = xp.swapaxes(totals[..., :-1, :] / totals[..., -1:, :], -1, -2)  # (..., n, d)
-    if keys.shape[-2] < Z.shape[-2]:
-        mean = _with_aimless(mean, Z, A, counts)
     return Z + alpha / (1 + alpha) * (mean - Z)
 
 
@@ -122,7 +113,6 @@ def trajectory(
     counts: Array | None = None,
     tol: float = TIE_TOLERANCE,
     check: bool = True,
-    method: str = "auto",
 ) -> Array:
     """All states of `layers` hardmax layers: shape (layers + 1, ..., n, d), the first being `Z`.
 
@@ -135,9 +125,8 @@ def trajectory(
         for violation in violated_hypotheses(Z, counts):
             warnings.warn(violation, HypothesisWarning, stacklevel=2)
     states = [Z]
-    how: Any = {"counts": counts, "tol": tol, "check": False, "method": method}
     for _ in range(layers):
-        states.append(hardmax_step(states[-1], A, alpha, **how))
+        states.append(hardmax_step(states[-1], A, alpha, counts=counts, tol=tol, check=False))
     return namespace(Z).stack(states)
 
 
@@ -237,39 +226,6 @@ def present(Z: Array, counts: Array | None) -> tuple[Array, Array]:
     xp = namespace(Z)
     if counts is None:
         return Z, xp.ones_like(constant(Z[..., 0]))
-    return _replace(Z, counts > 0), counts
-
-
-def _keys(Z: Array, counts: Array | None, tol: float, method: str) -> tuple[Array, Array]:
-    """The tokens among which all C_i lie, (..., m, d), and their counts (..., m)."""
-    if method not in ("auto", "general", "hull"):
-        raise ValueError(f"Unknown method {method!r}: choose auto, general or hull.")
-    if method == "hull" and Z.shape[-1] != 2:
-        given = f"these have dimension {Z.shape[-1]}: use method='general'"
-        raise ValueError(f"The hull path is for tokens in the plane, {given}.")
-    few = method == "auto" and Z.shape[-2] < HULL_PAYS_FROM
-    if method == "general" or Z.shape[-1] != 2 or few:
-        return present(Z, counts)
-    xp = namespace(Z)
-    kept = near_hull(constant(Z), counts, tol)
-    m = int(kept.sum(-1).max())
-    first = xp.argsort(~kept * 1, -1)[..., :m]  # (..., m) indices of the kept tokens, then fillers
-    weights = take((kept * 1.0 if counts is None else kept * counts)[..., None], first)[..., 0]
-    return _replace(take(Z, first), weights > 0), weights
-
-
-def _replace(keys: Array, there: Array) -> Array:
-    """Put keys that are not `there` (..., m) in the place of one that is: no number matters."""
-    xp = namespace(keys)
-    return xp.where(there[..., None], keys, take(keys, xp.argmax(there * 1, -1)[..., None]))
-
-
-def _with_aimless(mean: Array, Z: Array, A: Array, counts: Array | None) -> Array:
-    """Let tokens with A z_i = 0 look to the mean of all tokens, which tie for them."""
-    xp = namespace(Z)
-    aimless = (Z @ A.T == 0).all(-1)  # (..., n)
-    if not bool(aimless.any()):
-        return mean
-    weights = xp.ones_like(Z[..., 0]) if counts is None else counts
-    whole = (weights[..., None] * Z).sum(-2) / weights.sum(-1)[..., None]  # (..., d)
-    return xp.where(aimless[..., None], whole[..., None, :], mean)
+    # What is not there stands where a token does that is: no number in it matters.
+    first = take(Z, xp.argmax((counts > 0) * 1, -1)[..., None])
+    return xp.where((counts > 0)[..., None], Z, first), counts

@@ -126,10 +126,9 @@ def step_by_loops(
     reach = np.linalg.norm(Z, axis=1).max()
     for i, z in enumerate(Z):
         scores = [float(A @ z @ other) for other in Z]
-        slack = tol * np.linalg.norm(A @ z) * reach
-        C = [j for j, score in enumerate(scores) if score >= max(scores) - slack]
-        reached = np.linalg.norm(A @ z) * reach
-        shortfall = max(shortfall, *((max(scores) - scores[j]) / reached for j in C))
+        scale = np.linalg.norm(A @ z) * reach
+        C = [j for j, score in enumerate(scores) if score >= max(scores) - tol * scale]
+        shortfall = max(shortfall, *((max(scores) - scores[j]) / (scale or 1.0) for j in C))
         following[i] = z + alpha / (1 + alpha) * sum(Z[j] - z for j in C) / len(C)
     return following, shortfall
 

@@ -1,14 +1,22 @@
 """Training steps and evaluation in compiled loops: the numbers of the recorded way, several times
 sooner. Needs numba (the extra `fast`).
 
-Source 004, equations (1a) and (1b) with A = identity. The recorded way (`fixed_argmax`,
-`softmax_step` under autograd, `hardmax_step` to judge) is the reference, and what runs where numba
-is not installed; results agree up to the order of additions. A review is small, some seventy
-distinct words, so everything about it stays in the fastest memory: its tokens lie coordinate by
-coordinate, Z (d, n), and each loop over the n tokens is one the compiler turns into wide
-instructions. No matrix of size n x n is stored on the hard way, and on the soft one only the
-weights that count: at temperature 0.001 they are few. All loops stand in one file, since numba
-notices a change of compiled code by the file of the function called.
+Source 004, equations (1a) and (1b) with A = identity. The recorded way (`hardmax_step` and
+`softmax_step` under autograd) is the reference, and what runs where numba is not installed; results
+agree up to the order of additions. On the hard way each set C_i holds one token j(i) away from ties
+(of tokens that tie one is taken), so the mean after K layers is sum_j m_j z_j^0 with weights that
+depend on the sets alone: they start as the tokens' shares, and going back through the layers each
+token hands c m_i on to the one that it looked to,
+
+    m_j  <-  (1 - c) m_j + c * sum of m_i over i with j(i) = j.
+
+These weights are the derivative of the mean with respect to the embeddings, and the tokens' moves
+under them are its derivative in c. A review is small, some seventy distinct words, so everything
+about it stays in the fastest memory: its tokens lie coordinate by coordinate, Z (d, n), and each
+loop over the n tokens is one the compiler turns into wide instructions. No matrix of size n x n is
+stored on the hard way, and on the soft one only the weights that count: at temperature 0.001 they
+are few. All loops stand in one file, since numba notices a change of compiled code by the file of
+the function called.
 
 Symbols: B reviews of at most n distinct words, counts 0 for padding; E (W, d) embedding, w (d,) and
 v decoder, c = alpha / (1 + alpha).
@@ -16,8 +24,15 @@ v decoder, c = alpha / (1 + alpha).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+
+MEMORY, MEMORY_OF_SQUARES, LEAST_SCALE = 0.9, 0.999, 1e-8  # of Adam (Kingma and Ba 2015)
+# a momentum below this moves no weight any more; left alone it would reach numbers that processors
+# handle a hundred times slower
+_VANISHED = 1e-30
 
 _compiled = njit(cache=True, error_model="numpy")
 
@@ -278,3 +293,69 @@ def mean_tokens(
     """The mean (B, d) of the tokens after `layers` layers, ties as in `hardmax_step`."""
     c = E.dtype.type(alpha / (1 + alpha))
     return _means(E, c, words, counts.astype(E.dtype, copy=False), layers, E.dtype.type(tol))
+
+
+class FusedStep:
+    """A training step of a classifier on the CPU, in place (its parameters' memory is worked on
+    directly): call it with words and counts (B, n), targets (B,) and the learning rate. ``rates``
+    are factors on that, of each trainable parameter; ``clip`` is the gradient's largest norm, 0 for
+    any.
+    """
+
+    def __init__(self, model: Any, rates: dict[Any, float], clip: float = 0.0) -> None:
+        self._model, self._clip, self._steps = model, clip, 0
+        trained = [(p, factor) for p, factor in rates.items() if p.requires_grad]
+        flat = [(p, p.detach().numpy().reshape(-1), factor) for p, factor in trained]
+        # with the gradient and both means of Adam
+        self._slots = [(*slot, *(np.zeros_like(slot[1]) for _ in range(3))) for slot in flat]
+
+    def __call__(
+        self, words: np.ndarray, counts: np.ndarray, goals: np.ndarray, rate: float
+    ) -> float:
+        """Take the step; returns the mean cross-entropy before it."""
+        model, recipe = self._model, self._model.recipe
+        E, w = model.embedding.detach().numpy(), model.w.detach().numpy()
+        kind, alpha = E.dtype.type, model.alpha.item()
+        c, v = kind(alpha / (1 + alpha)), kind(model.v.item())
+        gradients = {id(p): g for p, _, _, g, _, _ in self._slots}
+        dE, dw = gradients[id(model.embedding)].reshape(E.shape), gradients[id(model.w)]
+        sizes, signs = counts.astype(kind, copy=False), goals.astype(np.float64, copy=False)
+        data = (words, sizes, signs, recipe.layers, dE, dw)
+        if recipe.attention == "softmax":
+            # 128 weights this small are still below rounding
+            cut = kind(5.0 - np.log(np.finfo(kind).eps))
+            loss, dv, dc = soft_gradients(E, w, v, c, kind(recipe.temperature), cut, *data)
+        else:
+            loss, dv, dc = hard_gradients(E, w, v, c, *data)
+        gradients[id(model.v)][0] = dv
+        if id(model.step) in gradients and recipe.layers:
+            gradients[id(model.step)][0] = dc / (1 + alpha) ** 2 * model.slope_of_alpha()
+        self._descend(rate)
+        return loss
+
+    def _descend(self, rate: float) -> None:
+        self._steps += 1
+        if self._clip > 0:
+            norm = np.sqrt(sum(float(np.dot(g, g)) for _, _, _, g, _, _ in self._slots))
+            for _, _, _, g, _, _ in self._slots:
+                g *= min(1.0, self._clip / (norm + 1e-6))
+        first, second = (1 - memory**self._steps for memory in (MEMORY, MEMORY_OF_SQUARES))
+        constants = 1 / second, 1 - MEMORY, MEMORY_OF_SQUARES, 1 - MEMORY_OF_SQUARES, LEAST_SCALE
+        for _, flat, factor, g, mean, square in self._slots:
+            kind = flat.dtype.type
+            _adam(flat, g, mean, square, kind(rate * factor / first), *map(kind, constants))
+
+
+@_compiled
+def _adam(p, g, mean, square, rate, stretch, take, memory_of_squares, take_squares, least):
+    """One step of Adam on flat arrays in their precision; the gradient is left zero."""
+    for i in range(len(p)):
+        if g[i] == 0 and mean[i] == 0:
+            square[i] *= memory_of_squares
+            continue
+        mean[i] += take * (g[i] - mean[i])
+        square[i] = square[i] * memory_of_squares + take_squares * g[i] * g[i]
+        p[i] -= rate * mean[i] / (np.sqrt(square[i] * stretch) + least)
+        if abs(mean[i]) < _VANISHED:
+            mean[i] = 0
+        g[i] = 0

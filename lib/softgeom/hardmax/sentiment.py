@@ -24,7 +24,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softgeom.hardmax.dynamics import TIE_TOLERANCE, hardmax_step, softmax_step
-from softgeom.hardmax.fixed_argmax import mean_after_layers
 from softgeom.hardmax.reviews import Bags
 
 TRAINING_TIES = 1e-6  # relative tie tolerance in single precision: a few units of rounding
@@ -126,10 +125,6 @@ class Classifier(nn.Module):
 
     def forward(self, words: Tensor, counts: Tensor, layers: int | None = None) -> Tensor:
         Z = F.embedding(words, self.embedding)
-        # training: exact ties do not matter, time does
-        if torch.is_grad_enabled() and self.recipe.attention == "hard":
-            depth = self.recipe.layers if layers is None else layers
-            return mean_after_layers(Z, counts, self.alpha, depth) @ self.w + self.v
         return self.read(self.states(Z, counts, layers)[-1], counts)
 
 

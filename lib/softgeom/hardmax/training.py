@@ -80,28 +80,31 @@ def fit(
 
 def _step(model: Classifier, compiled: bool | None) -> Step:
     """The model's training step, compiled or recorded."""
-    possible = compiled is not False and accelerator() is not None
-    if compiled and not possible:
+    fused = accelerator() if compiled is not False else None
+    if compiled and fused is None:
         raise ValueError(
             "Compiled training needs numba, which is not installed: pip install 'softgeom[fast]'."
         )
     rate = model.recipe.decoder_rate
     rates: dict[nn.Parameter, float] = {model.embedding: 1.0, model.step: 1.0}
     rates |= {model.w: rate, model.v: rate}
-    if possible and model.embedding.device.type == "cpu":
-        from softgeom.hardmax.fused_step import FusedStep
-
-        return FusedStep(model, rates, model.recipe.clip)
-    update = _adam(rates)
+    if fused is not None and model.embedding.device.type == "cpu":
+        return fused.FusedStep(model, rates, model.recipe.clip)
+    # The parameters that stand still have no gradient, and Adam (Kingma and Ba 2015) passes them.
+    groups = [{"params": [p], "factor": factor} for p, factor in rates.items()]
+    adam = torch.optim.Adam(groups)
 
     def recorded(words: np.ndarray, counts: np.ndarray, goals: np.ndarray, rate: float) -> float:
         logits = model(*tensors(Bags(words, counts), slice(None), model))
         goal = torch.as_tensor(goals, dtype=logits.dtype)
         loss = F.binary_cross_entropy_with_logits(logits, goal)
+        adam.zero_grad()
         loss.backward()
         if model.recipe.clip > 0:
-            nn.utils.clip_grad_norm_([p for p in rates if p.grad is not None], model.recipe.clip)
-        update(rate)
+            nn.utils.clip_grad_norm_(list(rates), model.recipe.clip)
+        for group in adam.param_groups:
+            group["lr"] = rate * group["factor"]
+        adam.step()
         return loss.item()
 
     return recorded
@@ -183,31 +186,3 @@ def _batches(bags: Bags, size: int, pool: int, generator: np.random.Generator) -
 def _thinned(bags: Bags, share: float, generator: np.random.Generator) -> Bags:
     """The reviews without a random share of their words: none is learnt by heart."""
     return bags.without(generator.random(bags.counts.shape) < share) if share > 0 else bags
-
-
-def _adam(
-    rates: dict[nn.Parameter, float], memory: float = 0.9, memory_of_squares: float = 0.999
-) -> Callable[[float], None]:
-    """Adam (Kingma and Ba 2015) for the trainable parameters, each with a factor on the learning
-    rate; returns update(learning_rate).
-
-    torch.optim would do the same, but its first use imports PyTorch's compiler, which takes longer
-    than an epoch here.
-    """
-    moments = {p: (torch.zeros_like(p), torch.zeros_like(p)) for p in rates if p.requires_grad}
-    steps = 0
-
-    @torch.no_grad()
-    def update(learning_rate: float) -> None:
-        nonlocal steps
-        steps += 1
-        for p, (mean, square) in moments.items():
-            if p.grad is None:  # the step size when there is no layer
-                continue
-            mean.lerp_(p.grad, 1 - memory)
-            square.mul_(memory_of_squares).addcmul_(p.grad, p.grad, value=1 - memory_of_squares)
-            scale = (square / (1 - memory_of_squares**steps)).sqrt_().add_(1e-8)
-            p.addcdiv_(mean, scale, value=-learning_rate * rates[p] / (1 - memory**steps))
-            p.grad = None
-
-    return update
