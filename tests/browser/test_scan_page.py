@@ -5,6 +5,7 @@ home; on a desk and on a phone.
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 
 import numpy as np
@@ -70,7 +71,9 @@ def _scan(tab) -> str:
     return tab.locator("#headline").inner_text()
 
 
-def test_a_dropped_layer_is_scanned_and_its_proofs_hold(address, open_tab, screenshot, tmp_path):
+def test_a_dropped_layer_is_scanned_and_its_proofs_hold(
+    address, open_tab, screenshot, tmp_path, tool
+):
     rng = np.random.default_rng(0)
     layer = SoftmaxLayer(
         rng.normal(size=(60, 3)).astype(np.float32), rng.normal(size=60).astype(np.float32)
@@ -98,6 +101,9 @@ def test_a_dropped_layer_is_scanned_and_its_proofs_hold(address, open_tab, scree
         archive.extractall(tmp_path)
     named = SoftmaxLayer(layer.W, layer.b, [f"word{n}" for n in range(60)])
     assert verify_folder(tmp_path / "scan", named).counts == expected.counts
+    (tmp_path / "layer.npz").write_bytes(_downloaded(tab, "Download the layer"))
+    tool("check_evidence", tmp_path / "scan" / "evidence.npz", tmp_path / "layer.npz")
+    assert re.fullmatch(r"\d+(\.\d+)?%", rows.first.locator("td").nth(1).inner_text())
     screenshot(tab, "scan_page")
 
 

@@ -14,6 +14,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.certifying.folder import verify_folder
 from softgeom.bottleneck.scanner import scan
 from softgeom.checkpoints import load_head
@@ -62,7 +63,7 @@ def dropped(javascript, tmp_path):
 @pytest.fixture
 def undecided(dropped, tool, tmp_path):
     """`undecided(layer, features)`: how many classes the page leaves undecided. Of the others its
-    verdicts are those of the library, and both checkers accept its folder.
+    verdicts and ceilings are those of the library, and both checkers accept its folder.
     """
 
     def undecided_(layer: SoftmaxLayer, features: FeatureSet) -> int:
@@ -78,6 +79,15 @@ def undecided(dropped, tool, tmp_path):
         theirs = dict.fromkeys(ours, "argmaxable")
         theirs |= {row["t"]: row["verdict"] for row in found["dead"]}
         assert {t: (v, ours[t]) for t, v in theirs.items() if v not in ("undecided", ours[t])} == {}
+        if not isinstance(features, Unbounded):  # there the library moves the weights first
+            bounds = Certifier(layer, features)
+            for row in found["dead"]:
+                if row["verdict"] == "unargmaxable":
+                    assert len(row["captors"]) == row["of"]  # all are listed
+                    rivals = [int(captor["token"]) for captor in row["captors"]]
+                    shares = [captor["share"] for captor in row["captors"]]
+                    bound = bounds.ceiling_of_captors(row["t"], rivals, shares)
+                    assert row["ceiling"] == pytest.approx(bound, rel=1e-6)
         return left
 
     return undecided_

@@ -47,71 +47,48 @@ export function couplingMatrix(coupling, turn) {
   return [[c, -s], [s, c]];
 }
 
-/** Weights a (n), mean, covariance S and Jacobian block J = I - S M of a token at x with the given past. */
-export function attend(x, past, M) {
-  const query = [M[0][0] * x[0] + M[0][1] * x[1], M[1][0] * x[0] + M[1][1] * x[1]];
-  const logits = past.map((p) => p[0] * query[0] + p[1] * query[1]);
-  const top = Math.max(...logits);
-  let weights = logits.map((l) => Math.exp(l - top));
-  const total = weights.reduce((sum, w) => sum + w, 0);
-  weights = weights.map((w) => w / total);
-  let [m1, m2, s11, s12, s22] = [0, 0, 0, 0, 0];
-  past.forEach((p, j) => ((m1 += weights[j] * p[0]), (m2 += weights[j] * p[1])));
-  past.forEach((p, j) => {
-    const [u, v, w] = [p[0] - m1, p[1] - m2, weights[j]];
-    ((s11 += w * u * u), (s12 += w * u * v), (s22 += w * v * v));
-  });
-  const J = [[1 - s11 * M[0][0] - s12 * M[1][0], -s11 * M[0][1] - s12 * M[1][1]], [-s12 * M[0][0] - s22 * M[1][0], 1 - s12 * M[0][1] - s22 * M[1][1]]];
-  return {
-    weights,
-    mean: [m1, m2],
-    covariance: [[s11, s12], [s12, s22]],
-    J,
-    determinant: J[0][0] * J[1][1] - J[0][1] * J[1][0],
-  };
-}
+/** Weights a (n), mean, covariance S and det(I - S M) of a token at x with the given past. */
+export const attend = (x, past, M) => evaluator(past, M).attend(x);
 
-/** The same for many x and one past, without an object for each: `determinant(x)` and `residual(x)`. A drag evaluates some ten thousand. */
+/** What a token meets in one past, as functions of x that share their arrays: a drag evaluates some ten thousand determinants and residuals. */
 export function evaluator(past, M) {
   const count = past.length;
   const [u, v, weight] = [0, 1, 2].map(() => new Float64Array(count));
   past.forEach((p, j) => ([u[j], v[j]] = p));
   const [[m00, m01], [m10, m11]] = M;
-  let [mean1, mean2, total] = [0, 0, 0];
-  const weigh = (x, y) => {
+  let [mean1, mean2, s11, s12, s22] = [0, 0, 0, 0, 0];
+  const weigh = ([x, y]) => {
     const q1 = m00 * x + m01 * y;
     const q2 = m10 * x + m11 * y;
     let top = -Infinity;
     for (let j = 0; j < count; j++) if ((weight[j] = u[j] * q1 + v[j] * q2) > top) top = weight[j];
-    mean1 = mean2 = total = 0;
+    let total = 0;
+    for (let j = 0; j < count; j++) total += weight[j] = Math.exp(weight[j] - top);
+    mean1 = mean2 = 0;
     for (let j = 0; j < count; j++) {
-      const w = (weight[j] = Math.exp(weight[j] - top));
-      total += w;
+      const w = (weight[j] /= total);
       mean1 += w * u[j];
       mean2 += w * v[j];
     }
-    mean1 /= total;
-    mean2 /= total;
+  };
+  const determinant = (x) => {
+    weigh(x);
+    s11 = s12 = s22 = 0;
+    for (let j = 0; j < count; j++) {
+      const a = u[j] - mean1;
+      const b = v[j] - mean2;
+      s11 += weight[j] * a * a;
+      s12 += weight[j] * a * b;
+      s22 += weight[j] * b * b;
+    }
+    return (1 - s11 * m00 - s12 * m10) * (1 - s12 * m01 - s22 * m11) - (s11 * m01 + s12 * m11) * (s12 * m00 + s22 * m10);
   };
   return {
-    determinant(p) {
-      weigh(p[0], p[1]);
-      let s11 = 0;
-      let s12 = 0;
-      let s22 = 0;
-      for (let j = 0; j < count; j++) {
-        const a = u[j] - mean1;
-        const b = v[j] - mean2;
-        const w = weight[j] / total;
-        s11 += w * a * a;
-        s12 += w * a * b;
-        s22 += w * b * b;
-      }
-      return (1 - s11 * m00 - s12 * m10) * (1 - s12 * m01 - s22 * m11) - (s11 * m01 + s12 * m11) * (s12 * m00 + s22 * m10);
-    },
-    residual(p) {
-      weigh(p[0], p[1]);
-      return [p[0] - mean1, p[1] - mean2];
+    determinant,
+    attend: (x) => ({ determinant: determinant(x), weights: [...weight], mean: [mean1, mean2], covariance: [[s11, s12], [s12, s22]] }),
+    residual(x) {
+      weigh(x);
+      return [x[0] - mean1, x[1] - mean2];
     },
   };
 }
@@ -187,14 +164,13 @@ export function render({ model, el }) {
     const e = drawImage(page, X.at(-1), seen);
     drawTable(page, seen, all, veiled);
     presets.hide(veiled);
-    help.hide(veiled);
+    const preimages = veiled ? 0 : countPreimages(evaluator(past, M).residual, e, boxAround(e, past), Math.round(56 * state.detail));
     if (veiled) [page.live, page.detail, page.plain].forEach((line, k) => say(line, k ? "" : VEILED));
     else {
-      const preimages = countPreimages(evaluator(past, M).residual, e, boxAround(e, past), Math.round(56 * state.detail));
       tell(page, seen, all, X.length, preimages);
       say(page.plain, inPlainWords(seen.determinant, distanceTo(state.tear, X.at(-1))));
-      help.check({ value: seen.determinant, preimages, tear: state.tear, past, c });
     }
+    help.check(veiled ? null : { value: seen.determinant, preimages, tear: state.tear, past, c });
     coupling.set(c, format(c));
     turn.set(angle, `${format(angle, 0)}°`);
   }
@@ -206,8 +182,7 @@ export function render({ model, el }) {
 
   const stop = watch(model, ["X", "coupling", "turn", "veiled"], draw);
   draw();
-  const [x, y] = model.get("X").at(-1) ?? [];
-  if (!model.get("veiled")) beckon(page.tokens, [x, y], [x - 1, y - 1]);
+  beckon(model, page.tokens, model.get("X").at(-1), [-1, -1]);
   return () => (clearTimeout(state.later), stop());
 }
 

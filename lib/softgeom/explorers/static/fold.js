@@ -160,16 +160,14 @@ export function render({ model, el }) {
     presets.hide(veiled);
     if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
     else tell(page, roots, fold, c, level);
-    help.hide(veiled);
-    if (!veiled) help.check({ roots, ...fold });
+    help.check(veiled ? null : { roots, ...fold });
     coupling.control.max = veiled ? VEILED_COUPLING : 5;
     coupling.set(c, format(c));
   }
 
   const stop = watch(model, ["past", "coupling", "level", "veiled"], draw);
   draw();
-  const x = model.get("past").at(-1);
-  if (!model.get("veiled")) beckon(page.line, [x, 0], [x + 1.5, 0]);
+  beckon(model, page.line, [model.get("past").at(-1), 0], [1.5, 0]);
   return stop;
 }
 

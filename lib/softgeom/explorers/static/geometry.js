@@ -114,10 +114,7 @@ function barycentric(layer, i, j, k, t) {
     return [1 - q - r, q, r];
   };
   const [u, v, x] = edges(layer.points);
-  const thin =
-    Math.abs(determinant([u, v], -1)) <
-    1e-4 *
-      determinant([u, v].map((p) => p.map(Math.abs)), 1);
+  const thin = Math.abs(determinant([u, v], -1)) < 1e-4 * determinant([u, v].map((p) => p.map(Math.abs)), 1);
   if (!thin) return solve([u, v, x], -1, (part, whole) => part / whole);
   return solve(edges(layer.integers()), -1n, (part, whole) => Number((part << 60n) / whole) / 2 ** 60);
 }
@@ -280,9 +277,7 @@ function concurrent(layer, { i, j, a, b, c }, k, p, q) {
     Math.abs(c[k]) * (Math.abs(ab) + Math.abs(ba));
   if (size > TINY && Math.abs(value) > ROUNDING * size) return false;
   if (new Set([i[k], j[k], i[p], j[p], i[q], j[q]]).size === 3) return true; // y_i = y_j = y_k: they always meet
-  return (
-    sign(layer, [[i[k], j[k]], [i[p], j[p]], [i[q], j[q]]], [0, 1, 2]) === 0
-  );
+  return sign(layer, [[i[k], j[k]], [i[p], j[p]], [i[q], j[q]]], [0, 1, 2]) === 0;
 }
 
 /** The distinct lines y_i = y_j as parallel arrays, or null when two classes tie everywhere. */
@@ -308,9 +303,7 @@ function parallel(layer, { i, j, a, b }, k, p) {
   const [left, right] = [a[k] * b[p], b[k] * a[p]];
   const size = Math.abs(left) + Math.abs(right);
   if (size > TINY && Math.abs(left - right) > ROUNDING * size) return false;
-  return (
-    sign(layer, [[i[k], j[k]], [i[p], j[p]]], [0, 1]) === 0
-  );
+  return sign(layer, [[i[k], j[k]], [i[p], j[p]]], [0, 1]) === 0;
 }
 
 /** Whether two tie lines, each given as a pair of classes, are one line. */
@@ -334,20 +327,9 @@ export function effectiveShape(layer) {
   const third = points.findIndex((_, k) => turn(0, second, k) !== 0);
   if (third < 0) {
     const axis = points[second][0] !== points[0][0] ? 0 : 1;
-    return {
-      dimension: 1,
-      biased: points.some(
-        (_, k) =>
-          sign(
-            layer,
-            [[second, 0], [k, 0]],
-            [axis, 2],
-          ) !== 0,
-      ),
-    };
+    return { dimension: 1, biased: points.some((_, k) => sign(layer, [[second, 0], [k, 0]], [axis, 2]) !== 0) };
   }
-  const coplanar = (k) =>
-    sign(layer, [[second, 0], [third, 0], [k, 0]], [0, 1, 2]) === 0;
+  const coplanar = (k) => sign(layer, [[second, 0], [third, 0], [k, 0]], [0, 1, 2]) === 0;
   return { dimension: 2, biased: classes > 3 && !points.every((_, k) => coplanar(k)) };
 }
 

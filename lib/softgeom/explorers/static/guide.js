@@ -4,7 +4,8 @@ import { html, say } from "./stage.js";
 
 /**
  * `parts` are sentences; `missions` are [sentence, met], where met(facts) tells whether a drawn state fulfils one. A mission counts
- * when a state of the reader's own making fulfils it, after one that did not: `rest()` before a preset, and `check(facts)` after each drawing.
+ * when a state of the reader's own making fulfils it, after one that did not: `rest()` before a preset, and after each drawing `check(facts)`, or
+ * `check(null)` while the figure is veiled.
  */
 export function guide(page, parts, missions) {
   const legend = html("details", {}, html("summary", {}, "What is what"), html("ul", {}, ...parts.map((text) => html("li", {}, text))));
@@ -20,6 +21,8 @@ export function guide(page, parts, missions) {
   return {
     rest: () => (before = null),
     check(facts) {
+      list.hidden = legend.hidden = !facts;
+      if (!facts) return;
       const met = missions.map(([, test]) => Boolean(test(facts)));
       const fresh = before ? met.flatMap((now, n) => (now && !before[n] && !done.has(n) ? [n] : [])) : [];
       before = met;
@@ -30,9 +33,6 @@ export function guide(page, parts, missions) {
       }
       if (fresh.length) say(told, done.size === missions.length ? "All missions done." : `Mission ${fresh[0] + 1} done.`);
       count();
-    },
-    hide(veiled) {
-      list.hidden = legend.hidden = veiled;
     },
   };
 }

@@ -47,12 +47,17 @@ export function scoreMatrix(ratio, angle) {
   return [[u * c * c + v * s * s, (u - v) * c * s], [(u - v) * c * s, u * s * s + v * c * c]];
 }
 
+/** The question A z of a token, and its scores <A z, z_j>. */
+function ask(A, z, Z) {
+  const query = A.map((row) => row[0] * z[0] + row[1] * z[1]);
+  return { query, scores: Z.map((p) => query[0] * p[0] + query[1] * p[1]) };
+}
+
 /** C_i for every token: the tokens whose score <A z_i, z_j> is within the tolerance of the largest. */
 export function attractors(Z, A) {
   const radius = Math.max(...Z.map((z) => Math.hypot(...z)));
   return Z.map((z) => {
-    const query = [A[0][0] * z[0] + A[0][1] * z[1], A[1][0] * z[0] + A[1][1] * z[1]];
-    const scores = Z.map((p) => query[0] * p[0] + query[1] * p[1]);
+    const { query, scores } = ask(A, z, Z);
     const least = Math.max(...scores) - TIE_TOLERANCE * Math.hypot(...query) * radius;
     return scores.flatMap((score, j) => (score >= least ? [j] : []));
   });
@@ -61,10 +66,9 @@ export function attractors(Z, A) {
 /** The mean that each token moves towards: of C_i, or at a temperature T > 0 of all tokens with the weights softmax(<A z_i, z_j> / T). */
 function attractedTo(Z, A, C, temperature) {
   return Z.map((z, i) => {
-    const query = A.map((row) => row[0] * z[0] + row[1] * z[1]);
-    const scores = Z.map((p) => (query[0] * p[0] + query[1] * p[1]) / temperature);
+    const { scores } = ask(A, z, Z);
     const top = Math.max(...scores);
-    const weights = temperature > 0 ? scores.map((s) => Math.exp(s - top)) : Z.map((_, j) => Number(C[i].includes(j)));
+    const weights = temperature > 0 ? scores.map((s) => Math.exp((s - top) / temperature)) : Z.map((_, j) => Number(C[i].includes(j)));
     const total = weights.reduce((sum, w) => sum + w, 0);
     return [0, 1].map((axis) => Z.reduce((sum, p, j) => sum + weights[j] * p[axis], 0) / total);
   });
@@ -183,8 +187,7 @@ export function render({ model, el }) {
     if (veiled) [page.live, page.detail].forEach((line, k) => say(line, k ? "" : VEILED));
     else if (T > 0) tellHeat(page, states, shown, T);
     else tell(page, states, leads, shown, state.selected);
-    help.hide(veiled);
-    if (!veiled) help.check({ leads, states });
+    help.check(veiled ? null : { leads, states });
     for (const control of [back, step, play, layer.root]) control.hidden = veiled;
     presets.hide(veiled);
     layer.control.max = K;
@@ -197,8 +200,7 @@ export function render({ model, el }) {
 
   const stop = watch(model, ["Z", "alpha", "ratio", "angle", "temperature", "layer", "layers", "veiled"], draw);
   draw();
-  const [x, y] = model.get("Z").at(-1) ?? [];
-  if (!model.get("veiled")) beckon(page.plane, [x, y], [x + 1, y + 1]);
+  beckon(model, page.plane, model.get("Z").at(-1), [1, 1]);
   return () => (stopPlaying(), stop());
 }
 
@@ -264,7 +266,7 @@ function star(x, y, r) {
 
 /** The selected token's question A z_i, and the line across it beyond which nobody lies: the tokens on it are C_i. */
 function drawChoice(plane, { Z, C }, A, i) {
-  const query = A.map((row) => row[0] * Z[i][0] + row[1] * Z[i][1]);
+  const { query } = ask(A, Z[i], Z);
   const front = drawFront(plane, query, Z[C[i][0]]);
   if (!front.length) return plane.draw("choice", []);
   const [u, v] = query.map((value) => value / Math.hypot(...query));

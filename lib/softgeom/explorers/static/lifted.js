@@ -25,18 +25,6 @@ export function roofFaces(points) {
   return faces;
 }
 
-/** Height of the roof over w, from its faces; null outside the hull. */
-export function roofOver(points, faces, w) {
-  for (const [i, j, k] of faces) {
-    const [p, q, r] = [points[i], points[j], points[k]];
-    const area = (u, v, z) => (v[0] - u[0]) * (z[1] - u[1]) - (v[1] - u[1]) * (z[0] - u[0]);
-    const whole = area(p, q, r);
-    const shares = [area(w, q, r) / whole, area(p, w, r) / whole, area(p, q, w) / whole];
-    if (shares.every((share) => share >= -1e-9)) return shares[0] * p[2] + shares[1] * q[2] + shares[2] * r[2];
-  }
-  return null;
-}
-
 /** A figure that shows it, turned by `turn` degrees; `show(layer, found, look)` draws, with look = {turn, name, colour}. */
 export function liftedFigure(parent) {
   const plane = new Plane(parent, { half: 3, label: "Class vectors lifted by their biases, and the roof over them, seen from the side" });
@@ -59,13 +47,10 @@ export function liftedFigure(parent) {
     plane.draw("ground", [svg("path", { d: `${plane.path(square)}Z`, class: "sg-ground" })]);
     plane.draw("stems", points.map((p, i) => plane.line(seen([p[0], p[1], ground]), seen(p), { class: "sg-stem", style: `--fill: ${colour(i)}` })));
     plane.draw("roof", behindFirst.map((face) => svg("path", { d: `${plane.path(face.map((i) => seen(points[i])))}Z`, class: "sg-face" })));
-    const below = points.flatMap((p, i) => {
-      const roof = found[i].verdict === "argmaxable" ? null : roofOver(points, faces, p);
-      return roof === null || roof <= p[2] ? [] : [[p, [p[0], p[1], roof]]];
-    });
-    plane.draw("gaps", below.flatMap(([p, top]) => [
-      plane.line(seen(p), seen(top), { class: "sg-gap" }),
-      plane.text(seen([p[0], p[1], (p[2] + top[2]) / 2]), format(top[2] - p[2]), { dx: 8, dy: 4, anchor: "start", class: "sg-text sg-small" }),
+    const below = points.map((p, i) => [p, found[i].excess]).filter(([, excess]) => excess > 0); // of the captors' mean: there is the roof
+    plane.draw("gaps", below.flatMap(([[x, y, z], excess]) => [
+      plane.line(seen([x, y, z]), seen([x, y, z + excess]), { class: "sg-gap" }),
+      plane.text(seen([x, y, z + excess / 2]), format(excess), { dx: 8, dy: 4, anchor: "start", class: "sg-text sg-small" }),
     ]));
     plane.draw("marks", points.map((p, i) => plane.circle(seen(p), 8, { class: `sg-token${found[i].verdict === "argmaxable" ? "" : " sg-below"}`, style: `--fill: ${colour(i)}` })));
     plane.draw("names", points.map((p, i) => plane.text(seen(p), name(i), { dy: -13 })));

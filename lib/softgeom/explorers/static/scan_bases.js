@@ -5,6 +5,8 @@
 // mends it. A new rival is another column: the basis stays primal feasible, and the primal method mends it. A vertex has at most d + 1
 // weights, and its value plus b_t is the best margin against these rivals.
 
+import { greatest, times } from "./scan_layer.js";
+
 const TOLERANCE = 1e-9; // weights above minus this count as non-negative
 const PIVOT = 1e-6; // entries of a tableau row or column up to this fraction are rounding
 const REFRESH = 100; // pivots after which the inverse is computed anew
@@ -49,12 +51,8 @@ export class Bases {
     const { d, n, k, low, high } = this;
     const upper = Math.abs(high) <= Math.abs(low);
     const corner = upper ? high : low;
-    let [winner, most] = [0, -Infinity];
-    for (let j = 0; j < k; j++) {
-      let sum = this.biases[j];
-      for (let i = 0; i < d; i++) sum += this.columns[j * n + i] * corner;
-      if (sum > most) [winner, most] = [j, sum];
-    }
+    const at = times(this.columns, new Float64Array(n).fill(corner, 0, d), k).map((logit, j) => logit + this.biases[j]);
+    const winner = at.indexOf(at.reduce((most, logit) => Math.max(most, logit)));
     // Variables 0 .. d-1 are v+, d .. 2d-1 are v-, then come the rivals.
     this.basic = Int32Array.from({ length: n }, (_, i) => (i === d ? 2 * d + winner : i + (upper ? 0 : d)));
     this.refresh();
@@ -122,14 +120,7 @@ export class Bases {
 
   /** inverse @ target. */
   apply(target) {
-    const { n, inverse } = this;
-    const x = new Float64Array(n);
-    for (let i = 0; i < n; i++) {
-      let sum = 0;
-      for (let j = 0, a = i * n; j < n; j++) sum += inverse[a + j] * target[j];
-      x[i] = sum;
-    }
-    return x;
+    return times(this.inverse, target, this.n);
   }
 
   /** The place that leaves, and the sign of its error: an excluded rival first, else by dual steepest edge; -1 when all is feasible. */
@@ -155,11 +146,7 @@ export class Bases {
       alpha[i] = row[i];
       alpha[d + i] = -row[i];
     }
-    for (let j = 0; j < k; j++) {
-      let sum = 0;
-      for (let i = 0, c = j * n; i < n; i++) sum += columns[c + i] * row[i];
-      alpha[2 * d + j] = sum;
-    }
+    times(columns, row, k, alpha.subarray(2 * d));
     this.alpha = alpha;
     return alpha;
   }
@@ -168,8 +155,7 @@ export class Bases {
   enteringByDual(r, sign) {
     const { n, reduced, inBasis } = this;
     const alpha = this.tableauRow(r);
-    let size = 0;
-    for (let j = 0, a = r * n; j < n; j++) size = Math.max(size, Math.abs(this.inverse[a + j]));
+    const size = greatest(this.inverse.subarray(r * n, (r + 1) * n));
     const able = (j) => sign * alpha[j] < -PIVOT * size && !inBasis[j] && !this.isExcluded(j);
     let least = Infinity;
     for (let j = 0; j < alpha.length; j++) if (able(j)) least = Math.min(least, Math.max(reduced[j], 0) / Math.abs(alpha[j]));
@@ -191,7 +177,7 @@ export class Bases {
 
   /** The first basic variable that would turn negative. */
   leavingByPrimal(x, direction) {
-    const size = direction.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    const size = greatest(direction);
     let [r, least] = [-1, Infinity];
     for (let i = 0; i < this.n; i++) {
       if (direction[i] <= PIVOT * size) continue;
@@ -272,11 +258,7 @@ export class Bases {
       this.reduced[i] -= z[i];
       this.reduced[d + i] += z[i];
     }
-    for (let j = 0; j < k; j++) {
-      let sum = 0;
-      for (let i = 0, c = j * n; i < n; i++) sum += this.columns[c + i] * z[i];
-      this.reduced[2 * d + j] -= sum;
-    }
+    times(this.columns, z, k).forEach((logit, j) => (this.reduced[2 * d + j] -= logit));
     this.inBasis = new Uint8Array(2 * d + k);
     for (const j of this.basic) {
       this.reduced[j] = 0;
@@ -285,31 +267,28 @@ export class Bases {
   }
 }
 
-/** The inverse of M (n, n) by Gauss and Jordan with row pivots; null when a pivot vanishes. */
+/** The inverse of M (n, n) by Gauss and Jordan in one array, rows changing places for the largest pivot; null when a pivot vanishes. */
 export function inverseOf(M, n) {
   const A = M.slice();
-  const R = new Float64Array(n * n);
-  for (let i = 0; i < n; i++) R[i * n + i] = 1;
+  const swapped = [];
   for (let k = 0; k < n; k++) {
     let p = k;
     for (let i = k + 1; i < n; i++) if (Math.abs(A[i * n + k]) > Math.abs(A[p * n + k])) p = i;
     const pivot = A[p * n + k];
     if (!pivot) return null;
-    if (p !== k)
-      for (let j = 0; j < n; j++) {
-        [A[k * n + j], A[p * n + j]] = [A[p * n + j], A[k * n + j]];
-        [R[k * n + j], R[p * n + j]] = [R[p * n + j], R[k * n + j]];
-      }
-    for (let j = 0; j < n; j++) {
-      A[k * n + j] /= pivot;
-      R[k * n + j] /= pivot;
-    }
+    swapped.push(p);
+    const row = A.slice(p * n, (p + 1) * n);
+    A.copyWithin(p * n, k * n, (k + 1) * n);
+    row[k] = 1; // the unit column that elimination leaves here gives its place to a column of the inverse
+    for (let j = 0; j < n; j++) A[k * n + j] = row[j] /= pivot;
     for (let i = 0; i < n; i++) {
       const factor = A[i * n + k];
       if (i === k || !factor) continue;
-      for (let j = k; j < n; j++) A[i * n + j] -= factor * A[k * n + j];
-      for (let j = 0; j < n; j++) R[i * n + j] -= factor * R[k * n + j];
+      A[i * n + k] = 0;
+      for (let j = 0, a = i * n; j < n; j++) A[a + j] -= factor * row[j];
     }
   }
-  return R;
+  for (let k = n - 1; k >= 0; k--) // what rows changed, columns change back
+    for (let a = 0, p = swapped[k]; a < n * n; a += n) [A[a + k], A[a + p]] = [A[a + p], A[a + k]];
+  return A;
 }

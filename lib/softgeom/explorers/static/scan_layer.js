@@ -22,6 +22,9 @@ export function normUp(v, from = 0, n = v.length) {
   return largest ? Math.sqrt(squares * (1 + gamma(n + 2)) + underflow(n)) * INFLATE + underflow(1) : 0;
 }
 
+/** The largest absolute value. */
+export const greatest = (v) => v.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+
 /** The e with 2^(e-1) <= size < 2^e, as C's frexp has it; 0 for 0. */
 export function exponent(size) {
   if (!size) return 0;
@@ -36,11 +39,9 @@ export function exponent(size) {
  * what they are, to the bit. `set` is {kind: "box", low, high}, {kind: "ball", radius} in the units that the reader chose, or {kind: "unbounded"}.
  */
 export function makeScanLayer(W, b, classes, d, set) {
-  let largest = 0;
-  for (let i = 0; i < W.length; i++) largest = Math.max(largest, Math.abs(W[i]));
-  const power = exponent(largest);
+  const power = exponent(greatest(W));
   const extent = { box: () => Math.max(Math.abs(set.low), Math.abs(set.high)), ball: () => set.radius, unbounded: () => 1 }[set.kind]();
-  const offset = b ? b.reduce((most, value) => Math.max(most, Math.abs(value)), 0) : 0;
+  const offset = b ? greatest(b) : 0;
   if (Math.abs(power) > 40 || Math.abs(exponent(extent)) > 40 || Math.abs(exponent(offset)) > 40)
     throw new Error("The numbers of this layer, or the bound, are beyond 2^40 or below 2^-40: softgeom scan rescales such layers, this page does not.");
   const unit = 2 ** power;
@@ -52,7 +53,7 @@ export function makeScanLayer(W, b, classes, d, set) {
   const layer = { W: scaled, b: b ? Float64Array.from(b) : new Float64Array(classes), biased: b !== null, classes, d, unit, set: moved };
   layer.mean = meanRow(layer);
   layer.norms = new Float64Array(classes).map((_, i) => normUp(scaled, i * d, d));
-  layer.norm = layer.norms.reduce((most, value) => Math.max(most, value), 0);
+  layer.norm = greatest(layer.norms);
   layer.offset = offset;
   return layer;
 }
@@ -61,6 +62,28 @@ function meanRow({ W, classes, d }) {
   const mean = new Float64Array(d);
   for (let i = 0; i < classes; i++) for (let k = 0; k < d; k++) mean[k] += W[i * d + k];
   return mean.map((value) => value / classes);
+}
+
+/** M @ v for the first `rows` rows of M, row by row, into `out`: four sums at a time, since a processor need not wait for one to begin the next. */
+export function times(M, v, rows, out = new Float64Array(rows)) {
+  const n = v.length;
+  let i = 0;
+  for (; i + 3 < rows; i += 4) {
+    let [p, q, r, s] = [0, 0, 0, 0];
+    for (let k = 0, a = i * n, b = a + n, c = b + n, e = c + n; k < n; k++) {
+      const x = v[k];
+      p += M[a + k] * x;
+      q += M[b + k] * x;
+      r += M[c + k] * x;
+      s += M[e + k] * x;
+    }
+    [out[i], out[i + 1], out[i + 2], out[i + 3]] = [p, q, r, s];
+  }
+  for (; i < rows; i++) {
+    out[i] = 0;
+    for (let k = 0; k < n; k++) out[i] += M[i * n + k] * v[k];
+  }
+  return out;
 }
 
 /** Row i, a view. */
@@ -86,15 +109,9 @@ export function project(layer, z) {
 export function farPoint(layer, t, z) {
   const { set, d, mean } = layer;
   const own = rowOf(layer, t);
-  let largest = 0;
-  let square = 0;
-  for (let k = 0; k < d; k++) {
-    z[k] = own[k] - mean[k];
-    largest = Math.max(largest, Math.abs(z[k]));
-    square += z[k] * z[k];
-  }
+  for (let k = 0; k < d; k++) z[k] = own[k] - mean[k];
   const [low, high] = boxAround(layer);
-  const step = set.kind === "ball" ? set.radius / (Math.sqrt(square) || 1) : Math.max(-low, high) / (largest || 1);
+  const step = set.kind === "ball" ? set.radius / (Math.hypot(...z) || 1) : Math.max(-low, high) / (greatest(z) || 1);
   const anchor = set.kind === "ball" ? 0 : Math.min(Math.max(0, low), high);
   for (let k = 0; k < d; k++) z[k] = anchor + z[k] * step;
   return project(layer, z);
@@ -102,6 +119,7 @@ export function farPoint(layer, t, z) {
 
 /** Whether a point certainly lies in the set. */
 export function isInside({ set, d }, z) {
+  if (z.length !== d) return false;
   if (set.kind !== "ball") return z.every((value) => set.low <= value && value <= set.high);
   let squares = 0;
   for (const value of z) squares += value * value;

@@ -3,7 +3,7 @@
 // The search runs over the ball of u, on rows gain w (centred) and biases b + w.shift. Those are rounded, so proofs of captivity are about the rows as
 // they are stored, which the layer keeps as `stated`, and what rounding did to the others is in the margins of points (`roundingAt`).
 
-import { INFLATE, gamma, makeScanLayer, normUp, rowOf, underflow } from "./scan_layer.js";
+import { INFLATE, gamma, greatest, makeScanLayer, normUp, rowOf, underflow } from "./scan_layer.js";
 
 const LOST = 2 ** -960; // more than all that products of such sizes lose below the normal range
 
@@ -29,8 +29,6 @@ function centre(v) {
   const mean = v.reduce((sum, x) => sum + x, 0) / v.length;
   for (let k = 0; k < v.length; k++) v[k] -= mean;
 }
-
-const greatest = (v) => v.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
 
 /** An upper bound on what rounding did to any logit at z. */
 export function roundingAt(layer, z) {

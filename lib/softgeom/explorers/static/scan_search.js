@@ -1,6 +1,6 @@
 // Points at which classes win: one look at every rival from the far point of each class, then ascent against the strongest rivals.
 
-import { INFLATE, farPoint, isInside, project, rowOf } from "./scan_layer.js";
+import { INFLATE, farPoint, isInside, project, rowOf, times } from "./scan_layer.js";
 import { roundingAt } from "./scan_norm.js";
 
 const RIVALS = 32; // that join a working set at each look
@@ -13,12 +13,10 @@ const GROUP = 4; // candidates that one pass over the rows serves
 export function logits(layer, Z, n, Y) {
   const { W, b, classes: C, d } = layer;
   if (n < GROUP) {
-    for (let p = 0; p < n; p++)
-      for (let i = 0; i < C; i++) {
-        let sum = b[i];
-        for (let k = 0, w = i * d, z = p * d; k < d; k++) sum += W[w + k] * Z[z + k];
-        Y[p * C + i] = sum;
-      }
+    for (let p = 0; p < n; p++) {
+      const y = times(W, Z.subarray(p * d, (p + 1) * d), C, Y.subarray(p * C, (p + 1) * C));
+      for (let i = 0; i < C; i++) y[i] += b[i];
+    }
     return;
   }
   let i = 0;
@@ -153,12 +151,11 @@ function ascend(layer, one, steps) {
   for (let step = 0; step < steps; step++) {
     let worst = -Infinity;
     let mean = 0;
+    times(A, z, k, lead);
     for (let n = 0; n < k; n++) {
-      let sum = c[n];
-      for (let j = 0, a = n * d; j < d; j++) sum += A[a + j] * z[j];
-      lead[n] = sum;
-      if (sum > worst) worst = sum;
-      mean += sum / k;
+      lead[n] += c[n];
+      if (lead[n] > worst) worst = lead[n];
+      mean += lead[n] / k;
     }
     if (worst < bestLead) [bestLead, best] = [worst, z.slice()];
     const target = Math.max(worst - mean, 1e-12) * TEMPERATURE;

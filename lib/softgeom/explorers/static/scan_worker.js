@@ -70,11 +70,20 @@ export function summaryOf(layer, findings, tokens) {
   for (const { verdict } of findings) counts[verdict]++;
   const dead = findings
     .filter(({ verdict }) => verdict !== "argmaxable")
-    .map(({ t, verdict, rivals, weights, twin, margin }) => ({ t, token: name(t), verdict, margin, captors: captorsOf(rivals, weights, twin, name), of: rivals?.length ?? 0 }));
+    .map((one) => ({ t: one.t, token: name(one.t), verdict: one.verdict, margin: one.margin, ceiling: ceilingOf(one), captors: captorsOf(one, name), of: one.rivals?.length ?? 0 }));
   return { counts, dead, classes: layer.classes, features: layer.d, named: tokens !== null, wall: findings.map(({ t, verdict }) => [name(t), verdict !== "argmaxable"]) };
 }
 
-function captorsOf(rivals, weights, twin, name) {
+/** What the probability of a class stays below at every input: its captors' weights l prove 1 / (1 + exp(H(l) - margin)), H their entropy in nats
+ * (Jensen; softgeom/bottleneck/ceilings/bound.py). Other weights may prove less. */
+export function ceilingOf({ verdict, weights, margin }) {
+  if (verdict !== "unargmaxable") return verdict === "tied" ? 1 / 2 : null;
+  const total = weights.reduce((sum, w) => sum + w, 0);
+  const entropy = weights.reduce((sum, w) => sum - (w / total) * Math.log(w / total), 0);
+  return 1 / (1 + Math.exp(entropy - margin));
+}
+
+function captorsOf({ rivals, weights, twin }, name) {
   if (twin !== undefined) return [{ token: name(twin), share: 1 }];
   if (!rivals) return [];
   const total = weights.reduce((sum, w) => sum + w, 0);

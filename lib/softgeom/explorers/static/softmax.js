@@ -277,8 +277,7 @@ export function render({ model, el }) {
     showChips(page, chips, { among, names: W.map((_, i) => nameOf(i)), compete });
     drawLift(page, state, name, told);
     turn.set(state.turn, `${state.turn}°`);
-    help.hide(veiled);
-    if (!veiled) help.check({ layer: state.layer, told: { ...told, lost: told.found.filter(({ verdict }) => verdict !== "argmaxable") } });
+    help.check(veiled ? null : { layer: state.layer, told: { ...told, lost: told.found.filter(({ verdict }) => verdict !== "argmaxable") } });
     amongToggle.set(Boolean(among));
     pairsToggle.set(Boolean(told.pairs));
     pairsToggle.root.hidden = state.layer.biased;
@@ -299,8 +298,7 @@ export function render({ model, el }) {
 
   const stop = watch(model, ["W", "b", "names", "among", "first", "veiled"], draw);
   draw();
-  const [x, y] = model.get("W").at(-1) ?? [];
-  if (!model.get("veiled")) beckon(page.weights, [x, y], [x + 1.2, y + 1.2]);
+  beckon(model, page.weights, model.get("W").at(-1), [1.2, 1.2]);
   return stop;
 }
 
@@ -536,17 +534,8 @@ function tell(page, told, state, name, suspect) {
 
 /** Rows of two numbers, or of three with the bias last, from text that somebody typed. */
 export function parseTable(text) {
-  const rows = text
-    .split("\n")
-    .map((line) => line.trim())
-    .filter(Boolean)
-    .map((line) =>
-      line
-        .replace(/[[\]]/g, " ")
-        .trim()
-        .split(/[\s,;]+/)
-        .map(Number),
-    );
+  const words = text.split("\n").map((line) => line.match(/[^\s,;[\]]+/g) ?? []);
+  const rows = words.filter((row) => row.length).map((row) => row.map(Number));
   const biased = rows.length > 0 && rows.every((row) => row.length === 3);
   return [rows.map((row) => (biased ? row.slice(0, 2) : row)), biased ? rows.map((row) => row[2]) : null];
 }

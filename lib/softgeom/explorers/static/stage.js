@@ -80,10 +80,10 @@ export function assemble(page, ...folded) {
   page.el.replaceChildren(page.live, page.message, pair, page.sliders, page.reason, page.detail, page.plain, page.more);
 }
 
-/** A hand that shows the first gesture, from one place to another, until somebody makes one. */
-export function beckon(plane, from, to) {
-  if (![...from, ...to].every(Number.isFinite)) return; // a state that is refused in a sentence
-  const way = `--dx: ${plane.x(to[0]) - plane.x(from[0])}px; --dy: ${plane.y(to[1]) - plane.y(from[1])}px`;
+/** A hand that shows the first gesture, from one place so far right and up, until somebody makes one. */
+export function beckon(model, plane, from, [right, up]) {
+  if (model.get("veiled") || !from?.every(Number.isFinite)) return; // or a state that is refused in a sentence
+  const way = `--dx: ${plane.x(right) - plane.x(0)}px; --dy: ${plane.y(up) - plane.y(0)}px`;
   const hand = svg("g", { class: "sg-ghost", style: way, "aria-hidden": "true" }, svg("path", { d: HAND, transform: `translate(${plane.place(from)})` }));
   plane.root.append(hand);
   for (const kind of ["pointerdown", "keydown"]) plane.root.addEventListener(kind, () => hand.remove(), { once: true, capture: true });
@@ -322,27 +322,22 @@ export function toggle(parent, label, click, attributes = {}) {
   return { root, set: (on) => root.setAttribute("aria-pressed", String(on)) };
 }
 
-function choice(parent, label, options, change) {
-  const select = html("select", { "aria-label": label, onchange: () => change(Number(select.value)) });
-  select.append(html("option", { value: -1 }, label), ...options.map((text, i) => html("option", { value: i }, text)));
-  parent.append(select);
-  return select;
-}
-
 /** What stands in the place of a verdict while the figure is veiled. */
 export const VEILED = "Your turn first: what this figure counts and concludes shows once you have answered.";
 
 /** The menu of presets, if there are any: shows the note of the chosen one and hands on what it sets. Their names tell: `hidden` veils them. */
 export function presetMenu(page, model, take) {
-  const names = model.get("presets").map((preset) => preset.name);
-  const menu = choice(page.buttons, "Presets", names, (i) => {
-    if (i < 0) return;
-    const { name, note, ...changes } = model.get("presets")[i];
+  const presets = model.get("presets");
+  const options = presets.map(({ name }, i) => html("option", { value: i }, name));
+  const menu = html("select", { "aria-label": "Presets" }, html("option", { value: -1 }, "Presets"), ...options);
+  menu.addEventListener("change", () => {
+    if (menu.value < 0) return;
+    const { name, note, ...changes } = presets[menu.value];
     say(page.note, note);
     take(changes);
   });
-  menu.hidden = names.length === 0;
-  return { hide: (veiled) => (menu.hidden = veiled || names.length === 0) };
+  page.buttons.append(menu);
+  return { hide: (veiled) => (menu.hidden = veiled || presets.length === 0) };
 }
 
 /** Two buttons that make things more and fewer. */
@@ -367,17 +362,8 @@ export function watch(model, names, draw) {
   return () => names.forEach((name) => model.off(`change:${name}`, schedule));
 }
 
-/** A function that sets several properties of the model and tells the kernel of them once. */
-export function writer(model) {
-  const save = saver(model);
-  return (changes) => {
-    for (const [name, value] of Object.entries(changes)) model.set(name, value);
-    save();
-  };
-}
-
-/** Tell the kernel at most some fifteen times a second during a drag; the last state always arrives. */
-function saver(model, pause = 66) {
+/** A function that sets several properties of the model and tells the kernel, at most some fifteen times a second; the last state always arrives. */
+export function writer(model, pause = 66) {
   let timer = null;
   let again = false;
   const save = () => {
@@ -388,7 +374,10 @@ function saver(model, pause = 66) {
       if (again) save((again = false));
     }, pause);
   };
-  return save;
+  return (changes) => {
+    for (const [name, value] of Object.entries(changes)) model.set(name, value);
+    save();
+  };
 }
 
 /** The colour of class i: eight that anybody can tell apart, then the same eight paler, then darker. */
