@@ -65,7 +65,9 @@ def p_value(differences: ArrayLike) -> float:
     found = _per_seed(differences)
     if len(found) == 1 or not found.any():
         return 1.0
-    return float(stats.ttest_1samp(found, 0.0).pvalue) if np.ptp(found) else 0.0
+    if np.ptp(found) <= 1e-12 * np.abs(found).max():  # all equal, but for rounding
+        return 0.0
+    return float(stats.ttest_1samp(found, 0.0).pvalue)
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:

@@ -4,90 +4,37 @@ are kept apart.
 
 from __future__ import annotations
 
-import json
-
 import pytest
-import yaml
 
 from compendium import __main__ as command_line
 from compendium import claims, findings, runs, telling
 
-
-def _entry(id, kind="experiment", bound=0, **more):
-    """A sound claim, in YAML; a theorem has the root `fold`."""
-    words = {"experiment": ("reproduced", "not reproduced"), "ours": ("found", "not found")}
-    best, worst = words.get(kind, ("holds", "fails"))
-    entry = yaml.safe_load(f"""
-id: {id}
-place: Figure 1
-kind: {kind}
-statement: What {id} says.
-notebook: 10_demo
-sentence: {{paper: "001", start: 0, length: 3, digest: 0123456789abcdef}}
-rule:
-  evidence: {{gain: in nats}}
-  verdicts: {{{best}: gain < {bound}, {worst}: otherwise}}
-  why: zero is no gain
-  says: "{{gain:+.2f}} nats"
-examples: {{{best}: {{gain: {bound - 1}}}, {worst}: {{gain: {bound + 1}}}}}
-""")
-    if kind == "ours":
-        del entry["sentence"]
-    return entry | ({"root": "fold"} if kind == "theorem" else {}) | more
-
-
-@pytest.fixture
-def register(compendium, write_notebook):
-    """Writes the register; five claims by default, of which three share a root."""
-    write_notebook("10_demo", 'profile: str = "lab"')
-    (compendium / "claims").mkdir()
-
-    def write(*entries):
-        theorems = [_entry(f"001-{key}", kind="theorem") for key in "bcd"]
-        entries = entries or (_entry("001-a"), *theorems, _entry("001-e", kind="ours"))
-        head = {"paper": "001", "title": "A paper", "roots": {"fold": "It folds."}}
-        content = yaml.safe_dump(head | {"claims": list(entries)}, sort_keys=False)
-        (compendium / "claims" / "001.yaml").write_text(content)
-
-    write()
-    return write
-
-
 _EMBEDDED = {"name": "IMDb", "kind": "embedded", "detail": "made up"}
+_STAND_IN = {"aside": "stand-in", "content": {"sources": [_EMBEDDED]}}
 
 
-@pytest.fixture
-def record(compendium):
-    """Writes a record of `10_demo` with the evidence of some claims."""
-
-    def write(profile="default", aside="", sources=None, name="10_demo", **gains):
-        folder = compendium / "results" / profile / name / aside
-        folder.mkdir(parents=True, exist_ok=True)
-        rows = [{"id": f"001-{key}", "evidence": {"gain": gain}} for key, gain in gains.items()]
-        content = {"notebook": name, "profile": profile, "claims": rows, "values": {}}
-        sources = ([_EMBEDDED] if aside else []) if sources is None else sources
-        content |= {"figures": {}, "tables": {}, "sources": sources}
-        (folder / "record.json").write_text(json.dumps(content), encoding="utf-8")
-
-    return write
+@pytest.fixture(autouse=True)
+def five(register, claim):
+    """Five claims, of which three share a root."""
+    theorems = [claim(f"001-{key}", root="fold") for key in "bcd"]
+    register(claim("001-a", "experiment"), *theorems, claim("001-e", "ours"))
 
 
 def _verdicts(found):
     return {f.claim.id[-1]: f.verdict for f in found}
 
 
-def test_verdicts_follow_the_rules_of_today(register, record):
+def test_verdicts_follow_the_rules_of_today(register, claim, record):
     record(a=-1, b=-1, e="-inf")
     found, faults = findings.of_run("default")
     assert not faults
     assert _verdicts(found) == {"a": "reproduced", "b": "holds", "e": "found"}
-    theorem, ours = _entry("001-b", kind="theorem"), _entry("001-e", kind="ours")
-    register(_entry("001-a", bound=-2), theorem, ours)
+    register(claim("001-a", "experiment", -2), claim("001-b"), claim("001-e", "ours"))
     found, _ = findings.of_run("default")
     assert _verdicts(found) == {"a": "not reproduced", "b": "holds", "e": "found"}
 
 
-def test_rows_that_share_a_root_count_once_for_each_verdict(register, record):
+def test_rows_that_share_a_root_count_once_for_each_verdict(record):
     record(a=-1, b=1, c=1, d=-1, e=1)
     found, _ = findings.of_run("default")
     counts = findings.count(found).set_index(["kind", "verdict"])["claims"]
@@ -100,7 +47,7 @@ def test_rows_that_share_a_root_count_once_for_each_verdict(register, record):
     assert (root, [f.claim.id for f in rows]) == ("fold", ["001-b", "001-c", "001-d"])
 
 
-def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, record, compendium):
+def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, claim, record, compendium):
     record(a=-1, z=3)
     found, faults = findings.of_run("default")
     assert _verdicts(found) == {"a": "reproduced"}
@@ -109,31 +56,31 @@ def test_a_record_that_no_rule_fits_names_the_notebook_to_run(register, record, 
         "`make 10_demo PROFILE=default`"
     ]
     (compendium / "notebooks" / "11_other.ipynb").write_text("{}")
-    register(_entry("001-a", notebook="11_other"), _entry("001-b", kind="theorem"))
+    register(claim("001-a", notebook="11_other"), claim("001-b"))
     said = "10_demo recorded 001-a in profile default, which is not its claim"
     assert said in findings.of_run("default")[1][0]
-    entry = _entry("001-a")
+    entry = claim("001-a")
     entry["rule"]["evidence"]["seeds"] = "how many"
     for evidence in entry["examples"].values():
         evidence["seeds"] = 3
-    register(entry, _entry("001-b", kind="theorem"))
+    register(entry, claim("001-b"))
     record(a=-1)
     assert "claim 001-a: the evidence seeds is missing" in findings.of_run("default")[1][0]
 
 
-def test_stand_ins_judge_theorems_only(register, record):
-    record(aside="stand-in", a=-1, b=-1)
+def test_stand_ins_judge_theorems_only(record):
+    record(**_STAND_IN, a=-1, b=-1)
     assert _verdicts(findings.of_run("default")[0]) == {"a": claims.NOT_TESTABLE, "b": "holds"}
 
 
-def test_incomplete_data_judge_experiments_and_are_not_compared(register, record, compendium):
-    record(aside="stand-in", sources=[], a=-1)
+def test_incomplete_data_judge_experiments_and_are_not_compared(record, compendium):
+    record(aside="stand-in", a=-1)
     (found,) = findings.of_run("default")[0]
     assert (found.verdict, found.aside) == ("reproduced", "on incomplete data")
     assert findings.baseline([found]) == "id,verdict,finding\n"
 
 
-def test_the_larger_committed_profile_is_shown(register, record):
+def test_the_larger_committed_profile_is_shown(record):
     record(a=-1)
     assert runs.committed("10_demo").profile == "default"
     record("hour", a=1)
@@ -143,7 +90,7 @@ def test_the_larger_committed_profile_is_shown(register, record):
     assert runs.committed("10_demo").profile == "hour"
 
 
-def test_verdicts_of_a_larger_committed_profile_stand_beside_those_of_a_run(register, record):
+def test_verdicts_of_a_larger_committed_profile_stand_beside_those_of_a_run(record):
     record(a=-1, b=-1)
     found, _ = findings.of_run("default")
     assert findings.beside_larger(found, "default").empty
@@ -155,19 +102,19 @@ def test_verdicts_of_a_larger_committed_profile_stand_beside_those_of_a_run(regi
         assert findings.beside_larger(found, profile).empty
 
 
-def test_real_data_go_before_a_stand_in(register, record):
-    record(a=-1, aside="stand-in")
+def test_real_data_go_before_a_stand_in(record):
+    record(**_STAND_IN, a=-1)
     assert runs.committed("10_demo").aside
     record(a=-1)
     assert not runs.committed("10_demo").aside
 
 
-def test_what_was_never_run_is_named(register):
+def test_what_was_never_run_is_named():
     with pytest.raises(KeyError, match="no committed results in profile hour, models"):
         runs.committed("10_demo")
 
 
-def test_the_check_names_every_verdict_that_moved(register, record, compendium, capsys):
+def test_the_check_names_every_verdict_that_moved(record, compendium, capsys):
     record(a=-1, b=-1, c=-1)
     none = "3 claims; no verdicts are committed for profile default"
     assert findings.changes("default") == ([], none)
@@ -194,41 +141,43 @@ def test_the_check_names_every_verdict_that_moved(register, record, compendium, 
     assert "001-a (10_demo): reproduced -> not reproduced" in capsys.readouterr().out
 
 
-def test_a_run_on_stand_ins_is_not_held_against_real_verdicts(register, record, compendium):
+def test_a_run_on_stand_ins_is_not_held_against_real_verdicts(record, compendium):
     record(a=-1, b=-1)
     text = findings.baseline(findings.of_run("default")[0])
     (compendium / "results" / "default" / "verdicts.csv").write_text(text, encoding="utf-8")
     (compendium / "results" / "default" / "10_demo" / "record.json").unlink()
-    record(aside="stand-in", a=-1, b=1)
+    record(**_STAND_IN, a=-1, b=1)
     changed, counts = findings.changes("default")
     assert changed == []
     assert counts.endswith("2 on stand-in or incomplete data not compared")
     assert findings.baseline(findings.of_run("default")[0]) == "id,verdict,finding\n"
 
 
-def test_what_a_profile_builds_on_is_not_compared_with_it(register, record, compendium):
+def test_what_a_profile_builds_on_is_not_compared_with_it(register, claim, record, compendium):
     record("models", a=-1)
     (compendium / "results" / "models" / "verdicts.csv").write_text(
         findings.baseline(findings.of_run("models")[0]), encoding="utf-8"
     )
     (compendium / "notebooks" / "11_demo.ipynb").write_text("{}")
     record(name="11_demo", b=-1)
-    register(_entry("001-a"), _entry("001-b", kind="theorem", notebook="11_demo"))
+    register(claim("001-a", "experiment"), claim("001-b", notebook="11_demo"))
     assert findings.changes("models")[0] == []
 
 
-def test_claims_with_source_rule_and_result(register, record, compendium, monkeypatch, capsys):
+def test_claims_with_source_rule_and_result(
+    register, claim, record, compendium, monkeypatch, capsys
+):
     papers = compendium / "papers"
     papers.mkdir()
     (papers / "001_x.txt").write_text("Yes. It gains, always. No.", encoding="utf-8")
     monkeypatch.setenv("SOFTGEOM_PAPERS", str(papers))
     place, _ = claims.find("001", "It gains, always")
-    told = _entry("001-a", sentence=vars(place), hypotheses="in winter")
-    register(told, _entry("001-b", kind="theorem"))
+    told = claim("001-a", "experiment", sentence=vars(place), hypotheses="in winter")
+    register(told, claim("001-b"))
     record(a=-1)
     told = telling.render(["001-a"])
     for line in (
-        "001-a  [experiment]  Figure 1",
+        "001-a  [experiment]  Section a",
         "  source      It gains, always.",
         "  we say      What 001-a says.",
         "  under       in winter",

@@ -15,7 +15,7 @@ from compendium.statistics import (
     seeds_to_decide,
 )
 
-_TRIALS = 20_000
+_TRIALS = 5_000
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 10])

@@ -8,85 +8,27 @@ import json
 import re
 
 import pytest
-import yaml
 
 from compendium.pages import gallery, rendered
 
-POINTER = {"paper": "001", "start": 0, "length": 3, "digest": "0123456789abcdef"}
-
-
-def _entry(id, **more):
-    return {
-        "id": id,
-        "place": "Section 2",
-        "kind": "theorem",
-        "statement": "For all a < b | c the *map* folds; " + "and so on " * 20,
-        "sentence": POINTER,
-        "notebook": "10_demo",
-        "rule": {
-            "evidence": {"gap": "largest error"},
-            "verdicts": {"holds": "gap < 1e-10", "fails": "otherwise"},
-            "why": "rounding only",
-            "says": "error {gap:.0e}",
-        },
-        "examples": {"holds": {"gap": 0}, "fails": {"gap": 1}},
-    } | more
-
-
-OURS = {
-    "kind": "ours",
-    "rule": {
-        "evidence": {"gap": "largest error"},
-        "verdicts": {"found": "gap < 1", "not found": "otherwise"},
-        "why": "one",
-        "says": "{gap}",
-    },
-    "examples": {"found": {"gap": 0}, "not found": {"gap": 1}},
-}
+STATEMENT = "For all a < b | c the *map* folds; " + "and so on " * 20
 
 
 @pytest.fixture
-def pages(compendium, write_notebook):
-    path = write_notebook("10_demo", 'profile: str = "lab"')
+def pages(compendium, register, claim, record):
+    path = compendium / "notebooks" / "10_demo.ipynb"
     notebook = json.loads(path.read_text())
-    notebook["cells"].insert(
-        0, {"cell_type": "markdown", "metadata": {}, "source": ["# Fold_the map.\n", "text"]}
+    title = {"cell_type": "markdown", "metadata": {}, "source": ["# Fold_the map.\n", "text"]}
+    path.write_text(json.dumps(notebook | {"cells": [title, *notebook["cells"]]}))
+    register(
+        claim("001-a", root="fold"),
+        claim("001-b", root="fold"),
+        claim("001-c", statement=STATEMENT),
+        claim("001-o", "ours"),
+        claim("001-d"),
     )
-    path.write_text(json.dumps(notebook))
-    ours = _entry("001-own", **OURS)
-    del ours["sentence"]
-    entries = [
-        _entry("001-a", root="fold"),
-        _entry("001-b", root="fold"),
-        _entry("001-c"),
-        ours,
-        _entry("001-d"),
-    ]
-    content = {
-        "paper": "001",
-        "title": "A paper",
-        "roots": {"fold": "It folds."},
-        "claims": entries,
-    }
-    (compendium / "claims").mkdir()
-    (compendium / "claims" / "001.yaml").write_text(
-        yaml.safe_dump(content, sort_keys=False), encoding="utf-8"
-    )
-    rows = [
-        {"id": f"001-{id}", "evidence": {"gap": gap}}
-        for id, gap in (("a", 1), ("b", 1), ("c", 1), ("own", 0))
-    ]
-    record = {
-        "notebook": "10_demo",
-        "profile": "default",
-        "claims": rows,
-        "tables": {},
-        "sources": [{"name": "IMDb", "kind": "local"}],
-        "figures": {"hull": {"caption": "A hull.", "alt": "A triangle\nwith [a] point."}},
-    }
-    folder = compendium / "results" / "default" / "10_demo"
-    folder.mkdir(parents=True)
-    (folder / "record.json").write_text(json.dumps(record))
+    figures = {"hull": {"caption": "A hull.", "alt": "A triangle\nwith [a] point."}}
+    record(content={"figures": figures}, a=1, b=1, c=1, o=-1)
     return gallery.pages()
 
 
@@ -95,8 +37,8 @@ def test_the_first_view_says_causes_once_and_what_does_not_hold(pages):
     assert "| Theorems and formulas | **2** fails | 3 |" in front
     assert "| Our own questions | **1** found | 1 |" in front
     assert (
-        "- **It folds.** 2 rows: [001, Section 2](001.md#001-a) **fails**, [001, Section "
-        "2](001.md#001-b)"
+        "- **It folds.** 2 rows: [001, Section a](001.md#001-a) **fails**, [001, Section "
+        "b](001.md#001-b)"
     ) in front
     below = front.partition("## What does not hold")[2].partition("## Pages")[0]
     assert re.findall(r"001\.md#001-\w+", below) == ["001.md#001-c"]
@@ -113,18 +55,18 @@ def test_a_page_shows_figures_and_claims_that_unfold(pages):
         "![A triangle with (a) point.](../../figures/default/10_demo-hull.png)\n\n*A hull.*" in page
     )
     entry = page.partition('<details id="001-c"')[2].partition("</details>")[0]
-    assert "<summary><b>fails</b> · Section 2: For all a &lt; b | c the *map* folds;" in entry
+    assert "<summary><b>fails</b> · Section c: For all a &lt; b | c the *map* folds;" in entry
     assert "</summary>" in entry.splitlines()[0]
     assert len(entry.splitlines()[0]) < 320
     assert "- *Stated.* For all a &lt; b \\| c the \\*map\\* folds;" in entry
-    assert "- *Found.* **fails**: error 1e+00 (profile default)" in entry
-    assert "- *Rule.* holds when `gap < 1e-10`; else fails. rounding only" in entry
+    assert "- *Found.* **fails**: +1.00 nats (profile default)" in entry
+    assert "- *Rule.* holds when `gain < 0`; else fails. zero is no gain" in entry
     assert "**no result committed**" not in entry
     assert (
         "<b>no result committed</b>"
         in page.partition('<details id="001-d"')[2].partition("</details>")[0]
     )
-    assert page.index("001-own") > page.index("**Our own questions**") > page.index("001-d")
+    assert page.index("001-o") > page.index("**Our own questions**") > page.index("001-d")
 
 
 def test_a_page_that_is_none_any_more_goes(pages, compendium):
@@ -138,7 +80,7 @@ def test_a_page_that_is_none_any_more_goes(pages, compendium):
     rendered.write()
     assert not old.exists()
     assert (
-        "001-c,fails,error 1e+00"
+        "001-c,fails,+1.00 nats"
         in (compendium / "results" / "default" / "verdicts.csv").read_text()
     )
 

@@ -4,11 +4,9 @@ were drawn, registers say what was found.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
-import yaml
 
 from compendium import __main__ as command_line
 from compendium import runs
@@ -33,55 +31,16 @@ FIGURES = {
     "hull": {"caption": "A hull.", "alt": "a triangle\nwith a point"},
     "line": {"caption": "A line.", "alt": "a line"},
 }
-RULE = {
-    "evidence": {"gap": "largest error"},
-    "verdicts": {"holds": "gap < 1e-10", "fails": "otherwise"},
-    "why": "rounding only",
-    "says": "error {gap:.0e}",
-}
 
 
 @pytest.fixture
-def shown(compendium, write_notebook):
+def shown(register, claim, record):
     """A notebook `10_demo` of the profile smoke with two recorded figures and the evidence of two
     claims, one of which fails.
     """
-    write_notebook("10_demo", 'profile: str = "lab"')
-    rows = [{"id": f"001-{name}", "evidence": {"gap": gap}} for name, gap in (("a", 0), ("b", 1))]
-    record = {
-        "sources": [],
-        "parameters": {"n": 3},
-        "device": "cpu",
-        "figures": FIGURES,
-        "tables": {"t": "a table"},
-        "claims": rows,
-    }
-    folder = compendium / "results" / "smoke" / "10_demo"
-    folder.mkdir(parents=True)
-    (folder / "record.json").write_text(
-        json.dumps(record | {"notebook": "10_demo", "profile": "smoke"})
-    )
-    place = {"paper": "001", "start": 0, "length": 3, "digest": "0123456789abcdef"}
-    entries = [
-        {
-            "id": f"001-{name}",
-            "place": f"Section {name}",
-            "kind": "theorem",
-            "statement": text,
-            "sentence": place,
-        }
-        | {
-            "notebook": "10_demo",
-            "rule": RULE,
-            "examples": {"holds": {"gap": 0}, "fails": {"gap": 1}},
-        }
-        for name, text in (("a", "All of it."), ("b", "None of it."), ("c", "Nothing yet."))
-    ]
-    (compendium / "claims").mkdir()
-    content = {"paper": "001", "title": "A paper", "claims": entries}
-    (compendium / "claims" / "001.yaml").write_text(
-        yaml.safe_dump(content, sort_keys=False), encoding="utf-8"
-    )
+    register(*(claim(f"001-{key}") for key in "abc"))
+    ran = {"figures": FIGURES, "tables": {"t": "a table"}, "parameters": {"n": 3}, "device": "cpu"}
+    record("smoke", content=ran, a=-1, b=1)
     return runs.all_last("smoke")
 
 
@@ -180,7 +139,7 @@ def test_each_claim_unfolds_to_notebook_figures_and_numbers(shown):
 def test_corrections_leave_out_what_holds(shown):
     page = registers.corrections_page(shown)
     assert (
-        '<a href="claims.html#001-b">001, Section b</a> **fails**: None of it. *error 1e+00*'
+        '<a href="claims.html#001-b">001, Section b</a> **fails**: What 001-b says. *+1.00 nats*'
         in page
     )
     assert "Section a" not in page

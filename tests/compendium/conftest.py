@@ -1,0 +1,80 @@
+"""A register and records to read it from, in a temporary compendium."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+VERDICTS = {"experiment": ("reproduced", "not reproduced"), "ours": ("found", "not found")}
+
+
+def entry(id: str, kind: str = "theorem", bound: float = 0, **more: Any) -> dict[str, Any]:
+    """A sound claim about one number."""
+    best, worst = VERDICTS.get(kind, ("holds", "fails"))
+    found: dict[str, Any] = yaml.safe_load(f"""
+id: {id}
+place: Section {id[-1]}
+kind: {kind}
+statement: What {id} says.
+notebook: 10_demo
+sentence: {{paper: "001", start: 0, length: 3, digest: 0123456789abcdef}}
+rule:
+  evidence: {{gain: in nats}}
+  verdicts: {{{best}: gain < {bound}, {worst}: otherwise}}
+  why: zero is no gain
+  says: "{{gain:+.2f}} nats"
+examples: {{{best}: {{gain: {bound - 1}}}, {worst}: {{gain: {bound + 1}}}}}
+""")
+    if kind == "ours":
+        del found["sentence"]
+    return found | more
+
+
+@pytest.fixture
+def register(compendium: Path, write_notebook: Any) -> Callable[..., None]:
+    """`register(*claims)` writes them, whose notebook is 10_demo and whose only root is `fold`."""
+    write_notebook("10_demo", 'profile: str = "lab"')
+    (compendium / "claims").mkdir()
+
+    def write(*claims: dict[str, Any]) -> None:
+        roots = {"fold": "It folds."} if any("root" in claim for claim in claims) else {}
+        content = {"paper": "001", "title": "A paper", "roots": roots, "claims": list(claims)}
+        text = yaml.safe_dump(content, sort_keys=False)
+        (compendium / "claims" / "001.yaml").write_text(text, encoding="utf-8")
+
+    return write
+
+
+@pytest.fixture
+def record(compendium: Path) -> Callable[..., Path]:
+    """`record(profile, aside, name=..., content=..., a=-1)` writes the record of a run with the
+    evidence of 001-a and others; its folder.
+    """
+
+    def write(
+        profile: str = "default",
+        aside: str = "",
+        name: str = "10_demo",
+        content: dict[str, Any] | None = None,
+        **gains: Any,
+    ) -> Path:
+        folder = compendium / "results" / profile / name / aside
+        folder.mkdir(parents=True, exist_ok=True)
+        claims = [{"id": f"001-{key}", "evidence": {"gain": gain}} for key, gain in gains.items()]
+        written = {"notebook": name, "profile": profile, "claims": claims, "values": {}}
+        written |= {"figures": {}, "tables": {}, "sources": []} | (content or {})
+        (folder / "record.json").write_text(json.dumps(written), encoding="utf-8")
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def claim() -> Callable[..., dict[str, Any]]:
+    """`claim(id, kind="theorem", bound=0, **changes)`: a sound entry of the register."""
+    return entry
