@@ -4,7 +4,8 @@ by the code that is there.
 `data/reference/quantities.yaml` names each quantity that more than one place tells::
 
     - id: lost outputs of PP-OCRv4
-      of: 12_first_scan/ppocr_imprisoned   # a recorded value, or evidence: CLAIM:NAME
+      of: 12_first_scan/ppocr_imprisoned   # a recorded value, or evidence: CLAIM:NAME; or, for a
+                                           # fact that nothing here computes, `is: NUMBER`
       alike: [15_imprisoned_characters/imprisoned_box]    # recorded elsewhere, and the same
       said: ['(N) of (?:its |the )?6,625']  # how sentences tell it; (C) a count
       with: '0 of 270'                           # words that a page telling it must hold, too
@@ -13,6 +14,10 @@ A place is a page, a notebook's prose, a statement of the register, or, in the r
 headline, caption, alternative text, note on a value or finding. What a run of one profile says is
 compared with that profile's value; what a page says, with the run that the pages show. A sentence
 that names another profile (`default`, `hour`, `models`) is compared with that one's.
+
+And a number has a source: what reads like a result, a count of four digits or more, in headlines
+and captions any number of four digits or with three and a point, is recorded by some run, printed
+by a paper, or a listed fact.
 """
 
 from __future__ import annotations
@@ -33,10 +38,17 @@ import yaml
 from compendium import book, claims, codebase, paths, profiles
 from compendium.runs import NotebookRun, all_committed
 
-_FIELDS = {"id", "of", "alike", "said", "with"}
+_FIELDS = {"id", "of", "is", "alike", "said", "with"}
 _COUNT = r"(?<![\d.,])\d[\d,]*(?![\d%])(?!\.\d)"
 _NUMBER = r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?"
+_PLAIN = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_GENERATED = re.compile(r"<!-- (\w+)[^>]*-->.*?<!-- /\1 -->|```.*?```|`[^`]*`|\$[^$]*\$", re.DOTALL)
+# no year, no number of a preprint
+_LONG = re.compile(r"(?<![\w.,/#^-])(?!(?:19|20)\d\d\b)\d{1,3}(?:,?\d{3})+(?![\w/.-])%?")
+_PRECISE = re.compile(
+    rf"{_LONG.pattern}|(?<![\w.,/#^-])(?:0\.\d{{3,}}|[1-9]\.\d{{2,}}|\d{{2,}}\.\d+)(?![\w/-])%?"
+)
 
 
 @dataclass(frozen=True)
@@ -74,9 +86,11 @@ def quantities() -> list[dict[str, Any]]:
     path = paths.root() / "data" / "reference" / "quantities.yaml"
     entries = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else []
     for entry in entries:
-        if odd := (set(entry) - _FIELDS) | ({"id", "of"} - set(entry)):
+        if odd := (set(entry) - _FIELDS) | ({"id"} - set(entry)):
             names = ", ".join(sorted(odd))
             raise ValueError(f"{path.name}, {entry.get('id')}: unknown or missing field {names}")
+        if ("of" in entry) == ("is" in entry):
+            raise ValueError(f"{path.name}, {entry['id']}: it takes one of the fields of, is")
     if len({entry["id"] for entry in entries}) < len(entries):
         raise ValueError(f"{path.name}: two entries have one id")
     return entries
@@ -89,7 +103,7 @@ def tellings(pages: Mapping[Path, str] | None = None) -> list[Telling]:
         for profile in profiles.COMMITTED:
             for other in entry.get("alike", ()):
                 if (told := value_of(other, profile)) is not None:
-                    value = value_of(entry["of"], profile)
+                    value = _value(entry, profile)
                     if value is not None:
                         # two runs of one training differ in the sixth digit
                         told = value if math.isclose(told, value, rel_tol=1e-5) else told
@@ -100,7 +114,7 @@ def tellings(pages: Mapping[Path, str] | None = None) -> list[Telling]:
             for pattern in patterns:
                 for match in pattern.finditer(place.text):
                     said = next(group for group in match.groups() if group is not None)
-                    meant = _meant(entry["of"], place, match)
+                    meant = _meant(entry, place, match)
                     found.append(Telling(entry["id"], place.name, said, meant))
     return found
 
@@ -110,16 +124,52 @@ def faults() -> list[str]:
     told, entries = tellings(), quantities()
     found = [f"{one}" for one in dict.fromkeys(told) if not one.agrees]
     found += [
-        f"quantities.yaml: {entry['id']} names {entry['of']}, which no committed run recorded"
+        f"quantities.yaml: {entry['id']} names {entry.get('of')}, which no committed run recorded"
         for entry in entries
-        if all(value_of(entry["of"], profile) is None for profile in profiles.COMMITTED)
+        if all(_value(entry, profile) is None for profile in profiles.COMMITTED)
     ]
     texts = {p.name: p.text for p in places() if not p.profile and not p.name.startswith("claims")}
     for entry in entries:
         for name in dict.fromkeys(one.place for one in told if one.quantity == entry["id"]):
             if "with" in entry and name in texts and entry["with"] not in texts[name]:
                 found.append(f"{name} tells {entry['id']} without the words {entry['with']!r}")
-    return found + stale_figures()
+    return found + unsourced() + stale_figures()
+
+
+def unsourced() -> list[str]:
+    """Numbers that read like results, and that no run recorded, no paper printed and no entry
+    states.
+    """
+    runs, root = _runs(), paths.root()
+    known: list[float] = [entry["is"] for entry in quantities() if "is" in entry]
+    for claim in claims.load().values():
+        known += _numbers(f"{claim.statement} {claim.rule.why}")
+    for path in (root / "data" / "reference").glob("*.csv"):
+        known += _numbers(path.read_text(encoding="utf-8"))
+    for run in runs:
+        known += _numbers([value["value"] for value in run.record["values"].values()])
+        known += _numbers([row["evidence"] for row in run.record["claims"]])
+    written = {page: page.read_text(encoding="utf-8") for page in root.glob("docs/*.md")}
+    written |= {page: page.read_text(encoding="utf-8") for page in root.glob("README.md")}
+    written |= {notebook: _prose(notebook) for notebook in root.glob("notebooks/**/*.ipynb")}
+    texts: list[tuple[str, re.Pattern[str], str, list[float]]] = [
+        (path.relative_to(root).as_posix(), _LONG, _GENERATED.sub(" ", text), [])
+        for path, text in written.items()
+    ]
+    for run in runs:
+        where = f"results/{run.profile}/{run.name}"
+        tables = "\n".join(path.read_text(encoding="utf-8") for path in run.results.glob("*.csv"))
+        texts += [
+            (f"{where}, {part} of {key}", _PRECISE, text, _numbers(tables))
+            for key, figure in run.record["figures"].items()
+            for part, text in figure.items()
+        ]
+    return [
+        f"{where} tells {told}, which nothing recorded"
+        for where, pattern, text, own in texts
+        for told in dict.fromkeys(pattern.findall(text))
+        if not any(_same(told, abs(number)) for number in [*known, *own])
+    ]
 
 
 def stale_figures() -> list[str]:
@@ -194,14 +244,30 @@ def value_of(what: str, profile: str) -> float | None:
     return float(found) if isinstance(found, int | float) else None
 
 
-def _meant(what: str, place: Place, match: re.Match[str]) -> float | None:
+def _value(entry: Mapping[str, Any], profile: str) -> float | None:
+    """What an entry's quantity is in a profile."""
+    return float(entry["is"]) if "is" in entry else value_of(entry["of"], profile)
+
+
+def _numbers(what: Any) -> list[float]:
+    """All numbers in a text, or in a structure of texts and numbers."""
+    if isinstance(what, Mapping):
+        what = list(what.values())
+    if isinstance(what, list | tuple):
+        return [number for part in what for number in _numbers(part)]
+    if isinstance(what, str):
+        return [float(text.replace(",", "")) for text in _PLAIN.findall(what)]
+    return [float(what)] if isinstance(what, int | float) else []
+
+
+def _meant(entry: Mapping[str, Any], place: Place, match: re.Match[str]) -> float | None:
     """The value that a sentence has to agree with."""
     begin = place.text.rfind(". ", 0, match.start()) + 1
     end = place.text.find(". ", match.end())
     sentence = place.text[begin : end if end >= 0 else None]
     named = [p for p in profiles.COMMITTED if re.search(rf"profile `?{p}|PROFILE={p}", sentence)]
     order = [place.profile, *named, *profiles.COMMITTED]
-    return next((v for p in order if p and (v := value_of(what, p)) is not None), None)
+    return next((v for p in order if p and (v := _value(entry, p)) is not None), None)
 
 
 def _pattern(said: str) -> str:

@@ -180,7 +180,7 @@ def test_a_quantity_that_nothing_records_is_an_error(whole):
         "quantities.yaml: lost names 10_demo/gone, which no committed run recorded"
     ]
     whole(files={"data/reference/quantities.yaml": "- {id: lost, from: 10_demo/gone}"})
-    with pytest.raises(ValueError, match="lost: unknown or missing field from, of"):
+    with pytest.raises(ValueError, match="lost: unknown or missing field from"):
         agreement.faults()
 
 
@@ -188,3 +188,37 @@ def test_the_committed_list_names_every_place():
     """Of this repository; a sentence that is added or taken away changes the list."""
     path = paths.root() / "data" / "reference" / "quantity_places.csv"
     assert path.read_text(encoding="utf-8") == rendered.fresh()[path]
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"README.md": "7 of 40 outputs of one model, and 1,234 more"}, "README.md tells 1,234"),
+        ({"notebooks/11_other.ipynb": _notebook("12,345 rows")}, "11_other.ipynb tells 12,345"),
+        ({"docs/trust.md": "in 2024, `1234`, <!-- value: x -->1,234<!-- /value -->, 2^1021"}, ""),
+        (
+            {"docs/trust.md": "4,321 rows and 12,345", "data/reference/a.csv": "rows\n4321\n"},
+            "12,345",
+        ),
+    ],
+)
+def test_a_number_without_a_source_is_found(whole, files, told):
+    whole(files=files)
+    found = agreement.unsourced()
+    assert len(found) == bool(told)
+    assert all(told in fault for fault in found)
+
+
+def test_a_headline_tells_what_its_run_recorded(whole):
+    texts = {"headline": "7 of 40 outputs are lost, 0.704 read, 3.46 times as many, 2.25 tried"}
+    whole.record("10_demo", "default", 7, 0.704, texts=texts)
+    whole(files={"results/default/10_demo/counts.csv": "rows\n3.4567\n"})
+    assert agreement.unsourced() == [
+        "results/default/10_demo, headline of dots tells 2.25, which nothing recorded"
+    ]
+
+
+def test_an_entry_is_recorded_or_a_fact(whole):
+    whole(files={"data/reference/quantities.yaml": "- {id: a, of: 10_demo/lost, is: 3}\n"})
+    with pytest.raises(ValueError, match="one of the fields of, is"):
+        agreement.quantities()
