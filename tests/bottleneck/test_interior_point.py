@@ -39,8 +39,8 @@ def walk(problem: Problem, classes: np.ndarray, rivals: int = 12):
 def best_margin(problem: Problem, t: int) -> float:
     """By the simplex method, over everybody."""
     rows, others = problem.rows(slice(None), np.float64), np.delete(np.arange(problem.classes), t)
-    programme = MarginProgramme(rows[t], float(problem.b[t]), *problem.box)
-    programme.add(others, rows[others], problem.b[others])
+    programme = MarginProgramme(*problem.box)
+    programme.add(others, rows[t] - rows[others], problem.b[t] - problem.b[others])
     return programme.solve()[1]
 
 

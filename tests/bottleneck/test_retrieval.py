@@ -1,4 +1,4 @@
-"""Retrieval: documents never first, sets never together, Radon's partition, the moment curve."""
+"""Retrieval: documents never first, sets never together, the moment curve."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from softgeom.bottleneck.asking.ask import ask
 from softgeom.bottleneck.asking.retrieval import (
-    QUERIES,
     ask_together,
     largest_safe_set,
     make_index,
     moment_index,
     never_first,
-    sides_that_meet,
 )
 from softgeom.layer import SoftmaxLayer
 
@@ -43,17 +40,6 @@ def test_the_moment_curve_returns_every_set_of_half_its_dimension(dimension: int
     assert more.verify()
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 3, 5])
-def test_the_sides_of_radon_s_partition_are_never_apart(dimension: int) -> None:
-    rng = np.random.default_rng(dimension)
-    index = make_index(rng.normal(size=(dimension + 4, dimension)))
-    order = sides_that_meet(index, range(dimension + 2))
-    assert len(order.blocks[0]) <= dimension // 2 + 1
-    found = ask(index, [order], features=QUERIES)
-    assert found[0].verdict == "impossible"
-    assert found.verify()
-
-
 def test_pairs_never_together_in_the_plane_are_those_that_are_no_neighbours() -> None:
     """On a circle a query returns two documents together iff they are next to each other."""
     t = np.sort(np.random.default_rng(2).uniform(0, 2 * np.pi, 7))
@@ -72,8 +58,6 @@ def test_what_is_no_index_is_refused() -> None:
         ask_together(index, [[]])
     with pytest.raises(ValueError, match="documents of a set hold 'd'"):
         ask_together(index, [["a", "d"]])
-    with pytest.raises(ValueError, match="is about 5 documents, not 2"):
-        sides_that_meet(index, ["a", "b"])
     with pytest.raises(ValueError, match="even number of dimensions"):
         moment_index(5, 3)
     with pytest.raises(ValueError, match="at least one dimension"):

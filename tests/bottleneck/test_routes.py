@@ -26,15 +26,22 @@ def broken(monkeypatch: pytest.MonkeyPatch, names: list[str], fault: BaseExcepti
     monkeypatch.setattr(routes, "ROUTES", table)
 
 
+@pytest.fixture(scope="module")
+def verdicts() -> list[str]:
+    return scan(hard_layer(300, 8, planted=30)).table.verdict.tolist()
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_route_that_fails_leaves_its_classes_to_the_others(name, monkeypatch) -> None:
+def test_no_verdict_hangs_on_one_route(name, verdicts, monkeypatch) -> None:
+    """Whether it fails or is left out; the last one is the last resort."""
     layer = hard_layer(300, 8, planted=30)
-    verdicts = scan(layer).table.verdict.tolist()
+    left_out = scan(layer, without=[name])
     broken(monkeypatch, [name], ZeroDivisionError("induced"))
-    found = scan(layer)
-    assert found.verify()
-    assert found.table.verdict.tolist() == verdicts or name == "programme"
-    assert len(found) == layer.classes
+    failed = scan(layer)
+    assert failed.verify()
+    for found in (left_out, failed):
+        assert found.table.verdict.tolist() == verdicts or name == "programme"
+        assert len(found) == layer.classes
 
 
 def test_classes_that_no_route_decides_say_what_failed(monkeypatch) -> None:
@@ -59,12 +66,6 @@ def test_a_route_that_does_not_exist_cannot_be_left_out() -> None:
         scan(hard_layer(300, 8, planted=30), without=["sorround"])
 
 
-@pytest.mark.parametrize("name", NAMES[:-1])
-def test_no_verdict_hangs_on_one_route(name) -> None:
-    layer = hard_layer(400, 12, planted=60)
-    assert scan(layer, without=[name]).table.verdict.equals(scan(layer).table.verdict)
-
-
 def tiny_biases(rng: np.random.Generator) -> SoftmaxLayer:
     W = rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], (152, 2))
     return SoftmaxLayer(W, rng.choice([0.0, 5e-324, 1e-310, 2e-308], 152))
@@ -80,7 +81,7 @@ SETS = {
 }
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_tiny_biases_in_the_default_box(seed) -> None:
     assert scan(tiny_biases(np.random.default_rng(seed))).verify()
 
@@ -92,6 +93,7 @@ def test_sizes_at_the_ends_of_float64_stop_no_scan_of_many_classes(name, scale) 
     for bias in (None, 1.0, 1e-300):
         W = rng.integers(-4, 5, (66, 3)) * scale
         b = None if bias is None else rng.integers(-2, 3, 66) * bias
-        found = scan(SoftmaxLayer(W, b), features=SETS[name])
+        # every second class suffices: it competes with all
+        found = scan(SoftmaxLayer(W, b), np.arange(0, 66, 2), features=SETS[name])
         assert found.verify()
         assert found.counts["undecided"] == 0

@@ -373,36 +373,6 @@ def test_chebyshev_radius_on_request_is_at_least_the_certified_one() -> None:
         scan(uniform_layer(5, 2), features=Unbounded()).chebyshev_radius(0)
 
 
-@pytest.mark.parametrize(
-    ("planted", "asked"), [(0, [17, 583]), (600, [17])], ids=["winners", "captives"]
-)
-def test_in_narrow_layers_a_longer_search_goes_on_where_a_trial_mostly_wins(
-    planted, asked, monkeypatch
-) -> None:
-    """The first search finds nothing; who can win is then found, the rest is left to proofs."""
-    from softgeom.bottleneck import routes, scanner
-
-    layer = hard_layer(3000, 64, planted=planted) if planted else normal_layer(3000, 64)
-    climbs = []
-
-    def climb(problem, classes, *, rounds, steps=20, **options):
-        climbs.append((steps, len(classes)))
-        found = real(problem, classes, rounds=rounds, steps=steps, **options)
-        return (
-            dataclasses.replace(found, margin=np.full(len(classes), -1.0)) if steps == 20 else found
-        )
-
-    real = scanner.climb
-    for module in (scanner, routes):
-        monkeypatch.setattr(module, "climb", climb)
-    found = scan(layer, np.arange(2400, 3000), features=Box(100.0))
-    assert [count for steps, count in climbs if steps > 20] == asked
-    assert found.verify()
-    monkeypatch.undo()
-    again = scan(layer, np.arange(2400, 3000), features=Box(100.0))
-    assert found.table.verdict.tolist() == again.table.verdict.tolist()
-
-
 @pytest.mark.parametrize("backend", ["loky", pytest.param("dask", marks=pytest.mark.torture)])
 def test_blocks_on_two_workers_give_the_same_verdicts(backend) -> None:
     layer = uniform_layer(200, 3, seed=4)

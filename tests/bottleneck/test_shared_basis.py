@@ -52,8 +52,8 @@ def test_vertices_are_those_of_programmes_of_their_own(
             if vertex is None:
                 continue
             rivals = np.delete(np.arange(90), itself[n]) if itself[n] >= 0 else np.arange(90)
-            programme = MarginProgramme(own[n], b[n], *corners)
-            programme.add(rivals, rows[rivals], bias[rivals])
+            programme = MarginProgramme(*corners)
+            programme.add(rivals, own[n] - rows[rivals], b[n] - bias[rivals])
             value = programme.solve()[1]
             signs.add(value > 0)
             assert set(vertex.positions) <= set(rivals)
@@ -95,11 +95,8 @@ def test_no_class_that_can_win_is_proven(monkeypatch) -> None:
     assert points
     assert set(points) <= set(range(300))
     for t in list(proven)[::4]:
-        programme, others = (
-            MarginProgramme(rows[t], problem.b[t], *corners),
-            np.delete(np.arange(420), t),
-        )
-        programme.add(others, rows[others], problem.b[others])
+        programme, others = MarginProgramme(*corners), np.delete(np.arange(420), t)
+        programme.add(others, rows[t] - rows[others], problem.b[t] - problem.b[others])
         assert programme.solve()[1] <= 1e-9
 
 

@@ -14,8 +14,11 @@ from softgeom.bottleneck.counting.stirling import (
     associated_stirling,
     log_stirling_tail,
     stirling_polynomial_sum,
-    unsigned_stirling,
 )
+
+
+def unsigned_stirling(n: int, m: int) -> int:
+    return stirling_polynomial_sum(n, [n - m]) if 1 <= m <= n else 0
 
 
 def cycles(permutation: tuple[int, ...]) -> list[int]:

@@ -9,7 +9,9 @@ import itertools
 import numpy as np
 import pytest
 
-from softgeom.bottleneck.asking.rankings import ask_order_among, ask_rankings, draw_rankings
+from softgeom.bottleneck.asking.ask import ask
+from softgeom.bottleneck.asking.rankings import ask_rankings
+from softgeom.bottleneck.certifying.order import Order
 from softgeom.layer import Ball, SoftmaxLayer, Unbounded
 
 
@@ -35,10 +37,10 @@ def test_among_themselves_up_to_d_plus_one_classes_take_every_order() -> None:
     rng = np.random.default_rng(0)
     for d in (1, 2, 3):
         layer = SoftmaxLayer(rng.normal(size=(d + 2, d)))
-        every = [list(p) for p in itertools.permutations(range(d + 1))]
-        assert ask_order_among(layer, every, features=Unbounded()).counts["possible"] == len(every)
-        more = [list(p) for p in itertools.permutations(range(d + 2))]
-        assert ask_order_among(layer, more, features=Unbounded()).counts["impossible"] > 0
+        for k in (d + 1, d + 2):
+            orders = [Order([[t] for t in p]) for p in itertools.permutations(range(k))]
+            found = ask(layer, orders, features=Unbounded())
+            assert (found.counts["possible"] == len(orders)) == (k == d + 1)
 
 
 def test_a_ranking_says_more_than_the_order_of_its_classes() -> None:
@@ -46,7 +48,7 @@ def test_a_ranking_says_more_than_the_order_of_its_classes() -> None:
         [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], tokens=["e", "w", "n", "s"]
     )
     assert ask_rankings(layer, [["e", "w"]])[0].verdict == "impossible"
-    assert ask_order_among(layer, [["e", "w"]])[0].verdict == "possible"
+    assert ask(layer, [Order([[0], [1]])])[0].verdict == "possible"
     assert ask_rankings(layer, [["e", "n"]])[0].verdict == "possible"
 
 
@@ -57,7 +59,3 @@ def test_lengths_that_do_not_fit_are_refused() -> None:
             ask_rankings(layer, [ranking])
     with pytest.raises(ValueError, match="more than once"):
         ask_rankings(layer, [[1, 1]])
-    with pytest.raises(ValueError, match="A ranking names 1 to 3 classes of this layer, not 4"):
-        draw_rankings(layer, 4, 1, np.random.default_rng(0))
-    drawn = draw_rankings(layer, 2, 20, np.random.default_rng(0))
-    assert all(len(set(pair)) == 2 for pair in drawn)

@@ -23,14 +23,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softgeom.arrays import Floats, Ints
+from softgeom.bottleneck.asking.ask import ask
 from softgeom.bottleneck.certifying.checker import Checker
-from softgeom.bottleneck.certifying.verdict import Captors, Evidence, Witness
-from softgeom.bottleneck.problem import make_problem
-from softgeom.bottleneck.proving.decide import decide_class
+from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.certifying.verdict import Captors, Comparisons, Witness
 from softgeom.bottleneck.proving.lp import MarginProgramme
 from softgeom.bottleneck.scan_result import Scan
-from softgeom.bottleneck.searching.ascent import climb
-from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 
 _ROUNDS = 60  # of the working set; captors are a good start, so that a few suffice
@@ -77,12 +75,13 @@ def smallest_shift(scan: Scan, index: int) -> float:
         raise ValueError("The smallest shift is over a box; this scan's features are another set.")
     W, b = scan.layer.W.astype(np.float64), scan.layer.bias.astype(np.float64)
     low, high = scan.features.bounds(scan.layer.dimension)
-    programme = MarginProgramme(W[index], float(b[index]), low, high)
-    fresh = evidence.rivals
+    D, c = W[index] - W, b[index] - b
+    programme, fresh = MarginProgramme(low, high), evidence.rivals
     for _ in range(_ROUNDS):
-        programme.add(fresh, W[fresh], b[fresh])
+        fresh = np.setdiff1d(fresh, programme.rivals)
+        programme.add(fresh, D[fresh], c[fresh])
         x, margin, _ = programme.solve()
-        gap = (W[index] - W) @ x + b[index] - b
+        gap = D @ x + c
         gap[index] = np.inf
         if gap.min() >= margin - _CLOSED:
             return -float(margin)
@@ -111,28 +110,13 @@ def bound_rank(
     while True:
         rest = SoftmaxLayer(layer.W[kept], None if layer.b is None else layer.b[kept])
         here = int(np.searchsorted(kept, t))
-        evidence = _sparse_evidence(rest, here, features)
+        evidence = ask(rest, [Order([[here]], rest=True)], features=features)[0].evidence
         if isinstance(evidence, Witness):
             rank = _rank_at(layer, features, t, evidence.point)
             return RankBounds(ahead + 1, rank, evidence.point)
-        if isinstance(evidence, Captors):
-            gone = evidence.rivals[evidence.weights > 0]
-        else:
+        if not isinstance(evidence, Comparisons):
             return RankBounds(ahead + 1, layer.classes, None)
-        kept, ahead = np.delete(kept, gone), ahead + 1
-
-
-def _sparse_evidence(layer: SoftmaxLayer, t: int, features: FeatureSet) -> Evidence:
-    """Evidence by a programme, whose captors are few: a small set is taken away."""
-    tied, dominated = find_twins(layer, features)
-    if t in tied or t in dominated:
-        return Captors(np.array([{**tied, **dominated}[t]]), np.ones(1))
-    problem, checker = make_problem(layer, features), Checker(layer, features)
-    found = climb(problem, np.array([t]))
-    witness = Witness(problem.lift(found.Z[0], max(float(found.margin[0]), 0.0)))
-    if found.margin[0] > 0 and checker.certify(witness.point[None], np.array([t]))[0] > 0:
-        return witness
-    return decide_class(problem, checker, t, found.Z[0], found.rivals[0])[0]
+        kept, ahead = np.delete(kept, evidence.below[evidence.weights > 0]), ahead + 1
 
 
 def _rank_at(layer: SoftmaxLayer, features: FeatureSet, t: int, point: NDArray[np.floating]) -> int:

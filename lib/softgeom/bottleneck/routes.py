@@ -21,10 +21,17 @@ from typing import Any
 import numpy as np
 
 from softgeom.arrays import Ints
-from softgeom.bottleneck.certifying.checker import Checker
-from softgeom.bottleneck.certifying.verdict import Finding, Unknown, Witness
+from softgeom.bottleneck.certifying.checker import Checker, wins
+from softgeom.bottleneck.certifying.verdict import (
+    Captors,
+    Comparisons,
+    Evidence,
+    Finding,
+    Unknown,
+    Witness,
+)
 from softgeom.bottleneck.problem import FEW, Points, Problem, Proofs
-from softgeom.bottleneck.proving.decide import decide_class
+from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.proving.interior_point import walk_each
 from softgeom.bottleneck.proving.shared_basis import FEWEST, prove_together, shares
 from softgeom.bottleneck.proving.surround import surround
@@ -96,7 +103,7 @@ def decide_open(open_: Open, without: Collection[str] = ()) -> dict[int, Finding
     """A finding for every class of a block, by the routes in order; some may be left out."""
     findings: dict[int, Finding] = {}
     for route in ROUTES:
-        left = _without(open_.classes, findings)
+        left = without_findings(open_.classes, findings)
         if len(left) and route.applies(open_.problem) and route.name not in without:
             with surviving(route.name, left.tolist(), open_.faults):
                 findings |= route.run(open_, left)
@@ -129,7 +136,8 @@ def surviving(
                 faults.setdefault(t, []).append(text)
 
 
-def _without(classes: Ints, findings: dict[int, Finding]) -> Ints:
+def without_findings(classes: Ints, findings: dict[int, Finding]) -> Ints:
+    """Those of classes (n,) that have no finding yet."""
     return np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
 
 
@@ -142,13 +150,25 @@ def _always(problem: Problem) -> bool:
     return True
 
 
-def _if_most_of_a_few(run: Run, open_: Open, classes: Ints) -> dict[int, Finding]:
-    """What a route finds for all classes, if it finds most of a few of them; else for the few."""
+def _surround(open_: Open, classes: Ints) -> dict[int, Finding]:
+    """Of all classes; where the next route proves many at once, only if it proves most of a few."""
+
+    def proofs(some: Ints) -> dict[int, Finding]:
+        return open_.proven(surround(open_.problem, some, open_.seed), "surround")
+
+    if not shares(open_.problem):
+        return proofs(classes)
     trial = classes[:: max(1, len(classes) // FEWEST)]
-    findings = run(open_, trial)
+    findings = proofs(trial)
     if len(trial) < len(classes) and 2 * len(findings) >= len(trial):
-        findings |= run(open_, np.setdiff1d(classes, trial))
+        findings |= proofs(np.setdiff1d(classes, trial))
     return findings
+
+
+def _together(open_: Open, classes: Ints) -> dict[int, Finding]:
+    proofs, points = prove_together(open_.problem, classes, open_.seed)
+    open_.points |= points
+    return open_.proven(proofs, "together")
 
 
 def _search(open_: Open, classes: Ints) -> dict[int, Finding]:
@@ -156,23 +176,6 @@ def _search(open_: Open, classes: Ints) -> dict[int, Finding]:
     rounds = 0 if open_.problem.classes <= FEW else 8
     found = climb(open_.problem, classes, rounds=rounds, steps=40, rivals=64, device=open_.device)
     return open_.keep(classes, found)
-
-
-def _search_if_most_win(open_: Open, classes: Ints) -> dict[int, Finding]:
-    return _if_most_of_a_few(_search, open_, classes)
-
-
-def _surround(open_: Open, classes: Ints) -> dict[int, Finding]:
-    def run(open_: Open, classes: Ints) -> dict[int, Finding]:
-        return open_.proven(surround(open_.problem, classes, open_.seed), "surround")
-
-    return _if_most_of_a_few(run, open_, classes) if shares(open_.problem) else run(open_, classes)
-
-
-def _together(open_: Open, classes: Ints) -> dict[int, Finding]:
-    proofs, points = prove_together(open_.problem, classes, open_.seed)
-    open_.points |= points
-    return open_.proven(proofs, "together")
 
 
 def _starts(open_: Open, classes: Ints) -> tuple[list[Any], list[Any]]:
@@ -191,7 +194,14 @@ def _programme(open_: Open, classes: Ints) -> dict[int, Finding]:
     findings = {}
     for t, z, few in zip(classes.tolist(), *_starts(open_, classes), strict=True):
         with surviving("programme", [t], open_.faults):
-            evidence, margin, rounds = decide_class(open_.problem, open_.checker, t, z, few)
+            # where scores overflow, a search may have named the class among its own rivals
+            known = t * open_.problem.classes + few[few != t]
+            proof, margin, rounds = decide(open_.problem, open_.checker, wins(t), z, known)
+            evidence: Evidence
+            if isinstance(proof, Comparisons):
+                evidence = Captors(proof.below, proof.weights)
+            else:
+                evidence = proof
             radius = np.nan
             if isinstance(evidence, Witness):
                 radius = float(open_.checker.radius(np.array([t]), np.array([margin]))[0])
@@ -200,14 +210,6 @@ def _programme(open_: Open, classes: Ints) -> dict[int, Finding]:
 
 
 ROUTES = (
-    Route(
-        "search first",
-        is_narrow,
-        _search_if_most_win,
-        "max of the smoothed margin over a working set of rivals, if most of a few classes win",
-        "Polyak's step (1969)",
-        "some looks at all rivals a class",
-    ),
     Route(
         "surround",
         _always,

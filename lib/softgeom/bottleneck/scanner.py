@@ -34,7 +34,7 @@ from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Unkno
 from softgeom.bottleneck.problem import FEW, QUIET, Problem, make_problem
 from softgeom.bottleneck.proving.refine import refine
 from softgeom.bottleneck.proving.shared_basis import shares
-from softgeom.bottleneck.routes import ROUTES, Open, decide_open, surviving
+from softgeom.bottleneck.routes import ROUTES, Open, decide_open, surviving, without_findings
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.searching.ascent import Candidates, climb, far_points
@@ -247,7 +247,7 @@ def _search(task: _Task, classes: Ints) -> list[Finding]:
     if task.device is not None:  # a device may fail: then the host searches
         searches.append(partial(_won_by_search, device=None))
     for search in searches:
-        left = _without(classes, findings)
+        left = without_findings(classes, findings)
         if len(left):
             with surviving("the search", left.tolist()):
                 findings |= search(task, left)
@@ -318,10 +318,6 @@ def _decide(task: _Task, classes: Ints) -> list[Finding]:
     open_ = Open(task.problem, task.checker, task.device, task.seed, classes)
     findings = decide_open(open_, task.without)
     return _refined(task, [findings[t] for t in classes.tolist()])
-
-
-def _without(classes: Ints, findings: dict[int, Finding]) -> Ints:
-    return np.array([t for t in classes.tolist() if t not in findings], dtype=np.intp)
 
 
 def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:

@@ -3,21 +3,15 @@
 from softgeom.bottleneck.asking.ask import Answers, ask
 from softgeom.bottleneck.asking.candidates import Prison, ask_among, find_prison
 from softgeom.bottleneck.asking.experts import Chosen, Router, ask_experts
-from softgeom.bottleneck.asking.label_sets import (
-    ask_label_sets,
-    count_label_sets,
-    fourier_layer,
-    with_threshold,
-)
+from softgeom.bottleneck.asking.label_sets import ask_label_sets, fourier_layer, with_threshold
 from softgeom.bottleneck.asking.mixtures import freed_pair, mixture, survives_mixing
-from softgeom.bottleneck.asking.rankings import ask_order_among, ask_rankings, draw_rankings
+from softgeom.bottleneck.asking.rankings import ask_rankings
 from softgeom.bottleneck.asking.retrieval import (
     ask_together,
     largest_safe_set,
     make_index,
     moment_index,
     never_first,
-    sides_that_meet,
 )
 from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.order import Order
@@ -25,8 +19,8 @@ from softgeom.bottleneck.certifying.verdict import Answer, Comparisons
 
 __all__ = [
     "Answer", "Answers", "Checker", "Chosen", "Comparisons", "Order", "Prison", "Router", "ask",
-    "ask_among", "ask_experts", "ask_label_sets", "ask_order_among", "ask_rankings",
-    "ask_together", "count_label_sets", "draw_rankings", "find_prison", "fourier_layer",
+    "ask_among", "ask_experts", "ask_label_sets", "ask_rankings",
+    "ask_together", "find_prison", "fourier_layer",
     "freed_pair", "largest_safe_set", "make_index", "mixture", "moment_index", "never_first",
-    "sides_that_meet", "survives_mixing", "with_threshold",
+    "survives_mixing", "with_threshold",
 ]  # fmt: skip

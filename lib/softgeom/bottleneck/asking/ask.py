@@ -23,7 +23,7 @@ from softgeom.bottleneck.certifying.evidence_file import load_answers, save_answ
 from softgeom.bottleneck.certifying.kernel import certify_answer, verify_answers
 from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.certifying.verdict import Answer, Comparisons, Proof, Unknown, Witness
-from softgeom.bottleneck.problem import FEW, QUIET, Problem, make_problem
+from softgeom.bottleneck.problem import QUIET, Problem, make_problem
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
@@ -33,7 +33,6 @@ logger = logging.getLogger("softgeom")
 
 LOGITS = 2**23  # logits held at once by the search
 MOST_TOGETHER = 256  # orders of one block
-ROUNDS = 6  # looks of a search after the first
 VERDICTS = ("possible", "impossible", "undecided")
 
 
@@ -148,43 +147,21 @@ class _Task:
 
 
 def _ask_block(task: _Task, orders: list[Order]) -> list[Answer]:
-    """A fault in one question leaves it undecided, with a reason, and loses no other."""
-    with np.errstate(**QUIET), threadpool_limits(1):
-        found = zip(orders, _sought(task, orders), strict=True)
-        return [_survive(task, order, sought) for order, sought in found]
-
-
-def _sought(task: _Task, orders: list[Order]) -> list[Sought | Exception]:
-    """What the search found for each order; where a search of many fails, each is tried alone."""
-    found: dict[int, Sought | Exception] = {}
-    short = [order.comparisons(task.layer.classes) <= FEW for order in orders]
-    for few, rounds in ((True, 1), (False, ROUNDS)):
-        places = [n for n, one in enumerate(short) if one == few]
-        for some in (places, *([n] for n in places)):
-            if all(isinstance(found.get(n), Sought) for n in some):
-                continue
-            try:
-                points = seek(task.problem, [orders[n] for n in some], rounds=rounds)
-                found |= dict(zip(some, points, strict=True))
-            except MemoryError:
-                raise
-            except Exception as fault:
-                found |= dict.fromkeys(some, fault)
-    return [found[n] for n in range(len(orders))]
-
-
-def _survive(task: _Task, order: Order, found: Sought | Exception) -> Answer:
-    """An answer, or why there is none; memory and interrupts are no question's fault."""
+    """A fault in one question leaves it undecided, with a reason, and loses no other; memory and
+    interrupts are no question's fault.
+    """
     try:
-        if isinstance(found, Exception):
-            raise found
-        return _answer(task, order, found)
+        with np.errstate(**QUIET), threadpool_limits(1):
+            found = zip(orders, seek(task.problem, orders), strict=True)
+            return [_answer(task, order, sought) for order, sought in found]
     except MemoryError:
         raise
     except Exception as fault:
+        if len(orders) > 1:
+            return [answer for order in orders for answer in _ask_block(task, [order])]
         reason = f"deciding it failed ({type(fault).__name__}: {fault})"
-        logger.warning("%s: %s", order.describe(), reason)
-        return Answer(order, Unknown(0.0, reason), "failed", 0, 0.0)
+        logger.warning("%s: %s", orders[0].describe(), reason)
+        return [Answer(orders[0], Unknown(0.0, reason), "failed", 0, 0.0)]
 
 
 def _answer(task: _Task, order: Order, found: Sought) -> Answer:

@@ -22,7 +22,6 @@ add others.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import comb
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,18 +55,6 @@ def ask_label_sets(
     """
     orders = [_pattern(layer, labels) for labels in sets]
     return ask(with_threshold(layer), orders, features=features, n_jobs=n_jobs)
-
-
-def count_label_sets(labels: int, dimension: int, bias: bool) -> int:
-    """How many label sets a layer in general position can predict, over unbounded features.
-    ValueError if there is no label or no feature.
-    """
-    if labels < 1 or dimension < 1:
-        given = f"{labels} and {dimension}"
-        raise ValueError(f"A layer has at least one label and one feature, not {given}.")
-    if bias:
-        return sum(comb(labels, k) for k in range(dimension + 1))
-    return 2 * sum(comb(labels - 1, k) for k in range(dimension))
 
 
 def fourier_layer(labels: int, k: int, slack: ArrayLike | None = None) -> SoftmaxLayer:

@@ -17,8 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from softgeom.bottleneck.asking.ask import Answers, ask
 from softgeom.bottleneck.asking.candidates import BOX, chosen
 from softgeom.bottleneck.certifying.order import Order
@@ -41,29 +39,8 @@ def ask_rankings(
     return ask(layer, orders, features=features, n_jobs=n_jobs, progress=progress)
 
 
-def ask_order_among(
-    layer: SoftmaxLayer, rankings: Iterable[Sequence[int | str]], *, features: FeatureSet = BOX
-) -> Answers:
-    """Whether the classes of each ranking can take that order among themselves."""
-    orders = [Order([[i] for i in _ranked(layer, ranking)]) for ranking in rankings]
-    return ask(layer, orders, features=features)
-
-
-def draw_rankings(
-    layer: SoftmaxLayer, k: int, count: int, rng: np.random.Generator
-) -> list[list[int]]:
-    """``count`` rankings of k different classes, uniform and independent. ValueError if k is not
-    between 1 and the number of classes.
-    """
-    _check_length(layer, k)
-    return [rng.choice(layer.classes, k, replace=False).tolist() for _ in range(count)]
-
-
 def _ranked(layer: SoftmaxLayer, ranking: Sequence[int | str]) -> list[int]:
-    _check_length(layer, len(ranking))
+    if not 1 <= len(ranking) <= layer.classes:
+        names = f"A ranking names 1 to {layer.classes} classes of this layer"
+        raise ValueError(f"{names}, not {len(ranking)}.")
     return chosen(layer, ranking, "classes of a ranking")
-
-
-def _check_length(layer: SoftmaxLayer, k: int) -> None:
-    if not 1 <= k <= layer.classes:
-        raise ValueError(f"A ranking names 1 to {layer.classes} classes of this layer, not {k}.")

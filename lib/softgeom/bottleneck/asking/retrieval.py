@@ -60,25 +60,6 @@ def ask_together(
     return ask(_unbiased(index), orders, features=QUERIES, n_jobs=n_jobs)
 
 
-def sides_that_meet(index: SoftmaxLayer, documents: Iterable[int | str]) -> Order:
-    """Radon's partition of d + 2 documents: the order "smaller side above larger side", which no
-    query obeys. ValueError if there are not d + 2 documents.
-    """
-    few = chosen(index, documents, "documents")
-    if len(few) != index.dimension + 2:
-        d = index.dimension
-        about = f"Radon's theorem in {d} dimensions is about {d + 2} documents"
-        raise ValueError(f"{about}, not {len(few)}.")
-    rows = index.W[few].astype(np.float64)
-    rows /= max(float(np.abs(rows).max()), np.finfo(float).tiny)
-    # sum l_i (w_i, 1) = 0
-    shares = np.linalg.svd(np.column_stack([rows, np.ones(len(few))]).T)[2][-1]
-    tolerance = 1e-9 * float(np.abs(shares).max())
-    sides = [[few[n] for n in np.flatnonzero(sign * shares > tolerance)] for sign in (1, -1)]
-    sides.sort(key=len)
-    return Order(sides)
-
-
 def largest_safe_set(dimension: int) -> int:
     """The largest k of which any index can return every set of k documents: ``floor(d/2)``."""
     if dimension < 1:

@@ -16,7 +16,7 @@ import numpy as np
 
 from softgeom.arrays import Floats, Ints, Singles
 from softgeom.bottleneck.certifying.order import Order
-from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.problem import FEW, Problem
 from softgeom.bottleneck.searching.polyak import polyak_ascent
 
 TEMPERATURE = 0.05  # of the smoothed minimum, relative to the spread of the differences
@@ -37,12 +37,13 @@ def seek(
     problem: Problem, orders: Sequence[Order], *, rounds: int = 6, steps: int = 40, growth: int = 24
 ) -> list[Sought]:
     """Look for a point of the region at which each order's comparisons hold, in so many ``rounds``
-    of ``steps``; ``growth`` comparisons join at a look.
+    of ``steps``, or one where comparisons are few; ``growth`` of them join at a look.
     """
     Z = problem.reach(np.stack([_lean(problem, order) for order in orders]).astype(np.float32))
     margin, taken = np.full(len(orders), -np.inf), np.zeros(len(orders), np.intp)
     best, working = Z.copy(), [_NONE] * len(orders)
     left = np.arange(len(orders))
+    few = np.array([order.comparisons(problem.classes) <= FEW for order in orders])
     for turn in range(rounds + 1):
         Y = problem.logits(Z[left])
         open_ = []
@@ -54,6 +55,7 @@ def seek(
                 working[n] = _joined(working[n], orders[n].closest(y, growth), problem.classes)
                 open_.append(n)
         left = np.array(open_, dtype=np.intp)
+        left = left[~few[left]] if turn else left
         if not len(left) or turn == rounds:
             break
         Z[left] = _climb(problem, best[left], [working[n] for n in left], steps)

@@ -27,7 +27,7 @@ from scipy.optimize import brentq
 from scipy.special import digamma, loggamma, polygamma
 
 __all__ = [
-    "associated_stirling", "log_stirling_tail", "stirling_polynomial_sum", "unsigned_stirling",
+    "associated_stirling", "log_stirling_tail", "stirling_polynomial_sum",
 ]  # fmt: skip
 
 
@@ -63,11 +63,6 @@ def stirling_polynomial_sum(n: int, orders: Iterable[int]) -> int:
         total += weight * binomial
         binomial = binomial * (n - m) // (m + 1)
     return total if highest >= 0 else 0
-
-
-def unsigned_stirling(n: int, m: int) -> int:
-    """Return c(n, m), the number of permutations of n >= 1 elements with m cycles."""
-    return stirling_polynomial_sum(n, [n - m]) if 1 <= m <= n else 0
 
 
 def log_stirling_tail(n: int, m: int, step: int = 1) -> float:

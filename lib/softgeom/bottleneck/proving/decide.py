@@ -18,16 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softgeom.arrays import Floats, Ints
-from softgeom.bottleneck.certifying.checker import Checker, wins
+from softgeom.bottleneck.certifying.checker import Checker
 from softgeom.bottleneck.certifying.order import Order
-from softgeom.bottleneck.certifying.verdict import (
-    Captors,
-    Comparisons,
-    Evidence,
-    Proof,
-    Unknown,
-    Witness,
-)
+from softgeom.bottleneck.certifying.verdict import Comparisons, Proof, Unknown, Witness
 from softgeom.bottleneck.problem import Problem
 from softgeom.bottleneck.proving.exact import closest_pairs, decide_exactly, split
 from softgeom.bottleneck.proving.lp import TOLERANCE, MarginProgramme, SolverError
@@ -38,18 +31,6 @@ ROUNDS = 200
 # of rows times region: a best margin below may be zero within the solver's tolerance
 DOUBT = 1e3 * TOLERANCE
 LEAST = 1e-3  # size of rows that are hardly there
-
-
-def decide_class(
-    problem: Problem, checker: Checker, t: int, z: NDArray[np.floating], rivals: Ints
-) -> tuple[Evidence, float, int]:
-    """`decide` for class t: from ``z`` (D,) and a working set of ``rivals`` (k,)."""
-    # where scores overflow, a search may have named the class among its own rivals
-    known = t * problem.classes + rivals[rivals != t]
-    evidence, bound, step = decide(problem, checker, wins(t), z, known)
-    if isinstance(evidence, Comparisons):
-        return Captors(evidence.below, evidence.weights), bound, step
-    return evidence, bound, step
 
 
 def decide(
@@ -81,8 +62,8 @@ def decide(
         try:
             if len(fresh):
                 above, below = split(fresh, problem.classes)
-                rows = problem.rows(below, np.float64) - problem.rows(above, np.float64)
-                bias = problem.b[below] - problem.b[above]
+                rows = problem.rows(above, np.float64) - problem.rows(below, np.float64)
+                bias = problem.b[above] - problem.b[below]
                 size = max(float(np.linalg.norm(rows, axis=1).max()), LEAST)
                 doubt = max(doubt, DOUBT * problem.scale * size)
                 if found := proof(fresh, _without_programme(problem, rows, bias, step == 1)):
@@ -117,11 +98,10 @@ def decide(
 
 def _start(problem: Problem) -> MarginProgramme | NearestPointProgramme:
     """The programme of an order over the region, with no comparisons yet."""
-    zero = np.zeros(problem.dimension)
     if problem.low is not None and problem.high is not None:
-        return MarginProgramme(zero, 0.0, problem.low, problem.high)
+        return MarginProgramme(problem.low, problem.high)
     assert problem.radius is not None
-    return NearestPointProgramme(zero, 0.0, problem.radius)
+    return NearestPointProgramme(problem.dimension, problem.radius)
 
 
 def _without_programme(
@@ -133,10 +113,10 @@ def _without_programme(
     What is impossible in the larger set is in the smaller; most captives have v = 0 and are caught
     so.
     """
-    yield (~rows.any(axis=1) & (bias >= 0)).astype(float)
+    yield (~rows.any(axis=1) & (bias <= 0)).astype(float)
     if first and problem.is_box and not problem.homogeneous:
-        zero = np.zeros(problem.dimension)
-        around = NearestPointProgramme(zero, 0.0, problem.scale * problem.dimension**0.5)
+        d = problem.dimension
+        around = NearestPointProgramme(d, problem.scale * d**0.5)
         around.add(np.arange(len(rows)), rows, bias)
         with contextlib.suppress(SolverError):  # the programme itself is left
             yield around.solve()[2]

@@ -31,13 +31,13 @@ class SolverError(RuntimeError):
 class _Programme:
     """Maximise the last of D + 1 columns, which are divided by ``scale``, under rows."""
 
-    def __init__(self, low: Floats, high: Floats, method: str, threads: int, limit: float) -> None:
+    def __init__(self, low: Floats, high: Floats, method: str, limit: float) -> None:
         self.scale = float(np.maximum(np.abs(low), np.abs(high)).max())
         self.count, self.columns = 0, len(low) + 1
         self.h = highspy.Highs()
         options: dict[str, Any] = {
             "output_flag": False,
-            "threads": threads,
+            "threads": 1,
             "solver": method,
             # presolve would discard the warm start
             "presolve": "off" if method == "simplex" else "choose",
@@ -53,62 +53,51 @@ class _Programme:
         self.h.changeColCost(self.columns - 1, 1.0)
 
     def add(self, rows: Floats, lower: Floats) -> None:
-        """Add ``rows . columns >= lower``, rows (n, D + 1); SolverError if they are too large."""
+        """Add ``rows . columns >= lower``, rows (n, D + 1), lower (n,) in units of z; SolverError
+        if they are too large.
+        """
         n = len(rows)
         starts = np.arange(0, n * self.columns, self.columns, dtype=np.int32)
         index = np.tile(np.arange(self.columns, dtype=np.int32), n)
         upper = np.full(n, highspy.kHighsInf)
-        taken = self.h.addRows(n, lower, upper, rows.size, starts, index, rows.ravel())
+        taken = self.h.addRows(n, lower / self.scale, upper, rows.size, starts, index, rows.ravel())
         if taken == highspy.HighsStatus.kError:
             raise SolverError("HiGHS takes no coefficients of this size")
         self.count += n
 
     def solve(self) -> tuple[Floats, Floats]:
-        """Columns (D + 1,) and dual values (rows,) at the optimum."""
+        """Columns (D + 1,), in units of z, and dual values (rows,) at the optimum."""
         self.h.run()
         status = self.h.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
             ended = self.h.modelStatusToString(status)
             raise SolverError(f"HiGHS ended with status {ended} on {self.count} rows.")
         solution = self.h.getSolution()
-        return np.array(solution.col_value), np.array(solution.row_dual)
+        return np.array(solution.col_value) * self.scale, np.array(solution.row_dual)
 
 
 class MarginProgramme:
-    """The best margin of one class against a growing working set of rivals, over the box ``low``,
-    ``high`` (D,) of z; ``own`` (D,) and ``bias`` are its row in W' and its entry in b'. HiGHS runs
-    "simplex" or "ipm", for ``time_limit`` seconds over all solutions.
+    """The best margin of a growing set of comparisons over the box ``low``, ``high`` (D,) of z.
+    HiGHS runs "simplex" or "ipm", for ``time_limit`` seconds over all solutions.
     """
 
     def __init__(
-        self,
-        own: Floats,
-        bias: float,
-        low: Floats,
-        high: Floats,
-        *,
-        method: str = "simplex",
-        threads: int = 1,
-        time_limit: float = np.inf,
+        self, low: Floats, high: Floats, *, method: str = "simplex", time_limit: float = np.inf
     ) -> None:
-        self._programme = _Programme(low, high, method, threads, time_limit)
-        self.own, self.bias, self.rivals = own, bias, np.zeros(0, np.intp)
+        self._programme = _Programme(low, high, method, time_limit)
+        self.rivals = np.zeros(0, np.intp)
 
     def add(self, rivals: Ints, rows: Floats, bias: Floats) -> None:
-        """Add rivals (n,) with rows (n, D) and biases (n,), but those already there."""
-        fresh = ~np.isin(rivals, self.rivals)
-        if not fresh.any():
-            return
-        scale = self._programme.scale
-        A = np.column_stack([self.own - rows[fresh], -np.ones(int(fresh.sum()))])
-        self._programme.add(A, (bias[fresh] - self.bias) / scale)
-        self.rivals = np.concatenate([self.rivals, rivals[fresh]])
+        """Add comparisons that are not there yet, ``rivals`` (n,) by any names: rows w'_t - w'_i
+        (n, D) and biases b'_t - b'_i (n,).
+        """
+        self._programme.add(np.column_stack([rows, -np.ones(len(rows))]), -bias)
+        self.rivals = np.concatenate([self.rivals, rivals])
 
     def solve(self) -> tuple[Floats, float, Floats]:
         """The best z (D,), its margin, and the dual weights (working set,), or SolverError."""
         columns, dual = self._programme.solve()
-        scale = self._programme.scale
-        return columns[:-1] * scale, float(columns[-1]) * scale, np.maximum(-dual, 0.0)
+        return columns[:-1], float(columns[-1]), np.maximum(-dual, 0.0)
 
     def solve_at_one(self) -> Floats:
         """Weights (working set,) with the last coordinate fixed at 1 and all others free.
@@ -117,7 +106,7 @@ class MarginProgramme:
         waste the room that the bias leaves. At tau = 1 the objective is that room: the weights have
         ``v = 0`` and the least ``c``. SolverError outside the hull of the rivals' rows.
         """
-        h, D = self._programme.h, len(self.own)
+        h, D = self._programme.h, self._programme.columns - 1
         index, wide = np.arange(D, dtype=np.int32), np.full(D - 1, np.inf)
         old = [np.array(side[:D]) for side in (h.getLp().col_lower_, h.getLp().col_upper_)]
         h.changeColsBounds(D, index, np.append(-wide, 1.0), np.append(wide, 1.0))
@@ -135,8 +124,7 @@ def chebyshev_radius(
     high: Floats,
     *,
     method: str = "simplex",
-    threads: int = 1,
-    time_limit: float = float("inf"),
+    time_limit: float = np.inf,
 ) -> tuple[float, Floats]:
     """Solve the paper's programme (eqs. 5-6) for class t of W (C, d), b (C,) over the box ``low``,
     ``high`` (d,) with all rows at once, by HiGHS's "simplex" or "ipm": the radius, negative when
@@ -146,7 +134,7 @@ def chebyshev_radius(
     rivals = np.delete(np.arange(len(W)), t)
     D = W[t].astype(np.float64) - W[rivals].astype(np.float64)
     c = np.zeros(len(rivals)) if b is None else b[rivals].astype(np.float64) - np.float64(b[t])
-    programme = _Programme(low, high, method, threads, time_limit)
-    programme.add(np.column_stack([D, -np.linalg.norm(D, axis=1)]), c / programme.scale)
+    programme = _Programme(low, high, method, time_limit)
+    programme.add(np.column_stack([D, -np.linalg.norm(D, axis=1)]), c)
     columns, _ = programme.solve()
-    return float(columns[-1]) * programme.scale, columns[:-1] * programme.scale
+    return float(columns[-1]), columns[:-1]

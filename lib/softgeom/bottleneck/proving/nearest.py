@@ -24,27 +24,23 @@ STRICT = 1e-7
 
 
 class NearestPointProgramme:
-    """The least-norm z of a class against its rivals (calls as in MarginProgramme)."""
+    """The least-norm z at which comparisons hold (calls as in MarginProgramme)."""
 
-    def __init__(self, own: Floats, bias: float, radius: float) -> None:
-        self.own, self.bias, self.radius = own, bias, radius
-        self.rivals = np.zeros(0, np.intp)
-        self._D = np.zeros((0, len(own)))
-        self._h = np.zeros(0)
+    def __init__(self, dimension: int, radius: float) -> None:
+        self.radius, self.rivals = radius, np.zeros(0, np.intp)
+        self._D, self._h = np.zeros((0, dimension)), np.zeros(0)
 
     def add(self, rivals: Ints, rows: Floats, bias: Floats) -> None:
-        """Add rivals (n,) with rows (n, D) and biases (n,), but those already there."""
-        fresh = ~np.isin(rivals, self.rivals)
-        self.rivals = np.concatenate([self.rivals, rivals[fresh]])
-        self._D = np.concatenate([self._D, self.own - rows[fresh]])
-        self._h = np.concatenate([self._h, bias[fresh] - self.bias])
+        """Add comparisons that are not there yet (n,): rows D (n, D) and biases -h (n,)."""
+        self.rivals = np.concatenate([self.rivals, rivals])
+        self._D, self._h = np.concatenate([self._D, rows]), np.concatenate([self._h, -bias])
 
     def solve(self) -> tuple[Floats, float, Floats]:
         """A point z (D,) of the ball, its margin, and weights; SolverError if NNLS fails."""
         size = float(np.linalg.norm(self._D, axis=1).max()) * self.radius
         if not size:
             top = self._h.max()
-            return np.zeros(len(self.own)), float(-top), (self._h == top).astype(float)
+            return np.zeros(self._D.shape[1]), float(-top), (self._h == top).astype(float)
         # Without a bias the cone has no scale of its own: any positive margin may be asked for.
         strict = size * (STRICT if self._h.any() else 1.0)
         E = np.vstack([self._D.T * self.radius / size, (self._h + strict) / size])

@@ -18,13 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.linalg
 
 from softgeom.arrays import Bools, Floats, Ints, Singles
-from softgeom.bottleneck.certifying.hull import certify_captivity
-from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.verdict import Captors
-from softgeom.bottleneck.problem import Problem
+from softgeom.bottleneck.problem import Problem, Proofs, proofs_of
 from softgeom.bottleneck.proving.caratheodory import NEGLIGIBLE
 
 SAMPLE = 6  # rivals per dimension: near a cloud's centre a point lies in the hull of 3 d or so
@@ -40,7 +37,7 @@ RESIDUAL = 0.1
 CONJUGATE = 12  # conjugate gradients in each
 
 
-def surround(problem: Problem, classes: Ints, seed: int = 0) -> dict[int, tuple[Captors, float]]:
+def surround(problem: Problem, classes: Ints, seed: int = 0) -> Proofs:
     """Class -> captors, and the bound <= 0 that they certify, of ``classes`` (n,) deep inside the
     hull of the others; ``seed`` draws the sample of rivals.
     """
@@ -49,29 +46,21 @@ def surround(problem: Problem, classes: Ints, seed: int = 0) -> dict[int, tuple[
     others = np.setdiff1d(np.arange(problem.classes), classes)
     size = min(len(others), max(SAMPLE * (d + 1), LEAST))
     rivals = np.sort(rng.choice(others, size, replace=False))
-    proven: dict[int, tuple[Captors, float]] = {}
+    proven: Proofs = {}
     if len(rivals) < d + 1:
         return proven
     W = problem.rows(rivals)[:, :d]
     bias = problem.layer.bias.astype(np.float64) if problem.homogeneous else problem.b
     b = (bias[rivals] - bias[rivals].mean()).astype(np.float32)
-    spread, precision = float(b.std()), _precision(W)
+    spread, precision = float(b.std()), inverse_covariance(W)
     for factor in TEMPERATURES if spread else (1.0,):
         left = np.array([t for t in classes.tolist() if t not in proven], dtype=np.intp)
         if not len(left):
             break
         own = problem.rows(left)[:, :d]
-        p, gap = _minimise(W, own, b / np.float32(factor * (spread or 1.0)), precision)
-        near = np.flatnonzero(gap < NEAR)
+        p, gap = largest_entropy(W, own, b / np.float32(factor * (spread or 1.0)), precision)
+        near = gap < NEAR
         proven |= _proven_together(problem, W, own[near], p[near], rivals, left[near], precision)
-        for n in near:
-            if (t := int(left[n])) in proven:
-                continue
-            captors = _polish(W, own[n], rivals, p[n])
-            few = (captors.rivals, captors.weights)
-            bound = certify_captivity(problem.layer, problem.features, t, *few)
-            if bound <= 0:
-                proven[t] = captors, bound
     return proven
 
 
@@ -83,8 +72,8 @@ def _proven_together(
     rivals: Ints,
     classes: Ints,
     precision: Singles,
-) -> dict[int, tuple[Captors, float]]:
-    """Proofs with room, of ``classes`` (n,) whose weights p (n, k) polishing makes hold."""
+) -> Proofs:
+    """Proofs of ``classes`` (n,) whose weights p (n, k) polishing makes hold."""
     if not len(classes):
         return {}
 
@@ -98,9 +87,7 @@ def _proven_together(
     worth = np.flatnonzero((weights > 0).any(axis=1) & np.isfinite(weights).all(axis=1))
     kept = weights > 0
     captors = [Captors(rivals[kept[n]], weights[n, kept[n]]) for n in worth]
-    bounds = slack_bounds(problem.layer, problem.features, classes[worth].tolist(), captors)
-    found = zip(classes[worth].tolist(), captors, bounds.tolist(), strict=True)
-    return {t: (few, bound) for t, few, bound in found if bound <= 0}
+    return proofs_of(problem, dict(zip(classes[worth].tolist(), captors, strict=True)))
 
 
 # on an edge of the hull steps run away: they prove nothing
@@ -159,28 +146,7 @@ def _corrections(W: Singles, own: Singles, p: Singles, precision: Singles, r: Si
     return lengths(x)
 
 
-def _polish(W: Singles, own: Singles, rivals: Ints, p: Singles) -> Captors:
-    """Newton's step: ``p (1 + A^T mu)``, ``A = [w_i - w_t ; 1]``, mu such that v vanishes."""
-    kept = p > NEGLIGIBLE * p.max()
-    A = np.column_stack([W[kept] - own, np.ones(int(kept.sum()), np.float32)])  # (k, d + 1)
-    weights = p[kept].astype(np.float64)
-    root = A * np.sqrt(p[kept])[:, None]
-    gram = (root.T @ root).astype(np.float64)
-    # dependent columns must not stop it
-    gram[np.diag_indices_from(gram)] += 1e-6 * np.trace(gram) / len(gram)
-    # Not Cholesky's factors: where few weights carry all, rounding leaves the Gram matrix
-    # indefinite.
-    factor = scipy.linalg.lu_factor(gram, overwrite_a=True, check_finite=False)
-    target = np.zeros(len(gram))
-    target[-1] = 1.0
-    A = A.astype(np.float64)
-    for _ in range(3):  # the Gram matrix is float32: each pass gains several digits
-        residual = target - weights @ A
-        weights = weights * (1 + A @ scipy.linalg.lu_solve(factor, residual, check_finite=False))
-    return Captors(rivals[kept], np.maximum(weights, 0.0))
-
-
-def _precision(W: Singles) -> Singles:
+def inverse_covariance(W: Singles) -> Singles:
     """Inverse covariance of the rivals (d, d), with a ridge for dependent columns."""
     centred = W - W.mean(axis=0)
     covariance = (centred.T @ centred).astype(np.float64) / len(W)
@@ -189,7 +155,9 @@ def _precision(W: Singles) -> Singles:
     return np.linalg.inv(covariance + ridge * np.eye(len(covariance))).astype(np.float32)
 
 
-def _minimise(W: Singles, own: Singles, b: Singles, precision: Singles) -> tuple[Singles, Singles]:
+def largest_entropy(
+    W: Singles, own: Singles, b: Singles, precision: Singles
+) -> tuple[Singles, Singles]:
     """Weights (n, k) after descent on F at T = 1 (z over T), and relative |grad F| (n,)."""
 
     def state(z: Singles) -> tuple[Singles, ...]:
