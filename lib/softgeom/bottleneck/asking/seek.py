@@ -19,7 +19,6 @@ from softgeom.bottleneck.certifying.order import Order
 from softgeom.bottleneck.problem import FEW, Problem
 from softgeom.bottleneck.searching.polyak import polyak_ascent
 
-TEMPERATURE = 0.05  # of the smoothed minimum, relative to the spread of the differences
 GROUP_BYTES = 2**24  # rows of comparisons that climb together
 Pairs = tuple[Ints, Ints]
 
@@ -102,5 +101,5 @@ def _climb(problem: Problem, Z: Singles, working: list[Pairs], steps: int) -> Si
         above, below = padded(0), padded(1)
         A = problem.rows(below) - problem.rows(above)
         c = (problem.b[below] - problem.b[above]).astype(np.float32)
-        result[group], _ = polyak_ascent(np, A, c, Z[group], problem.project, steps, TEMPERATURE)
+        result[group], _ = polyak_ascent(np, A, c, Z[group], problem.project, steps)
     return result

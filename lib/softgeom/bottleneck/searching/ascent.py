@@ -22,7 +22,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softgeom.arrays import Floats, Ints, Singles
 from softgeom.bottleneck.problem import Problem
@@ -57,28 +56,22 @@ def climb(
     rounds: int = 8,
     steps: int = 20,
     rivals: int = 32,
-    temperature: float = 0.05,
     worth: float = 0.0,
-    start: NDArray[np.floating] | None = None,
     device: Device | None = None,
 ) -> Candidates:
-    """Search a witness for each of ``classes`` (n,), from ``start`` (n, D) or the region's far
-    points.
+    """Search a witness for each of ``classes`` (n,), from the region's far points.
 
     After each of ``rounds`` further looks at all rivals, so many of them join a working set; the
     first climb has ``steps`` steps, each later one twice as many, up to ``MOST_STEPS``: most losers
-    need little. ``temperature`` is relative to the spread of the working set's logits. A round in
-    which less than a share ``worth`` of those that climbed have won is the last: where proofs are
-    cheap, the rest is better left to them. Looks and steps run on ``device``; default NumPy.
+    need little. A round in which less than a share ``worth`` of those that climbed have won is the
+    last: where proofs are cheap, the rest is better left to them. Looks and steps run on
+    ``device``; default NumPy.
     """
     see: Callable[..., Look] = partial(look, problem) if device is None else device.look
     ascend: Callable[..., Any] = partial(_ascend, problem) if device is None else device.ascend
     group_bytes = GROUP_BYTES if device is None else device.group_bytes
     classes = np.asarray(classes, dtype=np.intp)
-    if start is None:
-        Z = far_points(problem, classes)
-    else:
-        Z = problem.project(np.asarray(start, dtype=np.float32))
+    Z = far_points(problem, classes)
     seen = see(Z, classes, strongest=rivals)
     margin = seen.margin
     taken, looks = np.zeros(len(classes), np.intp), np.ones(len(classes), np.intp)
@@ -91,8 +84,7 @@ def climb(
         for n, stronger in zip(left, strongest, strict=True):
             working[n] = np.union1d(working[n], stronger)
         sets = [working[n] for n in left]
-        group = (Z[left], classes[left], sets, steps, temperature)
-        trial, lead = _climb_groups(ascend, group_bytes, *group)
+        trial, lead = _climb_groups(ascend, group_bytes, Z[left], classes[left], sets, steps)
         taken[left] += steps
         steps = min(2 * steps, MOST_STEPS)
         looks[left] += 1
@@ -119,7 +111,6 @@ def _climb_groups(
     classes: Ints,
     working: list[Ints],
     steps: int,
-    temperature: float,
 ) -> tuple[Singles, Singles]:
     """Climb with working sets of like size together: points (n, D), best rivals' leads (n,)."""
     sizes = np.array([len(rivals) for rivals in working])
@@ -133,16 +124,14 @@ def _climb_groups(
         width = int(sizes[group].max())
         # shorter working sets are padded with their first rival, which changes no maximum
         padded = [np.append(working[n], np.full(width - sizes[n], working[n][0])) for n in group]
-        result[group], lead[group] = ascend(
-            Z[group], classes[group], np.stack(padded), steps, temperature
-        )
+        result[group], lead[group] = ascend(Z[group], classes[group], np.stack(padded), steps)
     return result, lead
 
 
 def _ascend(
-    problem: Problem, Z: Singles, classes: Ints, index: Ints, steps: int, temperature: float
+    problem: Problem, Z: Singles, classes: Ints, index: Ints, steps: int
 ) -> tuple[Singles, Singles]:
     """Climb with g classes from ``Z`` (g, D) against their rivals ``index`` (g, k)."""
     A = problem.rows(index) - problem.rows(classes)[:, None]
     c = (problem.b[index] - problem.b[classes][:, None]).astype(np.float32)
-    return polyak_ascent(np, A, c, Z, problem.project, steps, temperature)
+    return polyak_ascent(np, A, c, Z, problem.project, steps)

@@ -82,16 +82,13 @@ class Device:
         losers = np.flatnonzero(~(margin > 0))
         return Look(margin, found[losers, 2 : 2 + min(strongest, C - 1)].astype(np.intp), losers)
 
-    def ascend(
-        self, Z: Array, classes: Ints, index: Ints, steps: int, temperature: float
-    ) -> tuple[Array, Array]:
+    def ascend(self, Z: Array, classes: Ints, index: Ints, steps: int) -> tuple[Array, Array]:
         """Climb with g classes from ``Z`` (g, D) against their rivals ``index`` (g, k)."""
         there = self._put(np.column_stack([classes, index]))
         t, i = there[:, 0], there[:, 1:]
         A = self.W[i].float() - self.W[t].float()[:, None]
         c = self.b[i] - self.b[t][:, None]
-        how = (self._project, steps, temperature)
-        point, lead = polyak_ascent(self.torch, A, c, self._put(Z), *how)
+        point, lead = polyak_ascent(self.torch, A, c, self._put(Z), self._project, steps)
         found = self._get(self.torch.column_stack([point, lead]))
         return found[:, :-1], found[:, -1]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -32,26 +31,19 @@ class Look:
 
 
 def look(
-    problem: Problem,
-    Z: Array,
-    classes: Ints,
-    *,
-    strongest: int = 0,
-    enough: float = 0.0,
-    dtype: Any = np.float32,
+    problem: Problem, Z: Array, classes: Ints, *, strongest: int = 0, enough: float = 0.0
 ) -> Look:
-    """Look at all rivals of ``classes`` (n,) at one candidate point each, ``Z`` (n, D), in
-    ``dtype``; ``strongest`` rivals are listed for each candidate whose margin is not above
-    ``enough``.
+    """Look at all rivals of ``classes`` (n,) at one candidate point each, ``Z`` (n, D), in float32;
+    ``strongest`` rivals are listed for each candidate whose margin is not above ``enough``.
     """
-    Z = np.ascontiguousarray(Z, dtype=dtype)
-    bias = problem.b.astype(dtype)
-    own = np.einsum("nd,nd->n", Z, problem.rows(classes, dtype)) + bias[classes]
-    best = np.full(len(Z), -np.inf, dtype)
+    Z = np.ascontiguousarray(Z, dtype=np.float32)
+    bias = problem.b.astype(np.float32)
+    own = np.einsum("nd,nd->n", Z, problem.rows(classes)) + bias[classes]
+    best = np.full(len(Z), -np.inf, np.float32)
     k = min(strongest, problem.classes - 1)
-    pool_logit = np.full((len(Z), 0), -np.inf, dtype)
+    pool_logit = np.full((len(Z), 0), -np.inf, np.float32)
     pool_index = np.zeros((len(Z), 0), np.intp)
-    for tile, Y in _tiles(problem, Z, bias, dtype):
+    for tile, Y in _tiles(problem, Z, bias):
         inside = np.flatnonzero((classes >= tile.start) & (classes < tile.stop))
         Y[inside, classes[inside] - tile.start] = -np.inf
         np.maximum(best, Y.max(axis=1), out=best)
@@ -63,11 +55,11 @@ def look(
     return Look(margin, pool_index[losers] if k else np.zeros((len(losers), 0), np.intp), losers)
 
 
-def _tiles(problem: Problem, Z: Array, bias: Array, dtype: Any) -> Iterator[tuple[slice, Array]]:
+def _tiles(problem: Problem, Z: Array, bias: Array) -> Iterator[tuple[slice, Array]]:
     """Yield (slice of classes, logits (n, width)), which may be overwritten, over all classes."""
-    width = max(256, TILE_BYTES // (max(1, len(Z)) * np.dtype(dtype).itemsize))
-    for block in problem.row_blocks(dtype):
-        rows = problem.rows(block, dtype)
+    width = max(256, TILE_BYTES // (4 * max(1, len(Z))))
+    for block in problem.row_blocks():
+        rows = problem.rows(block)
         for start in range(0, len(rows), width):
             part = rows[start : start + width]
             tile = slice(block.start + start, block.start + start + len(part))

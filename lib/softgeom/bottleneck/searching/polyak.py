@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+TEMPERATURE = 0.05  # of the smoothed margin, relative to the spread of the rivals' logits
+
 
 def polyak_ascent(
-    xp: Any, A: Any, c: Any, Z: Any, project: Callable[[Any], Any], steps: int, temperature: float
+    xp: Any, A: Any, c: Any, Z: Any, project: Callable[[Any], Any], steps: int
 ) -> tuple[Any, Any]:
     """Polyak steps of g classes at once, in the arrays of ``xp`` (NumPy or PyTorch), from Z (g, D):
     the best point of each, projected to the region, and the lead of its best rival there, negative
@@ -20,7 +22,7 @@ def polyak_ascent(
         worst = xp.amax(lead, 1)
         better = worst < best_lead
         best_lead[better], best[better] = worst[better], Z[better]
-        target = (worst - lead.sum(1) / lead.shape[1]).clip(1e-12) * temperature
+        target = (worst - lead.sum(1) / lead.shape[1]).clip(1e-12) * TEMPERATURE
         p = xp.exp((lead - worst[:, None]) / target[:, None])
         p /= p.sum(1)[:, None]
         g = xp.matmul(p[:, None], A)[:, 0]  # (g, D): gradient of the smoothed lead
