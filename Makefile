@@ -262,12 +262,12 @@ scan: | $(STAMP)
 
 # The core alone, in an environment of its own, at the lowest versions that pyproject.toml allows (BOUNDS=highest: at today's): needs a network
 BOUNDS    ?= lowest-direct
-CORETESTS := tests/bottleneck tests/checkpoints tests/commands tests/test_cli.py tests/test_parallel.py tests/test_layer.py tests/test_features.py tests/test_writing.py
+CORETESTS := tests/bottleneck tests/checkpoints tests/commands tests/test_parallel.py tests/test_layer.py tests/test_features.py tests/test_writing.py
 test-core:
 	$(PYTHON) -m venv build/uv && build/uv/bin/python $(PIP) uv
 	build/uv/bin/uv venv --quiet --clear --python $(PYTHON) build/core
 	build/uv/bin/uv pip install --quiet --python build/core/bin/python --resolution $(BOUNDS) . 'pytest>=8.3' 'pytest-xdist>=3.6' 'hypothesis>=6.112' 'pyyaml>=6.0'
-	cp -r tests pyproject.toml build/core/ && cd build/core && OMP_NUM_THREADS=1 bin/python -m pytest -n 2 $(CORETESTS)
+	cp -r tests tools pyproject.toml build/core/ && cd build/core && OMP_NUM_THREADS=1 bin/python -m pytest -n 2 $(CORETESTS)
 
 # Known vulnerabilities of every pinned package of Python: needs a network. GitHub's Dependabot
 # watches the actions and MathJax (.github/dependabot.yml).

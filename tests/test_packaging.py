@@ -31,6 +31,18 @@ def test_environments_are_written_from_pyproject(repository):
     assert (repository / "binder" / "environment.yml").read_text() == small
 
 
+def test_the_small_environment_holds_the_core_the_lessons_and_the_clone(repository):
+    listed = yaml.safe_load(packages.classroom_environment(repository))["dependencies"]
+    named = {re.split("[<>=]", entry)[0] for entry in listed if isinstance(entry, str)}
+    wanted = packages.declared(["lessons"], repository)
+    assert {packages.CONDA_NAMES.get(name, name) for name in wanted} <= named
+    assert not {"torch", "pytorch", "transformers", "datasets"} & named
+    option, folder = listed[-1]["pip"][-1].split()
+    assert option == "-e"
+    # conda resolves it against the file's folder
+    assert (repository / "binder" / folder).resolve() == repository
+
+
 def test_conda_names_are_conda_forges(repository):
     """huggingface_hub and playwright-python are its names for PyPI's huggingface-hub and playwright
     (there, playwright is the Node tool).
@@ -148,8 +160,9 @@ def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp
         archive.extractall(tmp_path / "unpacked", filter="data")
     (top,) = (tmp_path / "unpacked").iterdir()
     carried = {path.relative_to(top).as_posix() for path in top.rglob("*")}
-    some = "tests/bottleneck/test_refine.py tests/commands/test_ask.py tools/check_evidence.py"
-    assert set(some.split()) <= carried
+    tools = {"tools/check_evidence.py", "tools/check_ceilings.py"}
+    some = "tests/bottleneck/test_refine.py tests/commands/test_ask.py"
+    assert tools | set(some.split()) <= carried
     for path in top.glob("tests/**/*.py"):
         code = path.read_text()
         assert not re.search(r"^\s*(from|import) (compendium|classroom)\b", code, re.MULTILINE), (

@@ -5,12 +5,12 @@ each takes are marked `torture`.
 from __future__ import annotations
 
 import csv
-import importlib.util
 import runpy
 import subprocess
 import sys
 
 import pytest
+from torture import kills, trial
 
 from compendium.pages import fuzzers, readme
 
@@ -58,17 +58,6 @@ def test_a_few_kills_lose_nothing(repository, tmp_path):
         rows = list(csv.DictReader(file))
     assert sum(int(row["kills"]) for row in rows) == 2
     assert {row["same bytes"] for row in rows} == {"True"}
-
-
-@pytest.fixture
-def tool(repository, monkeypatch):
-    """A module of tools/torture."""
-
-    def load(name: str):
-        monkeypatch.syspath_prepend(str(repository / "tools"))
-        return importlib.import_module(f"torture.{name}")
-
-    return load
 
 
 def test_the_page_counts_what_the_tables_hold(tmp_path):
@@ -164,17 +153,15 @@ def test_committed_tables_hold_what_was_asked_for(repository):
         ({"memory": 200 * 2**20}, "105 MB"),
     ],
 )
-def test_what_is_wrong_is_seen(tool, changed, wrong):
+def test_what_is_wrong_is_seen(changed, wrong):
     """The judge itself: a right answer passes, each fault alone is named."""
-    trial = tool("trial")
     usual = dict(code=1, seconds=0.1, memory=100 * 2**20, out="", error="softgeom: no.\n")
     outcome = trial.Outcome(**(usual | changed))
     found = outcome.miss(trial.ERROR, 100 * 2**20, 0)
     assert found.startswith(wrong) if wrong else not found
 
 
-def test_work_done_twice_is_seen(tool, tmp_path):
-    kills = tool("kills")
+def test_work_done_twice_is_seen(tmp_path):
     work = kills.Work([], (), ("blocks/*.npz", "steps.log"))
     (tmp_path / "blocks").mkdir()
     (tmp_path / "blocks" / "a.npz").write_text("one")

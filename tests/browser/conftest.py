@@ -113,6 +113,13 @@ def open_tab(browsers: Callable[[str], Any]) -> Iterator[Callable[..., Any]]:
 
 
 @pytest.fixture(scope="session")
+def phone() -> dict[str, Any]:
+    """Options of a tab on a phone."""
+    size = {"width": 375, "height": 800}
+    return {"viewport": size, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
+
+
+@pytest.fixture(scope="session")
 def screenshot(repository: Path) -> Callable[[Any, str], None]:
     """`screenshot(tab_or_element, name)` keeps a picture in build/screenshots."""
     folder = repository / "build" / "screenshots" / os.environ.get("SOFTGEOM_BROWSER", "")

@@ -10,12 +10,6 @@ from compendium.pages import article
 
 pytestmark = pytest.mark.browser
 
-PHONE = {
-    "viewport": {"width": 390, "height": 844},
-    "has_touch": True,
-    "is_mobile": True,
-    "color_scheme": "dark",
-}
 TO_STEP = "([id, at]) => { const box = document.querySelector(`#${id} .words`)"
 TO_STEP += ".getBoundingClientRect(); scrollBy(0, box.top + at * box.height - innerHeight / 2); }"
 
@@ -91,7 +85,7 @@ def test_without_a_script_every_step_stands(address, open_tab):
     assert tab.locator("#signs b").first.is_visible()
 
 
-def test_it_fits_a_phone(address, open_tab, screenshot):
-    tab = open_tab(address, **PHONE)
-    assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]
+def test_it_fits_a_phone(address, open_tab, screenshot, phone):
+    tab = open_tab(address, **phone, color_scheme="dark")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= phone["viewport"]["width"]
     screenshot(tab.locator("header"), "story_phone_dark")

@@ -12,13 +12,6 @@ from softgeom.explorers import NAMES, page
 
 pytestmark = pytest.mark.browser
 
-PHONE = {
-    "viewport": {"width": 375, "height": 800},
-    "has_touch": True,
-    "is_mobile": True,
-    "device_scale_factor": 2,
-}
-
 
 @pytest.fixture
 def open_page(tmp_path, open_tab):
@@ -106,8 +99,8 @@ def test_the_keyboard_alone_does_what_the_mouse_does(open_page):
     _label(tab, "class-3", "bias 0.69")
 
 
-def test_a_finger_drags_too(open_page, screenshot):
-    tab = open_page("softmax", folded=True, **PHONE)
+def test_a_finger_drags_too(open_page, screenshot, phone):
+    tab = open_page("softmax", folded=True, **phone)
     if tab.context.browser.browser_type.name == "firefox":
         pytest.skip("Playwright has no such touch there: test_firefox_touch.py")
     box = tab.locator('[data-name="class-3"] .sg-mark').bounding_box()
@@ -332,9 +325,9 @@ def test_a_veil_hides_every_conclusion(open_page, screenshot, name, state):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pages_fit_a_phone_and_follow_the_dark_theme(open_page, screenshot, name):
-    tab = open_page(name, **PHONE, color_scheme="dark")
-    assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]
+def test_pages_fit_a_phone_and_follow_the_dark_theme(open_page, screenshot, name, phone):
+    tab = open_page(name, **phone, color_scheme="dark")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= phone["viewport"]["width"]
     red, green, blue = map(
         int,
         re.findall(

@@ -14,13 +14,6 @@ from softgeom.explorers import NAMES
 
 pytestmark = pytest.mark.browser
 
-PHONE = {
-    "viewport": {"width": 375, "height": 800},
-    "has_touch": True,
-    "is_mobile": True,
-    "device_scale_factor": 2,
-}
-
 
 @pytest.fixture
 def open_page(site, open_tab):
@@ -176,13 +169,13 @@ def test_the_theme_switch_reaches_explorers_and_pictures(open_page, screenshot):
     screenshot(tab, "report_front_dark")
 
 
-def test_a_figure_is_enlarged_by_click_and_by_keyboard(open_page, screenshot):
-    tab = open_page("answers", **PHONE)
+def test_a_figure_is_enlarged_by_click_and_by_keyboard(open_page, screenshot, phone):
+    tab = open_page("answers", **phone)
     picture = tab.locator("article img").first
     large = tab.locator("dialog.enlarged img")
     picture.click()
     assert large.bounding_box()["width"] >= 1100  # it scrolls
-    assert _width(tab) <= PHONE["viewport"]["width"]
+    assert _width(tab) <= phone["viewport"]["width"]
     screenshot(tab.locator("dialog.enlarged"), "report_enlarged")
     tab.keyboard.press("Escape")
     assert not large.is_visible()
@@ -207,11 +200,11 @@ def test_a_layer_is_scanned_inside_the_site(open_page, screenshot):
     screenshot(tab, "report_scan")
 
 
-def test_every_page_fits_a_phone_and_makes_no_request(site, open_page, screenshot):
+def test_every_page_fits_a_phone_and_makes_no_request(site, open_page, screenshot, phone):
     """One page of each kind is photographed; all are opened: the tab's errors and requests are
     checked when the test ends.
     """
-    tab = open_page("index", **PHONE)
+    tab = open_page("index", **phone)
     shown = {"index", "claims", "comparisons", "lessons/2_who_can_win"}
     for page in sorted(site.rglob("*.html")):
         name = page.relative_to(site).with_suffix("").as_posix()
@@ -219,6 +212,6 @@ def test_every_page_fits_a_phone_and_makes_no_request(site, open_page, screensho
             continue
         tab.goto(page.as_uri(), wait_until="domcontentloaded")
         tab.evaluate("window.MathJax?.startup?.promise")
-        assert _width(tab) <= PHONE["viewport"]["width"], f"{name} is wider than a phone"
+        assert _width(tab) <= phone["viewport"]["width"], f"{name} is wider than a phone"
         if name in shown:
             screenshot(tab, f"report_phone_{name.replace('/', '_')}")

@@ -18,13 +18,6 @@ from softgeom.layer import Ellipsoid, SoftmaxLayer
 
 pytestmark = pytest.mark.browser
 
-PHONE = {
-    "viewport": {"width": 375, "height": 800},
-    "has_touch": True,
-    "is_mobile": True,
-    "color_scheme": "dark",
-}
-
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
@@ -138,12 +131,12 @@ def test_the_form_asks_for_what_a_normalisation_has(address, open_tab, screensho
     assert verify_folder(tmp_path / "scan", layer).features == features.describe()
 
 
-def test_the_example_works_on_a_phone_in_the_dark(address, open_tab, screenshot):
-    tab = open_tab(address, **PHONE)
+def test_the_example_works_on_a_phone_in_the_dark(address, open_tab, screenshot, phone):
+    tab = open_tab(address, **phone, color_scheme="dark")
     tab.get_by_role("button", name="Try it").click()
     tab.locator("#choice").wait_for()
     assert _scan(tab) == "1 of 4 classes can never be the one answer."
-    assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]
+    assert tab.evaluate("document.documentElement.scrollWidth") <= phone["viewport"]["width"]
     assert "c3" in tab.locator("#rows td").last.inner_text()
     screenshot(tab, "scan_page_phone_dark")
 

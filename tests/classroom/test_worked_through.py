@@ -281,7 +281,7 @@ def test_the_thought_behind_a_mistake_is_named(question, typed, says):
         assert feedback.right is False
 
 
-ODD = ["None", '"banana"', "float('nan')", "[1, 2, [3]]", "10**400", "{1: 2}", "lambda: 3", "print"]
+ODD = ['"banana"', "[1, 2, [3]]"]  # test_desk.py asks with many more
 ASKING = re.compile(r'classroom\.(check|reveal)\("([^"]+)", (answer|guess)\)')
 REFUSALS = ("Your turn.", "I cannot read that.", "Not yet.")
 

@@ -31,17 +31,7 @@ RENAMED = {
 }
 # what a terminal alone needs: where results are printed, and when a run counts as failed
 SHELL = {"json", "quiet", "fail_on", "expected", "inputs", "help", "at", "from_scan"}
-VERBS = {
-    "scan": sg.scan,
-    "verify": sg.verify,
-    "explain": sg.explain,
-    "ask": sg.ask,
-    "ceiling": sg.ceilings,
-    "diff": sg.diff,
-    "prune": sg.prune,
-    "repair": sg.repair,
-    "survey": sg.survey,
-}
+VERBS = ("scan", "verify", "explain", "ask", "ceiling", "diff", "prune", "repair", "survey")
 
 
 def parameters(function):
@@ -67,7 +57,7 @@ def test_the_stable_names_are_few_and_there():
 def test_a_function_has_the_options_of_its_command(verb):
     (verbs,) = parser_for([verb])._subparsers._group_actions
     actions = [a for a in verbs.choices[verb]._actions if a.dest not in SHELL]
-    known = parameters(VERBS[verb])
+    known = parameters(getattr(sg, "ceilings" if verb == "ceiling" else verb))
     for action in actions:
         name = RENAMED.get(action.dest, action.dest)
         assert name in known, f"{verb} --{action.dest}"

@@ -24,39 +24,14 @@ def data():
 
 def test_words_are_cleaned_as_the_authors_script_does():
     text = "The BEST<br />movie... soooo good!! see https://x.y/z, 10/10 don't café_au_lait"
-    assert published_bags.split_as_published(text) == [
-        "The",
-        "BESTmovie",
-        "soo",
-        "good",
-        "see",
-        "don",
-        "t",
-        "caf",
-        "au",
-        "lait",
-    ]
+    words = "The BESTmovie soo good see don t caf au lait"
+    assert published_bags.split_as_published(text) == words.split()
 
 
 def test_plurals_go_to_a_singular_that_the_corpus_knows():
-    words = [
-        "movies",
-        "movie",
-        "boxes",
-        "box",
-        "stories",
-        "story",
-        "women",
-        "woman",
-        "this",
-        "thi",
-        "glass",
-        "wolves",
-    ]
-    assert published_bags.singulars(words) == [
-        "movie", "movie", "box", "box", "story", "story", "woman", "woman", "thi", "thi", "glass",
-        "wolves",
-    ]  # fmt: skip
+    words = "movies movie boxes box stories story women woman this thi glass wolves".split()
+    known = "movie movie box box story story woman woman thi thi glass wolves".split()
+    assert published_bags.singulars(words) == known
 
 
 def test_every_review_is_filled_up_with_a_word_that_counts(data):
@@ -103,20 +78,10 @@ def test_the_authors_recipe_trains_alpha_as_it_is_and_in_softmax(data):
     )
 
 
-def curve(losses, tests, **more):
-    epochs = np.arange(1, len(losses) + 1)
-    return pd.DataFrame(
-        {
-            "epoch": epochs,
-            "training_loss": losses,
-            "test": tests,
-            "alpha": 1.0,
-            "seed": 0,
-            "dimension": 2,
-            "repeats": "counted",
-        }
-        | more
-    )
+def curve(losses, tests, step_size):
+    columns = {"epoch": np.arange(1, len(losses) + 1), "training_loss": losses, "test": tests}
+    alike = {"alpha": 1.0, "seed": 0, "dimension": 2, "repeats": "counted"}
+    return pd.DataFrame(columns | alike | {"step_size": step_size})
 
 
 def test_accuracies_are_compared_at_the_lowest_loss_that_both_reach():

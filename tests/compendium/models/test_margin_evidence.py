@@ -15,22 +15,10 @@ from softgeom.language_model.configuration import draw_batch
 from softgeom.margins.embedding_prior import PriorConfig
 from softgeom.margins.perturb import Perturbation
 
+SIZES = {0.0: (1.0, 2.0, 4.0), 0.05: (2.0, 4.0, 8.0), 0.25: (3.0, 6.0, 12.0)}
 RUNS = pd.DataFrame(
-    [
-        {
-            "group": "sweep",
-            "penalty_weight": w,
-            "seed": seed,
-            "key": f"{w}-{seed}",
-            "embedding_rms": rms,
-        }
-        for w, sizes in {
-            0.0: (1.0, 2.0, 4.0),
-            0.05: (2.0, 4.0, 8.0),
-            0.25: (3.0, 6.0, 12.0),
-        }.items()
-        for seed, rms in enumerate(sizes)
-    ]
+    [("sweep", w, seed, f"{w}-{seed}", rms) for w in SIZES for seed, rms in enumerate(SIZES[w])],
+    columns=["group", "penalty_weight", "seed", "key", "embedding_rms"],
 )
 NOISE = [Perturbation("noise", "absolute", 1, 0.5), Perturbation("noise", "absolute", 2, 1.0)]
 
@@ -40,12 +28,8 @@ def losses(extra):
     seed.
     """
     return {
-        run.key: np.stack(
-            [
-                np.full(4, 3.0 + run.seed + added)
-                for added in (0, 1, 2 + extra(run.penalty_weight, run.seed))
-            ]
-        )
+        run.key: np.add.outer([0, 1, 2 + extra(run.penalty_weight, run.seed)], np.full(4, 3.0))
+        + run.seed
         for run in RUNS.itertuples()
     }
 
@@ -54,12 +38,8 @@ def test_changes_are_taken_within_a_seed():
     ratio = outcomes.over_baseline(RUNS, "embedding_rms")
     assert ratio.tolist() == [1.0] * 3 + [2.0] * 3 + [3.0] * 3
     table = outcomes.by_weight(RUNS.assign(growth=ratio), ["growth"])
-    assert table.loc[0.05, ["growth", "growth_low", "growth_high", "seeds"]].tolist() == [
-        2.0,
-        2.0,
-        2.0,
-        3,
-    ]
+    found = table.loc[0.05, ["growth", "growth_low", "growth_high", "seeds"]]
+    assert found.tolist() == [2.0, 2.0, 2.0, 3]
 
 
 def test_gain_is_the_added_loss_beyond_the_baselines():

@@ -11,22 +11,28 @@ import pandas as pd
 import pytest
 
 from softgeom.bottleneck import Scan, SoftmaxLayer
-from softgeom.bottleneck.examples import uniform_layer
 from softgeom.cli import main
+from softgeom.commands import boundary
 
 
 @pytest.fixture
-def model(tmp_path):
-    """A small layer with imprisoned classes as .npz."""
-    layer = uniform_layer(40, 2)
-    path, tokens = tmp_path / "model.npz", np.array([f"t{i}" for i in range(40)])
-    np.savez(path, W=layer.W, b=layer.bias, tokens=tokens)
-    return path
+def refused(tmp_path, monkeypatch, capsys):
+    """`refused(model, message, *options)`: a scan of it ends with that sentence alone."""
+    monkeypatch.chdir(tmp_path)
+
+    def refused_(model, message, *options):
+        assert main(["scan", str(model), *options]) == boundary.REFUSED
+        said = capsys.readouterr().err
+        assert said.startswith("softgeom: ")
+        assert message in said
+        assert said.count("\n") == 1
+
+    return refused_
 
 
-def test_scan_writes_verdicts_summary_and_evidence(model, tmp_path, capsys) -> None:
+def test_scan_writes_verdicts_summary_and_evidence(npz, tmp_path, capsys) -> None:
     out = tmp_path / "out"
-    assert main(["scan", str(model), "--out", str(out)]) == 0
+    assert main(["scan", str(npz), "--out", str(out)]) == 0
     table = pd.read_csv(out / "verdicts.csv")
     columns = "class token verdict method steps margin radius holds"
     assert list(table.columns) == columns.split()
@@ -37,7 +43,7 @@ def test_scan_writes_verdicts_summary_and_evidence(model, tmp_path, capsys) -> N
     summary = json.loads((out / "summary.json").read_text())
     assert summary["counts"]["unargmaxable"] == int((table.verdict == "unargmaxable").sum()) > 0
     assert summary["feature_set"] == "|x| <= 100"
-    with np.load(model) as file:
+    with np.load(npz) as file:
         assert Scan.load(out / "evidence.npz", SoftmaxLayer(file["W"], file["b"])).verify()
     assert (out / "card.html").read_text().startswith("<!doctype html>")
     never = table.token[table.verdict == "unargmaxable"]
@@ -48,8 +54,8 @@ def test_scan_writes_verdicts_summary_and_evidence(model, tmp_path, capsys) -> N
 @pytest.mark.parametrize(
     "options", ["--features unbounded", "--features ball --bound 2", "--bound 1 --low -0.3"]
 )
-def test_feature_sets_of_the_command_line(model, tmp_path, options) -> None:
-    assert main(["scan", str(model), "--out", str(tmp_path / "out"), *options.split()]) == 0
+def test_feature_sets_of_the_command_line(npz, tmp_path, options) -> None:
+    assert main(["scan", str(npz), "--out", str(tmp_path / "out"), *options.split()]) == 0
 
 
 @pytest.mark.parametrize(
@@ -63,50 +69,38 @@ def test_feature_sets_of_the_command_line(model, tmp_path, options) -> None:
         (["--classes", "40"], "between 0 and 39"),
         (["--fail-on", "nonsense"], "--fail-on"),
         (["--out", ""], "--out is empty"),
+        (["--out", "model.npz"], "is a file: name a folder"),
         (["--script", "GREEK"], "GREEK"),
         (["--device", "nonsense"], "nonsense"),
     ],
 )
-def test_errors_are_one_sentence_and_a_non_zero_exit(
-    model, tmp_path, capsys, options, message
-) -> None:
-    place = [] if "--out" in options else ["--out", str(tmp_path / "out")]
-    assert main(["scan", str(model), *place, *options]) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("softgeom: ")
-    assert message in error
-    assert error.count("\n") == 1
-
-
-def test_results_are_not_written_into_a_file(model, capsys) -> None:
-    assert main(["scan", str(model), "--out", str(model)]) == 1
-    assert "is a file: name a folder" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["m.npz", "m.onnx", "m.safetensors", "m.pt", "m.bin"])
-def test_empty_file_is_named(tmp_path, capsys, name) -> None:
-    (tmp_path / name).touch()
-    assert main(["scan", str(tmp_path / name), "--out", str(tmp_path / "out")]) == 1
-    assert f"{name} is empty: fetch" in capsys.readouterr().err
+def test_what_cannot_be_meant_is_refused_in_a_sentence(npz, refused, options, message):
+    refused(npz, message, *options)
 
 
 @pytest.mark.parametrize(
-    ("arrays", "message"),
+    ("name", "arrays", "message"),
     [
-        ({"W": np.arange(5.0)}, r"'W' in shape (5,), not as a matrix (classes, features)"),
-        ({"W": np.array([[1.0, np.nan]])}, "m.npz: W has a NaN"),
-        ({"W": np.ones((5, 3)), "b": np.ones(4)}, "m.npz: b must have one entry per class (5)"),
+        ("none.npz", None, "none.npz"),
+        *(
+            (f"m.{kind}", {}, "is empty: fetch")
+            for kind in ("npz", "onnx", "safetensors", "pt", "bin")
+        ),
+        ("m.npz", {"W": np.arange(5.0)}, "'W' in shape (5,), not as a matrix (classes, features)"),
+        ("m.npz", {"W": np.array([[1.0, np.nan]])}, "m.npz: W has a NaN"),
+        (
+            "m.npz",
+            {"W": np.ones((5, 3)), "b": np.ones(4)},
+            "m.npz: b must have one entry per class (5)",
+        ),
     ],
 )
-def test_a_layer_that_is_none_names_its_file(tmp_path, capsys, arrays, message) -> None:
-    np.savez(tmp_path / "m.npz", **arrays)
-    assert main(["scan", str(tmp_path / "m.npz"), "--out", str(tmp_path / "out")]) == 1
-    assert message in capsys.readouterr().err
-
-
-def test_missing_file_is_named(tmp_path, capsys) -> None:
-    assert main(["scan", str(tmp_path / "none.npz"), "--out", str(tmp_path)]) == 1
-    assert "none.npz" in capsys.readouterr().err
+def test_a_file_without_a_layer_is_named(tmp_path, refused, name, arrays, message):
+    if arrays:
+        np.savez(tmp_path / name, **arrays)
+    elif arrays is not None:
+        (tmp_path / name).touch()
+    refused(tmp_path / name, message)
 
 
 def test_real_layers(real_data, tmp_path) -> None:
