@@ -142,6 +142,7 @@ def test_tied_embeddings_are_one_matrix(tiny: GPTConfig) -> None:
 
 
 def test_greedy_continuation_is_the_argmax_and_sampling_is_seeded(model: GPT) -> None:
+    """Also where the window starts to slide."""
     prompt = tokens_for(model.config, 1, 4)[0]
     continued = generate(model, prompt, 12, temperature=0)
     assert torch.equal(continued[:4], prompt)

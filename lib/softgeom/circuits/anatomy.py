@@ -10,9 +10,13 @@ Block", with the norms that the block equations there leave out)
     x_mid = x + sum_h softmax(q_h k_h^T / sqrt(K)) v_h W_O_h + b_O,
         q_h, k_h, v_h = N1(x) W_h + b_h, q and k turned,
     x'    = x_mid + a W_out + b_out,
-    M[:, even, even] = M[:, even + 1, even + 1] = a
-    M[:, even, even + 1], M[:, even + 1, even] = b, -b
-    return M
+        a = g(y W_in + b_in)  or  g(y W_gate + b_gate) * (y W_in + b_in),
+
+with y = N2(x_mid), and the logits are N_final(x) W_U^T + b_U. Biases that a model lacks are zero;
+folding fills them. Key and value heads that query heads share are repeated, so that head h always
+has its own W_K and W_V. Positions are turned into queries and keys (rotary), or learned vectors are
+added to the embedding; an anatomy has one or the other.
+
 Memory: `run` keeps every intermediate value, which for B sequences of T positions is about L (H (2
 T + 4 K + D) + 8 D + 2 F) B T numbers; `walk` hands the same records out one block at a time and
 holds one of them.

@@ -8,7 +8,7 @@ from softgeom.language_model.configuration import (
     draw_batch,
     learning_rate,
 )
-from softgeom.language_model.generation import Continuation, generate
+from softgeom.language_model.generation import generate
 from softgeom.language_model.gpt import GPT, Decoder, GPTConfig, explain_block, mix_heads, rotate
 from softgeom.language_model.internals import Internals, LayerInternals
 from softgeom.language_model.llama import Llama, LlamaConfig
@@ -27,7 +27,6 @@ from softgeom.language_model.training import (
 __all__ = [
     "GPT",
     "BytePairTokenizer",
-    "Continuation",
     "Decoder",
     "DivergedError",
     "GPTConfig",
