@@ -1,8 +1,84 @@
-"""How well the token just read predicts a neuron's firing, where the answer is planted."""
+"""Triggers found in chunks are those of the whole corpus; promotion is what the logits say; a
+planted detector is found.
+"""
 
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
 import torch
 
-from softgeom.circuits import explained_by_token, share_of_detectors
+from softgeom.circuits import (
+    explained_by_token,
+    find_triggers,
+    fold_norms,
+    promotion,
+    purity,
+    purity_by_chance,
+    run,
+    share_of_detectors,
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(anatomy):
+    return torch.randint(len(anatomy.W_E), (7, 9), generator=torch.Generator().manual_seed(4))
+
+
+def test_chunks_find_what_one_pass_finds(anatomy, corpus):
+    found = find_triggers(anatomy, corpus, 5, chunk=2)
+    for depth, layer in enumerate(run(anatomy, corpus).layers):
+        fired = layer.mlp_post.flatten(0, 1)  # (63, F)
+        expected = fired.abs().topk(5, dim=0)
+        torch.testing.assert_close(
+            found.values[depth].abs(), expected.values.T, rtol=1e-9, atol=1e-12
+        )
+        at = fired.T.gather(1, found.positions[depth])
+        torch.testing.assert_close(found.values[depth], at, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="63 positions cannot hold 64 triggers"):
+        find_triggers(anatomy, corpus, 64)
+
+
+def test_purity_counts_the_commonest_token():
+    assert purity(torch.tensor([[1, 2, 1, 1], [3, 4, 5, 6]])).tolist() == [0.75, 0.25]
+    chance = purity_by_chance(torch.tensor([0, 1]), 1, 10, torch.Generator().manual_seed(0))
+    assert chance.tolist() == [1.0] * 10
+
+
+def test_promotion_is_the_gain_in_standard_deviations_of_the_vocabulary(anatomy, corpus):
+    folded, found = fold_norms(anatomy), find_triggers(anatomy, corpus, 3)
+    following = corpus.flatten().roll(-1)
+    score = promotion(folded, found, following)
+    block, neuron = folded.blocks[1], 2
+    gains = folded.W_U @ block.W_out[neuron]
+    z = (gains - gains.mean()) / gains.std(correction=0)
+    expected = (z[following[found.positions[1, neuron]]] * found.values[1, neuron].sign()).mean()
+    assert math.isclose(score[1, neuron], expected, rel_tol=1e-9)
+    with pytest.raises(ValueError, match="use fold_norms first"):
+        promotion(anatomy, found, following)
+
+
+def test_a_value_that_answers_its_key_beats_the_null(anatomy, corpus):
+    """Value rows made of what follows the triggers: promoted by their own keys, not by others'."""
+    folded, found = fold_norms(anatomy), find_triggers(anatomy, corpus, 1)
+    following = corpus.flatten().roll(-1)
+    centred = folded.W_U - folded.W_U.mean(0)
+    blocks = tuple(
+        replace(
+            block,
+            W_out=centred[following[found.positions[depth, :, 0]]] * found.values[depth].sign(),
+        )
+        for depth, block in enumerate(folded.blocks)
+    )
+    made = replace(folded, blocks=blocks)
+    own, null = (
+        promotion(made, found, following),
+        promotion(made, found, following, torch.Generator().manual_seed(0)),
+    )
+    assert own.mean() > 2 * null.mean()
+    assert (own > 0).all()
 
 
 def test_a_neuron_that_detects_a_token_is_explained_and_noise_is_not():

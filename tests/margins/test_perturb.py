@@ -117,16 +117,6 @@ def test_contextual_error_by_the_sum_over_the_vocabulary(seed: int) -> None:
             )
 
 
-def test_contextual_error_of_certainty_and_of_a_centred_guess() -> None:
-    E = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
-    certain = torch.tensor([[100.0, -100.0]])
-    assert contextual_embedding_error(certain, torch.tensor([0]), E).item() == pytest.approx(0)
-    assert contextual_embedding_error(certain, torch.tensor([1]), E).item() == pytest.approx(4)
-    assert contextual_embedding_error(
-        torch.zeros(1, 2), torch.tensor([0]), E
-    ).item() == pytest.approx(1)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -44,21 +44,6 @@ def test_terms_add_up_to_the_joint_law_in_value_and_gradient(T, d, classes):
         np.testing.assert_allclose(mine, expected, rtol=0, atol=1e-11 * scale)
 
 
-@pytest.mark.parametrize("implicit", [False, True])
-def test_hierarchy_by_two_routes(implicit):
-    """Eq. (38) multiplies conditional laws, eq. (39) changes variables in all of them at once."""
-    generator = torch.Generator().manual_seed(3)
-    X = torch.randn(3, 4, 3, generator=generator, dtype=torch.float64)
-    prior = tuple(0.7 * W for W in torch.randn(2, 3, 3, generator=generator, dtype=torch.float64))
-    layers = [depth.Block.random(3, generator)]
-    layers.append(depth.Block.random(3, generator, implicit=implicit))
-    noise = torch.distributions.Normal(X.new_zeros(()), X.new_tensor(0.8))
-    whole = noise.log_prob(depth.stack_residuals(X, prior, layers)).sum()
-    whole += torch.linalg.slogdet(depth.stack_jacobian(X, prior, layers)).logabsdet
-    factors = depth.stack_log_densities(X, prior, layers, s=0.8).sum()
-    assert factors.item() == pytest.approx(whole.item(), abs=1e-10)
-
-
 def test_no_noise_has_no_density():
     X = torch.zeros(2, 2, dtype=torch.float64)
     with pytest.raises(ValueError, match="noise scale s must be positive"):

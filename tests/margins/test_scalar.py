@@ -90,9 +90,3 @@ def test_preimages_solve_the_equation():
         roots = scalar.preimages(e, PAST, 2.0)
         np.testing.assert_allclose(scalar.residual(roots, PAST, 2.0), e, atol=1e-10)
     assert [len(scalar.preimages(e, PAST, 2.0)) for e in (0.0, 4.0)] == [3, 1]
-
-
-def test_negative_coupling_excludes_no_sequence():
-    sequences = 3.0 * np.random.default_rng(0).standard_normal((500, 5))
-    assert (1 + scalar.sequence_moments(sequences, -1.0).variance > 0).all()
-    assert (1 - scalar.sequence_moments(sequences, 1.0).variance <= 0).any()

@@ -34,7 +34,12 @@ from softgeom.circuits.layernorm import on_sphere as on_sphere
 from softgeom.circuits.layernorm import radius as radius
 from softgeom.circuits.layernorm import scale as scale
 from softgeom.circuits.ledger import Ledger as Ledger
+from softgeom.circuits.memory import Triggers as Triggers
 from softgeom.circuits.memory import explained_by_token as explained_by_token
+from softgeom.circuits.memory import find_triggers as find_triggers
+from softgeom.circuits.memory import promotion as promotion
+from softgeom.circuits.memory import purity as purity
+from softgeom.circuits.memory import purity_by_chance as purity_by_chance
 from softgeom.circuits.memory import share_of_detectors as share_of_detectors
 from softgeom.circuits.patching import direct_effects as direct_effects
 from softgeom.circuits.patching import effects_along_paths as effects_along_paths
@@ -50,8 +55,3 @@ from softgeom.circuits.stream import logit_lens as logit_lens
 from softgeom.circuits.stream import logit_shares as logit_shares
 from softgeom.circuits.stream import shares_above_average as shares_above_average
 from softgeom.circuits.stream import writers as writers
-from softgeom.circuits.triggers import Triggers as Triggers
-from softgeom.circuits.triggers import find_triggers as find_triggers
-from softgeom.circuits.triggers import promotion as promotion
-from softgeom.circuits.triggers import purity as purity
-from softgeom.circuits.triggers import purity_by_chance as purity_by_chance

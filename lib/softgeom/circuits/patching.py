@@ -80,7 +80,7 @@ def effects_of_heads(
     before, effects = readout(streams[-1]), []
     for depth, z in enumerate(mixed):
         H = z.shape[1]
-        given = torch.zeros_like(z) if donor is None else donor[depth].expand_as(z)
+        given = _given(donor, depth, z)
         variants = z.repeat(H, 1, 1, 1, 1)  # (H, B, H, T, K): in variant h head h is replaced
         for head in range(H):
             variants[head, :, head] = given[:, head]
@@ -97,7 +97,7 @@ def direct_effects(
     streams, mixed = mixed_values(anatomy, tokens)
     before, effects = readout(streams[-1]), []
     for depth, (block, z) in enumerate(zip(anatomy.blocks, mixed, strict=True)):
-        given = torch.zeros_like(z) if donor is None else donor[depth].expand_as(z)
+        given = _given(donor, depth, z)
         change = torch.einsum("bhtk,hkd->hbtd", given - z, block.W_O)
         effects.append(torch.stack([readout(streams[-1] + of_head) - before for of_head in change]))
     return torch.stack(effects)
@@ -125,7 +125,7 @@ def effects_along_paths(
     before, block, effects = readout(streams[-1]), anatomy.blocks[layer], []
     for depth in range(layer):
         z = mixed[depth]
-        given = torch.zeros_like(z) if donor is None else donor[depth].expand_as(z)
+        given = _given(donor, depth, z)
         # of the sender's write
         change = torch.einsum("bhtk,hkd->hbtd", given - z, anatomy.blocks[depth].W_O)
         H, B = change.shape[:2]
@@ -139,6 +139,11 @@ def effects_along_paths(
 
 
 _SIDES = ("queries", "keys", "values")
+
+
+def _given(donor: Sequence[Tensor] | None, depth: int, z: Tensor) -> Tensor:
+    """What takes the place of a block's mixed values z: the donor's, or zeros."""
+    return torch.zeros_like(z) if donor is None else donor[depth].expand_as(z)
 
 
 def _mix(

@@ -172,21 +172,12 @@ def margins(B: Tensor) -> dict[str, Tensor]:
 
 def _turn_back(moments: Tensor, positions: Tensor, base: float) -> Tensor:
     """Columns k_j^T R_j^T R_i: turn each row of the last axis by minus its position."""
-    turned = torch.empty_like(moments)
-    for place, position in enumerate(positions.tolist()):
-        # rotate takes positions along the second last axis: one position for all rows
-        rows = moments[:, place].reshape(-1, 1, moments.shape[-1])
-        turned[:, place] = _rotate_by(rows, -position, base).view_as(moments[:, place])
-    return turned
-
-
-def _rotate_by(x: Tensor, position: int, base: float) -> Tensor:
-    """Rows (N, 1, r) turned by one position, which may be negative."""
-    if position >= 0:
-        return rotate(x, base, offset=position)
-    mirror = torch.ones(x.shape[-1], dtype=x.dtype)
+    # Turned the other way is mirrored, turned, and mirrored again.
+    mirror = torch.ones(moments.shape[-1], dtype=moments.dtype)
     mirror[1::2] = -1
-    return rotate(x * mirror, base, offset=-position) * mirror
+    rows = (moments * mirror)[..., None, :].unbind(1)
+    turned = [rotate(x, base, offset=i) for x, i in zip(rows, positions.tolist(), strict=True)]
+    return torch.stack(turned, 1)[..., 0, :] * mirror
 
 
 def _through_norm(W: Tensor, W_O: Tensor, heads: HeadWeights, n: Tensor, s: Tensor) -> Tensor:

@@ -118,19 +118,23 @@ def mass(past: Floats, c: float, s: float) -> float:
     Exact up to the critical points: on a monotone piece the integral is a difference of Gaussian
     distribution functions.
     """
-    levels = np.concatenate([[-np.inf], residual(critical_points(past, c), past, c), [np.inf]])
-    return float(np.abs(np.diff(norm.cdf(levels, scale=s))).sum())
+    return float(np.abs(_pieces(past, c, s)).sum())
 
 
 def oriented_mass(past: Floats, c: float, s: float) -> float:
     """The integral of N(e; 0, s^2) e': the degree of e, one for every past and coupling."""
-    levels = np.concatenate([[-np.inf], residual(critical_points(past, c), past, c), [np.inf]])
-    return float(np.diff(norm.cdf(levels, scale=s)).sum())
+    return float(_pieces(past, c, s).sum())
 
 
 def positive_mass(past: Floats, c: float, s: float) -> float:
     """The density's integral where the margin is positive: (mass + 1) / 2, as orientations sum to
     1.
     """
-    levels = np.concatenate([[-np.inf], residual(critical_points(past, c), past, c), [np.inf]])
-    return float(np.diff(norm.cdf(levels, scale=s)).clip(min=0.0).sum())
+    return float(_pieces(past, c, s).clip(min=0.0).sum())
+
+
+def _pieces(past: Floats, c: float, s: float) -> Floats:
+    """What N(0, s^2) gives to each monotone piece of e, from its first value to its last."""
+    folds = critical_points(past, c)
+    levels = np.concatenate([[-np.inf], residual(folds, past, c), [np.inf]])
+    return np.diff(norm.cdf(levels, scale=s))

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
 
 READINGS = ("positive", "softmax", "absolute")
 
@@ -101,7 +102,7 @@ def rank_correlation_by_position(x: ArrayLike, y: ArrayLike) -> NDArray[np.float
     Scores and losses both depend on how long the past is; comparing windows at one position leaves
     that out. NaN where one of the two does not vary.
     """
-    ranks = [_ranks(np.asarray(values, dtype=float)) for values in (x, y)]
+    ranks = [rankdata(np.asarray(values, dtype=float), axis=0) for values in (x, y)]
     centred = [rank - rank.mean(0) for rank in ranks]
     spread = np.sqrt((centred[0] ** 2).sum(0) * (centred[1] ** 2).sum(0))
     return np.divide(
@@ -110,9 +111,3 @@ def rank_correlation_by_position(x: ArrayLike, y: ArrayLike) -> NDArray[np.float
         out=np.full(spread.shape, np.nan),
         where=spread > 0,
     )
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    from scipy.stats import rankdata
-
-    return rankdata(values, axis=0)
