@@ -23,7 +23,7 @@ TOP = Path(__file__).resolve().parent.parent.parent
 # conda's environment.
 CONDA_NAMES = {"torch": "pytorch", "huggingface-hub": "huggingface_hub"}
 CONDA_NAMES["playwright"] = "playwright-python"
-NOT_ON_CONDA = ("gguf", "rapidocr-onnxruntime", "simplemma", "vadersentiment")
+NOT_ON_CONDA = ("gguf", "rapidocr-onnxruntime", "vadersentiment")
 OUTSIDE_THE_LOCK = ("torch",)  # has its own line in the Makefile
 
 _LIGHT = ("lessons", "build")

@@ -49,18 +49,6 @@ def test_rare_words_and_words_of_other_parts_are_unknown():
         prepare.build_vocabulary(training, lexicon, least=3)
 
 
-def test_lemmas_join_forms():
-    pytest.importorskip("simplemma")
-    lexicon = {}
-    tokens = prepare.tokenise(["movies", "movie", "movies"], lexicon)
-    vocabulary, numbers = prepare.build_vocabulary(tokens, lexicon, least=3, lemmas=True)
-    assert len(vocabulary) == 1
-    assert numbers[lexicon["movies"]] == numbers[lexicon["movie"]] == 0
-    tokens = prepare.tokenise(["go film", "goes film"], lexicon := {})
-    vocabulary, _ = prepare.build_vocabulary(tokens, lexicon, least=1, lemmas=True)
-    assert vocabulary == ["film"]  # "go" is a stop word, and so are its forms
-
-
 def test_tokens_and_bags_can_be_cut_and_joined():
     lexicon = {}
     tokens = prepare.tokenise(["good film", "plot", "bad plot plot"], lexicon)

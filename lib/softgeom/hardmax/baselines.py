@@ -34,15 +34,13 @@ class BagOfWords:
         return _means(bags, len(self.weights)) @ self.weights + self.bias
 
 
-def fit_bag_of_words(
-    bags: Bags, labels: np.ndarray, size: int, strength: float = 100.0
-) -> BagOfWords:
-    """Fit on (N, n) bags over `size` words; `strength` is scikit-learn's C."""
+def fit_bag_of_words(bags: Bags, labels: np.ndarray, size: int) -> BagOfWords:
+    """Fit on (N, n) bags over `size` words."""
     from sklearn.linear_model import LogisticRegression
 
     # else the last digits, and what is trained from them, depend on the number of threads
     with threadpool_limits(1):
-        model = LogisticRegression(C=strength, max_iter=500).fit(_means(bags, size), labels)
+        model = LogisticRegression(C=100.0, max_iter=500).fit(_means(bags, size), labels)
     return BagOfWords(model.coef_[0], float(model.intercept_[0]))
 
 
@@ -60,8 +58,8 @@ class Teacher:
         return self.model.predict_proba(_weighted(_phrases(tokens, self.words), self.ratios))[:, 1]
 
 
-def fit_teacher(tokens: Tokens, labels: np.ndarray, words: int, strength: float = 30.0) -> Teacher:
-    """Fit the full-text classifier over `words` words; `strength` is scikit-learn's C."""
+def fit_teacher(tokens: Tokens, labels: np.ndarray, words: int) -> Teacher:
+    """Fit the full-text classifier over `words` words."""
     from sklearn.linear_model import LogisticRegression
 
     there = _phrases(tokens, words)
@@ -69,7 +67,7 @@ def fit_teacher(tokens: Tokens, labels: np.ndarray, words: int, strength: float 
     ratios = np.log(positive / positive.sum()) - np.log(negative / negative.sum())
     ratios[positive + negative < 4] = 0  # what occurs once teaches nothing about other reviews
     with threadpool_limits(1):
-        model = LogisticRegression(C=strength, max_iter=200).fit(_weighted(there, ratios), labels)
+        model = LogisticRegression(C=30.0, max_iter=200).fit(_weighted(there, ratios), labels)
     return Teacher(ratios, model, words)
 
 

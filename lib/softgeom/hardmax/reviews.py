@@ -120,26 +120,16 @@ def tokenise(
 
 
 def build_vocabulary(
-    tokens: Tokens, lexicon: dict[str, int], *, least: int = 5, lemmas: bool = False
+    tokens: Tokens, lexicon: dict[str, int], *, least: int = 5
 ) -> tuple[list[str], np.ndarray]:
     """The words of the model, by falling document frequency in at least ``least`` training reviews,
     and the vocabulary number (len(lexicon),) of each word of `tokenise`'s lexicon, -1 for stop
-    words and rare ones. ``lemmas`` reduces words to dictionary forms with simplemma first ("movies"
-    counts as "movie").
+    words and rare ones.
     """
     spelling = list(lexicon)
     stops = stop_words()
     stopped = np.array([word in stops for word in spelling])
-    form = np.arange(len(spelling))
-    if lemmas:
-        import simplemma
-
-        heads: dict[str, int] = {}
-        lemma = [simplemma.lemmatize(word, lang="en").lower() for word in spelling]
-        form = np.array(
-            [heads.setdefault(head, lexicon.get(head, number)) for number, head in enumerate(lemma)]
-        )
-    pairs = np.unique(tokens.review * len(spelling) + form[tokens.ids])  # each word once per review
+    pairs = np.unique(tokens.review * len(spelling) + tokens.ids)  # each word once per review
     frequency = np.bincount(pairs % len(spelling), minlength=len(spelling))
     usable = (frequency >= least) & ~stopped
     if not usable.any():
@@ -151,7 +141,7 @@ def build_vocabulary(
     chosen = chosen[np.argsort(-frequency[chosen], kind="stable")]
     number = np.full(len(spelling), -1)
     number[chosen] = np.arange(len(chosen))
-    return [spelling[i] for i in chosen], np.where(stopped, -1, number[form])
+    return [spelling[i] for i in chosen], number
 
 
 def bag(tokens: Tokens, numbers: np.ndarray, length: int = WORDS_PER_REVIEW) -> Bags:
