@@ -16,6 +16,7 @@ exclude_patterns = ["_build"]
 html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["_static"]
+templates_path = ["_templates"]
 html_favicon = "_static/favicon.svg"
 html_extra_path = ["_extra"]
 html_css_files = ["report.css"]
@@ -140,7 +141,19 @@ def _readable_aloud(app, page, template, context, doctree):
     )
 
 
+def _only_what_it_uses(app, page, template, context, doctree):
+    """A page loads no style for notebooks unless it is one, and the search's scripts if it is the
+    search."""
+    notebook = page.startswith(("notebooks/", "lessons/"))
+    unused = [*([] if notebook else ["mystnb."]), "doctools.js", "sphinx_highlight.js"]
+    if page != "search":
+        for kind in ("css_files", "script_files"):
+            files = context[kind]
+            files[:] = [each for each in files if not any(name in str(each.filename) for name in unused)]
+
+
 def setup(app):
+    app.connect("html-page-context", _only_what_it_uses, priority=900)  # when all have added theirs
     app.connect("html-page-context", _readable_aloud)
     app.connect("autodoc-skip-member", _skip_noise)
     app.connect(

@@ -8,8 +8,8 @@ window.addEventListener("message", (event) => {
 const follow = () => {
   const theme = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
   for (const frame of document.querySelectorAll("iframe.explorer")) {
-    const address = frame.src.split("#")[0];
-    if (frame.src !== `${address}#${theme}`) frame.src = `${address}#${theme}`;
+    const address = `${new URL(frame.dataset.src, location.href)}#${theme}`;
+    if (frame.src !== address) frame.src = address;
   }
 };
 new MutationObserver(follow).observe(document.documentElement, { attributeFilter: ["data-theme"] });

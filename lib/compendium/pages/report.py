@@ -42,7 +42,7 @@ myst:
 _DOORS = """**<a href="_static/story.html">Why? The story of one letter</a>**, from a misreading to
 its proof, with all signs on a wall. In short:
 
-<iframe class="explorer" src="_static/explorers/softmax.html" title="Softmax explorer:
+<iframe class="explorer" data-src="_static/explorers/softmax.html" title="Softmax explorer:
 drag the rows of a layer"></iframe>
 
 Drag a row into the triangle of the others, and its class can never win again; drag it out, and it
@@ -253,7 +253,7 @@ def _explorers(source: Path) -> list[str]:
         title = f"{name.capitalize()} explorer"
         (static / f"{name}.html").write_text(explorers.page(name), encoding="utf-8")
         address = f"../_static/explorers/{name}.html"
-        frame = f'<iframe class="explorer" src="{address}" title="{title}"></iframe>'
+        frame = f'<iframe class="explorer" data-src="{address}" title="{title}"></iframe>'
         text = (
             f'{_WIDE}# {title}\n\n{frame}\n\n<a href="{address}">On a page of its own</a>, for a '
             "projector or to keep.\n"
@@ -268,7 +268,7 @@ def _scan_page(source: Path) -> str:
 
     _write(source / "_static" / "scan.html", explorers.scan_page())
     frame = (
-        '<iframe class="explorer" src="_static/scan.html" title="Scan a layer in this '
+        '<iframe class="explorer" data-src="_static/scan.html" title="Scan a layer in this '
         'browser"></iframe>'
     )
     return (
