@@ -8,6 +8,7 @@ relative, all of it is rendered from the register and the committed records.
 
 from __future__ import annotations
 
+import csv
 import html
 import json
 
@@ -22,6 +23,8 @@ FOUNDATIONS = "data-and-models"
 # first digit of a notebook -> paper
 _CHAPTERS = {"1": "001", "2": "003", "3": "002", "4": "004", "5": "001", "6": "003"}
 _UP = "../../"  # from a page to the top of the repository
+# grades of pictures with their captions, by a reader who did not draw them
+GRADES = "results/bench/figures_graded.csv"
 
 
 def pages() -> dict[str, str]:
@@ -136,19 +139,27 @@ def _paper(
 
 def _figures(run: NotebookRun) -> list[str]:
     parts = [f"Notebook `{run.name}`, profile {run.profile}, data: {plain(run.sources)}."]
-    for key, figure in run.record["figures"].items():
-        parts += [picture(run, key), f"*{plain(figure['caption'])}*"]
+    for key in _good(run):
+        parts += [picture(run, key), f"*{plain(run.record['figures'][key]['caption'])}*"]
     return parts
+
+
+def _good(run: NotebookRun) -> list[str]:
+    """The figures of a notebook, less those of grade C: its table tells the same."""
+    path = paths.root() / GRADES
+    rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines()) if path.is_file() else []
+    confusing = {f"figures/{row['figure']}.png" for row in rows if row["grade"] == "C"}
+    return [key for key in run.record["figures"] if run.figure(key) not in confusing]
 
 
 def _contact_sheet(paper: str, runs: list[NotebookRun]) -> str:
     """The first figure of each notebook, small, leading to its place on the paper's page."""
     return "\n".join(
         f'<a href="{paper}.md#{run.name}"><img '
-        f'src="{_UP}{run.figure(next(iter(run.record["figures"])))}" width="32%" '
+        f'src="{_UP}{run.figure(_good(run)[0])}" width="32%" '
         f'alt="{html.escape(title_of(run.name))}"></a>'
         for run in runs
-        if run.record["figures"]
+        if _good(run)
     )
 
 
@@ -176,7 +187,9 @@ _FOUNDATIONS_TITLE = "Data and models"
 _STATED = """Every verdict here is computed: a notebook passes evidence, a rule that stands beside
 the claim decides ([`claims/`](../../claims)). A theorem holds or fails, printed numbers agree or
 not, an experiment is reproduced or not, and only at a scale that can tell. Rows that share a cause
-count once. What no source states is ours, and counts for or against nobody."""
+count once. What no source states is ours, and counts for or against nobody. Pictures that a reader
+who did not draw them found confusing ([grades](../../results/bench/figures_graded.csv)) stand in
+their notebooks only."""
 _RULES = (
     "A line unfolds to the statement, the rule with its reason, and the notebook. Rendered by "
     "`make readme`; nothing on these pages is typed."
