@@ -19,7 +19,6 @@ from softgeom.bottleneck.counting.arrangement import (
     visit_regions,
 )
 
-SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
 GENERIC = [[1, 2], [3, -1], [-2, 5], [-4, -4]]
 
 
@@ -75,11 +74,6 @@ def count(W: Any, b: Any = None) -> int:
     hyperplanes = braid_arrangement(W, b)
     assert hyperplanes is not None
     return count_arrangement_regions(hyperplanes)
-
-
-def test_square_corners_realise_fewer_rankings_than_the_tables_say() -> None:
-    assert count(SQUARE) == 8
-    assert count(SQUARE, [3, 7, 11, 100]) == 16
 
 
 def test_only_a_bias_outside_the_span_of_columns_and_ones_counts() -> None:

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 import sympy
 
-import softgeom.bottleneck
 from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from softgeom.bottleneck.counting.regions import (
     count_regions,
@@ -44,6 +43,7 @@ def test_closed_form_and_recurrence_agree_beyond_the_tables(bias: bool) -> None:
 
 
 def test_hand_computed_cases() -> None:
+    assert count_regions(np.int64(4), np.int32(2), np.bool_(True)) == 18
     assert [count_regions(1, d, bias) for d in (1, 5) for bias in (True, False)] == [1] * 4
     # a line: a ranking and its reverse
     assert [count_regions(C, 1, bias=False) for C in range(2, 9)] == [2] * 7
@@ -111,11 +111,6 @@ def test_gpt2_digits_and_speed_for_the_sizes_of_real_models() -> None:
     assert time.process_time() - begin < 2
 
 
-def test_public_names() -> None:
-    assert softgeom.bottleneck.count_regions is count_regions
-    assert softgeom.bottleneck.log10_regions is log10_regions
-
-
 @pytest.mark.parametrize("count", [count_regions, count_regions_by_recurrence, log10_regions])
 @pytest.mark.parametrize(
     ("sizes", "error", "message"),
@@ -132,7 +127,3 @@ def test_bad_sizes_get_one_sentence(
 ) -> None:
     with pytest.raises(error, match=message):
         count(*sizes)
-
-
-def test_numpy_sizes_are_welcome() -> None:
-    assert count_regions(np.int64(4), np.int32(2), np.bool_(True)) == 18
