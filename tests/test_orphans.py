@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from torture.kills import members
 
 from softgeom import orphans
 
@@ -27,30 +28,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if __name__ == "__main__":
     run_blocks(time.sleep, [(60,)] * 4, n_jobs=2)
 """
-
-
-def _descendants(pid: int) -> set[int]:
-    parents = {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
-        except OSError:  # it has just ended
-            continue
-    found, fresh = set(), {pid}
-    while fresh:
-        fresh = {child for child, parent in parents.items() if parent in fresh} - found
-        found |= fresh
-    return found
-
-
-def _alive(pids: set[int]) -> set[int]:
-    def state(pid: int) -> str:
-        try:
-            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return "X"
-
-    return {pid for pid in pids if state(pid) not in "XZ"}
 
 
 def _wait(condition, seconds: float) -> bool:
@@ -70,14 +47,13 @@ def test_workers_end_with_their_parent(tmp_path, how):
         [sys.executable, str(script)], stderr=subprocess.DEVNULL, start_new_session=True
     )
     try:
-        assert _wait(lambda: len(_descendants(parent.pid)) >= 3, 60), "two workers and a tracker"
+        assert _wait(lambda: len(members(parent.pid)) >= 4, 60), "it, two workers and a tracker"
         time.sleep(1.0)  # until both have begun to sleep
-        workers = _descendants(parent.pid)
         parent.send_signal(how)
         parent.wait(20)
-        assert _wait(lambda: not _alive(workers), 20), "still there after 20 seconds"
+        assert _wait(lambda: not members(parent.pid), 20), "still there after 20 seconds"
     finally:
-        for pid in _alive(_descendants(parent.pid) | {parent.pid}):
+        for pid in members(parent.pid):
             os.kill(pid, signal.SIGKILL)
 
 
@@ -108,7 +84,7 @@ time.sleep(60)
 def test_a_command_of_make_ends_with_it(level, ends):
     """A shell stands in for make; without MAKELEVEL the command may outlive whoever started it."""
     shell = subprocess.Popen(
-        ["sh", "-c", '"$0" -c "$1" & echo $!; wait', sys.executable, COMMAND],
+        ["sh", "-c", '"$0" -c "$1" & wait', sys.executable, COMMAND],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "MAKELEVEL": level},
@@ -116,15 +92,14 @@ def test_a_command_of_make_ends_with_it(level, ends):
     )
     assert shell.stdout is not None
     with shell.stdout:
-        command = int(shell.stdout.readline())
         assert shell.stdout.readline() == "watching\n"
     try:
         shell.kill()
         shell.wait()
-        assert _wait(lambda: not _alive({command}), 20 if ends else 1) == ends
+        assert _wait(lambda: not members(shell.pid), 20 if ends else 1) == ends
     finally:
-        if _alive({command}):
-            os.kill(command, signal.SIGKILL)
+        for pid in members(shell.pid):
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("gone", [True, False])

@@ -116,46 +116,27 @@ def test_parameters_must_be_defined(compendium, write_notebook):
         book.open_book("10_demo", {"seed": 1, "profile": "smoke"})
 
 
-RULED = """
-paper: "001"
-title: A paper
-claims:
-  - id: 001-figure-1
-    place: Figure 1
-    kind: experiment
-    statement: It gains.
-    sentence: {paper: "001", start: 0, length: 3, digest: 0123456789abcdef}
-    notebook: 10_demo
-    rule:
-      evidence: {gain: in nats, seeds: how many}
-      verdicts: {reproduced: gain < 0, not reproduced: otherwise}
-      why: zero is no gain
-      says: "{gain:+.1f} nats over {seeds} seeds"
-    examples:
-      reproduced: {gain: -1, seeds: 3}
-      not reproduced: {gain: 0, seeds: 3}
-"""
-
-
 @pytest.fixture
-def ruled(start, compendium):
-    (compendium / "claims").mkdir()
-    (compendium / "claims" / "001.yaml").write_text(RULED, encoding="utf-8")
+def ruled(register, claim, start):
+    """`start`, with a claim on the gain of a model; `register` comes first, since it writes a
+    notebook of its own.
+    """
+    register(claim("001-a", "experiment"))
     return start
 
 
 def test_a_notebook_passes_evidence_and_the_rule_decides(ruled):
     run = ruled(REAL)
-    assert run.claim("001-figure-1", gain=np.float64(-0.25), seeds=np.int64(3)) is None
-    assert run.verdict("001-figure-1") == "reproduced"
+    assert run.claim("001-a", gain=np.float64(-0.25)) is None
+    assert run.verdict("001-a") == "reproduced"
     run.save()
     written = json.loads((run.results / "record.json").read_text())["claims"]
     assert written == [
         {
-            "id": "001-figure-1",
+            "id": "001-a",
             "verdict": "reproduced",
-            "evidence": {"gain": -0.25, "seeds": 3},
-            "says": "-0.2 nats over 3 seeds",
+            "evidence": {"gain": -0.25},
+            "says": "-0.25 nats",
             "note": "",
         }
     ]
@@ -163,8 +144,8 @@ def test_a_notebook_passes_evidence_and_the_rule_decides(ruled):
 
 def test_on_a_stand_in_no_experiment_is_judged(ruled):
     run = ruled(REAL, STAND_IN)
-    run.claim("001-figure-1", gain=-0.25, seeds=3)
-    assert run.verdict("001-figure-1") == "not testable at this scale"
+    run.claim("001-a", gain=-0.25)
+    assert run.verdict("001-a") == "not testable at this scale"
 
 
 def test_what_a_notebook_finds_shows_itself(ruled, monkeypatch):
@@ -172,11 +153,9 @@ def test_what_a_notebook_finds_shows_itself(ruled, monkeypatch):
     shown = []
     monkeypatch.setattr(book, "_show", shown.append)
     run = ruled(REAL, STAND_IN)
-    run.claim("001-figure-1", gain=-0.25, seeds=3)
+    run.claim("001-a", gain=-0.25)
     run.conclude("A gain of -0.2 nats.\n")
-    assert shown[0] == (
-        "`001-figure-1` **not testable at this scale** (on stand-in data). -0.2 nats over 3 seeds"
-    )
+    assert shown[0] == ("`001-a` **not testable at this scale** (on stand-in data). -0.25 nats")
     assert shown[1].startswith(f"**This run read a stand-in ({STAND_IN.name}):**")
     assert shown[2] == "## What we see\n\nA gain of -0.2 nats."
 
@@ -184,9 +163,9 @@ def test_what_a_notebook_finds_shows_itself(ruled, monkeypatch):
 @pytest.mark.parametrize(
     ("id", "evidence", "message"),
     [
-        ("001-figure-2", {"gain": 1}, "no claim '001-figure-2'; near it are 001-figure-1"),
-        ("001-figure-1", {"gain": 1}, "claim 001-figure-1: the evidence seeds is missing"),
-        ("001-figure-1", {"gain": 1, "seed": 1}, "its rule has no evidence seed"),
+        ("001-b", {"gain": 1}, "no claim '001-b'; near it are 001-a"),
+        ("001-a", {}, "claim 001-a: the evidence gain is missing"),
+        ("001-a", {"gain": 1, "seed": 1}, "its rule has no evidence seed"),
     ],
 )
 def test_evidence_that_does_not_fit_the_rule_is_refused(ruled, id, evidence, message):

@@ -201,7 +201,7 @@ def _round(
 def _kill(process: subprocess.Popen[bytes], chance: random.Random, workers: bool) -> bool:
     """Kill the command, or one of its workers; whether it was a worker."""
     aims = workers and chance.random() < 0.25
-    children = [pid for pid in _members(process.pid) if pid != process.pid] if aims else []
+    children = [pid for pid in members(process.pid) if pid != process.pid] if aims else []
     if not children:
         process.send_signal(chance.choice(SIGNALS))
         process.wait()
@@ -218,14 +218,15 @@ def _kill(process: subprocess.Popen[bytes], chance: random.Random, workers: bool
 def _left(session: int) -> int:
     """Processes of a session that are still there after five seconds (they are ended then)."""
     end = time.monotonic() + SECONDS
-    while (left := _members(session)) and time.monotonic() < end:
+    while (left := members(session)) and time.monotonic() < end:
         time.sleep(0.1)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     return len(left)
 
 
-def _members(session: int) -> list[int]:
+def members(session: int) -> list[int]:
+    """Its processes that have not ended."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
