@@ -5,7 +5,8 @@
 Rows are appended to results/bench/among_the_best.csv, a captive and a k each, and a second call
 goes on where the first was stopped: class, token, k, verdict, method, copies (captives whose row
 and bias are the same to 0.1%: there the answer is trivial, for they lead or follow one another).
-Each verdict is verified before it is written. Captives without copies are asked first.
+Each verdict is verified before it is written. Captives without copies are asked first. How many of
+each verdict there are is counted in results/bench/among_the_best_counts.csv.
 """
 
 from __future__ import annotations
@@ -64,6 +65,17 @@ def main() -> None:
                     "copies": int(copies[n]),
                 }
                 pd.DataFrame([row]).to_csv(OUT, mode="a", header=not OUT.is_file(), index=False)
+    count(pd.read_csv(OUT))
+
+
+def count(rows: pd.DataFrame) -> None:
+    """A row a head and k, near copies apart: how many captives were asked, and with what answer."""
+    rows["captives"] = np.where(rows["copies"] > 0, "near copies", "without a near copy")
+    keys = [rows[name] for name in ("head", "k", "captives")]
+    counts = pd.crosstab(keys, rows["verdict"])
+    counts = counts.reindex(columns=["impossible", "possible", "undecided"], fill_value=0)
+    counts.insert(0, "asked", counts.sum(axis=1))
+    counts.reset_index().to_csv(OUT.with_stem(f"{OUT.stem}_counts"), index=False)
 
 
 if __name__ == "__main__":
