@@ -1,11 +1,15 @@
-"""Files of Tesseract, Kaldi, CTranslate2 and TensorFlow.js, written here byte by byte."""
+"""Files of Tesseract, Kaldi, CTranslate2, TensorFlow.js, fastText and Paddle, written here byte by
+byte.
+"""
 
+import contextlib
 import json
 import struct
 
 import numpy as np
 import pytest
-from torture.recogniser_writers import kaldi, traineddata
+from torture.damaged import damage
+from torture.recogniser_writers import fasttext, kaldi, paddle, traineddata
 
 from softgeom.checkpoints import load_head
 from softgeom.layer import Box, Ellipsoid
@@ -173,3 +177,94 @@ def test_a_manifest_whose_files_do_not_fit_is_refused(tmp_path, paths):
         load_head(inside / "model.json")
     with pytest.raises(ValueError, match="of JSON files only"):
         load_head(tmp_path / "model.json")
+
+
+@pytest.mark.parametrize("name", ["a.ftz", "a.bin"])
+@pytest.mark.parametrize("quantised", [False, True])
+def test_a_fasttext_classifier_gives_its_output_matrix_and_labels(tmp_path, name, quantised):
+    rows = np.arange(5.0)[:, None] * [1, 1, 2, 2, 2] if quantised else W
+    (tmp_path / name).write_bytes(fasttext(rows, "abcde", quantised=quantised))
+    layer = load_head(tmp_path / name).layer
+    np.testing.assert_array_equal(layer.W, rows.astype("f4"))
+    assert (layer.b, layer.tokens) == (None, tuple("abcde"))
+
+
+FASTTEXT = fasttext(W, "abcde")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (fasttext(W, "abcde", loss=1), "hierarchical softmax, a tree"),
+        (fasttext(W, "abcd"), "5 rows for 4 classes"),
+        (FASTTEXT[:-4], "not a whole fastText model"),
+        (FASTTEXT.replace(struct.pack("<qq", 5, 3), struct.pack("<qq", 2**60, 2**60)), "declared"),
+        (FASTTEXT.replace(struct.pack("<qq", 2, 3), struct.pack("<qq", 2**60, 3)), "declared"),
+        (FASTTEXT[:4] + b"\x63" + FASTTEXT[5:], "fastText model of version"),
+        (
+            fasttext(W, "abcde", quantised=True).replace(
+                struct.pack("<qqi", 5, 3, 10), struct.pack("<qqi", 5, 3, 9)
+            ),
+            "whole fastText model",
+        ),
+    ],
+)
+def test_a_fasttext_file_that_is_damaged_or_a_tree_is_refused(tmp_path, content, said):
+    (tmp_path / "a.ftz").write_bytes(content)
+    with pytest.raises(ValueError, match=said):
+        load_head(tmp_path / "a.ftz")
+
+
+LAYER = {"fc.w_0": W.T.astype("f4"), "fc.b_0": B.astype("f4"), "last.w_0": np.ones((9, 4), "f4")}
+STEPS = [("swish", [8], 9), ("squeeze", [9], 10), ("matmul", [10, 1], 11), ("add", [11, 2], 12)]
+
+
+def write_paddle(folder, tensors, *, new, steps=STEPS):
+    """Both files of a model."""
+    numbers, *programs = paddle(tensors, steps)
+    (folder / "m.pdiparams").write_bytes(numbers)
+    (folder / ("m.json" if new else "m.pdmodel")).write_bytes(programs[new])
+
+
+def test_the_new_program_of_paddle_shows_the_layer_and_the_step_before_it(tmp_path):
+    write_paddle(tmp_path, LAYER, new=True)
+    for given in (tmp_path, tmp_path / "m.pdiparams"):
+        head = load_head(given)
+        np.testing.assert_array_equal(head.layer.W, W.astype("f4"))
+        np.testing.assert_array_equal(head.layer.b, B)
+        assert head.activation.name == "Swish"
+    assert load_head(tmp_path, weight="last.w_0").layer.classes == 9
+
+
+def test_the_old_program_of_paddle_gives_names(tmp_path):
+    halves = (W.T.astype("<f4").view("<u4") >> 16).astype("<u2")
+    write_paddle(tmp_path, {**LAYER, "fc.w_0": halves}, new=False)
+    layer = load_head(tmp_path).layer
+    np.testing.assert_allclose(layer.W, W, rtol=2**-7)
+    np.testing.assert_array_equal(layer.b, B)
+
+
+def test_parameters_of_paddle_without_their_program_are_told(tmp_path):
+    (tmp_path / "m.pdiparams").write_bytes(paddle(LAYER)[0])
+    with pytest.raises(ValueError, match=r"m\.pdmodel, which is not beside it"):
+        load_head(tmp_path / "m.pdiparams")
+    (tmp_path / "m.json").write_text('{"program": {"regions": []}}')
+    with pytest.raises(ValueError, match="not a program of Paddle"):
+        load_head(tmp_path / "m.pdiparams")
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_damaged_files_of_paddle_end_in_a_layer_or_a_sentence(tmp_path, new):
+    rng = np.random.default_rng(5)
+    write_paddle(tmp_path, LAYER, new=new)
+    for name in ("m.pdiparams", "m.json" if new else "m.pdmodel"):
+        whole = (tmp_path / name).read_bytes()
+        for _ in range(150):
+            (tmp_path / name).write_bytes(damage(rng, whole))
+            with contextlib.suppress(ValueError):  # anything else would be a traceback
+                load_head(tmp_path / "m.pdiparams")
+        (tmp_path / name).write_bytes(whole)
+    numbers = paddle(LAYER)[0]
+    (tmp_path / "m.pdiparams").write_bytes(numbers[:4] + b"\xff" * 8 + numbers[12:])
+    with pytest.raises(ValueError, match="not a whole Paddle file of parameters"):
+        load_head(tmp_path / "m.pdiparams")

@@ -27,7 +27,7 @@ import numpy as np
 from softgeom.checkpoints import load_head
 from softgeom.commands.boundary import NO_MEMORY, REFUSED, explain
 from torture.hostile_files import B, W
-from torture.recogniser_writers import kaldi, traineddata
+from torture.recogniser_writers import fasttext, kaldi, traineddata
 
 # what a length, an offset or a count is replaced by, in one to eight bytes
 _EDGES = (0, 1, 2, 0x7F, 0x80, 0xFF, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**63, 2**64 - 1)
@@ -55,6 +55,8 @@ def kinds() -> dict[str, tuple[str, Callable[[], bytes]]]:
         "llama2.c": ("a.bin", _llama2c),
         "traineddata": ("a.traineddata", lambda: traineddata(W, B, [[0], [1], [2, 3]] * 2)),
         "kaldi": ("a.mdl", lambda: kaldi(W, B)),
+        "fasttext": ("a.ftz", lambda: fasttext(W, _NAMES)),
+        "fasttext quantised": ("a.ftz", lambda: fasttext(W, _NAMES, quantised=True)),
         "tokenizer": ("tokenizer.json", _tokenizer),
         "names": ("names.json", lambda: json.dumps({"id2label": dict(enumerate(_NAMES))}).encode()),
         "names pickled": ("names.pkl", lambda: pickle.dumps(_NAMES, protocol=2)),

@@ -1,9 +1,10 @@
 """Small files of recognisers, written byte by byte as their programs read them: a Tesseract
-`.traineddata`, a Kaldi `final.mdl`.
+`.traineddata`, a Kaldi `final.mdl`, a model of fastText, one of Paddle.
 """
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Sequence
 
@@ -69,3 +70,62 @@ def kaldi(W: np.ndarray, b: np.ndarray) -> bytes:
         + b"<BiasParams> FV " + struct.pack("<bi", 4, len(b)) + vector.tobytes()
         + b"</NaturalGradientAffineComponent> </Nnet3> "
     )  # fmt: skip
+
+
+def fasttext(
+    W: np.ndarray, labels: Sequence[str], *, loss: int = 3, quantised: bool = False
+) -> bytes:
+    """A classifier with one word; ``quantised``: the output as codes of two parts and a norm, the
+    rows then being integers from 0 to 255 times 1/8 and the norm 2.
+    """
+    options = struct.pack(
+        "<14id", 793712314, 12, W.shape[1], 5, 5, 1, 5, 1, loss, 3, 9, 2, 4, 100, 0
+    )
+    entries = [("</s>", 0), *((f"__label__{label}", 1) for label in labels)]
+    words = b"".join(t.encode() + b"\0" + struct.pack("<qb", 7, kind) for t, kind in entries)
+    dictionary = struct.pack("<iiiqq", len(entries), 1, len(labels), 7, -1) + words
+
+    def centroids(width: int, first: int) -> bytes:
+        parts = [n for n in (first, width - first) if n]
+        sizes = struct.pack("<4i", width, len(parts), parts[0], parts[-1])
+        values = [np.repeat(np.arange(256, dtype="<f4")[:, None], n, axis=1) / 8 for n in parts]
+        return sizes + b"".join(part.tobytes() for part in values)
+
+    def matrix(values: np.ndarray) -> bytes:
+        shape = struct.pack("<qq", *values.shape)
+        if not quantised:
+            return b"\0" + shape + values.astype("<f4").tobytes()
+        codes = (values[:, [0, -1]] * 4).astype("u1")
+        norms = np.full(len(values), 16, "u1")
+        head = b"\1\1" + shape + struct.pack("<i", codes.size) + codes.tobytes()
+        return head + centroids(values.shape[1], 2) + norms.tobytes() + centroids(1, 1)
+
+    return options + dictionary + matrix(W[:2]) + matrix(W)
+
+
+def paddle(tensors: dict[str, np.ndarray], steps: Sequence[tuple[str, Sequence[int], int]] = ()):
+    """Parameters, the old program and the new one: ``steps`` are operation, values read, value
+    made; parameters are the values 1, 2, ... in the order of ``tensors``.
+    """
+
+    def field(number: int, content: bytes | int) -> bytes:
+        if isinstance(content, int):
+            low = bytes([content & 127 | 128, content >> 7]) if content > 127 else bytes([content])
+            return bytes([number << 3]) + low
+        return bytes([number << 3 | 2, len(content)]) + content
+
+    kinds = {"float32": 5, "float64": 6, "uint16": 22}
+    numbers = b""
+    for _, values in sorted(tensors.items()):
+        about = field(1, kinds[values.dtype.name]) + b"".join(field(2, n) for n in values.shape)
+        numbers += struct.pack("<IQIi", 0, 0, 0, len(about)) + about + values.tobytes()
+    variables = [field(1, n.encode()) + field(2, field(1, 7)) + field(3, 1) for n in tensors]
+    variables.append(field(1, b"feed") + field(2, field(1, 9)) + field(3, 1))
+    variables.append(field(1, b"not kept") + field(2, field(1, 7)))
+    old = b"".join(field(1, field(3, variable)) for variable in variables)
+    ops = [{"#": "p", "A": [0, 1, 1, name], "O": {"%": n}} for n, name in enumerate(tensors, 1)]
+    ops += [
+        {"#": f"1.{k}", "I": [{"%": r} for r in reads], "O": [{"%": m}]} for k, reads, m in steps
+    ]
+    program = {"regions": [{"blocks": [{"ops": ops}]}]}
+    return numbers, old, json.dumps({"base_code": {"magic": "pir"}, "program": program}).encode()

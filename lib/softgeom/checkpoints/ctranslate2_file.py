@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from softgeom.checkpoints.cursor import Cursor, CutShortError
+from softgeom.checkpoints.cursor import Cursor, CutShortError, reading
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 from softgeom.checkpoints.tensors import ArrayStore, plain
 from softgeom.layer import Ellipsoid
-from softgeom.source import Source
 
 _VERSIONS = (5, 6)  # of the last years; before, a variable says its size otherwise
 _TYPES = ("<f4", "i1", "<i2", "<i4", "<f2", "bfloat16")
@@ -37,20 +36,16 @@ def looks_like_ctranslate2(path: Path) -> bool:
 
 def open_ctranslate2(path: Path) -> Opened:
     """One file; the vocabulary lies beside it. ValueError if damaged or of another version."""
-    cursor = Cursor.of(path)
-    version = cursor.number("I")
-    if version not in _VERSIONS:
-        raise ValueError(
-            f"{path} is a CTranslate2 model of binary version {version}; "
-            f"{' and '.join(map(str, _VERSIONS))} are read: convert it again."
-        )
-    try:
+    with reading(path, "CTranslate2 model") as cursor:
+        version = cursor.number("I")
+        if version not in _VERSIONS:
+            raise ValueError(
+                f"{path} is a CTranslate2 model of binary version {version}; "
+                f"{' and '.join(map(str, _VERSIONS))} are read: convert it again."
+            )
         tensors = _variables(cursor)
-    except (CutShortError, MemoryError) as error:
-        raise ValueError(f"{path} is not a whole CTranslate2 model ({error}).") from None
     store = ArrayStore(tensors, str(path), {"format": "ctranslate2"})
-    source = Source(path.name, "local", "ctranslate2")
-    return Opened(store, source, show=lambda asked: _show(store, asked), beside=path)
+    return Opened(store, show=lambda asked: _show(store, asked))
 
 
 def _text(cursor: Cursor) -> str:
@@ -70,11 +65,8 @@ def _variables(cursor: Cursor) -> dict[str, np.ndarray]:
         if kind >= len(_TYPES):
             raise CutShortError(f"{name} is of type {kind}")
         part = cursor.part(cursor.at, cursor.at + size)
-        cursor.take(size)
-        if _TYPES[kind] == "bfloat16":
-            values = (part.array("<u2", *shape).astype("<u4") << 16).view("<f4")
-        else:
-            values = part.array(_TYPES[kind], *shape)
+        cursor.skip(size)
+        values = part.numbers(_TYPES[kind], *shape)
         if part.left:
             raise CutShortError(f"{name} has {part.left} bytes too many")
         found[name] = values

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import mmap
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -42,10 +44,14 @@ class Cursor:
 
     def take(self, size: int) -> bytes:
         """The next bytes."""
+        self.skip(size)
+        return self._data[self.at - size : self.at]
+
+    def skip(self, size: int) -> None:
+        """Go on behind the next bytes without reading them."""
         if not 0 <= size <= self.left:
             raise CutShortError(f"{size} bytes are declared where {self.left} are left")
         self.at += size
-        return self._data[self.at - size : self.at]
 
     def number(self, kind: str) -> int:
         """One integer, by its letter in `struct`."""
@@ -55,11 +61,11 @@ class Cursor:
         """A uint32 length and as many bytes."""
         return self.take(self.number("I")).decode("utf-8", "replace")
 
-    def line(self) -> str:
-        """Up to the next line break, or the end."""
-        place = self._data.find(b"\n", self.at, self.end)
+    def text_until(self, mark: bytes) -> str:
+        """Up to the next such byte, or the end."""
+        place = self._data.find(mark, self.at, self.end)
         text = self.take((self.end if place < 0 else place) - self.at)
-        self.take(place >= 0)
+        self.skip(place >= 0)
         return text.decode("utf-8", "replace")
 
     def array(self, dtype: str, *shape: int) -> np.ndarray:
@@ -69,9 +75,24 @@ class Cursor:
         kind = np.dtype(dtype)
         return np.frombuffer(self.take(math.prod(shape) * kind.itemsize), kind).reshape(shape)
 
+    def numbers(self, dtype: str, *shape: int) -> np.ndarray:
+        """As `array`; bfloat16, which NumPy does not know, is the upper half of a float32."""
+        if dtype != "bfloat16":
+            return self.array(dtype, *shape)
+        return (self.array("<u2", *shape).astype("<u4") << 16).view("<f4")
+
     def find(self, mark: bytes) -> bool:
         """Go behind the next of these bytes; whether there are any."""
         place = self._data.find(mark, self.at, self.end)
         if place >= 0:
             self.at = place + len(mark)
         return place >= 0
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[Cursor]:
+    """The bytes of a file that should be ``what``; ValueError where they are not all there."""
+    try:
+        yield Cursor.of(path)
+    except (CutShortError, OverflowError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{path} is not a whole {what} ({error}).") from None

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from softgeom.checkpoints.activation import named_activation
 from softgeom.checkpoints.ctranslate2_file import looks_like_ctranslate2, open_ctranslate2
-from softgeom.checkpoints.folder import find_token_file, open_folder
+from softgeom.checkpoints.fasttext_file import looks_like_fasttext, open_fasttext
+from softgeom.checkpoints.folder import find_token_file, holds_model, open_folder
 from softgeom.checkpoints.gguf_file import open_gguf
 from softgeom.checkpoints.hub import HubModel, cached_snapshot
 from softgeom.checkpoints.kaldi import open_kaldi
@@ -25,6 +26,8 @@ from softgeom.checkpoints.llama2c import looks_like_llama2c, open_llama2c
 from softgeom.checkpoints.npz import open_npz
 from softgeom.checkpoints.onnx_head import open_onnx
 from softgeom.checkpoints.opened import NamesOf, Opened
+from softgeom.checkpoints.paddle_file import SUFFIX as PADDLE
+from softgeom.checkpoints.paddle_file import open_paddle
 from softgeom.checkpoints.plain_pickle import open_plain_pickle
 from softgeom.checkpoints.released import RELEASED
 from softgeom.checkpoints.safetensors_file import open_safetensors
@@ -47,15 +50,17 @@ def _open_bin(path: Path) -> Opened | TensorStore:
     """What ends in .bin is named by what it holds."""
     if looks_like_ctranslate2(path):
         return open_ctranslate2(path)
+    if looks_like_fasttext(path):
+        return open_fasttext(path)
     if looks_like_llama2c(path):
         return open_llama2c(path)
     with path.open("rb") as file:
         start = file.read(_TAR.stop)
     if not start.startswith(_PYTORCH) and start[_TAR] != b"ustar":
         raise ValueError(
-            f"{path} is of no known kind of .bin (PyTorch, llama2.c, CTranslate2): bare numbers, "
-            "such as a shard of TensorFlow.js, have their names in a file beside; pass that one "
-            "(model.json)."
+            f"{path} is of no known kind of .bin (PyTorch, llama2.c, CTranslate2, fastText): "
+            "bare numbers, such as a shard of TensorFlow.js, have their names in a file beside; "
+            "pass that one (model.json)."
         )
     return open_state_dict(path)
 
@@ -64,6 +69,7 @@ FORMATS: dict[str, Callable[[Path], TensorStore | Opened]] = {
     ".npz": open_npz, ".onnx": open_onnx, ".safetensors": open_safetensors, ".gguf": open_gguf,
     ".tflite": open_tflite, ".pkl": open_plain_pickle, ".bin": _open_bin,
     ".json": open_tensorflowjs, ".traineddata": open_traineddata, ".mdl": open_kaldi,
+    ".ftz": open_fasttext, PADDLE: open_paddle,
     ".ckpt": open_state_dict, ".pt": open_state_dict, ".pth": open_state_dict,
 }  # fmt: skip
 
@@ -100,11 +106,13 @@ def open_file(path: Path) -> Opened:
         raise ValueError(
             f"{path} has no known format: {', '.join(FORMATS)}, a model folder, or a hub id."
         )
-    opened = FORMATS[path.suffix](path)
-    if isinstance(opened, Opened):
-        return replace(opened, beside=path)
-    kind = opened.provenance.get("format", "model folder")
-    return Opened(opened, Source(path.name, "local", kind), beside=path)
+    content = FORMATS[path.suffix](path)
+    opened = content if isinstance(content, Opened) else Opened(content)
+    return replace(opened, source=_here(path, opened.store), beside=path)
+
+
+def _here(path: Path, store: TensorStore) -> Source:
+    return Source(path.name, "local", store.provenance.get("format", "model folder"))
 
 
 def refuse_revision(revision: str | None, what: str) -> None:
@@ -114,11 +122,12 @@ def refuse_revision(revision: str | None, what: str) -> None:
 
 
 def _open_folder(folder: Path) -> Opened:
+    if not holds_model(folder) and len(found := list(folder.glob(f"*{PADDLE}"))) == 1:
+        return open_file(found[0])
     store, config = open_folder(folder)
     vocabulary = find_token_file(folder)
     names = None if vocabulary is None else functools.partial(_vocabulary, vocabulary)
-    kind = store.provenance.get("format", "model folder")
-    return Opened(store, Source(folder.name, "local", kind), config, names=names)
+    return Opened(store, _here(folder, store), config, names=names)
 
 
 def _vocabulary(file: Path, classes: int, confirmed: bool) -> tuple[tuple[str, ...], str]:

@@ -15,7 +15,6 @@ import numpy as np
 
 from softgeom.checkpoints.opened import Opened
 from softgeom.checkpoints.token_strings import decode_bytes
-from softgeom.source import Source
 
 _FLOATS = {"F64", "F32", "F16", "BF16"}
 _LARGEST = 2**34  # numbers of one matrix: 128 GB in float64, which no vocabulary has
@@ -30,7 +29,7 @@ def open_gguf(path: Path) -> Opened:
             return None, None
         return store.tokens, "names from the file's own vocabulary"
 
-    return Opened(store, Source(path.name, "local", "gguf"), names=names, notes=store.notes)
+    return Opened(store, names=names, notes=store.notes)
 
 
 class GgufStore:

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from softgeom.checkpoints.cursor import Cursor, CutShortError
+from softgeom.checkpoints.cursor import Cursor, CutShortError, reading
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 from softgeom.checkpoints.tensors import ArrayStore, plain
-from softgeom.source import Source
 
 _KINDS = {b"FM ": ("<f4", 2), b"FV ": ("<f4", 1), b"DM ": ("<f8", 2), b"DV ": ("<f8", 1)}
 _OUTPUT = "output.affine"
@@ -28,18 +27,15 @@ def open_kaldi(path: Path) -> Opened:
     """One file, with the affine map before its output. ValueError if it is no binary nnet3 model,
     is damaged, or has no affine components.
     """
-    cursor = Cursor.of(path)
-    if cursor.take(min(cursor.left, 2)) != b"\0B":
-        raise ValueError(f"{path} is no binary Kaldi model: nnet3-copy --binary=true writes one.")
-    try:
+    with reading(path, "Kaldi model") as cursor:
+        if cursor.take(min(cursor.left, 2)) != b"\0B":
+            how = "nnet3-copy --binary=true writes one."
+            raise ValueError(f"{path} is no binary Kaldi model: {how}")
         tensors = _components(cursor)
-    except (CutShortError, MemoryError) as error:
-        raise ValueError(f"{path} is not a whole Kaldi model ({error}).") from None
     if not tensors:
         raise ValueError(f"{path} has no affine components: it is no nnet3 model.")
     store = ArrayStore(tensors, str(path), {"format": "kaldi"})
-    source = Source(path.name, "local", "kaldi")
-    return Opened(store, source, show=lambda asked: _show(store, asked), beside=path)
+    return Opened(store, show=lambda asked: _show(store, asked))
 
 
 def _show(store: ArrayStore, asked: Asked) -> Shown:

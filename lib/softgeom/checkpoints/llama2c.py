@@ -20,7 +20,6 @@ from softgeom.checkpoints.choosing import Choice
 from softgeom.checkpoints.opened import Asked, Opened, Shown
 from softgeom.checkpoints.tensors import ArrayStore
 from softgeom.layer import Ellipsoid
-from softgeom.source import Source
 
 _FIELDS = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "seq_len")
 _HEADER_BYTES = 4 * len(_FIELDS)
@@ -115,7 +114,7 @@ def load_llama2c(model: str | Path, tokenizer: str | Path) -> Any:
 def open_llama2c(path: Path) -> Opened:
     """The last matrix of a llama2.c file, behind its last normalisation."""
     config, weights = read_llama2c(path)
-    store = ArrayStore(weights, str(path))
+    store = ArrayStore(weights, str(path), {"format": "llama2.c"})
     weight = "tok_embeddings" if config.tied else "output"
 
     def show(asked: Asked) -> Shown:
@@ -124,7 +123,7 @@ def open_llama2c(path: Path) -> Opened:
         choice = Choice(weight, None, False, ())
         return Shown(store, choice, features=Ellipsoid.rms_norm(weights["norm"]))
 
-    return Opened(store, Source(path.name, "local", "llama2.c"), show=show)
+    return Opened(store, show=show)
 
 
 def looks_like_llama2c(path: Path) -> bool:

@@ -9,7 +9,11 @@ around it.
 ``.pkl``                    a pickled dictionary of arrays, read by an allow-list
 ``.gguf``                   llama.cpp, dequantised (package gguf)
 ``.tflite``                 the fully connected layer before the output
-``.bin`` (llama2.c)         recognised by its header
+``.bin``                    also of llama2.c, CTranslate2 and fastText, known by how they begin
+``.ftz``                    fastText: the output matrix, unless it is a tree's
+``.pdiparams``              Paddle, with the program (.json, .pdmodel) beside it
+``.traineddata .mdl``       Tesseract's and Kaldi's recognisers
+``model.json``              TensorFlow.js
 a folder                    Hugging Face model folder, sharded or not
 ``owner/name``              a model on the hub, of which only the needed tensors are fetched
 a name of `released.py`     such as ppocr-v6: a file of a published package, fetched by hash

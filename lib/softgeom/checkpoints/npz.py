@@ -31,7 +31,6 @@ from softgeom.checkpoints.conventions import require
 from softgeom.checkpoints.labels import fit_labels
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 from softgeom.checkpoints.tensors import plain
-from softgeom.source import Source
 
 # (weight, whether it is stored as (d, C), bias): the untied output first, since an embedding stands
 # beside it unused.
@@ -177,7 +176,6 @@ def open_npz(path: Path) -> Opened:
     known = any(weight in store.names() for weight, _, _ in CONVENTIONS)
     return Opened(
         store,
-        Source(path.name, "local", "npz"),
         show=functools.partial(_show, store) if known else None,
         names=functools.partial(_names, store) if "tokens" in store.names() else None,
     )

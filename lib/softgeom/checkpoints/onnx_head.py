@@ -28,7 +28,6 @@ from softgeom.checkpoints.labels import LabelsError, fit_labels
 from softgeom.checkpoints.onnx_graph import OnnxGraph, attributes, dequantise, inputs
 from softgeom.checkpoints.opened import Asked, Opened, Shown
 from softgeom.checkpoints.tensors import ArrayStore, plain
-from softgeom.source import Source
 
 # what a graph adds to the product has no name of its own
 _BIAS = "what the graph adds"
@@ -81,7 +80,6 @@ def open_onnx(path: Path) -> Opened:
     written = graph.metadata.get("character")
     return Opened(
         _Constants(graph, str(path)),
-        Source(path.name, "local", "onnx"),
         show=lambda asked: _show(found(asked.weight), asked, str(path)),
         names=None if written is None else functools.partial(_names, written),
     )

@@ -23,6 +23,10 @@ from softgeom.source import Source
 NamesOf = Callable[[int, bool], tuple[Sequence[str] | None, str | None]]
 
 
+# what `formats` replaces by the file's name and format
+_A_FILE = Source("", "local")
+
+
 @dataclass(frozen=True)
 class Asked:
     """What the caller says about the layer: names of its tensors, and whether its bias counts."""
@@ -70,7 +74,7 @@ class Opened:
     """
 
     store: TensorStore
-    source: Source
+    source: Source = _A_FILE
     config: Mapping[str, Any] = field(default_factory=dict)
     show: Callable[[Asked], Shown] | None = None
     names: NamesOf | None = None

@@ -20,7 +20,6 @@ from softgeom.checkpoints.activation import Activation, named_activation
 from softgeom.checkpoints.choosing import choose
 from softgeom.checkpoints.flatbuffer import DAMAGE, Table
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
-from softgeom.source import Source
 
 # codes of operators in the schema
 _FULLY_CONNECTED, _DEQUANTIZE, _RESHAPE, _SQUEEZE, _LOGISTIC, _SOFTMAX = 9, 6, 22, 43, 14, 25
@@ -42,7 +41,7 @@ _STEPS = 1000  # of a walk: a graph that is damaged may have circles
 def open_tflite(path: Path) -> Opened:
     """One file, with the layer before its output, unless another matrix is named."""
     store = TfliteStore(path)
-    return Opened(store, Source(path.name, "local", "tflite"), show=functools.partial(_show, store))
+    return Opened(store, show=functools.partial(_show, store))
 
 
 def _show(store: TfliteStore, asked: Asked) -> Shown:

@@ -21,10 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from softgeom.checkpoints.activation import Activation, named_activation
-from softgeom.checkpoints.cursor import Cursor, CutShortError
+from softgeom.checkpoints.cursor import Cursor, CutShortError, reading
 from softgeom.checkpoints.opened import Asked, Opened, Shown, shown
 from softgeom.checkpoints.tensors import ArrayStore, plain
-from softgeom.source import Source
 
 _LSTM, _UNICHARSET, _RECODER = 17, 21, 22
 _MOST_COMPONENTS = 1000  # as Tesseract itself has it
@@ -67,8 +66,8 @@ def open_traineddata(path: Path) -> Opened:
     """One file, with its softmax and the letters of its codes. ValueError when it is damaged, or
     holds the older recogniser alone.
     """
-    try:
-        parts = _components(Cursor.of(path))
+    with reading(path, "traineddata file") as cursor:
+        parts = _components(cursor)
         if _LSTM not in parts:
             raise ValueError(
                 f"{path} holds no LSTM network: it is of Tesseract 3, whose recogniser has no "
@@ -80,15 +79,13 @@ def open_traineddata(path: Path) -> Opened:
             letters, codes = _unichars(parts[_UNICHARSET]), _recoder(parts[_RECODER])
         else:
             letters, codes = _behind_network(parts[_LSTM])
-    except (CutShortError, OverflowError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{path} is not a whole traineddata file ({error}).") from None
     tensors = dict(_named(network))
     if not tensors:
         raise ValueError(f"{path} holds a network without weights.")
     store = ArrayStore(tensors, str(path), {"format": "traineddata"})
     names = functools.partial(_names, codes, letters) if letters else None
     show = functools.partial(_show, store, network)
-    return Opened(store, Source(path.name, "local", "traineddata"), show=show, names=names)
+    return Opened(store, show=show, names=names)
 
 
 def _show(store: ArrayStore, network: _Node, asked: Asked) -> Shown:
@@ -231,11 +228,11 @@ def _recoder(cursor: Cursor) -> list[tuple[int, ...]]:
 
 def _unichars(cursor: Cursor) -> list[str]:
     """The characters in their order: a line each, after a line that counts them."""
-    first = cursor.line().strip()
+    first = cursor.text_until(b"\n").strip()
     count = int(first) if first.isdecimal() and len(first) < 10 else 0
     if count > cursor.left:
         raise CutShortError(f"{count} characters in {cursor.left} bytes")
-    words = [cursor.line().split(" ")[0] for _ in range(count)]
+    words = [cursor.text_until(b"\n").split(" ")[0] for _ in range(count)]
     return [_SPECIAL.get(word, word) for word in words]
 
 

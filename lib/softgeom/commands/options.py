@@ -175,7 +175,9 @@ def class_numbers(
 
 def add_model(parser: argparse.ArgumentParser, name: str = "model") -> None:
     """The model and how its layer is found."""
-    formats = ".npz .onnx .safetensors .gguf .tflite .pkl .pt .bin .traineddata .mdl"
+    formats = (
+        ".npz .onnx .safetensors .gguf .tflite .pkl .pt .bin .traineddata .mdl .ftz .pdiparams"
+    )
     others = f"a model folder, a hub id, or a released model: {', '.join(RELEASED)}"
     parser.add_argument(name, help=f"{formats}, {others}")
     add = parser.add_argument_group("the layer").add_argument

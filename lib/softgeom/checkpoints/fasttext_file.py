@@ -1,0 +1,126 @@
+"""fastText's `.bin` and `.ftz`: the output matrix of a model, a row for each label (or word).
+
+int32 magic and version; twelve int32 of options and a float64; the dictionary: int32 entries, words
+and labels, int64 tokens and pruned n-grams, for each entry its text, a zero byte, int64 count, int8
+type (0 word, 1 label), then a pair of int32 for each pruned n-gram; the input and the output
+matrix, each behind a byte that says whether it is quantised (fasttext.cc, dictionary.cc, matrix.cc,
+productquantizer.cc of fastText 0.9). A quantised row is put together from centroids, one for every
+few features, times a norm.
+
+A hierarchical softmax has a row for each inner node of a tree, none for a class: it is refused.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from softgeom.checkpoints.cursor import Cursor, CutShortError, reading
+from softgeom.checkpoints.opened import Opened, shown
+from softgeom.checkpoints.tensors import ArrayStore
+
+_MAGIC, _VERSIONS = 793_712_314, (11, 12)
+_OPTIONS = "dim ws epoch minCount neg wordNgrams loss model bucket minn maxn lrUpdateRate".split()
+_TREE, _SUPERVISED = 1, 3  # of the losses, of the models
+_LABEL = 1
+_CENTROIDS = 256  # what a code of one byte chooses from
+_PREFIX = "__label__"
+_WHY = "the output matrix; the features are means of rows of the input matrix"
+
+
+def looks_like_fasttext(path: Path) -> bool:
+    """Whether a file begins as one."""
+    with path.open("rb") as file:
+        return file.read(4) == _MAGIC.to_bytes(4, "little")
+
+
+def open_fasttext(path: Path) -> Opened:
+    """One file, with its labels. ValueError when it is none, damaged, of another version, or its
+    output is a tree and no matrix with a row for each class.
+    """
+    with reading(path, "fastText model") as cursor:
+        magic, version = cursor.number("i"), cursor.number("i")
+        if magic != _MAGIC or version not in _VERSIONS:
+            raise ValueError(f"{path} is not a fastText model of version 11 or 12.")
+        options = dict(zip(_OPTIONS, cursor.array("<i4", len(_OPTIONS)).tolist(), strict=True))
+        cursor.skip(8)
+        if options["loss"] == _TREE:
+            raise ValueError(
+                f"{path} ends in a hierarchical softmax, a tree of binary decisions: its rows "
+                "belong to inner nodes, so no row is a class's and it is no softmax layer."
+            )
+        supervised = options["model"] == _SUPERVISED
+        names = _dictionary(cursor, labels=supervised)
+        quantised = cursor.number("?")
+        _skip_quantised(cursor) if quantised else _dense(cursor, skipped=True)
+        codes = cursor.number("?") and quantised
+        W = _quantised(cursor) if codes else _dense(cursor)
+        if len(W) != len(names):
+            raise CutShortError(f"{len(W)} rows for {len(names)} classes")
+    store = ArrayStore({"output": W}, str(path), {"format": "fasttext"})
+    return Opened(
+        store,
+        show=lambda asked: shown(store, asked, ("output", None, _WHY)),
+        names=lambda classes, _: (names, f"names from the file's own {len(names):,} entries"),
+    )
+
+
+def _dictionary(cursor: Cursor, *, labels: bool) -> list[str]:
+    """The labels in their order, without the usual prefix; else the words."""
+    entries = cursor.number("i")
+    cursor.skip(16)
+    pruned = cursor.number("q")
+    found = []
+    for _ in range(entries):
+        text = cursor.text_until(b"\0")
+        cursor.skip(8)
+        if (cursor.number("b") == _LABEL) == labels:
+            found.append(text.removeprefix(_PREFIX) if labels else text)
+    cursor.skip(8 * max(pruned, 0))
+    return found
+
+
+def _dense(cursor: Cursor, *, skipped: bool = False) -> np.ndarray:
+    rows, columns = cursor.number("q"), cursor.number("q")
+    if skipped:  # an input matrix may have gigabytes
+        cursor.skip(4 * max(rows, 0) * columns)
+        return np.zeros((0, 0))
+    return cursor.array("<f4", rows, columns)
+
+
+def _quantised(cursor: Cursor) -> np.ndarray:
+    """A matrix (m, n) as the numbers that its codes stand for."""
+    normed = cursor.number("?")
+    rows, columns, size = cursor.number("q"), cursor.number("q"), cursor.number("i")
+    codes = cursor.array("u1", size)
+    parts = _centroids(cursor)
+    if rows < 0 or size != rows * len(parts) or sum(p.shape[1] for p in parts) != columns:
+        raise CutShortError(f"{size} codes for {rows} rows of {columns} numbers")
+    codes = codes.reshape(rows, len(parts))
+    W = np.hstack([part[codes[:, n]] for n, part in enumerate(parts)])
+    if not normed:
+        return W
+    norms = cursor.array("u1", rows)
+    (part,) = _centroids(cursor)[:1]
+    return W * part[norms, :1]
+
+
+def _skip_quantised(cursor: Cursor) -> None:
+    normed = cursor.number("?")
+    rows, _, size = cursor.number("q"), cursor.number("q"), cursor.number("i")
+    cursor.skip(size)
+    _centroids(cursor)
+    if normed:
+        cursor.skip(rows)
+        _centroids(cursor)
+
+
+def _centroids(cursor: Cursor) -> list[np.ndarray]:
+    """For each part of a row the numbers (256, size of the part) that a code stands for."""
+    width, parts, size, last = cursor.array("<i4", 4).tolist()
+    if not 0 < parts <= width or min(size, last) < 1 or (parts - 1) * size + last != width:
+        raise CutShortError(f"{parts} parts of {size} for rows of {width}")
+    values = cursor.array("<f4", width * _CENTROIDS)
+    cut = [n * size * _CENTROIDS for n in range(1, parts)]
+    return [part.reshape(_CENTROIDS, -1) for part in np.split(values, cut)]
