@@ -1,13 +1,22 @@
 """The teacher's desk: finds the exercise by its name, reads the answer, and always answers with a
-sentence.
+sentence; and keeps what waits for an answer, figures under a veil and cells that would print what
+is asked.
+
+A prediction is answered by any guess that can be read, an exercise by a right answer. A lesson runs
+from top to bottom in one kernel, so what was answered is kept here, in the kernel, and nowhere
+else.
+
+    explorer = classroom.veil(SoftmaxExplorer(W), until="rankings-guess")     # shows no count and no verdict yet
+    classroom.after("rankings-guess", count)                                  # calls count() once the guess is made
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakSet
 
-from classroom import asking, leaders, rankings, sheet, tearing, trusting, veils, winning
+from classroom import asking, leaders, rankings, sheet, tearing, trusting, winning
 from classroom.exercise import Exercise, Feedback, Prediction, ReadingError, is_missing
 from classroom.reading import simplified
 
@@ -20,6 +29,11 @@ LESSONS = {
     "asking": asking,
 }
 
+Explorer = TypeVar("Explorer")
+
+_answered: set[str] = set()
+_veiled: dict[str, WeakSet[Any]] = {}
+
 
 def check(name: str, answer: Any) -> Feedback:
     """Judge an answer to an exercise ("rankings-3"), whatever it is: the result is a sentence and
@@ -31,7 +45,7 @@ def check(name: str, answer: Any) -> Feedback:
         fault = exercise.find_fault(value)
         if fault is not None:
             return Feedback(fault, right=False, heading="Not yet.")
-        veils.lift(name)
+        _lift(name)
         return Feedback(exercise.remark(value), right=True, heading="Right.")
 
     invitation = (
@@ -50,7 +64,7 @@ def reveal(name: str, guess: Any) -> Feedback:
     invitation = "Write a guess first, any guess: you will remember the answer better for it."
 
     def compare(value: Any) -> Feedback:
-        veils.lift(name)
+        _lift(name)
         return Feedback(
             f"{prediction.compare(value)} {prediction.answer(value)}", heading="Compare."
         )
@@ -58,12 +72,17 @@ def reveal(name: str, guess: Any) -> Feedback:
     return _respond(name, prediction.read, guess, invitation, compare)
 
 
-def veil(explorer: Any, until: str) -> Any:
-    """The explorer, hiding its counts and verdicts until `until` was answered, a prediction or an
-    exercise; see `classroom.veils`. ValueError when there is neither of that name.
+def veil(explorer: Explorer, until: str) -> Explorer:
+    """Hide what an explorer counts and concludes until `until` was answered, a prediction or an
+    exercise, and hand the explorer back. ValueError when there is neither of that name.
+
+    Its presets go for good: their names and notes answer exercises of every lesson.
     """
     _find(until, "PREDICTIONS", "EXERCISES")
-    return veils.veil(explorer, until)
+    explorer.presets = []  # type: ignore[attr-defined]
+    explorer.veiled = until not in _answered  # type: ignore[attr-defined]
+    _veiled.setdefault(until, WeakSet()).add(explorer)
+    return explorer
 
 
 def after(name: str, show: Callable[[], Any]) -> Any:
@@ -71,7 +90,13 @@ def after(name: str, show: Callable[[], Any]) -> Any:
     ValueError when there is no prediction of that name.
     """
     _find(name, "PREDICTIONS")
-    return veils.after(name, show)
+    if name in _answered:
+        return show()
+    ask = (
+        f"This cell tells what `classroom.reveal({name!r}, guess)` asks: write your guess there, "
+        f"and run this again."
+    )
+    return Feedback(ask, heading="Guess first.")
 
 
 def hint(name: str, number: int = 1) -> Feedback:
@@ -91,6 +116,13 @@ def hint(name: str, number: int = 1) -> Feedback:
         else ""
     )
     return Feedback(hints[number - 1] + more, heading=f"Hint {number}.")
+
+
+def _lift(name: str) -> None:
+    """Remember that `name` was answered, and lift the veils that waited for it."""
+    _answered.add(name)
+    for explorer in _veiled.get(name, ()):
+        explorer.veiled = False
 
 
 def _respond(

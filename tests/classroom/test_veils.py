@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 import classroom
-from classroom import rankings, veils
+from classroom import desk, rankings
 from softgeom.explorers import AttentionExplorer, FoldExplorer, HardmaxExplorer, SoftmaxExplorer
 
 
 @pytest.fixture(autouse=True)
 def nothing_answered(monkeypatch):
-    monkeypatch.setattr(veils, "_answered", set())
-    monkeypatch.setattr(veils, "_veiled", {})
+    monkeypatch.setattr(desk, "_answered", set())
+    monkeypatch.setattr(desk, "_veiled", {})
 
 
 @pytest.mark.parametrize(

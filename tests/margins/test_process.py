@@ -71,9 +71,9 @@ def test_integrating_the_third_token_out_gives_back_the_law_of_two(c, one_sheet)
 def test_positive_coupling_makes_too_much_mass_by_the_number_of_preimages():
     """The total of the length-3 law is the mean of the mass over pasts, here drawn at random."""
     c, s = 2.0, 1.0
-    total = process.latent_token_law(3, c, s, 1.0).sum()
+    total = process.latent_token_law(3, c, s, 1.0, cells=400).sum()
     assert total == pytest.approx(
-        process.latent_token_law(3, c, s, 1.0, nodes=120, cells=1200).sum(), abs=1e-3
+        process.latent_token_law(3, c, s, 1.0, nodes=100, cells=600).sum(), abs=1e-3
     )
     e = np.random.default_rng(0).standard_normal((2, 150))
     masses = np.array([scalar.mass(np.array([u, u + v]), c, s) for u, v in e.T])

@@ -45,9 +45,8 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         if not self.penalty_weight >= 0:
             raise ValueError(
-                f"penalty_weight (lambda) is {self.penalty_weight}: a negative one would "
-                "reward what the penalty "
-                "forbids; give zero or more."
+                f"penalty_weight (lambda) is {self.penalty_weight}: a negative one would reward "
+                "what the penalty forbids; give zero or more."
             )
         if self.precision not in PRECISIONS:
             raise ValueError(

@@ -56,9 +56,8 @@ class GPTConfig:
                 raise ValueError(f"GPTConfig.{name} is {size}: every size must be at least 1.")
         if self.d_model % (2 * self.n_heads):
             raise ValueError(
-                f"d_model {self.d_model} does not split into {self.n_heads} heads of even "
-                "width, which rotary pairs "
-                f"need: choose d_model as a multiple of {2 * self.n_heads}."
+                f"d_model {self.d_model} does not split into {self.n_heads} heads of even width, "
+                f"which rotary pairs need: choose d_model as a multiple of {2 * self.n_heads}."
             )
 
     @property
@@ -319,8 +318,7 @@ class Decoder(nn.Module):
         if low < 0 or high >= self.config.d_vocab:
             raise ValueError(
                 f"token {low if low < 0 else high} is outside the vocabulary "
-                f"0..{self.config.d_vocab - 1}: "
-                "encode the text with this model's own tokenizer."
+                f"0..{self.config.d_vocab - 1}: encode the text with this model's own tokenizer."
             )
 
     def _check_length(self, length: int) -> None:

@@ -43,9 +43,8 @@ def load_model(folder: Path) -> GPT:
         )
         raise ValueError(
             f"{folder.name}/model.safetensors is a checkpoint of another configuration than "
-            "config.json: "
-            f"{odd[0]} has shape {found.get(odd[0])}, expected {expected.get(odd[0])}; train "
-            "it again."
+            f"config.json: {odd[0]} has shape {found.get(odd[0])}, expected "
+            f"{expected.get(odd[0])}; train it again."
         )
     dtype = tensors["W_E"].dtype
     model.to(dtype).load_state_dict(tensors, strict=False)

@@ -314,9 +314,8 @@ class _Run:
             return
         if state["fingerprint"] != self.fingerprint:
             raise ValueError(
-                f"checkpoint {self.checkpoint.name} belongs to another configuration, corpus "
-                "or penalty "
-                f"({state['fingerprint']}, this run is {self.fingerprint}): delete it or "
+                f"checkpoint {self.checkpoint.name} belongs to another configuration, corpus or "
+                f"penalty ({state['fingerprint']}, this run is {self.fingerprint}): delete it or "
                 "choose another name."
             )
         self._load_modules(state)

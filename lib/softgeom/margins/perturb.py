@@ -42,8 +42,7 @@ class Perturbation:
         if self.family not in FAMILIES or self.scale not in SCALES:
             raise ValueError(
                 f"perturbation {self.family!r} at scale {self.scale!r}: choose a family of "
-                f"{', '.join(FAMILIES)} "
-                f"and a scale of {', '.join(SCALES)}."
+                f"{', '.join(FAMILIES)} and a scale of {', '.join(SCALES)}."
             )
         if not self.sigma >= 0:
             raise ValueError(f"sigma is {self.sigma}: a perturbation's size is zero or positive.")

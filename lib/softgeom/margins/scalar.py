@@ -26,9 +26,8 @@ from scipy.stats import norm
 
 from softgeom.arrays import Floats
 
-# Sign changes of e' are looked for on a grid and polished by a root finder.  A step between two
-# weights is 1 / (c spread)
-# wide: this many grid points across it resolve every fold that has a visible mass.
+# Sign changes of e' are looked for on a grid and polished by a root finder. A step between two
+# weights is 1 / (c spread) wide: so many grid points across it resolve every fold of visible mass.
 _STEPS_PER_WIDTH = 50
 _MIN_GRID = 1001
 
@@ -88,9 +87,9 @@ def critical_points(past: Floats, c: float) -> Floats:
     spread = float(np.ptp(past))
     if c <= 0.0 or c * spread**2 <= 4.0:  # Popoviciu: Var <= spread^2 / 4, so that e' >= 0
         return np.empty(0)
-    # Beyond `reach` the tokens farther than 1/sqrt(c) from the extreme one weigh less than 1 / (2 c
-    # spread^2) together and
-    # the others vary by at most 1/(4c) about their middle: Var < 1/c there, no fold.
+    # Beyond `reach` the tokens farther than 1/sqrt(c) from the extreme one weigh less than
+    # 1 / (2 c spread^2) together, the others vary by at most 1/(4c) about their middle: Var < 1/c
+    # there, no fold.
     reach = np.log(2.0 * c * len(past) * spread**2) / np.sqrt(c)
     x = np.linspace(-reach, reach, int(max(_MIN_GRID, _STEPS_PER_WIDTH * 2.0 * reach * c * spread)))
     m = margin(x, past, c)

@@ -22,8 +22,7 @@ from torch.nn.functional import pad
 from softgeom.margins.heads import AttentionHeads
 
 # Rows of attention weights handled at once: later columns are masked for all of them, so that about
-# half the products
-# are never computed, and the block's temporaries stay small.
+# half the products are never computed, and the block's temporaries stay small.
 _BLOCK = 128
 
 
