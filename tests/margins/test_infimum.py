@@ -72,6 +72,12 @@ def test_no_score_falls_below_the_bound_for_its_norm_and_rank(seed, rank, norm):
     assert scores.min() >= rank / 3 * infimum.lower_bound(X, norm) - 1e-9
 
 
+def test_two_tokens_seen_alike_attain_the_bound():
+    X = np.array([[-1.5], [1.5], [0.0]])
+    scores = infimum.barrier_scores(X, np.array([[-4.0]]))
+    assert scores[2] == pytest.approx(infimum.lower_bound(X, 4.0), abs=1e-12)
+
+
 def test_on_one_line_there_is_no_unseen_direction():
     with pytest.raises(ValueError, match="take a later position"):
         infimum.unseen_direction(np.arange(5.0)[:, None] * np.array([[1.0, 2.0]]), 4)
