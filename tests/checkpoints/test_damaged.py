@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from torture import damaged
@@ -9,7 +11,7 @@ from torture import damaged
 from softgeom.checkpoints import load_head
 
 pytest.importorskip("onnx")
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 KINDS = damaged.kinds()
 
 
@@ -21,6 +23,64 @@ def test_a_sample_of_damages(kind, tmp_path):
     for _ in range(40):
         broken = damaged.damage(rng, content())
         assert damaged.answer(tmp_path, name, broken) == "", broken
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept", "said"),
+    [
+        ("npz", -20, "is not a whole .npz file"),
+        ("onnx", -20, "is not a whole ONNX file"),
+        ("torch", 300, "is not a whole PyTorch file|holds more than tensors"),
+        ("safetensors", -10, r"truncated: tensor 'model\.norm\.weight'.*\(10 bytes missing\)"),
+        ("safetensors", 20, "truncated inside its header"),
+    ],
+)
+def test_a_truncated_file_is_named(tmp_path, kind, kept, said):
+    name, content = KINDS[kind]
+    whole = content()
+    (tmp_path / name).write_bytes(whole[:kept])
+    with pytest.raises(ValueError, match=said) as caught:
+        load_head(tmp_path / name)
+    assert name in str(caught.value)
+
+
+class _Trap:
+    """An object whose unpickling would leave a file behind."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (self.path, "w"))
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "said"),
+    [
+        ("a.npz", lambda p, x: np.savez(p, W=np.array([x], dtype=object)), "holds Python objects"),
+        (
+            "a.pkl",
+            lambda p, x: p.write_bytes(pickle.dumps({"W": np.ones((3, 2)), "x": x})),
+            r"asks for the global (io|_io|builtins)\.open.*nothing of it was executed",
+        ),
+        ("a.pt", lambda p, x: torch.save({"lm_head.weight": x}, p), "nothing of it was executed"),
+    ],
+)
+def test_code_in_a_file_is_not_executed(tmp_path, name, write, said):
+    marker = tmp_path / "executed"
+    write(tmp_path / name, _Trap(str(marker)))
+    with pytest.raises(ValueError, match=said):
+        load_head(tmp_path / name)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("suffix", ["safetensors", "pt"])
+def test_bfloat16_is_exact(tmp_path, suffix):
+    from safetensors.torch import save_file
+
+    W = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    (save_file if suffix == "safetensors" else torch.save)({"W": W}, tmp_path / f"a.{suffix}")
+    np.testing.assert_array_equal(load_head(tmp_path / f"a.{suffix}").layer.W, W.float())
 
 
 def test_a_fault_is_seen(tmp_path, monkeypatch):

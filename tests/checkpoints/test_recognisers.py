@@ -48,44 +48,6 @@ def test_a_kaldi_model_gives_the_map_before_its_output(tmp_path):
     assert "HMM" in head.notes[0]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("a.traineddata", struct.pack("<i", -5) + bytes(40), "-5 components"),
-        ("a.traineddata", struct.pack("<iq", 1, -1), "holds no LSTM network"),
-        ("a.traineddata", traineddata(W, B, SPELLED)[:600], "not a whole traineddata file"),
-        (
-            "a.traineddata",
-            traineddata(W, B).replace(
-                struct.pack("<BII", 128, 5, 4), struct.pack("<BII", 128, 2**31, 2**31)
-            ),
-            "bytes are declared where",
-        ),
-        (
-            "a.traineddata",  # a hundred series, each within the one before
-            struct.pack("<i24q", 24, *[-1] * 17, 196, *[-1] * 6)
-            + (struct.pack("<bbbiiiiII", 9, 0, 0, 0, 1, 1, 0, 0, 1)) * 100,
-            "nested too deeply",
-        ),
-        ("final.mdl", b"<Nnet3> ", "is no binary Kaldi model"),
-        ("final.mdl", b"\0B<Nnet3> ", "no affine components"),
-        ("final.mdl", kaldi(W, B)[:-120], "not a whole Kaldi model"),
-        (
-            "final.mdl",
-            kaldi(W, B).replace(
-                struct.pack("<bibi", 4, 5, 4, 3), struct.pack("<bibi", 4, -5, 4, 3)
-            ),
-            "a shape is",
-        ),
-    ],
-)
-def test_damaged_files_end_in_a_sentence(tmp_path, name, content, said):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(ValueError, match=said) as caught:
-        load_head(tmp_path / name)
-    assert "\n" not in str(caught.value)
-
-
 def ctranslate2(variables, aliases=(), version=6):
     """A `model.bin`, as the converter writes it."""
 
@@ -124,26 +86,6 @@ def test_a_ctranslate2_model_gives_its_projection(tmp_path):
     np.testing.assert_array_equal(head.layer.b, np.arange(5))
     assert head.layer.tokens == tuple("abcde")
     assert head.features == Ellipsoid.layer_norm(np.ones(3))
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (ctranslate2(VARIABLES, ALIAS)[:150], "not a whole CTranslate2 model"),
-        (ctranslate2(VARIABLES, version=3), "binary version 3"),
-        (
-            ctranslate2(VARIABLES).replace(
-                struct.pack("<II", 5, 3), struct.pack("<II", 2**31, 2**31)
-            ),
-            "bytes are declared where",
-        ),
-        (np.ones(99, "f4").tobytes(), "shard of TensorFlow.js"),
-    ],
-)
-def test_a_bin_file_is_named_by_what_it_holds(tmp_path, content, said):
-    (tmp_path / "model.bin").write_bytes(content)
-    with pytest.raises(ValueError, match=said):
-        load_head(tmp_path / "model.bin")
 
 
 def manifest(folder, paths, **quantised):
@@ -190,29 +132,6 @@ def test_a_fasttext_classifier_gives_its_output_matrix_and_labels(tmp_path, name
 
 
 FASTTEXT = fasttext(W, "abcde")
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (fasttext(W, "abcde", loss=1), "hierarchical softmax, a tree"),
-        (fasttext(W, "abcd"), "5 rows for 4 classes"),
-        (FASTTEXT[:-4], "not a whole fastText model"),
-        (FASTTEXT.replace(struct.pack("<qq", 5, 3), struct.pack("<qq", 2**60, 2**60)), "declared"),
-        (FASTTEXT.replace(struct.pack("<qq", 2, 3), struct.pack("<qq", 2**60, 3)), "declared"),
-        (FASTTEXT[:4] + b"\x63" + FASTTEXT[5:], "fastText model of version"),
-        (
-            fasttext(W, "abcde", quantised=True).replace(
-                struct.pack("<qqi", 5, 3, 10), struct.pack("<qqi", 5, 3, 9)
-            ),
-            "whole fastText model",
-        ),
-    ],
-)
-def test_a_fasttext_file_that_is_damaged_or_a_tree_is_refused(tmp_path, content, said):
-    (tmp_path / "a.ftz").write_bytes(content)
-    with pytest.raises(ValueError, match=said):
-        load_head(tmp_path / "a.ftz")
 
 
 LAYER = {"fc.w_0": W.T.astype("f4"), "fc.b_0": B.astype("f4"), "last.w_0": np.ones((9, 4), "f4")}
@@ -268,3 +187,72 @@ def test_damaged_files_of_paddle_end_in_a_layer_or_a_sentence(tmp_path, new):
     (tmp_path / "m.pdiparams").write_bytes(numbers[:4] + b"\xff" * 8 + numbers[12:])
     with pytest.raises(ValueError, match="not a whole Paddle file of parameters"):
         load_head(tmp_path / "m.pdiparams")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.traineddata", struct.pack("<i", -5) + bytes(40), "-5 components"),
+        ("a.traineddata", struct.pack("<iq", 1, -1), "holds no LSTM network"),
+        ("a.traineddata", traineddata(W, B, SPELLED)[:600], "not a whole traineddata file"),
+        (
+            "a.traineddata",
+            traineddata(W, B).replace(
+                struct.pack("<BII", 128, 5, 4), struct.pack("<BII", 128, 2**31, 2**31)
+            ),
+            "bytes are declared where",
+        ),
+        (
+            "a.traineddata",  # a hundred series, each within the one before
+            struct.pack("<i24q", 24, *[-1] * 17, 196, *[-1] * 6)
+            + (struct.pack("<bbbiiiiII", 9, 0, 0, 0, 1, 1, 0, 0, 1)) * 100,
+            "nested too deeply",
+        ),
+        ("final.mdl", b"<Nnet3> ", "is no binary Kaldi model"),
+        ("final.mdl", b"\0B<Nnet3> ", "no affine components"),
+        ("final.mdl", kaldi(W, B)[:-120], "not a whole Kaldi model"),
+        (
+            "final.mdl",
+            kaldi(W, B).replace(
+                struct.pack("<bibi", 4, 5, 4, 3), struct.pack("<bibi", 4, -5, 4, 3)
+            ),
+            "a shape is",
+        ),
+        ("model.bin", ctranslate2(VARIABLES, ALIAS)[:150], "not a whole CTranslate2 model"),
+        ("model.bin", ctranslate2(VARIABLES, version=3), "binary version 3"),
+        (
+            "model.bin",
+            ctranslate2(VARIABLES).replace(
+                struct.pack("<II", 5, 3), struct.pack("<II", 2**31, 2**31)
+            ),
+            "bytes are declared where",
+        ),
+        ("model.bin", np.ones(99, "f4").tobytes(), "shard of TensorFlow.js"),
+        ("a.ftz", fasttext(W, "abcde", loss=1), "hierarchical softmax, a tree"),
+        ("a.ftz", fasttext(W, "abcd"), "5 rows for 4 classes"),
+        ("a.ftz", FASTTEXT[:-4], "not a whole fastText model"),
+        (
+            "a.ftz",
+            FASTTEXT.replace(struct.pack("<qq", 5, 3), struct.pack("<qq", 2**60, 2**60)),
+            "declared",
+        ),
+        (
+            "a.ftz",
+            FASTTEXT.replace(struct.pack("<qq", 2, 3), struct.pack("<qq", 2**60, 3)),
+            "declared",
+        ),
+        ("a.ftz", FASTTEXT[:4] + b"\x63" + FASTTEXT[5:], "fastText model of version"),
+        (
+            "a.ftz",
+            fasttext(W, "abcde", quantised=True).replace(
+                struct.pack("<qqi", 5, 3, 10), struct.pack("<qqi", 5, 3, 9)
+            ),
+            "whole fastText model",
+        ),
+    ],
+)
+def test_what_is_damaged_or_no_layer_ends_in_a_sentence(tmp_path, name, content, said):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=said) as caught:
+        load_head(tmp_path / name)
+    assert "\n" not in str(caught.value)

@@ -26,17 +26,6 @@ def test_all_types_read_back(tmp_path):
         assert store.read(name).dtype == array.dtype
 
 
-def test_bfloat16_is_exact(tmp_path):
-    torch = pytest.importorskip("torch")
-    from safetensors.torch import save_file as save_torch
-
-    values = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
-    save_torch({"W": values}, tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(
-        load_softmax_layer(tmp_path / "m.safetensors").W, values.float().numpy()
-    )
-
-
 def test_only_the_needed_bytes_are_read(tmp_path, layer_arrays):
     W, b = layer_arrays
     save_file(
@@ -52,20 +41,6 @@ def test_only_the_needed_bytes_are_read(tmp_path, layer_arrays):
     store = SafetensorsStore(read_range, len(content), "m")
     np.testing.assert_array_equal(store.read("lm_head.weight"), W)
     assert sum(asked) < W.nbytes + 400  # the header is about 250 bytes
-
-
-def test_a_truncated_file_says_what_is_missing(tmp_path, layer_arrays):
-    path = tmp_path / "m.safetensors"
-    save_file({"lm_head.weight": layer_arrays[0]}, path)
-    path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(
-        ValueError,
-        match=r"m\.safetensors is truncated: tensor 'lm_head\.weight'.*\(10 bytes missing\)",
-    ):
-        load_softmax_layer(path)
-    path.write_bytes(path.read_bytes()[:20])
-    with pytest.raises(ValueError, match="truncated inside its header"):
-        load_softmax_layer(path)
 
 
 @pytest.mark.parametrize(
@@ -116,22 +91,19 @@ def test_impossible_headers_are_refused(tmp_path, header, message):
         load_softmax_layer(tmp_path / "m.safetensors", weight="W")
 
 
-def test_a_hostile_header_length_allocates_nothing(tmp_path):
-    (tmp_path / "m.safetensors").write_bytes((2**62).to_bytes(8, "little") + bytes(100))
-    with pytest.raises(ValueError, match="not a safetensors file"):
-        load_softmax_layer(tmp_path / "m.safetensors")
+TWICE = b'{"W": {"dtype": "F32", "shape": [7, 3], "data_offsets": [0, 84]}, "W": {}}'
 
 
-def test_a_name_that_occurs_twice_is_refused(tmp_path):
-    entry = '{"dtype": "F32", "shape": [7, 3], "data_offsets": [0, 84]}'
-    text = f'{{"W": {entry}, "W": {entry}}}'.encode()
-    (tmp_path / "m.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(84))
-    with pytest.raises(ValueError, match="duplicate name"):
-        load_softmax_layer(tmp_path / "m.safetensors")
-
-
-def test_a_deeply_nested_header_is_refused(tmp_path):
-    text = b'{"W": ' + b"[" * 100_000
-    (tmp_path / "m.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)
-    with pytest.raises(ValueError, match="header cannot be read"):
+@pytest.mark.parametrize(
+    ("length", "text", "said"),
+    [
+        (2**62, b"", "not a safetensors file"),
+        (None, TWICE, "duplicate name"),
+        (None, b'{"W": ' + b"[" * 100_000, "header cannot be read"),
+    ],
+)
+def test_hostile_headers_are_refused_and_allocate_nothing(tmp_path, length, text, said):
+    length = len(text) if length is None else length
+    (tmp_path / "m.safetensors").write_bytes(length.to_bytes(8, "little") + text + bytes(100))
+    with pytest.raises(ValueError, match=said):
         load_softmax_layer(tmp_path / "m.safetensors")

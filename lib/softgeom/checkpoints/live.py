@@ -18,7 +18,7 @@ import numpy as np
 from softgeom.checkpoints.activation import Activation, named_activation
 from softgeom.checkpoints.choosing import Choice, choose
 from softgeom.checkpoints.opened import Asked, NamesOf, Opened, Shown
-from softgeom.checkpoints.tensors import ArrayStore, plain
+from softgeom.checkpoints.tensors import ArrayStore, plain, unwrapped
 from softgeom.layer import SoftmaxLayer
 from softgeom.rounding import as_floats
 from softgeom.source import Source
@@ -29,8 +29,6 @@ _ACTIVATIONS = {
     "Tanh": "tanh", "LSTM": "LSTM", "GRU": "GRU",
 }  # fmt: skip
 _PASSED = {"Dropout", "Flatten", "Identity"}
-# as PyTorch's trainers wrap a state dict
-_WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
 
 
 def open_object(model: Any) -> Opened:
@@ -146,10 +144,8 @@ def _estimator(model: Any) -> Opened:
 
 def _state_dict(model: Mapping[Any, Any]) -> Opened:
     """The tensors of a mapping; what else stands in it is left aside."""
-    for _ in range(2):
-        inner = next((model[key] for key in _WRAPPERS if key in model), None)
-        model = inner if isinstance(inner, Mapping) else model
-    tensors = {str(name): value for name, value in model.items() if hasattr(value, "shape")}
+    state = unwrapped(model).items()
+    tensors = {str(name): value for name, value in state if hasattr(value, "shape")}
     if not tensors:
         raise ValueError(
             f"a {type(model).__name__} without tensors is not a model: pass a state dict, from "

@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from softgeom.checkpoints.tensors import ArrayStore, plain
+from softgeom.checkpoints.tensors import ArrayStore, plain, unwrapped
 
 _NUMBER_KINDS = "biufc"
-_WRAPPERS = ("state_dict", "model_state_dict", "model", "params")
 
 
 def read_plain_pickle(path: Path) -> Any:
@@ -50,10 +49,7 @@ def open_plain_pickle(path: Path) -> ArrayStore:
     """The arrays of a pickled dictionary, a wrapper such as ``{"state_dict": ...}`` taken off.
     ValueError as `read_plain_pickle`, and without named arrays.
     """
-    content = read_plain_pickle(path)
-    for key in _WRAPPERS:
-        if isinstance(content, dict) and isinstance(content.get(key), dict):
-            content = content[key]
+    content = unwrapped(read_plain_pickle(path))
     items = content.items() if isinstance(content, dict) else ()
     arrays = {str(name): value for name, value in items if isinstance(value, np.ndarray)}
     if not arrays:

@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from softgeom.checkpoints.tensors import ArrayStore, plain
-
-_WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
+from softgeom.checkpoints.tensors import ArrayStore, plain, unwrapped
 
 
 def open_state_dict(path: Path) -> ArrayStore:
@@ -48,7 +46,8 @@ def open_state_dict(path: Path) -> ArrayStore:
         raise ValueError(
             f"{path} is not a whole PyTorch file ({reason}): fetch or save it again."
         ) from error
-    store = named_tensors(_unwrap(loaded), str(path))
+    state = unwrapped(loaded)
+    store = named_tensors(state if isinstance(state, dict) else {}, str(path))
     if not store.names():
         raise ValueError(f"{path} holds no named tensors: save model.state_dict().")
     return store
@@ -90,12 +89,3 @@ def tensor_array(tensor: Any, label: str) -> np.ndarray:
         )
     tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
     return tensor.cpu().resolve_neg().numpy()
-
-
-def _unwrap(loaded: Any) -> dict[str, Any]:
-    for _ in range(2):  # Lightning in DeepSpeed wraps twice; nobody wraps three times
-        for key in _WRAPPERS:
-            if isinstance(loaded, dict) and isinstance(loaded.get(key), dict):
-                loaded = loaded[key]
-                break
-    return loaded if isinstance(loaded, dict) else {}

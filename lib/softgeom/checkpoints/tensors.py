@@ -16,6 +16,7 @@ import numpy as np
 from softgeom.rounding import as_floats
 
 LISTED_CANDIDATES = 20  # more names than this do not help anybody to choose one
+_WRAPPERS = ("state_dict", "model_state_dict", "model", "module", "params")
 _KINDS = {
     "b": "booleans", "c": "complex numbers", "M": "dates", "m": "durations", "U": "text",
     "S": "text", "O": "objects", "V": "records",
@@ -108,6 +109,15 @@ def weights_of(array: np.ndarray, label: str, name: str) -> np.ndarray:
         return as_floats(array, f"{label}: {plain(name)!r}")
     what = _KINDS.get(kind, str(array.dtype))
     raise ValueError(f"{label}: {plain(name)!r} holds {what}, not real weights.")
+
+
+def unwrapped(content: Any) -> Any:
+    """A state dict without the one or two dictionaries that trainers put around it."""
+    for _ in range(2):  # Lightning in DeepSpeed wraps twice; nobody wraps three times
+        if isinstance(content, Mapping):
+            inner = (content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping))
+            content = next(inner, content)
+    return content
 
 
 def describe(store: TensorStore, names: Iterable[str]) -> str:
