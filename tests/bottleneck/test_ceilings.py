@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 from softgeom.bottleneck.ceilings import Ceilings, ceilings, floor
 from softgeom.bottleneck.ceilings.bound import LIBRARY, Certifier, Target, least_eigenvalue
+from softgeom.bottleneck.ceilings.ceilings import GAP
 from softgeom.layer import Ball, Box, Ellipsoid, SoftmaxLayer, Unbounded
 
 DIMENSION = 3
@@ -77,6 +78,16 @@ def test_no_feasible_point_is_above_a_ceiling_and_a_solver_comes_close(name) -> 
             assert math.exp(best) <= found.ceiling[t] * (1 + 1e-7)
             # nobody's point is much better than ours
             assert best <= math.log(found.reached[t]) + 0.02
+
+
+def test_in_a_box_every_class_comes_within_the_gap_however_stiff() -> None:
+    """Few rivals share the probability at the best points, and many coordinates are at a bound."""
+    rng = np.random.default_rng(7)
+    for _ in range(6):
+        W = 30 * rng.normal(size=(40, 6))
+        W[:10] = W[10:].mean(axis=0) + 0.05 * W[:10]
+        bounds = ceilings(SoftmaxLayer(W, rng.normal(size=40)), features=Box(3.0))
+        assert (bounds.ceiling <= bounds.reached * math.exp(GAP)).all()
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -111,13 +111,19 @@ def test_a_stored_scan_gives_ceilings_of_its_captives_at_once(npz, layer, tmp_pa
 
 
 def test_explain_says_how_probable_a_class_can_become(npz, layer, capsys):
-    table = sg.scan(layer).table
-    for verdict, sentence in (("unargmaxable", "never exceeds"), ("argmaxable", "is at least")):
-        t = table["class"][table["verdict"] == verdict].iloc[0]
-        assert main(["explain", str(npz), str(t)]) == 0
-        assert f"probability {'there ' if verdict == 'argmaxable' else ''}{sentence}" in (
-            capsys.readouterr().out
-        )
+    found = sg.scan(layer)
+    verdicts = found.table.set_index("class")["verdict"]
+    winner = verdicts.index[verdicts == "argmaxable"][0]
+    assert main(["explain", str(npz), str(winner)]) == 0
+    assert "probability there is at least" in capsys.readouterr().out
+    # of a captive the lower of two bounds, its captors' and its own
+    held = verdicts.index[verdicts == "unargmaxable"]
+    apart = [(found.ceiling(t), float(sg.ceilings(layer, [t]).ceiling[0]), t) for t in held]
+    captors, own, captive = max(apart, key=lambda bounds: bounds[0] - bounds[1])
+    assert own < captors
+    assert main(["explain", str(npz), str(captive)]) == 0
+    out = capsys.readouterr().out
+    assert f"probability never exceeds {up(100 * own)}% ({up(100 * captors)}% by" in out
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from softgeom.bottleneck.captives import bound_rank, smallest_shift
+from softgeom.bottleneck.ceilings import ceilings
 from softgeom.bottleneck.ceilings.bound import Certifier
 from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Witness
 from softgeom.bottleneck.scan_result import Scan
@@ -120,9 +121,11 @@ def explanation(found: Scan, t: int) -> list[str]:
         lines += [f"  it never wins {one.features.condition()}, proven too" for one in found.wider]
         lines += _needed_bound(found, t)
         lines.append(f"  so some captor always leads it by at least {-finding.margin:.4g}")
+        by_captors = found.ceiling(t)
+        least = min(by_captors, float(ceilings(layer, [t], features=found.features).ceiling[0]))
         lines.append(
-            f"  and its probability never exceeds {up(100 * found.ceiling(t))}% "
-            "(by these captors; softgeom ceiling finds the least such bound)"
+            f"  and its probability never exceeds {up(100 * least)}% "
+            f"({up(100 * by_captors)}% by these captors alone)"
         )
         lines.extend(_way_out(found, t))
     elif isinstance(evidence, Twin):

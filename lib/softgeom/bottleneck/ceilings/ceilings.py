@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 from softgeom.arrays import Array, Floats, Ints, Singles
 from softgeom.bottleneck.ceilings import ceilings_file
 from softgeom.bottleneck.ceilings.bound import Certifier, Target
-from softgeom.bottleneck.ceilings.descent import Descent, Program, descend, make_program
+from softgeom.bottleneck.ceilings.descent import Descents, Program, make_program
 from softgeom.bottleneck.ceilings.polish import polish
 from softgeom.bottleneck.problem import make_problem
 from softgeom.bottleneck.searching.ascent import far_points
@@ -183,7 +183,7 @@ def floor(
 
     Targets are dicts class -> probability that sum to one, or sequences of classes, all equally
     likely; ``gap`` is the aim, in nats, for the distance of what is proven from what is attained,
-    ``steps`` the most of the descent.
+    ``steps`` the most of a descent in a ball or norm.
 
     Returns
     -------
@@ -205,9 +205,12 @@ def floor(
     entropies = np.array([t.entropy[0] for t in asked])
     start = np.zeros((len(asked), layer.dimension), np.float32)
     # a KL divergence within the gap of zero is done, whatever its bound
-    least: Any = {"gap": gap, "least": entropies + gap, "steps": steps}
-    found = descend(program, means.astype(np.float32), shifts, start, **least)
-    points = found.Z.astype(np.float64)
+    descents = Descents(program, gap, steps)
+    descents.admit(np.arange(len(asked)), means, shifts, start, entropies + gap)
+    points = np.zeros(start.shape)
+    while len(descents):
+        ended = descents.step()
+        points[ended["name"]] = ended["z"]
     certifier = Certifier(layer, features)
     proven, attained = certifier.floors(points, asked, np.arange(len(asked)))
     radius = program.region.radius
@@ -252,16 +255,17 @@ def _search(task: _Task, classes: Ints) -> tuple[Array, Ints, Ints]:
     if not isinstance(task.features, Unbounded):
         # most winners are as good as certain far out in their own direction
         pool.try_own(far_points(make_problem(task.layer, task.features), classes))
-    pool.add(np.zeros((1, task.layer.dimension), np.float32))
-    pool.add(task.seeds)
+    pool.try_all(np.concatenate([np.zeros((1, task.layer.dimension), np.float32), task.seeds]))
     looks = np.zeros(len(classes), np.intp)
-    while len(open_ := pool.open()):
-        batch = open_[:TOGETHER]
+    descents = Descents(program, task.gap / 2)
+    while len(batch := pool.next(TOGETHER - len(descents))) or len(descents):
         W, b = program.W[classes[batch]], program.b[classes[batch]].astype(np.float64)
-        goal: Any = {"gap": task.gap / 2, "least": task.gap / 2}
-        found = descend(program, W, b, pool.starts(batch), **goal)
-        looks[batch] = found.looks
-        pool.close(batch, found)
+        descents.admit(batch, W, b, pool.Z[pool.best[batch]], task.gap / 2)
+        ended = descents.step()
+        looks[ended["name"]] = ended["looks"]
+        pool.close(ended)
+        # some of the others are served by what these found
+        descents.drop(pool.done[descents.state["name"]])
     points, at = pool.points()
     if isinstance(task.features, Unbounded):
         return *polish(task.layer, classes, points, at), looks
@@ -277,23 +281,23 @@ class _Pool:
         self.best = np.zeros(len(classes), np.intp)
         self.loss = np.full(len(classes), np.inf)
         self.done = np.zeros(len(classes), bool)
+        self.given_out = 0
 
-    def open(self) -> Ints:
-        """Positions of the classes that no point serves yet."""
-        return np.flatnonzero(~self.done)
+    def next(self, count: int) -> Ints:
+        """Positions that no point serves, each given out once, at most so many."""
+        left = np.flatnonzero(~self.done[self.given_out :])[:count] + self.given_out
+        self.given_out = int(left[-1]) + 1 if len(left) else self.given_out
+        return left
 
-    def starts(self, batch: Ints) -> Singles:
-        """The best known points (n, d) of some classes."""
-        return self.Z[self.best[batch]]
-
-    def add(self, Z: Singles) -> None:
+    def try_all(self, Z: Singles) -> None:
         """Try points (m, d) on all open classes."""
-        if not len(Z):
-            return
+        level, means = self.program.losses(Z, np.zeros_like(Z), np.zeros(len(Z)))
+        self._add(Z, level, means)
+
+    def _add(self, Z: Singles, level: Floats, means: Singles) -> None:
+        """Points with the log-sum-exp (m,) and the mean row (m, d) of their softmax."""
         first, self.Z = len(self.Z), np.concatenate([self.Z, Z])
-        zero = np.zeros_like(Z)
-        level, means = self.program.losses(Z, zero, np.zeros(len(Z)))
-        open_ = self.open()
+        open_ = np.flatnonzero(~self.done)
         rows, b = self.program.W[self.classes[open_]], self.program.b[self.classes[open_]]
         losses = level - (rows @ Z.T + b[:, None])  # (n, m)
         which = losses.argmin(axis=1)
@@ -313,12 +317,15 @@ class _Pool:
         self.loss, _ = self.program.losses(self.Z, W, b)
         self.done = self.loss <= self.gap / 2
 
-    def close(self, batch: Ints, found: Descent) -> None:
+    def close(self, ended: Array) -> None:
         """Take the ends of descents: of the classes that they were for, and for others."""
-        first = len(self.Z)
-        self.done[batch] = True
-        self.best[batch], self.loss[batch] = first + np.arange(len(batch)), found.loss
-        self.add(found.Z)
+        if not len(ended):
+            return
+        n, Z = ended["name"], ended["z"]
+        self.done[n], self.loss[n] = True, ended["loss"]
+        self.best[n] = len(self.Z) + np.arange(len(n))
+        own = np.einsum("nd,nd->n", ended["mean"].astype(np.float64), Z) + ended["shift"]
+        self._add(Z, ended["loss"] + own, ended["gradient"] + ended["mean"])
 
     def points(self) -> tuple[Singles, Ints]:
         """The points that some class uses, and which is whose."""

@@ -9,8 +9,10 @@ its duality gap ``s_X(v) - v.z``, ``v = W^T (p - q)``, is small: F(z) less that 
 of F over the region (bound.py makes it rigorous; s_X is the region's support function).
 
 The method is L-BFGS (Nocedal and Wright 2006, Algorithm 7.4), projected: coordinates at a bound
-that the gradient pushes outwards stay there, and on a sphere the step is tangential. All targets of
-a block share their two matrix products with W. What is found proves nothing by itself.
+that the gradient pushes outwards stay there, and on a sphere the step is tangential. All targets
+share their two matrix products with W. In a box, where few rivals share the probability, L-BFGS
+slows down near the end; what it leaves open takes Newton's steps, of which it needs few there. What
+is found proves nothing by itself.
 """
 
 from __future__ import annotations
@@ -19,15 +21,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from softgeom.arrays import Floats, Ints, Singles
+from softgeom.arrays import Array, Floats, Ints, Singles
 from softgeom.layer import FeatureSet, SoftmaxLayer, Unbounded
 
 MEMORY = 10  # pairs of steps and changes of the gradient that stand for the Hessian
 SUFFICIENT_DECREASE = 1e-4  # Armijo's constant
-BACKTRACKS = 12  # quarterings of a step before a target is left where it is
+LEAST_STEP = 0.25**12  # what no longer step lowers is as low as float32 can tell
 TILE_BYTES = 2**23  # logits held at once: they and their exponentials stay in the cache
 # what the float32 loss may be off by, relative to the logits: less decrease is not seen
 LOSS_ROUNDING = 1e-6
+DAMPING = 1e-4  # of Newton's first step, in units of the mean eigenvalue of the Hessian
+DAMPINGS = 10  # each ten times the last, before a target is left where it is
+NEWTON_STEPS = 30
+LEAST_SCALE = 1e-30  # of a Hessian that one row alone makes, which is zero
+LEAST_TURN = 16  # looks that every target is given before Newton's steps
+LIGHT = 1e-7  # rows with less than this share of the greatest probability count for no Hessian
 INNER = 1 - 1e-6  # of the radius: room for rounding, so that projected points lie inside
 ON_SPHERE = 1 - 2e-6  # a point beyond this share of the radius lies on the sphere
 
@@ -39,6 +47,11 @@ class Region:
     low: Singles
     high: Singles
     radius: float = np.inf
+
+    @property
+    def round(self) -> bool:
+        """Whether it is a ball."""
+        return bool(np.isfinite(self.radius))
 
     def project(self, Z: Singles) -> Singles:
         """The nearest points of the region to Z (n, d)."""
@@ -101,6 +114,17 @@ class Program:
             gradient[tile] = (Y @ self.W) / total[:, None] - means[tile]
         return loss, gradient
 
+    def curvature(self, z: Singles) -> Singles:
+        """``W^T (diag(q) - q q^T) W`` (d, d) at z (d,): the Hessian of every loss, without rows of
+        next to no weight.
+        """
+        y = self.W @ z + self.b
+        q = np.exp(y - y.max())
+        heavy = q > LIGHT
+        rows, q = self.W[heavy], q[heavy] / q[heavy].sum()
+        spread = (rows - q @ rows) * np.sqrt(q)[:, None]
+        return spread.T @ spread
+
 
 def make_program(layer: SoftmaxLayer, features: FeatureSet, trust: float = 1e3) -> Program:
     """The layer in the coordinates in which its evidence names points (x, or u of a norm)."""
@@ -126,111 +150,144 @@ def make_program(layer: SoftmaxLayer, features: FeatureSet, trust: float = 1e3) 
     return Program(W, b, region, replace(region))
 
 
-@dataclass(frozen=True, eq=False)
-class Descent:
-    """Where n targets ended: points, losses without ``H(p)``, duality gaps, looks taken."""
+def _state(d: int) -> np.dtype[np.void]:
+    """A target on its way, as a row of an array."""
+    row, pairs = (np.float32, (d,)), (np.float32, (MEMORY, d))
+    return np.dtype(
+        [
+            # the target as it was given, and how often it was looked at
+            *(("name", np.intp), ("mean", *row), ("shift", float), ("least", float)),
+            ("looks", np.intp),
+            # where it is, what it loses there, and the step that is tried next
+            *(("z", *row), ("loss", float), ("gradient", *row)),
+            *(("direction", *row), ("length", np.float32)),
+            # its last moves, with the changes of the gradient and 1 / (move . change), or 0
+            *(("moves", np.intp), ("move", *pairs), ("change", *pairs)),
+            *(("inverse", float, (MEMORY,)), ("scale", float)),
+        ]
+    )
 
-    Z: Singles  # (n, d)
-    loss: Floats  # (n,)
-    gap: Floats  # (n,)
-    looks: Ints  # (n,)
 
+class Descents:
+    """Targets that descend together: each step looks at every one of them once, in one product.
 
-def descend(
-    program: Program,
-    means: Singles,
-    shifts: Floats,
-    start: Singles,
-    *,
-    gap: float = 0.02,
-    least: float | Floats = 0.0,
-    steps: int = 200,
-) -> Descent:
-    """Lower the losses of n targets from ``start`` (n, d), which is projected. ``means`` (n, d) are
-    ``W^T p``, ``shifts`` (n,) ``b.p`` of each target; one is done when its duality gap is at most
-    ``gap`` nats, or its loss at most ``least``, a number or (n,).
+    One ends when its duality gap is at most ``gap`` nats, its loss at most its ``least``, or no
+    step lowers the loss; in a ball, after ``most`` looks.
     """
-    run = _Run(program, means, shifts, program.region.project(start.astype(np.float32)))
-    least = np.broadcast_to(least, len(means))
-    for step in range(steps):
-        run.close(gap, least)
-        if not len(run.open):
-            break
-        run.step(step)
-    judged = program.judged.gap(run.Z, run.G)
-    return Descent(run.Z, run.loss, judged, run.looks)
 
+    def __init__(self, program: Program, gap: float, most: int = 500) -> None:
+        self.program, self.gap = program, gap
+        # a Hessian costs as much as d / 2 looks: before that many there is nothing to save
+        self.turn = most if program.region.round else max(program.W.shape[1] // 2, LEAST_TURN)
+        self.state = np.zeros(0, _state(program.W.shape[1]))
 
-class _Run:
-    """The state of n descents; ``open`` (m,) are those that go on."""
+    def __len__(self) -> int:
+        return len(self.state)
 
-    def __init__(self, program: Program, means: Singles, shifts: Floats, Z: Singles) -> None:
-        self.program, self.means, self.shifts, self.Z = program, means, shifts, Z
-        n, d = Z.shape
-        self.loss, self.G = program.losses(Z, means, shifts)
-        self.looks = np.ones(n, np.intp)
-        self.open = np.arange(n)
-        self.steps = np.zeros((MEMORY, n, d), np.float32)
-        self.changes = np.zeros((MEMORY, n, d), np.float32)
-        self.inverse = np.zeros((MEMORY, n))  # 1 / (step . change); 0 where it is not positive
-        self.scale = np.full(n, np.nan)
+    def admit(
+        self, names: Ints, means: Singles, shifts: Floats, start: Singles, least: float | Floats
+    ) -> None:
+        """Take up n targets: ``means`` (n, d) are ``W^T p``, ``shifts`` (n,) ``b.p`` of each."""
+        new = np.zeros(len(names), self.state.dtype)
+        new["name"], new["mean"], new["shift"], new["least"] = names, means, shifts, least
+        # the first step goes nowhere, from a point of which nothing is known
+        new["z"], new["loss"], new["scale"] = self.program.region.project(start), np.inf, np.nan
+        self.state = np.concatenate([self.state, new])
 
-    def close(self, gap: float, least: Floats) -> None:
-        rows = self.open
-        left = self.program.judged.gap(self.Z[rows], self.G[rows])
-        self.open = rows[(left > gap) & (self.loss[rows] > least[rows])]
+    def drop(self, which: Array) -> None:
+        """Forget some of them, by a mask."""
+        self.state = self.state[~which]
 
-    def step(self, count: int) -> None:
-        rows = self.open
-        Z, G, loss = self.Z[rows], self.G[rows], self.loss[rows]
+    def step(self) -> Array:
+        """Look once at each; those that ended, with name, z, loss, gradient, mean, shift, looks."""
+        s = self.state
+        there = self.program.region.project(s["z"] + s["length"][:, None] * s["direction"])
+        enough, value, slope = self._look(s, there)
+        s["length"] *= 0.25
+        moved = s[enough]
+        _remember(moved, there[enough] - moved["z"], slope[enough] - moved["gradient"])
+        moved["z"], moved["loss"], moved["gradient"] = there[enough], value[enough], slope[enough]
+        moved["direction"], moved["length"] = self._directions(moved), 1
+        s[enough] = moved
+        tired = (s["length"] < LEAST_STEP) | (s["looks"] >= self.turn)
+        ended = ~self._open(s) | tired
+        self.state, s = s[~ended], s[ended]
+        if not self.program.region.round:
+            for n in np.flatnonzero(self._open(s)):
+                self._newton(s[n : n + 1])
+        return s
+
+    def _open(self, s: Array) -> Array:
+        gap = self.program.judged.gap(s["z"], s["gradient"])
+        return (gap > self.gap) & (s["loss"] > s["least"])
+
+    def _look(self, s: Array, there: Singles) -> tuple[Array, Floats, Singles]:
+        """Which losses fall enough at new points (n, d), the losses, and their gradients."""
+        value, slope = self.program.losses(there, s["mean"], s["shift"])
+        s["looks"] += 1
+        fall = np.einsum("nd,nd->n", s["gradient"], there - s["z"])
+        slack = LOSS_ROUNDING * np.abs(s["loss"])
+        return value <= s["loss"] + SUFFICIENT_DECREASE * fall + slack, value, slope
+
+    def _newton(self, s: Array) -> None:
+        """Newton's steps of one target (1,) on its free coordinates, damped until they lower its
+        loss (Levenberg 1944).
+        """
+        damping = DAMPING
+        for _ in range(NEWTON_STEPS):
+            if not self._open(s)[0]:
+                return
+            z, G = s["z"].copy(), s["gradient"].copy()
+            free = self.program.region.free(z, G, np.ones_like(G))[0] > 0
+            M = self.program.curvature(z[0])
+            unit = max(np.trace(M) / len(M), LEAST_SCALE) * np.eye(len(M), dtype=np.float32)
+            for tried in damping * 10.0 ** np.arange(DAMPINGS):
+                D = np.zeros_like(G)
+                damped = (M + tried * unit)[np.ix_(free, free)]
+                D[0, free] = -np.linalg.solve(damped, G[0, free])
+                there = self.program.region.project(z + D)
+                enough, value, slope = self._look(s, there)
+                if enough[0]:
+                    break
+            else:
+                return
+            s["z"], s["loss"], s["gradient"] = there, value, slope
+            damping = tried / 5
+
+    def _directions(self, s: Array) -> Singles:
+        Z, G = s["z"], s["gradient"]
         free = self.program.region.free(Z, G, G)
-        D = self.program.region.free(Z, G, -self._times_inverse_hessian(rows, free, count))
+        D = self.program.region.free(Z, G, -_times_inverse_hessian(s, free))
         uphill = np.einsum("nd,nd->n", D, G) >= 0
         D[uphill] = -free[uphill] / _length(free[uphill])[:, None].astype(np.float32)
-        new_Z, new_loss, new_G = Z.copy(), loss.copy(), G.copy()
-        left, length = np.arange(len(rows)), np.ones(len(rows), np.float32)
-        for _ in range(BACKTRACKS):
-            there = self.program.region.project(Z[left] + length[left, None] * D[left])
-            of = self.means[rows[left]], self.shifts[rows[left]]
-            value, slope = self.program.losses(there, *of)
-            self.looks[rows[left]] += 1
-            fall = np.einsum("nd,nd->n", G[left], there - Z[left])
-            slack = LOSS_ROUNDING * np.abs(loss[left])
-            enough = value <= loss[left] + SUFFICIENT_DECREASE * fall + slack
-            moved = left[enough]
-            new_Z[moved], new_loss[moved] = there[enough], value[enough]
-            new_G[moved] = slope[enough]
-            left = left[~enough]
-            if not len(left):
-                break
-            length[left] *= 0.25
-        self._remember(rows, new_Z - Z, new_G - G, count)
-        self.Z[rows], self.loss[rows], self.G[rows] = new_Z, new_loss, new_G
-        self.open = np.delete(rows, left)  # what no step lowers is as low as float32 can tell
-
-    def _times_inverse_hessian(self, rows: Ints, G: Singles, count: int) -> Singles:
-        """The two loops of L-BFGS for G (m, d)."""
-        D, alphas = G.copy(), []
-        kept = [n % MEMORY for n in range(count - 1, max(-1, count - 1 - MEMORY), -1)]
-        for k in kept:
-            alpha = self.inverse[k, rows] * np.einsum("nd,nd->n", self.steps[k, rows], D)
-            alphas.append(alpha)
-            D -= alpha[:, None].astype(np.float32) * self.changes[k, rows]
-        first = np.where(np.isnan(self.scale[rows]), 1 / _length(G), self.scale[rows])
-        D *= first[:, None].astype(np.float32)
-        for k, alpha in zip(reversed(kept), reversed(alphas), strict=True):
-            beta = self.inverse[k, rows] * np.einsum("nd,nd->n", self.changes[k, rows], D)
-            D += (alpha - beta)[:, None].astype(np.float32) * self.steps[k, rows]
         return D
 
-    def _remember(self, rows: Ints, s: Singles, y: Singles, count: int) -> None:
-        k = count % MEMORY
-        sy, yy = (np.einsum("nd,nd->n", a, y, dtype=np.float64) for a in (s, y))
-        convex = sy > 1e-10 * np.sqrt(yy) * _length(s)
-        self.steps[k, rows], self.changes[k, rows] = s, y
-        self.inverse[k, rows] = np.divide(1, sy, out=np.zeros(len(rows)), where=convex)
-        scale = np.divide(sy, yy, out=np.ones(len(rows)), where=convex)
-        self.scale[rows] = np.where(convex, scale, self.scale[rows])
+
+def _times_inverse_hessian(s: Array, G: Singles) -> Singles:
+    """The two loops of L-BFGS for G (n, d)."""
+    D, alphas, rows = G.copy(), [], np.arange(len(s))
+    # what was never stored has the inverse 0
+    kept = [(s["moves"] - age) % MEMORY for age in range(1, MEMORY + 1)]
+    for k in kept:
+        alpha = s["inverse"][rows, k] * np.einsum("nd,nd->n", s["move"][rows, k], D)
+        alphas.append(alpha)
+        D -= alpha[:, None].astype(np.float32) * s["change"][rows, k]
+    first = np.where(np.isnan(s["scale"]), 1 / _length(G), s["scale"])
+    D *= first[:, None].astype(np.float32)
+    for k, alpha in zip(reversed(kept), reversed(alphas), strict=True):
+        beta = s["inverse"][rows, k] * np.einsum("nd,nd->n", s["change"][rows, k], D)
+        D += (alpha - beta)[:, None].astype(np.float32) * s["move"][rows, k]
+    return D
+
+
+def _remember(s: Array, move: Singles, change: Singles) -> None:
+    rows, k = np.arange(len(s)), s["moves"] % MEMORY
+    sy, yy = (np.einsum("nd,nd->n", a, change, dtype=np.float64) for a in (move, change))
+    convex = sy > 1e-10 * np.sqrt(yy) * _length(move)
+    s["move"][rows, k], s["change"][rows, k] = move, change
+    s["inverse"][rows, k] = np.divide(1, sy, out=np.zeros(len(s)), where=convex)
+    s["scale"] = np.where(convex, np.divide(sy, yy, out=np.ones(len(s)), where=convex), s["scale"])
+    s["moves"] += 1
 
 
 def _length(V: Singles) -> Floats:
