@@ -35,6 +35,7 @@ DAMPINGS = 10  # each ten times the last, before a target is left where it is
 NEWTON_STEPS = 30
 LEAST_SCALE = 1e-30  # of a Hessian that one row alone makes, which is zero
 LEAST_TURN = 16  # looks that every target is given before Newton's steps
+LEAST_EXPONENT = -60.0  # all rivals below weigh nothing, even together
 LIGHT = 1e-7  # rows with less than this share of the greatest probability count for no Hessian
 INNER = 1 - 1e-6  # of the radius: room for rounding, so that projected points lie inside
 ON_SPHERE = 1 - 2e-6  # a point beyond this share of the radius lies on the sphere
@@ -107,7 +108,8 @@ class Program:
             Y += self.b
             top = Y.max(axis=1)
             Y -= top[:, None]
-            np.exp(Y, out=Y)
+            # denormal exponentials, of which a far point has many, slow the product down tenfold
+            np.exp(np.maximum(Y, LEAST_EXPONENT, out=Y), out=Y)
             total = Y.sum(axis=1)
             own = np.einsum("nd,nd->n", means[tile].astype(np.float64), Z[tile]) + shifts[tile]
             loss[tile] = top + np.log(total) - own
