@@ -73,16 +73,16 @@ def test_the_front_page_answers_and_leads_to_the_evidence(open_page, screenshot)
     shown = rows.locator("visible=true")
     tab.locator("#claim-filters output").wait_for()  # made when all of the page is there
     everything = rows.count()
-    tab.get_by_label("Kind").select_option("numbers")
+    tab.get_by_label("Kind").select_option("theorem")
     assert 0 < shown.count() < everything
     assert (
         tab.locator("#claim-filters output").inner_text() == f"{shown.count()} of {everything} rows"
     )
-    row = shown.filter(has=tab.locator("ul a", has_text="10_braid_counts")).first
+    row = shown.filter(has=tab.locator("ul a", has_text="20_scalar_margins")).first
     row.locator("summary").focus()
     tab.keyboard.press("Enter")
     screenshot(tab, "report_claims")
-    row.locator("a", has_text="10_braid_counts").click()
+    row.locator("a", has_text="20_scalar_margins").first.click()
     tab.locator("figure img").first.wait_for()
     picture = tab.locator("figure img").first
     assert picture.evaluate("(image) => image.complete && image.naturalWidth") > 300
