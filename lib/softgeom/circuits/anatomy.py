@@ -24,7 +24,7 @@ holds one of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -166,13 +166,27 @@ def run_block(block: BlockAnatomy, x: Tensor, rotary_base: float | None) -> Laye
 
 def attend(block: BlockAnatomy, attn_in: Tensor, rotary_base: float | None) -> dict[str, Tensor]:
     """All heads on the norm's output (B, T, D): queries, keys, values, scores, pattern, writes."""
+    q, k, v = project(block, (attn_in, attn_in, attn_in), rotary_base)
+    return mix_heads(q, k, v, block.W_O) | {"attn_bias": block.b_O}
+
+
+def project(
+    block: BlockAnatomy,
+    inputs: Sequence[Tensor],
+    rotary_base: float | None,
+    heads: slice = slice(None),
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys (both turned) and values of some heads, (B, H, T, K) each, from what each of
+    the three reads, (B, T, D).
+    """
+    maps = ((block.W_Q, block.b_Q), (block.W_K, block.b_K), (block.W_V, block.b_V))
     q, k, v = (
-        torch.einsum("btd,hdk->bhtk", attn_in, W) + b[:, None]
-        for W, b in ((block.W_Q, block.b_Q), (block.W_K, block.b_K), (block.W_V, block.b_V))
+        torch.einsum("btd,hdk->bhtk", x, W[heads]) + b[heads][:, None]
+        for x, (W, b) in zip(inputs, maps, strict=True)
     )
     if rotary_base is not None:
         q, k = rotate(q, rotary_base), rotate(k, rotary_base)
-    return mix_heads(q, k, v, block.W_O) | {"attn_bias": block.b_O}
+    return q, k, v
 
 
 def normalise(norm: Normalisation | Division, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

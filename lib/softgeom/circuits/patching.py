@@ -25,8 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softgeom.circuits.anatomy import Anatomy, BlockAnatomy
-from softgeom.language_model import rotate
+from softgeom.circuits.anatomy import Anatomy, BlockAnatomy, project
 
 Readout = Callable[[Tensor], Tensor]  # final stream (B, T, D) -> (B,)
 
@@ -130,9 +129,11 @@ def effects_along_paths(
         change = torch.einsum("bhtk,hkd->hbtd", given - z, anatomy.blocks[depth].W_O)
         H, B = change.shape[:2]
         own = streams[layer].repeat(H, 1, 1)
-        inputs = {name: own for name in _SIDES} | {side: (streams[layer] + change).flatten(0, 1)}
+        read, changed = block.ln1(own), block.ln1((streams[layer] + change).flatten(0, 1))
+        inputs = [changed if name == side else read for name in _SIDES]
+        q, k, v = project(block, inputs, anatomy.rotary_base, slice(head, head + 1))
         variants = mixed[layer].repeat(H, 1, 1, 1)
-        variants[:, head] = _mix(block, inputs, anatomy.rotary_base, slice(head, head + 1))[:, 0]
+        variants[:, head] = F.scaled_dot_product_attention(q, k, v, is_causal=True)[:, 0]
         x = _from(anatomy, layer + 1, _finish(block, own, variants))
         effects.append(readout(x).view(H, B) - before)
     return torch.stack(effects)
@@ -146,21 +147,10 @@ def _given(donor: Sequence[Tensor] | None, depth: int, z: Tensor) -> Tensor:
     return torch.zeros_like(z) if donor is None else donor[depth].expand_as(z)
 
 
-def _mix(
-    block: BlockAnatomy, x: Tensor | dict[str, Tensor], base: float | None,
-    heads: slice = slice(None),
-) -> Tensor:  # fmt: skip
-    """Mixed values z (B, H, T, K) of some heads, whose three inputs may come from three streams."""
-    inputs = x if isinstance(x, dict) else {side: x for side in _SIDES}
-    normed = {id(stream): block.ln1(stream) for stream in inputs.values()}
-    maps = ((block.W_Q, block.b_Q), (block.W_K, block.b_K), (block.W_V, block.b_V))
-    q, k, v = (
-        torch.einsum("btd,hdk->bhtk", normed[id(inputs[side])], W[heads]) + b[heads][:, None]
-        for side, (W, b) in zip(_SIDES, maps, strict=True)
-    )
-    if base is not None:
-        q, k = rotate(q, base), rotate(k, base)
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+def _mix(block: BlockAnatomy, x: Tensor, base: float | None) -> Tensor:
+    """Mixed values z (B, H, T, K) of the heads on a stream (B, T, D)."""
+    y = block.ln1(x)
+    return F.scaled_dot_product_attention(*project(block, (y, y, y), base), is_causal=True)
 
 
 def _finish(block: BlockAnatomy, x: Tensor, z: Tensor) -> Tensor:
