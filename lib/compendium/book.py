@@ -63,7 +63,13 @@ def open_book(name: str, variables: Mapping[str, Any], sources: Iterable[Source]
 
 
 class Run:
-    """The open record of one notebook; `open_book` makes it, `save` closes it."""
+    """The open record of one notebook; `open_book` makes it, `save` closes it.
+
+    `noise` is the absolute size of what is rounding: numbers that differ from the recorded ones by
+    less say the same. A notebook sets it higher where a search that stopped leaves more of a zero.
+    """
+
+    noise: float = rounding.ABSOLUTE
 
     def __init__(
         self, name: str, profile: str, parameters: dict[str, Any], sources: tuple[Source, ...]
@@ -95,7 +101,7 @@ class Run:
         self.results.mkdir(parents=True, exist_ok=True)
         named = any(level is not None for level in frame.index.names)
         text = frame.to_csv(index=named, float_format=_FLOAT_FORMAT, lineterminator="\n")
-        rounding.write_table(self.results / f"{name}.csv", text)
+        rounding.write(self.results / f"{name}.csv", text, self.noise)
         self._tables[name] = caption
         return frame
 
@@ -175,7 +181,7 @@ class Run:
             "figures": self._figures,
             "drawn_by": codebase.drawing_digest(paths.notebook(self.name)),
         }
-        rounding.write_record(self.results / "record.json", _json(record))
+        rounding.write(self.results / "record.json", _json(record), self.noise)
         execution = {
             "results": self.results.relative_to(paths.root()).as_posix(),
             "commit": _commit(),

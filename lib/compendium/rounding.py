@@ -3,7 +3,8 @@ committed files as they are.
 
 Another processor, or another BLAS, moves the last digits of a sum. Such a difference says nothing,
 but would rewrite half of the tracked results. So a fresh table, record or picture replaces the one
-that is there only where it differs by more than that.
+that is there only where it differs by more than that. What a stopped search leaves of
+a zero is larger: such a notebook says how large (`book.noise = 1e-8`).
 """
 
 from __future__ import annotations
@@ -28,39 +29,39 @@ _OF_THE_MACHINE = {"versions", "device"}  # of a record: where it was made, not 
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
 
 
-def same_table(old: str, new: str) -> bool:
+def same_table(old: str, new: str, noise: float = ABSOLUTE) -> bool:
     """Whether two CSV texts hold the same columns, texts and, up to rounding, numbers."""
     a, b = (pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False) for text in (old, new))
     if list(a.columns) != list(b.columns) or a.shape != b.shape:
         return False
-    return all(map(same, a.to_numpy().ravel(), b.to_numpy().ravel()))
+    return same(a.to_numpy().ravel().tolist(), b.to_numpy().ravel().tolist(), noise)
 
 
-def same_record(old: str, new: str) -> bool:
+def same_record(old: str, new: str, noise: float = ABSOLUTE) -> bool:
     """Whether two `record.json` say the same up to rounding, wherever they were made."""
-    return same(
-        *(
-            {k: v for k, v in json.loads(text).items() if k not in _OF_THE_MACHINE}
-            for text in (old, new)
-        )
-    )
+    found = [json.loads(text) for text in (old, new)]
+    a, b = ({k: v for k, v in said.items() if k not in _OF_THE_MACHINE} for said in found)
+    return same(a, b, noise)
 
 
-def same(old: Any, new: Any) -> bool:
+def same(old: Any, new: Any, noise: float = ABSOLUTE) -> bool:
     """Whether two values are equal, numbers up to rounding, in mappings, lists and texts part by
-    part.
+    part; `noise` is the absolute size of what is rounding.
     """
     if isinstance(old, dict) and isinstance(new, dict):
-        return list(old) == list(new) and all(same(old[key], new[key]) for key in old)
+        return list(old) == list(new) and all(same(old[key], new[key], noise) for key in old)
     if isinstance(old, list) and isinstance(new, list):
-        return len(old) == len(new) and all(map(same, old, new))
+        return len(old) == len(new) and all(
+            same(a, b, noise) for a, b in zip(old, new, strict=True)
+        )
     if isinstance(old, str) and isinstance(new, str):
         a, b = _NUMBER.split(old), _NUMBER.split(new)
-        return old == new or (a[::2] == b[::2] and all(map(_same_digits, a[1::2], b[1::2])))
+        numbers = zip(a[1::2], b[1::2], strict=False)
+        return old == new or (a[::2] == b[::2] and all(_same_digits(*n, noise) for n in numbers))
     if isinstance(old, bool) or isinstance(new, bool):
         return old is new
     if isinstance(old, int | float) and isinstance(new, int | float):
-        return _near(old, new)
+        return _near(old, new, noise)
     return old == new
 
 
@@ -78,14 +79,15 @@ def same_picture(old: Path, new: Path) -> bool:
         )
 
 
-def write_table(path: Path, text: str) -> None:
-    """Write a CSV text unless the file holds the same up to rounding."""
-    _write(path, text, same_table)
-
-
-def write_record(path: Path, text: str) -> None:
-    """Write a record unless the file says the same up to rounding."""
-    _write(path, text, same_record)
+def write(path: Path, text: str, noise: float = ABSOLUTE) -> None:
+    """Write a table (CSV) or a record (JSON) unless the file says the same up to rounding."""
+    equal = same_table if path.suffix == ".csv" else same_record
+    try:
+        unchanged = path.is_file() and equal(path.read_text(encoding="utf-8"), text, noise)
+    except ValueError:  # what is there cannot be read: it is replaced
+        unchanged = False
+    if not unchanged:
+        write_text(path, text)
 
 
 def move_pictures(fresh: list[Path], folder: Path) -> None:
@@ -100,22 +102,13 @@ def move_pictures(fresh: list[Path], folder: Path) -> None:
         shutil.move(path, destination)
 
 
-def _write(path: Path, text: str, equal: Any) -> None:
-    try:
-        unchanged = path.is_file() and equal(path.read_text(encoding="utf-8"), text)
-    except ValueError:  # what is there cannot be read: it is replaced
-        unchanged = False
-    if not unchanged:
-        write_text(path, text)
-
-
-def _same_digits(old: str, new: str) -> bool:
+def _same_digits(old: str, new: str, noise: float) -> bool:
     if not any(mark in old + new for mark in ".eE"):
         return old == new  # counts agree exactly
-    return _near(float(old), float(new))
+    return _near(float(old), float(new), noise)
 
 
-def _near(old: float, new: float) -> bool:
+def _near(old: float, new: float, noise: float) -> bool:
     if isinstance(old, int) and isinstance(new, int):
         return old == new
-    return old == new or abs(old - new) <= ABSOLUTE + RELATIVE * max(abs(old), abs(new))
+    return old == new or abs(old - new) <= noise + RELATIVE * max(abs(old), abs(new))

@@ -35,8 +35,8 @@ class Interval:
         )
 
 
-def over_seeds(values: ArrayLike, *, level: float = 0.95) -> Interval:
-    """Mean and t interval of one number a seed (n,): mean ± t(level, n - 1) s / √n, with s the
+def over_seeds(values: ArrayLike) -> Interval:
+    """Mean and t interval of one number a seed (n,): mean ± t(97.5%, n - 1) s / √n, with s the
     standard deviation of n - 1 degrees of freedom. ValueError when there is no value, one is NaN or
     infinite, or the array is not one number a seed.
     """
@@ -44,18 +44,18 @@ def over_seeds(values: ArrayLike, *, level: float = 0.95) -> Interval:
     mean, n = float(found.mean()), len(found)
     if n == 1:
         return Interval(mean, -math.inf, math.inf, 1)
-    half = float(stats.t.ppf(0.5 + level / 2, n - 1) * found.std(ddof=1) / math.sqrt(n))
+    half = float(stats.t.ppf(0.975, n - 1) * found.std(ddof=1) / math.sqrt(n))
     return Interval(mean, mean - half, mean + half, n)
 
 
-def paired(ours: ArrayLike, theirs: ArrayLike, *, level: float = 0.95) -> Interval:
+def paired(ours: ArrayLike, theirs: ArrayLike) -> Interval:
     """Mean of the differences `ours - theirs` of each seed with its t interval; entry i of both was
     run with the same seed.
     """
     a, b = _per_seed(ours), _per_seed(theirs)
     if len(a) != len(b):
         raise ValueError(f"pairs need as many seeds on both sides, not {len(a)} and {len(b)}")
-    return over_seeds(a - b, level=level)
+    return over_seeds(a - b)
 
 
 def p_value(differences: ArrayLike) -> float:

@@ -43,6 +43,16 @@ def test_errors_near_zero_are_rounding():
     assert same("1e-05", "0.00001")
 
 
+def test_a_notebook_says_how_large_its_noise_is(tmp_path):
+    tables, records = ["x\n1.7e-07\n", "x\n4.2e-07\n"], ['{"a": "1.7e-07"}', '{"a": "4.2e-07"}']
+    for path, (old, new) in ((tmp_path / "a.csv", tables), (tmp_path / "a.json", records)):
+        path.write_text(old)
+        rounding.write(path, new, 1e-6)
+        assert path.read_text() == old
+        rounding.write(path, new)
+        assert path.read_text() == new
+
+
 def _run(write_notebook, x=1 / 3, colour="tab:blue", label="1.23", alt="a line", profile="default"):
     write_notebook("10_demo", 'profile: str = "lab"')
     run = book.open_book("10_demo", {"profile": profile})
@@ -93,9 +103,9 @@ def test_what_changed_is_rewritten(files, changes, names):
 
 
 def test_what_cannot_be_read_is_replaced(tmp_path):
-    for name, write in (("a.csv", rounding.write_table), ("a.json", rounding.write_record)):
+    for name in ("a.csv", "a.json"):
         (tmp_path / name).write_text("{" if name == "a.json" else "")
-        write(tmp_path / name, '{"a": 1}')
+        rounding.write(tmp_path / name, '{"a": 1}')
         assert (tmp_path / name).read_text() == '{"a": 1}'
 
 

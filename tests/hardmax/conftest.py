@@ -13,7 +13,7 @@ from softgeom.hardmax.reviews import Bags
 @pytest.fixture(scope="session")
 def planted():
     """The generated reviews, prepared: bags, labels, vocabulary, and the planted words."""
-    generated = generated_reviews(seed=0)
+    generated = generated_reviews()
     lexicon = {}
     tokens = prepare.tokenise(generated.train["text"], lexicon)
     test_tokens = prepare.tokenise(generated.test["text"], lexicon)

@@ -7,8 +7,8 @@ changes little more than rounding does; ``penalty`` is the treatment; ``size`` p
 along the sizes that the treatment of its seed went through, without any M. Placebo against none is
 the null: how far two runs of one seed drift apart for no reason.
 
-Every run is kept, what is measured on it too, so that a sweep that was killed goes on; absolute
-levels are multiples of the embedding size of the run without penalty of the same seed.
+Every run is kept, so that a sweep that was killed goes on; absolute levels are multiples of the
+embedding size of the run without penalty of the same seed.
 
 Losses: (seed, arm) -> (1 + perturbations, windows), nats per token, clean first.
 """
@@ -16,7 +16,6 @@ Losses: (seed, arm) -> (1 + perturbations, windows), nats per token, clean first
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +24,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from compendium.keeping import Shelf
@@ -45,7 +43,6 @@ from softgeom.language_model import (
     train,
     window_losses,
 )
-from softgeom.language_model.training import DivergedError
 from softgeom.margins.controls import DosedPrior, SizePull
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
 from softgeom.margins.perturb import Perturbation, contextual_embedding_error, perturber
@@ -63,22 +60,6 @@ class Arm:
     penalty_weight: float  # lambda, or the strength of the pull
     dose: float = 1.0  # share of the penalty's gradient that the embeddings feel
     follows: str = ""  # the arm whose embedding sizes it is pulled along
-
-
-@dataclass(frozen=True)
-class ArmRun:
-    """What an arm's training ended with, and the sizes of its batches' embeddings on the way."""
-
-    trained: MarginRun
-    sizes: Floats  # (steps,); zeros in an arm without a prior
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What was measured on a run: numbers by name, and losses (1 + perturbations, windows)."""
-
-    numbers: dict[str, float]
-    losses: Floats
 
 
 def arms_of(weights: Sequence[float], dose: float, pull: float) -> list[Arm]:
@@ -106,28 +87,17 @@ def train_arm(
     device: str,
     *,
     checkpoint: Path | None,
-) -> ArmRun:
+) -> MarginRun:
     """Train one arm; weights, prior and batches all come from the training's seed. Where ``path``,
     (steps,) or (0,), holds sizes, the embeddings are pulled along them in place of a prior.
     """
-    model = GPT(gpt, seed=training.seed)
     dosed = DosedPrior(prior_config, training.seed, dose, training.steps)
     penalty: Penalty = SizePull(path) if len(path) else dosed
-    evaluations, diverged_at = [], None
-    try:
-        evaluations = train(
-            model,
-            tokens,
-            validation,
-            training,
-            penalty=penalty,
-            checkpoint=checkpoint,
-            device=device,
-        ).evaluations
-    except DivergedError as error:  # a finding, not the end
-        diverged_at = error.step
-    ended = MarginRun(model.cpu(), dosed.prior.cpu(), evaluations, diverged_at)
-    return ArmRun(ended, dosed.sizes.double().cpu().numpy())
+    model, evaluations, diverged_at = margin_run.train_under(
+        penalty, gpt, training, tokens, validation, device, checkpoint=checkpoint
+    )
+    sizes = dosed.sizes.double().cpu().numpy()
+    return MarginRun(model, dosed.prior.cpu(), evaluations, diverged_at, sizes)
 
 
 @contextlib.contextmanager
@@ -167,7 +137,7 @@ def run_seed(
     tokens, validation : (n,) integers
         The corpus.
     folder : Path
-        Where runs and measurements are kept.
+        Where runs are kept.
     windows : (n, T + 1) integers
         On which they are measured.
     multiples : mapping
@@ -184,38 +154,25 @@ def run_seed(
     evaluations: list[dict[str, Any]] = []
     sizes: dict[str, Floats] = {}
     perturbations: list[Perturbation] = []
+    shelf = Shelf(folder, margin_run.write, margin_run.read)
     for arm in arms:
         training = replace(base.training, seed=seed, penalty_weight=arm.penalty_weight)
         path = sizes[arm.follows] if arm.follows else np.zeros(0)
         label = f"{seed}-{arm.name}-{training.steps}".replace(" ", "_")
         told = (base.gpt, training, base.prior, arm.dose, path, tokens, validation, device)
-        run = _runs(folder).keep(train_arm, *told, label=label, resumes=True)
+        run = shelf.keep(train_arm, *told, label=label, resumes=True)
         sizes[arm.name] = run.sizes
         if arm.name == NONE:
-            rms = embeddings_rms(run.trained.model, windows)
+            rms = embeddings_rms(run.model, windows)
             perturbations = perturbation_grid(multiples, rms, base.gpt.d_model)
-        measured = _measured(folder).keep(
-            measure_run,
-            base.gpt,
-            _arrays(run.trained.model),
-            run.trained.prior.config,
-            _arrays(run.trained.prior),
-            windows,
-            perturbations,
-            seed,
-            device,
-            label=f"{label}-measured",
-        )
+        numbers, losses[seed, arm.name] = measure_run(run, windows, perturbations, seed, device)
         rows.append(
             {"seed": seed, "arm": arm.name, "penalty_weight": arm.penalty_weight}
-            | measured.numbers
-            | {"diverged_at": run.trained.diverged_at}
+            | numbers
+            | {"diverged_at": run.diverged_at}
         )
-        losses[seed, arm.name] = measured.losses
-        evaluations += [{"seed": seed, "arm": arm.name} | row for row in run.trained.evaluations]
-        print(
-            f"seed {seed}, {arm.name}: perplexity {measured.numbers['perplexity']:.2f}", flush=True
-        )
+        evaluations += [{"seed": seed, "arm": arm.name} | row for row in run.evaluations]
+        print(f"seed {seed}, {arm.name}: perplexity {numbers['perplexity']:.2f}", flush=True)
     return rows, losses, evaluations
 
 
@@ -236,24 +193,15 @@ def run_seeds(
 
 @torch.no_grad()
 def measure_run(
-    gpt: GPTConfig,
-    weights: dict[str, NDArray[Any]],
-    prior_config: PriorConfig,
-    prior_weights: dict[str, NDArray[Any]],
-    windows: Tokens,
-    perturbations: Sequence[Perturbation],
-    seed: int,
-    device: str,
-) -> Measured:
-    """Perplexity, sizes, scores, embedding error and perturbed losses of a trained model.
+    run: MarginRun, windows: Tokens, perturbations: Sequence[Perturbation], seed: int, device: str
+) -> tuple[dict[str, float], Floats]:
+    """Perplexity, sizes, scores and embedding error of a trained model, by name; its losses
+    (1 + perturbations, windows), clean and perturbed.
 
     The contextual embedding error is 003's, Section 7.5 (c): mean of
     ||e - sum_v p(v | past) E_v||^2 / ||e||^2 over the tokens that follow.
     """
-    model, prior = GPT(gpt), EmbeddingPrior(prior_config)
-    _load(model, weights)
-    _load(prior, prior_weights)
-    model = model.to(resolve_device(device)).eval()
+    model, prior = run.model.to(resolve_device(device)), run.prior
     rms = embeddings_rms(model, windows)
     conditions = [None, *(perturber(one, rms, seed) for one in perturbations)]
     losses = np.stack(
@@ -274,7 +222,7 @@ def measure_run(
         "coupling_norm": prior.coupling_matrix().norm().item(),
         "parameters": float(sum(p.numel() for p in model.parameters())),
     }
-    return Measured(numbers, losses)
+    return numbers, losses
 
 
 @_flushing_denormals()
@@ -324,39 +272,3 @@ def _trained(
     model = GPT(gpt, seed=training.seed)
     train(model, tokens, tokens[: 2 * gpt.n_ctx], training, penalty=penalty, device="cpu")
     return [parameter.detach() for parameter in model.parameters()]
-
-
-def _arrays(module: torch.nn.Module) -> dict[str, NDArray[Any]]:
-    return {name: tensor.cpu().numpy() for name, tensor in module.state_dict().items()}
-
-
-def _load(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
-    module.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
-
-
-def _write_run(folder: Path, run: ArmRun) -> None:
-    margin_run.write(folder, run.trained)
-    np.save(folder / "sizes.npy", run.sizes, allow_pickle=False)
-
-
-def _read_run(folder: Path) -> ArmRun:
-    return ArmRun(margin_run.read(folder), np.load(folder / "sizes.npy", allow_pickle=False))
-
-
-def _write_measured(folder: Path, measured: Measured) -> None:
-    text = json.dumps(measured.numbers, indent=1) + "\n"
-    (folder / "numbers.json").write_text(text, encoding="utf-8")
-    np.save(folder / "losses.npy", measured.losses, allow_pickle=False)
-
-
-def _read_measured(folder: Path) -> Measured:
-    numbers = json.loads((folder / "numbers.json").read_text(encoding="utf-8"))
-    return Measured(numbers, np.load(folder / "losses.npy", allow_pickle=False))
-
-
-def _runs(folder: Path) -> Shelf[ArmRun]:
-    return Shelf(folder, _write_run, _read_run)
-
-
-def _measured(folder: Path) -> Shelf[Measured]:
-    return Shelf(folder, _write_measured, _read_measured)

@@ -10,9 +10,8 @@ instead, with the argmax held fixed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import pandas as pd
 
 from compendium import paths, statistics
 from compendium.keeping import Shelf
+from compendium.models.classifiers import read_model, write_model
 from softgeom import parallel
 from softgeom.hardmax.faithfulness import dissect
 from softgeom.hardmax.reviews import Bags
@@ -40,12 +40,13 @@ class Split:
     test: np.ndarray
 
     @staticmethod
-    def pooled(reviews: int, rng: np.random.Generator, share: float = 0.7) -> Split:
+    def pooled(reviews: int, rng: np.random.Generator) -> Split:
         """A random split of all reviews, of which the authors train on 70%; a tenth of that is held
         out.
         """
         order = rng.permutation(reviews)
-        return Split._of(order[: int(share * reviews)], order[int(share * reviews) :])
+        training = int(0.7 * reviews)
+        return Split._of(order[:training], order[training:])
 
     @staticmethod
     def standard(reviews: int, training: int, rng: np.random.Generator) -> Split:
@@ -281,17 +282,8 @@ def _write(folder: Path, watched: Watched) -> None:
     watched.curve.to_csv(
         folder / "curve.csv", index=False, float_format="%.17g", lineterminator="\n"
     )
-    t = watched.stopped
-    np.savez(
-        folder / "model.npz", allow_pickle=False, embedding=t.embedding, w=t.w, v=t.v, alpha=t.alpha
-    )
-    (folder / "recipe.json").write_text(
-        json.dumps(asdict(t.recipe), indent=1) + "\n", encoding="utf-8"
-    )
+    write_model(folder, watched.stopped)
 
 
 def _read(folder: Path) -> Watched:
-    recipe = Recipe(**json.loads((folder / "recipe.json").read_text(encoding="utf-8")))
-    with np.load(folder / "model.npz", allow_pickle=False) as f:
-        trained = Trained(recipe, f["embedding"], f["w"], float(f["v"]), float(f["alpha"]), [])
-    return Watched(trained, pd.read_csv(folder / "curve.csv"))
+    return Watched(read_model(folder), pd.read_csv(folder / "curve.csv"))

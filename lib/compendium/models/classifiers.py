@@ -18,7 +18,6 @@ from softgeom import parallel
 from softgeom.hardmax.reviews import Bags
 from softgeom.hardmax.sentiment import Recipe
 from softgeom.hardmax.training import Trained, train
-from softgeom.progress import track
 
 _MAKER = "42_sentiment"
 
@@ -33,22 +32,12 @@ class TestReviews:
     polarity: np.ndarray  # (W,) weight of each word in the bag-of-words baseline
 
 
-def train_all(jobs: Sequence[tuple[Any, ...]], at_once: int = 6) -> list[Trained]:
-    """Models for the argument lists of `softgeom.hardmax.training.train`; those that are kept
-    already are read.
-
-    Parameters
-    ----------
-    jobs
-        Tuples (recipe, bags, targets, size[, polarity[, held_out]]).
-    at_once
-        Models between two lines of progress.
+def train_all(jobs: Sequence[tuple[Any, ...]]) -> list[Trained]:
+    """Models for the argument lists of `softgeom.hardmax.training.train`, (recipe, bags, targets,
+    size[, polarity[, held_out]]); those that are kept already are read.
     """
-    models = []
-    for start in track(range(0, len(jobs), at_once), "training"):
-        part = [(paths.processed_dir(), *job) for job in jobs[start : start + at_once]]
-        models += parallel.run_blocks(_train_one, part)
-    return models
+    jobs = [(paths.processed_dir(), *job) for job in jobs]
+    return parallel.run_blocks(_train_one, jobs, description="training")
 
 
 def hand_over(name: str, thing: Trained | TestReviews) -> str:
@@ -85,32 +74,25 @@ def _as_it_is(thing: Any) -> Any:
 
 
 def _models(processed: Path) -> Shelf[Trained]:
-    return Shelf(processed / "hardmax", _write_model, _read_model)
+    return Shelf(processed / "hardmax", write_model, read_model)
 
 
 def _reviews(processed: Path) -> Shelf[TestReviews]:
     return Shelf(processed / "hardmax", _write_reviews, _read_reviews)
 
 
-def _write_model(folder: Path, model: Trained) -> None:
-    arrays: dict[str, np.ndarray | float] = {
-        "embedding": model.embedding,
-        "w": model.w,
-        "v": model.v,
-        "alpha": model.alpha,
-    }
-    np.savez(
-        folder / "model.npz",
-        allow_pickle=False,
-        curve=np.array(model.curve).reshape(-1, 3),
-        **arrays,
-    )
+def write_model(folder: Path, model: Trained) -> None:
+    """Arrays as NumPy's, the recipe as JSON: nothing that executes."""
+    arrays = {name: getattr(model, name) for name in ("embedding", "w", "v", "alpha")}
+    curve = np.array(model.curve).reshape(-1, 3)
+    np.savez(folder / "model.npz", allow_pickle=False, curve=curve, **arrays)
     (folder / "recipe.json").write_text(
         json.dumps(asdict(model.recipe), indent=1) + "\n", encoding="utf-8"
     )
 
 
-def _read_model(folder: Path) -> Trained:
+def read_model(folder: Path) -> Trained:
+    """What `write_model` wrote."""
     recipe = Recipe(**json.loads((folder / "recipe.json").read_text(encoding="utf-8")))
     with np.load(folder / "model.npz", allow_pickle=False) as f:
         curve = [(int(epoch), float(loss), float(score)) for epoch, loss, score in f["curve"]]

@@ -122,17 +122,6 @@ def memories(anatomy: Anatomy, windows: Tensor, count: int, seed: int) -> pd.Dat
     )
 
 
-def words_by_depth(anatomy: Anatomy, tokens: Tensor) -> tuple[list[int], Tensor, Tensor]:
-    """Some ten depths with the last one, and there the probability (depths, T) and the number
-    (depths, T) of the token that the unembedding would choose.
-    """
-    with torch.no_grad():
-        lens = circuits.logit_lens(anatomy, circuits.run(anatomy, tokens))[:, 0]
-    depths = sorted({*range(0, len(lens), max(1, len(lens) // 10)), len(lens) - 1})
-    probability, leader = lens[depths].softmax(-1).max(-1)
-    return depths, probability, leader
-
-
 def summarise_decisions(decided: pd.DataFrame) -> dict[str, float]:
     """Medians and shares over the positions of `at_the_unembedding`."""
     return {

@@ -5,16 +5,18 @@ folder, read again.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import numpy as np
 from safetensors.torch import load_file, save_file
 
+from softgeom.arrays import Floats
 from softgeom.language_model.configuration import TrainingConfig
 from softgeom.language_model.gpt import GPT, GPTConfig
 from softgeom.language_model.saved import load_model, save_model
 from softgeom.language_model.tokens import Tokens
-from softgeom.language_model.training import DivergedError, train
+from softgeom.language_model.training import DivergedError, Penalty, train
 from softgeom.margins.embedding_prior import EmbeddingPrior, PriorConfig
 
 
@@ -27,6 +29,8 @@ class MarginRun:
     evaluations: list[dict[str, float]]
     # a step; the last good model is kept then, and there are no evaluations
     diverged_at: int | None
+    # (steps,) sizes of the batches' embeddings on the way, where the penalty notes them
+    sizes: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 def train_margin_run(
@@ -42,15 +46,40 @@ def train_margin_run(
     """Train one model under the margin penalty; weights, prior and batches all come from the
     training's seed.
     """
-    model = GPT(gpt, seed=training.seed)
     prior = EmbeddingPrior(prior_config, seed=training.seed)
+    model, evaluations, diverged_at = train_under(
+        prior, gpt, training, tokens, validation, device, checkpoint=checkpoint
+    )
+    return MarginRun(model, prior.cpu(), evaluations, diverged_at)
+
+
+def train_under(
+    penalty: Penalty,
+    gpt: GPTConfig,
+    training: TrainingConfig,
+    tokens: Tokens,
+    validation: Tokens,
+    device: str,
+    *,
+    checkpoint: Path | None,
+) -> tuple[GPT, list[dict[str, float]], int | None]:
+    """Train one model under any penalty: the model, its evaluations, and the step at which it
+    diverged, which is a finding and not the end.
+    """
+    model = GPT(gpt, seed=training.seed)
     try:
         result = train(
-            model, tokens, validation, training, penalty=prior, checkpoint=checkpoint, device=device
+            model,
+            tokens,
+            validation,
+            training,
+            penalty=penalty,
+            checkpoint=checkpoint,
+            device=device,
         )
-    except DivergedError as error:  # a finding of the sweep, not its end
-        return MarginRun(model.cpu(), prior.cpu(), [], error.step)
-    return MarginRun(model.cpu(), prior.cpu(), result.evaluations, None)
+    except DivergedError as error:
+        return model.cpu(), [], error.step
+    return model.cpu(), result.evaluations, None
 
 
 def write(folder: Path, run: MarginRun) -> None:
@@ -58,6 +87,7 @@ def write(folder: Path, run: MarginRun) -> None:
     save_model(folder, run.model)
     tensors = {name: tensor.contiguous().cpu() for name, tensor in run.prior.state_dict().items()}
     save_file(tensors, folder / "prior.safetensors")
+    np.save(folder / "sizes.npy", run.sizes, allow_pickle=False)
     outcome = {
         "evaluations": run.evaluations,
         "diverged_at": run.diverged_at,
@@ -71,4 +101,5 @@ def read(folder: Path) -> MarginRun:
     outcome = json.loads((folder / "outcome.json").read_text(encoding="utf-8"))
     prior = EmbeddingPrior(PriorConfig(**outcome.pop("prior")))
     prior.load_state_dict(load_file(folder / "prior.safetensors"))
-    return MarginRun(load_model(folder).eval(), prior.eval(), **outcome)
+    sizes = np.load(folder / "sizes.npy", allow_pickle=False)
+    return MarginRun(load_model(folder).eval(), prior.eval(), **outcome, sizes=sizes)

@@ -78,11 +78,11 @@ class Subject:
         return texts
 
 
-def load_subjects(profile: str, gpt: str = "gpt") -> tuple[list[Subject], list[Source]]:
-    """The GPT that a profile kept under a name and, where it can be had, the Llama-type model; and
+def load_subjects(profile: str) -> tuple[list[Subject], list[Source]]:
+    """The GPT of a profile and, where it can be had, the Llama-type model; and
     the sources of both, a stand-in among them where there is no Llama-type model.
     """
-    trained = load_trained(gpt, profile)
+    trained = load_trained("gpt", profile)
     corpus = Source(**trained.about["source"])
     subjects = [Subject("GPT", _exact(trained.model), trained.tokenizer, corpus)]
     llama, source = load_released_llama()

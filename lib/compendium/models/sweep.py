@@ -10,7 +10,6 @@ the batches of every step are the same for every lambda.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +32,6 @@ from softgeom.language_model import (
     TrainingConfig,
     configuration_hash,
     resolve_device,
-    train,
     window_losses,
 )
 from softgeom.margins.barrier import log_barrier
@@ -181,65 +179,6 @@ def rate_trials(base: Experiment, rates: Sequence[float], steps: int) -> list[Ex
     ]
 
 
-def foresee(
-    experiments: Sequence[Experiment], tokens: Tokens, device: str = "auto", n_jobs: int = 1
-) -> str:
-    """What a sweep will cost where it runs, in a sentence: of each kind of run two steps are taken
-    and the second is timed.
-
-    What is kept already is counted too, evaluations and what `torch.compile` saves are not.
-    """
-    kinds: dict[str, tuple[Experiment, int]] = {}
-    for experiment in experiments:
-        plain = replace(
-            experiment.training,
-            seed=0,
-            penalty_weight=float(experiment.training.penalty_weight > 0),
-        )
-        kind = configuration_hash(experiment.gpt, plain, experiment.prior)
-        kinds[kind] = (experiment, kinds.get(kind, (experiment, 0))[1] + 1)
-    seconds = sum(
-        count * e.training.steps * _seconds_a_step(e, tokens, device) for e, count in kinds.values()
-    )
-    read = sum(e.training.steps * e.training.batch_size * e.gpt.n_ctx for e in experiments)
-    minutes = seconds / n_jobs / 60
-    told = (
-        f"some {minutes / 60:.1f} hours"
-        if minutes > 90
-        else f"some {minutes:.0f} minutes"
-        if minutes > 2
-        else "two minutes at most"
-    )
-    return (
-        f"training runs: {len(experiments)}, {read:,} tokens; {told} on {resolve_device(device)} "
-        f"({n_jobs} at a time), less what is kept"
-    )
-
-
-def _seconds_a_step(experiment: Experiment, tokens: Tokens, device: str) -> float:
-    config = replace(
-        experiment.training,
-        steps=2,
-        evaluate_every=1,
-        evaluation_windows=1,
-        patience=0,
-        compile=False,
-    )
-    model, prior = GPT(experiment.gpt, seed=0), EmbeddingPrior(experiment.prior, seed=0)
-    ends: list[float] = []
-    few = tokens[: 20 * (experiment.gpt.n_ctx + 1)]
-    train(
-        model,
-        few,
-        few,
-        config,
-        penalty=prior,
-        device=device,
-        report=lambda _: ends.append(time.perf_counter()),
-    )
-    return ends[1] - ends[0]
-
-
 def run_experiments(
     experiments: Sequence[Experiment],
     tokens: Tokens,
@@ -340,9 +279,7 @@ def measure_losses(
 
 
 @torch.no_grad()
-def window_scores(
-    model: GPT, prior: EmbeddingPrior, window_tokens: Tokens, batch_size: int = 16
-) -> NDArray[np.float64]:
+def window_scores(model: GPT, prior: EmbeddingPrior, window_tokens: Tokens) -> NDArray[np.float64]:
     """Barrier scores of every position of the windows, in double precision, where the model is.
 
     Parameters
@@ -353,8 +290,6 @@ def window_scores(
         Left as it is.
     window_tokens : (n, T + 1) integers
         From :func:`softgeom.language_model.windows`.
-    batch_size : int
-        Windows at a time: each takes T matrices of the prior's rank.
 
     Returns
     -------
@@ -362,9 +297,8 @@ def window_scores(
     """
     factors = [W.to(model.W_E.device, torch.float64) for W in prior.factors()]
     tokens = torch.from_numpy(window_tokens[:, :-1].astype(np.int64)).to(model.W_E.device)
-    scores = [
-        log_barrier(model.embed(rows).double(), *factors) for rows in tokens.split(batch_size)
-    ]
+    # sixteen windows at a time, since each takes T matrices of the prior's rank
+    scores = [log_barrier(model.embed(rows).double(), *factors) for rows in tokens.split(16)]
     return torch.cat(scores).cpu().numpy()
 
 

@@ -4,133 +4,106 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 _MEMORY = "most above an empty run (MB)"
-TITLES = {
-    "files": "hostile files and options, `softgeom scan`",
-    "inspect": "the same files, `softgeom inspect`",
-    "results": "damaged and forged results, the other verbs",
-    "hub": "hostile hubs",
-    "disk": "full disks",
+_FAMILIES = {
+    "torture/files": "hostile files and options, `softgeom scan`",
+    "torture/inspect": "the same files, `softgeom inspect`",
+    "torture/results": "damaged and forged results, the other verbs",
+    "torture/hub": "hostile hubs",
+    "torture/disk": "full disks",
 }
 _WHOLE = ["tried", "wrong", "refused", _MEMORY]
+_WRONG_KILLS = ["rounds with other bytes", "done twice", "left after 5 s"]
 
 
 def summary(root: Path) -> pd.DataFrame:
     """One row a fuzzer: what was tried, what was answered wrongly, and the worst of seconds and
     megabytes.
     """
-    rows = [
-        _family(root / "results" / "torture" / f"{name}.csv", title)
-        for name, title in TITLES.items()
-    ]
-    if len(killed := kills(root)):
-        wrong = killed["rounds with other bytes"] + killed["done twice"] + killed["left after 5 s"]
-        rows.append({"fuzzer": "kills", "tried": killed["kills"].sum(), "wrong": wrong.sum()})
-    rows.append(_forgeries(root / "results" / "torture" / "forgeries.csv"))
-    rows.append(_oracle(root / "results" / "bench" / "oracle.csv"))
-    rows += _near_ties(root / "results" / "bench" / "near_ties.csv")
-    rows.append(_mutants(root / "results" / "bench" / "mutants.csv"))
-    table = pd.DataFrame([row for row in rows if row])
+    rows = []
+    for name, read in _FUZZERS.items():
+        path = root / "results" / f"{name}.csv"
+        if path.is_file():
+            found = read(pd.read_csv(path, keep_default_na=False))
+            rows.append({"fuzzer": _FAMILIES.get(name), **found})
+    table = pd.DataFrame(rows)
     return table.astype({name: "Int64" for name in table.columns.intersection(_WHOLE)})
 
 
 def kills(root: Path) -> pd.DataFrame:
     """One row a kind of work."""
     path = root / "results" / "torture" / "kills.csv"
-    names = [
-        "work",
-        "rounds",
-        "kills",
-        "of workers",
-        "rounds with other bytes",
-        "done twice",
-        "left after 5 s",
-    ]
     if not path.is_file():
-        return pd.DataFrame(columns=names)
-    table = pd.read_csv(path)
-    found = [
-        (
-            work,
-            len(rounds),
-            rounds["kills"].sum(),
-            rounds["of workers"].sum(),
-            (~rounds["same bytes"]).sum(),
-            rounds["done twice"].sum(),
-            rounds["orphans"].sum(),
-        )
-        for work, rounds in table.groupby("work", sort=False)
-    ]
-    return pd.DataFrame(found, columns=names)
+        return pd.DataFrame(columns=["work", "rounds", "kills", "of workers", *_WRONG_KILLS])
+    return _by_work(pd.read_csv(path)).reset_index()
 
 
-def _family(path: Path, title: str) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    table = pd.read_csv(path, keep_default_na=False)
-    wrong = table["wrong"].ne("")
+def _by_work(table: pd.DataFrame) -> pd.DataFrame:
+    """Sums over the rounds of each kind of work."""
+    counted = table.assign(rounds=1, other=~table["same bytes"])
+    columns = ["rounds", "kills", "of workers", "other", "done twice", "orphans"]
+    sums = counted.groupby("work", sort=False)[columns].sum()
+    return sums.rename(columns=dict(zip(columns[3:], _WRONG_KILLS, strict=True)))
+
+
+def _kills(table: pd.DataFrame) -> dict[str, Any]:
+    wrong = _by_work(table)[_WRONG_KILLS].to_numpy().sum()
+    return {"fuzzer": "kills", "tried": table["kills"].sum(), "wrong": wrong}
+
+
+def _family(table: pd.DataFrame) -> dict[str, Any]:
     return {
-        "fuzzer": title,
         "tried": len(table),
-        "wrong": wrong.sum(),
+        "wrong": table["wrong"].ne("").sum(),
         "refused": table["answer"].ne("done").sum(),
         "slowest (s)": table["seconds"].max(),
         _MEMORY: table["megabytes"].max(),
     }
 
 
-def _forgeries(path: Path) -> dict[str, Any]:
+def _forgeries(table: pd.DataFrame) -> dict[str, Any]:
     """Random edits of honest evidence: falsehoods accepted, and crashes, by any verifier."""
-    if not path.is_file():
-        return {}
-    table = pd.read_csv(path)
-    wrong = table.filter(regex="^accepted falsehoods|^crashes of").to_numpy().sum()
     title = "random forgeries, under fresh hashes, against three verifiers"
+    wrong = table.filter(regex="^accepted falsehoods|^crashes of").to_numpy().sum()
     return {"fuzzer": title, "tried": table["tried"].sum(), "wrong": wrong}
 
 
-def _oracle(path: Path) -> dict[str, Any]:
+def _oracle(table: pd.DataFrame) -> dict[str, Any]:
     """Verdicts of the oracle's layers, made to deceive."""
-    if not path.is_file():
-        return {}
-    table = pd.read_csv(path)
-    return {
-        "fuzzer": "tiny layers: verdicts against enumeration",
-        "tried": table["classes"].sum(),
-        "wrong": table["false_verdicts"].sum(),
-    }
+    title, wrong = "tiny layers: verdicts against enumeration", table["false_verdicts"].sum()
+    return {"fuzzer": title, "tried": table["classes"].sum(), "wrong": wrong}
 
 
-def _near_ties(path: Path) -> list[dict[str, Any]]:
+def _near_ties(table: pd.DataFrame) -> dict[str, Any]:
     """What the attack wins from the checkers; and without rounding bounds, where finding nothing
     would be the fault.
     """
-    if not path.is_file():
-        return []
-    table = pd.read_csv(path).groupby("rounding_bounds")[["attempts", "falsely_accepted"]].sum()
-    without = int(table["falsely_accepted"]["all zero"])
-    title = (
-        f"near ties: an attack on rounding bounds (with all of them set to zero it wins {without})"
-    )
-    real = table.loc["as they are"]
-    return [{"fuzzer": title, "tried": real["attempts"], "wrong": real["falsely_accepted"]}]
+    sums = table.groupby("rounding_bounds")[["attempts", "falsely_accepted"]].sum()
+    won, real = int(sums["falsely_accepted"]["all zero"]), sums.loc["as they are"]
+    title = f"near ties: an attack on rounding bounds (with all of them set to zero it wins {won})"
+    return {"fuzzer": title, "tried": real["attempts"], "wrong": real["falsely_accepted"]}
 
 
-def _mutants(path: Path) -> dict[str, Any]:
+def _mutants(table: pd.DataFrame) -> dict[str, Any]:
     """Broken expressions of what every verdict stands on; wrong is a survivor for which no reason
     is given.
     """
-    if not path.is_file():
-        return {}
-    table = pd.read_csv(path, keep_default_na=False)
-    unexplained = table["verdict"].eq("SURVIVED") & table["reason"].eq("")
-    return {
-        "fuzzer": "mutants: broken expressions",
-        "tried": len(table),
-        "wrong": unexplained.sum(),
-    }
+    wrong = (table["verdict"].eq("SURVIVED") & table["reason"].eq("")).sum()
+    return {"fuzzer": "mutants: broken expressions", "tried": len(table), "wrong": wrong}
+
+
+# below `results`, in the order of the page
+_FUZZERS: dict[str, Callable[[pd.DataFrame], dict[str, Any]]] = {
+    **dict.fromkeys(_FAMILIES, _family),
+    "torture/kills": _kills,
+    "torture/forgeries": _forgeries,
+    "bench/oracle": _oracle,
+    "bench/near_ties": _near_ties,
+    "bench/mutants": _mutants,
+}

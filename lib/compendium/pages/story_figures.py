@@ -22,14 +22,11 @@ _WORDS = {
 }
 
 
-def _figure(
-    box: str, words: str, content: str, name: str = "", caption: str = "", *, role: str = "img"
-) -> str:
-    told = f"<figcaption>{caption}</figcaption>" if caption else ""
+def _figure(box: str, words: str, content: str, name: str = "", role: str = "img") -> str:
     kind = f' class="{name}"' if name else ""
     return (
         f'<figure{kind}><svg viewBox="{box}" role="{role}" aria-label="{html.escape(words)}">'
-        f"{content}</svg>{told}</figure>"
+        f"{content}</svg></figure>"
     )
 
 

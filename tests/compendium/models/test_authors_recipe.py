@@ -17,9 +17,7 @@ from compendium.models import authors_recipe as recipes  # noqa: E402
 
 @pytest.fixture(scope="module")
 def data():
-    return published_bags.load_published_bags(
-        generated_reviews(seed=0), 150, np.random.default_rng(0)
-    )
+    return published_bags.load_published_bags(generated_reviews(), 150, np.random.default_rng(0))
 
 
 def test_words_are_cleaned_as_the_authors_script_does():

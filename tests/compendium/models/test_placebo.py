@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compendium.models import arms, placebo
+from compendium.models import arms, margin_run, placebo
 from compendium.models.arms import NONE, PLACEBO
 from compendium.models.sweep import Experiment
 from softgeom.language_model import GPTConfig, TrainingConfig, windows
@@ -58,7 +58,7 @@ def test_the_size_arm_ends_with_the_size_of_the_penalised_one(ran):
 
 def test_what_is_kept_is_read_again(ran, capsys, monkeypatch):
     (rows, losses, evaluations), told = ran
-    monkeypatch.setattr(arms, "train", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr(margin_run, "train", lambda *_, **__: pytest.fail("trained again"))
     again, measured, evaluated = arms.run_seed(*told)
     assert (again, evaluated) == (rows, evaluations)
     assert [row["step"] for row in evaluations[:3]] == [50, 100, 150]

@@ -112,14 +112,14 @@ def test_a_missing_run_names_its_notebook(tmp_path) -> None:
 
 def test_window_scores_are_those_of_the_prior_whatever_the_batch(tmp_path) -> None:
     model, prior = sweep.load_experiment(tmp_path, run(BASE, tmp_path)["key"])
-    cut = windows(TOKENS[600:], 8, 6)
-    scores = sweep.window_scores(model, prior, cut, batch_size=4)
+    cut = windows(TOKENS[600:], 8, 20)
+    scores = sweep.window_scores(model, prior, cut)
     assert prior.W_Q.dtype == torch.float32  # the prior itself stays as it was
     with torch.no_grad():
         expected = prior.double().scores(
             model.embed(torch.from_numpy(cut[:, :-1].astype(np.int64))).double()
         )
-    assert scores.shape == (6, 8)
+    assert scores.shape == (20, 8)
     np.testing.assert_allclose(scores, expected.numpy(), atol=1e-12)
 
 
@@ -174,23 +174,6 @@ def test_the_branches_of_the_paper_s_profile_survive_a_kill(tmp_path, monkeypatc
     assert torch.equal(models[0][1].W_Q, models[1][1].W_Q)
     # only activations are rounded
     assert models[0][1].W_Q.dtype == models[0][0].W_E.dtype == torch.float32
-
-
-def test_the_cost_is_told_before_anything_is_trained(monkeypatch) -> None:
-    weights = [0.0, 0.02, 0.05]
-    steps = replace(BASE.training, steps=5000)
-    grid = sweep.penalty_grid(replace(BASE, training=steps), weights, range(2))
-    told = sweep.foresee(grid, TOKENS, "cpu")
-    assert told.startswith("training runs: 6, 960,000 tokens; ")
-    assert told.endswith(" on cpu (1 at a time), less what is kept")
-    monkeypatch.setattr(
-        sweep,
-        "_seconds_a_step",
-        lambda experiment, *_: 1 + 2 * (experiment.training.penalty_weight > 0),
-    )
-    # (2 * 1 + 4 * 3) * 5000 seconds
-    assert "some 19.4 hours on cpu" in sweep.foresee(grid, TOKENS, "cpu")
-    assert "some 9.7 hours on cpu (2 at a time)" in sweep.foresee(grid, TOKENS, "cpu", 2)
 
 
 def test_a_sweep_is_described_by_its_notebook_s_parameters() -> None:
