@@ -188,7 +188,7 @@ dag: | $(STAMP)
 
 # ---- Everything else -------------------------------------------------------------------------------------------------------
 
-# A thread each: OpenBLAS would split solves of three rows over threads that wait for one another, at three times the CPU time.
+# A thread each: OpenBLAS would split solves of three rows over threads that wait for one another (15 CPU s in place of 5 for tests/commands/test_verbs.py on a busy machine).
 PYTEST   := OMP_NUM_THREADS=1 $(PY) -m pytest
 
 test: | $(test-stamp)

@@ -8,6 +8,7 @@ import ast
 import json
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -21,6 +22,7 @@ HOUSES = {
 }  # what each must not import
 
 
+@cache
 def _imports(path) -> set[str]:
     """Every dotted module that a file imports, at any depth of the code."""
     found = set()

@@ -159,16 +159,7 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from compendium.profiles import COMMITTED
 
     root = tmp_path_factory.mktemp("compendium")
-    for name in (
-        "Makefile",
-        "README.md",
-        "pyproject.toml",
-        "data",
-        "docs",
-        "lib",
-        "params",
-        "report",
-    ):
+    for name in "Makefile README.md pyproject.toml data docs lib params report".split():
         (root / name).symlink_to(repository / name)
     finished = [
         path.stem for path in sorted((repository / "executed" / PROFILE).glob("[0-9]*.ipynb"))
@@ -246,17 +237,11 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    isolated = {
-        name: str(home / name.lower())
-        for name in (
-            "JUPYTER_CONFIG_DIR",
-            "JUPYTER_DATA_DIR",
-            "JUPYTER_RUNTIME_DIR",
-            "JUPYTERLAB_SETTINGS_DIR",
-            "JUPYTERLAB_WORKSPACES_DIR",
-            "IPYTHONDIR",
-        )
-    }
+    names = (
+        "JUPYTER_CONFIG_DIR JUPYTER_DATA_DIR JUPYTER_RUNTIME_DIR JUPYTERLAB_SETTINGS_DIR "
+        "JUPYTERLAB_WORKSPACES_DIR IPYTHONDIR"
+    )
+    isolated = {name: str(home / name.lower()) for name in names.split()}
     options = [
         "--no-browser",
         "--allow-root",

@@ -4,9 +4,9 @@ Python.
 
 from __future__ import annotations
 
-import json
 import re
 
+import nbformat
 import pytest
 
 pytestmark = pytest.mark.browser
@@ -25,24 +25,10 @@ display(AttentionExplorer(), HardmaxExplorer())"""
 
 
 def _write_notebook(path, *cells: str) -> None:
-    def code(number: int, source: str) -> dict:
-        return {
-            "cell_type": "code",
-            "id": str(number),
-            "metadata": {},
-            "source": source,
-            "outputs": [],
-            "execution_count": None,
-        }
-
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    content = {
-        "cells": [code(i, cell) for i, cell in enumerate(cells)],
-        "metadata": {"kernelspec": kernel},
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
-    path.write_text(json.dumps(content), encoding="utf-8")
+    code = [nbformat.v4.new_code_cell(cell) for cell in cells]
+    notebook = nbformat.v4.new_notebook(cells=code, metadata={"kernelspec": kernel})
+    nbformat.write(notebook, path)
 
 
 def test_a_drag_in_jupyterlab_reaches_python_and_python_reaches_back(

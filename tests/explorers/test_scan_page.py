@@ -306,22 +306,8 @@ def test_impossible_files_are_said_in_one_sentence(javascript, content, sentence
 
 
 def test_floats_are_written_as_python_writes_them(javascript):
-    values = [
-        0.0,
-        -0.0,
-        1.0,
-        100.0,
-        0.1,
-        -0.2785,
-        1e-4,
-        9.9e-5,
-        1e15,
-        1e16,
-        1.5e300,
-        5e-324,
-        2.0**-1022,
-        123456789.125,
-    ]
+    edges = "0 -0.0 1 100 0.1 -0.2785 1e-4 9.9e-5 1e15 1e16 1.5e300 5e-324 123456789.125"
+    values = [2.0**-1022, *map(float, edges.split())]
     values += (np.random.default_rng(0).normal(size=50) * 10.0 ** np.arange(-25, 25)).tolist()
     body = "return argument.map((x) => [m.pythonFloat(Number(x)), m.hexFloat(Number(x))]);"
     written = javascript("scan_archive", body, [repr(value) for value in values])
