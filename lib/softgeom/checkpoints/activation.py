@@ -10,7 +10,7 @@ GELU                 x >= -0.1700 (tanh form: -0.1701)        box from -0.1701
 sigmoid, softmax     0 <= x <= 1                              box
 tanh, LSTM, GRU      -1 <= x <= 1                             box
 Clip, ReLU6          its two bounds                           box
-LayerNorm, RMSNorm   x = shift + gain u, ||u||_2 <= sqrt(d)   ellipsoid
+LayerNorm, RMSNorm   x = shift + gain u, norm(u) <= sqrt(d)   ellipsoid
 ===================  =======================================  ============================
 
 Averages, maxima and reshapes between the two keep an interval. In a graph the step is found by
