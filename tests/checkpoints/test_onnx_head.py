@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from softgeom.checkpoints import load_head, load_softmax_layer
+from softgeom.cli import main
 
 node = helper.make_node
 
@@ -252,6 +253,21 @@ def test_the_step_before_the_layer_bounds_its_features(
     h = ReferenceEvaluator(str(probe)).run(None, {"x": x})[0]
     assert h.min() >= features.low - 1e-6
     assert h.max() <= features.high + 1e-6
+
+
+def test_a_small_layer_is_told_over_the_networks_own_set_too(tmp_path, capsys, monkeypatch):
+    """The second class wins at negative features alone, which a ReLU never lets through."""
+    monkeypatch.chdir(tmp_path)
+    W = np.array([[1, 0, 0], [-1, -1, -1], [0, 1, 0], [0, 0, 1]], np.float32)
+    path = _save(tmp_path / "m.onnx", "Relu x > h \n MatMul h W > y", {"W": W.T.copy()})
+    assert main(["scan", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert "unargmaxable: 0" in told
+    assert "1 are never an output from 0 to 100 (ReLU in front of the layer" in told
+    assert main(["scan", str(path), "--features", "auto"]) == 0
+    told = capsys.readouterr().out
+    assert "unargmaxable: 1" in told
+    assert "are never an output from" not in told
 
 
 @pytest.mark.parametrize("pixels", [(1,), (1, 1)])

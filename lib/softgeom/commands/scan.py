@@ -34,6 +34,8 @@ from softgeom.layer import FeatureSet
 
 # classes that can never win are named on the terminal up to here; verdicts.csv has them all
 _EXAMPLES = 20
+# layers of at most so many classes are scanned over the network's own set, too, to be told
+_SMALL = 1000
 _FAIL_ON = re.compile(r"(unargmaxable|tied|undecided)(?:=([0-9]{1,18}))?")
 
 
@@ -90,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({**summary, "folder": str(folder)}))
     elif not quiet:
         _tell(found, folder, seconds)
+        _tell_of_smaller(options, head, classes)
         for t in exact:
             weights = found.evidence(t).weights  # type: ignore[union-attr]
             size = f"{text_size(weights):,} bytes of {EVIDENCE}"
@@ -133,6 +136,21 @@ def _tell(found: Scan, folder: Path, seconds: float) -> None:
             print(f"  {len(part):,} of these {part.features.condition()}")
     claimed = "every verdict but the undecided" if found.counts["undecided"] else "every verdict"
     print(f"{claimed} proven and re-checked in {seconds:.1f} s; written to {folder}")
+
+
+def _tell_of_smaller(options: argparse.Namespace, head: Head, classes: Any) -> None:
+    """How many outputs are lost where the step before the layer puts its features, beside the box
+    that was scanned: two numbers about one model otherwise look like a contradiction.
+    """
+    if (options.features, options.low, options.after) != ("box", None, None):
+        return
+    smaller, because = head.feature_set(options.bound or asked.BOUND)
+    if head.activation is None or head.layer.classes > _SMALL:
+        return
+    found = scan(head.layer, classes, features=smaller, **asked.read_work(options))
+    found.verify()
+    lost = f"{found.counts['unargmaxable']:,} are never an output {smaller.condition()}"
+    print(f"{lost} ({because}); --features auto writes the proofs")
 
 
 def _examples(found: Scan) -> str:
