@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from softgeom.checkpoints import load_head
-from softgeom.checkpoints.labels import BLANK, LabelsError, fit_labels, labels_beside, read_labels
+from softgeom.checkpoints.labels import (
+    BLANK,
+    LabelsError,
+    fit_labels,
+    labels_beside,
+    read_labels,
+    read_tokens,
+)
 
 FIVE = ["a", "b", "c", "d", "e"]
 
@@ -59,12 +66,18 @@ def test_json_and_pickles_of_names(tmp_path, content):
 
 
 @pytest.mark.parametrize(
-    "content", ["[" * 100_000, '{"a": ' * 5000 + "1" + "}" * 5000, '{"a": 1e999}', "{}", "[1, 2]"]
+    "content",
+    [
+        *("[" * 100_000, '{"a": ' * 5000 + "1" + "}" * 5000, '{"a": 1e999}', "{}", "[1, 2]"),
+        *("{", '{"model": {}}', '{"word": "not a number"}'),
+    ],
 )
 def test_what_holds_no_names_is_told(tmp_path, content):
     (tmp_path / "vocab.json").write_text(content)
     with pytest.raises(ValueError, match="vocabulary"):
         read_labels(tmp_path / "vocab.json", 3)
+    with pytest.raises(ValueError, match="vocabulary"):
+        read_tokens(tmp_path / "vocab.json", 3)
 
 
 def test_names_beside_the_model_are_found_when_one_set_fits(tmp_path):

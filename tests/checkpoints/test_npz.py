@@ -46,11 +46,6 @@ def test_an_untied_output_wins_over_the_embedding_beside_it(tmp_path, layer_arra
     np.testing.assert_array_equal(load_softmax_layer(tmp_path / "m.npz").W, W)
 
 
-def test_a_layer_without_bias_has_none(tmp_path, layer_arrays):
-    np.savez(tmp_path / "m.npz", W=layer_arrays[0])
-    assert load_softmax_layer(tmp_path / "m.npz").b is None
-
-
 def test_unknown_names_list_the_candidates_with_shapes(tmp_path, layer_arrays):
     W, b = layer_arrays
     np.savez(tmp_path / "m.npz", kernel=W, offset=b, inner=np.ones((2, 3)))

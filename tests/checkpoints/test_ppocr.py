@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softgeom.checkpoints import load_softmax_layer, ppocr
+from softgeom.checkpoints import ppocr
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +22,6 @@ def test_classes_are_blank_characters_space(head):
     assert (head.tokens[0], head.tokens[-1]) == ("<blank>", " ")
     assert len(set(head.tokens)) > 6600
     assert head.tokens.index("中") > 0
-
-
-def test_the_recogniser_has_a_name_of_its_own(head):
-    named = load_softmax_layer("ppocr-v4")
-    np.testing.assert_array_equal(named.W, head.W)
-    assert named.tokens == head.tokens
 
 
 def test_features_and_head_give_the_networks_own_probabilities(head):

@@ -46,13 +46,6 @@ def test_unigram_wordpiece_and_plain_lists(tmp_path):
     assert read_tokens(tmp_path / "vocab.txt", 2) == ("a", "b")
 
 
-@pytest.mark.parametrize("content", ["{", "[1, 2]", '{"model": {}}', '{"word": "not a number"}'])
-def test_a_file_that_is_no_vocabulary_is_told(tmp_path, content):
-    (tmp_path / "vocab.json").write_text(content)
-    with pytest.raises(ValueError, match="vocabulary"):
-        read_tokens(tmp_path / "vocab.json", 2)
-
-
 def test_the_target_language_filter_of_the_paper():
     tokens = [
         "▁Предварительны",

@@ -16,8 +16,7 @@ _PARTS = 4  # comparisons of a proof that are named
 def about_answers(found: Answers) -> list[str]:
     """One line an answer, as many as fit."""
     order = sorted(range(len(found)), key=lambda n: found[n].verdict)  # the impossible ones first
-    lines = [_sentence(found.layer, found[n]) for n in order[:_SHOWN]]
-    return lines + ([f"  ... {len(order) - _SHOWN:,} more"] if len(order) > _SHOWN else [])
+    return _as_many_as_fit([_sentence(found.layer, found[n]) for n in order[:_SHOWN]], len(order))
 
 
 def _sentence(layer: SoftmaxLayer, answer: Answer) -> str:
@@ -62,7 +61,11 @@ def about_experts(router: Router) -> list[str]:
     lines = [
         f"  {e.verdict:<10}  {_name(router.layer, e.expert)}  ({e.method})" for e in order[:_SHOWN]
     ]
-    return lines + ([f"  ... {len(order) - _SHOWN:,} more"] if len(order) > _SHOWN else [])
+    return _as_many_as_fit(lines, len(order))
+
+
+def _as_many_as_fit(lines: list[str], of: int) -> list[str]:
+    return lines + ([f"  ... {of - _SHOWN:,} more"] if of > _SHOWN else [])
 
 
 def _name(layer: SoftmaxLayer, i: int) -> str:

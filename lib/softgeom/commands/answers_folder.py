@@ -19,6 +19,7 @@ from softgeom.bottleneck.asking.label_sets import with_threshold
 from softgeom.bottleneck.certifying.evidence_file import identity, read_head
 from softgeom.bottleneck.certifying.folder import SUMMARY
 from softgeom.bottleneck.verdict_table import escape_token
+from softgeom.commands.results import named_folder
 from softgeom.layer import SoftmaxLayer
 from softgeom.writing import whole
 
@@ -27,11 +28,7 @@ ANSWERS, TABLE, LAYER = "answers.npz", "answers.csv", "layer.npz"
 
 def check_place(out: str) -> Path:
     """A new or empty folder, or one of answers, which are replaced; ValueError for another."""
-    if not out.strip():
-        raise ValueError("--out is empty: name a folder for the answers.")
-    folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--out {out} is a file: name a folder for the answers.")
+    folder = named_folder(out, "answers")
     ours = {ANSWERS, TABLE, LAYER}
     if other := sorted({p.name for p in folder.iterdir()} - ours if folder.exists() else ()):
         raise ValueError(
@@ -54,9 +51,9 @@ def write_answers(folder: Path, found: Answers | Router, *, with_layer: bool) ->
     found.save(folder / ANSWERS)
 
 
-def verify_answers(folder: Path, layer: SoftmaxLayer) -> tuple[Answers | Router, dict[str, int]]:
-    """Check every answer, and the table against the evidence: answers, and their number by verdict.
-    ValueError: what is wrong, and where.
+def verify_answers(folder: Path, layer: SoftmaxLayer) -> Answers | Router:
+    """The answers, each of them checked, and the table against the evidence. ValueError: what is
+    wrong, and where.
     """
     if (folder / SUMMARY).exists():
         raise ValueError(f"{folder} holds a scan and answers: keep them in folders of their own.")
@@ -72,7 +69,7 @@ def verify_answers(folder: Path, layer: SoftmaxLayer) -> tuple[Answers | Router,
         pairs = enumerate(zip(written, expected, strict=False))
         row = next((f"row {n}" for n, (a, b) in pairs if a != b), "its length")
         raise ValueError(f"{folder / TABLE} differs from the evidence in {row}.")
-    return found, found.counts
+    return found
 
 
 def _check_layer(path: Path, layer: SoftmaxLayer) -> None:

@@ -21,6 +21,16 @@ from softgeom.writing import alone
 _DEFAULT = Path("scans")
 
 
+def named_folder(out: str, what: str) -> Path:
+    """The folder that ``--out`` names; ValueError if it is empty or a file."""
+    if not out.strip():
+        raise ValueError(f"--out is empty: name a folder for the {what}.")
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--out {out} is a file: name a folder for the {what}.")
+    return folder
+
+
 def folder_for(out: str | None, model: str, layer: SoftmaxLayer) -> Path:
     """The folder for a layer's results: the one that was asked for, else one named after the model
     and its fingerprint. ValueError if that is a file, or holds another layer's results.
@@ -30,11 +40,7 @@ def folder_for(out: str | None, model: str, layer: SoftmaxLayer) -> Path:
         name = re.sub(r"[^\w.-]+", "_", Path(model).name or model).strip("._") or "model"
         name = f"{model.replace('/', '--')}" if "/" in model and not Path(model).exists() else name
         return _DEFAULT / f"{name}-{key[:8]}"
-    if not out.strip():
-        raise ValueError("--out is empty: name a folder for the results.")
-    folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--out {out} is a file: name a folder for the results.")
+    folder = named_folder(out, "results")
     kept = read_summary(folder) if (folder / SUMMARY).is_file() else {}
     if kept.get("fingerprint", key) != key:
         raise ValueError(

@@ -33,20 +33,17 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Check table, evidence and summary against the layer; the first row that differs is named."""
     layer = asked.read_head(options).layer
-    if (options.folder / ANSWERS).is_file():
-        found, counts = verify_answers(options.folder, layer)
-        asked_about = f"experts in the top {found.k}" if isinstance(found, Router) else "orders"
-        print(f"layer {fingerprint(found.layer)}; {found.features.describe()}; {asked_about}")
-        proven = sum(counts.values()) - counts["undecided"]
-        print(f"{proven:,} answers re-checked without a solver: {listed(counts)}")
-        return UNDECIDED if counts["undecided"] else DONE
-    if (options.folder / ceiling.CEILINGS).is_file():
-        bounds = ceiling.verify(options.folder, layer)
-        print(f"layer {fingerprint(layer)}; {bounds.features.describe()}")
-        print(f"{len(bounds):,} ceilings of probability re-checked without a solver")
+    report = _checked(options.folder, layer)
+    if isinstance(report, Ceilings):
+        print(f"layer {fingerprint(layer)}; {report.features.describe()}")
+        print(f"{len(report):,} ceilings of probability re-checked without a solver")
         return DONE
-    report = verify_folder(options.folder, layer)
-    _try_again(options.folder, layer, report)
+    if not isinstance(report, Report):
+        about = f"experts in the top {report.k}" if isinstance(report, Router) else "orders"
+        print(f"layer {fingerprint(report.layer)}; {report.features.describe()}; {about}")
+        proven = sum(report.counts.values()) - report.counts["undecided"]
+        print(f"{proven:,} answers re-checked without a solver: {listed(report.counts)}")
+        return UNDECIDED if report.counts["undecided"] else DONE
     proven = report.scanned - report.counts["undecided"]
     share = "" if report.scanned == report.classes else f" of a layer of {report.classes:,} classes"
     print(f"layer {report.fingerprint}; {report.features}")
@@ -76,12 +73,19 @@ def verify_model(
         At the first row whose proof does not hold for this layer; the message names it.
     """
     folder, layer = Path(folder), load_head(model, **options).layer
+    found = _checked(folder, layer)
+    return load_scan(folder, layer) if isinstance(found, Report) else found
+
+
+def _checked(folder: Path, layer: SoftmaxLayer) -> Report | Answers | Router | Ceilings:
+    """What the folder holds, every proof of it checked; of a scan the report."""
     if (folder / ANSWERS).is_file():
-        return verify_answers(folder, layer)[0]
+        return verify_answers(folder, layer)
     if (folder / ceiling.CEILINGS).is_file():
         return ceiling.verify(folder, layer)
-    _try_again(folder, layer, verify_folder(folder, layer))
-    return load_scan(folder, layer)
+    report = verify_folder(folder, layer)
+    _try_again(folder, layer, report)
+    return report
 
 
 def _try_again(folder: Path, layer: SoftmaxLayer, report: Report) -> None:
