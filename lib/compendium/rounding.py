@@ -3,8 +3,8 @@ committed files as they are.
 
 Another processor, or another BLAS, moves the last digits of a sum. Such a difference says nothing,
 but would rewrite half of the tracked results. So a fresh table, record or picture replaces the one
-that is there only where it differs by more than that. What a stopped search leaves of
-a zero is larger: such a notebook says how large (`book.noise = 1e-8`).
+that is there only where it differs by more than that. What a stopped search or
+single precision leaves of a zero is larger: such a notebook says how large (`book.noise = 1e-8`).
 """
 
 from __future__ import annotations
