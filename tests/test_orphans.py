@@ -65,7 +65,8 @@ def test_shared_memory_of_the_dead_is_swept_and_of_the_living_is_not(tmp_path, m
     dead, living, other = (tmp_path / f"joblib_memmapping_folder_{name}" for name in names)
     for folder in (dead, living, other):
         folder.mkdir()
-    assert orphans.sweep_shared_memory() == [dead]
+    # the machine's own shared memory is swept, too: another run may have left some there
+    assert [path for path in orphans.sweep_shared_memory() if path.parent == tmp_path] == [dead]
     assert living.is_dir()
     assert other.is_dir()
 
