@@ -180,7 +180,7 @@ def test_an_unknown_page_or_state_is_named(call, told):
 
 @pytest.mark.parametrize(
     "text",
-    [*map(scripts.page_module, NAMES), *map(scripts.plain_script, ("scan_worker", "scan_page"))],
+    [*map(scripts.page_module, NAMES), *map(scripts.module, ("scan_worker", "scan_page"))],
     ids=[*NAMES, "scan_worker", "scan_page"],
 )
 def test_joined_modules_share_no_top_level_name(text):

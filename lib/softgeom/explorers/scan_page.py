@@ -31,12 +31,14 @@ def scan_page() -> str:
     """
     parts = {
         "title": TITLE,
-        "worker": scripts.plain_script("scan_worker"),
-        "script": scripts.plain_script("scan_page"),
+        "worker": scripts.module("scan_worker"),
+        "script": scripts.module("scan_page"),
         "example": example(),
     }
-    body = re.sub("@(title|worker|script|example)@", lambda m: parts[m[1]], scripts.body("scan"))
-    style = scripts.stylesheet() + scripts.extra_stylesheet("scan") + FIGURE
+    body = re.sub(
+        "@(title|worker|script|example)@", lambda m: parts[m[1]], scripts.text("scan.html")
+    )
+    style = scripts.stylesheet() + scripts.text("scan.css") + FIGURE
     return document(TITLE, style, body, workers=True)
 
 

@@ -21,7 +21,9 @@ _EXPORT = re.compile(r"^export (?=async function|function|class|const|let)", re.
 
 @cache
 def module(name: str) -> str:
-    """The explorer `name` as one ES module that exports `render({model, el})`, for anywidget."""
+    """`static/name.js` with all that it imports as one script: of an explorer an ES module that
+    exports `render({model, el})`, for anywidget.
+    """
     return _join(f"{name}.js")
 
 
@@ -43,22 +45,7 @@ def stylesheet() -> str:
         f'[data-jp-theme-light="true"] .softgeom, [data-theme="light"] .softgeom {{ {light} }}',
         f'[data-jp-theme-light="false"] .softgeom, [data-theme="dark"] .softgeom {{ {dark} }}',
     ]
-    return "\n".join(rules) + "\n" + (FOLDER / "explorer.css").read_text(encoding="utf-8")
-
-
-def plain_script(name: str) -> str:
-    """`static/name.js` with all that it imports as one script, without imports and exports."""
-    return _join(f"{name}.js")
-
-
-def extra_stylesheet(name: str) -> str:
-    """The rules of `static/name.css`, for pages that are more than an explorer."""
-    return (FOLDER / f"{name}.css").read_text(encoding="utf-8")
-
-
-def body(name: str) -> str:
-    """`static/name.html`, the elements of a page that is more than an explorer."""
-    return _read(f"{name}.html")
+    return "\n".join(rules) + "\n" + text("explorer.css")
 
 
 def _join(file: str) -> str:
@@ -67,13 +54,14 @@ def _join(file: str) -> str:
     def visit(name: str) -> None:
         if name in order:
             return
-        for match in _IMPORT.finditer(_read(name)):
+        for match in _IMPORT.finditer(text(name)):
             visit(match["file"])
         order.append(name)
 
     visit(file)
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in order)
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", text(name))) for name in order)
 
 
-def _read(name: str) -> str:
+def text(name: str) -> str:
+    """A file of `static/` as it is, such as the elements or the rules of a page."""
     return (FOLDER / name).read_text(encoding="utf-8")
