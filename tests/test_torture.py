@@ -4,6 +4,7 @@ each takes are marked `torture`.
 
 from __future__ import annotations
 
+import ast
 import csv
 import runpy
 import subprocess
@@ -103,7 +104,16 @@ def test_each_mutant_breaks_one_place_under_a_name_of_its_own(repository, tmp_pa
     found, module = tool["mutants"](source), "softgeom/rounding.py"
     assert len(found) == 7
     assert len({mutant.key(module) for mutant in found}) == 7
-    assert len({mutant.applied(source) for mutant in found} | {source.strip()}) == 8
+    broken = [mutant.applied(source) for mutant in found]
+    assert len({ast.unparse(tree) for tree in broken} | {source.strip()}) == 8
+    there: dict = {}
+    exec(compile(source, "f.py", "exec"), there)
+    assert there["f"](0, 2) is True
+    answers = set()
+    for tree in broken:  # into the function that others may have imported
+        tool["_put_into"]([there["f"]], compile(tree, "f.py", "exec"))
+        answers.add(tuple(there["f"](a, b) for a, b in ((2, 2), (0, 2), (2, 0), (1, 1))))
+    assert len(answers) > 1
     words = {"first": "SURVIVED", "reason": "", "checked": ""}
     known = {
         mutant.key(module): words | more
@@ -119,7 +129,7 @@ def test_each_mutant_breaks_one_place_under_a_name_of_its_own(repository, tmp_pa
         )
     }
     tool["_count"].__globals__["COUNTS"] = tmp_path / "counts.csv"
-    tool["_count"](known, {name: [] for name in tool["TESTS"]} | {module: found})
+    tool["_count"](known, {name: [] for name in tool["MODULES"]} | {module: found})
     with (tmp_path / "counts.csv").open(encoding="utf-8", newline="") as file:
         rows = {row[0]: row[1:] for row in csv.reader(file)}
     assert rows["rounding.py"] == rows["all that is trusted"] == ["7", "3", "3", "2", "1", "1"]

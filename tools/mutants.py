@@ -1,16 +1,21 @@
-"""Mutation testing of what every verdict stands on: break one expression, run its tests, list what
-no test noticed.
+"""Mutation testing of what every verdict stands on: break one expression, run the tests that reach
+it, list what no test noticed.
 
     python tools/mutants.py --each 5 [--only hull]   draw from those that were never tried, and try
     python tools/mutants.py --again [--only hull]    try again what survived without reason
 
-A small runner of our own: mutmut and cosmic-ray mutate a whole package and run a whole suite for
-each, hours here; this one draws a sample per module, runs that module's tests alone and stops at
-the first failure. results/bench/mutants.csv keeps every mutant that was tried (after the tests have
-passed without one): what came of it at first, and now ("gone" where the expression is no longer
-there), the reason why a survivor may live, and what a second reader, who did not write the reason,
-found it to be worth; both stay. results/bench/mutant_counts.csv has how many mutants each module
-has, and how many of them were tried.
+A small runner of our own: mutmut and cosmic-ray start a Python for each mutant, which here costs
+more than the tests. This one imports the library and its tests once, forks for each mutant, and
+puts the broken code into the functions that are there; only what an import computes (a constant, a
+default) needs an import of its own. One run at first learns which test reaches which line and what
+it costs: a mutant meets the tests that reach it, those first that have noticed most, then
+those that reach little else, up to `--seconds` of them.
+
+results/bench/mutants.csv keeps every mutant that was tried: what came of it at first, and now
+("gone" where the expression is no longer there), the reason why a survivor may live, and what a
+second reader, who did not write the reason, found it to be worth; both stay.
+results/bench/mutant_counts.csv has how many mutants each module has, and how many of them were
+tried.
 """
 
 from __future__ import annotations
@@ -20,82 +25,67 @@ import ast
 import collections
 import copy
 import csv
+import gc
 import importlib
 import multiprocessing
 import os
 import random
-import shutil
+import resource
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
+import types
+from collections.abc import Callable, Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = "softgeom/bottleneck"
-KERNEL = ("test_kernel.py", "test_bounds.py", "test_verdict.py")
-TRUSTED = {  # what docs/trust.md trusts
-    f"{HOME}/certifying/kernel.py": ("test_kernel.py", "test_folder.py", "test_verdict.py"),
-    f"{HOME}/certifying/checker.py": (*KERNEL, "test_order.py", "test_scale.py", "test_oracle.py"),
-    f"{HOME}/certifying/hull.py": (*KERNEL, "test_refine.py", "test_scale.py", "test_oracle.py"),
-    f"{HOME}/certifying/slack.py": ("test_slack.py", "test_kernel.py", "test_oracle.py"),
-    f"{HOME}/certifying/twins.py": ("test_kernel.py",),
-    f"{HOME}/certifying/order.py": ("test_kernel.py", "test_order.py", "test_label_sets.py"),
-    f"{HOME}/certifying/evidence_file.py": ("test_evidence_file.py", "test_folder.py"),
-    f"{HOME}/certifying/folder.py": ("test_folder.py",),
-    f"{HOME}/certifying/verdict.py": KERNEL,
-    f"{HOME}/ceilings/bound.py": ("test_ceilings.py",),
-    f"{HOME}/scaling.py": (*KERNEL, "test_scale.py", "test_oracle.py"),
-    "softgeom/features/ball.py": ("../test_features.py", *KERNEL),
-    "softgeom/features/box.py": ("../test_features.py", *KERNEL),
-    "softgeom/features/ellipsoid.py": ("../test_features.py", *KERNEL, "test_oracle.py"),
-    "softgeom/features/feature_set.py": ("../test_features.py", "test_evidence_file.py"),
-    "softgeom/features/unbounded.py": ("../test_features.py", *KERNEL),
-    "softgeom/layer.py": ("../test_layer.py", "test_verdict.py", "test_evidence_file.py"),
-    "softgeom/rounding.py": (*KERNEL, "test_scale.py", "test_oracle.py"),
-}
-TESTS = TRUSTED | {
-    f"{HOME}/searching/twins.py": ("test_oracle.py", "test_scale.py"),
-    f"{HOME}/searching/partial.py": ("test_partial.py",),
-    f"{HOME}/asking/experts.py": ("test_experts.py", "test_kernel.py"),
-    f"{HOME}/proving/decide.py": ("test_order.py", "test_label_sets.py", "test_candidates.py"),
-    f"{HOME}/blocks.py": ("test_folder.py", "test_evidence_file.py"),
-    f"{HOME}/problem.py": ("test_search.py", "test_scale.py", "test_oracle.py"),
-    f"{HOME}/scan_result.py": ("test_around_a_scan.py", "test_folder.py", "test_kernel.py"),
-    f"{HOME}/scanner.py": (
-        "test_folder.py",
-        "test_scan.py",
-        "test_shared_basis.py",
-        "test_scale.py",
-        "test_oracle.py",
-    ),
-}
-COLUMNS = [
-    "module",
-    "line",
-    "statement",
-    "before",
-    "after",
-    "first",
-    "verdict",
-    "reason",
-    "checked",
-]
+TRUSTED = (  # what docs/trust.md trusts
+    f"{HOME}/certifying/kernel.py",
+    f"{HOME}/certifying/checker.py",
+    f"{HOME}/certifying/hull.py",
+    f"{HOME}/certifying/slack.py",
+    f"{HOME}/certifying/twins.py",
+    f"{HOME}/certifying/order.py",
+    f"{HOME}/certifying/evidence_file.py",
+    f"{HOME}/certifying/folder.py",
+    f"{HOME}/certifying/verdict.py",
+    f"{HOME}/ceilings/bound.py",
+    f"{HOME}/scaling.py",
+    "softgeom/features/ball.py",
+    "softgeom/features/box.py",
+    "softgeom/features/ellipsoid.py",
+    "softgeom/features/feature_set.py",
+    "softgeom/features/unbounded.py",
+    "softgeom/layer.py",
+    "softgeom/rounding.py",
+)
+MODULES = (
+    *TRUSTED,
+    f"{HOME}/searching/twins.py",
+    f"{HOME}/searching/partial.py",
+    f"{HOME}/asking/experts.py",
+    f"{HOME}/proving/decide.py",
+    f"{HOME}/blocks.py",
+    f"{HOME}/problem.py",
+    f"{HOME}/scan_result.py",
+    f"{HOME}/scanner.py",
+)
+TESTS = ("bottleneck", "forgeries", "test_features.py", "test_layer.py")
+COLUMNS = (
+    *("module", "line", "statement", "before", "after"),
+    *("first", "verdict", "reason", "checked"),
+)
 KEYS = ("module", "statement", "before", "after")
 TABLE, COUNTS = (ROOT / "results/bench" / name for name in ("mutants.csv", "mutant_counts.csv"))
+MEMORY = 2**33  # bytes that a mutant may take
 Key = tuple[str, ...]
 HEAVY = (
-    "hypothesis",
-    "pandas",
-    "scipy.linalg",
-    "scipy.optimize",
-    "scipy.sparse",
-    "scipy.spatial",
-    "joblib",
-    "highspy",
+    *("hypothesis", "pandas", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.spatial"),
+    *("joblib", "highspy"),
 )
 COMPARISONS = {
     ast.Lt: ast.LtE,
@@ -155,67 +145,81 @@ class Mutant(NamedTuple):
     has it more than once.
     """
 
-    line: int
+    lines: range  # of the statement
     statement: str
     before: str
     after: str
     place: int  # of the expression among the nodes of the module
     new: ast.AST
+    at_import: bool  # in no function: an import evaluates it
 
     def key(self, module: str) -> Key:
         """What it is called in the table."""
         return (module, self.statement, self.before, self.after)
 
-    def applied(self, source: str) -> str:
-        """The source with the expression broken."""
+    def applied(self, source: str) -> ast.Module:
+        """The source with the expression broken, line by line as it was."""
         tree = ast.parse(source)
         target = next(node for n, node in enumerate(ast.walk(tree)) if n == self.place)
-        return ast.unparse(_Replace(target, self.new).visit(tree))
+        return ast.fix_missing_locations(_Replace(target, self.new).visit(tree))
 
 
 def mutants(source: str) -> list[Mutant]:
     """Every mutant of a module.
 
-    Annotations and docstrings are left alone, and so is `strict` of a zip: it asserts, and changes
-    no result.
+    Annotations and docstrings are left alone, and so are the text of an error and `strict` of a
+    zip: it asserts, and changes no result.
     """
     tree = ast.parse(source)
     skipped = {id(part) for node in ast.walk(tree) for part in _left_alone(node)}
+    called = {id(part) for node in ast.walk(tree) for part in _evaluated_later(node)}
     statements = _statements(tree)
     found, seen = [], collections.Counter[Key]()
     for place, node in enumerate(ast.walk(tree)):
         if id(node) in skipped or not isinstance(node, ast.expr):
             continue
         for new in variants(node):
-            words = (statements[id(node)], ast.unparse(node), ast.unparse(new))
+            statement, lines = statements[id(node)]
+            words = (statement, ast.unparse(node), ast.unparse(new))
             seen[words] += 1
             before = words[1] if seen[words] == 1 else f"{words[1]} #{seen[words]}"
-            found.append(Mutant(node.lineno, words[0], before, words[2], place, new))
+            at_import = id(node) not in called
+            found.append(Mutant(lines, statement, before, words[2], place, new, at_import))
     return found
 
 
-def _statements(tree: ast.Module) -> dict[int, str]:
-    """The first line of the innermost statement around each node, by id."""
-    found: dict[int, str] = {}
+def _statements(tree: ast.Module) -> dict[int, tuple[str, range]]:
+    """The first line of the innermost statement around each node as text, and where it stands in
+    the source, by id.
+    """
+    found: dict[int, tuple[str, range]] = {}
     for node in ast.walk(tree):  # outer ones first
         if isinstance(node, ast.stmt):
             lines = ast.unparse(node).splitlines()
             decorators = next(n for n, line in enumerate(lines) if not line.startswith("@"))
             text = " ".join(lines[: decorators + 1])[:160]
-            found.update((id(part), text) for part in ast.walk(node))
+            inner = getattr(node, "body", None)
+            end = inner[0].lineno if inner else (node.end_lineno or node.lineno) + 1
+            place = range(node.lineno, max(end, node.lineno + 1))
+            found.update((id(part), (text, place)) for part in ast.walk(node))
     return found
 
 
 def _left_alone(node: ast.AST) -> Iterator[ast.AST]:
-    yield from _annotations(node)
-    if isinstance(node, ast.Call):
-        yield from (word.value for word in node.keywords if word.arg == "strict")
-
-
-def _annotations(node: ast.AST) -> Iterator[ast.AST]:
     for name in ("annotation", "returns"):
         if getattr(node, name, None) is not None:
             yield from ast.walk(getattr(node, name))
+    if isinstance(node, ast.Call):
+        yield from (word.value for word in node.keywords if word.arg == "strict")
+    if isinstance(node, ast.Raise):
+        texts = (part for part in ast.walk(node) if isinstance(part, ast.JoinedStr))
+        yield from (part for text in texts for part in ast.walk(text))
+
+
+def _evaluated_later(node: ast.AST) -> Iterator[ast.AST]:
+    if isinstance(node, ast.FunctionDef | ast.Lambda):
+        body = node.body if isinstance(node.body, list) else [node.body]
+        yield from (part for each in body for part in ast.walk(each))
 
 
 class _Replace(ast.NodeTransformer):
@@ -226,46 +230,173 @@ class _Replace(ast.NodeTransformer):
         return self.new if node is self.target else self.generic_visit(node)
 
 
-def survives(module: str, text: str, library: Path, seconds: float | None = None) -> str:
-    """ "killed", "SURVIVED", or "killed (time)" when the tests do not end in so many seconds."""
-    place = library / module
-    whole = place.read_text(encoding="utf-8")
-    place.write_text(text, encoding="utf-8")
-    # which goes by seconds and size
-    for compiled in place.parent.glob(f"__pycache__/{place.stem}.*"):
-        compiled.unlink()
-    tests = [str(ROOT / "tests/bottleneck" / name) for name in TESTS[module]]
-    process = multiprocessing.get_context("fork").Process(target=_run, args=(tests, library))
-    try:
-        process.start()
-        process.join(seconds)
-        if process.is_alive():
-            process.kill()
-            return "killed (time)"
-        return "killed" if process.exitcode else "SURVIVED"
-    finally:
-        place.write_text(whole, encoding="utf-8")
+# ---- Tests
 
 
-def _run(tests: list[str], library: Path) -> None:
-    """The tests in a fork that has imported all but softgeom, with that folder's library."""
+class Test(NamedTuple):
+    """What a test costs, and which lines of each module it reaches."""
+
+    seconds: float
+    lines: dict[str, set[int]]
+
+
+class _Collected:
+    """Does something with the tests that pytest has collected, instead of running them."""
+
+    def __init__(self, work: Callable[[pytest.Session], None]) -> None:
+        self.work = work
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self.work(session)
+        return True
+
+
+def with_tests(work: Callable[[pytest.Session], None]) -> None:
+    """Import softgeom and its tests, and do something with them."""
     os.chdir(ROOT)
-    os.environ["PYTHONPATH"] = str(library)
-    sys.path.insert(0, str(library))
+    sys.path.insert(0, str(ROOT / "lib"))
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # of what was imported before
-    options = ("-n0", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=forgetful")
-    sys.exit(pytest.main([*quiet, *options, *tests], plugins=[_CheapestFirst()]))
+    options = ("-n0", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=forgetful")
+    names = [str(ROOT / "tests" / name) for name in TESTS]
+    pytest.main([*quiet, *options, *names], plugins=[_Collected(work)])
 
 
-class _CheapestFirst:
-    """Most mutants fall to a quick test; tests/conftest.py puts the dearest files first."""
+def forked(work: Callable[[Any], None], seconds: float | None = None) -> Any:
+    """What `work` hands over in a fork of this process; None if it does not in so many seconds."""
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=work, args=(theirs.send,))
+    process.start()
+    theirs.close()
+    try:
+        return ours.recv() if ours.poll(seconds) else None
+    except EOFError:
+        return None
+    finally:
+        process.kill()
+        process.join()
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.reverse()
+
+def run(session: pytest.Session, names: list[str]) -> str:
+    """The first of these tests that fails, or none."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    by_name = {item.nodeid: item for item in session.items}
+    items = [by_name[name] for name in names]
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            return item.nodeid
+    return ""
+
+
+def learn(hand_over: Callable[[dict[str, Test]], None]) -> None:
+    """Run every test once, under a trace of the lines of our modules."""
+    files = {str(ROOT / "lib" / name): name for name in MODULES}
+    reached: dict[str, set[int]] = collections.defaultdict(set)
+
+    def line(frame: types.FrameType, event: str, _: Any) -> Any:
+        reached[files[frame.f_code.co_filename]].add(frame.f_lineno)
+        return line
+
+    def call(frame: types.FrameType, event: str, _: Any) -> Any:
+        return line if frame.f_code.co_filename in files else None
+
+    def work(session: pytest.Session) -> None:
+        tests = {}
+        for item in session.items:
+            reached.clear()
+            began = time.process_time()
+            sys.settrace(call)
+            failed = run(session, [item.nodeid])
+            sys.settrace(None)
+            if failed:
+                return
+            tests[item.nodeid] = Test(time.process_time() - began, dict(reached))
+        hand_over(tests)
+
+    with_tests(work)
+
+
+# ---- Trying them
+
+
+def come_of(
+    module: str, drawn: list[Mutant], tests: dict[str, Test], most: float
+) -> Iterator[tuple[Mutant, str]]:
+    """Each mutant of a module with what comes of it: killed, killed (time), SURVIVED."""
+    path = ROOT / "lib" / module
+    source = path.read_text(encoding="utf-8")
+    noticed = collections.Counter[str]()  # by which test
+
+    def code(mutant: Mutant) -> types.CodeType:
+        return compile(mutant.applied(source), str(path), "exec")
+
+    def judged(mutant: Mutant, attempt: Callable[..., None]) -> str:
+        names, seconds = _chosen(tests, noticed, module, mutant, most)
+        killer = forked(lambda tell: attempt(tell, code(mutant), names), 3 * seconds + 10)
+        noticed[killer] += 1
+        return "SURVIVED" if killer == "" else "killed" if killer else "killed (time)"
+
+    def import_anew(tell: Callable[[str], None], code: types.CodeType, names: list[str]) -> None:
+        read = SourceFileLoader.get_code
+        SourceFileLoader.get_code = lambda self, name: (  # type: ignore[method-assign]
+            code if self.path == str(path) else read(self, name)
+        )
+        with_tests(lambda session: tell(run(session, names)))
+
+    def try_functions(hand_over: Callable[[list[str]], None]) -> None:
+        def work(session: pytest.Session) -> None:
+            there = [f for f in gc.get_objects() if type(f) is types.FunctionType]
+            functions = [f for f in there if f.__code__.co_filename == str(path)]
+
+            def put_in(tell: Callable[[str], None], code: types.CodeType, names: list[str]) -> None:
+                _put_into(functions, code)
+                tell(run(session, names))
+
+            hand_over([judged(mutant, put_in) for mutant in drawn if not mutant.at_import])
+
+        with_tests(work)
+
+    verdicts = iter(forked(try_functions))
+    for mutant in drawn:
+        yield mutant, judged(mutant, import_anew) if mutant.at_import else next(verdicts)
+
+
+def _chosen(
+    tests: dict[str, Test],
+    noticed: collections.Counter[str],
+    module: str,
+    mutant: Mutant,
+    most: float,
+) -> tuple[list[str], float]:
+    """The tests that reach a mutant, those first that noticed most, then those that reach least
+    else; and the seconds that they take, about ``most`` at most.
+    """
+    reach = {name: sum(map(len, test.lines.values())) for name, test in tests.items()}
+    chosen, seconds = [], 0.0
+    for name in sorted(tests, key=lambda name: (-noticed[name], reach[name])):
+        reached = tests[name].lines.get(module)
+        if reached and (mutant.at_import or not reached.isdisjoint(mutant.lines)):
+            chosen.append(name)
+            seconds += tests[name].seconds
+            if seconds > most:
+                break
+    return chosen, seconds
+
+
+def _put_into(functions: list[types.FunctionType], code: types.CodeType) -> None:
+    """Give the functions of a module their code in a broken one."""
+    broken, left = {}, [code]
+    while left:
+        one = left.pop()
+        broken[one.co_qualname, one.co_firstlineno] = one
+        left += [part for part in one.co_consts if isinstance(part, types.CodeType)]
+    for function in functions:
+        name, first = function.__code__.co_qualname, function.__code__.co_firstlineno
+        if "<locals>" not in name:  # the call around it makes it anew
+            function.__code__ = broken[name, first]
 
 
 def main() -> None:
@@ -273,6 +404,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--each", type=int, default=5, help="mutants per module")
     parser.add_argument("--only", default="", help="modules with this in their name")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of tests for each mutant")
     parser.add_argument(
         "--again", action="store_true", help="survivors without a reason, instead of a sample"
     )
@@ -281,32 +413,24 @@ def main() -> None:
         importlib.import_module(name)
     with TABLE.open(encoding="utf-8", newline="") as file:
         known = {tuple(row[name] for name in KEYS): row for row in csv.DictReader(file)}
-    sources = {module: (ROOT / "lib" / module).read_text(encoding="utf-8") for module in TESTS}
-    every = {module: mutants(source) for module, source in sources.items()}
+    every = {module: mutants((ROOT / "lib" / module).read_text("utf-8")) for module in MODULES}
     _bury(known, {mutant.key(module) for module in every for mutant in every[module]})
-    with tempfile.TemporaryDirectory() as folder:
-        library = Path(folder) / "lib"
-        shutil.copytree(ROOT / "lib", library, ignore=shutil.ignore_patterns("__pycache__"))
-        for module in (name for name in TESTS if options.only in name):
-            fresh = [m for m in every[module] if _is_new(known.get(m.key(module)))]
-            drawn = random.Random(0).sample(fresh, min(options.each, len(fresh)))
-            if options.again:
-                drawn = [m for m in every[module] if _is_open(known.get(m.key(module)))]
-            if not drawn:
-                continue
-            began = time.monotonic()
-            if survives(module, ast.unparse(ast.parse(sources[module])), library) != "SURVIVED":
-                sys.exit(f"The tests of {module} fail without any mutant: nothing can be learned.")
-            seconds = 10 * (time.monotonic() - began)
-            for mutant in drawn:
-                verdict = survives(module, mutant.applied(sources[module]), library, seconds)
-                key = mutant.key(module)
-                row = dict.fromkeys(COLUMNS, "") | dict(zip(KEYS, key, strict=True))
-                row |= known.get(key, {"first": verdict})
-                known[key] = row | {"line": str(mutant.line), "verdict": verdict}
-                said = f"{mutant.before}  ->  {mutant.after}"
-                print(f"{verdict:13} {module}:{mutant.line}  {said}", flush=True)
-                _write(known)
+    tests = forked(learn)
+    if tests is None:
+        sys.exit("The tests fail without any mutant: nothing can be learned.")
+    for module in (name for name in MODULES if options.only in name):
+        fresh = [m for m in every[module] if _is_new(known.get(m.key(module)))]
+        drawn = random.Random(0).sample(fresh, min(options.each, len(fresh)))
+        if options.again:
+            drawn = [m for m in every[module] if _is_open(known.get(m.key(module)))]
+        for mutant, verdict in come_of(module, drawn, tests, options.seconds) if drawn else ():
+            key = mutant.key(module)
+            row = dict.fromkeys(COLUMNS, "") | dict(zip(KEYS, key, strict=True))
+            row |= known.get(key, {"first": verdict})
+            known[key] = row | {"line": str(mutant.lines.start), "verdict": verdict}
+            said = f"{mutant.before}  ->  {mutant.after}"
+            print(f"{verdict:13} {module}:{mutant.lines.start}  {said}", flush=True)
+        _write(known)
     _write(known)
     _count(known, every)
 

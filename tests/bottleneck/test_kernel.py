@@ -19,7 +19,7 @@ from softgeom.bottleneck.asking.experts import ask_experts
 from softgeom.bottleneck.ceilings.ceilings import ceilings
 from softgeom.bottleneck.certifying import kernel
 from softgeom.bottleneck.certifying.checker import Checker, round_down, wins
-from softgeom.bottleneck.certifying.hull import exact_row, prove_comparisons
+from softgeom.bottleneck.certifying.hull import TIGHT, exact_row, prove_comparisons
 from softgeom.bottleneck.certifying.kernel import (
     certify_answer,
     certify_evidence,
@@ -30,6 +30,7 @@ from softgeom.bottleneck.certifying.kernel import (
     verify_parts,
 )
 from softgeom.bottleneck.certifying.order import Order
+from softgeom.bottleneck.certifying.slack import slack_bounds
 from softgeom.bottleneck.certifying.twins import are_twins
 from softgeom.bottleneck.certifying.verdict import (
     Answer,
@@ -276,6 +277,24 @@ def test_what_products_together_show_is_not_shown_one_by_one(monkeypatch) -> Non
     monkeypatch.setattr(kernel, "_proves_margin", lambda checker, f: pytest.fail(str(f)))
     monkeypatch.setattr(kernel, "_proves_radius", lambda checker, f: np.isnan(f.radius))
     verify_findings(layer, found.features, found.findings)
+
+
+def test_products_together_show_all_that_they_show(monkeypatch) -> None:
+    """Claims of just that size, of small integers whose products no machine rounds."""
+    layer, captors = (
+        SoftmaxLayer(SQUARE.W, [0.0, 0, 0, 0, -0.25]),
+        Captors(np.arange(4), np.ones(4)),
+    )
+    points, classes = SQUARE.W[:4] / 2, np.arange(4)
+    checker = Checker(layer, DISK)
+    margins = checker.certify(points, classes, np.full(4, 5e-324))
+    radii = checker.radius(classes, margins)
+    radii[0] = 0.0
+    bound = slack_bounds(layer, DISK, [4], [captors], TIGHT)[0]
+    found = [Finding(t, Witness(points[t]), "", 0, margins[t], radii[t]) for t in range(4)]
+    monkeypatch.setattr(kernel, "_proves_margin", lambda checker, f: pytest.fail(str(f)))
+    monkeypatch.setattr(kernel, "_proves_radius", lambda checker, f: np.isnan(f.radius))
+    verify_findings(layer, DISK, [*found, Finding(4, captors, "", 0, bound, np.nan)])
 
 
 def test_further_sets_say_of_lost_classes_that_they_are_lost_there_too() -> None:
