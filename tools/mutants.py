@@ -27,6 +27,7 @@ import copy
 import csv
 import gc
 import importlib
+import math
 import multiprocessing
 import os
 import random
@@ -265,13 +266,22 @@ def with_tests(work: Callable[[pytest.Session], None]) -> None:
 
 
 def forked(work: Callable[[Any], None], seconds: float | None = None) -> Any:
-    """What `work` hands over in a fork of this process; None if it does not in so many seconds."""
+    """What `work` hands over in a fork of this process; None if it dies, or takes so many seconds
+    of the processor.
+    """
     ours, theirs = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("fork").Process(target=work, args=(theirs.send,))
+
+    def child() -> None:
+        if seconds:  # not by the clock: a busy machine would kill what is only slow
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), -1))
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        work(theirs.send)
+
+    process = multiprocessing.get_context("fork").Process(target=child)
     process.start()
     theirs.close()
     try:
-        return ours.recv() if ours.poll(seconds) else None
+        return ours.recv() if ours.poll(seconds and 100 * seconds) else None
     except EOFError:
         return None
     finally:
@@ -281,7 +291,6 @@ def forked(work: Callable[[Any], None], seconds: float | None = None) -> Any:
 
 def run(session: pytest.Session, names: list[str]) -> str:
     """The first of these tests that fails, or none."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     by_name = {item.nodeid: item for item in session.items}
     items = [by_name[name] for name in names]
     for item, following in zip(items, [*items[1:], None], strict=True):
