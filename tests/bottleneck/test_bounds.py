@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from softgeom import rounding
 from softgeom.bottleneck.certifying import checker as checking
 from softgeom.bottleneck.certifying import hull
 from softgeom.bottleneck.certifying.checker import Checker, _to_float, wins
@@ -67,6 +68,27 @@ def integer_system(
         np.arange(1, k + 1),
         rng.integers(1, 9, k) / 8,
     )
+
+
+# ---- rounding.py
+
+
+@pytest.mark.parametrize("n", [1, 3, 2**20, 2**45])
+def test_gamma_and_underflow_are_those_of_the_text(n: int) -> None:
+    assert gamma(n) <= Fraction(rounding.gamma(n)) <= gamma(n) * NOISE
+    assert rounding.underflow(n) == 4 * n * np.finfo(float).tiny
+    assert rounding.gamma(2**53) == np.inf
+
+
+@given(st.lists(st.integers(0, 2**53), min_size=1, max_size=9), st.sampled_from([-1074, 0, 900]))
+def test_a_norm_is_never_rounded_down(numbers: list[int], power: int) -> None:
+    """Down to the smallest float, two of which have a norm that float64 would round to one."""
+    V = np.ldexp(np.array([numbers, [1] * len(numbers)], float), power)
+    for row, bound in zip(exact(V), rounding.norm_up(V), strict=True):
+        size = sum(v * v for v in row)
+        assert size <= Fraction(float(bound)) ** 2
+        most = Fraction(float(bound)) - 5 * Fraction(float(np.finfo(float).tiny))
+        assert most <= 0 or most**2 <= size * NOISE**2
 
 
 # ---- hull.py: sums over captors
@@ -531,7 +553,7 @@ def test_a_logits_error_covers_its_roundings(dtype, bias: bool) -> None:
         float(checker._error(points, np.array([0.5]), dtype)[0])
     ) >= error + 5 * Fraction(1, 2)
     assert checker._error(points * 0, np.zeros(1), dtype)[0] >= (
-        4 * np.finfo(dtype).tiny if not bias else 0
+        4 * (3 + 4) * np.finfo(dtype).tiny if not bias else 0
     )
     doubt = Fraction(checker.rounding_slack(points[0]))
     wide = Fraction(float(checker._error(points, np.zeros(1), np.float64)[0]))
@@ -555,6 +577,28 @@ def test_margins_of_integers_are_exact_but_for_their_bound() -> None:
         for claims, factor in ((False, 2), (True, 2.125)):
             margins = checker._margins(points, np.arange(30), dtype, claims)
             np.testing.assert_allclose(margins, lead - factor * error, rtol=1e-15)
+
+
+def test_a_claim_leaves_room_for_other_machines() -> None:
+    """An eighth of what each of two logits may be off by; what is claimed already needs none."""
+    layer, x = SoftmaxLayer(np.array([[3.0], [1.0]]) / 16), np.array([1.0])
+    checker = Checker(layer, Unbounded())
+    error = 2 * checker._error(x[None], np.zeros(1), np.float64)[0]  # the point may be rounded, too
+    for claimed, factor in ((5e-324, 2.125), (0.1, 2.0)):
+        margin = Fraction(checker.margin(wins(0), x, claimed))
+        assert abs(Fraction(1, 8) - Fraction(factor * float(error)) - margin) < error / 32
+
+
+def test_float32_is_taken_where_it_holds_every_number() -> None:
+    narrow, wide = np.float32([[1.0], [0.0]]), np.array([[1.0], [0.0]])
+    for W, b, point, said in (
+        (narrow, None, narrow[:1], True),
+        (narrow, np.float32([0, 1]), narrow[:1], True),
+        (narrow, np.array([0.0, 1.0]), narrow[:1], False),
+        (wide, None, narrow[:1], False),
+        (narrow, None, wide[:1], False),
+    ):
+        assert Checker(SoftmaxLayer(W, b), Box(1.0)).is_narrow(point) is said
 
 
 def test_margins_are_in_the_units_of_the_layer() -> None:
@@ -655,12 +699,29 @@ def test_a_radius_is_never_rounded_up(margin: float) -> None:
         )
 
 
+def test_a_radius_is_that_of_small_rows_of_none_and_of_nobody_to_beat() -> None:
+    for W, margin, radius in (
+        ([[0.25], [0.0]], 1.0, 2.0),
+        ([[0.0], [0.0]], 1.0, np.inf),
+        ([[1.0]], np.inf, np.inf),
+    ):
+        found = Checker(SoftmaxLayer(W), Unbounded()).radius(np.array([0]), np.array([margin]))[0]
+        assert found <= radius
+        assert found == pytest.approx(radius, rel=1e-8)
+
+
 def test_a_margin_proves_a_radius_below_its_quotient_by_the_norms() -> None:
     """Norms 5 and 5; none at all; and norms that no float holds, in a layer that no unit suits."""
     flat = SoftmaxLayer([[0.0], [0.0]], [1.0, 0.0])
     huge = SoftmaxLayer([[1e308] * 4, [5e-324, 0.0, 0.0, 0.0]])
     for layer, class_, proven, refused in (
-        (SoftmaxLayer([[3.0, 4.0], [-3.0, 4.0]]), 0, (0.0, 0.1 - 2e-10), (0.1 + 1e-12, np.inf)),
+        # norms are rounded up by 1e-9 of them, and 2^-31 is for other machines
+        (
+            SoftmaxLayer([[3.0, 4.0], [-3.0, 4.0]]),
+            0,
+            (0.0, 0.1 * (1 - 7e-10)),
+            (0.1 * (1 - 3e-10), 0.1, np.inf),
+        ),
         (flat, 0, (0.0, 1.0, np.inf), ()),
         (huge, 0, (0.0,), (5e-324, 1.0, np.inf)),
         (huge, 1, (0.0,), (5e-324, 1.0, np.inf)),

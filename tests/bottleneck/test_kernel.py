@@ -103,10 +103,13 @@ def exact_margin(layer: SoftmaxLayer, order: Order, x: np.ndarray) -> Fraction:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
-def test_a_point_proves_exactly_what_fractions_give(seed: int, d: int) -> None:
-    """Of an order and of a class, where float64 alone would often be wrong."""
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.sampled_from([0, 30]))
+def test_a_point_proves_exactly_what_fractions_give(seed: int, d: int, power: int) -> None:
+    """Of an order and of a class, where float64 alone would often be wrong; also in units in which
+    an error is larger than one.
+    """
     layer, x = near_ties(seed, d)
+    layer, x = SoftmaxLayer(layer.W * 2.0**power, layer.bias * 4.0**power), x * 2.0**power
     rng = np.random.default_rng(seed)
     parts = np.split(rng.permutation(7), np.sort(rng.choice(np.arange(1, 7), 2, replace=False)))
     for order in (Order(parts), Order(parts[:2], rest=True), Order(parts[:2]), wins(3)):
@@ -117,10 +120,10 @@ def test_a_point_proves_exactly_what_fractions_give(seed: int, d: int) -> None:
             assert checker.margin(order, x) > 0
             best = round_down(truth)
             assert checker.margin(order, x, best) >= best
-            assert not checker.margin(order, x, np.nextafter(best, 1)) > best
+            assert not checker.margin(order, x, np.nextafter(best, np.inf)) > best
             answers = [Answer(order, Witness(x), "", 0, best)]
             verify_answers(layer, Unbounded(), answers)
-            more = [replace(answers[0], margin=float(np.nextafter(best, 1)))]
+            more = [replace(answers[0], margin=float(np.nextafter(best, np.inf)))]
             with pytest.raises(EvidenceError, match="the stored margin is"):
                 verify_answers(layer, Unbounded(), more)
         else:
@@ -406,6 +409,11 @@ def test_one_class_has_nobody_to_beat() -> None:
         assert kernel._proves_radius(Checker(layer, found.features), f)  # by itself, too
     with pytest.raises(EvidenceError, match="the stored radius is"):
         verify_findings(layer, found.features, [replace(found.findings[0], radius=-1.0)])
+    beyond = Witness(np.full(2, 101.0))
+    with pytest.raises(EvidenceError, match="does not certainly win"):
+        certify_evidence(layer, Box(100.0), 0, beyond)
+    with pytest.raises(EvidenceError, match="does not certainly win"):
+        verify_findings(layer, Box(100.0), [replace(found.findings[0], evidence=beyond)])
 
 
 def test_twins_have_equal_rows_and_biases() -> None:

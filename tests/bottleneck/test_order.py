@@ -163,6 +163,28 @@ def test_only_comparisons_of_the_layers_classes_are_demanded() -> None:
     assert order.demands(np.array([0, 0]), np.array([1, 2]), 3)
     for above, below in ((0, -2), (0, 3), (-3, 1), (3, 1), (0, 0), (1, 2)):
         assert not order.demands(np.array([0, above]), np.array([1, below]), 3)
+    above, below = np.array([0, 0]), np.array([1, 2])
+    assert not order.demands(above * 1.0, below, 3)
+    assert not order.demands(above, below * 1.0, 3)
+    assert not order.demands(above[None], below[None], 3)
+    assert not order.demands(above[:1], below, 3)
+    assert not order.demands(above[:0], below[:0], 3)
+
+
+def test_a_margin_is_the_smallest_difference_that_an_order_demands() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        order, y = some_order(rng, 6), rng.integers(-9, 10, 6)
+        pairs = [
+            (a, b)
+            for upper, lower in itertools.pairwise(
+                [*order.blocks, *([sorted({*range(6)} - {*order.named})] if order.rest else [])]
+            )
+            for a, b in itertools.product(upper, lower)
+        ]
+        assert order.margin(y) == min(y[a] - y[b] for a, b in pairs)
+        assert order.comparisons(6) == len(pairs)
+    assert Order([[0, 1]]).margin(y) == np.inf
 
 
 def test_a_long_block_is_named_by_its_first_classes() -> None:
@@ -272,14 +294,18 @@ def test_bad_orders_are_refused_in_a_sentence() -> None:
     for blocks, message in (
         ([], "at least one class"),
         ([[1], []], "at least one class"),
-        ([[1], [1]], "named twice"),
+        ([[0], [1], [1]], "1 is named twice"),
         ([["a"]], "class numbers"),
         ([[True]], "class numbers"),
     ):
         with pytest.raises(ValueError, match=message):
             Order(blocks)
-    with pytest.raises(ValueError, match="names class 3; the layer has classes 0 to 2"):
-        ask(layer, [Order([[3], [0]])])
+    for wrong in (3, -1):
+        said = f"names class {wrong}; the layer has classes 0 to 2"
+        with pytest.raises(ValueError, match=said):
+            ask(layer, [Order([[wrong], [0]])])
+        with pytest.raises(ValueError, match=said):
+            Order([[0], [wrong]]).check(3)
     with pytest.raises(ValueError, match="Each question is an Order"):
         ask(layer, [[0, 1]])  # type: ignore[list-item]
     assert len(ask(layer, [])) == 0

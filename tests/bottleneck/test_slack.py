@@ -207,3 +207,29 @@ def test_a_weight_that_is_nothing_beside_another_harms_nothing() -> None:
         for other in (5e-324, 2.0**-60)
     )
     assert alone == pytest.approx(both) == pytest.approx(-1.0)
+
+
+def test_each_coordinate_carries_its_own_rounding() -> None:
+    """Small integers, which make none: the bound is as far from the exact one as theory demands of
+    the second coordinate. The first is 0 everywhere.
+    """
+    layer = SoftmaxLayer([[0.0, 3.0], [0.0, 7.0], [0.0, -5.0]], [-(2.0**-20), 0.0, 0.0])
+    captors, unit = Captors(np.array([1, 2]), np.array([1.0, 0.5])), Fraction(1, 2**53)
+    bound = slack_bounds(layer, Box(100.0), [0], [captors], rounding=0.0)[0]
+    size = Fraction(3, 2) * 3 + 7 + Fraction(5, 2)
+    assert Fraction(float(bound)) * 3 / 2 >= Fraction(-3, 2**21) + 100 * 6 * unit * size
+
+
+@pytest.mark.parametrize(
+    ("rows", "biases"),
+    [
+        ([0.0, 1.0, -1.0], [-(2.0**60), 0.0, 0.0]),
+        ([0.0, 1.0, -1.0], [0.0, 2.0**60, 2.0**60]),
+        ([0.0, 2.0**-60, -(2.0**-60)], [-(2.0**-60), 0.0, 0.0]),
+    ],
+)
+def test_sizes_at_the_ends_of_float64_are_left_to_one_class_at_a_time(rows, biases) -> None:
+    layer = SoftmaxLayer(np.array(rows)[:, None], biases)
+    captors = [Captors(np.array([1, 2]), np.ones(2))]
+    assert slack_bounds(layer, Box(1.0), [0], captors)[0] == np.inf
+    assert certify_captives(layer, Box(1.0), [0], captors)[0] < 0

@@ -42,7 +42,7 @@ def certify_captives(
     nothing is proven.
     """
     bounds = slack_bounds(layer, features, classes, captors)
-    for n in np.flatnonzero(~(bounds <= 0)).tolist():
+    for n in np.flatnonzero(np.isinf(bounds)).tolist():
         bounds[n] = certify_captivity(
             layer, features, int(classes[n]), captors[n].rivals, captors[n].weights
         )
@@ -56,8 +56,8 @@ def slack_bounds(
     captors: Sequence[Captors],
     rounding: float = LOOSE,
 ) -> NDArray[np.float64]:
-    """Upper bounds (n,) on the best margins that float weights prove with slack; positive or inf
-    says nothing.
+    """Upper bounds (n,) < 0 on the best margins that float weights prove with slack; inf says
+    nothing.
 
     Fractions, weights that are none, and sizes at the ends of float64 are left to
     ``certify_captivity``.
