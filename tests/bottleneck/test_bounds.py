@@ -741,6 +741,9 @@ def test_numbers_beyond_float64_become_the_largest() -> None:
         Checker(layer, Unbounded()).margin(wins(0), np.array([-huge], dtype=object))
         == np.finfo(float).max
     )
+    # two of which are as large then, though one is far ahead
+    layer, beyond = SoftmaxLayer([[1.0, -0.5], [0.0, 0.0]]), np.array([huge, huge**2], dtype=object)
+    assert Checker(layer, Unbounded()).margin(wins(0), beyond) < 0
 
 
 # ---- verdict.py
