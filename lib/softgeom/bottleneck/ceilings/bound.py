@@ -98,7 +98,9 @@ class Certifier:
                 t = int(classes[n])
                 ceiling[n] = odds_to_ceiling(self._odds(look, t))
                 log_p = -self._attained(look, Target(np.array([t]), np.ones(1)))
-                reached[n] = math.exp(log_p) * (1 - LIBRARY) if log_p > LEAST_EXPONENT else 0.0
+                # twice: the product is rounded, too
+                down = 1 - 2 * LIBRARY
+                reached[n] = math.exp(log_p) * down if log_p > LEAST_EXPONENT else 0.0
         return ceiling, np.minimum(reached, ceiling)
 
     def floors(self, Z: Array, targets: Sequence[Target], at: Ints) -> tuple[Floats, Floats]:
