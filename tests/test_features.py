@@ -4,6 +4,7 @@ scale.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from fractions import Fraction
 
@@ -12,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from softgeom.bottleneck.certifying.hull import certify_captivity
 from softgeom.features import Ball, Box, Ellipsoid, FeatureSet, Unbounded
-from softgeom.rounding import as_floats, norm_up, underflow
+from softgeom.layer import SoftmaxLayer
+from softgeom.rounding import as_floats, exponent, norm_up, underflow
 
 BOXES = [Box(100.0), Box(100.0001), Box(2.0, low=-0.2785), Box(5.0, low=0.0)]
 BOXES += [Box((1.0, 2.0, 3.0)), Box((1.0, 2.0, 3.0000000000000004))]
@@ -28,6 +31,21 @@ def test_no_two_sets_print_alike() -> None:
     assert len(set(SETS)) == len(SETS)
     assert Box(100).describe() == "|x| <= 100"
     assert Box(100.0001).describe() == "|x| <= 100.0001"
+
+
+def test_a_box_says_its_bounds_or_how_many_it_has() -> None:
+    assert Box(1.0).condition() == "up to 1"
+    assert Box(2.0, low=-0.5).condition() == "from -0.5 to 2"
+    for mixed in (Box((1.0, 2.0), low=0.0), Box(1.0, low=(0.0, 0.5))):
+        assert mixed.describe() == f"box of 2 intervals ({mixed.digest()})"
+        assert mixed.condition() == f"over {mixed.describe()}"
+
+
+def test_a_digest_is_of_the_sorted_numbers() -> None:
+    numbers = '{"high": ["0x1.0000000000000p+0", "0x1.0000000000000p+1"], "low": "0x0.0p+0"'
+    text = f'{numbers}, "set": "box"}}'
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    assert Box((1.0, 2.0), low=0.0).digest() == digest
 
 
 @ids
@@ -162,6 +180,40 @@ def test_where_no_corner_of_a_box_rises_nothing_is_lost() -> None:
     for features, v in ((Box(9.0, low=0.0), [-1.0, 0.0]), (Box(0.0, low=-9.0), [1.0, 0.0])):
         assert features.support_bound(np.array(v), np.zeros(2))[0] == 0
         assert features.support_bound(-np.array(v), np.zeros(2))[0] == pytest.approx(9)
+
+
+@ids
+def test_a_point_that_is_no_number_in_one_coordinate_is_outside(features) -> None:
+    Z = np.zeros((3, 3)) + np.diag([np.nan, np.inf, -np.inf])
+    assert not features.contains(Z).any()
+
+
+def test_the_support_of_a_box_is_that_of_its_best_corner() -> None:
+    for low, high, v, most in ((1, 2, -1, -1), (1, 2, 1, 2), (-2, -1, -1, 2), (-2, -1, 1, -1)):
+        box = Box(float(high), low=float(low))
+        assert box.support_bound(np.array([float(v)]), np.zeros(1))[0] == pytest.approx(most)
+    assert Box((1.0, 8.0)).extent == 8
+
+
+def test_a_product_of_a_box_that_vanishes_is_not_taken_for_zero() -> None:
+    """``1e-330`` is above 0: the first class is ahead where the second feature is positive."""
+    box = Box((1.0, 1e-30))
+    most, size = box.support_bound(np.array([0.0, 1e-300]), np.zeros(2))
+    assert most > 0
+    assert size > 0
+    layer = SoftmaxLayer([[1.0, 1e-300], [1.0, 0.0]])
+    assert certify_captivity(layer, box, 0, np.array([1]), np.ones(1)) > 0
+
+
+def test_an_uncertain_coordinate_has_no_bounded_support() -> None:
+    error = np.array([0.0, 1e-300])
+    assert Unbounded().support_bound(np.zeros(2), error) == (np.inf, np.inf)
+    assert Unbounded().region(2, True).high.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("size", [0.0, np.inf, np.nan])
+def test_what_has_no_exponent_has_that_of_order_one(size: float) -> None:
+    assert exponent(size) == 0
 
 
 @ids

@@ -44,10 +44,11 @@ def test_bad_layers_are_told_apart(W, b, tokens, message: str) -> None:
         SoftmaxLayer(W, b, tokens)
 
 
-def test_first_bad_entry_is_found_beyond_the_first_block() -> None:
+@pytest.mark.parametrize("row", [4095, 4096, 4097, 4999])
+def test_first_bad_entry_is_found_in_every_block(row: int) -> None:
     W = np.zeros((5000, 1))
-    W[4999] = np.inf
-    with pytest.raises(ValueError, match=r"\[4999, 0\]"):
+    W[row] = np.inf
+    with pytest.raises(ValueError, match=rf"\[{row}, 0\]"):
         SoftmaxLayer(W)
 
 
@@ -61,7 +62,12 @@ def test_tokens_name_classes() -> None:
     [
         (lambda: Box(0.0), "low < high"),
         (lambda: Box(1.0, low=2.0), "low < high"),
+        (lambda: Box((1.0, 1.0), low=(0.0, 1.0)), "low < high"),
         (lambda: Box(np.inf), "must be finite"),
+        (lambda: Box(1.0, low=-np.inf), "must be finite"),
+        (lambda: Box((1.0, np.inf), low=0.0), "must be finite"),
+        (lambda: Box(1.0, low=(0.0, -np.inf)), "must be finite"),
+        (lambda: Box([[1.0]]), "numbers or vectors"),
         (lambda: Box((1.0, 2.0), low=(0.0, 0.0, 0.0)), "3 lower bounds but 2 upper"),
         (lambda: Ball(-1.0), "positive"),
         (lambda: Ball(np.nan), "positive"),

@@ -733,6 +733,25 @@ def test_a_margin_proves_a_radius_below_its_quotient_by_the_norms() -> None:
             assert not checker.proves_radius(class_, radius, Fraction(1))
 
 
+def test_a_radius_that_no_float_holds_is_the_largest_one() -> None:
+    """1e600, in a layer whose rows and biases no unit suits."""
+    checker = Checker(SoftmaxLayer([[1e-300], [0.0]], [1e300, 0.0]), Box(1.0))
+    radius = checker.radius(np.array([0]), np.array([1e300]))[0]
+    assert radius == np.finfo(float).max
+    assert not checker.proves_radius(0, np.inf, Fraction(1e300))
+
+
+def test_a_radius_may_be_as_large_as_another_machine_proves_it() -> None:
+    """2^-31 above the quotient by the norm, and no more."""
+    checker = Checker(SoftmaxLayer([[1.0], [0.0]]), Unbounded())
+    span = 2 * Fraction(checker._norms[0])
+    least = Fraction(1) * span / (1 + Fraction(1, 2**31))
+    own = Fraction(float(checker.radius(np.array([1]), np.array([1.0]))[0]))
+    assert not checker.proves_radius(0, 1.0, least - Fraction(1, 2**70))
+    assert checker.proves_radius(0, 1.0, least)
+    assert own <= 1
+
+
 def test_numbers_beyond_float64_become_the_largest() -> None:
     huge = Fraction(10) ** 400
     assert (_to_float(huge), _to_float(-huge)) == (np.finfo(float).max, -np.finfo(float).max)

@@ -4,6 +4,7 @@ sentence.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import warnings
@@ -24,8 +25,10 @@ from softgeom.bottleneck.certifying.evidence_file import (
     load_answers,
     load_findings,
     load_groups,
+    load_parts,
     read_fractions,
     read_head,
+    read_member,
     save_answers,
     save_findings,
     save_groups,
@@ -309,6 +312,7 @@ def test_orders_and_experts_are_read_as_strictly(tmp_path) -> None:
         ("blocks", 0, 3), ("blocks", 1, 0), ("rest", 0, 2), ("rest", 0, -1), ("sizes", 0, 1),
         ("sizes", 0, 0), ("named", 0, 0),
         ("named", 0, 7), ("named", 0, -1), ("named", 1, 3), ("above", 0, 7), ("above", 0, 2),
+        ("above", 2, 7), ("above", 2, 8),
         ("below", 1, 4), ("kinds", 1, 3),
     ):  # fmt: skip
         refused(path, lambda a, n=name, p=place, v=value: a[n].__setitem__(p, v), load_answers)
@@ -353,6 +357,44 @@ def test_identities_differ_with_every_bit_and_shape() -> None:
     assert len({fingerprint(layer) for layer in layers}) == len(layers)
     turned = SoftmaxLayer(np.asfortranarray(LAYER.W), LAYER.b)
     assert fingerprint(turned) == fingerprint(LAYER) == fingerprint_of(identity(LAYER))
+
+
+def test_an_identity_is_the_hash_of_all_bytes() -> None:
+    W = np.arange(9000.0)[:, None]
+    assert identity(SoftmaxLayer(W))["W"]["sha256"] == hashlib.sha256(W.tobytes()).hexdigest()
+
+
+def test_the_first_class_may_be_a_twin_and_an_expert_without_orders(tmp_path) -> None:
+    path = tmp_path / "evidence.npz"
+    found = [Finding(6, Twin(0), "twin", 0, 0.0, np.nan)]
+    save_findings(path, LAYER, SET, found)
+    assert load_findings(path, LAYER)[1][0].evidence.twin == 0
+    save_groups(path, LAYER, SET, 1, [(2, "undecided", "m", [])])
+    assert load_groups(path, LAYER)[2] == [(2, "undecided", "m", [])]
+    save_findings(path, LAYER, SET, FINDINGS, wider=[(Box(1.0), FINDINGS[1:2])])
+    (_, first), (features, more) = load_parts(path, LAYER)
+    assert (len(first), features, more[0].index) == (7, Box(1.0), 1)
+
+
+def test_only_known_kinds_of_files_have_a_head(saved) -> None:
+    refused(
+        saved,
+        lambda a: headed(a, lambda h: h.update(holds="scans")),
+        lambda path, _: read_head(path),
+    )
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_member_has_one_size_and_is_not_packed(method: int) -> None:
+    with io.BytesIO() as stream, zipfile.ZipFile(stream, "w", method) as archive:
+        text = io.BytesIO()
+        np.save(text, np.zeros(9))
+        archive.writestr("zeros.npy", text.getvalue())
+        info = archive.getinfo("zeros.npy")
+        # what a directory says is for its writer to choose
+        info.file_size = info.compress_size + (method == zipfile.ZIP_STORED)
+        with pytest.raises(ValueError, match="not stored as it is"):
+            read_member(archive, "zeros")
 
 
 def test_fractions_of_any_length_but_a_million_characters(monkeypatch) -> None:

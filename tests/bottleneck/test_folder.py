@@ -319,3 +319,21 @@ def test_a_summary_that_counts_wrongly_is_refused(out) -> None:
     refused(out, "says")
     reseal(out, classes=60)
     refused(out, "speaks of 60 classes")
+
+
+def test_a_summary_of_another_version_is_refused(out) -> None:
+    reseal(out, format=99)
+    refused(out, "another version")
+
+
+def test_a_folder_lies_in_new_ones_and_may_be_without_its_second_table(tmp_path) -> None:
+    out = tmp_path / "one" / "two"
+    write_folder(out, scan(example(), [0, 5]))
+    (out / "verdicts.parquet").unlink(missing_ok=True)
+    hashes = json.loads((out / SUMMARY).read_text())["sha256"]
+    hashes.pop("verdicts.parquet", None)
+    reseal(out, sha256=hashes)
+    assert verify_folder(out, example()).scanned == 2
+    edit_table(out, lambda rows: rows[0].__setitem__(0, "id"))
+    reseal(out)
+    refused(out, "its header")

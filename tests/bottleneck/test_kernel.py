@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softgeom
+from softgeom import rounding
 from softgeom.bottleneck.asking.experts import ask_experts
 from softgeom.bottleneck.ceilings.ceilings import ceilings
 from softgeom.bottleneck.certifying import kernel
@@ -546,3 +547,24 @@ def test_nothing_is_proven_in_a_process_that_takes_denormal_numbers_for_zero() -
     finally:
         torch.set_flush_denormal(False)
     assert found.verify()
+
+
+def test_nothing_is_proven_where_only_results_are_flushed_to_zero(monkeypatch) -> None:
+    """Some modes of processors take operands as they are."""
+
+    class Flushed(float):
+        def __add__(self, other: float) -> float:
+            return 0.0
+
+    monkeypatch.setattr(rounding, "LEAST", Flushed(5e-324))
+    with pytest.raises(ValueError, match="denormal numbers"):
+        Checker(SoftmaxLayer([[1.0]]), Box(1.0))
+
+
+def test_a_point_that_its_unit_would_move_into_the_set_is_outside() -> None:
+    checker = Checker(SoftmaxLayer([[1.0], [0.0]], [1.0, 0.0]), Box(1e30, low=0.0))
+    for value, inside in ((-5e-324, False), (5e-324, True), (1e30, True)):
+        assert checker.margin(wins(0), np.array([value])) == (
+            pytest.approx(1 + value) if inside else -np.inf
+        )
+    assert checker.contains(np.array([[-5e-324], [1.0], [-1.0]])).tolist() == [False, True, False]

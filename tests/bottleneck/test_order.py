@@ -187,6 +187,17 @@ def test_a_margin_is_the_smallest_difference_that_an_order_demands() -> None:
     assert Order([[0, 1]]).margin(y) == np.inf
 
 
+@pytest.mark.parametrize(("most", "ups", "downs"), [(1, 1, 1), (4, 2, 2), (9, 3, 3), (16, 3, 5)])
+def test_the_closest_comparisons_are_of_low_uppers_and_high_lowers(most, ups, downs) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        y = rng.permutation(7 if most < 16 else 12).astype(float)
+        low = sorted(range(3), key=lambda i: y[i])[:ups]
+        high = sorted(range(3, len(y)), key=lambda i: -y[i])[:downs]
+        pairs = zip(*Order([[0, 1, 2]], rest=True).closest(y, most), strict=True)
+        assert {(int(a), int(b)) for a, b in pairs} == set(itertools.product(low, high))
+
+
 def test_a_long_block_is_named_by_its_first_classes() -> None:
     assert Order([range(7), [9]], rest=True).describe() == "0, 1, 2, 3, 3 more > 9 > others"
     assert Order([range(4)]).describe() == "0, 1, 2, 3"

@@ -239,10 +239,9 @@ class _File:
         self.steps = self.integers("steps", n, 0, np.iinfo(np.int64).max).tolist()
         self.methods, reasons = _strings(self.head["methods"]), _strings(self.head["reasons"])
         self.margins = self._checked_margins().tolist()
-        many = {kind: int(np.sum(self.kinds == kind)) for kind in range(EXACT_WEIGHTS + 1)}
         points = {
-            POINT32: self.array("points32", many[POINT32], d),
-            POINT64: self.array("points64", many[POINT64], d),
+            kind: self.array(name, int(np.sum(self.kinds == kind)), d)
+            for kind, name in ((POINT32, "points32"), (POINT64, "points64"))
         }
         _require(all(np.isfinite(some).all() for some in points.values()), "a point is not finite")
         exact = {name: _lists(self.head[name]) for name in ("exact_points", "exact_weights")}
