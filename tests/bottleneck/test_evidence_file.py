@@ -127,11 +127,11 @@ def test_answers_and_experts_come_back(tmp_path) -> None:
     pairs = zip(found[0].evidence.above, found[0].evidence.below, strict=True)
     assert [*map(tuple, pairs)] == [(0, 2), (1, 2), (1, 3)]
     assert found[0].evidence.weights.tolist() == [3.0, 2.0, 1.0]
-    groups = [(5, "undecided", "m", ANSWERS[:2]), (3, "possible", "n", ANSWERS[2:])]
+    groups = [(5, "possible", "m", ANSWERS[:2]), (3, "undecided", "n", ANSWERS[2:])]
     save_groups(tmp_path / "e.npz", LAYER, SET, 2, groups)
     features, k, again = load_groups(tmp_path / "e.npz", LAYER)
     assert (features, k) == (SET, 2)
-    assert [group[:3] for group in again] == [(3, "possible", "n"), (5, "undecided", "m")]
+    assert [group[:3] for group in again] == [(3, "undecided", "n"), (5, "possible", "m")]
     assert [len(answers) for *_, answers in again] == [2, 2]
     assert again[1][3][1].order == ANSWERS[1].order
     for load in (load_findings, load_groups):

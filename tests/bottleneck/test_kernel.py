@@ -132,6 +132,18 @@ def test_a_point_proves_exactly_what_fractions_give(seed: int, d: int, power: in
                 verify_answers(layer, Unbounded(), [Answer(order, Witness(x), "", 0, 5e-324)])
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_the_last_of_a_block_is_the_exact_one(seed: int) -> None:
+    """Float64 takes another class for the last one, or the first, by more than 2."""
+    near, x = near_ties(2 * seed, 12)
+    layer = SoftmaxLayer(np.vstack([near.W, 0 * x]) * 2.0**30)
+    checker = Checker(layer, Unbounded())
+    for point in (x * 2.0**30, x * -(2.0**30)):
+        for order in (Order([range(7), [7]]), Order([[7], range(7)])):
+            truth = exact_margin(layer, order, point)
+            assert checker.exact_margin(order, point) == (truth if truth > 0 else None)
+
+
 def test_float64_alone_would_be_deceived() -> None:
     """The near ties above have teeth: their float64 logits obey other orders."""
     wrong = 0
