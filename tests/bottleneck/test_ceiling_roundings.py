@@ -226,8 +226,9 @@ def test_the_mean_row_is_off_by_its_rounding_at_most() -> None:
         mean = np.full(D, 3.0) * total
         _, r_norm = exact_mean(math.inf, W=3.0, mean=mean, total=total)
         assert r_norm == nearly(gamma(2 * C + 24) * 2 * 3 * math.sqrt(2) * total / 8)
-    _, r_norm = exact_mean(math.inf)
-    assert r_norm >= underflow(C) * math.sqrt(2)
+    for mean in (np.zeros(D), np.full(D, underflow(C))):
+        _, r_norm = exact_mean(math.inf, mean=mean)
+        assert r_norm >= (underflow(C) + mean[0]) * math.sqrt(2)
 
 
 @pytest.mark.parametrize("power", [901, -900])
@@ -325,6 +326,7 @@ def test_an_eigenvalue_is_believed_after_a_factorisation_only(monkeypatch) -> No
     for said, proven in ((1.5, 0.75), (3.0, -math.inf), (math.nan, -math.inf), (0.0, -math.inf)):
         monkeypatch.setattr(np.linalg, "eigvalsh", lambda _, said=said: np.array([said, 9.0]))
         assert least_eigenvalue(M, 4.0) == pytest.approx(proven)
+    monkeypatch.setattr(np.linalg, "eigvalsh", lambda _: np.array([0.5, 9.0]))
     for value in (math.nan, math.inf):
         assert least_eigenvalue(np.array([[1.0, 0], [0, value]]), 1.0) == -math.inf
 
@@ -486,7 +488,7 @@ def test_a_ceiling_is_rounded_up() -> None:
     assert odds_to_ceiling(-math.inf) == odds_to_ceiling(math.nan) == odds_to_ceiling(-701.0) == 1
     assert odds_to_ceiling(math.inf) == 1
     assert odds_to_ceiling(-700.0) == 1
-    assert odds_to_ceiling(1e9) == pytest.approx(math.exp(-700), rel=1e-9)
+    assert odds_to_ceiling(1e9) == nearly(math.exp(-700))
 
 
 @pytest.mark.usefixtures("library")
@@ -593,3 +595,5 @@ def test_captors_prove_the_same_in_any_unit(scale) -> None:
     A = -(shares @ np.log(shares)) + shares @ b[1:4] - b[0]
     found = bound_of(0, [1, 1, 2, 3], np.full(4, 1.0) * scale)
     assert found == pytest.approx(1 / (1 + math.exp(A)), rel=1e-10)
+    # a weight that vanishes beside another is none
+    assert bound_of(0, [2, 4], [1e300, 1e-300]) == pytest.approx(1 / (1 + math.exp(-2.8)))
