@@ -526,10 +526,11 @@ def test_the_entropy_of_hardly_anything_is_covered() -> None:
     st.lists(st.tuples(st.floats(-37, 0), st.floats(-1, 1)), min_size=C, max_size=C),
     st.sampled_from([1.0, 1e4, 1e8]),
     st.lists(st.sampled_from([-1, 1]), min_size=3, max_size=3),
+    st.sampled_from([-1, 1]),
     st.booleans(),
 )
 def test_sums_that_are_as_wrong_as_they_may_be_prove_a_true_bound(
-    drawn, scale, signs, dominant
+    drawn, scale, signs, log_sign, dominant
 ) -> None:
     """Each sum off by C roundings of its terms' sizes, and logarithms by LIBRARY, either way."""
     u = np.exp([a for a, _ in drawn])
@@ -553,11 +554,18 @@ def test_sums_that_are_as_wrong_as_they_may_be_prove_a_true_bound(
             size=float(size * up[1]),
             bias=float(gain + signs[2] * gain_size * Decimal(off)),
         )
-        value = certifier(b=b)._odds(wrong, 0)
+        with pytest.MonkeyPatch.context() as patch:
+            off_log = 1 + log_sign * (LIBRARY - 2.0**-51)
+            changed = vars(math) | {"log": lambda x: math.log(x) * off_log}
+            patch.setattr(bound, "math", SimpleNamespace(**changed))
+            value, floor = certifier(b=b)._odds(wrong, 0), certifier(b=b)._floor(wrong, PAIR)
+        terms = [v * (c - log) for v, log, c in zip(exact, logs, bias, strict=True)]
         rest = sum(exact[1:])
-        terms = zip(exact[1:], logs[1:], bias[1:], strict=True)
-        truth = sum(v * (c - log) for v, log, c in terms) / rest + rest.ln() - bias[0]
+        truth = sum(terms[1:]) / rest + rest.ln() - bias[0]
         assert value == -math.inf or Decimal(value) <= truth
+        whole = sum(exact)
+        mixed = sum(terms) / whole + whole.ln()
+        assert Decimal(floor) <= mixed - Decimal(2).ln() - (bias[1] + bias[2]) / 2
 
 
 # ---- Captors
