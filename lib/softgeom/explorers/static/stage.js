@@ -82,7 +82,7 @@ export function assemble(page, ...folded) {
 
 /** A hand that shows the first gesture, from one place so far right and up, until somebody makes one. */
 export function beckon(model, plane, from, [right, up]) {
-  if (model.get("veiled") || !from?.every(Number.isFinite)) return; // or a state that is refused in a sentence
+  if (model.get("veiled") || from?.length !== 2 || !from.every(Number.isFinite)) return; // or a state that is refused in a sentence
   const way = `--dx: ${plane.x(right) - plane.x(0)}px; --dy: ${plane.y(up) - plane.y(0)}px`;
   const hand = svg("g", { class: "sg-ghost", style: way, "aria-hidden": "true" }, svg("path", { d: HAND, transform: `translate(${plane.place(from)})` }));
   plane.root.append(hand);
