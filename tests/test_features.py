@@ -160,6 +160,8 @@ def test_conversions_that_change_nothing_are_made() -> None:
     assert as_floats(Fraction(1, 4), "x") == 0.25
     with pytest.raises(ValueError, match="not complex"):
         as_floats(1j, "x")
+    with pytest.raises(ValueError, match="x must be an array of real numbers, not text"):
+        as_floats([["0.1"], ["9007199254740993"]], "x")
 
 
 def test_a_product_of_gain_and_error_that_vanishes_is_not_taken_for_zero() -> None:

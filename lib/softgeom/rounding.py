@@ -74,8 +74,9 @@ def as_floats(given: ArrayLike, name: str) -> NDArray[np.float64]:
     would change: int64 2^53 + 1, most longdoubles, Fraction(1, 3).
     """
     array = np.asarray(given)
-    if array.dtype.kind == "c":
-        raise ValueError(f"{name} must be an array of real numbers, not complex ones.")
+    if array.dtype.kind not in "biufO":
+        other = {"c": "complex ones", "U": "text", "S": "text"}.get(array.dtype.kind, array.dtype)
+        raise ValueError(f"{name} must be an array of real numbers, not {other}.")
     try:
         floats = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
