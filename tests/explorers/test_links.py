@@ -58,3 +58,28 @@ def test_a_link_that_makes_no_sense_changes_nothing(read, hash):
 
 def test_what_makes_sense_is_kept_beside_what_does_not(read):
     assert read(_link({"coupling": 2, "X": "?"})) == {"coupling": 2}
+
+
+ECHO = """
+const kernel = [];
+const model = {
+  state: {},
+  get: (name) => model.state[name],
+  set: (name, value) => (model.state[name] = value),
+  save_changes() {
+    const sent = { ...model.state };
+    const nth = kernel.push(sent);
+    setTimeout(() => nth === kernel.length && Object.assign(model.state, sent), 1);
+  },
+};
+const put = m.writer(model);
+put({ x: 1 });
+put({ x: 2 });
+await new Promise((go) => setTimeout(go, 100));
+return [model.state.x, kernel.at(-1).x];
+"""
+
+
+def test_an_echo_of_the_kernel_takes_no_newer_state_back(javascript):
+    """As ipywidgets does, the model takes an echo for the truth unless it has sent more since."""
+    assert javascript("stage", ECHO) == [2, 2]

@@ -362,21 +362,11 @@ export function watch(model, names, draw) {
   return () => names.forEach((name) => model.off(`change:${name}`, schedule));
 }
 
-/** A function that sets several properties of the model and tells the kernel, at most some fifteen times a second; the last state always arrives. */
-export function writer(model, pause = 66) {
-  let timer = null;
-  let again = false;
-  const save = () => {
-    if (timer !== null) return void (again = true);
-    model.save_changes();
-    timer = setTimeout(() => {
-      timer = null;
-      if (again) save((again = false));
-    }, pause);
-  };
+/** A function that sets several properties of the model and tells the kernel at once: held back here, a state would lose to the echo of the one before; ipywidgets waits for a busy kernel. */
+export function writer(model) {
   return (changes) => {
     for (const [name, value] of Object.entries(changes)) model.set(name, value);
-    save();
+    model.save_changes();
   };
 }
 
