@@ -114,6 +114,16 @@ def test_each_is_found_unaided_with_its_names(name, shape, first, last):
     assert head.source.sha256 == RELEASED[name].model.sha256
 
 
+def test_a_folder_of_results_may_be_called_as_its_model(tmp_path, monkeypatch):
+    head = _head(RELEASED["g2pm"])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g2pm").mkdir()
+    assert load_head("g2pm").layer.W.shape == head.layer.W.shape
+    (tmp_path / "g2pm" / "model.safetensors").write_bytes(b"a model of the user's, cut off")
+    with pytest.raises(ValueError, match="g2pm/model.safetensors"):
+        load_head("g2pm")
+
+
 def test_the_feature_set_follows_the_step_before_the_layer():
     assert _head(RELEASED["g2pm"]).feature_set(50.0)[0].low == 0.0
     features, why = _head(RELEASED["ppocr-v5"]).feature_set()

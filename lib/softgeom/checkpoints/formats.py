@@ -75,13 +75,14 @@ FORMATS: dict[str, Callable[[Path], TensorStore | Opened]] = {
 
 
 def open_model(model: str, revision: str | None = None) -> Opened:
-    """The model of this name: a file or folder here before a released model before one on the hub.
+    """The model of this name: a file or folder here before a released model before one on the hub
+    (a folder of results may be called as the released model is).
     ValueError when there is none, its format is unknown, or a revision has no meaning with it.
     """
     path = Path(model)
     if path.exists() or model in RELEASED:
         refuse_revision(revision, f"{plain(model)}, which is not read from the hub")
-    if path.is_dir():
+    if path.is_dir() and not (model in RELEASED and not (holds_model(path) or _paddle(path))):
         return _open_folder(path)
     if path.is_file():
         return open_file(path)
@@ -122,12 +123,16 @@ def refuse_revision(revision: str | None, what: str) -> None:
 
 
 def _open_folder(folder: Path) -> Opened:
-    if not holds_model(folder) and len(found := list(folder.glob(f"*{PADDLE}"))) == 1:
+    if not holds_model(folder) and len(found := _paddle(folder)) == 1:
         return open_file(found[0])
     store, config = open_folder(folder)
     vocabulary = find_token_file(folder)
     names = None if vocabulary is None else functools.partial(_vocabulary, vocabulary)
     return Opened(store, _here(folder, store), config, names=names)
+
+
+def _paddle(folder: Path) -> list[Path]:
+    return list(folder.glob(f"*{PADDLE}"))
 
 
 def _vocabulary(file: Path, classes: int, confirmed: bool) -> tuple[tuple[str, ...], str]:
