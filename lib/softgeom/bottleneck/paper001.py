@@ -71,15 +71,17 @@ def braid_reflect(
     patience: int = PATIENCE,
     bound: float = 100.0,
     dtype: Any = None,
+    start: Array | None = None,
 ) -> Reflections:
     """Run Braid Reflect (Algorithm 2) for ``classes`` (n,), by default all, in one matrix product a
     step: up to ``patience`` reflections, and a win counts within ``bound``. Arithmetic is that of
-    W, at least float32, unless ``dtype`` says otherwise.
+    W, at least float32, unless ``dtype`` says otherwise. Points start (n, d) at the classes' own
+    rows (Section 3.4.1) or at ``start``.
     """
     classes = np.arange(layer.classes) if classes is None else np.asarray(classes, dtype=np.intp)
     dtype = dtype or np.result_type(layer.W.dtype, np.float32)
     W, b = layer.W.astype(dtype, copy=False), layer.bias.astype(dtype, copy=False)
-    x = W[classes].copy()
+    x = W[classes] if start is None else start.astype(dtype)
     won, steps = np.zeros(len(classes), dtype=bool), np.zeros(len(classes), dtype=np.intp)
     left = np.arange(len(classes))
     for step in range(patience + 1):
