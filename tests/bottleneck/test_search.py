@@ -53,6 +53,10 @@ def test_braid_reflect_is_the_published_algorithm(bias: bool) -> None:
         np.testing.assert_allclose(ours.x[t], x, rtol=1e-6, atol=1e-9)
     assert ours.won.any()
     assert not ours.won.all()
+    # from where it stopped, those that won stay where they are and the others go on
+    on = braid_reflect(layer, patience=30, bound=1e9, start=ours.x)
+    assert not on.steps[ours.won].any()
+    assert on.steps[~ours.won].all()
 
 
 def test_a_reflection_swaps_the_two_logits_and_without_bias_keeps_the_norm() -> None:
