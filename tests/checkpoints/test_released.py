@@ -120,7 +120,7 @@ def test_a_folder_of_results_may_be_called_as_its_model(tmp_path, monkeypatch):
     (tmp_path / "g2pm").mkdir()
     assert load_head("g2pm").layer.W.shape == head.layer.W.shape
     (tmp_path / "g2pm" / "model.safetensors").write_bytes(b"a model of the user's, cut off")
-    with pytest.raises(ValueError, match="g2pm/model.safetensors"):
+    with pytest.raises(ValueError, match=r"g2pm/model\.safetensors"):
         load_head("g2pm")
 
 
