@@ -15,6 +15,7 @@ import io
 import json
 import math
 import random
+import re
 import sys
 import warnings
 import zipfile
@@ -81,6 +82,8 @@ def members(path):
         size = sum(one.file_size for one in listed)
         demand(size <= Path(path).stat().st_size, "its members are longer than the file")
         demand(len({one.filename for one in listed}) == len(listed), "a member occurs twice")
+        first = min((one.header_offset for one in listed), default=0)
+        demand(first == 0, "something stands before its members")
         return {one.filename.removesuffix(".npy"): archive.read(one) for one in listed}
 
 
@@ -149,6 +152,11 @@ class Supply:
         demand(not left, f"{left[:1]} holds more than the claims need")
 
 
+def plain(method):
+    """Whether this is a name that makes no line and no formula of its own in a table."""
+    return re.fullmatch("[a-z ]{0,40}", method)
+
+
 def rational(stored):
     """Numerator and denominator in hexadecimal, in lowest terms."""
     demand(len(stored) <= LONGEST, "a fraction is too long")
@@ -184,7 +192,7 @@ def claims(head, arrays, classes, d):
     for code in arrays["kinds"].tolist():
         demand(0 <= code < len(KINDS) and (scan or code != 3), f"there is no kind {code}")
         way, margin, radius = KINDS[code], supply.one("margins"), math.nan
-        demand(type(supply.one("methods")) is str, "a method is no text")
+        demand(plain(supply.one("methods")), "a method is no plain name")
         demand(not math.isnan(margin), "a margin is no number")
         demand(supply.one("steps") >= 0, "steps are negative")
         if scan:
@@ -471,7 +479,8 @@ def check_experts(head, arrays, everything, classes):
             claim.name[0] == [expert] and claim.rest is None and len(claim.name) < 3
             for claim in group
         )
-        demand(about_it and type(method) is str, f"an order of expert {expert} is about another")
+        demand(plain(method), f"the method of expert {expert} is no plain name")
+        demand(about_it, f"an order of expert {expert} is about another")
         ways, prisons = (
             [claim.way for claim in group],
             [{*claim.level} - {expert} for claim in group],

@@ -69,8 +69,12 @@ def edit_table(out, change) -> None:
     with (out / TABLE).open(newline="") as file:
         rows = list(csv.reader(file))
     change(rows)
-    with (out / TABLE).open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
+    plain = (0, 4, 5, 6)  # the columns of numbers
+    lines = [
+        ",".join(cell if n and k in plain and cell else f'"{cell}"' for k, cell in enumerate(row))
+        for n, row in enumerate(rows)
+    ]
+    (out / TABLE).write_text("\n".join([*lines, ""]), encoding="utf-8", newline="\n")
 
 
 def refused(out, match: str, layer=None) -> None:
@@ -241,11 +245,11 @@ def test_an_edited_table_row_is_named(out) -> None:
         whole = (out / TABLE).read_bytes()
         edit_table(out, lambda rows, c=column, v=value: rows[8].__setitem__(c, v))
         reseal(out)
-        refused(out, r"row 8 \(class 7\)")
+        refused(out, "differs from the evidence in row 8: '7,")
         (out / TABLE).write_bytes(whole)
     edit_table(out, lambda rows: rows.append(rows[-1]))
     reseal(out)
-    refused(out, "has 62 rows")
+    refused(out, "in row 62: '60,.* instead of ''")
 
 
 def test_a_weakened_verdict_is_refused(out, capsys) -> None:
@@ -312,6 +316,47 @@ def test_the_second_table_is_that_of_the_evidence(out) -> None:
     verify_folder(out, example())
 
 
+def test_a_table_is_written_in_one_way(out) -> None:
+    """What one programme takes for a cell, another takes for two, or for a row."""
+    honest = (out / TABLE).read_bytes()
+    word = b'"argmaxable"', b'"arg"maxable'
+    for a, b in ((b"\n", b"\r"), word, (b'"7"', b"7"), (b"", b"\xff")):
+        (out / TABLE).write_bytes(honest.replace(a, b, 1))
+        reseal(out)
+        refused(out, "verdicts.csv differs from the evidence in")
+    (out / TABLE).write_bytes(honest)
+    reseal(out)
+    verify_folder(out, example())
+
+
+def test_a_table_of_long_tokens_is_verified(tmp_path) -> None:
+    """Cells longer than Python's csv reads, and a megabyte of them."""
+    rng, layer = np.random.default_rng(0), uniform_layer(9, 2, seed=1)
+    tokens = [rng.bytes(150_000).hex() for _ in range(9)]
+    layer = SoftmaxLayer(layer.W, layer.b, tokens)
+    write_folder(tmp_path, scan(layer))
+    assert verify_folder(tmp_path, layer).scanned == 9
+
+
+def test_columns_under_other_names_are_refused(out) -> None:
+    """Pandas calls a column as a note in the file says, and other readers as the file does."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, other = out / "verdicts.parquet", {"margin": "radius", "radius": "margin"}
+    table = parquet.read_table(path)
+    note = json.loads(table.schema.metadata[b"pandas"])
+    for column in note["columns"]:
+        column["name"] = other.get(column["field_name"], column["name"])
+    swapped = [table[other.get(name, name)] for name in table.column_names]
+    for changed in (
+        pyarrow.table(swapped, names=table.column_names),
+        table.replace_schema_metadata({"pandas": json.dumps(note | {"index_columns": ["class"]})}),
+    ):
+        told = changed.replace_schema_metadata({"pandas": json.dumps(note)})
+        parquet.write_table(told, path)
+        reseal(out, ("verdicts.parquet",))
+        refused(out, "verdicts.parquet differs from the evidence")
+
+
 def test_a_summary_that_counts_wrongly_is_refused(out) -> None:
     reseal(out, counts={"argmaxable": 61})
     refused(out, "says counts")
@@ -319,6 +364,14 @@ def test_a_summary_that_counts_wrongly_is_refused(out) -> None:
     refused(out, "says")
     reseal(out, classes=60)
     refused(out, "speaks of 60 classes")
+    reseal(out, classes=61.0)  # which Python takes for 61
+    refused(out, "speaks of 61.0 classes")
+
+
+def test_a_summary_says_nothing_twice(out) -> None:
+    honest = (out / SUMMARY).read_text()
+    (out / SUMMARY).write_text('{"counts": {"argmaxable": 61}, ' + honest[1:])
+    refused(out, "a field occurs twice")
 
 
 def test_a_summary_of_another_version_is_refused(out) -> None:

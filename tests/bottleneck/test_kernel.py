@@ -548,12 +548,17 @@ def test_a_search_for_experts_ends() -> None:
 
 def test_nothing_is_proven_in_a_process_that_takes_denormal_numbers_for_zero() -> None:
     torch = pytest.importorskip("torch")
-    layer = SoftmaxLayer([[1.0], [-1.0]])
+    layer = SoftmaxLayer([[5e-324], [0.0]])
     found = scan(layer)
     if not torch.set_flush_denormal(True):
         pytest.skip("this processor has no such mode")
     try:
-        for prove in (found.verify, lambda: scan(layer), lambda: ceilings(layer)):
+        for prove in (
+            found.verify,
+            lambda: scan(layer),
+            lambda: ceilings(layer),
+            lambda: certify_evidence(layer, Box(1.0), 1, Twin(0)),
+        ):
             with pytest.raises(ValueError, match="denormal numbers"):
                 prove()
     finally:
@@ -580,3 +585,15 @@ def test_a_point_that_its_unit_would_move_into_the_set_is_outside() -> None:
             pytest.approx(1 + value) if inside else -np.inf
         )
     assert checker.contains(np.array([[-5e-324], [1.0], [-1.0]])).tolist() == [False, True, False]
+
+
+def test_a_margin_that_float64_misses_by_millions_is_confirmed() -> None:
+    """w x is 2^78 + 2^52 + 2^24, which float64 rounds down by 2^24; that much the class is ahead,
+    and there it seems to be behind.
+    """
+    side = 2.0**39 + 2.0**12
+    layer = SoftmaxLayer([[side], [0.0]], [-(2.0**78) - 2.0**52, 2.0**20])
+    finding = Finding(0, Witness(np.array([side])), "", 0, 2.0**24 - 2.0**20, 0.0)
+    verify_findings(layer, Box(2.0**39 + 2.0**13), [finding])
+    with pytest.raises(EvidenceError, match="the stored margin"):
+        verify_findings(layer, Box(2.0**40), [replace(finding, margin=2.0**24)])

@@ -166,6 +166,9 @@ def test_a_verdict_on_an_expert_that_does_not_follow_is_refused(square, recheck,
 def test_a_forged_margin_is_noticed(square, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["ask", square, "--order", "a", "b", "--out", str(out)]) == 0
+    (out / "ceilings.csv").write_text("all is proven")
+    assert main(["verify", str(out), square]) == 0
+    assert "or not at all: ceilings.csv" in capsys.readouterr().out
     with np.load(out / "answers.npz") as file:
         arrays = dict(file)
     np.savez(out / "answers.npz", **arrays | {"margins": arrays["margins"] * 2})

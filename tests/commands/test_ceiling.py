@@ -33,7 +33,12 @@ def check(tool, layer, tmp_path):
 
 def test_a_folder_is_verified_by_both_programs(bounded, npz, check, capsys):
     assert main(["verify", str(bounded), str(npz)]) == 0
-    assert "40 ceilings" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "40 ceilings" in told
+    assert "not checked" not in told
+    (bounded / "verdicts.csv").write_text("all is proven")
+    assert main(["verify", str(bounded), str(npz)]) == 0
+    assert "or not at all: verdicts.csv" in capsys.readouterr().out
     assert "proven: 40" in check(bounded)
 
 
@@ -74,8 +79,10 @@ def test_what_was_changed_is_refused(name, change, bounded, npz, check, capsys):
 
 def test_the_table_is_compared_with_the_proofs(bounded, npz):
     table = bounded / "ceilings.csv"
-    table.write_text(table.read_text().replace("\n7,", "\n8,"))
-    assert main(["verify", str(bounded), str(npz)]) == boundary.REFUSED
+    honest = table.read_text()
+    for forged in (honest.replace("\n7,", "\n8,"), honest + "\n", f'"{"x" * 2**18}"\n{honest}'):
+        table.write_text(forged)
+        assert main(["verify", str(bounded), str(npz)]) == boundary.REFUSED
 
 
 def test_the_library_says_what_the_command_says(npz, layer, capsys):

@@ -211,7 +211,7 @@ def forms(W: np.ndarray, b: np.ndarray) -> dict[str, bytes]:
         (
             "named.npz",
             np.savez,
-            {"W": W, "b": b, "tokens": np.array(["é", "=1", "\n", "𝕏", *"abcdefgh"])},
+            {"W": W, "b": b, "tokens": np.array(["é", "=1", "\n", "𝕏", "＝1", *"bcdefgh"])},
         ),
     ):
         with io.BytesIO() as file:

@@ -20,6 +20,7 @@ from judge import Judge
 
 Edit = Callable[[Evidence], Any]
 INF, NAN = float("inf"), float("nan")
+A_ROW = 'look",0,9.5,9.5\n0,"0","unargmaxable","lp'
 
 
 @dataclass(frozen=True)
@@ -443,6 +444,10 @@ def _scans() -> Iterator[Forgery]:
         ("a radius too many", array("radii", grown)),
         ("a method too few", lambda e: e.head["methods"].pop()),
         ("a method that is no text", lambda e: e.head["methods"].__setitem__(0, 1)),
+        (
+            "a method that makes a row of its own in the table",
+            lambda e: e.head["methods"].__setitem__(0, A_ROW),
+        ),
         ("a reason that nothing asks for", head(reasons=["tired"])),
         ("a reason as text", head(reasons="")),
         ("no exact points, written otherwise", head(exact_points={})),
@@ -560,6 +565,7 @@ def _scans() -> Iterator[Forgery]:
             "an extra member of 30 MB",
             packed(lambda c: repacked(c, zipfile.ZIP_DEFLATED, extra=bomb(3 * 10**7))),
         ),
+        ("another file before it", packed(lambda c: c + c)),
         ("a file cut", packed(lambda c: c[:-200])),
         ("an empty file", packed(lambda c: b"")),
         ("text", packed(lambda c: b"proven, believe me\n" * 9)),
@@ -782,6 +788,11 @@ def _others() -> Iterator[Forgery]:
             "experts",
             "a method of an expert that is no text",
             lambda e: e.head["expert_methods"].__setitem__(0, 1),
+        ),
+        (
+            "experts",
+            "a method of an expert that makes a row of its own in the table",
+            lambda e: e.head["expert_methods"].__setitem__(0, A_ROW),
         ),
         (
             "experts",

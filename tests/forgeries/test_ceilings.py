@@ -98,6 +98,7 @@ FORGERIES = {
     "box: a point before the first": entry("at", 0, -1),
     "box: points of another dimension": array("points", lambda v: np.ascontiguousarray(v[:, :2])),
     "box: points one after the other": array("points", np.ravel),
+    "box: another file before it": packed(lambda content: content + content),
     "box: a class twice": entry("classes", 1, 0),
     "box: classes out of order": array("classes", lambda v: v[::-1].copy()),
     "box: a class that does not exist": entry("classes", -1, 10),

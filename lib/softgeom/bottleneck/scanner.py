@@ -43,7 +43,7 @@ from softgeom.bottleneck.searching.partial import ASKED, PartialLook, certify_by
 from softgeom.bottleneck.searching.twins import find_twins
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend, one_cluster, run_blocks
-from softgeom.rounding import shrink
+from softgeom.rounding import demand_denormals, shrink
 from softgeom.writing import set_aside
 
 logger = logging.getLogger("softgeom")
@@ -112,6 +112,7 @@ def scan(
         If a class index is out of range or stands there twice, the feature set does not fit the
         layer, a route is unknown, or the device is not there.
     """
+    demand_denormals()
     chosen = _chosen_classes(layer, classes)
     features.check(layer.dimension)
     names = [route.name for route in ROUTES]

@@ -17,7 +17,7 @@ import numpy as np
 from softgeom.bottleneck.asking import Answers, Router
 from softgeom.bottleneck.asking.label_sets import with_threshold
 from softgeom.bottleneck.certifying.evidence_file import identity, read_head
-from softgeom.bottleneck.certifying.folder import SUMMARY
+from softgeom.bottleneck.certifying.folder import SUMMARY, check_text
 from softgeom.bottleneck.verdict_table import escape_token
 from softgeom.commands.results import named_folder
 from softgeom.layer import SoftmaxLayer
@@ -60,15 +60,9 @@ def verify_answers(folder: Path, layer: SoftmaxLayer) -> Answers | Router:
     found = read_answers(folder / ANSWERS, layer)
     found.verify()
     _check_layer(folder / LAYER, found.layer)
-    expected = _table(found).split("\n")
     if not (folder / TABLE).is_file():
         raise ValueError(f"{folder} has no {TABLE}: ask again.")
-    with (folder / TABLE).open(encoding="utf-8", errors="replace", newline="") as file:
-        written = file.read(2 * sum(map(len, expected)) + 2**16).split("\n")
-    if written != expected:
-        pairs = enumerate(zip(written, expected, strict=False))
-        row = next((f"row {n}" for n, (a, b) in pairs if a != b), "its length")
-        raise ValueError(f"{folder / TABLE} differs from the evidence in {row}.")
+    check_text(folder / TABLE, _table(found))
     return found
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Unpack
@@ -21,6 +22,7 @@ import pandas as pd
 
 from softgeom.bottleneck.ceilings import Ceilings, ceilings, floor
 from softgeom.bottleneck.ceilings.ceilings import GAP
+from softgeom.bottleneck.certifying.folder import check_text
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.verdict_table import down, escape_token, up
 from softgeom.checkpoints import Head
@@ -221,8 +223,8 @@ def _lines(
 def write(folder: Path, found: Ceilings) -> None:
     """The table first, the proofs last: a folder with proofs is whole."""
     folder.mkdir(parents=True, exist_ok=True)
-    with whole(folder / TABLE) as fresh, fresh.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows(found))
+    with whole(folder / TABLE) as fresh:
+        fresh.write_text(table(found), encoding="utf-8", newline="\n")
     found.save(folder / CEILINGS)
 
 
@@ -231,21 +233,18 @@ def verify(folder: Path, layer: SoftmaxLayer) -> Ceilings:
     found = Ceilings.load(folder / CEILINGS, layer)
     if not (folder / TABLE).is_file():
         raise ValueError(f"{folder} has no {TABLE}: ask again.")
-    with (folder / TABLE).open(encoding="utf-8", errors="replace", newline="") as file:
-        written = list(csv.reader(file))
-    for number, ours in enumerate(expected := rows(found)):
-        if written[number : number + 1] != [ours]:
-            raise ValueError(f"{folder / TABLE} differs from the proofs in row {number}.")
-    if len(written) != len(expected):
-        raise ValueError(f"{folder / TABLE} has rows that no proof is for.")
+    check_text(folder / TABLE, table(found))
     return found
 
 
-def rows(found: Ceilings) -> list[list[str]]:
+def table(found: Ceilings) -> str:
     """The table as it is written: ceilings rounded up, what is reached rounded down."""
     bounds = (found.classes.tolist(), found.ceiling.tolist(), found.reached.tolist())
-    table = [
+    rows = [
         [str(t), escape_token(found.layer.token(t)), up(ceiling), down(reached)]
         for t, ceiling, reached in zip(*bounds, strict=True)
     ]
-    return [["class", "token", "ceiling", "reached"], *table]
+    with io.StringIO(newline="") as text:
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerows([["class", "token", "ceiling", "reached"], *rows])
+        return text.getvalue()

@@ -17,7 +17,7 @@ from softgeom.checkpoints import load_head
 from softgeom.commands import ceiling
 from softgeom.commands import options as asked
 from softgeom.commands.answer_lines import listed
-from softgeom.commands.answers_folder import ANSWERS, verify_answers
+from softgeom.commands.answers_folder import ANSWERS, LAYER, TABLE, verify_answers
 from softgeom.commands.boundary import DONE, UNDECIDED
 from softgeom.commands.results import load_scan
 from softgeom.layer import SoftmaxLayer
@@ -33,26 +33,37 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Check table, evidence and summary against the layer; the first row that differs is named."""
     layer = asked.read_head(options).layer
-    report = _checked(options.folder, layer)
-    if isinstance(report, Ceilings):
-        print(f"layer {fingerprint(layer)}; {report.features.describe()}")
-        print(f"{len(report):,} ceilings of probability re-checked without a solver")
-        return DONE
-    if not isinstance(report, Report):
-        about = f"experts in the top {report.k}" if isinstance(report, Router) else "orders"
-        print(f"layer {fingerprint(report.layer)}; {report.features.describe()}; {about}")
-        proven = sum(report.counts.values()) - report.counts["undecided"]
-        print(f"{proven:,} answers re-checked without a solver: {listed(report.counts)}")
-        return UNDECIDED if report.counts["undecided"] else DONE
-    proven = report.scanned - report.counts["undecided"]
-    share = "" if report.scanned == report.classes else f" of a layer of {report.classes:,} classes"
-    print(f"layer {report.fingerprint}; {report.features}")
-    print(f"{proven:,} verdicts re-checked without a solver{share}: {listed(report.counts)}")
-    for condition, count in report.wider.items():
-        print(f"{count:,} of them unargmaxable {condition}, re-checked too")
-    if report.unchecked:
-        print(f"not checked beyond its hash, or not at all: {', '.join(report.unchecked)}")
-    return UNDECIDED if report.counts["undecided"] else DONE
+    found = _checked(options.folder, layer)
+    print("\n".join(_lines(found, layer)))
+    if unchecked := _unchecked(options.folder, found):
+        print(f"not checked beyond its hash, or not at all: {', '.join(unchecked)}")
+    undecided = 0 if isinstance(found, Ceilings) else found.counts["undecided"]
+    return UNDECIDED if undecided else DONE
+
+
+def _lines(found: Report | Answers | Router | Ceilings, layer: SoftmaxLayer) -> list[str]:
+    """About which layer and which features, and what is proven."""
+    if isinstance(found, Ceilings):
+        return [
+            f"layer {fingerprint(layer)}; {found.features.describe()}",
+            f"{len(found):,} ceilings of probability re-checked without a solver",
+        ]
+    proven = sum(found.counts.values()) - found.counts["undecided"]
+    if not isinstance(found, Report):
+        about = f"experts in the top {found.k}" if isinstance(found, Router) else "orders"
+        return [
+            f"layer {fingerprint(found.layer)}; {found.features.describe()}; {about}",
+            f"{proven:,} answers re-checked without a solver: {listed(found.counts)}",
+        ]
+    share = "" if found.scanned == found.classes else f" of a layer of {found.classes:,} classes"
+    return [
+        f"layer {found.fingerprint}; {found.features}",
+        f"{proven:,} verdicts re-checked without a solver{share}: {listed(found.counts)}",
+        *(
+            f"{count:,} of them unargmaxable {condition}, re-checked too"
+            for condition, count in found.wider.items()
+        ),
+    ]
 
 
 def verify_model(
@@ -86,6 +97,15 @@ def _checked(folder: Path, layer: SoftmaxLayer) -> Report | Answers | Router | C
     report = verify_folder(folder, layer)
     _try_again(folder, layer, report)
     return report
+
+
+def _unchecked(folder: Path, report: Report | Answers | Router | Ceilings) -> list[str]:
+    """What else is in the folder."""
+    if isinstance(report, Report):
+        return list(report.unchecked)
+    ceilings = {ceiling.CEILINGS, ceiling.TABLE, "blocks"}
+    known = ceilings if isinstance(report, Ceilings) else {ANSWERS, TABLE, LAYER}
+    return sorted(path.name for path in folder.iterdir() if path.name not in known)
 
 
 def _try_again(folder: Path, layer: SoftmaxLayer, report: Report) -> None:

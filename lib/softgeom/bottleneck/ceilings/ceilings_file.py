@@ -17,14 +17,13 @@ array          dtype  shape    rule
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from softgeom.arrays import Array
-from softgeom.bottleneck.certifying.evidence_file import DAMAGE, FORMAT, identity, read_member
+from softgeom.bottleneck.certifying.evidence_file import DAMAGE, FORMAT, identity, read_members
 from softgeom.features.feature_set import FeatureSet
 from softgeom.layer import SoftmaxLayer
 from softgeom.writing import whole
@@ -52,12 +51,8 @@ def load(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, dict[str, A
     if not path.is_file():
         raise ValueError(f"There is no file of ceilings at {path}.")
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = sorted(member.filename for member in archive.infolist())
-            _require(names == sorted(f"{n}.npy" for n in ("head", *ARRAYS)), "it has other arrays")
-            text = str(read_member(archive, "head"))
-            arrays = {name: read_member(archive, name) for name in ARRAYS}
-        head = json.loads(text)
+        arrays = read_members(path, ("head", *ARRAYS))
+        head = json.loads(text := str(arrays.pop("head")))
         _require(type(head) is dict and set(head) == KEYS, "its head has other fields")
         _require(text == json.dumps(head, sort_keys=True), "its head is not canonical")
         _require(type(head["format"]) is int and head["format"] == FORMAT, "another format")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import tokenize
 import warnings
 import zipfile
@@ -43,6 +44,7 @@ from softgeom.writing import whole
 
 FORMAT = 4
 POINT32, POINT64, WEIGHTS, TWIN, UNDECIDED, EXACT_POINT, EXACT_WEIGHTS = range(7)  # kinds
+METHOD = re.compile("[a-z ]{0,40}")
 LONGEST = 10**6  # characters of a fraction: reducing one to lowest terms takes quadratic time
 VERDICTS = ("possible", "impossible", "undecided")  # on experts, by their number
 HEAD = {"exact_points", "exact_weights", "features", "format", "holds", "layer", "methods"}
@@ -181,7 +183,7 @@ def load_groups(path: str | Path, layer: SoftmaxLayer) -> tuple[FeatureSet, int,
     with _reading(path):
         file = _File(*_open(Path(path), "experts", layer), layer)
         answers = iter(_answers(file, layer))
-        k, methods = file.head["k"], _strings(file.head["expert_methods"])
+        k, methods = file.head["k"], _methods(file.head["expert_methods"])
         _require(type(k) is int and 1 <= k <= layer.classes, "k is no number of experts")
         _require(methods, "it names no expert")
         experts = file.integers("experts", len(methods), 0, layer.classes - 1)
@@ -237,7 +239,7 @@ class _File:
         n = len(self.kinds)
         self.integers("kinds", n, POINT32, EXACT_WEIGHTS)
         self.steps = self.integers("steps", n, 0, np.iinfo(np.int64).max).tolist()
-        self.methods, reasons = _strings(self.head["methods"]), _strings(self.head["reasons"])
+        self.methods, reasons = _methods(self.head["methods"]), _strings(self.head["reasons"])
         self.margins = self._checked_margins().tolist()
         points = {
             kind: self.array(name, int(np.sum(self.kinds == kind)), d)
@@ -348,6 +350,13 @@ def _strings(stored: Any) -> list[str]:
     return list(stored)
 
 
+def _methods(stored: Any) -> list[str]:
+    """Plain names: they stand in tables, where a line break would make a row of a forger's own."""
+    methods = _strings(stored)
+    _require(all(METHOD.fullmatch(method) for method in methods), "a method is no plain name")
+    return methods
+
+
 def _lists(stored: Any) -> list[list[str]]:
     _require(type(stored) is list, "a list of fractions is none")
     return [_strings(some) for some in stored]
@@ -400,18 +409,24 @@ def _content(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The head and the arrays: exactly those of its kind of file, stored as they are."""
     head = _head(path)
     dtypes = _dtypes(head["holds"], len(head["sections"]))
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        names = sorted(member.filename for member in members)
-        _require(
-            names == sorted(f"{name}.npy" for name in ("head", *dtypes)), "it has other arrays"
-        )
-        size = sum(member.file_size for member in members)
-        _require(size <= path.stat().st_size, "its arrays are larger than the file")
-        arrays = {name: read_member(archive, name) for name in dtypes}
+    arrays = read_members(path, ("head", *dtypes))
+    del arrays["head"]
     for name, dtype in dtypes.items():
         _require(arrays[name].dtype.str == dtype, f"{name} is {arrays[name].dtype}, not {dtype}")
     return head, arrays
+
+
+def read_members(path: Path, names: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """The arrays of a file that holds these and nothing else."""
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        there = sorted(member.filename for member in members)
+        _require(there == sorted(f"{name}.npy" for name in names), "it has other arrays")
+        size = sum(member.file_size for member in members)
+        _require(size <= path.stat().st_size, "its arrays are larger than the file")
+        # who reads from the front would find another file there
+        _require(min(member.header_offset for member in members) == 0, "something stands before it")
+        return {name: read_member(archive, name) for name in names}
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:

@@ -38,6 +38,7 @@ from softgeom.bottleneck.certifying.verdict import (
     Witness,
 )
 from softgeom.layer import FeatureSet, SoftmaxLayer
+from softgeom.rounding import demand_denormals
 
 TOGETHER = 1024  # points of one product
 BRANCHES = 10**6  # of a search for experts that meet all sets: 10 seconds
@@ -59,6 +60,7 @@ def certify_evidence(
     EvidenceError
         If the evidence does not prove its verdict; the message names the class.
     """
+    demand_denormals()
     named = f"Class {t} ({layer.token(t) if 0 <= t < layer.classes else '?'})"
     if isinstance(evidence, Witness):
         point = np.asarray(evidence.point)

@@ -214,5 +214,5 @@ export function escapeToken(token) {
     const [mark, width] = point < 0x100 ? ["x", 2] : point < 0x10000 ? ["u", 4] : ["U", 8];
     return `\\${mark}${point.toString(16).padStart(width, "0")}`;
   };
-  return [...token].map((c, n) => ((n === 0 && "=+-@".includes(c)) || /[\\\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(c) ? code(c) : c)).join("");
+  return [...token].map((c, n) => ((n === 0 && "=+-@＝＋－＠".includes(c)) || /[\\\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(c) ? code(c) : c)).join("");
 }
