@@ -25,36 +25,32 @@ def _names(lock: str) -> set[str]:
     return {name.lower() for name in re.findall(r"^([A-Za-z0-9_.-]+)==", lock, re.MULTILINE)}
 
 
-def test_environments_are_written_from_pyproject(repository):
-    whole, small = packages.environment(repository), packages.classroom_environment(repository)
-    assert (repository / "environment.yml").read_text() == whole, "run `make readme`"
-    assert (repository / "binder" / "environment.yml").read_text() == small
+# conda-forge's names (its playwright is the Node tool), and what pip installs into its environment
+CONDA = {"torch": "pytorch", "huggingface-hub": "huggingface_hub"}
+CONDA["playwright"] = "playwright-python"
+NOT_ON_CONDA = {"gguf", "rapidocr-onnxruntime", "vadersentiment"}
 
 
-def test_the_small_environment_holds_the_core_the_lessons_and_the_clone(repository):
-    listed = yaml.safe_load(packages.classroom_environment(repository))["dependencies"]
-    named = {re.split("[<>=]", entry)[0] for entry in listed if isinstance(entry, str)}
-    wanted = packages.declared(["lessons"], repository)
-    assert {packages.CONDA_NAMES.get(name, name) for name in wanted} <= named
-    assert not {"torch", "pytorch", "transformers", "datasets"} & named
-    option, folder = listed[-1]["pip"][-1].split()
+@pytest.mark.parametrize(
+    ("file", "extras", "more"),
+    [
+        ("environment.yml", None, ()),
+        # lessons, explorers and the notebooks 10 to 13, without PyTorch
+        ("binder/environment.yml", ("lessons", "build"), "papermill sympy pyyaml pyarrow".split()),
+    ],
+)
+def test_conda_installs_what_pyproject_declares(repository, file, extras, more):
+    every = packages.declared(None, repository)
+    wanted = packages.declared(extras, repository) | {name: every[name] for name in more}
+    *conda, pip = yaml.safe_load((repository / file).read_text())["dependencies"]
+    *others, clone = pip["pip"]
+    on_conda = {f"{CONDA.get(name, name)}{wanted[name]}" for name in wanted.keys() - NOT_ON_CONDA}
+    assert set(conda) == {"python=3.11", "pip"} | on_conda
+    assert set(others) == {f"{name}{wanted[name]}" for name in wanted.keys() & NOT_ON_CONDA}
+    option, folder = clone.split()
     assert option == "-e"
     # conda resolves it against the file's folder
-    assert (repository / "binder" / folder).resolve() == repository
-
-
-def test_conda_names_are_conda_forges(repository):
-    """huggingface_hub and playwright-python are its names for PyPI's huggingface-hub and playwright
-    (there, playwright is the Node tool).
-    """
-    listed = yaml.safe_load(packages.environment(repository))["dependencies"]
-    conda = {re.split("[<>=]", entry)[0] for entry in listed if isinstance(entry, str)}
-    assert {"huggingface_hub", "playwright-python", "pytorch"} <= conda
-    assert not {"huggingface-hub", "playwright", "torch", *packages.NOT_ON_CONDA} & conda
-    pip = listed[-1]["pip"]
-    assert [re.split("[<>=]", entry)[0] for entry in pip[:-1]] == list(packages.NOT_ON_CONDA)
-    assert pip[-1] == "-e ."
-    assert len(conda - {"python", "pip"}) + len(pip) - 1 == len(packages.declared(None, repository))
+    assert (repository / file).parent.joinpath(folder).resolve() == repository
 
 
 def test_every_dependency_is_locked(repository):
@@ -174,7 +170,6 @@ def test_the_tests_of_the_source_archive_need_nothing_outside_it(repository, tmp
 def test_python_versions_agree(repository):
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == ">=3.11"
-    assert "python=3.11" in (repository / "environment.yml").read_text()
 
 
 def test_workflows_are_pinned_and_bounded(repository):

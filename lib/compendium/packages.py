@@ -1,5 +1,4 @@
-"""What each use of the repository installs: parts of the one lock for pip, and the environments of
-conda and Binder, all from pyproject.toml.
+"""What each use of the repository installs: parts of the one lock for pip.
 
 The lock says of each package which others want it; a part of the lock is what some extras want,
 directly or through others, with its hashes. Standard library only: make asks for a part before
@@ -19,16 +18,8 @@ from urllib.parse import unquote, urlparse
 
 TOP = Path(__file__).resolve().parent.parent.parent
 
-# Where conda-forge has another name, and what it does not have: pip installs the latter into
-# conda's environment.
-CONDA_NAMES = {"torch": "pytorch", "huggingface-hub": "huggingface_hub"}
-CONDA_NAMES["playwright"] = "playwright-python"
-NOT_ON_CONDA = ("gguf", "rapidocr-onnxruntime", "vadersentiment")
 OUTSIDE_THE_LOCK = ("torch",)  # has its own line in the Makefile
 
-_LIGHT = ("lessons", "build")
-# what the notebooks of the bottleneck chapter need besides
-_CLASSROOM = ("papermill", "sympy", "pyyaml", "pyarrow")
 _ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==")
 
 
@@ -80,35 +71,6 @@ def torch_origin(top: Path = TOP) -> dict[str, str]:
                 "index": address.hostname or "this machine",
             }
     return {}
-
-
-def environment(top: Path = TOP) -> str:
-    """`environment.yml`: everything, for conda."""
-    place = ". # conda reads it from the folder of this file"
-    return _conda("softgeom", "conda users: make env USE_CONDA=1.", declared(None, top), place)
-
-
-def classroom_environment(top: Path = TOP) -> str:
-    """`binder/environment.yml`: lessons, explorers and the bottleneck chapter's notebooks 10 to 13,
-    without PyTorch.
-    """
-    more = declared(None, top)
-    wanted = declared(_LIGHT, top) | {name: more[name] for name in _CLASSROOM}
-    about = "For Binder and for classrooms: the lessons, the explorers and the notebooks 10 to 13, "
-    place = ".. # conda and mamba read it from the folder of this file"
-    return _conda("softgeom-lessons", f"{about}without PyTorch.", wanted, place)
-
-
-def _conda(name: str, about: str, wanted: dict[str, str], folder: str) -> str:
-    origin = "Written by `make readme` from pyproject.toml and lib/compendium/packages.py."
-    lines = [f"# {about} {origin}", f"name: {name}", "channels: [conda-forge, nodefaults]"]
-    lines += ["dependencies:", "  - python=3.11", "  - pip"]
-    for package, bounds in wanted.items():
-        if package not in NOT_ON_CONDA:
-            lines.append(f"  - {CONDA_NAMES.get(package, package)}{bounds}")
-    there = [package for package in NOT_ON_CONDA if package in wanted]
-    lines += ["  - pip:", *(f'      - "{package}{wanted[package]}"' for package in there)]
-    return "\n".join([*lines, f"      - -e {folder}"]) + "\n"
 
 
 def _split(requirement: str) -> tuple[str, str]:

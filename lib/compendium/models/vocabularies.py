@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from compendium.models.scans import kept_scan
 from softgeom.bottleneck import Box, Scan
 from softgeom.bottleneck.card import script_of
 from softgeom.checkpoints import RELEASED, Head, glyphs, load_head, load_softmax_layer
-from softgeom.checkpoints.ppocr import Recogniser, read_lines
 
-_SIZE = 40  # pixels: about what a detector cuts out of a photograph
 # A word of everyday life for each letter that one of the recognisers lists; capitals, as on a sign.
 WORDS = (
     ("Turkish", "DAĞ", "mountain"), ("Turkish", "IŞIK", "light"), ("Turkish", "İYİ", "good"),
@@ -128,48 +124,11 @@ def matched(lost: Sequence[str], free: Sequence[str], font: glyphs.Font) -> list
     return chosen
 
 
-def read_drawn(
-    model: str | Path, texts: Sequence[str], font: glyphs.Font, threads: int = 1
-) -> list[str]:
-    """What a recogniser reads where each text is drawn, black on white."""
-    layer = load_softmax_layer(model)
-    images = [glyphs.render_line(text, font, _SIZE) for text in texts]
-    return read_lines(Recogniser(threads, model).features(images), layer)
-
-
 def between(letter: str) -> str:
     """The letter between two plain ones of its script and case, which every recogniser reads."""
     neighbours = {"Greek": "ΑΕ", "Cyrillic": "АЕ"}.get(script_of(letter), "AE")
     pair = neighbours if letter.isupper() else neighbours.lower()
     return pair[0] + letter + pair[1]
-
-
-def read_letters(
-    model: str, lost: Sequence[str], controls: Sequence[str], font: glyphs.Font, threads: int = 1
-) -> pd.DataFrame:
-    """One row a letter: letter, group, drawn, reading, read."""
-    groups = [(c, "can never be read") for c in lost] + [(c, "matched control") for c in controls]
-    drawn = [between(letter) for letter, _ in groups]
-    found = read_drawn(model, drawn, font, threads)
-    rows = [
-        (c, group, script_of(c), text, said, c in said)
-        for (c, group), text, said in zip(groups, drawn, found, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["letter", "group", "script", "drawn", "reading", "read"])
-
-
-def sign_readings(model: str, found: Scan, font: glyphs.Font, threads: int = 1) -> pd.DataFrame:
-    """Everyday words with a letter that the model lists and can never answer with: language, word,
-    meaning, reading, lost.
-    """
-    lost = set(letters(found, lost=True, font=font))
-    words = [row for row in WORDS if lost & set(row[1])]
-    read = read_drawn(model, [word for _, word, _ in words], font, threads)
-    rows = [
-        (*row, said, "".join(c for c in row[1] if c in lost))
-        for row, said in zip(words, read, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["language", "word", "meaning", "reading", "lost"])
 
 
 def _block(letter: str) -> int:

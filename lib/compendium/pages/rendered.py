@@ -1,5 +1,5 @@
 """Every tracked file that is rendered from the committed results: pages, gallery, the committed
-verdicts, the manifest, conda's environments.
+verdicts, the manifest.
 
 `make readme` writes them, `make lint` says which of them do not show what is committed.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compendium import agreement, findings, packages, paths
+from compendium import agreement, findings, paths
 from compendium.pages import gallery, manifest, readme
 from compendium.runs import SHOWN
 
@@ -28,9 +28,6 @@ def fresh() -> dict[Path, str]:
         found, _ = findings.of_committed((profile,))
         if found:
             pages[paths.results_dir(profile, "verdicts.csv")] = findings.baseline(found)
-    if (root / "pyproject.toml").is_file():
-        pages[root / "environment.yml"] = packages.environment(root)
-        pages[root / "binder" / "environment.yml"] = packages.classroom_environment(root)
     if agreement.quantities():
         pages[root / "data" / "reference" / "quantity_places.csv"] = agreement.render(pages)
     return pages | {root / "codecheck.yml": manifest.render()}
