@@ -45,13 +45,18 @@ def test_shared_argument_comes_first(backend: str) -> None:
         assert found == [10, 9, 8, 7, 6]
 
 
-def test_two_dask_workers_give_the_same_and_get_the_shared_argument_once() -> None:
+def less(shared: tuple[int, np.ndarray], n: int) -> tuple[int, bool]:
+    return shared[0] - n, shared[1].flags.aligned
+
+
+def test_two_dask_workers_give_the_same_and_get_the_shared_argument_once_and_aligned() -> None:
     with warnings.catch_warnings():
         # distributed warns about ports and sockets of its own making
         warnings.simplefilter("ignore")
         jobs = [(n,) for n in range(20)]
-        found = run_blocks(operator.sub, jobs, n_jobs=2, backend="dask", shared=Sent())
-    assert found == [10 - n for n in range(20)]
+        shared = (Sent(), np.arange(10.0**5))
+        found = run_blocks(less, jobs, n_jobs=2, backend="dask", shared=shared)
+    assert found == [(10 - n, True) for n in range(20)]
     assert Sent.count <= 4, "sent with every job"
 
 

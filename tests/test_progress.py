@@ -36,3 +36,14 @@ def test_blocks_report_under_their_heading_only_when_asked(capsys, monkeypatch, 
         4,
     ]
     assert "blocks: 100%" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("n_jobs", "backend"), [(1, "loky"), (2, "threading")])
+def test_what_jobs_are_lists_of_is_counted(capsys, monkeypatch, n_jobs, backend):
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    jobs = [([1, 2, 3],), ([4],)]
+    how = {"n_jobs": n_jobs, "backend": backend, "description": "sums", "unit": "numbers"}
+    assert run_blocks(sum, jobs, **how) == [6, 4]
+    said = capsys.readouterr().err
+    assert "4/4" in said
+    assert "numbers/s" in said

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from softgeom.orphans import end_with_parent, sweep_shared_memory
@@ -40,6 +42,7 @@ def run_blocks(
     address: str | None = None,
     description: str | None = None,
     shared: Any = None,
+    unit: str | None = None,
 ) -> list[Any]:
     """Call ``function(*job)``, or ``function(shared, *job)``, for every job and return the results
     in order.
@@ -64,6 +67,8 @@ def run_blocks(
     shared : optional
         First argument of every call. A Dask worker gets it once, not once a job; other backends
         share its arrays anyway.
+    unit : str, optional
+        What the first argument of each job is a list of: progress counts these instead of jobs.
 
     Raises
     ------
@@ -82,15 +87,32 @@ def run_blocks(
     n_jobs = n_jobs or _wanted()
     if not blocks:
         return []
+    sizes = [len(job[0]) if unit else 1 for job in blocks]
+    bar = track(None, description or "", sum(sizes), quiet=description is None, unit=unit or "it")
     if chosen == "dask":
-        return _run_on_dask(
-            function, blocks, shared, n_jobs, address or os.environ.get("SCHEDULER"), description
-        )
-    if shared is not None:
-        blocks = [(shared, *job) for job in blocks]
-    quiet = description is None
-    if n_jobs == 1 or len(blocks) <= 1:
-        return [function(*job) for job in track(blocks, description or "", quiet=quiet)]
+        address = address or os.environ.get("SCHEDULER")
+        done = _run_on_dask(function, blocks, shared, n_jobs, address)
+    else:
+        done = _run_here(function, blocks, shared, n_jobs, chosen)
+    results: list[Any] = [None] * len(blocks)
+    with bar:
+        for n, result in done:
+            results[n] = result
+            bar.update(sizes[n])
+    return results
+
+
+def _run_here(
+    function: Callable[..., Any],
+    jobs: list[tuple[Any, ...]],
+    shared: Any,
+    n_jobs: int,
+    backend: str,
+) -> Iterator[tuple[int, Any]]:
+    first = () if shared is None else (shared,)
+    if n_jobs == 1 or len(jobs) == 1:
+        yield from ((n, function(*first, *job)) for n, job in enumerate(jobs))
+        return
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -98,20 +120,21 @@ def run_blocks(
     # cores.
     inner = (
         {"inner_max_num_threads": 1, "initializer": end_with_parent, "initargs": (os.getpid(),)}
-        if chosen == "loky"
+        if backend == "loky"
         else {}
     )
     sweep_shared_memory()
-    with joblib.parallel_config(chosen, n_jobs=n_jobs, **inner), warnings.catch_warnings():
+    with joblib.parallel_config(backend, n_jobs=n_jobs, **inner), warnings.catch_warnings():
         # loky replaces a worker whose memory has grown, and no block is lost
         warnings.filterwarnings(
             "ignore", "A worker stopped while some jobs were given", UserWarning
         )
-        results = joblib.Parallel(return_as="generator")(
-            joblib.delayed(function)(*job) for job in blocks
-        )
         try:
-            return list(track(results, description or "", len(blocks), quiet=quiet))
+            yield from enumerate(
+                joblib.Parallel(return_as="generator")(
+                    joblib.delayed(function)(*first, *job) for job in jobs
+                )
+            )
         except TerminatedWorkerError as error:
             if "SIGKILL" not in str(error):
                 raise
@@ -141,13 +164,18 @@ def _local_cluster(workers: int) -> Any:
     """Processes of this machine as a Dask cluster: a worker that dies is replaced without a word,
     and one that is lost for good is told in a sentence.
     """
-    return _distributed().LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=None,
-        silence_logs=logging.CRITICAL,
-    )
+    distributed = _distributed()
+    import dask
+
+    # nobody looks at a profile, which is taken a hundred times a second
+    with dask.config.set({"distributed.worker.profile.enabled": False}):
+        return distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        )
 
 
 def _distributed() -> Any:
@@ -180,8 +208,7 @@ def _run_on_dask(
     shared: Any,
     n_jobs: int,
     address: str | None,
-    description: str | None,
-) -> list[Any]:
+) -> Iterator[tuple[int, Any]]:
     distributed = _distributed()
     with ExitStack() as opened, warnings.catch_warnings():
         # the shared task is sent once, whatever its size
@@ -195,20 +222,37 @@ def _run_on_dask(
         # workers die, even when all do.
         # Unpickled by each worker that needs it; named at random, for naming 2 GB by their contents
         # takes longer than sending them.
-        first = () if shared is None else (client.submit(_itself, shared, pure=False),)
-        place = {client.submit(function, *first, *job, pure=False): n for n, job in enumerate(jobs)}
-        results: list[Any] = [None] * len(jobs)
-        stream = distributed.as_completed(place, with_results=True)
+        work, first = function, []
+        if shared is not None:
+            work, first = _call, [function, client.submit(_itself, _InOnePiece(shared), pure=False)]
+        place = {client.submit(work, *first, *job, pure=False): n for n, job in enumerate(jobs)}
         try:
-            for future, result in track(
-                stream, description or "", len(jobs), quiet=description is None
-            ):
-                results[place[future]] = result
+            for future, result in distributed.as_completed(place, with_results=True):
+                yield place[future], result
                 future.release()  # what is here need not be kept there
         except distributed.KilledWorker as error:  # so often that Dask gave up
             raise LostWorkerError from error
-        return results
 
 
-def _itself(shared: Any) -> Any:
+@dataclass(frozen=True)
+class _InOnePiece:
+    """Pickled as one string: Dask leaves arrays that travel beside a pickle where they arrive, not
+    aligned, and every product would copy them.
+    """
+
+    value: Any
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened, (pickle.dumps(self.value, pickle.HIGHEST_PROTOCOL),)
+
+
+def _opened(sent: bytes) -> _InOnePiece:
+    return _InOnePiece(pickle.loads(sent))
+
+
+def _itself(shared: _InOnePiece) -> _InOnePiece:
     return shared
+
+
+def _call(function: Callable[..., Any], shared: _InOnePiece, *job: Any) -> Any:
+    return function(shared.value, *job)

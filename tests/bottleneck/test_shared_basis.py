@@ -1,14 +1,18 @@
 """Classes proven from a shared basis: every vertex against a linear programme of its own."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from softgeom.bottleneck import routes, scanner
 from softgeom.bottleneck.certifying.hull import certify_captivity
-from softgeom.bottleneck.problem import make_problem
+from softgeom.bottleneck.problem import Points, Problem, Proofs, make_problem
 from softgeom.bottleneck.proving import dual_simplex, shared_basis
 from softgeom.bottleneck.proving.dual_simplex import SharedProgramme, solve_batch
 from softgeom.bottleneck.proving.lp import MarginProgramme
 from softgeom.bottleneck.proving.shared_basis import prove_together
+from softgeom.bottleneck.routes import Start, make_start
+from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
 
 
@@ -68,11 +72,16 @@ def test_vertices_are_those_of_programmes_of_their_own(
     assert signs == {True, False}
 
 
+def together(problem: Problem, classes: np.ndarray) -> tuple[Proofs, Points]:
+    start = shared_basis.shared_basis(problem, classes)
+    return prove_together(problem, classes, start) if start else ({}, {})
+
+
 @pytest.mark.parametrize("features", [Box(100.0), Box(5.0, low=0.0), Ball(20.0)])
 def test_a_shared_basis_proves_the_dead_and_the_mixtures_with_few_captors(features) -> None:
     layer, classes = head()
     problem = make_problem(layer, features)
-    proven, points = prove_together(problem, classes)
+    proven, points = together(problem, classes)
     assert set(proven) == set(classes.tolist())
     assert not points
     for t, (captors, bound) in proven.items():
@@ -89,7 +98,7 @@ def test_no_class_that_can_win_is_proven(monkeypatch) -> None:
     monkeypatch.setattr(shared_basis, "TRIED", 200)
     layer, _ = head()
     problem = make_problem(layer, Box(100.0))
-    proven, points = prove_together(problem, np.arange(420))
+    proven, points = together(problem, np.arange(420))
     rows, corners = layer.W.astype(np.float64), (np.full(10, -100.0), np.full(10, 100.0))
     assert proven
     assert points
@@ -100,15 +109,40 @@ def test_no_class_that_can_win_is_proven(monkeypatch) -> None:
         assert programme.solve()[1] <= 1e-9
 
 
-def test_few_classes_wide_layers_and_homogeneous_problems_are_left_alone(monkeypatch) -> None:
+def test_few_classes_wide_layers_and_homogeneous_problems_share_no_start(monkeypatch) -> None:
     layer, classes = head()
-    assert prove_together(make_problem(layer, Box(100.0)), classes[: shared_basis.FEWEST - 1]) == (
-        {},
-        {},
-    )
-    assert prove_together(make_problem(layer, Unbounded()), classes) == ({}, {})
+    boxed = make_problem(layer, Box(100.0))
+    assert make_start(boxed, classes, 0).basis is not None
+    assert make_start(boxed, classes[: shared_basis.FEWEST - 1], 0) == Start()
+    assert make_start(make_problem(layer, Unbounded()), classes, 0) == Start()
     monkeypatch.setattr(shared_basis, "MOST_FEATURES", 9)
-    assert prove_together(make_problem(layer, Box(100.0)), classes) == ({}, {})
+    assert make_start(boxed, classes, 0) == Start()
+
+
+def test_a_start_that_fails_leaves_the_classes_to_the_routes(monkeypatch, caplog) -> None:
+    layer, _ = head()
+    verdicts = scan(layer).table.verdict.tolist()
+    monkeypatch.setattr(routes, "shared_basis", lambda *given: 1 // 0)
+    assert scan(layer).table.verdict.tolist() == verdicts
+    assert "the shared start failed (ZeroDivisionError" in caplog.text
+
+
+def test_blocks_share_one_start_and_prove_the_same_whatever_their_size(monkeypatch) -> None:
+    layer, _ = head()
+    sampled, surrounding = [], shared_basis._surrounding
+    monkeypatch.setattr(
+        shared_basis, "_surrounding", lambda *given: sampled.append(1) or surrounding(*given)
+    )
+    # the first route would prove them all
+    whole = scan(layer, without=["surround"])
+    monkeypatch.setattr(scanner, "DECIDE_SHARED", 16)
+    parts = scan(layer, without=["surround"])
+    assert len(sampled) == 2
+    # what the search finds of the others depends on its block
+    proven = whole.table[whole.table.method == "together"]
+    assert len(proven) >= 120
+    pd.testing.assert_frame_equal(proven, parts.table[parts.table.method == "together"])
+    assert whole.table.verdict.equals(parts.table.verdict)
 
 
 @pytest.mark.parametrize("flaw", ["equal rows", "dead columns", "no bias", "two classes"])
@@ -123,7 +157,7 @@ def test_degenerate_layers_stop_nothing(flaw: str) -> None:
         b[:] = 0
     else:
         W, b, classes = W[:2], b[:2], np.arange(2)
-    proven, _ = prove_together(
+    proven, _ = together(
         make_problem(SoftmaxLayer(W, b), Box(100.0)),
         np.resize(classes, 32) if len(W) < 9 else classes,
     )

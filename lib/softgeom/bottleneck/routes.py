@@ -33,12 +33,37 @@ from softgeom.bottleneck.certifying.verdict import (
 from softgeom.bottleneck.problem import FEW, Points, Problem, Proofs
 from softgeom.bottleneck.proving.decide import decide
 from softgeom.bottleneck.proving.interior_point import walk_each
-from softgeom.bottleneck.proving.shared_basis import FEWEST, prove_together, shares
+from softgeom.bottleneck.proving.shared_basis import (
+    FEWEST,
+    SharedBasis,
+    prove_together,
+    shared_basis,
+    shares,
+)
 from softgeom.bottleneck.proving.surround import surround
 from softgeom.bottleneck.searching.ascent import Candidates, climb
 from softgeom.bottleneck.searching.device import Device
 
 logger = logging.getLogger("softgeom")
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a look at all open classes of a scan says to each block of them."""
+
+    surrounds: bool = True  # whether weights of largest entropy may prove most
+    basis: SharedBasis | None = None
+
+
+def make_start(problem: Problem, classes: Ints, seed: int) -> Start:
+    """Where the blocks of a scan's open ``classes`` (n,) start, if they share anything."""
+    if not shares(problem) or len(classes) < FEWEST:
+        return Start()
+    with surviving("the shared start", classes.tolist()):
+        few = classes[:: len(classes) // FEWEST]
+        surrounds = 2 * len(surround(problem, few, seed)) >= len(few)
+        return Start(surrounds, shared_basis(problem, classes, seed))
+    return Start()
 
 
 @dataclass
@@ -50,6 +75,7 @@ class Open:
     device: Device | None
     seed: int
     classes: Ints  # (n,)
+    start: Start
     # by class: points (D,) that come close to winning, and rivals that are strong there
     points: Points = field(default_factory=dict)
     rivals: dict[int, Ints] = field(default_factory=dict)
@@ -151,22 +177,15 @@ def _always(problem: Problem) -> bool:
 
 
 def _surround(open_: Open, classes: Ints) -> dict[int, Finding]:
-    """Of all classes; where the next route proves many at once, only if it proves most of a few."""
-
-    def proofs(some: Ints) -> dict[int, Finding]:
-        return open_.proven(surround(open_.problem, some, open_.seed), "surround")
-
-    if not shares(open_.problem):
-        return proofs(classes)
-    trial = classes[:: max(1, len(classes) // FEWEST)]
-    findings = proofs(trial)
-    if len(trial) < len(classes) and 2 * len(findings) >= len(trial):
-        findings |= proofs(np.setdiff1d(classes, trial))
-    return findings
+    if not open_.start.surrounds:
+        return {}
+    return open_.proven(surround(open_.problem, classes, open_.seed), "surround")
 
 
 def _together(open_: Open, classes: Ints) -> dict[int, Finding]:
-    proofs, points = prove_together(open_.problem, classes, open_.seed)
+    if open_.start.basis is None:
+        return {}
+    proofs, points = prove_together(open_.problem, classes, open_.start.basis)
     open_.points |= points
     return open_.proven(proofs, "together")
 

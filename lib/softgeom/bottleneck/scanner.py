@@ -6,15 +6,16 @@
     scan.verify()                                          # every verdict again, without a solver
 
 Blocks of classes are independent. First each is searched (ascent.py) and certified (witness.py);
-then the classes without a witness, in new blocks, go down a table of routes (routes.py). With
-``checkpoint=folder`` a finished block is written at once and a killed scan goes on where it was,
-with the same table.
+then the classes without a witness, in new blocks, go down a table of routes (routes.py), from what
+one look at all of them has found. With ``checkpoint=folder`` a finished block is written at once
+and a killed scan goes on where it was, with the same table.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -34,7 +35,15 @@ from softgeom.bottleneck.certifying.verdict import Captors, Finding, Twin, Unkno
 from softgeom.bottleneck.problem import FEW, QUIET, Problem, make_problem
 from softgeom.bottleneck.proving.refine import refine
 from softgeom.bottleneck.proving.shared_basis import shares
-from softgeom.bottleneck.routes import ROUTES, Open, decide_open, surviving, without_findings
+from softgeom.bottleneck.routes import (
+    ROUTES,
+    Open,
+    Start,
+    decide_open,
+    make_start,
+    surviving,
+    without_findings,
+)
 from softgeom.bottleneck.scaling import Scaled, in_units
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.searching.ascent import Candidates, climb, far_points
@@ -50,8 +59,8 @@ logger = logging.getLogger("softgeom")
 
 # classes without a witness that share their sample of rivals and a block of the checkpoint
 DECIDE_TOGETHER = 128
-# the same where classes are proven from a shared basis: the more, the better they share
-DECIDE_SHARED = 8192
+# the same where classes begin at a shared basis: groups that pivot in step end late in small blocks
+DECIDE_SHARED = 512
 # share of climbers that a round must bring to the top: captives cannot win, and whoever can is
 # pursued once proofs have taken those away
 WORTH = 0.3
@@ -133,14 +142,20 @@ def scan(
     with one_cluster(n_jobs, backend, address) as at:
         options: Any = {"shared": task, "n_jobs": n_jobs, "backend": backend, "address": at}
 
-        def run(work: Callable[..., Any], classes: Ints, size: int, title: str | None) -> Any:
-            parts = run_blocks(work, _cut(classes, size), **options, description=title)
+        def run(
+            work: Callable[..., Any], classes: Ints, size: int, title: str | None, *more: Any
+        ) -> Any:
+            jobs = [(classes[i : i + size], *more) for i in range(0, len(classes), size)]
+            parts = run_blocks(work, jobs, **options, description=title, unit="classes")
             return {f.index: f for part in parts for f in part}
 
         findings = run(search_block, chosen, block, titles[0])
         unknown_yet = [t for t in findings if isinstance(findings[t].evidence, Unknown)]
+        open_ = np.array(unknown_yet, dtype=np.intp)
+        with _one_thread():
+            start = make_start(task.problem, open_, seed)
         size = DECIDE_SHARED if shares(task.problem) else DECIDE_TOGETHER
-        findings |= run(decide_block, np.array(unknown_yet, dtype=np.intp), size, titles[1])
+        findings |= run(decide_block, open_, size, titles[1], start)
     return Scan(layer, features, [_in_given_units(findings[t], units) for t in chosen.tolist()])
 
 
@@ -200,11 +215,17 @@ def search_block(task: _Task, classes: Ints) -> list[Finding]:
         return _kept(task, "search", classes, lambda: _search(task, classes))
 
 
-def decide_block(task: _Task, classes: Ints) -> list[Finding]:
-    """Decide classes (n,) for which the search found no witness."""
-    # thousands of products too small for two threads: most time would go into handing work over
+def decide_block(task: _Task, classes: Ints, start: Start) -> list[Finding]:
+    """Decide classes (n,) for which the search found no witness, from what the open ones share."""
+    with _one_thread():
+        return _kept(task, "decide", classes, lambda: _decide(task, classes, start))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """For thousands of products too small for two: most time would go into handing work over."""
     with _blas().limit(limits=1, user_api="blas"), np.errstate(**QUIET):
-        return _kept(task, "decide", classes, lambda: _decide(task, classes))
+        yield
 
 
 @cache
@@ -315,8 +336,8 @@ def _certified(task: _Task, classes: Ints, found: Candidates) -> Floats:
     return np.where(found.margin > 0, margins, -np.inf)
 
 
-def _decide(task: _Task, classes: Ints) -> list[Finding]:
-    open_ = Open(task.problem, task.checker, task.device, task.seed, classes)
+def _decide(task: _Task, classes: Ints, start: Start) -> list[Finding]:
+    open_ = Open(task.problem, task.checker, task.device, task.seed, classes, start)
     findings = decide_open(open_, task.without)
     return _refined(task, [findings[t] for t in classes.tolist()])
 
@@ -334,10 +355,6 @@ def _refined(task: _Task, findings: list[Finding]) -> list[Finding]:
                 finer, finer_bound = refine(task.layer, task.features, found.index, few)
                 findings[n] = replace(found, evidence=finer, margin=finer_bound)
     return findings
-
-
-def _cut(classes: Ints, size: int) -> list[tuple[Ints]]:
-    return [(classes[i : i + size],) for i in range(0, len(classes), size)]
 
 
 def _chosen_classes(layer: SoftmaxLayer, classes: ArrayLike | None) -> Ints:

@@ -118,7 +118,7 @@ def ask(
     size = min(MOST_TOGETHER, max(1, LOGITS // layer.classes))
     blocks = [(questions[start : start + size],) for start in range(0, len(questions), size)]
     options: Any = {"n_jobs": n_jobs, "description": "asking" if progress else None}
-    found = run_blocks(_ask_block, blocks, shared=task, **options)
+    found = run_blocks(_ask_block, blocks, shared=task, unit="questions", **options)
     return Answers(layer, features, [answer for block in found for answer in block])
 
 

@@ -162,7 +162,7 @@ def ceilings(
     blocks = [(chosen[n : n + BLOCK],) for n in range(0, len(chosen), BLOCK)]
     how: Any = {"n_jobs": n_jobs, "backend": backend, "address": address, "shared": task}
     title = "bounding probabilities" if progress else None
-    parts = run_blocks(ceiling_block, blocks, **how, description=title)
+    parts = run_blocks(ceiling_block, blocks, **how, description=title, unit="classes")
     offsets = np.cumsum([0, *(len(part[0]) for part in parts)])
     points = np.concatenate([part[0] for part in parts])
     at = np.concatenate([part[1] + o for part, o in zip(parts, offsets[:-1], strict=True)])

@@ -15,6 +15,8 @@ Where that simplex holds few others, classes are not alike, and nothing is share
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from softgeom.arrays import Floats, Ints, Singles
@@ -37,43 +39,63 @@ ALIKE = 1 / 16
 TRIED = 8  # classes near the median: the first may win
 
 
-def prove_together(problem: Problem, classes: Ints, seed: int = 0) -> tuple[Proofs, Points]:
-    """Class -> captors, at most d + 1, and the bound <= 0 that they certify, of those ``classes``
-    (n,) that never win against the shared rivals, which ``seed`` samples; class -> a point (D,) at
-    which it beats them. Classes without either are absent. A ball is enlarged to the box around it,
-    homogeneous problems are left alone.
+@dataclass(frozen=True, eq=False)
+class SharedBasis:
+    """Where the programmes of all open classes begin."""
+
+    rivals: Ints  # (k,) that all share
+    basis: Ints  # (D + 1,) of the programme over them
+
+
+def shared_basis(problem: Problem, classes: Ints, seed: int = 0) -> SharedBasis | None:
+    """The rivals, sampled by ``seed``, and the basis that the open ``classes`` (n,) share; None
+    where they are not alike.
     """
-    if not shares(problem) or len(classes) < FEWEST:
-        return {}, {}
     rows, bias = problem.rows(classes), problem.b[classes]
     median = np.median(rows, axis=0)
     order = np.argsort(((rows - median) ** 2).sum(axis=1), kind="stable")
-    classes, rows, bias = classes[order], rows[order], bias[order]
-    others = np.setdiff1d(np.arange(problem.classes), classes[: int(NEAREST * len(classes))])
+    others = np.setdiff1d(np.arange(problem.classes), classes[order[: int(NEAREST * len(rows))]])
     if len(others) <= problem.dimension:
-        return {}, {}
-    shared = _surrounding(problem, others, median, seed)
-    programme = SharedProgramme(problem.rows(shared, np.float64), problem.b[shared], *problem.box)
-    itself = np.full(problem.classes, -1)
-    itself[shared] = np.arange(len(shared))
-    solved = dict(solve_batch(programme, rows[:TRIED], bias[:TRIED], itself[classes[:TRIED]]))
-    near = [vertex for _, vertex in sorted(solved.items()) if vertex is not None]
-    bases = [vertex.basic for vertex in near if vertex.value <= 0]
+        return None
+    rivals = _surrounding(problem, others, median, seed)
+    programme, itself = _programme(problem, rivals)
+    near = order[:TRIED]
+    solved = dict(solve_batch(programme, rows[near], bias[near], itself[classes[near]]))
+    vertices = [vertex for _, vertex in sorted(solved.items()) if vertex is not None]
+    bases = [vertex.basic for vertex in vertices if vertex.value <= 0]
     if not bases or programme.weights(bases[0], rows)[0].mean() < ALIKE:
-        return {}, {}
+        return None
+    return SharedBasis(rivals, bases[0])
+
+
+def prove_together(problem: Problem, classes: Ints, start: SharedBasis) -> tuple[Proofs, Points]:
+    """Class -> captors, at most d + 1, and the bound <= 0 that they certify, of those ``classes``
+    (n,) that never win against the shared rivals; class -> a point (D,) at which it beats them.
+    Classes without either are absent. A ball is enlarged to the box around it.
+    """
+    programme, itself = _programme(problem, start.rivals)
+    rows, bias = problem.rows(classes), problem.b[classes]
     captors: dict[int, Captors] = {}
     points: Points = {}
-    for n, vertex in solve_batch(programme, rows, bias, itself[classes], bases[0]):
+    for n, vertex in solve_batch(programme, rows, bias, itself[classes], start.basis):
         t = int(classes[n])
         if vertex is not None and vertex.value > 0:
             points[t] = vertex.z
         elif vertex is not None:
-            captors[t] = Captors(shared[vertex.positions], vertex.weights)
+            captors[t] = Captors(start.rivals[vertex.positions], vertex.weights)
     return proofs_of(problem, captors), points
 
 
+def _programme(problem: Problem, rivals: Ints) -> tuple[SharedProgramme, Ints]:
+    """The programme over shared rivals (k,), and each class's place among them (C,), or -1."""
+    itself = np.full(problem.classes, -1)
+    itself[rivals] = np.arange(len(rivals))
+    rows, bias = problem.rows(rivals, np.float64), problem.b[rivals]
+    return SharedProgramme(rows, bias, *problem.box), itself
+
+
 def shares(problem: Problem) -> bool:
-    """Whether a layer is of the kind that ``prove_together`` is for."""
+    """Whether a layer is of the kind in which classes share a basis: homogeneous ones do not."""
     return not problem.homogeneous and problem.dimension <= MOST_FEATURES
 
 
