@@ -244,7 +244,7 @@ lab: clean-diffs | $(if $(LIGHT),$(light-stamp),$(STAMP))
 	@$(PY) $(LAB)/start.ipynb
 
 lessons: clean-diffs | $(light-stamp)
-	@$(PY) $(LAB)/lessons/1_rankings_and_regions.ipynb
+	@$(PY) $(LAB)/start.ipynb
 
 site: | $(report-stamp)
 	@$(PY) -m compendium site

@@ -28,14 +28,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "results" / "bench" / "targets.csv"
-CHAPTERS = {
-    "0": "data and language models",
-    "1": "bottleneck",
-    "2": "margins",
-    "3": "circuits",
-    "4": "hardmax",
-    "9": "summary",
-}
 TARGETS = ("env", "smoke", "test", "all", "check", "lint", "report")
 CPU = "CPU (minutes)"
 GROWN, FAILED = 1.25, 2.0  # times the committed CPU minutes: is said, and ends with an error
@@ -99,6 +91,9 @@ def add_up() -> pd.DataFrame:
     """Seconds of each chapter's notebooks in the default profile, as each execution noted."""
     import pandas as pd
 
+    from compendium import profiles
+
+    chapters = {"data and language models": ("0",), **profiles.CHAPTERS, "summary": ("9",)}
     folder = ROOT / "executed" / "default"
     notes = {
         path.stem: json.loads(path.read_text())
@@ -109,12 +104,12 @@ def add_up() -> pd.DataFrame:
     rows = [
         {
             "chapter": title,
-            "notebooks": sum(name.startswith(digit) for name in seconds),
+            "notebooks": sum(name.startswith(digits) for name in seconds),
             "seconds": round(
-                sum(value for name, value in seconds.items() if name.startswith(digit))
+                sum(value for name, value in seconds.items() if name.startswith(digits))
             ),
         }
-        for digit, title in CHAPTERS.items()
+        for title, digits in chapters.items()
     ]
     total = {"chapter": "all", "notebooks": len(seconds), "seconds": round(sum(seconds.values()))}
     return pd.DataFrame([*rows, total])

@@ -2,7 +2,7 @@
 
 * every module of `lib/` that it reaches through imports (`compendium.codebase`);
 * every file of `data/reference` whose name it or one of those modules writes down, patterns and
-  f-strings included;
+  f-strings included, and of `results/bench` that is written down with this folder;
 * every notebook whose results it reads: by the name in `load_table`, `load_record`, `load_sources`,
   `find_results`, and by the name of the maker in a `recall` of a module that it reaches; a name
   that is computed (`load_record(name, ...)`) stands for all other notebooks;
@@ -24,6 +24,7 @@ from compendium import codebase
 
 _READERS = {"load_table", "load_record", "load_sources", "find_results"}
 _PATHS = "compendium.paths"
+_BENCH = "results/bench/"  # measured by benchmarks/, named with its folder
 _FINDERS = {"find_data", "data_dir"}  # of raw data
 _FILES_OF = {"compendium.findings": ("claims/*.yaml",)}  # what a module reads beyond data/reference
 
@@ -54,10 +55,8 @@ def needs_of(root: Path, name: str) -> Needs:
         for pattern in _FILES_OF.get(module, ()):
             files |= {found.relative_to(root).as_posix() for found in root.glob(pattern)}
     for pattern in set(_texts(tree)).union(*(_named_files(module) for module in modules.values())):
-        files |= {
-            found.relative_to(root).as_posix()
-            for found in (root / "data" / "reference").glob(pattern)
-        }
+        folder = root if pattern.startswith(_BENCH) else root / "data" / "reference"
+        files |= {found.relative_to(root).as_posix() for found in folder.glob(pattern)}
     read = _read_by(tree, names) | set().union(
         *(_makers(module, names) for module in modules.values())
     )
@@ -122,4 +121,4 @@ def _texts(tree: ast.Module) -> Iterable[str]:
         if stem.endswith((".csv", ".yaml", ".json")) and (
             stem[0] not in "*." or "reference/" in text
         ):
-            yield stem
+            yield text if text.startswith(_BENCH) else stem

@@ -25,13 +25,19 @@ def clone(compendium, write_notebook, monkeypatch):
     )
     for name in ("table_one.csv", "table_two.csv", "other.csv"):
         (compendium / "data" / "reference" / name).write_text("a\n")
+    bench = compendium / "results" / "bench" / "asked.csv"
+    bench.parent.mkdir(parents=True)
+    bench.write_text("a\n")
     cell = 'seed: int = 0  # seed\nprofile: str = "lab"'
     write_notebook("01_models", cell, "from demo import near")
     write_notebook(
         "10_user", cell, "from demo.shelf import load", "open(f'data/reference/table_{seed}.csv')"
     )
     write_notebook(
-        "11_reader", cell, "x = load_table('10_user', 'x', profile)", "y = 'reference/other.csv'"
+        "11_reader",
+        cell,
+        "x = load_table('10_user', 'x', profile)",
+        "y = 'reference/other.csv'; z = root / 'results/bench/asked.csv'",
     )
     write_notebook("90_all", cell, "for name in names:\n    load_record(name, profile)")
     for name in ("01_models", "10_user", "11_reader", "90_all"):
@@ -45,7 +51,9 @@ def test_edges_follow_imports_names_and_readings(clone):
     assert found["01_models"] == edges.Needs(("lib/demo/far.py", "lib/demo/near.py"), ())
     tables = ("data/reference/table_one.csv", "data/reference/table_two.csv")
     assert found["10_user"] == edges.Needs((*tables, "lib/demo/shelf.py"), ("01_models",))
-    assert found["11_reader"] == edges.Needs(("data/reference/other.csv",), ("10_user",))
+    assert found["11_reader"] == edges.Needs(
+        ("data/reference/other.csv", "results/bench/asked.csv"), ("10_user",)
+    )
     assert found["90_all"].notebooks == ("01_models", "10_user", "11_reader")
     assert "  10_user --> 11_reader" in schedule.draw().splitlines()
 

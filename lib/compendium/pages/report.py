@@ -58,7 +58,7 @@ can.
 _WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"
 _HOW_TO = """:::{note}
 Here the lesson can be read. To work through it, with live figures and exercises that answer, run
-`make lab`. The
+`make lessons`. The
 [softmax](../explorers/softmax.md), [fold](../explorers/fold.md),
 [attention](../explorers/attention.md) and [hardmax](../explorers/hardmax.md) explorers also work on
 this site.

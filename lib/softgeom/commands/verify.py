@@ -25,7 +25,7 @@ from softgeom.layer import SoftmaxLayer
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("folder", type=Path, help="where softgeom scan or softgeom ask wrote")
+    parser.add_argument("folder", type=Path, help="where softgeom scan, ask or ceiling wrote")
     asked.add_model(parser)
     parser.set_defaults(run=run)
 
