@@ -142,6 +142,22 @@ def test_inspect_lists_what_could_be_meant(tmp_path, capsys):
     assert capsys.readouterr().out.count("softgeom scan") == 20
 
 
+def test_a_token_of_two_classes_is_asked_for_by_number():
+    layer = sg.SoftmaxLayer([[1.0, 0], [-1, 1], [-1, -1], [0, 0]], tokens=["a", "b", "b", "0"])
+    assert [sg.explain(layer, name).finding.index for name in ("a", "0", 3)] == [0, 3, 3]
+    asked = (
+        lambda: sg.explain(layer, "b"),
+        lambda: sg.scan(layer, ["b"]),
+        lambda: sg.scan(layer, exact=["b"]),
+        lambda: sg.ceilings(layer, ["b"]),
+        lambda: sg.floor(layer, [{"b": 1.0}]),
+        lambda: sg.ask(layer, blocked_by="b"),
+    )
+    for ask in asked:
+        with pytest.raises(ValueError, match=r"classes \[1, 2\] are all called 'b'"):
+            ask()
+
+
 def test_explain_names_captors_or_an_input(npz, scanned, capsys):
     table = sg.read_verdicts(scanned / "verdicts.csv").set_index("verdict")
     assert main(["explain", str(npz), table.loc["unargmaxable", "token"].iloc[0]]) == 0

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from softgeom.margins import depth
-from softgeom.margins.posterior import joint_terms
+from softgeom.margins.depth import joint_terms
 from softgeom.margins.prior import log_density
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from compendium.models.released import load_released_llama
 from compendium.models.store import load_trained
 from softgeom.checkpoints import RELEASED, load_gguf_llama
+from softgeom.language_model.generation import generate
 from softgeom.language_model.gpt import Decoder
 from softgeom.language_model.tokens import windows
 from softgeom.source import Source
@@ -59,23 +60,16 @@ class Subject:
     def _strings(self) -> list[str]:
         return self.tokenizer.strings()
 
-    @torch.no_grad()
     def speak(
         self, count: int, length: int, prompt: Tensor, seed: int, temperature: float = 1.0
     ) -> Tensor:
         """Continue a prompt `count` times, each next token drawn from the softmax: (P,) -> (count,
-        P + length).
-
-        All texts grow together, one pass per token; the context cuts their length.
+        P + length); the context cuts their length.
         """
         generator = torch.Generator().manual_seed(seed)
-        texts = prompt.repeat(count, 1)
-        for _ in range(min(length, self.model.config.n_ctx - len(prompt))):
-            probabilities = (self.model(texts)[:, -1] / temperature).softmax(-1)
-            texts = torch.cat(
-                (texts, torch.multinomial(probabilities, 1, generator=generator)), dim=1
-            )
-        return texts
+        length = min(length, self.model.config.n_ctx - len(prompt))
+        prompts = prompt.repeat(count, 1)
+        return generate(self.model, prompts, length, temperature=temperature, generator=generator)
 
 
 def load_subjects(profile: str) -> tuple[list[Subject], list[Source]]:

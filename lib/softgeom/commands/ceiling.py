@@ -28,7 +28,7 @@ from softgeom.bottleneck.verdict_table import down, escape_token, up
 from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
-from softgeom.commands.explain import find_class
+from softgeom.commands.names import Names
 from softgeom.commands.results import load_scan
 from softgeom.layer import FeatureSet, SoftmaxLayer
 from softgeom.parallel import Backend
@@ -69,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join(lines_of_captors(load_scan(options.from_scan, head.layer), options.at)))
         return DONE
     features, _ = asked.read_features(options, head)
-    named = {find_class(head.layer, name) for name in options.classes}
+    names = Names(head.layer)
+    named = {names.find(name, "CLASS") for name in options.classes}
     chosen = np.array(sorted(named)) if options.classes else None
     how: dict[str, Any] = {"n_jobs": options.jobs, "seed": options.seed, "progress": True}
     found = _bounded(head, features, chosen, options.out, **how)
@@ -165,17 +166,13 @@ def floors_of_model(model: Any, targets: Any, **options: Unpack[asked.Options]) 
         When the model, a target or a feature set cannot be used as asked.
     """
     head, where, _ = asked.question(model, **options)
-    layer = head.layer
-
-    def number(name: Any) -> int:
-        return find_class(layer, name) if isinstance(name, str) else name
-
+    names = Names(head.layer)
     asked_for: list[Any] = []
     for target in targets:
+        numbers = [names.find(c, "targets") for c in target]
         shares = isinstance(target, dict)
-        named = {number(c): p for c, p in target.items()} if shares else list(map(number, target))
-        asked_for.append(named)
-    return floor(layer, asked_for, features=where)
+        asked_for.append(dict(zip(numbers, target.values(), strict=True)) if shares else numbers)
+    return floor(head.layer, asked_for, features=where)
 
 
 def lines(found: Ceilings, at: float | None) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -20,7 +19,8 @@ from softgeom.bottleneck.widening import turning_bounds, widen
 from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE
-from softgeom.layer import Box, Ellipsoid, FeatureSet, SoftmaxLayer, Unbounded
+from softgeom.commands.names import Names
+from softgeom.layer import Box, Ellipsoid, FeatureSet, Unbounded
 
 _SHOWN = 12  # captors and rivals by name
 
@@ -83,24 +83,10 @@ def explain_model(model: Any, class_: int | str, **options: Unpack[asked.Options
 
 
 def _explained(head: Head, features: FeatureSet, class_: int | str) -> Explanation:
-    t = find_class(head.layer, class_) if isinstance(class_, str) else int(class_)
+    t = Names(head.layer).find(class_, "CLASS")
     found = widen(scan(head.layer, [t], features=features), asked.wider_sets(head))
     found.verify()
     return Explanation(found, found[t], tuple(explanation(found, t)))
-
-
-def find_class(layer: SoftmaxLayer, name: str) -> int:
-    """A class by its token (or as the table writes it), else by number; ValueError if none."""
-    tokens = layer.tokens or ()
-    matches = [t for t, token in enumerate(tokens) if name in (token, escape_token(token))]
-    if matches:
-        return matches[0]
-    if re.fullmatch(r"[0-9]{1,18}", name) and int(name) < layer.classes:
-        return int(name)
-    raise ValueError(
-        f"the model has no class {name!r:.80}: pass a token of its vocabulary or a number "
-        f"below {layer.classes}."
-    )
 
 
 def explanation(found: Scan, t: int) -> list[str]:

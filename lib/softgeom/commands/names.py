@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,14 @@ class Names:
 
     def __init__(self, layer: SoftmaxLayer) -> None:
         self.layer = layer
-        self._places: dict[str, set[int]] = {}
-        for i, token in enumerate(layer.tokens or ()):
+
+    @cached_property
+    def _places(self) -> dict[str, set[int]]:
+        places: dict[str, set[int]] = {}
+        for i, token in enumerate(self.layer.tokens or ()):
             for name in {token, escape_token(token)}:
-                self._places.setdefault(name, set()).add(i)
+                places.setdefault(name, set()).add(i)
+        return places
 
     def find(self, name: str | int, option: str) -> int:
         """The class of that name or number; ValueError when there is none, or several have it."""

@@ -24,6 +24,7 @@ import numpy as np
 from softgeom.checkpoints import Head, classes_in_script, load_head
 from softgeom.checkpoints.activation import INTERVALS, named_activation
 from softgeom.checkpoints.released import RELEASED
+from softgeom.commands.names import Names
 from softgeom.layer import Ball, Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.parallel import Backend
 
@@ -166,10 +167,8 @@ def class_numbers(
         classes = [classes]
     listed = list(classes)
     if any(isinstance(c, str) for c in listed):
-        known = {token: t for t, token in reversed(list(enumerate(layer.tokens or ())))}
-        if unknown := [c for c in listed if isinstance(c, str) and c not in known]:
-            raise ValueError(f"the model has no class {unknown[0]!r}.")
-        listed = [known[c] if isinstance(c, str) else c for c in listed]
+        names = Names(layer)
+        listed = [names.find(c, "classes") if isinstance(c, str) else c for c in listed]
     return np.asarray(listed)
 
 

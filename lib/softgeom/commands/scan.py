@@ -28,7 +28,7 @@ from softgeom.bottleneck.widening import widen
 from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
-from softgeom.commands.explain import find_class
+from softgeom.commands.names import Names
 from softgeom.commands.results import EVIDENCE, folder_for, scan_into
 from softgeom.layer import FeatureSet
 
@@ -68,7 +68,8 @@ def run(options: argparse.Namespace) -> int:
     features, why = asked.read_features(options, head)
     classes = asked.read_classes(options, head)
     inputs = asked.read_inputs(options.inputs, head.layer.dimension) if options.inputs else None
-    exact = [find_class(head.layer, name) for name in options.exact]
+    names = Names(head.layer)
+    exact = [names.find(name, "--exact") for name in options.exact]
     if classes is not None and (missing := sorted({*exact} - {*classes.tolist()})):
         raise ValueError(
             f"--exact asks for class {missing[0]}, which --classes or --script leaves out."
@@ -269,7 +270,8 @@ def scan_model(
     work = {name: given.pop(name) for name in asked.WorkOptions.__annotations__ if name in given}
     head, where, why = asked.question(model, **given)
     chosen = asked.class_numbers(head.layer, classes, script)
-    numbers = [find_class(head.layer, c) if isinstance(c, str) else int(c) for c in exact]
+    names = Names(head.layer)
+    numbers = [names.find(c, "exact") for c in exact]
     how: Any = {"wider": wider, "verdicts_only": verdicts_only, "without": without, **work}
 
     def decide(blocks: str | Path | None) -> Scan:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import softmax
 
 from softgeom.arrays import Array, Floats
 from softgeom.bottleneck.certifying.order import Order
@@ -52,7 +53,9 @@ def mixture(layer: SoftmaxLayer, X: ArrayLike, priors: ArrayLike) -> Floats:
     finite = np.isfinite(weights).all() and (weights >= 0).all()
     if not finite or not np.allclose(weights.sum(axis=-1), 1):
         raise ValueError("The priors of a mixture are not negative and sum to one.")
-    return np.asarray((weights[..., None] * _softmax(layer.logits(components))).sum(axis=-2))
+    return np.asarray(
+        (weights[..., None] * softmax(layer.logits(components), axis=-1)).sum(axis=-2)
+    )
 
 
 def freed_pair() -> tuple[SoftmaxLayer, Order, Array, Array]:
@@ -65,8 +68,3 @@ def freed_pair() -> tuple[SoftmaxLayer, Order, Array, Array]:
     layer = SoftmaxLayer([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
     ends = np.array([[4.0, 4.0], [-4.0, -4.0]])
     return layer, Order([[0, 1], [2, 3]]), ends, np.array([0.5, 0.5])
-
-
-def _softmax(logits: Floats) -> Floats:
-    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))
