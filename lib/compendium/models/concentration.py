@@ -26,7 +26,6 @@ from softgeom.margins.support import (
     ROUNDING,
     barrier_shares,
     effective_support_size,
-    rank_correlation_by_position,
     support_tokens,
     top_share,
 )
@@ -131,43 +130,3 @@ def places_by_seed(scored: Sequence[Scored], first: int) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
-
-
-def signal_by_seed(scored: Sequence[Scored]) -> pd.DataFrame:
-    """Rank correlation of score and next-token loss over windows, at equal position and averaged
-    over positions, by run and prior.
-    """
-    return pd.DataFrame(
-        {"penalty_weight": run.penalty_weight, "seed": run.seed, "prior": prior}
-        | {
-            "rank_correlation": float(
-                np.nanmean(rank_correlation_by_position(beta[:, 2:], run.loss[:, 2:]))
-            )
-        }
-        for run in scored
-        for prior, beta in run.scores.items()
-    )
-
-
-def frequent_support_tokens(
-    scored: Sequence[Scored], inputs: Tokens, strings: Sequence[str], start: int, k: int
-) -> pd.DataFrame:
-    """Tokens most often among the k largest learned scores from position ``start`` on, against how
-    often they occur there.
-    """
-    kept = inputs[:, start:]
-    tops = np.concatenate(
-        [
-            np.take_along_axis(kept, support_tokens(run.scores["learned"][:, start:], k), 1)
-            for run in scored
-        ]
-    )
-    as_support = np.bincount(tops.ravel(), minlength=len(strings))
-    present = np.bincount(kept.ravel(), minlength=len(strings)) * len(scored)
-    expected = present / present.sum() * as_support.sum()
-    table = pd.DataFrame(
-        {"string": [repr(s) for s in strings], "as_support": as_support, "present": present}
-    )
-    table["lift"] = as_support / np.maximum(expected, 1e-9)
-    table.index.name = "token"
-    return table[table["as_support"] > 0].sort_values(["as_support", "lift"], ascending=False)

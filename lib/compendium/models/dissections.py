@@ -26,32 +26,6 @@ def atlas(anatomy: Anatomy, tokens: Tensor, length: int) -> pd.DataFrame:
     return _named(table)
 
 
-def composition(anatomy: Anatomy, heads: pd.DataFrame) -> pd.DataFrame:
-    """Does the strongest induction head read the strongest earlier previous-token head? One row a
-    side (queries, keys, values), by weights alone.
-
-    `heads` is the model's `atlas`; the composition of the pair stands beside the median of all
-    pairs and the share of pairs below it.
-    """
-    table = heads.set_index("name")
-    receiver = str(table["induction"].drop(table.index[table["layer"] == 0]).idxmax())
-    to = place(heads, receiver)
-    sender = str(table[table["layer"] < to[0]]["previous"].idxmax())
-    path, rows = (*place(heads, sender), *to), []
-    for side, scores in circuits.composition_scores(circuits.fold_norms(anatomy)).items():
-        own, pairs = scores[path], scores[scores > 0]
-        below = float((pairs < own).double().mean())
-        rows.append((sender, receiver, side, float(own), float(pairs.median()), below))
-    what = ["composition", "median of all pairs", "share of pairs below"]
-    return pd.DataFrame(rows, columns=["sender", "receiver", "side", *what])
-
-
-def place(heads: pd.DataFrame, name: str) -> tuple[int, int]:
-    """Layer and head of a name in an `atlas`."""
-    row = heads[heads["name"] == name]
-    return int(row["layer"].iloc[0]), int(row["head"].iloc[0])
-
-
 def localise(anatomy: Anatomy, prompts: Prompts) -> pd.DataFrame:
     """One row a head: what its loss takes from the right logit (above the mean of all, or above the
     twin's answer), in nats, means over the prompts.
@@ -120,18 +94,6 @@ def memories(anatomy: Anatomy, windows: Tensor, count: int, seed: int) -> pd.Dat
             "answering": (own > other.quantile(0.95, dim=1, keepdim=True)).double().mean(1),
         }
     )
-
-
-def summarise_decisions(decided: pd.DataFrame) -> dict[str, float]:
-    """Medians and shares over the positions of `at_the_unembedding`."""
-    return {
-        "positions": len(decided),
-        "median relative margin": decided["relative margin"].median(),
-        "median rank of what came": decided["rank"].median(),
-        "what came is first": (decided["rank"] == 1).mean(),
-        "rival is the runner-up": decided["rival is runner-up"].mean(),
-        "winner and rival are twins": decided["twins"].mean(),
-    }
 
 
 def at_the_unembedding(anatomy: Anatomy, windows: Tensor) -> pd.DataFrame:
