@@ -57,10 +57,13 @@ def test_a_class_dragged_out_of_the_hull_can_win(open_page, drag, screenshot):
     assert tab.locator(".sg-region").count() == 3
     # towards x, and across it through the winner
     assert tab.locator(".sg-direction line").count() == 2
+    sure = tab.locator(".sg-ranking + .sg-note")
+    assert "c₄ gets at most 25.3%" in sure.inner_text()
     screenshot(tab, "softmax")
     drag(tab, "class-3", 0, -180)
     _live(tab, "Every class can win.")
     assert tab.locator(".sg-region").count() == 4
+    assert "c₄ gets more than 99%" in sure.inner_text()
     assert (
         "Rankings realised: 12. Formula: 12. All orders: 24."
         in tab.locator(".sg-detail").inner_text()
@@ -312,6 +315,7 @@ def test_a_veil_hides_every_conclusion(open_page, screenshot, name, state):
         "can win",
         "together",
         "Rankings realised",
+        "this window",
         "det J =",
         "Support token:",
         "a leader",

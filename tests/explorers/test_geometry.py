@@ -13,10 +13,11 @@ from scipy.optimize import linprog
 
 from softgeom.bottleneck import count_regions, scan
 from softgeom.bottleneck.asking import ask_together
+from softgeom.bottleneck.ceilings import ceilings
 from softgeom.bottleneck.counting.arrangement import braid_arrangement, count_arrangement_regions
 from softgeom.bottleneck.counting.rankings import effective_shape
 from softgeom.bottleneck.drawing.planar import argmax_cells, square
-from softgeom.layer import SoftmaxLayer, Unbounded
+from softgeom.layer import Box, SoftmaxLayer, Unbounded
 
 RUN = """
 return argument.map(({W, b, half}) => {
@@ -73,6 +74,19 @@ def test_the_same_classes_win_as_in_exact_arithmetic(compared):
         assert winners == set(exact), layer
         verdicts |= {verdict["verdict"] for verdict in seen["verdicts"]}
     assert verdicts == {"argmaxable", "unargmaxable", "tied"}
+
+
+def test_ceilings_in_the_window_are_those_of_the_library(javascript):
+    """What a point reaches and what no point exceeds, from both sides of the library's bounds."""
+    body = "return argument.W.map((_, t) => m.ceiling(m.makeLayer(argument.W, argument.b), t, 4));"
+    for given in _random_layers(7, 6):
+        drawn = javascript("geometry", body, given)
+        layer = SoftmaxLayer(given["W"], given["b"])
+        proven = ceilings(layer, range(layer.classes), features=Box(4.0), gap=1e-3)
+        reached, ceiling = (np.array([d[key] for d in drawn]) for key in ("reached", "ceiling"))
+        assert (reached <= proven.ceiling * (1 + 1e-9)).all()
+        assert (ceiling >= proven.reached * (1 - 1e-9)).all()
+        np.testing.assert_allclose(ceiling, reached, rtol=2e-5)
 
 
 def test_the_kernel_gives_the_same_verdicts(compared):

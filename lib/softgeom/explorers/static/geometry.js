@@ -333,6 +333,34 @@ export function effectiveShape(layer) {
   return { dimension: 2, biased: classes > 3 && !points.every((_, k) => coplanar(k)) };
 }
 
+/** How probable class t can become for x in the square |x_i| <= half: what a point reaches (the logarithm is concave, so nested thirds
+ * find it), and what the softmax q there proves for every such x, exp(-(H(q) + b.(q - e_t) - half |w_t - sum q w|_1)). The library's
+ * ceilings bound the rounding, too. */
+export function ceiling({ points }, t, half) {
+  const at = (u, v) => {
+    const y = points.map(([a, b, c]) => a * u + b * v + c);
+    const top = Math.max(...y);
+    const total = top + Math.log(y.reduce((sum, value) => sum + Math.exp(value - top), 0));
+    return y.map((value) => value - total);
+  };
+  const best = (f) => {
+    let [low, high] = [-half, half];
+    for (let k = 0; k < 40; k++) {
+      const third = (high - low) / 3;
+      if (f(low + third) < f(high - third)) low += third;
+      else high -= third;
+    }
+    return (low + high) / 2;
+  };
+  const along = (u) => best((v) => at(u, v)[t]);
+  const u = best((u) => at(u, along(u))[t]);
+  const logs = at(u, along(u));
+  const mean = (k) => points.reduce((sum, p, i) => sum + Math.exp(logs[i]) * p[k], 0);
+  const entropy = -logs.reduce((sum, value) => sum + Math.exp(value) * value, 0);
+  const apart = Math.abs(points[t][0] - mean(0)) + Math.abs(points[t][1] - mean(1));
+  return { reached: Math.exp(logs[t]), ceiling: Math.min(1, Math.exp(half * apart - entropy - mean(2) + points[t][2])) };
+}
+
 /** Logits, softmax probabilities and the order of the classes (highest first) at the feature vector x. */
 export function evaluate(layer, x) {
   const logits = layer.points.map((p) => p[0] * x[0] + p[1] * x[1] + p[2]);

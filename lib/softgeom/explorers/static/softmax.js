@@ -9,6 +9,7 @@
 import {
   MOST_CLASSES,
   argmaxCell,
+  ceiling,
   centroid,
   clip,
   convexHull,
@@ -144,8 +145,8 @@ export function explain(verdict, t, name, biased) {
 export function render({ model, el }) {
   const page = layOut(el);
   const put = writer(model);
-  // `layer` holds the classes that compete, `who` their numbers among all.
-  const state = { selected: 0, why: false, lines: false, lift: false, turn: 20, x: [1, 0.75], handles: [], layer: null, who: [] };
+  // `layer` holds the classes that compete, `who` their numbers among all; the last class is selected first.
+  const state = { selected: MOST_CLASSES, why: false, lines: false, lift: false, turn: 20, x: [1, 0.75], handles: [], layer: null, who: [] };
   const nameOf = (i) => model.get("names")?.[i] ?? defaultName(i);
   const name = (k) => nameOf(state.who[k]);
 
@@ -273,6 +274,7 @@ export function render({ model, el }) {
     placeClasses(state, told, nameOf, W, b);
     drawRegions(page, state, told, name);
     drawFeature(page, state, name, xHandle);
+    say(page.sure, chosen < 0 || veiled || told.pairs ? "" : howSure(ceiling(state.layer, chosen, page.features.half), name(chosen)));
     tell(page, told, state, name, suspect);
     showChips(page, chips, { among, names: W.map((_, i) => nameOf(i)), compete });
     drawLift(page, state, name, told);
@@ -317,7 +319,8 @@ function layOut(el) {
   });
   const bar = html("div", { class: "sg-probabilities", "aria-hidden": "true" });
   const ranking = html("p", { class: "sg-ranking" });
-  right.append(bar, ranking);
+  const sure = html("p", { class: "sg-note" });
+  right.append(bar, ranking, sure);
   const editor = html("textarea", {
     rows: 5,
     spellcheck: "false",
@@ -336,7 +339,7 @@ function layOut(el) {
   const candidates = html("div", { class: "sg-bar", role: "group", "aria-label": "Which classes compete" });
   assemble(page, lift, numbers);
   page.sliders.after(candidates);
-  return { ...page, weights, features, ranking, bar, editor, candidates, lift, lifted };
+  return { ...page, weights, features, ranking, sure, bar, editor, candidates, lift, lifted };
 }
 
 /** One button for each class while candidates are chosen; they outlive a redraw, so that the keyboard's focus is not lost. */
@@ -355,6 +358,10 @@ function showChips(page, chips, { among, names, compete }) {
 }
 
 const percent = (share) => (share < 0.01 ? "less than 1%" : `${format(100 * share, 0)}%`);
+
+/** What no x of the window exceeds, rounded up; a class dragged towards the others' hull loses this long before it loses its region. */
+const howSure = ({ reached, ceiling }, name) =>
+  reached > 0.99 ? `Somewhere in this window ${name} gets more than 99%.` : `Wherever x is in this window, ${name} gets at most ${format(Math.ceil(1000 * ceiling) / 10, 1)}%.`;
 
 /** A sentence to follow a colon: only "Every" begins with a small letter then, names stay as they are. */
 const lower = (sentence) => (sentence.startsWith("Every") ? sentence[0].toLowerCase() + sentence.slice(1) : sentence);
