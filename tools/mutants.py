@@ -473,9 +473,11 @@ def _count(known: dict[Key, dict[str, str]], every: dict[str, list[Mutant]]) -> 
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["module", "mutants", "tried", "survived at first", "survive now",
         "of these with a reason", "checked by a second reader"])  # fmt: skip
+        short = {module: module.removeprefix("softgeom/") for module in every}
         for name, modules in (
-            *((module.removeprefix("softgeom/"), [module]) for module in every),
+            *((short[module], [module]) for module in TRUSTED),
             ("all that is trusted", list(TRUSTED)),
+            *((f"not trusted: {short[name]}", [name]) for name in every if name not in TRUSTED),
         ):
             keys = [mutant.key(module) for module in modules for mutant in every[module]]
             tried = [known[key] for key in keys if not _is_new(known.get(key))]
