@@ -37,14 +37,14 @@ def test_a_box_says_its_bounds_or_how_many_it_has() -> None:
     assert Box(1.0).condition() == "up to 1"
     assert Box(2.0, low=-0.5).condition() == "from -0.5 to 2"
     for mixed in (Box((1.0, 2.0), low=0.0), Box(1.0, low=(0.0, 0.5))):
-        assert mixed.describe() == f"box of 2 intervals ({mixed.digest()})"
+        assert mixed.describe() == f"box of 2 intervals ({mixed.digest()[:12]})"
         assert mixed.condition() == f"over {mixed.describe()}"
 
 
 def test_a_digest_is_of_the_sorted_numbers() -> None:
     numbers = '{"high": ["0x1.0000000000000p+0", "0x1.0000000000000p+1"], "low": "0x0.0p+0"'
     text = f'{numbers}, "set": "box"}}'
-    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    digest = hashlib.sha256(text.encode()).hexdigest()
     assert Box((1.0, 2.0), low=0.0).digest() == digest
 
 

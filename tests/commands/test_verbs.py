@@ -53,7 +53,9 @@ def test_results_of_another_model_are_not_overwritten(scanned, tmp_path, capsys)
 
 def test_verify_notices_other_counts_and_another_layer(scanned, npz, tmp_path, capsys):
     assert main(["verify", str(scanned), str(npz)]) == 0
-    assert "40 verdicts re-checked without a solver" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "40 verdicts re-checked without a solver" in told
+    assert f"|x| <= 100, SHA-256 {Box(100.0).digest()}\n" in told
     whole = (scanned / "summary.json").read_text()
     summary = json.loads(whole)
     summary["counts"]["argmaxable"] += 1

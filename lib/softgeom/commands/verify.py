@@ -45,25 +45,30 @@ def _lines(found: Report | Answers | Router | Ceilings, layer: SoftmaxLayer) -> 
     """About which layer and which features, and what is proven."""
     if isinstance(found, Ceilings):
         return [
-            f"layer {fingerprint(layer)}; {found.features.describe()}",
+            _about(fingerprint(layer), found.features.describe(), found.features.digest()),
             f"{len(found):,} ceilings of probability re-checked without a solver",
         ]
     proven = sum(found.counts.values()) - found.counts["undecided"]
     if not isinstance(found, Report):
         about = f"experts in the top {found.k}" if isinstance(found, Router) else "orders"
+        key = fingerprint(found.layer)
         return [
-            f"layer {fingerprint(found.layer)}; {found.features.describe()}; {about}",
+            _about(key, found.features.describe(), found.features.digest()) + f"; {about}",
             f"{proven:,} answers re-checked without a solver: {listed(found.counts)}",
         ]
     share = "" if found.scanned == found.classes else f" of a layer of {found.classes:,} classes"
     return [
-        f"layer {found.fingerprint}; {found.features}",
+        _about(found.fingerprint, found.features, found.features_digest),
         f"{proven:,} verdicts re-checked without a solver{share}: {listed(found.counts)}",
         *(
             f"{count:,} of them unargmaxable {condition}, re-checked too"
             for condition, count in found.wider.items()
         ),
     ]
+
+
+def _about(key: str, features: str, digest: str) -> str:
+    return f"layer {key}; {features}, SHA-256 {digest}"
 
 
 def verify_model(

@@ -73,7 +73,7 @@ class Box(FeatureSet):
         """Both bounds where they are numbers, else how many intervals and the digest of all."""
         low, high = np.asarray(self.low, float), np.asarray(self.high, float)
         if low.ndim or high.ndim:
-            return f"box of {max(low.size, high.size)} intervals ({self.digest()})"
+            return f"box of {max(low.size, high.size)} intervals ({self.digest()[:12]})"
         if low == -high:
             return f"|x| <= {plain_number(float(high))}"
         return f"{plain_number(float(low))} <= x <= {plain_number(float(high))}"

@@ -92,7 +92,7 @@ class Ellipsoid(FeatureSet):
     def describe(self) -> str:
         """Which normalisation, its features, and the digest of its numbers."""
         name = "LayerNorm" if self.centred else "RMSNorm"
-        return f"{name} ellipsoid of {len(self.gain)} features ({self.digest()})"
+        return f"{name} ellipsoid of {len(self.gain)} features ({self.digest()[:12]})"
 
     def fields(self) -> dict[str, Any]:
         """``gain``, ``bias``, ``radius``, ``centred``."""

@@ -82,8 +82,10 @@ class FeatureSet(ABC):
         return f"over {self.describe()}"
 
     def digest(self) -> str:
-        """Twelve hexadecimal digits of the SHA-256 of ``to_json``, for long sets."""
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:12]
+        """The SHA-256 of ``to_json``: twelve digits of it name a long set, and can be forged in a
+        day; ``softgeom verify`` prints all.
+        """
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FeatureSet) and self.to_json() == other.to_json()

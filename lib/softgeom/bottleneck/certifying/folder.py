@@ -55,6 +55,7 @@ class Report:
     scanned: int
     counts: dict[str, int]
     features: str
+    features_digest: str
     undecided: tuple[int, ...]
     unchecked: tuple[str, ...]  # what else is in the folder
     # of its unargmaxable classes, how many are so under which other condition on the features
@@ -162,6 +163,7 @@ def verify_folder(out: str | Path, layer: SoftmaxLayer) -> Report:
         len(findings),
         counts,
         features.describe(),
+        features.digest(),
         tuple(f.index for f in findings if isinstance(f.evidence, Unknown)),
         tuple(sorted(path.name for path in out.iterdir() if path.name not in known)),
         {others.condition(): len(more) for others, more in wider},
