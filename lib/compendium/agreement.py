@@ -4,20 +4,25 @@ by the code that is there.
 `data/reference/quantities.yaml` names each quantity that more than one place tells::
 
     - id: lost outputs of PP-OCRv4
-      of: 12_first_scan/ppocr_imprisoned   # a recorded value, or evidence: CLAIM:NAME; or, for a
-                                           # fact that nothing here computes, `is: NUMBER`
+      of: 12_first_scan/ppocr_imprisoned   # a recorded value; evidence, CLAIM:NAME; a cell of a
+                                           # table, NOTEBOOK/TABLE:KEY:COLUMN or
+                                           # bench/TABLE:KEY:COLUMN, in the row that holds the key;
+                                           # or, for a fact that nothing here computes,
+                                           # `is: NUMBER`, or a text: `is: '2.13.0'`
       alike: [15_imprisoned_characters/imprisoned_box]    # recorded elsewhere, and the same
-      said: ['(N) of (?:its |the )?6,625']  # how sentences tell it; (C) a count
+      said: ['(N) of (?:its |the )?6,625']  # how sentences tell it; (C) a count, also in words
       with: '0 of 270'                           # words that a page telling it must hold, too
 
-A place is a page, a notebook's prose, a statement of the register, or, in the records of a run, a
-headline, caption, alternative text, note on a value or finding. What a run of one profile says is
-compared with that profile's value; what a page says, with the run that the pages show. A sentence
-that names another profile (`default`, `hour`, `models`) is compared with that one's.
+A place is a page, the file of a build, a notebook's prose, a statement of the register, or, in the
+records of a run, a headline, caption, alternative text, note on a value or finding. What a run of
+one profile says is compared with that profile's value; what a page says, with the run that the
+pages show. A sentence that names another profile (`default`, `hour`, `models`) is compared with
+that one's.
 
 And a number has a source: what reads like a result, a count of four digits or more, in headlines
 and captions any number of four digits or with three and a point, is recorded by some run, printed
-by a paper, or a listed fact.
+by a paper, or a listed fact. What one page, table or record must keep to by itself:
+`compendium.accounts`.
 """
 
 from __future__ import annotations
@@ -35,11 +40,31 @@ from typing import Any
 
 import yaml
 
-from compendium import book, claims, codebase, paths, profiles
+from compendium import accounts, book, claims, codebase, paths, profiles
 from compendium.runs import NotebookRun, all_committed
 
 _FIELDS = {"id", "of", "is", "alike", "said", "with"}
-_COUNT = r"(?<![\d.,])\d[\d,]*(?![\d%])(?!\.\d)"
+# pages outside of docs/, and files that say what a page says, too
+_MORE = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CITATION.cff",
+    "Makefile",
+    "pyproject.toml",
+    "data/README.md",
+    "report/story/story.html",
+)
+_UNITS = (
+    "no one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_WORDS = {word: n for n, word in enumerate(_UNITS)} | {
+    word: 10 * n for n, word in enumerate(_TENS, 2)
+}
+_WORD = rf"(?:{'|'.join(_WORDS)})"
+_SPELLED = rf"\b(?i:{_WORD}(?:[- ](?:{_WORD}|hundred|thousand))*)\b"
+_COUNT = rf"(?<![\d.,])\d[\d,]*(?![\d%])(?!\.\d)|{_SPELLED}"
 _NUMBER = r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?"
 _PLAIN = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -69,7 +94,7 @@ class Telling:
     quantity: str
     place: str
     told: str
-    value: float | None
+    value: float | str | None
 
     @property
     def agrees(self) -> bool:
@@ -106,8 +131,10 @@ def tellings(pages: Mapping[Path, str] | None = None) -> list[Telling]:
                     value = _value(entry, profile)
                     if value is not None:
                         # two runs of one training differ in the sixth digit
-                        told = value if math.isclose(told, value, rel_tol=1e-5) else told
-                        where = f"results/{profile}, {other}"
+                        told = value if math.isclose(told, float(value), rel_tol=1e-5) else told
+                        where = (
+                            other if other.startswith("bench/") else f"results/{profile}, {other}"
+                        )
                         found.append(Telling(entry["id"], where, f"{told!r}", value))
         patterns = [re.compile(_pattern(wording)) for wording in entry.get("said", ())]
         for place in known:
@@ -123,25 +150,35 @@ def faults() -> list[str]:
     """What disagrees, one sentence each."""
     told, entries = tellings(), quantities()
     found = [f"{one}" for one in dict.fromkeys(told) if not one.agrees]
-    found += [
-        f"quantities.yaml: {entry['id']} names {entry.get('of')}, which no committed run recorded"
-        for entry in entries
-        if all(_value(entry, profile) is None for profile in profiles.COMMITTED)
-    ]
-    texts = {p.name: p.text for p in places() if not p.profile and not p.name.startswith("claims")}
+    known = list(places())
+    for entry in entries:
+        found += [
+            f"quantities.yaml: {entry['id']} names {what}, which no committed run recorded"
+            for what in (entry.get("of"), *entry.get("alike", ()))
+            if what and all(value_of(what, profile) is None for profile in profiles.COMMITTED)
+        ]
+        # a sentence that was worded anew would not be compared any more
+        found += [
+            f"quantities.yaml: no place says {wording!r}, as {entry['id']} is told there"
+            for wording in entry.get("said", ())
+            if not any(re.search(_pattern(wording), place.text) for place in known)
+        ]
+    texts = {p.name: p.text for p in known if not p.profile and not p.name.startswith("claims")}
     for entry in entries:
         for name in dict.fromkeys(one.place for one in told if one.quantity == entry["id"]):
             if "with" in entry and name in texts and entry["with"] not in texts[name]:
                 found.append(f"{name} tells {entry['id']} without the words {entry['with']!r}")
-    return found + unsourced() + stale_figures()
+    return found + unsourced() + stale_figures() + accounts.faults(committed_runs())
 
 
 def unsourced() -> list[str]:
     """Numbers that read like results, and that no run recorded, no paper printed and no entry
     states.
     """
-    runs, root = _runs(), paths.root()
-    known: list[float] = [entry["is"] for entry in quantities() if "is" in entry]
+    runs, root = committed_runs(), paths.root()
+    known: list[float] = [
+        float(e["is"]) for e in quantities() if isinstance(e.get("is"), int | float)
+    ]
     for claim in claims.load().values():
         known += _numbers(f"{claim.statement} {claim.rule.why}")
     for path in (root / "data" / "reference").glob("*.csv"):
@@ -175,7 +212,7 @@ def unsourced() -> list[str]:
 def stale_figures() -> list[str]:
     """Committed figures whose record names other drawing code than what is there."""
     found = []
-    for run in _runs():
+    for run in committed_runs():
         drawn = run.record.get("drawn_by") if run.record["figures"] else None
         if drawn and drawn != codebase.drawing_digest(paths.notebook(run.name)):
             found.append(
@@ -188,8 +225,9 @@ def stale_figures() -> list[str]:
 def places(pages: Mapping[Path, str] | None = None) -> Iterator[Place]:
     """Every text that is compared; `pages` go before what lies at their paths."""
     top, fresh = paths.root(), pages or {}
-    there = {top / "README.md", *(top / "docs").rglob("*.md")}
-    for page in sorted({*there, *(path for path in fresh if path.suffix == ".md")}):
+    there = {top / name for name in _MORE} | set((top / "docs").rglob("*.md"))
+    there |= set(top.glob("notebooks/**/*.md")) | {path for path in fresh if path.suffix == ".md"}
+    for page in sorted(there):
         if page not in fresh and not page.is_file():
             continue
         text = _COMMENT.sub("", fresh.get(page) or page.read_text(encoding="utf-8"))
@@ -198,7 +236,7 @@ def places(pages: Mapping[Path, str] | None = None) -> Iterator[Place]:
         yield Place(path.relative_to(top).as_posix(), "", _prose(path))
     for claim in claims.load().values():
         yield Place(f"claims, {claim.id}", "", f"{claim.statement} {claim.rule.why}")
-    for run in _runs():
+    for run in committed_runs():
         where = f"results/{run.profile}/{run.name}"
         for key, value in run.record["values"].items():
             yield Place(f"{where}, value {key}", run.profile, value.get("about", ""))
@@ -225,6 +263,8 @@ def render(pages: Mapping[Path, str] | None = None) -> str:
 
 def value_of(what: str, profile: str) -> float | None:
     """A recorded number in the committed run of a profile; None where there is none."""
+    if ":" in what and "/" in what:
+        return _cell(what, profile)
     if ":" in what:
         id, _, name = what.partition(":")
         if id not in claims.load():
@@ -244,9 +284,22 @@ def value_of(what: str, profile: str) -> float | None:
     return float(found) if isinstance(found, int | float) else None
 
 
-def _value(entry: Mapping[str, Any], profile: str) -> float | None:
+def _cell(what: str, profile: str) -> float | None:
+    """A number of a table, in the row that holds a key; None where there is none."""
+    name, _, place = what.partition(":")
+    key, _, column = place.rpartition(":")
+    notebook, _, table = name.rpartition("/")
+    bench = paths.root() / "results" / "bench"
+    folder = bench if notebook == "bench" else paths.results_dir(profile, notebook)
+    path = folder / f"{table}.csv"
+    rows = accounts.rows(path) if path.is_file() else []
+    held = [row[column] for row in rows if key in row.values() and column in row]
+    return float(held[0].replace(",", "")) if held else None
+
+
+def _value(entry: Mapping[str, Any], profile: str) -> float | str | None:
     """What an entry's quantity is in a profile."""
-    return float(entry["is"]) if "is" in entry else value_of(entry["of"], profile)
+    return entry["is"] if "is" in entry else value_of(entry["of"], profile)
 
 
 def _numbers(what: Any) -> list[float]:
@@ -260,7 +313,7 @@ def _numbers(what: Any) -> list[float]:
     return [float(what)] if isinstance(what, int | float) else []
 
 
-def _meant(entry: Mapping[str, Any], place: Place, match: re.Match[str]) -> float | None:
+def _meant(entry: Mapping[str, Any], place: Place, match: re.Match[str]) -> float | str | None:
     """The value that a sentence has to agree with."""
     begin = place.text.rfind(". ", 0, match.start()) + 1
     end = place.text.find(". ", match.end())
@@ -274,8 +327,12 @@ def _pattern(said: str) -> str:
     return said.replace("(C)", f"({_COUNT})").replace("(N)", f"({_NUMBER})")
 
 
-def _same(told: str, value: float) -> bool:
-    """Whether a printed number is the value to the digits that it shows."""
+def _same(told: str, value: float | str) -> bool:
+    """Whether a printed number is the value to the digits that it shows; or the text."""
+    if isinstance(value, str):
+        return told == value
+    if re.fullmatch(_SPELLED, told):
+        return _spelled(told) == value
     text = told.replace(",", "").replace("−", "-")
     percent = text.endswith("%")
     number = float(text.rstrip("%")) / (100 if percent else 1)
@@ -283,6 +340,15 @@ def _same(told: str, value: float) -> bool:
     if "e" in text:
         return math.isclose(number, value, rel_tol=0.06)
     return abs(number - value) <= 0.5000001 * 10.0**-digits
+
+
+def _spelled(told: str) -> int:
+    """A number in words: "twenty-five", "Two hundred"."""
+    number = 0
+    for word in re.split("[- ]", told.lower()):
+        times = {"hundred": 100, "thousand": 1000}.get(word)
+        number = number * times if times else number + _WORDS[word]
+    return number
 
 
 @functools.cache
@@ -296,7 +362,8 @@ def _prose(path: Path) -> str:
     return " ".join(text.split())
 
 
-def _runs() -> list[NotebookRun]:
+def committed_runs() -> list[NotebookRun]:
+    """The committed runs of every profile, without those on stand-in data."""
     return [
         run
         for profile in profiles.COMMITTED

@@ -125,11 +125,67 @@ def test_where_all_places_agree_nothing_is_found(whole):
         ("claims/001.yaml", CLAIMS.replace("Because 7 of", "Because 6 of"), "001-a says 6"),
         ("claims/001.yaml", CLAIMS.replace("Many outputs", "1 of 40 outputs"), "001-a says 1"),
         ("README.md", "9 of 40 outputs of one model (profile `default`)", "README.md says 9"),
+        ("README.md", "Nine of 40 outputs of one model", "README.md says Nine"),
+        ("README.md", "twenty-seven of 40 outputs of one model", "says twenty-seven"),
+        ("data/README.md", "8 of 40 outputs of one model", "data/README.md says 8"),
+        ("notebooks/lessons/TEACHING.md", "6 of 40 outputs of one model", "TEACHING.md says 6"),
+        ("report/story/story.html", "<p>8 of 40 outputs of one model</p>", "story.html says 8"),
     ],
 )
 def test_a_page_that_contradicts_the_records_is_found(whole, path, text, told):
     whole(files={path: text})
     assert any(told in fault for fault in agreement.faults())
+
+
+@pytest.mark.parametrize("told", ["seven of 40", "Seven of 40", "7 of 40"])
+def test_a_number_in_words_is_that_number(whole, told):
+    whole(files={"README.md": f"{told} outputs of one model, 70% are read"})
+    assert agreement.faults() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "number"), [("two hundred", 200), ("thirty-five", 35), ("no", 0), ("Twelve", 12)]
+)
+def test_words_are_read_as_a_number(words, number):
+    assert agreement._same(words, number)
+    assert not agreement._same(words, number + 1)
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        ("bench/scan:a, with bias:lost", "bench/scan:a, with bias:lost says 8.0"),
+        ("10_demo/counts:a, with bias:lost", "results/default, 10_demo/counts:a, with bias:lost"),
+        ("bench/scan:b:lost", "lost outputs names bench/scan:b:lost, which no committed run"),
+        ("bench/scan:b:gone", "which no committed run"),
+    ],
+)
+def test_a_cell_of_a_table_is_compared(whole, cell, told):
+    table = 'head,lost\n"a, with bias",8\n'
+    planted = QUANTITIES.replace("11_other/again,", f"'{cell}',")
+    whole(
+        files={
+            "data/reference/quantities.yaml": planted,
+            "results/bench/scan.csv": table,
+            "results/default/10_demo/counts.csv": table,
+        }
+    )
+    assert any(told in fault for fault in agreement.faults())
+
+
+def test_a_fact_may_be_a_text(whole):
+    entry = "\n- {id: version, is: '3.10', said: ['Python (\\d[.]\\d+)']}\n"
+    whole(files={"data/reference/quantities.yaml": QUANTITIES + entry, "Makefile": "# Python 3.10"})
+    assert agreement.faults() == []
+    whole(files={"data/reference/quantities.yaml": QUANTITIES + entry, "Makefile": "# Python 3.1"})
+    assert agreement.faults() == ["Makefile says 3.1 for version, which is 3.10"]
+
+
+def test_a_sentence_worded_anew_loses_no_guard_in_silence(whole):
+    whole(files={"docs/trust.md": "Of its outputs 6 are lost, those of one model."})
+    assert agreement.faults() == [
+        "quantities.yaml: no place says 'loses (C) outputs', as lost outputs is told there"
+    ]
 
 
 @pytest.mark.parametrize("part", ["about", "caption", "alt", "headline", "table", "says"])
@@ -158,7 +214,8 @@ def test_what_a_profile_says_is_compared_with_its_own_value(whole):
     assert not any(fault.startswith("results/") for fault in agreement.faults())
     pages = ("README.md", "docs/trust.md", "docs/gallery/001.md")
     texts = {page: "9 of 40 outputs of one model" for page in pages}
-    texts["README.md"] = "7 of 40 outputs of one model (profile `default`)"
+    texts["README.md"] = "7 of 40 outputs of one model (profile `default`); 70% are read"
+    texts["docs/trust.md"] = "It loses 9 outputs of one model."
     texts["notebooks/10_demo.ipynb"] = _notebook("# Demo")
     texts["claims/001.yaml"] = CLAIMS.replace("7 of 40", "9 of 40")
     whole(files=texts)
