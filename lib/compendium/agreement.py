@@ -127,15 +127,13 @@ def tellings(pages: Mapping[Path, str] | None = None) -> list[Telling]:
     for entry in quantities():
         for profile in profiles.COMMITTED:
             for other in entry.get("alike", ()):
-                if (told := value_of(other, profile)) is not None:
-                    value = _value(entry, profile)
-                    if value is not None:
-                        # two runs of one training differ in the sixth digit
-                        told = value if math.isclose(told, float(value), rel_tol=1e-5) else told
-                        where = (
-                            other if other.startswith("bench/") else f"results/{profile}, {other}"
-                        )
-                        found.append(Telling(entry["id"], where, f"{told!r}", value))
+                told, value = value_of(other, profile), _value(entry, profile)
+                if told is None or not isinstance(value, int | float):
+                    continue
+                # two runs of one training differ in the sixth digit
+                same = math.isclose(told, value, rel_tol=1e-5)
+                where = other if other.startswith("bench/") else f"results/{profile}, {other}"
+                found.append(Telling(entry["id"], where, f"{value if same else told!r}", value))
         patterns = [re.compile(_pattern(wording)) for wording in entry.get("said", ())]
         for place in known:
             for pattern in patterns:
