@@ -67,7 +67,7 @@ unexport JUPYTER_PATH PYTHONPATH PYTHONDONTWRITEBYTECODE# without bytecode each 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help env all smoke test test-kernels test-browser test-firefox test-core lint lab lessons scan bench mutants audit torture check why dag readme report site film claims pointer lock clean
+.PHONY: help env all smoke test test-kernels test-browser test-firefox test-core lint lab lessons grade scan bench mutants audit torture check why dag readme report site film claims pointer lock clean
 
 help:
 	@echo 'Softmax Geometry. The two commands that matter:'
@@ -77,6 +77,7 @@ help:
 	@echo 'One chapter:           make bottleneck, margins, circuits, hardmax;  make why-10_braid_counts says what would run and why, make dag draws what needs what'
 	@echo 'Your own model:        make scan MODEL=path-or-hub-id OUT=folder ARGS="--features auto"'
 	@echo 'Reading and teaching:  make lab (JupyterLab; LIGHT=1 without PyTorch), lessons, site (from the committed results, in build/html), report (from the run at hand)'
+	@echo '                       make grade ANSWERS=folder (judges what learners saved from the lessons on the site; TABLE=grades.csv)'
 	@echo '                       make film (ten seconds of a class dying, in build/film)'
 	@echo 'Checking:              make claims (each with its source, rule and verdict), check (papers and verdicts against ours), smoke, lint, test-browser, test-firefox, bench, mutants, torture, audit'
 	@echo 'Upkeep:                make env (.venv; USE_CONDA=1 takes conda), readme, lock, clean'
@@ -245,6 +246,10 @@ lab: clean-diffs | $(if $(LIGHT),$(light-stamp),$(STAMP))
 
 lessons: clean-diffs | $(light-stamp)
 	@$(PY) $(LAB)/start.ipynb
+
+# What learners saved from the lessons' pages: make grade ANSWERS=folder TABLE=grades.csv
+grade: | $(light-stamp)
+	@PYTHONPATH=lib $(PY) -m classroom '$(ANSWERS)' $(if $(TABLE),--csv '$(TABLE)')
 
 site: | $(report-stamp)
 	@$(PY) -m compendium site

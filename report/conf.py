@@ -144,7 +144,7 @@ def _readable_aloud(app, page, template, context, doctree):
 def _only_what_it_uses(app, page, template, context, doctree):
     """A page loads no style for notebooks unless it is one, and the search's scripts if it is the
     search."""
-    notebook = page.startswith(("notebooks/", "lessons/"))
+    notebook = page.startswith("notebooks/")
     unused = [*([] if notebook else ["mystnb."]), "doctools.js", "sphinx_highlight.js"]
     if page != "search":
         for kind in ("css_files", "script_files"):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import functools
 import io
+import json
 import os
 import resource
 import runpy
+import shutil
+import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,8 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+
+from softgeom.explorers import scripts
 
 # Tests are judged by what they find, never by how fast a busy machine finds it.
 settings.register_profile("house", deadline=None)
@@ -184,3 +189,45 @@ def real_data() -> Path:
     if not chosen or not Path(chosen).is_dir():
         pytest.skip("SOFTGEOM_DATA names no folder with real data")
     return Path(chosen)
+
+
+# ---- The explorers' JavaScript, run in node
+
+JavaScript = Callable[..., Any]
+_ANSWER_LINES = """
+import { createInterface } from "node:readline";
+const call = async (line) => {
+  const { url, body, argument } = JSON.parse(line);
+  const m = await import(url);
+  return eval(`(async () => { ${body} })()`);
+};
+for await (const line of createInterface({ input: process.stdin }))
+  await call(line).then(
+    (value) => console.log(JSON.stringify({ value })),
+    (error) => console.log(JSON.stringify({ error: error.stack })),
+  );
+"""
+
+
+@pytest.fixture(scope="session")
+def javascript() -> Iterator[JavaScript]:
+    """`javascript(module, body, argument)`: the JSON of what `body` (which may await) returns, with
+    the module as `m` and `argument` in scope. One process answers all.
+    """
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed: the explorers' JavaScript cannot run")
+    command = [node, "--no-warnings", "--input-type=module", "-e", _ANSWER_LINES]
+    pipes: Any = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+    with subprocess.Popen(command, **pipes) as process:
+
+        def run(module: str, body: str, argument: Any = None) -> Any:
+            url = (scripts.FOLDER / f"{module}.js").as_uri()
+            asked = {"url": url, "body": body, "argument": argument}
+            print(json.dumps(asked), file=process.stdin, flush=True)
+            answer = json.loads(process.stdout.readline())
+            assert "error" not in answer, answer["error"]
+            return answer.get("value")
+
+        yield run
+        process.stdin.close()

@@ -39,20 +39,11 @@ def check(name: str, answer: Any) -> Feedback:
     """Judge an answer to an exercise ("rankings-3"), whatever it is: the result is a sentence and
     no error. ValueError when there is no exercise of that name.
     """
-    exercise = _find(name, "EXERCISES")
-
-    def judge(value: Any) -> Feedback:
-        fault = exercise.find_fault(value)
-        if fault is not None:
-            return Feedback(fault, right=False, heading="Not yet.")
-        _lift(name)
-        return Feedback(exercise.remark(value), right=True, heading="Right.")
-
     invitation = (
         "Replace the `...` above by your answer and run the cell again. A wrong answer costs "
         "nothing."
     )
-    return _respond(name, exercise.read, answer, invitation, judge)
+    return _respond(name, "EXERCISES", answer, invitation)
 
 
 def reveal(name: str, guess: Any) -> Feedback:
@@ -60,16 +51,8 @@ def reveal(name: str, guess: Any) -> Feedback:
     right, or the misconception behind it. Without a guess nothing is revealed. A guess is answered
     and not judged: `right` stays None. ValueError when there is no prediction of that name.
     """
-    prediction = _find(name, "PREDICTIONS")
     invitation = "Write a guess first, any guess: you will remember the answer better for it."
-
-    def compare(value: Any) -> Feedback:
-        _lift(name)
-        return Feedback(
-            f"{prediction.compare(value)} {prediction.answer(value)}", heading="Compare."
-        )
-
-    return _respond(name, prediction.read, guess, invitation, compare)
+    return _respond(name, "PREDICTIONS", guess, invitation)
 
 
 def veil(explorer: Explorer, until: str) -> Explorer:
@@ -125,22 +108,19 @@ def _lift(name: str) -> None:
         explorer.veiled = False
 
 
-def _respond(
-    name: str,
-    read: Callable[[Any], Any],
-    answer: Any,
-    invitation: str,
-    judge: Callable[[Any], Feedback],
-) -> Feedback:
+def _respond(name: str, kind: str, answer: Any, invitation: str) -> Feedback:
+    asked = _find(name, kind)
     if is_missing(answer):
         return Feedback(invitation, heading="Your turn.")
     try:
-        value = read(simplified(answer))
+        feedback = asked.reply(asked.read(simplified(answer)))
     except ReadingError as problem:
         return sheet.note(
             name, answer, Feedback(str(problem), right=False, heading="I cannot read that.")
         )
-    return sheet.note(name, answer, judge(value))
+    if feedback.right is not False:
+        _lift(name)
+    return sheet.note(name, answer, feedback)
 
 
 def _find(name: str, *kinds: str) -> Any:

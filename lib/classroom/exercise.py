@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from classroom.reading import Reader
 
 
 class ReadingError(Exception):
@@ -40,10 +43,17 @@ class Exercise:
     (None when it is right), what a right one shows, and hints from a nudge to nearly everything.
     """
 
-    read: Callable[[Any], Any]
+    read: Reader
     find_fault: Callable[[Any], str | None]
     remark: Callable[[Any], str]
     hints: tuple[str, ...]
+
+    def reply(self, value: Any) -> Feedback:
+        """What is said to a value that was read."""
+        fault = self.find_fault(value)
+        if fault is not None:
+            return Feedback(fault, right=False, heading="Not yet.")
+        return Feedback(self.remark(value), right=True, heading="Right.")
 
 
 @dataclass(frozen=True)
@@ -53,9 +63,13 @@ class Prediction:
     where that goes wrong.
     """
 
-    read: Callable[[Any], Any]
+    read: Reader
     compare: Callable[[Any], str]
     answer: Callable[[Any], str]
+
+    def reply(self, value: Any) -> Feedback:
+        """What is said to a guess that was read."""
+        return Feedback(f"{self.compare(value)} {self.answer(value)}", heading="Compare.")
 
 
 def is_missing(answer: Any, depth: int = 3) -> bool:

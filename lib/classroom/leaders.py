@@ -6,6 +6,8 @@ Tokens are counted from 1 here, as in the explorer: token 1 is row 0. A is the i
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from classroom import reading, recorded
@@ -43,6 +45,7 @@ def attended(Z: np.ndarray, token: int) -> frozenset[int]:
     return frozenset((np.flatnonzero(attention(Z, IDENTITY)[token - 1]) + 1).tolist())
 
 
+@cache
 def layers_needed(alpha: float) -> int:
     """How many layers leave a follower less than `PERCENT` of its distance to the leader."""
     states = trajectory(np.array([[1.0, 0.0], [0.5, 0.0]]), IDENTITY, alpha, 1000, check=False)

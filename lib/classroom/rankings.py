@@ -8,6 +8,7 @@ class.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -166,6 +167,7 @@ def _answer_bias(guess: int) -> str:
     return SAY(thoughts[guess], lines=lines)
 
 
+@cache
 def digits(classes: int, features: int) -> int:
     """How many digits the number of rankings of a layer with bias has, in general position."""
     return int(log10_regions(classes, features, bias=True)) + 1

@@ -1,7 +1,7 @@
 """Readers: from what a learner wrote to a value, or a sentence that says what kind of answer is
 expected.
 
-Each function here makes a reader, a function of one argument that raises `ReadingError`. They are
+Each function here makes a reader, which is called with an answer and raises `ReadingError`. They are
 generous in form (a list, tuple or array; 12 or 12.0) and strict in meaning (no text for a number,
 no NaN, no truth value for a count).
 """
@@ -9,6 +9,7 @@ no NaN, no truth value for a count).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +17,17 @@ import numpy as np
 
 from classroom.exercise import ReadingError
 
-Reader = Callable[[Any], Any]
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads an answer; `form` says of what kind it is, for a page that reads without Python."""
+
+    read: Callable[[Any], Any]
+    form: dict[str, Any]
+
+    def __call__(self, answer: Any) -> Any:
+        return self.read(answer)
+
 
 # of a coordinate: beyond it a figure shows nothing, and squares lose the small differences that are
 # asked about
@@ -64,7 +75,7 @@ def number(unit: str = "a number") -> Reader:
             raise ReadingError(f"Write {unit}: this one is not finite.")
         return value
 
-    return read
+    return Reader(read, {"kind": "number"})
 
 
 def whole_number(low: int = 0, high: int | None = None) -> Reader:
@@ -82,7 +93,7 @@ def whole_number(low: int = 0, high: int | None = None) -> Reader:
             raise ReadingError(f"The answer is a whole number {limits}.")
         return int(value)
 
-    return read
+    return Reader(read, {"kind": "whole", "low": low, "high": high})
 
 
 def truth() -> Reader:
@@ -93,7 +104,7 @@ def truth() -> Reader:
             raise ReadingError(f"Write True or False, without quotes; this is {_describe(answer)}.")
         return bool(answer)
 
-    return read
+    return Reader(read, {"kind": "truth"})
 
 
 def choice(*options: str) -> Reader:
@@ -106,7 +117,7 @@ def choice(*options: str) -> Reader:
             )
         return answer.strip().lower()
 
-    return read
+    return Reader(read, {"kind": "choice", "options": options})
 
 
 def array(shape: tuple[int | tuple[int, int], ...], what: str) -> Reader:
@@ -139,7 +150,7 @@ def array(shape: tuple[int | tuple[int, int], ...], what: str) -> Reader:
             raise ReadingError(f"{_capital(what)} must be finite numbers, none beyond a million.")
         return value
 
-    return read
+    return Reader(read, {"kind": "array", "shape": shape})
 
 
 def fractions(count: int, what: str) -> Reader:
@@ -160,7 +171,7 @@ def fractions(count: int, what: str) -> Reader:
             for part in parts
         )
 
-    return read
+    return Reader(read, {"kind": "fractions", "count": count})
 
 
 def _fraction(part: Any, message: str) -> Fraction:
@@ -189,7 +200,7 @@ def members(names: Sequence[Any]) -> Reader:
     def read(answer: Any) -> frozenset[Any]:
         return frozenset(_named(answer, names, "a set"))
 
-    return read
+    return Reader(read, {"kind": "members", "names": list(names)})
 
 
 def order(names: Sequence[str]) -> Reader:
@@ -208,7 +219,7 @@ def order(names: Sequence[str]) -> Reader:
             )
         return value
 
-    return read
+    return Reader(read, {"kind": "order", "names": list(names)})
 
 
 def _named(answer: Any, names: Sequence[Any], kind: str) -> list[Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 
 from classroom import reading, recorded
 from classroom.exercise import Prediction
@@ -165,6 +166,7 @@ def _answer_decimals(guess: bool) -> str:
     return SAY("decimals" if right else "decimals wrong")
 
 
+@cache
 def captors_of_a_character() -> int:
     """The most captors in the recorded proofs of the text recogniser."""
     return int(recorded.table("15_imprisoned_characters", "imprisoned")["captors"].max())

@@ -7,6 +7,8 @@ class D wins, but not at its own row.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from classroom import reading, recorded
@@ -46,6 +48,17 @@ def winners(layer: SoftmaxLayer, features: FeatureSet | None = None) -> frozense
     return frozenset(table.loc[table["verdict"] == "argmaxable", "token"])
 
 
+@cache
+def _crowd() -> int:
+    return len(winners(CROWD))
+
+
+@cache
+def _prisoners() -> frozenset[str]:
+    return frozenset(SEVEN.tokens or ()) - winners(SEVEN)
+
+
+@cache
 def captor_weights() -> np.ndarray:
     """The convex weights (3,) of A, B, C that make up the row of D in `PRISON`, from the scan's
     evidence.
@@ -57,6 +70,7 @@ def captor_weights() -> np.ndarray:
     return weights
 
 
+@cache
 def smallest_half_width() -> int:
     """The smallest whole L for which class C of `LATE` wins in the box |x| <= L."""
     return next(L for L in range(1, 1000) if "C" in winners(LATE, Box(float(L))))
@@ -117,7 +131,7 @@ hint 1: Imagine a rubber band round all seven points. Which of them does it touc
 hint 2: Draw the line through A and B. On which side of it is D?
 hint 2b: Take x perpendicular to $w_A - w_B$: then A and B tie, and D decides.
 right 3: This is a proof: whatever $x$ is, the logit of D is the mean of three others with these
-  weights, so it never exceeds the largest of them. The library re-checked it without any solver.
+  weights, so it never exceeds the largest of them. It takes no solver to check it.
 hint 3: Three unknowns, three equations: two for the coordinates, and the weights sum to one.
 hint 3b: `np.linalg.solve` solves them; stack a row of ones under the transposed rows of A, B and C.
 right 4: It is the same weighted mean as in your proof, now of the biases: D must rise above the
@@ -147,11 +161,11 @@ def _answer_prisoner(guess: bool) -> str:
 
 
 def _compare_crowd(guess: int) -> str:
-    return SAY("crowd found", guess=guess, classes=CROWD.classes, count=len(winners(CROWD)))
+    return SAY("crowd found", guess=guess, classes=CROWD.classes, count=_crowd())
 
 
 def _answer_crowd(guess: int) -> str:
-    count, n = len(winners(CROWD)), CROWD.classes
+    count, n = _crowd(), CROWD.classes
     if abs(guess - count) <= 2:
         return SAY("crowd")
     if guess == n:
@@ -197,7 +211,7 @@ PREDICTIONS = {
 
 
 def _never_fault(answer: frozenset[str]) -> str | None:
-    never = frozenset(SEVEN.tokens or ()) - winners(SEVEN)
+    never = _prisoners()
     if wrong := answer - never:
         return SAY("never wrong", named=f"{len(wrong)} class{'es' * (len(wrong) > 1)}")
     if never - answer:

@@ -10,32 +10,33 @@ from collections.abc import Callable
 from typing import Any
 
 from classroom.exercise import Exercise
+from classroom.reading import Reader
 
 
 class Words:
     """`say(name, value=...)`: the sentences of that name."""
 
     def __init__(self, text: str) -> None:
-        self._texts: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
         name = ""
         for line in text.strip().splitlines():
             if line.startswith(" "):
-                self._texts[name] += f" {line.strip()}"
+                self.texts[name] += f" {line.strip()}"
             else:
                 name, _, start = line.partition(": ")
-                self._texts[name] = start
+                self.texts[name] = start
 
     def __call__(self, called: str, /, **values: Any) -> str:
-        return self._texts[called].format(**values)
+        return self.texts[called].format(**values)
 
     def exercise(
         self,
         number: int,
-        read: Callable[[Any], Any],
+        read: Reader,
         find_fault: Callable[[Any], str | None],
         remark: Callable[[Any], str] | None = None,
     ) -> Exercise:
         """The exercise of that number with its words, the remark where one sentence serves all."""
-        hints = [name for name in self._texts if name.rstrip("abc") == f"hint {number}"]
+        hints = [name for name in self.texts if name.rstrip("abc") == f"hint {number}"]
         say = remark or (lambda answer: self(f"right {number}", answer=answer))
         return Exercise(read, find_fault, say, tuple(map(self, hints)))

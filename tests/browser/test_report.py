@@ -94,8 +94,7 @@ def test_the_front_page_answers_and_leads_to_the_evidence(open_page, screenshot)
 def test_formulas_are_typeset_without_a_network(site, open_page):
     texts = {
         page: page.read_text(encoding="utf-8").count('class="math ')
-        for folder in ("notebooks", "lessons")
-        for page in (site / folder).glob("*.html")
+        for page in (site / "notebooks").glob("*.html")
     }
     page = max(texts, key=texts.__getitem__)
     tab = open_page(f"{page.parent.name}/{page.stem}")
@@ -111,15 +110,6 @@ def test_long_code_is_folded_and_the_keyboard_opens_it(site, open_page):
     folded.locator("summary").focus()
     tab.keyboard.press("Enter")
     folded.locator("pre").first.wait_for()
-
-
-def test_solutions_of_the_lessons_are_folded(open_page, screenshot):
-    tab = open_page("lessons/1_rankings_and_regions")
-    solutions = tab.locator("details", has_text="solution_1 =")
-    assert solutions.count() == 1
-    assert not solutions.locator("pre").first.is_visible()
-    assert solutions.locator("summary").inner_text().strip().startswith("Show a solution")
-    screenshot(tab, "report_lesson")
 
 
 def test_the_search_finds_without_a_server(open_page):

@@ -100,6 +100,6 @@ def test_what_is_to_be_said_has_its_words(lesson):
     """Words stand apart from what decides which of them are said; a name is no more than a text."""
     said = set(re.findall(r'SAY\("([^"{]+)"', inspect.getsource(lesson))) - {""}
     assert len(said) > 5
-    assert said <= set(lesson.SAY._texts)
-    numbers = {re.sub(r"\D", "", name) for name in lesson.SAY._texts if name.startswith("hint")}
+    assert said <= set(lesson.SAY.texts)
+    numbers = {re.sub(r"\D", "", name) for name in lesson.SAY.texts if name.startswith("hint")}
     assert numbers == set(lesson.EXERCISES)

@@ -19,8 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from compendium import paths, profiles, runs
-from compendium.pages import api_pages, article, excerpts, notebook_pages, readme, registers
-from compendium.pages.notebook_pages import markdown_cell
+from compendium.pages import (
+    api_pages,
+    article,
+    excerpts,
+    lesson_pages,
+    notebook_pages,
+    readme,
+    registers,
+)
 from compendium.runs import NotebookRun
 
 _CHAPTERS: dict[str, tuple[str, ...]] = {
@@ -50,19 +57,13 @@ can.
 
 - [**Scan yours**](scan.md): drop a file of weights on a page, see what it can never say, take the
   proofs home. Nothing leaves the browser. Or [from the command line](running.md).
-- [**Learn**](lessons/TEACHING.md): lessons with figures to drag, and ninety minutes for a class.
+- [**Learn**](lessons/1_rankings_and_regions.md): six lessons in this tab, with figures to drag and
+  exercises that answer; and [ninety minutes for a class](lessons/TEACHING.md).
 - [**Reproduce**](running.md): every figure and table of four papers, each [claim](claims.md) with
   its rule and verdict, and what had to be [corrected](corrections.md).
 """
 # no table of contents: the figure takes its place
 _WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"
-_HOW_TO = """:::{note}
-Here the lesson can be read. To work through it, with live figures and exercises that answer, run
-`make lessons`. The
-[softmax](../explorers/softmax.md), [fold](../explorers/fold.md),
-[attention](../explorers/attention.md) and [hardmax](../explorers/hardmax.md) explorers also work on
-this site.
-:::"""
 
 
 def build(profile: str) -> Path:
@@ -289,27 +290,24 @@ def _story() -> str:
 
 
 def _lessons(source: Path) -> list[str]:
-    """The lessons as they are handed out: not executed, their solutions folded (they are tagged
-    so).
-    """
+    """The lessons' pages, framed as the explorers are, and what teachers need."""
     folder = paths.root() / "notebooks" / "lessons"
     (source / "lessons").mkdir()
-    for path in sorted(folder.glob("*.ipynb")):
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        for cell in notebook["cells"]:
-            if "solution" in cell["metadata"].get("tags", []):
-                cell["metadata"]["mystnb"] = {
-                    "code_prompt_show": "Show a solution",
-                    "code_prompt_hide": "Hide it",
-                }
-        notebook["cells"].insert(1, markdown_cell("how-to", _HOW_TO))
-        (source / "lessons" / path.name).write_text(json.dumps(notebook), encoding="utf-8")
+    for name in lesson_pages.names():
+        _write(source / "_static" / f"{name}.html", lesson_pages.page(name))
+        address = f"../_static/{name}.html"
+        title = lesson_pages.title(name)
+        frame = f'<iframe class="explorer" data-src="{address}" title="{title}"></iframe>'
+        text = (
+            f'{_WIDE}# {title}\n\n<a href="{address}">On a page of its own</a>, to keep and to use '
+            f"without a network.\n\n{frame}\n"
+        )
+        _write(source / "lessons" / f"{name}.md", text)
     for path in folder.glob("*.md"):
-        shutil.copy(path, source / "lessons" / path.name)
-    return [
-        f"lessons/{path.stem}"
-        for path in [*sorted(folder.glob("*.ipynb")), *sorted(folder.glob("*.md"))]
-    ]
+        text = path.read_text(encoding="utf-8").replace(".ipynb)", ".md)")
+        _write(source / "lessons" / path.name, text)
+    pages = sorted(path.stem for path in folder.glob("*.md"))
+    return [f"lessons/{name}" for name in [*lesson_pages.names(), *pages]]
 
 
 def _fetch_mathjax(static: Path) -> None:

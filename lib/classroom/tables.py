@@ -1,0 +1,161 @@
+"""A lesson as data, for a page that answers without Python: forms, sentences and numbers.
+
+Of a question with finitely many answers every reply is made here, and its page looks it up. Of
+whole numbers there are runs of one reply each, in which `{n}` stands for the answer. The other
+questions are judged by `static/lesson_answers.js`, with `words` and `data`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import chain, combinations, permutations
+from typing import Any
+
+import numpy as np
+
+from classroom import leaders, pairs, rankings, tearing, trusting, winning
+from classroom.desk import LESSONS
+from classroom.exercise import Exercise, Prediction
+from softgeom.bottleneck.counting.regions import count_regions
+from softgeom.hardmax.dynamics import hardmax_step
+
+Reply = tuple[bool | None, str]
+
+_EACH = 1000  # every whole number up to here is asked, thoughts behind larger ones span many
+_FARTHEST = 10**9
+_WORDS = {"asking": pairs}  # where a lesson has two modules, the one whose questions need words
+
+
+def lesson(name: str) -> dict[str, Any]:
+    """What a page has to know of a lesson: lists, numbers and texts in Markdown."""
+    module: Any = LESSONS[name]
+    texts: list[Reply] = []
+    questions = {
+        f"{name}-{key}": {
+            "form": asked.read.form,
+            "table": _table(asked, texts),
+            "hints": getattr(asked, "hints", ()),
+            "right": None if isinstance(asked, Prediction) else False,
+        }
+        for key, asked in (module.PREDICTIONS | module.EXERCISES).items()
+    }
+    words = _WORDS.get(name, module).SAY.texts
+    return {"questions": questions, "texts": texts, "words": words, "data": _DATA[name]()}
+
+
+def _table(asked: Exercise | Prediction, texts: list[Reply]) -> dict[str, Any] | None:
+    form = asked.read.form
+    if form["kind"] == "whole" and asked is not trusting.EXERCISES["4"]:
+        high = _FARTHEST if form["high"] is None else form["high"]
+
+        def reply(n: int) -> Reply:
+            found = asked.reply(n)
+            return found.right, _without(n, found.text)
+
+        runs = list(_runs(reply, form["low"], high))
+        return {"runs": [(last if last < high else None, _index(r, texts)) for last, r in runs]}
+    if form["kind"] not in _ALL:
+        return None
+    replies = {key: asked.reply(value) for key, value in _ALL[form["kind"]](form)}
+    return {"keys": {key: _index((r.right, r.text), texts) for key, r in replies.items()}}
+
+
+def _index(reply: Reply, texts: list[Reply]) -> int:
+    if reply not in texts:
+        texts.append(reply)
+    return texts.index(reply)
+
+
+def _without(n: int, text: str) -> str:
+    """The text with a place where the number stood."""
+    text = re.sub(rf"(?<![\w.,]){n:,}(?!\w|[.,]\d)", "{n,}" if n > 999 else "{n}", text)
+    return re.sub(rf"(?<![\w.,]){n}(?!\w|[.,]\d)", "{n}", text)
+
+
+def _runs(reply: Callable[[int], Reply], low: int, high: int) -> Iterator[tuple[int, Reply]]:
+    """(last number, reply) of the runs from `low` to `high`."""
+    asked = [*range(low, min(high, _EACH) + 1)]
+    while asked[-1] < high:
+        asked.append(min(high, asked[-1] * 21 // 20))
+    before, said = low, reply(low)
+    for n in asked[1:]:
+        after = reply(n)
+        while after != said:  # the last number before `n` with the reply of `before`
+            left, right = before, n
+            while right - left > 1:
+                middle = (left + right) // 2
+                left, right = (middle, right) if reply(middle) == said else (left, middle)
+            yield left, said
+            before, said = right, reply(right)
+        before = n
+    yield high, said
+
+
+def _subsets(form: dict[str, Any]) -> Iterator[tuple[str, frozenset[Any]]]:
+    names = form["names"]
+    some = chain.from_iterable(combinations(names, k) for k in range(len(names) + 1))
+    return ((",".join(map(str, each)), frozenset(each)) for each in some)
+
+
+_ALL: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "truth": lambda _: [("true", True), ("false", False)],
+    "choice": lambda form: [(option, option) for option in form["options"]],
+    "members": _subsets,
+    "order": lambda form: [("".join(some), some) for some in permutations(form["names"])],
+}
+
+
+def _leaders() -> dict[str, Any]:
+    before = leaders.START[leaders.ASKED - 1]
+    after = hardmax_step(leaders.START, leaders.IDENTITY, leaders.ALPHA)[leaders.ASKED - 1]
+    goal = before + (after - before) * (1 + leaders.ALPHA) / leaders.ALPHA
+    places = {
+        "before": before,
+        "after": after,
+        "goal": goal,
+        "half": before + leaders.ALPHA * (goal - before),
+        "rectangle": leaders.RECTANGLE,
+    }
+    return {name: place.tolist() for name, place in places.items()}
+
+
+def _winning() -> dict[str, Any]:
+    own = winning.OWN_ROW
+    return {
+        "prison": winning.PRISON.W.tolist(),
+        "biases": winning.PRISON_BIAS,
+        "roof": float(winning.captor_weights() @ winning.PRISON_BIAS),
+        "seven": winning.SEVEN.W.tolist(),
+        "own": own.W.tolist(),
+        "first": own.token(int(np.argmax(own.logits(own.W[3])))),
+    }
+
+
+def _trusting() -> dict[str, Any]:
+    return {
+        "rows": [trusting.ROWS[name] for name in "ABCD"],
+        "right": str(trusting.largest_bias()),
+        "plain": str(sum(trusting.BIASES.values()) / 3),
+        "box": trusting.largest_box(),
+        "miss": str(sum(map(abs, trusting.residual(trusting.printed_weights())))),
+        "gap": str(trusting.GAP),
+    }
+
+
+_DATA: dict[str, Callable[[], dict[str, Any]]] = {
+    "rankings": lambda: {
+        "W": rankings.LAYER.W.tolist(),
+        "most": count_regions(4, 2, bias=True),
+        "general": count_regions(4, 2, bias=False),
+    },
+    "winning": _winning,
+    "tearing": lambda: {
+        "past": tearing.PAST.tolist(),
+        "coupling": tearing.PLANE_COUPLING,
+        "strong": tearing.STRONG,
+    },
+    "leaders": _leaders,
+    "trusting": _trusting,
+    "asking": lambda: {"index": pairs.INDEX.W.tolist()},
+}

@@ -1,0 +1,262 @@
+"""A lesson as one HTML file that needs no kernel: what the notebook in `notebooks/lessons` says,
+with its figures live and its questions answered by the page (`static/lesson.js`).
+
+The notebook's cells run here once, on a desk that notes what they ask and show. Cells tagged
+`kernel`, which speak of running cells, are left out, and so is what asks the kernel about a figure.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import html
+import io
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+import classroom
+from classroom import tables
+from compendium import paths
+from softgeom.explorers import scripts
+from softgeom.explorers.document import FIGURE, document
+from softgeom.explorers.examples import initial_state
+from softgeom.explorers.explorer import Explorer
+
+# of each explorer, what its module offers to the judges beside the figure
+_TOOLS = {
+    "softmax": "makeLayer, verdicts, countRankings",
+    "hardmax": "trajectory, firstLeads",
+    "attention": "evaluator",
+    "fold": "",
+}
+_EXPORTED = "export default { render };"
+_HAND_IN = """<section class="hand-in">
+<label>Your explanation <textarea name="explanation"></textarea></label>
+<label>Your name <input type="text" name="name" autocomplete="name"></label>
+<p><button type="button" data-save>Save my answers as a file</button>
+<button type="button" data-forget class="quiet">Forget them here</button></p>
+<p>The file is for your teacher, and can be read and printed. Until you save it, what you answered
+is kept in this browser and nowhere else.</p>
+</section>"""
+
+
+def names() -> list[str]:
+    """The lessons' notebooks, in the order of `classroom.LESSONS`."""
+    folder = paths.root() / "notebooks" / "lessons"
+    return sorted(path.stem for path in folder.glob("*.ipynb"))
+
+
+def title(name: str) -> str:
+    """The heading of a lesson's notebook."""
+    return "".join(_cells(name)[0]["source"]).splitlines()[0].removeprefix("# ")
+
+
+def page(name: str) -> str:
+    """The lesson in `notebooks/lessons/{name}.ipynb` as one HTML text; it asks nothing of a
+    network.
+    """
+    number = names().index(name)
+    key = list(classroom.LESSONS)[number]
+    told = _Telling()
+    for cell in _cells(name):
+        told.tell(cell)
+    lesson = for_page(tables.lesson(key))
+    lesson |= {"key": key, "number": number + 1, "title": title(name), "figures": told.figures}
+    kinds = dict.fromkeys(figure["kind"] for figure in told.figures)
+    body = f'<main class="softgeom lesson">\n{"".join(told.parts)}</main>\n{_script(lesson, kinds)}'
+    style = scripts.stylesheet() + FIGURE + scripts.text("lesson.css")
+    return document(title(name), style, body)
+
+
+def for_page(known: dict[str, Any]) -> dict[str, Any]:
+    """What `tables.lesson` made, its sentences as HTML."""
+    questions = {
+        name: asked | {"hints": [inline(hint) for hint in asked["hints"]]}
+        for name, asked in known["questions"].items()
+    }
+    texts = [(right, inline(text)) for right, text in known["texts"]]
+    words = {name: inline(text) for name, text in known["words"].items()}
+    return known | {"questions": questions, "texts": texts, "words": words}
+
+
+def _cells(name: str) -> list[dict[str, Any]]:
+    path = paths.root() / "notebooks" / "lessons" / f"{name}.ipynb"
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+def _script(lesson: dict[str, Any], kinds: dict[str, None]) -> str:
+    modules = []
+    for kind in kinds:
+        tools = f"return {{ render, {_TOOLS[kind]} }};"
+        modules.append(
+            f"{kind}: (() => {{\n{scripts.module(kind).replace(_EXPORTED, tools)}\n}})(),"
+        )
+    data = json.dumps(lesson, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    return (
+        f'<script type="module">\n{scripts.module("lesson")}\nconst tools = {{\n'
+        + "\n".join(modules)
+        + "\n};\ntools.all = Object.assign({}, ...Object.values(tools));\n"
+        + f"teach({data}, tools);\n</script>"
+    )
+
+
+class _Telling:
+    """Runs a lesson's cells one after another and keeps what a reader sees of them."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.figures: list[dict[str, Any]] = []
+        self._shown: dict[Explorer, tuple[str, dict[str, Any]]] = {}
+        self._names: dict[str, Any] = {}
+        self._markdown = _markdown()
+
+    def tell(self, cell: dict[str, Any]) -> None:
+        tags, source = cell["metadata"].get("tags", []), "".join(cell["source"])
+        if "kernel" in tags:
+            return
+        if cell["cell_type"] == "markdown":
+            self.parts.append(self._markdown.render(source))
+            return
+        printed, value = self._run(source)
+        if "solution" in tags:
+            self._solve(source)
+        elif printed or not (value is None or isinstance(value, Explorer)):
+            self._print(printed, value)
+        for explorer, (until, state) in list(self._shown.items()):
+            if _state(explorer) != state:  # set anew for what follows
+                self.veil(explorer, until)
+
+    def _run(self, source: str) -> tuple[str, Any]:
+        tree, value = ast.parse(source), None
+        last = tree.body[-1]
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            if isinstance(last, ast.Expr):
+                tree.body.pop()
+            exec(compile(tree, "lesson", "exec"), self._names)
+            self._names["classroom"] = self
+            if isinstance(last, ast.Expr):
+                value = eval(compile(ast.Expression(last.value), "lesson", "eval"), self._names)
+        return printed.getvalue(), value
+
+    def _print(self, printed: str, value: Any) -> None:
+        shown = "" if value is None else getattr(value, "to_string", value.__str__)()
+        self.parts.append(f"<pre>{html.escape(printed + shown)}</pre>\n")
+
+    def _solve(self, source: str) -> None:
+        name = re.findall(r"solution_\d+", source)[0]
+        code = source.partition("\n")[2]
+        shown = html.escape(f"{code}\n\n{name}: {self._names[name]}")
+        summary = "Solution: open me when you have tried"
+        self.parts.append(f"<details><summary>{summary}</summary><pre>{shown}</pre></details>\n")
+
+    # what the cells know as `classroom`
+
+    def check(self, name: str, answer: Any) -> None:
+        self.parts.append(f'<section class="ask" data-question="{name}"></section>\n')
+
+    reveal = check
+
+    def veil(self, explorer: Explorer, until: str) -> Explorer:
+        state = _state(explorer)
+        self._shown[explorer] = until, state
+        self.parts.append(f'<div data-figure="{len(self.figures)}" data-until="{until}"></div>\n')
+        kind = type(explorer).__name__.removesuffix("Explorer").lower()
+        veiled = {"veiled": True, "presets": []}
+        self.figures.append({"kind": kind, "state": initial_state(kind) | state | veiled})
+        return explorer
+
+    def after(self, name: str, show: Callable[[], Any]) -> None:
+        read = show.__code__.co_names
+        if any(isinstance(self._names.get(each), Explorer) for each in read):
+            return  # the figure says it itself
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            value = show()
+        self.parts.append(f'<div class="after" data-until="{name}">')
+        self._print(printed.getvalue(), value)
+        self.parts.append("</div>\n")
+
+    def export(self, *_: Any, **__: Any) -> None:
+        self.parts.append(_HAND_IN)
+
+
+def _state(explorer: Explorer) -> dict[str, Any]:
+    kind = type(explorer).__name__.removesuffix("Explorer").lower()
+    held = explorer.get_state()
+    return {name: held[name] for name in initial_state(kind) if name not in ("veiled", "presets")}
+
+
+def _markdown() -> MarkdownIt:
+    def formula(content: str, options: dict[str, Any]) -> str:
+        return _formula(content)
+
+    return MarkdownIt("commonmark").use(dollarmath_plugin, renderer=formula)
+
+
+def inline(text: str) -> str:
+    """One sentence of the desk as HTML; places to fill stay."""
+    return _markdown().renderInline(re.sub(r"\$[^$]*\$", _single_braces, text))
+
+
+def _single_braces(found: re.Match[str]) -> str:
+    return found[0].replace("{{", "{").replace("}}", "}") if "{{" in found[0] else found[0]
+
+
+_SIGNS = {
+    "alpha": "<i>α</i>", "mu": "<i>μ</i>", "le": " ≤ ", "ge": " ≥ ", "cdot": " · ", "sum": "∑",
+    "pm": "±", "langle": "⟨", "rangle": "⟩", "propto": " ∝ ", "mapsto": " ↦ ", "log": "log ",
+    "det": "det ", "sqrt": "√", ",": " ", "|": "‖",
+}  # fmt: skip
+_TOKEN = re.compile(r"\{n,?\}|\\([a-zA-Z]+|.)|([A-Za-z]+)|\s+|(.)", re.DOTALL)
+
+
+def _formula(tex: str) -> str:
+    """The few words of TeX that lessons use, in HTML."""
+    found, _ = _row(tex, 0)
+    return f'<span class="formula">{" ".join(found.split())}</span>'
+
+
+def _row(tex: str, at: int) -> tuple[str, int]:
+    """(HTML, where it ends) of what stands before the next brace that closes."""
+    made = ""
+    while at < len(tex) and tex[at] != "}":
+        part, at = _atom(tex, at)
+        made += part
+    return made, at
+
+
+def _atom(tex: str, at: int) -> tuple[str, int]:
+    token = _TOKEN.match(tex, at)
+    assert token is not None
+    command, letters, sign = token.groups()
+    if sign == "{":
+        inner, end = _row(tex, at + 1)
+        return inner, end + 1
+    at = token.end()
+    if sign in ("_", "^"):
+        raised, at = _atom(tex, at)
+        kind = "sub" if sign == "_" else "sup"
+        return f"<{kind}>{raised.strip()}</{kind}>", at
+    if command == "frac":
+        over, at = _atom(tex, at)
+        under, at = _atom(tex, at)
+        return f"{_grouped(over)} / {_grouped(under)}", at
+    if command == "mathrm":
+        name, at = _atom(tex, at)
+        return re.sub("</?i>", "", name), at
+    if command:
+        return _SIGNS[command], at
+    if letters:
+        # a subscript's letter stands alone: w_D w is two factors
+        return f"<i>{letters[0]}</i>", token.start() + 1
+    if sign:
+        return html.escape({"-": "−", "'": "′"}.get(sign, sign)), at
+    return token[0], at
+
+
+def _grouped(part: str) -> str:
+    return f"({part.strip()})" if " " in part.strip() else part.strip()
