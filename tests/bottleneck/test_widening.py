@@ -11,7 +11,7 @@ from softgeom.bottleneck.certifying.verdict import EvidenceError
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import read_verdicts
-from softgeom.bottleneck.widening import turning_bounds, widen
+from softgeom.bottleneck.widening import turning_bounds, up_to, widen
 from softgeom.layer import Ball, Box, SoftmaxLayer, Unbounded
 
 
@@ -116,3 +116,39 @@ def test_the_bound_from_which_a_class_wins_is_certified_from_both_sides():
     assert scan(layer, [1], features=Box(free)).counts["argmaxable"] == 1
     never = SoftmaxLayer(np.array([[1.0], [0.0], [-1.0]]), np.array([0.0, -1.0, 0.0]))
     assert turning_bounds(never, 1, 3.0)[1] == np.inf
+
+
+def test_the_table_says_up_to_which_bound_a_class_that_needs_one_never_wins():
+    found = up_to(widen(scan(crowd(), features=Box(3.0))))
+    said = dict(zip(found.table["class"], found.table["holds"], strict=True))
+    lost = [f.index for f in found.findings if f.evidence.verdict == "unargmaxable"]
+    bounds = {t: float(said[t].removeprefix("up to ")) for t in lost if "up to" in said[t]}
+    assert found.verify()
+    assert len(set(bounds.values())) > 1  # some of the ladder's, not all the scan's own
+    ladder = [3.0, *(3.0 * rung for rung in (1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0))]
+    for t, bound in bounds.items():
+        least, free = turning_bounds(found.layer, t, 3.0)
+        assert bound <= least * 1.001
+        assert free <= ladder[ladder.index(bound) + 1]
+    assert {said[t] for t in lost if t not in bounds} == {"whatever the features"}
+
+
+def test_a_floor_of_the_features_stays_where_the_bound_grows():
+    found = up_to(widen(scan(crowd(), features=Box(3.0, low=-0.5))))
+    boxes = [part.features for part in found.wider if isinstance(part.features, Box)]
+    assert boxes
+    assert {box.low for box in boxes} == {-0.5}
+    assert found.verify()
+
+
+@pytest.mark.parametrize("features", [Unbounded(), Ball(3.0), Box((3.0,) * 3)])
+def test_only_a_box_with_two_bounds_has_a_larger_one(features):
+    found = scan(crowd(), features=features)
+    assert up_to(found) is found
+
+
+def test_many_captives_that_need_a_bound_are_told_it_only_on_request(monkeypatch):
+    found = widen(scan(crowd(), features=Box(3.0)))
+    monkeypatch.setattr(widening, "FEW", 1)
+    assert up_to(found, every=False) is found
+    assert len(up_to(found).wider) > len(found.wider)

@@ -9,7 +9,7 @@ import struct
 import numpy as np
 import pytest
 from torture.damaged import damage
-from torture.recogniser_writers import fasttext, kaldi, paddle, traineddata
+from torture.recogniser_writers import ctranslate2, fasttext, kaldi, paddle, traineddata
 
 from softgeom.checkpoints import load_head
 from softgeom.layer import Box, Ellipsoid
@@ -46,25 +46,6 @@ def test_a_kaldi_model_gives_the_map_before_its_output(tmp_path):
     np.testing.assert_array_equal(head.layer.W, W.astype("f4"))
     np.testing.assert_array_equal(head.layer.b, B.astype("f4"))
     assert "HMM" in head.notes[0]
-
-
-def ctranslate2(variables, aliases=(), version=6):
-    """A `model.bin`, as the converter writes it."""
-
-    def text(name):
-        return struct.pack("<H", len(name) + 1) + name.encode() + b"\0"
-
-    types = ["float32", "int8", "int16", "int32", "float16"]
-    out = struct.pack("<I", version) + text("TransformerSpec")
-    out += struct.pack("<II", 7, len(variables))
-    for name, values in variables.items():
-        out += (
-            text(name)
-            + struct.pack("<B", values.ndim)
-            + struct.pack(f"<{values.ndim}I", *values.shape)
-        )
-        out += struct.pack("<BI", types.index(values.dtype.name), values.nbytes) + values.tobytes()
-    return out + struct.pack("<I", len(aliases)) + b"".join(text(a) + text(b) for a, b in aliases)
 
 
 CODES = np.arange(-10, 5, dtype=np.int8).reshape(5, 3)

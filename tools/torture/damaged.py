@@ -27,7 +27,7 @@ import numpy as np
 from softgeom.checkpoints import load_head
 from softgeom.commands.boundary import NO_MEMORY, REFUSED, explain
 from torture.hostile_files import B, W
-from torture.recogniser_writers import fasttext, kaldi, traineddata
+from torture.recogniser_writers import ctranslate2, fasttext, kaldi, paddle, traineddata
 
 # what a length, an offset or a count is replaced by, in one to eight bytes
 _EDGES = (0, 1, 2, 0x7F, 0x80, 0xFF, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**63, 2**64 - 1)
@@ -35,6 +35,12 @@ MEMORY = (
     8 * 2**30
 )  # bytes of address space, most of it PyTorch's: a reader that wants more is wrong
 _NAMES = [f"t{i}" for i in range(len(W))]
+_PADDLE = paddle({"fc.w_0": W.T, "fc.b_0": B}, [("matmul", [5, 1], 6), ("add", [6, 2], 7)])
+# what stands, whole, beside a file of that name
+_BESIDE = {
+    "m.pdiparams": ("m.json", _PADDLE[2]),
+    "model.json": ("w.bin", W.T.tobytes() + B.tobytes()),
+}
 
 
 def kinds() -> dict[str, tuple[str, Callable[[], bytes]]]:
@@ -57,6 +63,9 @@ def kinds() -> dict[str, tuple[str, Callable[[], bytes]]]:
         "kaldi": ("a.mdl", lambda: kaldi(W, B)),
         "fasttext": ("a.ftz", lambda: fasttext(W, _NAMES)),
         "fasttext quantised": ("a.ftz", lambda: fasttext(W, _NAMES, quantised=True)),
+        "ctranslate2": ("model.bin", _ctranslate2),
+        "paddle": ("m.pdiparams", lambda: _PADDLE[0]),
+        "tensorflow.js": ("model.json", _tensorflowjs),
         "tokenizer": ("tokenizer.json", _tokenizer),
         "names": ("names.json", lambda: json.dumps({"id2label": dict(enumerate(_NAMES))}).encode()),
         "names pickled": ("names.pkl", lambda: pickle.dumps(_NAMES, protocol=2)),
@@ -101,6 +110,9 @@ def damage(rng: np.random.Generator, whole: bytes) -> bytes:
 def answer(folder: Path, name: str, content: bytes) -> str:
     """What is wrong with the reader's answer, which is a layer or a refusal in a sentence."""
     (folder / name).write_bytes(content)
+    if name in _BESIDE:
+        other, whole = _BESIDE[name]
+        (folder / other).write_bytes(whole)
     names = name if name.startswith(("names", "tokenizer")) else None
     try:
         with warnings.catch_warnings():
@@ -207,6 +219,20 @@ def _llama2c() -> bytes:
     sizes = (4, 8, 1, 2, 1, 12, 4)  # dim, hidden, layers, heads, key heads, classes, positions
     numbers = 12 * 4 + 4 + 16 + 8 + 8 + 16 + 4 + 32 + 32 + 32 + 4 + 4 + 4
     return struct.pack("<7i", *sizes) + np.ones(numbers, "<f4").tobytes()
+
+
+def _ctranslate2() -> bytes:
+    codes = np.int8(W * 30)
+    layer = {"decoder/projection/weight": codes, "decoder/projection/weight_scale": B, "bias": B}
+    return ctranslate2(layer, [("decoder/embeddings/weight", "decoder/projection/weight")])
+
+
+def _tensorflowjs() -> bytes:
+    weights = [
+        {"name": f"dense/{name}", "shape": list(values.shape), "dtype": "float32"}
+        for name, values in (("kernel", W.T), ("bias", B))
+    ]
+    return json.dumps({"weightsManifest": [{"paths": ["w.bin"], "weights": weights}]}).encode()
 
 
 def _tokenizer() -> bytes:

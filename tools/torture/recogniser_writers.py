@@ -1,5 +1,5 @@
 """Small files of recognisers, written byte by byte as their programs read them: a Tesseract
-`.traineddata`, a Kaldi `final.mdl`, a model of fastText, one of Paddle.
+`.traineddata`, a Kaldi `final.mdl`, models of fastText, Paddle and CTranslate2.
 """
 
 from __future__ import annotations
@@ -129,3 +129,24 @@ def paddle(tensors: dict[str, np.ndarray], steps: Sequence[tuple[str, Sequence[i
     ]
     program = {"regions": [{"blocks": [{"ops": ops}]}]}
     return numbers, old, json.dumps({"base_code": {"magic": "pir"}, "program": program}).encode()
+
+
+def ctranslate2(
+    variables: dict[str, np.ndarray], aliases: Sequence[tuple[str, str]] = (), version: int = 6
+) -> bytes:
+    """A `model.bin`, as the converter writes it."""
+
+    def text(name: str) -> bytes:
+        return struct.pack("<H", len(name) + 1) + name.encode() + b"\0"
+
+    types = ["float32", "int8", "int16", "int32", "float16"]
+    out = struct.pack("<I", version) + text("TransformerSpec")
+    out += struct.pack("<II", 7, len(variables))
+    for name, values in variables.items():
+        out += (
+            text(name)
+            + struct.pack("<B", values.ndim)
+            + struct.pack(f"<{values.ndim}I", *values.shape)
+        )
+        out += struct.pack("<BI", types.index(values.dtype.name), values.nbytes) + values.tobytes()
+    return out + struct.pack("<I", len(aliases)) + b"".join(text(a) + text(b) for a, b in aliases)

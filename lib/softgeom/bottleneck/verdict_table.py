@@ -20,10 +20,11 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from softgeom.bottleneck.certifying.verdict import Finding
-from softgeom.layer import FeatureSet, SoftmaxLayer, Unbounded
+from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 from softgeom.writing import whole
 
 VERDICTS = ("argmaxable", "tied", "unargmaxable", "undecided")
@@ -77,7 +78,9 @@ def _conditions(
     findings: Sequence[Finding],
     wider: Sequence[tuple[FeatureSet, Sequence[Finding]]],
 ) -> list[str]:
-    """Of each unargmaxable class every set in which that is proven; all of R^d says it alone."""
+    """Of each unargmaxable class every set in which that is proven; all of R^d says it alone, and a
+    box what lies inside it.
+    """
     also: dict[int, list[FeatureSet]] = {}
     for others, more in wider:
         for f in more:
@@ -86,8 +89,17 @@ def _conditions(
     for f in findings:
         sets = [features, *also.get(f.index, [])] if f.evidence.verdict == "unargmaxable" else []
         everywhere = [one for one in sets if isinstance(one, Unbounded)]
-        found.append("; ".join(one.condition() for one in everywhere or sets))
+        largest = [one for one in sets if not any(_inside(one, other) for other in sets)]
+        found.append("; ".join(one.condition() for one in everywhere or largest))
     return found
+
+
+def _inside(one: FeatureSet, other: FeatureSet) -> bool:
+    """Whether a box is part of another box."""
+    if not (isinstance(one, Box) and isinstance(other, Box)) or one == other:
+        return False
+    sides = [np.asarray(side, float) for side in (other.low, one.low, one.high, other.high)]
+    return bool(np.all(sides[0] <= sides[1]) and np.all(sides[2] <= sides[3]))
 
 
 def count_verdicts(findings: Sequence[Finding]) -> dict[str, int]:

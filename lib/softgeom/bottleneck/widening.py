@@ -3,7 +3,8 @@ so?
 
     found = scan(layer, features=Box(100.0))
     found = widen(found)                  # which of them can never win, whatever the features are
-    found.table["holds"]                  # "whatever the features", or "up to 100"
+    found = up_to(found)                  # up to which bound the others can never win
+    found.table["holds"]                  # "whatever the features", or "up to 150"
 
 A proof for a bounded set supposes the bound. Most need no such thing: where the bound is far away,
 a best proof has no residual ``v`` that it could reach, and that proves the class lost over all of
@@ -30,6 +31,9 @@ from softgeom.bottleneck.scanner import scan
 from softgeom.layer import Box, FeatureSet, SoftmaxLayer, Unbounded
 
 MOST = 1000  # captives; of more a question each takes several times what their scan took
+FEW = 20  # captives that need a bound; of more only a scan that asks for it is told which
+RUNGS = (1.5, 2.0, 3.0, 5.0, 7.0, 10.0)  # of a ladder of bounds, in each of so many decades:
+DECADES = 4
 FAR = 16.0  # times the extent of the scan's set: a box in which proofs tend to be without residual
 
 
@@ -80,6 +84,58 @@ def _attempts(
         if where is not None and left:
             again = scan(found.layer, left, features=where, **work).findings
             yield [f for f in again if isinstance(f.evidence, Captors)]
+
+
+def up_to(found: Scan, *, every: bool = True, **work: Any) -> Scan:
+    """The scan with, for each unargmaxable class that is not so whatever the features, a proof for
+    the largest box of a ladder (`RUNGS`) over which it is. A lower bound of its own, as a ReLU
+    leaves, stays; ``work`` is as for `scan`. Unless ``every`` is true, a scan with more than `FEW`
+    such classes comes back as it is, and so does one over another set than a box with two bounds.
+    """
+    box = found.features
+    if not isinstance(box, Box):
+        return found
+    most, least = np.asarray(box.high, float), np.asarray(box.low, float)
+    if most.ndim or least.ndim:
+        return found
+    everywhere = (part for part in found.wider if isinstance(part.features, Unbounded))
+    always = {f.index for part in everywhere for f in part.findings}
+    lost = [f for f in found.findings if isinstance(f.evidence, Captors)]
+    left = [f for f in lost if f.index not in always]
+    if not every and (len(lost) > MOST or len(left) > FEW):
+        return found
+    last: dict[int, tuple[Box, Finding]] = {}
+    for size in (rung * 10.0**n for n in range(DECADES) for rung in RUNGS):
+        high = size * float(most)
+        where = Box(high, low=-high if least == -most else float(least))
+        left = _still(found.layer, where, left, work)
+        last |= {f.index: (where, f) for f in left}
+    sections: dict[Box, list[Finding]] = {}
+    for where, f in last.values():
+        sections.setdefault(where, []).append(f)
+    parts = [
+        Scan(found.layer, where, sorted(some, key=lambda f: f.index))
+        for where, some in sorted(sections.items(), key=lambda pair: pair[0].extent)
+    ]
+    return replace(found, wider=(*found.wider, *parts))
+
+
+def _still(
+    layer: SoftmaxLayer, features: Box, lost: list[Finding], work: dict[str, Any]
+) -> list[Finding]:
+    """Those of the captives that are captives over a larger box: by their captors, or others."""
+    proven: dict[int, Finding] = {}
+    for again in (False, True):
+        left = [f for f in lost if f.index not in proven]
+        if again and left:
+            asked = scan(layer, [f.index for f in left], features=features, **work).findings
+            left = [f for f in asked if isinstance(f.evidence, Captors)]
+        for f in left:
+            assert isinstance(f.evidence, Captors)
+            captors, bound = refine(layer, features, f.index, f.evidence)
+            if bound <= 0:
+                proven[f.index] = replace(f, evidence=captors, margin=bound)
+    return list(proven.values())
 
 
 def turning_bounds(

@@ -24,7 +24,7 @@ from softgeom.bottleneck.certifying.evidence_file import text_size
 from softgeom.bottleneck.scan_result import Scan
 from softgeom.bottleneck.scanner import scan
 from softgeom.bottleneck.verdict_table import escape_token
-from softgeom.bottleneck.widening import widen
+from softgeom.bottleneck.widening import up_to, widen
 from softgeom.checkpoints import Head
 from softgeom.commands import options as asked
 from softgeom.commands.boundary import DONE, TOO_MANY, UNDECIDED
@@ -203,11 +203,14 @@ def decided(
     progress: bool = False,
     **work: Unpack[asked.WorkOptions],
 ) -> Scan:
-    """The scan, with rational weights for the classes ``exact``, and what holds over wider sets."""
+    """The scan, with rational weights for the classes ``exact``, and what holds over wider sets, or
+    up to which bound.
+    """
     how: Any = {"verdicts_only": verdicts_only, "without": without, "progress": progress}
     found = scan(head.layer, classes, features=features, checkpoint=checkpoint, **how, **work)
     found = found.with_exact_weights(exact) if exact else found
-    return widen(found, asked.wider_sets(head), every=wider, **work)
+    found = widen(found, asked.wider_sets(head), every=wider, **work)
+    return up_to(found, every=wider, **work)
 
 
 def scan_model(
